@@ -1,0 +1,175 @@
+//! The answers of the echo server: canned where they can be, and never the bottleneck.
+
+use crate::text::{member, members, number};
+
+/// How many tools, prompts and resources the server lists.
+const LISTED: [usize; 3] = [10, 3, 3];
+/// The longest text the `bytes` argument may ask for.
+const LONGEST_TEXT: usize = 16 << 20;
+
+/// A server whose `echo` tool returns its `message`, or as many bytes of text as `bytes` says.
+#[derive(Debug)]
+pub struct Echo {
+    tools: String,
+    prompts: String,
+    resources: String,
+    text: Vec<u8>,
+}
+
+impl Default for Echo {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Echo {
+    /// Prepares every answer that does not depend on the request.
+    pub fn new() -> Self {
+        let tool = |n: usize| {
+            let name = if n == 0 { "echo".to_owned() } else { format!("echo_{n}") };
+            format!(
+                concat!(
+                    r#"{{"name":"{name}","description":"Answers with the text it was sent ({n})","#,
+                    r#""inputSchema":{{"type":"object","properties":{{"#,
+                    r#""message":{{"type":"string","description":"The text to send back"}},"#,
+                    r#""bytes":{{"type":"integer","minimum":0,"maximum":16777216}},"#,
+                    r#""labels":{{"type":"array","items":{{"type":"string"}},"maxItems":8}}}},"#,
+                    r#""required":["message"],"additionalProperties":false}}}}"#
+                ),
+                name = name,
+                n = n
+            )
+        };
+        let prompt =
+            |n: usize| format!(r#"{{"name":"prompt_{n}","arguments":[{{"name":"about"}}]}}"#);
+        let resource = |n: usize| format!(r#"{{"uri":"echo://text/{n}","name":"text_{n}"}}"#);
+        Self {
+            tools: list("tools", LISTED[0], tool),
+            prompts: list("prompts", LISTED[1], prompt),
+            resources: list("resources", LISTED[2], resource),
+            text: Vec::new(),
+        }
+    }
+
+    /// Appends the answer to one line, newline included; a notification gets none.
+    pub fn answer(&mut self, line: &[u8], out: &mut Vec<u8>) {
+        let (mut id, mut method, mut params) = (None, &b""[..], &b"{}"[..]);
+        for (key, value) in members(line) {
+            match key {
+                b"id" => id = Some(value),
+                b"method" => method = value,
+                b"params" => params = value,
+                _ => {}
+            }
+        }
+        let Some(id) = id.filter(|_| !method.is_empty()) else { return };
+        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+        out.extend_from_slice(id);
+        match method {
+            br#""tools/call""# => self.call(params, out),
+            br#""initialize""# => initialize(params, out),
+            br#""tools/list""# => result(&self.tools, out),
+            br#""prompts/list""# => result(&self.prompts, out),
+            br#""resources/list""# => result(&self.resources, out),
+            br#""resources/templates/list""# => result(r#"{"resourceTemplates":[]}"#, out),
+            br#""ping""# => result("{}", out),
+            _ => out.extend_from_slice(br#","error":{"code":-32601,"message":"unknown method"}"#),
+        }
+        out.extend_from_slice(b"}\n");
+    }
+
+    fn call(&mut self, params: &[u8], out: &mut Vec<u8>) {
+        let arguments = member(params, b"arguments").unwrap_or(b"{}");
+        let (mut message, mut bytes) = (&b"\"\""[..], 0);
+        for (key, value) in members(arguments) {
+            match key {
+                b"message" => message = value,
+                b"bytes" => bytes = number(value).min(LONGEST_TEXT),
+                _ => {}
+            }
+        }
+        out.extend_from_slice(br#","result":{"content":[{"type":"text","text":"#);
+        if bytes == 0 {
+            out.extend_from_slice(message);
+        } else {
+            if self.text.len() != bytes + 2 {
+                self.text = serde_json::to_vec(&crate::work::prose(bytes)).unwrap_or_default();
+            }
+            out.extend_from_slice(&self.text);
+        }
+        out.extend_from_slice(br#"}],"isError":false}"#);
+    }
+}
+
+fn list(kind: &str, count: usize, item: impl Fn(usize) -> String) -> String {
+    let items: Vec<String> = (0..count).map(item).collect();
+    format!(r#"{{"{kind}":[{}]}}"#, items.join(","))
+}
+
+fn initialize(params: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(br#","result":{"protocolVersion":"#);
+    out.extend_from_slice(member(params, b"protocolVersion").unwrap_or(br#""2025-11-25""#));
+    out.extend_from_slice(
+        concat!(
+            r#","capabilities":{"tools":{},"prompts":{},"resources":{}},"#,
+            r#""serverInfo":{"name":"echo","version":"1"}}"#
+        )
+        .as_bytes(),
+    );
+}
+
+fn result(text: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#","result":"#);
+    out.extend_from_slice(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(line: &str) -> serde_json::Value {
+        let mut out = Vec::new();
+        Echo::new().answer(line.as_bytes(), &mut out);
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    #[test]
+    fn the_echo_tool_returns_the_message_as_sent() {
+        let answer = ask(
+            r#"{"method":"tools/call","params":{"name":"echo","arguments":{"message":"a\"b"}},"id":"x"}"#,
+        );
+        assert_eq!(answer["id"], "x");
+        assert_eq!(answer["result"]["content"][0]["text"], "a\"b");
+    }
+
+    #[test]
+    fn the_bytes_argument_decides_the_length_of_the_text() {
+        let answer = ask(
+            r#"{"id":1,"method":"tools/call","params":{"arguments":{"message":"","bytes":1000}}}"#,
+        );
+        assert_eq!(answer["result"]["content"][0]["text"].as_str().unwrap().len(), 1000);
+    }
+
+    #[test]
+    fn the_lists_are_valid_json() {
+        assert_eq!(
+            ask(r#"{"id":1,"method":"tools/list"}"#)["result"]["tools"].as_array().unwrap().len(),
+            10
+        );
+        assert_eq!(
+            ask(r#"{"id":1,"method":"prompts/list"}"#)["result"]["prompts"]
+                .as_array()
+                .unwrap()
+                .len(),
+            3
+        );
+        assert_eq!(ask(r#"{"id":1,"method":"nope"}"#)["error"]["code"], -32601);
+    }
+
+    #[test]
+    fn a_notification_gets_no_answer() {
+        let mut out = Vec::new();
+        Echo::new().answer(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, &mut out);
+        assert!(out.is_empty());
+    }
+}

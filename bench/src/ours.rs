@@ -1,0 +1,74 @@
+//! Our host on the same work, with everything on: validation, metrics, the log at its usual level.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use innkeeper_host::{Config, Environment, Host, Supervisor, shim};
+use serde_json::json;
+
+use crate::client::Client;
+use crate::work::Work;
+
+/// One host for all servers.
+#[derive(Clone, Debug)]
+pub struct Ours {
+    host: Host,
+    servers: usize,
+}
+
+/// Plays the supervisor's part when started as one.
+pub fn supervise() -> Option<ExitCode> {
+    shim::run_if_requested(std::env::args_os())
+}
+
+/// The log goes where a service's does: as JSON lines into a file, here one that keeps nothing.
+fn keep_log(work: &Work) {
+    if !work.log {
+        return;
+    }
+    let file = File::options().write(true).open("/dev/null").expect("the null device opens");
+    let log = tracing_subscriber::fmt().json().with_writer(Mutex::new(file));
+    // The second case of one process finds it set.
+    let _ =
+        tracing::subscriber::set_global_default(log.with_max_level(tracing::Level::INFO).finish());
+}
+
+impl Client for Ours {
+    async fn connect(work: &Work, servers: usize) -> Self {
+        keep_log(work);
+        let entry = json!({"command": work.echo.display().to_string()});
+        let entries: serde_json::Map<_, _> =
+            (0..servers).map(|n| (format!("echo{n}"), entry.clone())).collect();
+        let environment = Environment::of_process();
+        let config =
+            Config::from_value(&json!({"servers": entries}), "bench", Path::new("."), &environment)
+                .expect("the configuration is right");
+        let mut host = Host::builder(config);
+        if let Ok(supervisor) = Supervisor::this_program() {
+            host = host.supervisor(supervisor);
+        }
+        Self { host: host.start().await.expect("every server starts"), servers }
+    }
+
+    fn tools(&self) -> usize {
+        let catalog = self.host.catalog();
+        assert_eq!(catalog.servers().count(), self.servers, "every server is in the catalog");
+        catalog.tool_names().count()
+    }
+
+    async fn call(&self, message: &str, bytes: Option<usize>, length: usize) -> bool {
+        let mut arguments = json!({"message": message});
+        if let Some(bytes) = bytes {
+            arguments["bytes"] = json!(bytes);
+        }
+        let result =
+            self.host.call_tool("echo0.echo", arguments).await.expect("the call is answered");
+        result.raw().get().len() > length
+    }
+
+    async fn close(self) {
+        self.host.shutdown().await;
+    }
+}

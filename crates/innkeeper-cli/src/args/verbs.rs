@@ -1,0 +1,124 @@
+//! The verbs and what each takes.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::arguments::Pair;
+use crate::import::Dialect;
+
+/// The verbs that load a configuration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum HostVerb {
+    /// Report every problem of the configuration; starts nothing
+    Check,
+    /// Start all servers, print what they offer, shut down
+    Tools,
+    /// Call one tool and print its result
+    Call(CallArgs),
+    /// Get one prompt
+    Prompt(PromptArgs),
+    /// Read one resource
+    Read(ReadArgs),
+    /// Print the waves in which the servers start
+    Graph,
+    /// Print the JSON Schema of the configuration
+    Schema,
+    /// Tell where a tool is defined, what rules apply to it, and its last failures
+    Why(WhyArgs),
+    /// Tell what this machine lacks for the configuration
+    Doctor,
+    /// Run a chain of real tool calls over real servers, with nothing configured
+    Demo(DemoArgs),
+}
+
+/// What `call` takes.
+#[derive(Args, Debug)]
+pub(crate) struct CallArgs {
+    /// The tool, as server and name
+    #[arg(value_name = "SERVER.TOOL")]
+    pub(crate) target: String,
+    /// Arguments as a JSON object; `@FILE` reads a file, `-` reads stdin
+    #[arg(long = "args", value_name = "JSON", allow_hyphen_values = true)]
+    pub(crate) given: Option<String>,
+    /// Single arguments, typed by the tool's input schema
+    ///
+    /// Text stays text where the schema says string. Arrays and objects are written as JSON, or
+    /// an array by repeating its key. They add to `--args`, or replace its members.
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) pairs: Vec<Pair>,
+}
+
+/// What `prompt` takes.
+#[derive(Args, Debug)]
+pub(crate) struct PromptArgs {
+    /// The prompt, as server and name
+    #[arg(value_name = "SERVER.NAME")]
+    pub(crate) target: String,
+    /// Arguments of the prompt; all of them are text
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) pairs: Vec<Pair>,
+}
+
+/// What `read` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ReadArgs {
+    /// The resource
+    #[arg(value_name = "URI")]
+    pub(crate) uri: String,
+    /// The server to ask, where more than one has the resource
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) server: Option<String>,
+}
+
+/// What `why` takes.
+#[derive(Args, Debug)]
+pub(crate) struct WhyArgs {
+    /// The tool, as server and name
+    #[arg(value_name = "SERVER.TOOL")]
+    pub(crate) target: String,
+}
+
+/// What `demo` takes.
+#[derive(Args, Debug)]
+pub(crate) struct DemoArgs {
+    /// Use the reference servers of the npm registry instead of the built-in ones
+    #[arg(long)]
+    pub(crate) npm: bool,
+}
+
+/// What `import` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ImportArgs {
+    /// The host whose files are read; without it, all that are found
+    #[arg(value_name = "HOST", value_enum)]
+    pub(crate) host: Option<Dialect>,
+}
+
+/// What `completions` takes.
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: Shell,
+}
+
+/// What `__server` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ServerArgs {
+    /// Which server
+    #[arg(value_enum)]
+    pub(crate) kind: ServerKind,
+    /// The folder it serves, or the file it keeps
+    pub(crate) place: PathBuf,
+}
+
+/// The servers inside this program.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ServerKind {
+    /// Files below a folder
+    Files,
+    /// Notes in a file
+    Notes,
+}

@@ -1,0 +1,304 @@
+//! The files server over a real folder, and everything that tries to leave it.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+struct Served {
+    folder: tempfile::TempDir,
+    files: Files,
+}
+
+/// A folder `root` with a few files, beside a file that is nobody's business.
+fn served() -> Served {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("root");
+    fs::create_dir_all(root.join("sub/deep")).unwrap();
+    fs::write(root.join("a.txt"), "alpha\nbeta\n").unwrap();
+    fs::write(root.join("sub/b.md"), "# beta\ngamma\n").unwrap();
+    fs::write(root.join("raw.bin"), [0xff, 0x00]).unwrap();
+    fs::write(folder.path().join("secret"), "beta secret").unwrap();
+    let files = Files::open(&root).unwrap();
+    Served { folder, files }
+}
+
+impl Served {
+    fn call(&mut self, tool: &str, arguments: Value) -> Result<Produced, Complaint> {
+        let Value::Object(arguments) = arguments else { panic!("no object") };
+        self.files.call(tool, arguments).expect("the tool is there")
+    }
+
+    fn structured(&mut self, tool: &str, arguments: Value) -> Value {
+        self.call(tool, arguments).unwrap().structured
+    }
+
+    fn complaint(&mut self, tool: &str, arguments: Value) -> String {
+        self.call(tool, arguments).unwrap_err()
+    }
+
+    fn root(&self) -> std::path::PathBuf {
+        self.folder.path().join("root")
+    }
+}
+
+const AT: [&str; 3] = ["list_directory", "read_text_file", "file_info"];
+
+#[test]
+fn paths_that_lead_out_are_refused_alike_whether_or_not_anything_is_there() {
+    let mut served = served();
+    let secret = served.folder.path().join("secret").to_str().unwrap().to_owned();
+    for path in
+        ["..", "../secret", "../nothing", "sub/../../secret", "/etc/passwd", "/", secret.as_str()]
+    {
+        for tool in AT {
+            let complaint = served.complaint(tool, json!({ "path": path }));
+            assert_eq!(complaint, format!("`{path}` leads out of the served folder"));
+        }
+        let write = json!({ "path": path, "content": "x" });
+        let complaint = served.complaint("write_file", write);
+        assert!(complaint.contains("leads out"), "{path}: {complaint}");
+        let complaint = served.complaint("search_text", json!({ "query": "beta", "path": path }));
+        assert!(complaint.contains("leads out"), "{path}: {complaint}");
+    }
+    assert_eq!(fs::read_to_string(secret).unwrap(), "beta secret");
+}
+
+#[cfg(unix)]
+#[test]
+fn symbolic_links_that_lead_out_are_neither_read_nor_written_nor_searched() {
+    use std::os::unix::fs::symlink;
+    let mut served = served();
+    symlink("../secret", served.root().join("link")).unwrap();
+    symlink(served.folder.path(), served.root().join("up")).unwrap();
+    symlink("../not-yet", served.root().join("dangling")).unwrap();
+    for path in ["link", "up/secret", "up"] {
+        let complaint = served.complaint("read_text_file", json!({ "path": path }));
+        assert!(complaint.contains("leads out"), "{path}: {complaint}");
+    }
+    for path in ["link", "up/new", "dangling"] {
+        let complaint = served.complaint("write_file", json!({ "path": path, "content": "x" }));
+        assert!(complaint.contains("leads out"), "{path}: {complaint}");
+    }
+    assert_eq!(fs::read_to_string(served.folder.path().join("secret")).unwrap(), "beta secret");
+    assert!(!served.folder.path().join("not-yet").exists());
+    let found = served.structured("search_text", json!({ "query": "secret" }));
+    assert_eq!(found["matches"], json!([]));
+    assert!(!served.files.resources().unwrap().iter().any(|file| file["name"] == "link"));
+}
+
+#[cfg(unix)]
+#[test]
+fn symbolic_links_within_the_folder_are_followed_and_kept() {
+    let mut served = served();
+    std::os::unix::fs::symlink("sub/b.md", served.root().join("link")).unwrap();
+    served.call("write_file", json!({ "path": "link", "content": "new" })).unwrap();
+    assert!(served.root().join("link").is_symlink());
+    assert_eq!(fs::read_to_string(served.root().join("sub/b.md")).unwrap(), "new");
+    let read = served.structured("read_text_file", json!({ "path": "link" }));
+    assert_eq!(read["path"], "sub/b.md");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_never_opened() {
+    let mut served = served();
+    let pipe = served.root().join("pipe");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    let complaint = served.complaint("read_text_file", json!({ "path": "pipe" }));
+    assert_eq!(complaint, "`pipe` is not a regular file");
+    served.structured("search_text", json!({ "query": "beta" }));
+}
+
+#[test]
+fn a_folder_lists_its_entries_by_name() {
+    let mut served = served();
+    let listed = served.structured("list_directory", json!({ "path": "." }));
+    assert_eq!(
+        listed,
+        json!({ "path": ".", "truncated": false, "entries": [
+            { "name": "a.txt", "type": "file", "size": 11 },
+            { "name": "raw.bin", "type": "file", "size": 2 },
+            { "name": "sub", "type": "directory" },
+        ]})
+    );
+    let complaint = served.complaint("list_directory", json!({ "path": "a.txt" }));
+    assert_eq!(complaint, "`a.txt` is not a folder");
+}
+
+#[test]
+fn absolute_paths_within_the_folder_and_dots_that_stay_inside_are_fine() {
+    let mut served = served();
+    let absolute = served.root().join("a.txt").to_str().unwrap().to_owned();
+    for path in [absolute.as_str(), "./sub/../a.txt", "sub/deep/../../a.txt"] {
+        let read = served.structured("read_text_file", json!({ "path": path }));
+        assert_eq!(read, json!({ "path": "a.txt", "text": "alpha\nbeta\n", "size": 11 }));
+    }
+}
+
+#[test]
+fn text_is_read_and_written_up_to_the_limit_that_the_error_names() {
+    let mut served = served();
+    let limit = usize::try_from(root::MAX_TEXT_BYTES).unwrap();
+    let write = |length: usize| json!({ "path": "big", "content": "x".repeat(length) });
+    assert_eq!(served.structured("write_file", write(limit))["size"], limit);
+    assert_eq!(served.structured("read_text_file", json!({ "path": "big" }))["size"], limit);
+    let complaint = served.complaint("write_file", write(limit + 1));
+    assert!(complaint.contains("1048577 bytes") && complaint.contains("(1 MiB)"), "{complaint}");
+    fs::write(served.root().join("big"), "x".repeat(limit + 1)).unwrap();
+    let complaint = served.complaint("read_text_file", json!({ "path": "big" }));
+    assert!(complaint.contains("1048577 bytes") && complaint.contains("(1 MiB)"), "{complaint}");
+}
+
+#[test]
+fn writing_says_whether_the_file_is_new_and_leaves_nothing_else_behind() {
+    let mut served = served();
+    let write = json!({ "path": "sub/new.txt", "content": "one" });
+    assert_eq!(served.structured("write_file", write.clone())["created"], true);
+    assert_eq!(served.structured("write_file", write)["created"], false);
+    assert_eq!(fs::read_dir(served.root().join("sub")).unwrap().count(), 3);
+    for (path, complaint) in [
+        ("none/x", "there is no `none`"),
+        ("sub", "`sub` is not a regular file"),
+        (".", "`.` is not a regular file"),
+        ("a.txt/x", "`a.txt` is not a folder"),
+    ] {
+        let write = json!({ "path": path, "content": "x" });
+        assert_eq!(served.complaint("write_file", write), complaint);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn replacing_a_file_keeps_its_permissions() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut served = served();
+    let path = served.root().join("a.txt");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    served.call("write_file", json!({ "path": "a.txt", "content": "x" })).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+}
+
+#[test]
+fn a_search_gives_path_line_and_text_and_passes_over_what_is_no_text() {
+    let mut served = served();
+    let found = served.structured("search_text", json!({ "query": "beta" }));
+    assert_eq!(
+        found,
+        json!({ "filesSearched": 2, "truncated": false, "matches": [
+            { "path": "a.txt", "line": 2, "text": "beta" },
+            { "path": "sub/b.md", "line": 1, "text": "# beta" },
+        ]})
+    );
+    let found = served.structured("search_text", json!({ "query": "beta", "path": "sub" }));
+    assert_eq!(found["matches"].as_array().unwrap().len(), 1);
+    assert!(served.complaint("search_text", json!({ "query": "" })).contains("`query`"));
+}
+
+#[test]
+fn lists_and_searches_stop_at_their_limits_and_say_so() {
+    let mut served = served();
+    let many = served.root().join("many");
+    fs::create_dir(&many).unwrap();
+    for index in 0..operations::MAX_ENTRIES {
+        fs::write(many.join(index.to_string()), "").unwrap();
+    }
+    let listed = served.structured("list_directory", json!({ "path": "many" }));
+    assert_eq!(listed["truncated"], false);
+    fs::write(many.join("hits"), "hit\n".repeat(operations::MAX_MATCHES)).unwrap();
+    let listed = served.structured("list_directory", json!({ "path": "many" }));
+    assert_eq!(listed["truncated"], true);
+    assert_eq!(listed["entries"].as_array().unwrap().len(), operations::MAX_ENTRIES);
+    let search = || json!({ "query": "hit", "path": "many/hits" });
+    assert_eq!(served.structured("search_text", search())["truncated"], false);
+    fs::write(many.join("hits"), "hit\n".repeat(operations::MAX_MATCHES + 1)).unwrap();
+    let found = served.structured("search_text", search());
+    assert_eq!(found["truncated"], true);
+    assert_eq!(found["matches"].as_array().unwrap().len(), operations::MAX_MATCHES);
+    assert_eq!(served.files.resources().unwrap().len(), resources::MAX_RESOURCES);
+}
+
+#[test]
+fn a_walk_goes_as_deep_as_its_limit_and_no_deeper() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut path = folder.path().to_owned();
+    for _ in 1..walk::MAX_DEPTH {
+        path.push("d");
+    }
+    fs::create_dir_all(path.join("d")).unwrap();
+    fs::write(path.join("deepest"), "").unwrap();
+    let walk = walk::files(folder.path());
+    assert_eq!((walk.files.len(), walk.cut), (1, true));
+    fs::write(path.join("d/too-deep"), "").unwrap();
+    assert_eq!(walk::files(folder.path()).files.len(), 1);
+}
+
+#[test]
+fn files_are_resources_as_text_or_as_base64() {
+    let mut served = served();
+    let resources = served.files.resources().unwrap();
+    let names: Vec<_> = resources.iter().map(|file| file["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["a.txt", "raw.bin", "sub/b.md"]);
+    let mut read = |index: usize| {
+        let uri = resources[index]["uri"].as_str().unwrap();
+        served.files.read(uri).unwrap().unwrap()[0].clone()
+    };
+    assert_eq!(read(0)["text"], "alpha\nbeta\n");
+    assert_eq!(read(1)["blob"], "/wA=");
+    assert_eq!(read(2)["mimeType"], "text/markdown");
+}
+
+#[test]
+fn resources_outside_the_folder_do_not_exist() {
+    let mut served = served();
+    let base = uri::of(&served.root().canonicalize().unwrap());
+    let paths = ["/../secret", "/%2e%2e/secret", "-beside/x", "/none", "/sub", ""];
+    for uri in
+        paths.map(|path| format!("{base}{path}")).iter().chain(&["file:///etc/passwd".into()])
+    {
+        assert!(served.files.read(uri).is_none(), "{uri}");
+    }
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_complained_about_by_name() {
+    let mut served = served();
+    let complaint = served.complaint("write_file", json!({ "path": "x" }));
+    assert!(complaint.contains("missing field `content`"), "{complaint}");
+    let complaint = served.complaint("file_info", json!({ "path": "a.txt", "pathh": 1 }));
+    assert!(complaint.contains("unknown field `pathh`"), "{complaint}");
+    assert!(served.files.call("no_such_tool", Object::new()).is_none());
+}
+
+#[test]
+fn every_tool_has_closed_schemas_and_honest_annotations() {
+    let tools = served().files.tools();
+    let reads = |tool: &Value| tool["annotations"]["readOnlyHint"] == true;
+    for tool in &tools {
+        for schema in ["inputSchema", "outputSchema"] {
+            assert_eq!(tool[schema]["type"], "object", "{tool}");
+            assert_eq!(tool[schema]["additionalProperties"], false, "{tool}");
+        }
+        assert!(tool["description"].as_str().is_some_and(|text| !text.is_empty()));
+    }
+    let writers: Vec<_> =
+        tools.iter().filter(|tool| !reads(tool)).map(|tool| &tool["name"]).collect();
+    assert_eq!(writers, ["write_file"]);
+}
+
+#[test]
+fn only_a_folder_that_is_there_can_be_served() {
+    let served = served();
+    assert!(Files::open(&served.root().join("none")).is_err());
+    assert!(Files::open(&served.root().join("a.txt")).is_err());
+    assert!(Files::open(Path::new("")).is_err());
+}

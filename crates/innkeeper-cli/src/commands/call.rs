@@ -1,0 +1,82 @@
+//! `call`: starts one server and what it depends on, makes one call, prints the result object.
+
+use innkeeper_host::{CallError, Host};
+use serde_json::Value;
+
+use super::Context;
+use crate::args::CallArgs;
+use crate::arguments;
+use crate::configuration::{for_item, load};
+use crate::exit::{Code, Failure};
+use crate::hosting::with_host;
+use crate::output::Output;
+
+pub(super) async fn run(context: &mut Context, args: &CallArgs) -> Result<(), Failure> {
+    let config = load(context)?;
+    let (config, server) = for_item(&config, &args.target)?;
+    let given = given(args)?;
+    let work = async |host: &Host, output: &mut Output| {
+        let schema = input_schema(host, &server, &args.target);
+        let typed = arguments::typed(&schema, &args.pairs).map_err(|problems| {
+            let mut failure = Failure::usage(format!("arguments of `{}` do not fit", args.target));
+            for problem in problems {
+                failure = failure.detail(problem.to_string());
+            }
+            failure
+        })?;
+        let all = serde_json::to_value(arguments::merged(given, typed))
+            .map_err(|error| Failure::failed("the arguments cannot be written").because(error))?;
+        let result = host.call_tool(&args.target, all).await.map_err(|error| refuse(&error))?;
+        let is_error = result.is_error();
+        output.value(&result)?;
+        if is_error { Err(Failure::silent(Code::Failed)) } else { Ok(()) }
+    };
+    with_host(context, config, work).await.map(drop)
+}
+
+fn given(args: &CallArgs) -> Result<arguments::Arguments, Failure> {
+    match &args.given {
+        None => Ok(arguments::Arguments::default()),
+        Some(text) => arguments::read_given(text)
+            .map_err(|error| Failure::usage("`--args` cannot be used").because(error)),
+    }
+}
+
+/// What the tool declares; a tool that is not there takes anything, and the call says so.
+fn input_schema(host: &Host, server: &str, target: &str) -> Value {
+    let catalog = host.catalog();
+    let offer = catalog.server(server).and_then(|server| server.offer());
+    let name = target.get(server.len() + 1..).unwrap_or_default();
+    offer
+        .and_then(|offer| offer.tools.iter().find(|tool| tool.view.name == name))
+        .and_then(|tool| serde_json::from_str(tool.view.input_schema.get()).ok())
+        .unwrap_or(Value::Bool(true))
+}
+
+/// A call that has no result, with the exit code of its class.
+pub(super) fn refuse(error: &CallError) -> Failure {
+    match error {
+        CallError::Routing(_) => {
+            Failure::usage(error.to_string()).hint("`innkeeper tools` lists what there is")
+        }
+        CallError::Validation { item, problems } => {
+            let mut failure = Failure::usage(format!("arguments of `{item}` do not fit"));
+            for problem in problems {
+                failure = failure.detail(problem.to_string());
+            }
+            failure.hint("nothing was sent")
+        }
+        CallError::Timeout { .. } => {
+            Failure::failed(error.to_string()).hint("`--timeout SECONDS` allows more time")
+        }
+        CallError::Unavailable { may_have_run: true, .. } => {
+            Failure::failed(error.to_string()).hint("the request may have run")
+        }
+        CallError::Unavailable { may_have_run: false, .. } | CallError::Server { .. } => {
+            Failure::failed(error.to_string())
+        }
+        CallError::Protocol { source, .. } => {
+            Failure::failed(error.to_string()).detail(source.to_string())
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! `import`: an `mcp.json` on stdout, and on stderr what it lacks.
+
+use crate::args::ImportArgs;
+use crate::exit::Failure;
+use crate::import::{Places, import as read};
+use crate::output::{Output, Tone};
+
+/// Reads the other hosts' files and prints the result.
+pub(crate) fn import(
+    args: &ImportArgs,
+    places: &Places,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let imported = read(args.host, places)?;
+    for note in &imported.notes {
+        output.label(Tone::Note, "note", &note.to_string())?;
+    }
+    if output.is_json() {
+        output.value(&imported.document())?;
+    } else {
+        output.data(
+            &serde_json::to_string_pretty(&imported.document()).map_err(std::io::Error::from)?,
+        )?;
+    }
+    Ok(())
+}

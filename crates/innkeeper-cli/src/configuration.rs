@@ -1,0 +1,74 @@
+//! Which configuration is meant, read with every problem in words.
+
+use std::path::{Path, PathBuf};
+
+use innkeeper_host::config::{Problem, Severity};
+use innkeeper_host::{Config, ConfigError};
+
+use crate::commands::Context;
+use crate::exit::Failure;
+use crate::output::{Output, Tone};
+
+/// Where a configuration is looked for when none is named.
+const DEFAULTS: [&str; 3] = ["mcp.json", ".vscode/mcp.json", ".mcp.json"];
+
+/// The files that are meant: those named, else the first default that is there.
+pub(crate) fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    if !named.is_empty() {
+        return Ok(named.to_vec());
+    }
+    match DEFAULTS.iter().find(|file| Path::new(file).is_file()) {
+        Some(file) => Ok(vec![PathBuf::from(file)]),
+        None => Err(Failure::usage("no configuration found: none of `mcp.json`, `.vscode/mcp.json` and `.mcp.json` is here")
+            .hint("name one with `--config FILE`, or make one with `innkeeper import > mcp.json`")),
+    }
+}
+
+/// Reads the configuration, says its warnings, and applies `--timeout`.
+pub(crate) fn load(context: &mut Context) -> Result<Config, Failure> {
+    let files = files(&context.global.config)?;
+    let mut config = Config::load(&files, &context.environment).map_err(|error| refuse(&error))?;
+    say_problems(&mut context.output, &config.warnings)?;
+    if let Some(timeout) = context.global.timeout {
+        for server in config.servers.values_mut() {
+            server.timeout = timeout;
+        }
+    }
+    Ok(config)
+}
+
+/// The part of the configuration that `name` (`SERVER.ITEM`) needs, and the server's name.
+pub(crate) fn for_item(config: &Config, name: &str) -> Result<(Config, String), Failure> {
+    let known = |server: &str| config.servers.contains_key(server);
+    let Some((server, _)) = innkeeper_host::split_name(name, known) else {
+        let servers: Vec<&str> = config.servers.keys().map(String::as_str).collect();
+        return Err(Failure::usage(format!("`{name}` does not begin with the name of a server"))
+            .hint(format!("write SERVER.NAME; servers here: {}", servers.join(", "))));
+    };
+    let only = config.only(&[server]).map_err(|error| Failure::usage(error.to_string()))?;
+    Ok((only, server.to_owned()))
+}
+
+/// A configuration that cannot be used, as a failure with every problem.
+pub(crate) fn refuse(error: &ConfigError) -> Failure {
+    let errors = error.0.iter().filter(|problem| problem.severity == Severity::Error).count();
+    let plural = if errors == 1 { "" } else { "s" };
+    let mut failure = Failure::usage(format!("{errors} problem{plural} in the configuration"));
+    for problem in &error.0 {
+        failure = failure.detail(problem.to_string());
+        if let Some(hint) = &problem.hint {
+            failure = failure.detail(format!("    hint: {hint}"));
+        }
+    }
+    failure
+}
+
+fn say_problems(output: &mut Output, problems: &[Problem]) -> std::io::Result<()> {
+    for problem in problems {
+        output.label(Tone::Note, "warning", &problem.to_string())?;
+        if let Some(hint) = &problem.hint {
+            output.label(Tone::Hint, "    hint", hint)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! One verb's work over a running host: started with progress, ended in order however the work ends.
+
+use std::path::PathBuf;
+
+use innkeeper_host::{Config, Environment, Host, ShutdownReport, StartError, Supervisor};
+
+use crate::commands::Context;
+use crate::configuration::refuse;
+use crate::exit::Failure;
+use crate::output::{Output, Tone};
+use crate::progress;
+use crate::signals::{Ended, Signals};
+
+/// Starts the servers of `config`, runs `work`, and shuts down. A first signal ends the work and
+/// shuts down in order; a second one kills what is left.
+pub(crate) async fn with_host<T>(
+    context: &mut Context,
+    config: Config,
+    work: impl AsyncFnOnce(&Host, &mut Output) -> Result<T, Failure>,
+) -> Result<(T, ShutdownReport), Failure> {
+    let mut signals = Signals::listen().map_err(|error| {
+        Failure::failed("signals cannot be listened to").because(error)
+    })?;
+    let builder = Host::builder(config).supervisor(supervisor()?);
+    let builder = match ledger(&context.environment) {
+        Some(directory) => builder.ledger(directory),
+        None => builder,
+    };
+    let progress = progress::show(builder.events());
+    let started = signals.guard(builder.start()).await;
+    progress.end();
+    let host = match started {
+        Ended::Done(Ok(host)) => host,
+        Ended::Done(Err(error)) => return Err(not_started(&error)),
+        Ended::Cut(signal) => return Err(Failure::signalled(signal)),
+    };
+    let worked = signals.guard(work(&host, &mut context.output)).await;
+    let stopped = signals.guard(host.shutdown()).await;
+    let report = match stopped {
+        Ended::Done(report) => report,
+        Ended::Cut(_) => {
+            host.kill();
+            host.shutdown().await
+        }
+    };
+    for server in report.servers.iter().filter(|server| server.leftovers) {
+        let text = format!("something of server `{}` could not be ended", server.server);
+        context.output.label(Tone::Note, "warning", &text)?;
+    }
+    match worked {
+        Ended::Done(value) => value.map(|value| (value, report)),
+        Ended::Cut(signal) => Err(Failure::signalled(signal)),
+    }
+}
+
+/// This program supervises the servers it starts.
+fn supervisor() -> Result<Supervisor, Failure> {
+    Supervisor::this_program()
+        .map_err(|error| Failure::failed("this program cannot find itself").because(error))
+}
+
+/// Where running servers are noted, as the XDG base directories have it.
+fn ledger(environment: &Environment) -> Option<PathBuf> {
+    let state = match environment.get("XDG_STATE_HOME").filter(|path| path.starts_with('/')) {
+        Some(path) => PathBuf::from(path),
+        None => PathBuf::from(environment.home()?).join(".local/state"),
+    };
+    Some(state.join("innkeeper/running"))
+}
+
+fn not_started(error: &StartError) -> Failure {
+    match error {
+        StartError::Config(problems) => refuse(problems),
+        StartError::Servers(failures) => {
+            let names: Vec<String> =
+                failures.iter().map(|failure| format!("`{}`", failure.server)).collect();
+            let mut failure = Failure::failed(format!(
+                "{} did not start; nothing is left running",
+                names.join(", ")
+            ));
+            for server in failures {
+                failure = failure.detail(server.to_string());
+                for line in server.stderr.lines() {
+                    failure = failure.detail(format!("    {}: {line}", server.server));
+                }
+            }
+            failure.hint("`required: false` lets the others start without a server")
+        }
+    }
+}

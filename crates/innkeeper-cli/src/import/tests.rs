@@ -1,0 +1,261 @@
+//! Files as the hosts write them, and what becomes of them.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+struct Machine {
+    _root: tempfile::TempDir,
+    places: Places,
+}
+
+impl Machine {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let places = Places { home: root.path().join("home"), cwd: root.path().join("work") };
+        let machine = Self { _root: root, places };
+        for (path, text) in files {
+            let path = match path.strip_prefix("~/") {
+                Some(rest) => machine.places.home.join(rest),
+                None => machine.places.cwd.join(path),
+            };
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        machine
+    }
+
+    fn import(&self, dialect: Option<Dialect>) -> Result<Imported, ImportError> {
+        import(dialect, &self.places)
+    }
+}
+
+/// The servers made from one file and the notes about it.
+fn imported(dialect: Dialect, path: &str, text: &str) -> (Value, Vec<String>) {
+    let imported = Machine::new(&[(path, text)]).import(Some(dialect)).unwrap();
+    let notes = imported.notes.iter().map(ToString::to_string).collect();
+    (imported.document()["servers"].clone(), notes)
+}
+
+const CODE: &str = r#"{
+  // comments and trailing commas are allowed
+  "inputs": [
+    {"type": "promptString", "id": "api-key", "description": "The key", "password": true},
+    {"type": "pickString", "id": "region", "options": ["eu", "us"], "default": "eu"},
+  ],
+  "servers": {
+    "search": {
+      "command": "npx", "args": ["-y", "search", "--port", 5],
+      "env": {"KEY": "${input:api-key}", "REGION": "${input:region}", "N": 1, "OFF": null,
+              "HOME_DIR": "${userHome}${/}x", "TOKEN": "${env:TOKEN}"},
+      "envFile": "${workspaceFolder}/.env",
+      "sandboxEnabled": true, "dev": {"watch": "**"}, "gallery": "x"
+    },
+    "api": {"type": "http", "url": "https://example.com/mcp", "headers": {"X-A": "b"},
+            "oauth": {"clientId": "me"}},
+    "empty": {},
+  },
+}"#;
+
+#[test]
+fn vscode_inputs_become_variables_and_all_else_is_carried_or_noted() {
+    let machine = Machine::new(&[(".vscode/mcp.json", CODE)]);
+    let made = machine.import(Some(Dialect::Vscode)).unwrap();
+    let (home, cwd) = (machine.places.home.display(), machine.places.cwd.display());
+    assert_eq!(
+        made.document()["servers"],
+        json!({
+            "search": {
+                "type": "stdio", "command": "npx", "args": ["-y", "search", "--port", "5"],
+                "env": {"KEY": "${API_KEY}", "REGION": "${REGION:-eu}", "N": "1", "OFF": null,
+                        "HOME_DIR": format!("{home}/x"), "TOKEN": "${TOKEN}"},
+                "envFile": format!("{cwd}/.env"),
+            },
+            "api": {"type": "http", "url": "https://example.com/mcp", "headers": {"X-A": "b"},
+                    "oauth": {"clientId": "me"}},
+        })
+    );
+    let notes: Vec<_> = made.notes.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(notes.join("\n"), @r"
+    `.vscode/mcp.json`: `${userHome}` became the path it stands for in this folder
+    `.vscode/mcp.json`: `${workspaceFolder}` became the path it stands for in this folder
+    `.vscode/mcp.json`: `${input:api-key}` became `${API_KEY}`: set `API_KEY` in the environment (The key)
+    `.vscode/mcp.json`: `${input:region}` became `${REGION}`: set `REGION` in the environment
+    `.vscode/mcp.json`: server `search`: `sandboxEnabled` is not carried over: write `sandbox` with `read`, `write` and `network`
+    `.vscode/mcp.json`: server `search`: `dev` is not carried over: servers are not watched or debugged from here
+    `.vscode/mcp.json`: server `search`: `gallery` has no meaning here and is not carried over
+    `.vscode/mcp.json`: server `empty`: says neither `command` nor `url` and is left out
+    ");
+}
+
+#[test]
+fn claude_desktop_text_that_looks_like_a_variable_is_pointed_out() {
+    let text = r#"{"globalShortcut": "x", "mcpServers": {
+        "fs": {"command": "npx", "args": ["${HOME}"], "env": {"A": "b"}}}}"#;
+    let path = "~/.config/Claude/claude_desktop_config.json";
+    let (servers, notes) = imported(Dialect::Claude, path, text);
+    assert_eq!(servers["fs"]["args"], json!(["${HOME}"]));
+    assert_eq!(notes.len(), 1);
+    assert!(notes[0].contains("`args` has `${…}`"), "{notes:?}");
+}
+
+#[test]
+fn claude_code_reads_local_before_project_before_user() {
+    let machine = Machine::new(&[(
+        ".mcp.json",
+        r#"{"mcpServers": {"a": {"command": "project"}, "b": {"command": "project"},
+            "c": {"type": "streamable-http", "url": "http://x", "headersHelper": "x",
+                  "timeout": 1500}}}"#,
+    )]);
+    let cwd = machine.places.cwd.to_str().unwrap().to_owned();
+    let user = json!({
+        "numStartups": 5,
+        "mcpServers": {"b": {"command": "user"}, "d": {"command": "user", "args": ["${X:-y}"]}},
+        "projects": {cwd: {"mcpServers": {"a": {"command": "local"}},
+                           "disabledMcpServers": ["d"]}},
+    });
+    fs::create_dir_all(&machine.places.home).unwrap();
+    fs::write(machine.places.home.join(".claude.json"), user.to_string()).unwrap();
+    let made = machine.import(Some(Dialect::Claude)).unwrap();
+    let servers = &made.document()["servers"];
+    assert_eq!(servers["a"]["command"], "local");
+    assert_eq!(servers["b"]["command"], "project");
+    assert_eq!(servers.as_object().unwrap().len(), 4);
+    assert_eq!(servers["c"], json!({"type": "http", "url": "http://x", "timeout": 1.5}));
+    assert_eq!(servers["d"]["disabled"], true);
+    assert_eq!(servers["d"]["args"], json!(["${X:-y}"]));
+    let notes: Vec<_> = made.notes.iter().map(ToString::to_string).collect();
+    assert!(notes.iter().any(|note| note.contains("headersHelper")), "{notes:?}");
+    assert_eq!(notes.iter().filter(|note| note.contains("is hidden by")).count(), 2, "{notes:?}");
+    assert_eq!(notes.len(), 3, "{notes:?}");
+}
+
+#[test]
+fn cursor_sign_in_and_env_file_are_carried() {
+    let text = r#"{"mcpServers": {
+        "a": {"url": "https://x", "auth": {"CLIENT_ID": "${env:ID}", "CLIENT_SECRET": "s",
+              "scopes": ["r"], "extra": 1}},
+        "b": {"type": "stdio", "command": "c", "envFile": ".env", "autoApprove": ["t"]}}}"#;
+    let (servers, notes) = imported(Dialect::Cursor, ".cursor/mcp.json", text);
+    assert_eq!(
+        servers,
+        json!({
+            "a": {"type": "http", "url": "https://x",
+                  "oauth": {"clientId": "${ID}", "clientSecret": "s", "scopes": ["r"]}},
+            "b": {"type": "stdio", "command": "c", "envFile": ".env"},
+        })
+    );
+    assert_eq!(notes.len(), 2, "{notes:?}");
+}
+
+#[test]
+fn gemini_tells_streams_from_http_and_filters_tools() {
+    let text = r#"{"theme": "x", "mcp": {"excluded": ["off"]}, "mcpServers": {
+        "s": {"url": "https://x/sse", "timeout": 600000, "trust": true},
+        "h": {"httpUrl": "https://x/mcp", "url": "https://ignored", "headers": {"A": "$KEY"}},
+        "c": {"command": "c", "cwd": "./d", "includeTools": ["a"], "excludeTools": ["b"],
+              "oauth": {"enabled": true, "scopes": ["r"], "redirectUri": "http://l"}},
+        "off": {"command": "c"}}}"#;
+    let (servers, notes) = imported(Dialect::Gemini, "~/.gemini/settings.json", text);
+    assert_eq!(
+        servers,
+        json!({
+            "s": {"type": "sse", "url": "https://x/sse", "timeout": 600},
+            "h": {"type": "http", "url": "https://x/mcp", "headers": {"A": "${KEY}"}},
+            "c": {"type": "stdio", "command": "c", "cwd": "./d",
+                  "tools": {"allow": ["a"], "deny": ["b"]}, "oauth": {"scopes": ["r"]}},
+            "off": {"type": "stdio", "command": "c", "disabled": true},
+        })
+    );
+    let expected = ["`trust`", "`url`", "`oauth.redirectUri`"];
+    assert!(notes.iter().zip(expected).all(|(note, key)| note.contains(key)), "{notes:?}");
+    assert_eq!(notes.len(), expected.len());
+}
+
+#[test]
+fn codex_names_of_variables_become_references() {
+    let text = r#"
+        model = "x"
+        [mcp_servers.a]
+        command = "c"
+        args = ["--x"]
+        env_vars = ["TOKEN", { name = "FAR", source = "remote" }, { name = "NEAR" }]
+        startup_timeout_sec = 20
+        tool_timeout_sec = 1.5
+        enabled_tools = ["t"]
+        disabled_tools = ["u"]
+        enabled = false
+        required = true
+        default_tools_approval_mode = "auto"
+        [mcp_servers.a.env]
+        A = "b"
+        [mcp_servers.b]
+        url = "https://x"
+        bearer_token_env_var = "BEARER"
+        http_headers = { "X-A" = "1" }
+        env_http_headers = { "X-B" = "VAR" }
+    "#;
+    let (servers, notes) = imported(Dialect::Codex, "~/.codex/config.toml", text);
+    assert_eq!(
+        servers,
+        json!({
+            "a": {"type": "stdio", "command": "c", "args": ["--x"],
+                  "env": {"A": "b", "TOKEN": "${TOKEN}", "NEAR": "${NEAR}"},
+                  "disabled": true, "required": true, "initTimeout": 20, "timeout": 1.5,
+                  "tools": {"allow": ["t"], "deny": ["u"]}},
+            "b": {"type": "http", "url": "https://x",
+                  "headers": {"X-A": "1", "X-B": "${VAR}", "Authorization": "Bearer ${BEARER}"}},
+        })
+    );
+    assert_eq!(notes.len(), 2, "{notes:?}");
+}
+
+#[test]
+fn without_a_host_all_files_are_read_and_every_server_keeps_a_name_of_its_own() {
+    let machine = Machine::new(&[
+        (".mcp.json", r#"{"mcpServers": {"fs": {"command": "one"}}}"#),
+        (".vscode/mcp.json", r#"{"servers": {"FS": {"command": "two"}}}"#),
+        ("~/.cursor/mcp.json", r#"{"mcpServers": {"fs": {"command": "one"}}}"#),
+    ]);
+    let made = machine.import(None).unwrap();
+    let servers = &made.document()["servers"];
+    let names: Vec<_> = servers.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["fs", "FS-vscode"]);
+    let notes: Vec<_> = made.notes.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(notes.join("\n"), @r"
+    `.vscode/mcp.json`: server `FS`: an earlier server has this name too; it is called `FS-vscode` here
+    `~/.cursor/mcp.json`: server `fs`: is the same in an earlier file and is kept once
+    ");
+}
+
+#[test]
+fn a_file_that_cannot_be_understood_is_an_error_that_names_it() {
+    for (path, text, dialect) in [
+        (".cursor/mcp.json", "{", Dialect::Cursor),
+        (".cursor/mcp.json", "[]", Dialect::Cursor),
+        (".cursor/mcp.json", r#"{"mcpServers": []}"#, Dialect::Cursor),
+        (".codex/config.toml", "= 1", Dialect::Codex),
+    ] {
+        let error = Machine::new(&[(path, text)]).import(Some(dialect)).unwrap_err();
+        assert!(error.to_string().contains(path), "{error}");
+    }
+}
+
+#[test]
+fn no_file_at_all_names_where_it_looked() {
+    let error = Machine::new(&[]).import(Some(Dialect::Cursor)).unwrap_err();
+    assert_eq!(error.to_string(), "no configuration of `cursor` was found");
+    let ImportError::Nothing { looked, .. } = error else { panic!("another error") };
+    assert_eq!(looked, [".cursor/mcp.json", "~/.cursor/mcp.json"]);
+}
+
+#[test]
+fn no_value_of_a_file_appears_in_a_note() {
+    let text = r#"{"mcpServers": {"a": {"command": "c", "env": {"K": ["s3cret"]},
+        "headersHelper": "s3cret", "other": "s3cret", "timeout": "s3cret"}}}"#;
+    let (_, notes) = imported(Dialect::Claude, ".mcp.json", text);
+    assert_eq!(notes.len(), 4);
+    assert!(!notes.concat().contains("s3cret"));
+}

@@ -1,0 +1,141 @@
+//! Events as they come out on stderr.
+
+use serde_json::Value;
+
+use super::*;
+use crate::output::capture::Captured;
+use crate::output::deceives;
+
+impl<'a> MakeWriter<'a> for Captured {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+fn logged(level: Level, format: LogFormat, colour: bool, act: impl FnOnce()) -> String {
+    let written = Captured::default();
+    let subscriber = subscriber(level, format, colour, written.clone());
+    tracing::subscriber::with_default(subscriber, act);
+    written.text()
+}
+
+fn json_lines(level: Level, act: impl FnOnce()) -> Vec<Value> {
+    let text = logged(level, LogFormat::Json, false, act);
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn one_of_each() {
+    tracing::debug!("d");
+    tracing::info!("i");
+    tracing::warn!("w");
+    tracing::error!("e");
+    tracing::error!(severity = "critical", "c");
+}
+
+/// Proves: FR7.4, FR9.4
+#[test]
+fn every_severity_is_one_flat_json_line_with_its_word() {
+    let lines = json_lines(Level::Debug, one_of_each);
+    let words: Vec<_> = lines.iter().map(|line| line["severity"].as_str().unwrap()).collect();
+    assert_eq!(words, ["debug", "info", "warning", "error", "critical"]);
+    assert!(lines.iter().all(|line| line.as_object().unwrap().values().all(Value::is_string)));
+}
+
+/// Proves: FR9.5
+#[test]
+fn each_level_keeps_what_is_at_least_as_severe() {
+    for (level, kept) in [
+        (Level::Debug, 5),
+        (Level::Info, 4),
+        (Level::Warning, 3),
+        (Level::Error, 2),
+        (Level::Critical, 1),
+    ] {
+        assert_eq!(json_lines(level, one_of_each).len(), kept, "{level:?}");
+    }
+}
+
+#[test]
+fn libraries_are_heard_from_warning_on_only() {
+    let lines = json_lines(Level::Debug, || {
+        tracing::info!(target: "hyper::client", "connected");
+        tracing::warn!(target: "hyper::client", "refused");
+    });
+    assert_eq!(lines.len(), 1);
+    assert_eq!(lines[0]["event"], "refused");
+}
+
+#[test]
+fn a_json_line_has_time_severity_event_and_then_the_fields_with_their_types() {
+    let text = logged(Level::Info, LogFormat::Json, false, || {
+        tracing::info!(
+            server = "files",
+            id = 7,
+            latency_ms = 1.5,
+            ok = true,
+            rate = f64::NAN,
+            r#type = ?Some("x"),
+            error.chain = %"a: b",
+            "tool called"
+        );
+    });
+    let (ts, rest) = text.split_once(',').unwrap();
+    assert!(ts.starts_with("{\"ts\":\"20") && ts.ends_with("Z\"") && ts.len() == 35, "{ts}");
+    insta::assert_snapshot!(rest, @r#"
+    "severity":"info","event":"tool called","server":"files","id":7,"latency_ms":1.5,"ok":true,"rate":"NaN","type":"Some(\"x\")","error.chain":"a: b"}
+    "#);
+}
+
+#[test]
+fn fields_cannot_take_the_names_of_the_line() {
+    let lines = json_lines(Level::Info, || {
+        tracing::info!(ts = 1, severity = "critical", event = "x", "words");
+    });
+    assert_eq!(lines[0]["severity"], "info");
+    assert_eq!(lines[0]["event"], "words");
+    assert_eq!(lines[0]["severity_"], "critical");
+    assert_eq!(lines[0]["event_"], "x");
+}
+
+#[test]
+fn an_event_without_words_is_still_valid_json() {
+    let lines = json_lines(Level::Info, || tracing::info!(server = "files"));
+    assert_eq!(lines[0]["server"], "files");
+    assert!(lines[0]["event"].is_string());
+}
+
+#[test]
+fn an_error_field_carries_its_whole_chain() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("outer")]
+    struct Outer(#[source] std::io::Error);
+    let error = Outer(std::io::Error::other("inner"));
+    let error: &(dyn std::error::Error + 'static) = &error;
+    let lines = json_lines(Level::Error, || tracing::error!(error, "failed"));
+    assert_eq!(lines[0]["error"], "outer: inner");
+}
+
+#[test]
+fn control_and_bidi_characters_leave_as_escapes_and_arrive_whole() {
+    let nasty = "\u{1b}[2J\r\n{\"forged\":1}\u{202e}\u{9b}\u{e0041}";
+    let act = || tracing::info!(name = nasty, "{nasty}");
+    let text = logged(Level::Info, LogFormat::Json, false, act);
+    assert!(text.trim_end_matches('\n').chars().all(|c| !deceives(c)), "{text:?}");
+    let line: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((line["name"].as_str(), line["event"].as_str()), (Some(nasty), Some(nasty)));
+    let text = logged(Level::Info, LogFormat::Text, false, act);
+    assert_eq!(text.matches('\n').count(), 1);
+    assert!(text.trim_end_matches('\n').chars().all(|c| !deceives(c)), "{text:?}");
+}
+
+#[test]
+fn the_text_form_reads_like_a_sentence_with_its_fields() {
+    let act = || tracing::warn!(server = "files", path = "a b", code = 3, "server `files` exited");
+    let plain = logged(Level::Warning, LogFormat::Text, false, act);
+    let (_, rest) = plain.split_once(' ').unwrap();
+    assert_eq!(rest, "warning  server `files` exited server=files path=\"a b\" code=3\n");
+    let coloured = logged(Level::Warning, LogFormat::Text, true, act);
+    assert!(coloured.contains("\u{1b}[33mwarning \u{1b}[0m "), "{coloured:?}");
+}

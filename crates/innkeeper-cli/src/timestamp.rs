@@ -1,0 +1,80 @@
+//! Wall-clock times as RFC 3339 text in UTC, with microseconds.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+const SECONDS_A_DAY: i64 = 86_400;
+
+/// Displays `time` as `2026-11-21T22:58:26.123456Z`.
+pub(crate) fn rfc3339(time: SystemTime) -> impl fmt::Display {
+    let since = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
+    let micros = match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(after) => since(after),
+        Err(before) => -since(before.duration()),
+    };
+    Instant { seconds: micros.div_euclid(1_000_000), micros: micros.rem_euclid(1_000_000) }
+}
+
+struct Instant {
+    seconds: i64,
+    micros: i64,
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day) = civil(self.seconds.div_euclid(SECONDS_A_DAY));
+        let second = self.seconds.rem_euclid(SECONDS_A_DAY);
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:06}Z",
+            second / 3600,
+            second / 60 % 60,
+            second % 60,
+            self.micros
+        )
+    }
+}
+
+/// The Gregorian date of a day counted from 1970-01-01.
+///
+/// Years are counted from March, so that the leap day is the last day of a year and the lengths
+/// of the months before it follow one linear rule.
+fn civil(day: i64) -> (i64, i64, i64) {
+    const DAYS_IN_400_YEARS: i64 = 146_097;
+    const FROM_YEAR_ZERO_TO_1970: i64 = 719_468;
+    let day = day + FROM_YEAR_ZERO_TO_1970;
+    let era = day.div_euclid(DAYS_IN_400_YEARS);
+    let day_of_era = day.rem_euclid(DAYS_IN_400_YEARS);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    (year, month, day_of_year - (153 * march_month + 2) / 5 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64, micros: u64) -> String {
+        let span = Duration::from_secs(seconds) + Duration::from_micros(micros);
+        rfc3339(SystemTime::UNIX_EPOCH + span).to_string()
+    }
+
+    #[test]
+    fn known_instants_are_written_as_rfc_3339() {
+        assert_eq!(at(0, 0), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(at(951_782_399, 999_999), "2000-02-28T23:59:59.999999Z");
+        assert_eq!(at(951_782_400, 0), "2000-02-29T00:00:00.000000Z");
+        assert_eq!(at(4_107_542_400, 1), "2100-03-01T00:00:00.000001Z");
+        assert_eq!(at(1_795_302_000, 0), "2026-11-21T23:00:00.000000Z");
+    }
+
+    #[test]
+    fn a_time_before_1970_counts_backwards() {
+        let time = SystemTime::UNIX_EPOCH - Duration::from_micros(1);
+        assert_eq!(rfc3339(time).to_string(), "1969-12-31T23:59:59.999999Z");
+    }
+}

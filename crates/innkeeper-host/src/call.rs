@@ -1,0 +1,193 @@
+//! The life of one call: resolve, validate, permit, send, outcome, record.
+
+use std::time::Duration;
+
+use innkeeper_protocol::view::{check_prompt_result, check_read_result, check_tool_result};
+use innkeeper_protocol::{ViewError, method};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+
+use crate::catalog::Catalog;
+use crate::error::{ArgumentProblem, CallError, ProtocolFault};
+use crate::event::CallOutcome;
+use crate::server::connection::{Ask, Connection};
+use crate::server::session::Progress;
+
+/// How one call differs from the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct CallOptions {
+    /// The time until the answer must be there. Default: the server's `timeout`.
+    pub timeout: Option<Duration>,
+    /// Where progress goes, in the order the server sends it. Reports that find the channel full
+    /// are dropped; asking for none costs nothing.
+    pub progress: Option<mpsc::Sender<Progress>>,
+}
+
+/// What a tool answered: the result object exactly as the server sent it.
+#[derive(Clone, Debug)]
+pub struct ToolResult {
+    raw: Box<RawValue>,
+    is_error: bool,
+}
+
+impl ToolResult {
+    /// The result object, byte for byte.
+    pub fn raw(&self) -> &RawValue {
+        &self.raw
+    }
+
+    /// The result object, to keep.
+    pub fn into_raw(self) -> Box<RawValue> {
+        self.raw
+    }
+
+    /// Whether the tool itself reports a failure: for the model to read, not an error of the host.
+    pub fn is_error(&self) -> bool {
+        self.is_error
+    }
+
+    /// The typed view of the result.
+    ///
+    /// # Errors
+    ///
+    /// Where the result has not the shape of a tool result beyond what the call already checked.
+    pub fn view(&self) -> Result<innkeeper_protocol::view::ToolResult, ViewError> {
+        innkeeper_protocol::view::ToolResult::read(&self.raw)
+    }
+}
+
+impl Serialize for ToolResult {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.raw.serialize(serializer)
+    }
+}
+
+#[derive(Serialize)]
+struct ItemParams<'a, T> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<&'a T>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+struct ReadParams<'a> {
+    uri: &'a str,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a RawValue>,
+}
+
+/// Calls a tool by its public name.
+pub(crate) async fn tool(
+    catalog: &Catalog,
+    name: &str,
+    arguments: Value,
+    options: CallOptions,
+) -> Result<ToolResult, CallError> {
+    let route = catalog.tool(name)?;
+    let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
+    let problems = route.arguments.check(&arguments);
+    if !problems.is_empty() {
+        return Err(CallError::Validation { item: route.public.clone(), problems });
+    }
+    let connection = &*route.connection;
+    let id = connection.session.next_id();
+    let own_meta = progress_meta(connection, id, &options);
+    let meta = own_meta.as_deref().or(connection.meta.as_deref());
+    let params = ItemParams { name: &route.tool, arguments: Some(&arguments), meta };
+    let ask = Ask {
+        id,
+        method: method::TOOLS_CALL,
+        item: &route.tool,
+        params: &params,
+        timeout: options.timeout.unwrap_or(route.timeout),
+        progress: options.progress,
+    };
+    let mut is_error = false;
+    let raw = connection
+        .ask(ask, |raw| {
+            is_error = check_tool_result(raw).map_err(ProtocolFault::Shape)?;
+            Ok(if is_error { CallOutcome::ToolError } else { CallOutcome::Ok })
+        })
+        .await?;
+    Ok(ToolResult { raw, is_error })
+}
+
+/// Gets a prompt by its public name.
+pub(crate) async fn prompt(
+    catalog: &Catalog,
+    name: &str,
+    arguments: &Map<String, Value>,
+    options: CallOptions,
+) -> Result<Box<RawValue>, CallError> {
+    let route = catalog.prompt(name)?;
+    let mut problems = Vec::new();
+    for required in route.required.iter().filter(|required| !arguments.contains_key(&***required)) {
+        let message = format!("missing required argument `{required}`");
+        problems.push(ArgumentProblem { pointer: String::new(), message });
+    }
+    for (key, _) in arguments.iter().filter(|(_, value)| !value.is_string()) {
+        let message = "expected string: arguments of prompts are text".to_owned();
+        problems.push(ArgumentProblem { pointer: format!("/{key}"), message });
+    }
+    if !problems.is_empty() {
+        return Err(CallError::Validation { item: name.into(), problems });
+    }
+    let connection = &*route.connection;
+    let id = connection.session.next_id();
+    let own_meta = progress_meta(connection, id, &options);
+    let meta = own_meta.as_deref().or(connection.meta.as_deref());
+    let given = (!arguments.is_empty()).then_some(arguments);
+    let params = ItemParams { name: &route.prompt, arguments: given, meta };
+    let ask = Ask {
+        id,
+        method: method::PROMPTS_GET,
+        item: &route.prompt,
+        params: &params,
+        timeout: options.timeout.unwrap_or(route.timeout),
+        progress: options.progress,
+    };
+    connection.ask(ask, |raw| shaped(check_prompt_result(raw))).await
+}
+
+/// Reads a resource, from `server` if it is named.
+pub(crate) async fn resource(
+    catalog: &Catalog,
+    uri: &str,
+    server: Option<&str>,
+    options: CallOptions,
+) -> Result<Box<RawValue>, CallError> {
+    let route = catalog.resource(uri, server)?;
+    let connection = &*route.0;
+    let id = connection.session.next_id();
+    let own_meta = progress_meta(connection, id, &options);
+    let meta = own_meta.as_deref().or(connection.meta.as_deref());
+    let params = ReadParams { uri, meta };
+    let ask = Ask {
+        id,
+        method: method::RESOURCES_READ,
+        item: uri,
+        params: &params,
+        timeout: options.timeout.unwrap_or(route.1),
+        progress: options.progress,
+    };
+    connection.ask(ask, |raw| shaped(check_read_result(raw))).await
+}
+
+fn shaped(checked: Result<(), ViewError>) -> Result<CallOutcome, ProtocolFault> {
+    checked.map(|()| CallOutcome::Ok).map_err(ProtocolFault::Shape)
+}
+
+/// The `_meta` of a request that wants progress: its token is the request's own id.
+fn progress_meta(connection: &Connection, id: u64, options: &CallOptions) -> Option<Box<RawValue>> {
+    options.progress.as_ref()?;
+    let mut meta: Map<String, Value> = match &connection.meta {
+        Some(meta) => serde_json::from_str(meta.get()).unwrap_or_default(),
+        None => Map::new(),
+    };
+    meta.insert("progressToken".to_owned(), id.into());
+    serde_json::value::to_raw_value(&meta).ok()
+}

@@ -1,0 +1,297 @@
+//! What can be called right now: an immutable snapshot from public names to routes.
+//!
+//! Built by a pure function whenever a server's state or offer changes, and swapped as a whole:
+//! finding a route reads it without a lock, an await or a message to anybody.
+
+mod route;
+mod shelf;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+
+use crate::error::{CallError, Lost, RoutingError};
+use crate::lifecycle::ServerState;
+use crate::name;
+use crate::server::offer::Offer;
+
+pub(crate) use route::{PromptRoute, ResourceRoute, ToolRoute};
+pub(crate) use shelf::Shelf;
+
+/// One server as the catalog shows it.
+#[derive(Clone, Debug)]
+pub struct CatalogServer {
+    pub(crate) name: Arc<str>,
+    pub(crate) state: ServerState,
+    pub(crate) transport: &'static str,
+    pub(crate) lost: Option<Lost>,
+    pub(crate) shelf: Option<Arc<Shelf>>,
+}
+
+impl CatalogServer {
+    /// The state when the snapshot was made.
+    pub fn state(&self) -> ServerState {
+        self.state
+    }
+
+    /// `stdio` and so on.
+    pub fn transport(&self) -> &'static str {
+        self.transport
+    }
+
+    /// The revision agreed on; `None` for a server that is not ready.
+    pub fn protocol_version(&self) -> Option<&'static str> {
+        self.shelf.as_ref().map(|shelf| shelf.connection.revision.as_str())
+    }
+
+    /// `serverInfo` as the server sent it: claims, not identity.
+    pub fn server_info(&self) -> Option<&RawValue> {
+        self.shelf.as_ref()?.server_info.as_deref()
+    }
+
+    /// What the server tells a model about its use.
+    pub fn instructions(&self) -> Option<&str> {
+        self.shelf.as_ref()?.instructions.as_deref()
+    }
+
+    /// Its tools, prompts, resources and templates; `None` for a server that is not ready.
+    pub fn offer(&self) -> Option<&Offer> {
+        self.shelf.as_ref().map(|shelf| &shelf.offer)
+    }
+
+    /// Why it is unavailable, if it is.
+    pub fn unavailable_because(&self) -> Option<String> {
+        self.lost.as_ref().map(ToString::to_string)
+    }
+}
+
+impl Serialize for CatalogServer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let nothing = Offer::default();
+        let offer = self.offer().unwrap_or(&nothing);
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("state", &self.state)?;
+        map.serialize_entry("protocolVersion", &self.protocol_version())?;
+        map.serialize_entry("transport", self.transport)?;
+        map.serialize_entry("serverInfo", &self.server_info())?;
+        if let Some(instructions) = self.instructions() {
+            map.serialize_entry("instructions", instructions)?;
+        }
+        if let Some(reason) = self.unavailable_because() {
+            map.serialize_entry("reason", &reason)?;
+        }
+        map.serialize_entry("tools", &offer.tools)?;
+        map.serialize_entry("prompts", &offer.prompts)?;
+        map.serialize_entry("resources", &offer.resources)?;
+        map.serialize_entry("resourceTemplates", &offer.resource_templates)?;
+        map.end()
+    }
+}
+
+/// All servers with everything they offer, as of one moment. Servers that became unavailable or
+/// were stopped are not in it (FR6.7).
+#[derive(Debug, Default)]
+pub struct Catalog {
+    servers: IndexMap<Arc<str>, CatalogServer>,
+    away: HashMap<Arc<str>, Lost>,
+    tools: HashMap<Box<str>, Arc<ToolRoute>>,
+    prompts: HashMap<Box<str>, Arc<PromptRoute>>,
+    resources: HashMap<Box<str>, Vec<ResourceRoute>>,
+    bare: Option<HashMap<Box<str>, Vec<Arc<ToolRoute>>>>,
+}
+
+impl Catalog {
+    /// Makes a snapshot of `servers`, in their order.
+    pub(crate) fn build(servers: Vec<CatalogServer>, allow_bare_names: bool) -> Self {
+        let mut catalog = Self { bare: allow_bare_names.then(HashMap::new), ..Self::default() };
+        for server in servers {
+            match (&server.shelf, server.state) {
+                (Some(shelf), ServerState::Ready) => catalog.add(&server.name, shelf),
+                _ => {
+                    let lost = server.lost.clone().unwrap_or(match server.state {
+                        ServerState::Starting => Lost::Starting,
+                        ServerState::Shutdown => Lost::Shutdown,
+                        ServerState::Ready | ServerState::Unavailable => Lost::ClosedOutput,
+                    });
+                    catalog.away.insert(server.name.clone(), lost);
+                    continue;
+                }
+            }
+            catalog.servers.insert(server.name.clone(), server);
+        }
+        catalog
+    }
+
+    fn add(&mut self, server: &Arc<str>, shelf: &Arc<Shelf>) {
+        for tool in &shelf.tools {
+            self.tools.insert(tool.public.clone(), tool.clone());
+            if let Some(bare) = &mut self.bare {
+                bare.entry(tool.tool.clone()).or_default().push(tool.clone());
+            }
+        }
+        for prompt in &shelf.prompts {
+            self.prompts.insert(name::public(server, &prompt.prompt), prompt.clone());
+        }
+        for resource in &shelf.offer.resources {
+            let owner = ResourceRoute(shelf.connection.clone(), shelf.timeout);
+            self.resources.entry(resource.view.uri.as_str().into()).or_default().push(owner);
+        }
+    }
+
+    /// The servers that take calls, in the order of the configuration.
+    pub fn servers(&self) -> impl Iterator<Item = (&str, &CatalogServer)> {
+        self.servers.iter().map(|(name, server)| (&**name, server))
+    }
+
+    /// One server, if it takes calls.
+    pub fn server(&self, name: &str) -> Option<&CatalogServer> {
+        self.servers.get(name)
+    }
+
+    /// The public names of all tools.
+    pub fn tool_names(&self) -> impl Iterator<Item = &str> {
+        self.servers.values().filter_map(|server| server.shelf.as_ref()).flat_map(|shelf| {
+            shelf.tools.iter().map(|tool| &*tool.public)
+        })
+    }
+
+    /// The route of a tool; misses are explained.
+    pub(crate) fn tool(&self, called: &str) -> Result<&Arc<ToolRoute>, CallError> {
+        if let Some(route) = self.tools.get(called) {
+            return Ok(route);
+        }
+        if let Some(routes) = self.bare.as_ref().and_then(|bare| bare.get(called)) {
+            return match &routes[..] {
+                [only] => Ok(only),
+                several => Err(CallError::Routing(RoutingError::Ambiguous {
+                    name: called.into(),
+                    candidates: several.iter().map(|route| route.public.clone()).collect(),
+                })),
+            };
+        }
+        Err(self.explain("tool", called, &self.tool_names().collect::<Vec<_>>()))
+    }
+
+    /// The route of a prompt; misses are explained.
+    pub(crate) fn prompt(&self, called: &str) -> Result<&Arc<PromptRoute>, CallError> {
+        self.prompts.get(called).ok_or_else(|| {
+            let known: Vec<&str> = self.prompts.keys().map(|name| &**name).collect();
+            self.explain("prompt", called, &known)
+        })
+    }
+
+    fn explain(&self, what: &'static str, called: &str, known: &[&str]) -> CallError {
+        let is_server = |name: &str| self.servers.contains_key(name) || self.away.contains_key(name);
+        let Some((server, item)) = name::split(called, is_server) else {
+            let ends = |name: &&str| name.len() > called.len() && ends_with_item(name, called);
+            let candidates = known.iter().copied().filter(ends).map(Into::into);
+            let candidates: Vec<Box<str>> = candidates.collect();
+            return match &candidates[..] {
+                [] | [_] => CallError::Routing(RoutingError::UnknownServer {
+                    name: called.into(),
+                    suggestion: candidates
+                        .into_iter()
+                        .next()
+                        .or_else(|| closest(called, known)),
+                }),
+                _ => CallError::Routing(RoutingError::Ambiguous { name: called.into(), candidates }),
+            };
+        };
+        if let Some((server, lost)) = self.away.get_key_value(server) {
+            return CallError::Unavailable {
+                server: server.clone(),
+                reason: lost.clone(),
+                may_have_run: false,
+            };
+        }
+        CallError::Routing(RoutingError::UnknownItem {
+            server: server.into(),
+            what,
+            item: item.into(),
+            suggestion: closest(called, known),
+        })
+    }
+
+    /// The server that a resource is read from: the one named, else the one that lists the URI,
+    /// else the one with a template for it.
+    pub(crate) fn resource(
+        &self,
+        uri: &str,
+        server: Option<&str>,
+    ) -> Result<ResourceRoute, CallError> {
+        if let Some(name) = server {
+            return self.resource_at(name);
+        }
+        let listed = self.resources.get(uri).cloned().unwrap_or_default();
+        let owners = if listed.is_empty() { self.templates_for(uri) } else { listed };
+        match &owners[..] {
+            [only] => Ok(only.clone()),
+            [] => {
+                let known = self.resources.keys().map(|uri| &**uri);
+                let suggestion = name::closest(uri, known).map(Into::into);
+                let uri = uri.into();
+                Err(CallError::Routing(RoutingError::UnknownResource { uri, suggestion }))
+            }
+            several => Err(CallError::Routing(RoutingError::Ambiguous {
+                name: uri.into(),
+                candidates: several.iter().map(|route| (*route.0.server).into()).collect(),
+            })),
+        }
+    }
+
+    fn resource_at(&self, name: &str) -> Result<ResourceRoute, CallError> {
+        if let Some(shelf) = self.servers.get(name).and_then(|server| server.shelf.as_ref()) {
+            return Ok(ResourceRoute(shelf.connection.clone(), shelf.timeout));
+        }
+        match self.away.get_key_value(name) {
+            Some((server, lost)) => Err(CallError::Unavailable {
+                server: server.clone(),
+                reason: lost.clone(),
+                may_have_run: false,
+            }),
+            None => Err(CallError::Routing(RoutingError::UnknownServer {
+                name: name.into(),
+                suggestion: name::closest(name, self.servers.keys().map(|name| &**name))
+                    .map(Into::into),
+            })),
+        }
+    }
+
+    /// Resolves when no request waits for an answer; the caller bounds the wait.
+    pub(crate) async fn idle(&self) {
+        for shelf in self.servers.values().filter_map(|server| server.shelf.as_ref()) {
+            shelf.connection.session.idle().await;
+        }
+    }
+
+    fn templates_for(&self, uri: &str) -> Vec<ResourceRoute> {
+        let shelves = self.servers.values().filter_map(|server| server.shelf.as_ref());
+        shelves
+            .filter(|shelf| {
+                let templates = &shelf.offer.resource_templates;
+                templates.iter().any(|template| template.view.matches(uri))
+            })
+            .map(|shelf| ResourceRoute(shelf.connection.clone(), shelf.timeout))
+            .collect()
+    }
+}
+
+fn closest(called: &str, known: &[&str]) -> Option<Box<str>> {
+    name::closest(called, known.iter().copied()).map(Into::into)
+}
+
+/// Whether the public name is `called` behind some server's name.
+fn ends_with_item(public: &str, called: &str) -> bool {
+    public.strip_suffix(called).is_some_and(|server| server.ends_with(name::SEPARATOR))
+}
+
+impl Serialize for Catalog {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry("servers", &self.servers)?;
+        map.end()
+    }
+}

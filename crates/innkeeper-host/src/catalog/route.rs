@@ -1,0 +1,30 @@
+//! Where a call goes, with everything decided about it when the catalog was built.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::schema::ArgumentSchema;
+use crate::server::connection::Connection;
+
+/// The way to one tool.
+#[derive(Debug)]
+pub(crate) struct ToolRoute {
+    pub(crate) public: Box<str>,
+    pub(crate) tool: Box<str>,
+    pub(crate) arguments: ArgumentSchema,
+    pub(crate) timeout: Duration,
+    pub(crate) connection: Arc<Connection>,
+}
+
+/// The way to one prompt.
+#[derive(Debug)]
+pub(crate) struct PromptRoute {
+    pub(crate) prompt: Box<str>,
+    pub(crate) required: Vec<Box<str>>,
+    pub(crate) timeout: Duration,
+    pub(crate) connection: Arc<Connection>,
+}
+
+/// The way to the resources of one server, and the time a read may take.
+#[derive(Clone, Debug)]
+pub(crate) struct ResourceRoute(pub(crate) Arc<Connection>, pub(crate) Duration);

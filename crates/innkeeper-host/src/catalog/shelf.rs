@@ -1,0 +1,88 @@
+//! What one ready server puts into the catalog: its offer, filtered and made into routes once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+use super::route::{PromptRoute, ToolRoute};
+use crate::config::{Refusal, ServerConfig};
+use crate::name;
+use crate::schema::ArgumentSchema;
+use crate::server::connection::Connection;
+use crate::server::offer::{Offer, Quarantined};
+
+/// One server's part of the catalog.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) server_info: Option<Box<RawValue>>,
+    pub(crate) instructions: Option<String>,
+    pub(crate) offer: Offer,
+    pub(crate) tools: Vec<Arc<ToolRoute>>,
+    pub(crate) prompts: Vec<Arc<PromptRoute>>,
+    /// Tools the server has and the configuration or their schema keeps out, with the reason.
+    pub(crate) hidden: Vec<(Box<str>, String)>,
+    pub(crate) timeout: Duration,
+}
+
+impl Shelf {
+    /// Makes routes of an offer; what cannot be used is left out and told.
+    pub(crate) fn new(
+        connection: Arc<Connection>,
+        config: &ServerConfig,
+        about: (Option<Box<RawValue>>, Option<String>),
+        mut offer: Offer,
+        left_out: &mut Vec<Quarantined>,
+    ) -> Self {
+        let mut hidden = Vec::new();
+        let mut tools = Vec::with_capacity(offer.tools.len());
+        offer.tools.retain(|tool| {
+            let name = &tool.view.name;
+            if let Some(refusal) = config.tools.refusal(name) {
+                hidden.push((name.as_str().into(), words(&refusal)));
+                return false;
+            }
+            match ArgumentSchema::new(&tool.view.input_schema) {
+                Ok(arguments) => {
+                    tools.push(Arc::new(ToolRoute {
+                        public: name::public(&config.name, name),
+                        tool: name.as_str().into(),
+                        arguments,
+                        timeout: config.timeout,
+                        connection: connection.clone(),
+                    }));
+                    true
+                }
+                Err(reason) => {
+                    hidden.push((name.as_str().into(), reason.clone()));
+                    left_out.push(Quarantined { what: format!("tool `{name}`"), reason });
+                    false
+                }
+            }
+        });
+        let prompts = offer
+            .prompts
+            .iter()
+            .map(|prompt| {
+                let required = prompt.view.arguments.iter().filter(|given| given.required);
+                Arc::new(PromptRoute {
+                    prompt: prompt.view.name.as_str().into(),
+                    required: required.map(|given| given.name.as_str().into()).collect(),
+                    timeout: config.timeout,
+                    connection: connection.clone(),
+                })
+            })
+            .collect();
+        let (server_info, instructions) = about;
+        let timeout = config.timeout;
+        Self { connection, server_info, instructions, offer, tools, prompts, hidden, timeout }
+    }
+}
+
+fn words(refusal: &Refusal<'_>) -> String {
+    match refusal {
+        Refusal::Denied { rule } => format!("`tools.deny` has `{rule}`"),
+        Refusal::NotAllowed => "`tools.allow` does not have it".to_owned(),
+    }
+}

@@ -1,0 +1,114 @@
+//! How a remote server is reached: address and headers.
+
+use indexmap::IndexMap;
+
+use super::check::Checker;
+use super::leak;
+use super::place::key;
+use super::raw;
+use super::secret::{Expanded, Secret};
+use super::server::TransportConfig;
+
+/// The transport that an address speaks of when `type` does not.
+pub(super) fn kind_of(url: &str) -> raw::Transport {
+    match scheme(url) {
+        Some(("ws" | "wss", _)) => raw::Transport::WebSocket,
+        _ => raw::Transport::Http,
+    }
+}
+
+/// The transport of a server that is reached by an address, unless an error has been told.
+pub(super) fn remote(
+    checker: &mut Checker<'_>,
+    kind: raw::Transport,
+    typed: &mut raw::Server,
+) -> Option<TransportConfig> {
+    let url = url(checker, kind, typed.url.take());
+    let headers = headers(checker, typed.headers.take().unwrap_or_default());
+    let (url, headers) = (url?, headers?);
+    match kind {
+        raw::Transport::Stdio => None,
+        raw::Transport::Http => Some(TransportConfig::Http { url, headers }),
+        raw::Transport::Sse => Some(TransportConfig::Sse { url, headers }),
+        raw::Transport::WebSocket => Some(TransportConfig::WebSocket { url, headers }),
+    }
+}
+
+fn url(
+    checker: &mut Checker<'_>,
+    kind: raw::Transport,
+    typed: Option<String>,
+) -> Option<Expanded> {
+    let steps = [key("url")];
+    let Some(written) = typed else {
+        if !checker.has("url") {
+            let place = super::place::locate(&checker.entry.node, &checker.entry.path, &[]);
+            let wanted = super::trail::Trail::from(&place.key).key("url").to_string();
+            let message = format!("missing; a server of type `{}` needs it", kind.name());
+            checker.report.error(place.at, wanted, message);
+        }
+        return None;
+    };
+    let replaced = checker.expand(&steps, &written)?;
+    let schemes: &[&str] = if kind == raw::Transport::WebSocket {
+        &["ws", "wss"]
+    } else {
+        &["http", "https"]
+    };
+    let Some(authority) = scheme(&replaced.value)
+        .filter(|(name, _)| schemes.contains(name))
+        .and_then(|(_, rest)| rest.split(['/', '?', '#']).next())
+    else {
+        checker.error(&steps, format!("expected `{}://` or `{}://`", schemes[0], schemes[1]));
+        return None;
+    };
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let odd = |c: char| c.is_whitespace() || c.is_control();
+    if host.is_empty() || host.starts_with(':') || replaced.value.contains(odd) {
+        checker.error(&steps, "not an address");
+        return None;
+    }
+    if authority.contains('@') && replaced.variables.is_empty() {
+        checker.warning(&steps, "has a password in it");
+        checker.report.hint("send it in `headers`");
+    }
+    Some(Expanded::new(replaced.value, leak::without_secrets(&written)))
+}
+
+/// An address cut at its scheme, in lower case as everybody writes it.
+fn scheme(url: &str) -> Option<(&str, &str)> {
+    url.split_once("://")
+}
+
+fn headers(
+    checker: &mut Checker<'_>,
+    typed: IndexMap<String, String>,
+) -> Option<IndexMap<String, Secret>> {
+    let mut whole = true;
+    let mut headers = IndexMap::with_capacity(typed.len());
+    for (name, written) in typed {
+        let steps = [key("headers"), key(&name)];
+        if !is_token(&name) {
+            checker.error(&steps, "not the name of a header");
+            whole = false;
+            continue;
+        }
+        let Some(replaced) = checker.expand(&steps, &written) else {
+            whole = false;
+            continue;
+        };
+        if replaced.value.contains(['\r', '\n']) {
+            checker.error(&steps, "a header cannot have a line break");
+            whole = false;
+            continue;
+        }
+        headers.insert(name, Secret::new(replaced.value));
+    }
+    whole.then_some(headers)
+}
+
+/// Whether HTTP allows this as a header's name.
+fn is_token(name: &str) -> bool {
+    let other = b"!#$%&'*+-.^_`|~";
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || other.contains(&byte))
+}

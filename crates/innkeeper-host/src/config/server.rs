@@ -1,0 +1,206 @@
+//! One server's settings as the host uses them, every default filled in.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use super::filter::ToolFilter;
+use super::kept::Kept;
+use super::problem::Position;
+use super::seconds;
+use super::secret::{Expanded, Secret};
+
+/// How to start one server, reach it, and what it may use.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerConfig {
+    /// The name, as it stands in the file.
+    pub name: String,
+    /// Where the entry stands.
+    pub position: Position,
+    /// How the server is reached.
+    #[serde(flatten)]
+    pub transport: TransportConfig,
+    /// Whether the host refuses to start without it. Default: true.
+    pub required: bool,
+    /// The servers that must be ready before this one is started.
+    pub dependencies: Vec<String>,
+    /// How long one call may go without an answer or progress. Default: 30 s.
+    #[serde(with = "seconds")]
+    pub timeout: Duration,
+    /// How long start and handshake may take. Default: 30 s.
+    #[serde(with = "seconds")]
+    pub init_timeout: Duration,
+    /// How long the server may take to stop by itself. Default: 10 s.
+    #[serde(with = "seconds")]
+    pub shutdown_timeout: Duration,
+    /// How long one call may take however much progress it reports. Default: 10 minutes.
+    #[serde(with = "seconds")]
+    pub max_total_timeout: Duration,
+    /// How many calls may be under way at once. Default: 64.
+    pub max_concurrent: usize,
+    /// After how many time-outs in a row the server counts as unavailable. Default: 1.
+    pub unavailable_after_timeouts: u32,
+    /// Whether the child gets the whole environment and not only the short list. Default: false.
+    pub inherit_env: bool,
+    /// Which of its tools are offered. Default: all.
+    pub tools: ToolFilter,
+    /// Whether it is started again after a failure. Default: never.
+    pub restart: Restart,
+    /// How requests that provably did not run are repeated.
+    pub retry: Retry,
+    /// How long resources and prompts are kept.
+    pub cache: Cache,
+    /// What the process may use. Default: no limits.
+    pub limits: Limits,
+    /// What the process may touch. Default: no sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Sandbox>,
+    /// How to sign in at a remote server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<Oauth>,
+    /// Keys that have no meaning here, kept as they are.
+    #[serde(skip_serializing_if = "Kept::is_empty")]
+    pub extra: Kept,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum TransportConfig {
+    /// A child process that speaks over its standard input and output.
+    Stdio {
+        /// The program, looked up in the child's `PATH`.
+        command: Expanded,
+        /// Its arguments, handed over one by one and never through a shell.
+        args: Vec<Expanded>,
+        /// Variables for the child: `envFile` first, `env` over it.
+        env: IndexMap<String, Secret>,
+        /// Variables the child must not have, even where it would inherit them (`null` in `env`).
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        unset_env: Vec<String>,
+        /// Where it runs; a relative directory starts at the file's. Default: the host's own.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cwd: Option<Expanded<PathBuf>>,
+    },
+    /// Streamable HTTP.
+    Http {
+        /// The endpoint, `http://` or `https://`.
+        url: Expanded,
+        /// Headers sent with every request.
+        headers: IndexMap<String, Secret>,
+    },
+    /// The older HTTP with server-sent events.
+    Sse {
+        /// The event stream's address, `http://` or `https://`.
+        url: Expanded,
+        /// Headers sent with every request.
+        headers: IndexMap<String, Secret>,
+    },
+    /// A WebSocket.
+    WebSocket {
+        /// The address, `ws://` or `wss://`.
+        url: Expanded,
+        /// Headers of the opening request.
+        headers: IndexMap<String, Secret>,
+    },
+}
+
+impl TransportConfig {
+    /// The name that `type` has in the file.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Stdio { .. } => "stdio",
+            Self::Http { .. } => "http",
+            Self::Sse { .. } => "sse",
+            Self::WebSocket { .. } => "websocket",
+        }
+    }
+}
+
+/// Whether a server is started again after it failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Restart {
+    /// It stays down until the application asks for it.
+    #[default]
+    Never,
+    /// It is started again, this many times at most.
+    OnFailure {
+        /// The number of restarts over the life of the host.
+        max: u32,
+    },
+}
+
+/// How a request that provably did not run is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Retry {
+    /// How many times a request is sent again. Default: 3.
+    pub max: u32,
+    /// The first pause; each next one is twice as long. Default: 1 s.
+    #[serde(with = "seconds")]
+    pub initial_delay: Duration,
+    /// The longest pause. Default: 30 s.
+    #[serde(with = "seconds")]
+    pub max_delay: Duration,
+}
+
+/// How long and how much of what a server answered is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cache {
+    /// How long an entry is good for; zero keeps nothing. Default: 5 minutes.
+    #[serde(with = "seconds")]
+    pub ttl: Duration,
+    /// The number of entries. Default: 1,000.
+    pub max_entries: usize,
+    /// Their size together, in bytes. Default: 16 MiB.
+    pub max_bytes: u64,
+}
+
+/// What one server process may use; what is absent is not limited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// Memory in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// Processor time over the whole life, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_seconds: Option<u64>,
+    /// Open files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_files: Option<u64>,
+    /// Processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u64>,
+}
+
+/// What one server process may touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sandbox {
+    /// Directories and files it may read.
+    pub read: Vec<String>,
+    /// Directories and files it may read and write.
+    pub write: Vec<String>,
+    /// Whether it may open network connections. Default: false.
+    pub network: bool,
+}
+
+/// How to sign in at a remote server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Oauth {
+    /// The identifier of a client that is registered already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// Its secret, for clients that have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<Secret>,
+    /// The scopes to ask for.
+    pub scopes: Vec<String>,
+}

@@ -1,0 +1,136 @@
+//! Files written for other hosts, read as what they mean.
+
+use std::time::Duration;
+
+use insta::assert_snapshot;
+
+use super::super::{ServerConfig, TransportConfig};
+use super::{load, server, told, told_of_server};
+
+fn address(server: &ServerConfig) -> &str {
+    match &server.transport {
+        TransportConfig::Http { url, .. }
+        | TransportConfig::Sse { url, .. }
+        | TransportConfig::WebSocket { url, .. } => url.expose(),
+        TransportConfig::Stdio { .. } => panic!("not remote"),
+    }
+}
+
+#[test]
+fn every_spelling_of_a_transport_is_read() {
+    for (spelling, kind) in [
+        ("local", "stdio"),
+        ("streamable-http", "http"),
+        ("streamableHttp", "http"),
+        ("streamable_http", "http"),
+        ("remote", "http"),
+        ("HTTP", "http"),
+        ("ws", "websocket"),
+    ] {
+        let scheme = if kind == "websocket" { "ws" } else { "http" };
+        let keys = match kind {
+            "stdio" => format!(r#""type": "{spelling}", "command": "x""#),
+            _ => format!(r#""transport": "{spelling}", "url": "{scheme}://a""#),
+        };
+        assert_eq!(server(&keys).unwrap().transport.kind(), kind, "{spelling}");
+    }
+}
+
+#[test]
+fn other_names_of_the_address_are_read() {
+    let gemini = server(r#""httpUrl": "http://a/mcp""#).unwrap();
+    assert_eq!((gemini.transport.kind(), address(&gemini)), ("http", "http://a/mcp"));
+    let windsurf = server(r#""serverUrl": "http://a/sse", "type": "sse""#).unwrap();
+    assert_eq!((windsurf.transport.kind(), address(&windsurf)), ("sse", "http://a/sse"));
+    let both = server(r#""httpUrl": "http://a/sse", "type": "sse""#).unwrap();
+    assert_eq!(both.transport.kind(), "sse");
+}
+
+#[test]
+fn enabled_is_the_opposite_of_disabled() {
+    let config =
+        load(r#"{"servers": {"a": {"command": "x", "enabled": false}, "b": {"command": "y", "enabled": true}}}"#)
+            .unwrap();
+    assert_eq!(config.disabled, ["a"]);
+    assert!(config.servers.contains_key("b"));
+}
+
+#[test]
+fn other_names_of_the_tool_lists_are_read() {
+    let gemini = server(r#""command": "x", "includeTools": ["a", "b"], "excludeTools": ["b"]"#);
+    let gemini = gemini.unwrap().tools;
+    assert!(gemini.permits("a") && !gemini.permits("b") && !gemini.permits("c"));
+    let codex = server(r#""command": "x", "disabled_tools": ["b"], "enabled_tools": ["b", "c"]"#);
+    let codex = codex.unwrap().tools;
+    assert!(codex.permits("c") && !codex.permits("b"));
+    let copilot = server(r#""command": "x", "tools": ["read_*"]"#).unwrap().tools;
+    assert!(copilot.permits("read_file") && !copilot.permits("write_file"));
+    let mixed = server(r#""command": "x", "excludeTools": ["b"], "tools": ["b", "c"]"#);
+    let mixed = mixed.unwrap().tools;
+    assert!(mixed.permits("c") && !mixed.permits("b"));
+}
+
+#[test]
+fn headers_may_be_lines() {
+    let server = server(r#""url": "http://a", "headers": ["X-Key: a:b", "Accept:c"]"#).unwrap();
+    let TransportConfig::Http { headers, .. } = &server.transport else {
+        panic!("not http");
+    };
+    let pairs: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    assert_eq!(pairs, [("X-Key", "a:b"), ("Accept", "c")]);
+    assert_snapshot!(
+        told_of_server(r#""url": "http://a", "headers": ["X-Key: ${NO}", "X-Key: 2", "x", 5]"#),
+        @""
+    );
+}
+
+#[test]
+fn seconds_of_other_hosts_are_read_by_their_names() {
+    let server = server(r#""command": "x", "startup_timeout_sec": 20, "tool_timeout_sec": 45"#);
+    let server = server.unwrap();
+    assert_eq!(server.init_timeout, Duration::from_secs(20));
+    assert_eq!(server.timeout, Duration::from_secs(45));
+}
+
+#[test]
+fn milliseconds_are_told_apart_and_said() {
+    let timeout = |text: &str| load(text).unwrap().servers["a"].timeout;
+    // Ours: always seconds, however large.
+    assert_eq!(
+        timeout(r#"{"servers": {"a": {"command": "x", "timeout": 5000}}}"#),
+        Duration::from_secs(5000)
+    );
+    // Under the other hosts' key: seconds up to an hour, above it nobody means seconds.
+    assert_eq!(
+        timeout(r#"{"mcpServers": {"a": {"command": "x", "timeout": 3600}}}"#),
+        Duration::from_secs(3600)
+    );
+    assert_eq!(
+        timeout(r#"{"mcpServers": {"a": {"command": "x", "timeout": 60000}}}"#),
+        Duration::from_secs(60)
+    );
+    // With a key that only a host writes which counts milliseconds.
+    assert_eq!(
+        timeout(r#"{"mcpServers": {"a": {"command": "x", "timeout": 1500, "trust": true}}}"#),
+        Duration::from_millis(1500)
+    );
+    assert_eq!(
+        timeout(r#"{"mcpServers": {"a": {"command": "x", "timeout": 30, "trust": true}}}"#),
+        Duration::from_secs(30)
+    );
+    assert_snapshot!(
+        told(r#"{"mcpServers": {"a": {"command": "x", "timeout": 600000}}}"#),
+        @""
+    );
+}
+
+#[test]
+fn problems_are_told_by_the_key_that_stands_in_the_file() {
+    let text = r#"{"mcpServers": {
+  "a": {"httpUrl": 5, "enabled": "no", "includeTools": [1]},
+  "b": {"serverUrl": "http://b", "httpUrl": "http://c", "tools": ["a"], "enabledTools": ["b"]},
+  "c": {"command": "x", "includeTools": ["a"], "enabled_tools": ["b"]},
+  "d": {"command": "x", "sandbox": {"network": {"allowedDomains": []}}}
+}}"#;
+    assert_snapshot!(told(text), @"");
+}

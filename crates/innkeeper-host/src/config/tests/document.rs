@@ -1,0 +1,139 @@
+//! Whole files: the shapes that are read, the samples of the requirements and of VS Code.
+
+use std::path::Path;
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use super::super::{Config, Environment, TransportConfig};
+use super::{NOWHERE, args, load, load_with, told};
+
+/// The sample of the requirements, its second server replaced by the package that exists.
+const SAMPLE: &str = r#"{
+  "servers": {
+    "filesystem": {
+      "type": "stdio",
+      "command": "npx",
+      "args": ["-y", "@modelcontextprotocol/server-filesystem", "/srv/files/"]
+    },
+    "brave-search": {
+      "type": "stdio",
+      "command": "npx",
+      "args": ["-y", "@brave/brave-search-mcp-server"],
+      "env": {
+        "BRAVE_API_KEY": "${BRAVE_API_KEY}"
+      }
+    }
+  }
+}"#;
+
+/// Proves: N3
+#[test]
+fn the_sample_of_the_requirements_loads_without_a_word() {
+    let config = load_with(SAMPLE, &[("BRAVE_API_KEY", "key")]).unwrap();
+    assert_eq!(config.warnings, []);
+    assert_eq!(config.servers.keys().collect::<Vec<_>>(), ["filesystem", "brave-search"]);
+    let TransportConfig::Stdio { env, .. } = &config.servers["brave-search"].transport else {
+        panic!("not stdio");
+    };
+    assert_eq!(env["BRAVE_API_KEY"].expose(), "key");
+}
+
+/// Proves: TR8.3
+#[test]
+fn a_missing_variable_refuses_the_whole_file() {
+    assert_snapshot!(told(SAMPLE), @"");
+}
+
+/// Proves: FR1.1
+#[test]
+fn a_file_of_vs_code_loads_with_comments_commas_and_its_own_keys() {
+    let text = r#"// .vscode/mcp.json
+{
+  /* asked for once */
+  "inputs": [{"type": "promptString", "id": "key", "password": true}],
+  "servers": {
+    "playwright": {
+      "command": "npx",
+      "args": ["-y", "@playwright/mcp@latest",],
+      "cwd": "${workspaceFolder}/web",
+      "envFile": null,
+      "dev": {"watch": "src/**/*.ts"},
+    },
+    "github": {"type": "http", "url": "https://api.example.com/mcp/"},
+    "old": {"type": "sse", "url": "http://localhost:3001/sse", "headers": {"X-Key": "${env:KEY}"}},
+  },
+}"#;
+    let text = text.replace("\"envFile\": null,", "");
+    let config = load_with(&text, &[("KEY", "k")]).unwrap();
+    let kinds: Vec<_> = config.servers.values().map(|server| server.transport.kind()).collect();
+    assert_eq!(kinds, ["stdio", "http", "sse"]);
+    let TransportConfig::Stdio { cwd, .. } = &config.servers["playwright"].transport else {
+        panic!("not stdio");
+    };
+    let cwd = cwd.as_ref().unwrap();
+    assert_eq!(cwd.expose(), &Path::new(NOWHERE).join("web"));
+    assert_eq!(cwd.to_string(), "${workspaceFolder}/web");
+    let keys: Vec<_> = config.warnings.iter().map(|problem| problem.key.as_str()).collect();
+    assert_eq!(keys, ["inputs", "servers.playwright.dev"]);
+}
+
+#[test]
+fn servers_stand_under_either_key_or_both_or_in_settings_or_alone() {
+    for (text, names) in [
+        (r#"{"servers": {"a": {"command": "x"}}}"#, json!(["a"])),
+        (r#"{"mcpServers": {"a": {"command": "x"}}}"#, json!(["a"])),
+        (
+            r#"{"servers": {"a": {"command": "x"}}, "mcpServers": {"b": {"command": "y"}}}"#,
+            json!(["a", "b"]),
+        ),
+        (r#"{"editor.tabSize": 2, "mcp": {"servers": {"a": {"command": "x"}}}}"#, json!(["a"])),
+        (r#"{"mcp.servers": {"a": {"command": "x"}}}"#, json!(["a"])),
+        (r#"{"a": {"command": "x"}, "b": {"url": "http://b"}}"#, json!(["a", "b"])),
+        (r#"{"servers": {}}"#, json!([])),
+    ] {
+        let config = load(text).unwrap();
+        assert_eq!(json!(config.servers.keys().collect::<Vec<_>>()), names, "{text}");
+        assert_eq!(config.warnings, [], "{text}");
+    }
+}
+
+#[test]
+fn other_keys_of_a_settings_file_are_nobody_s_mistake() {
+    let text = r#"{"theme": "dark", "mcpServers": {"a": {"command": "x"}}}"#;
+    let read = |name| {
+        Config::from_text(text, name, Path::new(NOWHERE), &Environment::default()).unwrap()
+    };
+    assert_eq!(read("home/.gemini/settings.json").warnings, []);
+    assert_eq!(read("mcp.json").warnings.len(), 1);
+}
+
+#[test]
+fn a_file_without_servers_is_refused() {
+    let texts = ["{}", r#"{"server": {"a": {"command": "x"}}}"#, r#"{"servers": []}"#, "7"];
+    let all: Vec<String> = texts.iter().map(|text| told(text)).collect();
+    assert_snapshot!(all.join("\n"), @"");
+}
+
+#[test]
+fn a_value_of_an_application_is_read_without_lines() {
+    let environment = Environment::from_pairs([("A", "1")]);
+    let read = |value| Config::from_value(&value, "config", Path::new(NOWHERE), &environment);
+    let config = read(json!({"servers": {"a": {"command": "x", "args": ["${A}"]}}})).unwrap();
+    assert_eq!(args(&config.servers["a"]), ["1"]);
+    let error = read(json!({"servers": {"a": {"command": "x", "args": [1]}}})).unwrap_err();
+    assert_snapshot!(error, @"");
+}
+
+#[test]
+fn top_level_keys_without_a_meaning_are_kept() {
+    let config = load(r#"{"servers": {}, "x-team": {"name": "search"}}"#).unwrap();
+    assert_eq!(config.extra.get("x-team"), Some(&json!({"name": "search"})));
+}
+
+#[test]
+fn an_error_lists_the_errors_only_and_keeps_the_warnings() {
+    let error = load(r#"{"servers": {"a": {"command": 1, "comand": "x"}}}"#).unwrap_err();
+    assert_eq!(error.0.len(), 2);
+    assert_eq!(error.to_string(), "mcp.json:1:31 servers.a.command: expected string");
+}

@@ -1,0 +1,154 @@
+//! Files on disk: several at once, `.env` beside them, `envFile` of a server.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use insta::assert_snapshot;
+use tempfile::TempDir;
+
+use super::super::{Config, ConfigError, Environment, TransportConfig};
+use super::args;
+
+struct Directory(TempDir);
+
+impl Directory {
+    fn with(files: &[(&str, &str)]) -> Self {
+        let directory = Self(TempDir::new().unwrap());
+        for (name, text) in files {
+            let path = directory.path(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        directory
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn load(&self, names: &[&str], variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let paths: Vec<PathBuf> = names.iter().map(|name| self.path(name)).collect();
+        Config::load(&paths, &Environment::from_pairs(variables.iter().copied()))
+    }
+
+    /// What is told, with the directory's own name taken out.
+    fn told(&self, result: Result<Config, ConfigError>) -> String {
+        let root = format!("{}{}", self.0.path().display(), std::path::MAIN_SEPARATOR);
+        super::told_of(result).replace(&root, "")
+    }
+}
+
+fn env(config: &Config) -> Vec<(&str, &str)> {
+    match &config.servers["a"].transport {
+        TransportConfig::Stdio { env, .. } => {
+            env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect()
+        }
+        other => panic!("not stdio: {other:?}"),
+    }
+}
+
+const USES_KEY: &str = r#"{"servers": {"a": {"command": "x", "args": ["${KEY}"]}}}"#;
+
+#[test]
+fn a_variable_is_found_in_the_file_beside_the_configuration() {
+    let directory = Directory::with(&[("mcp.json", USES_KEY), (".env", "KEY=from-file\n")]);
+    let config = directory.load(&["mcp.json"], &[]).unwrap();
+    assert_eq!(args(&config.servers["a"]), ["from-file"]);
+}
+
+#[test]
+fn the_environment_wins_over_the_file_beside_the_configuration() {
+    let directory = Directory::with(&[("mcp.json", USES_KEY), (".env", "KEY=from-file\n")]);
+    let config = directory.load(&["mcp.json"], &[("KEY", "from-environment")]).unwrap();
+    assert_eq!(args(&config.servers["a"]), ["from-environment"]);
+}
+
+#[test]
+fn the_file_beside_the_configuration_is_let_alone_when_nothing_is_missing() {
+    let broken = "this is not = a file ${ of ours";
+    let directory = Directory::with(&[("mcp.json", USES_KEY), (".env", broken)]);
+    assert_eq!(directory.load(&["mcp.json"], &[("KEY", "k")]).unwrap().warnings, []);
+    assert_snapshot!(directory.told(directory.load(&["mcp.json"], &[])), @"");
+}
+
+#[test]
+fn a_file_of_variables_stands_below_env_and_takes_nothing_from_the_process() {
+    let text = r#"{"servers": {"a": {"command": "x", "envFile": "${DIR}/a.env",
+        "env": {"B": "env", "C": null}}}}"#;
+    let directory =
+        Directory::with(&[("mcp.json", text), ("conf/a.env", "A=${HOME}\nB=file\nC=file\n")]);
+    let config = directory.load(&["mcp.json"], &[("DIR", "conf"), ("HOME", "/home/me")]).unwrap();
+    assert_eq!(env(&config), [("A", "${HOME}"), ("B", "env")]);
+}
+
+#[test]
+fn a_file_of_variables_that_cannot_be_used_is_an_error() {
+    let text = r#"{"servers": {
+  "gone": {"command": "a", "envFile": "gone.env"},
+  "dir": {"command": "b", "envFile": "conf"},
+  "bad": {"command": "c", "envFile": "conf/bad.env"}
+}}"#;
+    let directory = Directory::with(&[("mcp.json", text), ("conf/bad.env", "A=1\n\nsecret words\n")]);
+    assert_snapshot!(directory.told(directory.load(&["mcp.json"], &[])), @"");
+}
+
+#[test]
+fn several_files_are_one_configuration_each_with_its_own_surroundings() {
+    let directory = Directory::with(&[
+        ("one/mcp.json", r#"{"servers": {"a": {"command": "${KEY}"}}, "host": {"timeout": 5}}"#),
+        ("one/.env", "KEY=1"),
+        ("two/mcp.json", r#"{"mcpServers": {"b": {"command": "${KEY}", "dependencies": ["a"]}}}"#),
+        ("two/.env", "KEY=2"),
+    ]);
+    let config = directory.load(&["one/mcp.json", "two/mcp.json"], &[]).unwrap();
+    assert_eq!(config.waves(), [["a"], ["b"]]);
+    assert_eq!(config.sources.len(), 2);
+    for (name, expected) in [("a", "1"), ("b", "2")] {
+        let TransportConfig::Stdio { command, .. } = &config.servers[name].transport else {
+            panic!("not stdio");
+        };
+        assert_eq!(command.expose(), expected);
+    }
+    assert_eq!(config.servers["b"].timeout.as_secs(), 5);
+}
+
+/// Proves: FR1.3, FR1.4
+#[test]
+fn the_same_name_in_two_files_is_an_error_that_names_both_places() {
+    let directory = Directory::with(&[
+        ("a.json", "{\"host\": {\"timeout\": 1},\n \"servers\": {\"fs\": {\"command\": \"x\"}}}"),
+        ("b.json", "{\"host\": {\"timeout\": 2}, \"servers\": {\"fs\": {\"command\": \"y\"}}}"),
+    ]);
+    assert_snapshot!(directory.told(directory.load(&["a.json", "b.json"], &[])), @"");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_beside_the_problems_of_the_others() {
+    let directory = Directory::with(&[("a.json", "{\"servers\": 1}"), ("dir/x", "")]);
+    fs::write(directory.path("latin.json"), b"{\"servers\": {\"\xe4\": {}}}").unwrap();
+    let result = directory.load(&["gone.json", "dir", "latin.json", "a.json"], &[]);
+    assert_snapshot!(directory.told(result), @"");
+}
+
+#[test]
+fn from_file_reads_the_environment_of_the_process() {
+    let text = r#"{"servers": {"a": {"command": "x", "args": ["${PATH}"]}}}"#;
+    let directory = Directory::with(&[("mcp.json", text)]);
+    let config = Config::from_file(directory.path("mcp.json")).unwrap();
+    let environment = Environment::of_process();
+    assert_eq!(args(&config.servers["a"]), [environment.get("PATH").unwrap()]);
+    assert!(environment.current_dir().is_some_and(Path::is_absolute));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_never_waited_for() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    let text = r#"{"servers": {"a": {"command": "${KEY}", "envFile": "pipe"}}}"#;
+    let directory = Directory::with(&[("mcp.json", text)]);
+    for name in [".env", "pipe"] {
+        mknodat(CWD, directory.path(name), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    }
+    assert_snapshot!(directory.told(directory.load(&["mcp.json"], &[])), @"");
+}

@@ -1,0 +1,247 @@
+//! What an entry becomes: transports, settings and their defaults, names, dependencies.
+
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use super::super::{HostConfig, Restart, Secret, TransportConfig};
+use super::{args, load, server, told, told_of_server};
+
+/// Proves: FR1.5
+#[test]
+fn command_arguments_environment_type_and_limits_are_read() {
+    let server = server(
+        r#""type": "stdio", "command": "npx", "args": ["-y", "x; rm"], "env": {"A": "b"},
+           "timeout": 0.2, "limits": {"memory": "512 MiB", "openFiles": 64}"#,
+    )
+    .unwrap();
+    let TransportConfig::Stdio { command, env, cwd, unset_env, .. } = &server.transport else {
+        panic!("not stdio");
+    };
+    assert_eq!(command.expose(), "npx");
+    assert_eq!(args(&server), ["-y", "x; rm"]);
+    assert_eq!(env["A"].expose(), "b");
+    assert_eq!((cwd, unset_env.len()), (&None, 0));
+    assert_eq!(server.timeout, Duration::from_millis(200));
+    assert_eq!(server.limits.memory, Some(512 * 1024 * 1024));
+    assert_eq!(server.limits.open_files, Some(64));
+}
+
+#[test]
+fn what_is_not_said_has_the_documented_default() {
+    let server = server(r#""command": "x""#).unwrap();
+    let host = HostConfig::default();
+    assert!(server.required);
+    assert_eq!(server.timeout, Duration::from_secs(30));
+    assert_eq!(server.init_timeout, Duration::from_secs(30));
+    assert_eq!(server.shutdown_timeout, Duration::from_secs(10));
+    assert_eq!(server.max_total_timeout, Duration::from_secs(600));
+    assert_eq!(server.max_concurrent, 64);
+    assert_eq!(server.unavailable_after_timeouts, 1);
+    assert!(!server.inherit_env);
+    assert!(server.tools.permits("anything"));
+    assert_eq!(server.restart, Restart::Never);
+    assert_eq!((server.retry, server.cache, server.limits), (host.retry, host.cache, host.limits));
+    assert_eq!(host.start_timeout, Duration::from_secs(60));
+    assert!(!host.allow_bare_names);
+}
+
+#[test]
+fn the_host_object_gives_defaults_that_a_server_overrides() {
+    let config = load(
+        r#"{"host": {"timeout": 5, "maxConcurrent": 2, "startTimeout": 7.5, "allowBareNames": true,
+                     "inheritEnv": true, "retry": {"max": 1}},
+            "servers": {"a": {"command": "x"},
+                        "b": {"command": "y", "timeout": 9, "inheritEnv": false,
+                              "retry": {"initialDelay": 0.5}}}}"#,
+    )
+    .unwrap();
+    let (a, b) = (&config.servers["a"], &config.servers["b"]);
+    assert_eq!((a.timeout, b.timeout), (Duration::from_secs(5), Duration::from_secs(9)));
+    assert_eq!((a.max_concurrent, a.inherit_env, b.inherit_env), (2, true, false));
+    assert_eq!((b.retry.max, b.retry.initial_delay), (1, Duration::from_millis(500)));
+    assert_eq!(config.host.start_timeout, Duration::from_millis(7500));
+    assert!(config.host.allow_bare_names);
+}
+
+#[test]
+fn a_call_may_always_take_as_long_as_it_may_go_without_an_answer() {
+    let server = server(r#""command": "x", "timeout": 3000"#).unwrap();
+    assert_eq!(server.max_total_timeout, Duration::from_secs(3000));
+}
+
+#[test]
+fn environment_values_keep_the_text_they_are_written_as() {
+    let server =
+        server(r#""command": "x", "env": {"A": 1.10, "B": true, "C": null, "D": ""}"#).unwrap();
+    let TransportConfig::Stdio { env, unset_env, .. } = &server.transport else {
+        panic!("not stdio");
+    };
+    let pairs: Vec<_> = env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    assert_eq!(pairs, [("A", "1.10"), ("B", "true"), ("D", "")]);
+    assert_eq!(unset_env, &["C"]);
+}
+
+#[test]
+fn a_whole_number_may_be_written_with_a_fraction() {
+    assert_eq!(server(r#""command": "x", "maxConcurrent": 2.0"#).unwrap().max_concurrent, 2);
+}
+
+#[test]
+fn the_transport_is_told_by_the_address() {
+    for (keys, kind) in [
+        (r#""command": "x""#, "stdio"),
+        (r#""url": "https://a/mcp""#, "http"),
+        (r#""url": "wss://a/mcp""#, "websocket"),
+        (r#""type": "sse", "url": "http://a/sse""#, "sse"),
+    ] {
+        assert_eq!(server(keys).unwrap().transport.kind(), kind, "{keys}");
+    }
+}
+
+#[test]
+fn headers_are_kept_as_secrets() {
+    let server = server(r#""url": "https://a", "headers": {"Authorization": "Bearer x"}"#).unwrap();
+    let TransportConfig::Http { headers, .. } = &server.transport else {
+        panic!("not http");
+    };
+    assert_eq!(headers["Authorization"], Secret::new("Bearer x"));
+}
+
+/// Proves: TR10.2
+#[test]
+fn names_and_values_that_no_environment_can_hold_are_refused() {
+    let text = r#""command": "x", "args": ["a\u0000b"], "env": {"A=B": "1", "A\nB": "1", "1A": "1",
+"": "1", "C": "a\u0000b"}"#;
+    assert_snapshot!(told_of_server(text), @"");
+}
+
+#[test]
+fn header_names_and_values_cannot_forge_a_request() {
+    let text = r#""url": "http://a", "headers": {"A B": "1", "": "1", "C": "x\r\nD: y"}"#;
+    assert_snapshot!(told_of_server(text), @"");
+}
+
+/// Proves: FR1.3, FR1.4, N13
+#[test]
+fn a_duplicate_name_is_an_error_that_names_both_places() {
+    let text = r#"{
+  "servers": {
+    "fs": {
+      "command": "npx"
+    },
+    "git": {
+      "command": "git-server"
+    },
+    "fs": {
+      "command": "other"
+    }
+  }
+}"#;
+    assert_snapshot!(told(text), @"");
+}
+
+#[test]
+fn names_are_one_name_under_either_key_and_in_any_case() {
+    let text = r#"{
+  "servers": {"fs": {"command": "a"}, "Git": {"command": "b"}},
+  "mcpServers": {"fs": {"command": "c"}, "git": {"command": "d"}}
+}"#;
+    assert_snapshot!(told(text), @"");
+}
+
+#[test]
+fn a_name_has_letters_digits_and_three_signs() {
+    let text = r#"{"servers": {"a.b-c_D9": {"command": "a"}, "": {"command": "b"}, "a b": {"command": "c"},
+"a/b": {"command": "d"}, "é": {"command": "e"}}}"#;
+    assert_snapshot!(told(text), @"");
+}
+
+/// Proves: FR10.1
+#[test]
+fn a_dependency_on_nobody_is_told_with_its_place_and_what_was_meant() {
+    let text = r#"{"servers": {
+  "db": {"command": "a", "disabled": true},
+  "cache": {"command": "b"},
+  "app": {"command": "c", "dependencies": ["chache", "db", "zzz", "cache", "cache"]}
+}}"#;
+    assert_snapshot!(told(text), @"");
+}
+
+/// Proves: FR10.6
+#[test]
+fn a_cycle_is_told_whole() {
+    let text = r#"{"servers": {
+  "z": {"command": "z", "dependencies": ["a"]},
+  "a": {"command": "a", "dependencies": ["b"]},
+  "b": {"command": "b", "dependencies": ["x", "c"]},
+  "c": {"command": "c", "dependencies": ["a"]},
+  "x": {"command": "x"},
+  "self": {"command": "s", "dependencies": ["self"]}
+}}"#;
+    assert_snapshot!(told(text), @"");
+}
+
+const SIX: &str = r#"{"servers": {
+  "web": {"command": "a", "dependencies": ["api", "auth"]},
+  "db": {"command": "b"},
+  "api": {"command": "c", "dependencies": ["db", "cache"]},
+  "cache": {"command": "d"},
+  "auth": {"command": "e", "dependencies": ["db"]},
+  "logs": {"command": "f"}
+}}"#;
+
+/// Proves: FR10.2, FR10.3
+#[test]
+fn six_servers_start_in_three_waves_each_in_file_order() {
+    let config = load(SIX).unwrap();
+    assert_eq!(json!(config.waves()), json!([["db", "cache", "logs"], ["api", "auth"], ["web"]]));
+}
+
+#[test]
+fn a_selection_keeps_what_it_depends_on_and_nothing_else() {
+    let config = load(SIX).unwrap();
+    let only = config.only(&["api"]).unwrap();
+    assert_eq!(json!(only.waves()), json!([["db", "cache"], ["api"]]));
+    assert!(config.only(&[]).unwrap().servers.is_empty());
+}
+
+#[test]
+fn a_selection_of_an_unknown_server_says_which_was_meant() {
+    let text = r#"{"servers": {"db": {"command": "b"}, "off": {"command": "x", "disabled": true}}}"#;
+    let config = load(text).unwrap();
+    let error = config.only(&["bd"]).unwrap_err();
+    assert_eq!(error.to_string(), "no server `bd` in the configuration");
+    assert_eq!(error.similar.as_deref(), Some("db"));
+    let error = config.only(&["off"]).unwrap_err();
+    assert_eq!(error.to_string(), "no server `off` in the configuration: it is disabled");
+}
+
+#[test]
+fn a_disabled_server_is_left_out_and_not_asked_for_its_variables() {
+    let config = load(
+        r#"{"servers": {"a": {"command": "${NOWHERE}", "disabled": true}, "b": {"command": "b"}}}"#,
+    )
+    .unwrap();
+    assert_eq!(config.servers.keys().collect::<Vec<_>>(), ["b"]);
+    assert_eq!(config.disabled, ["a"]);
+}
+
+#[test]
+fn the_same_launch_under_two_names_is_a_warning() {
+    let text = r#"{"servers": {
+  "a": {"command": "npx", "args": ["x"], "env": {"A": "1", "B": "2"}},
+  "b": {"command": "npx", "args": ["x"], "env": {"B": "2", "A": "1"}},
+  "c": {"command": "npx", "args": ["x"]}
+}}"#;
+    assert_snapshot!(told(text), @"");
+}
+
+#[test]
+fn unknown_keys_are_kept_but_not_shown() {
+    let server = server(r#""command": "x", "apiKey": "canary-in-unknown-key""#).unwrap();
+    assert_eq!(server.extra.get("apiKey"), Some(&json!("canary-in-unknown-key")));
+    let shown = format!("{server:?}{}", serde_json::to_string(&server).unwrap());
+    assert!(shown.contains("apiKey") && !shown.contains("canary"), "{shown}");
+}

@@ -1,0 +1,448 @@
+//! What can go wrong, each variant naming its server, tool or key and keeping its source.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_protocol::{ErrorObject, Malformed, RequestId, ViewError};
+use serde::Serialize;
+
+use crate::config::ConfigError;
+
+/// The class of an error, the same in every language and edge (TR6.1 and routing).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorClass {
+    /// The configuration cannot be used; nothing was started.
+    Configuration,
+    /// A required server did not become ready; everything started was stopped.
+    ServerStartup,
+    /// The server is not there (any more); the request was not sent or has no answer.
+    ServerUnavailable,
+    /// The arguments do not fit; nothing was sent.
+    Validation,
+    /// No answer in time; the server was told to stop working on it.
+    Timeout,
+    /// The server's answer breaks the protocol.
+    Protocol,
+    /// No server could be determined from the name.
+    Routing,
+    /// The server answered with a JSON-RPC error.
+    Server,
+}
+
+/// The class of a failed call, for counting and matching.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallKind {
+    /// See [`ErrorClass::Routing`].
+    Routing,
+    /// See [`ErrorClass::ServerUnavailable`].
+    Unavailable,
+    /// See [`ErrorClass::Validation`].
+    Validation,
+    /// See [`ErrorClass::Timeout`].
+    Timeout,
+    /// See [`ErrorClass::Protocol`].
+    Protocol,
+    /// See [`ErrorClass::Server`].
+    Server,
+}
+
+impl CallKind {
+    /// The word used in logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Routing => "routing",
+            Self::Unavailable => "unavailable",
+            Self::Validation => "validation",
+            Self::Timeout => "timeout",
+            Self::Protocol => "protocol",
+            Self::Server => "server_error",
+        }
+    }
+}
+
+/// Why a call, prompt or resource request has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The name leads to no server, tool, prompt or resource, or to more than one.
+    #[error(transparent)]
+    Routing(#[from] RoutingError),
+    /// The arguments do not fit what the server declared; nothing was sent.
+    #[error("arguments of `{item}` do not fit: {}", Listed(problems))]
+    Validation {
+        /// The tool or prompt as it was called.
+        item: Box<str>,
+        /// Everything that does not fit.
+        problems: Vec<ArgumentProblem>,
+    },
+    /// The server is not there, or went away before it answered.
+    #[error("server `{server}` is unavailable: {reason}")]
+    Unavailable {
+        /// The server.
+        server: Arc<str>,
+        /// Why it cannot answer.
+        reason: Lost,
+        /// Whether the request may have reached the server before it went away.
+        may_have_run: bool,
+    },
+    /// No answer within the time allowed; the server was sent a cancellation.
+    #[error("server `{server}` did not answer `{item}` within {}", Seconds(*after))]
+    Timeout {
+        /// The server.
+        server: Arc<str>,
+        /// The tool, prompt, URI or method.
+        item: Box<str>,
+        /// The time that was allowed.
+        after: Duration,
+    },
+    /// The answer breaks JSON-RPC or MCP.
+    #[error("server `{server}` broke the protocol answering `{item}`")]
+    Protocol {
+        /// The server.
+        server: Arc<str>,
+        /// The tool, prompt, URI or method.
+        item: Box<str>,
+        /// What is wrong with the answer.
+        #[source]
+        source: ProtocolFault,
+    },
+    /// The server answered with a JSON-RPC error.
+    #[error("server `{server}` refused `{item}`: {} (code {})", error.message, error.code)]
+    Server {
+        /// The server.
+        server: Arc<str>,
+        /// The tool, prompt, URI or method.
+        item: Box<str>,
+        /// The error object as the server sent it.
+        error: ErrorObject,
+    },
+}
+
+impl CallError {
+    /// The class for counting and matching.
+    pub fn kind(&self) -> CallKind {
+        match self {
+            Self::Routing(_) => CallKind::Routing,
+            Self::Validation { .. } => CallKind::Validation,
+            Self::Unavailable { .. } => CallKind::Unavailable,
+            Self::Timeout { .. } => CallKind::Timeout,
+            Self::Protocol { .. } => CallKind::Protocol,
+            Self::Server { .. } => CallKind::Server,
+        }
+    }
+
+    /// The class shared with start and configuration errors.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Routing(_) => ErrorClass::Routing,
+            Self::Validation { .. } => ErrorClass::Validation,
+            Self::Unavailable { .. } => ErrorClass::ServerUnavailable,
+            Self::Timeout { .. } => ErrorClass::Timeout,
+            Self::Protocol { .. } => ErrorClass::Protocol,
+            Self::Server { .. } => ErrorClass::Server,
+        }
+    }
+
+    /// The server concerned, if one could be determined.
+    pub fn server(&self) -> Option<&str> {
+        match self {
+            Self::Routing(_) | Self::Validation { .. } => None,
+            Self::Unavailable { server, .. }
+            | Self::Timeout { server, .. }
+            | Self::Protocol { server, .. }
+            | Self::Server { server, .. } => Some(server),
+        }
+    }
+}
+
+/// Why a name could not be routed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RoutingError {
+    /// The name has no known server before a dot.
+    #[error("`{name}` names no known server{}", Meant(suggestion))]
+    UnknownServer {
+        /// The name as it was called.
+        name: Box<str>,
+        /// What may have been meant.
+        suggestion: Option<Box<str>>,
+    },
+    /// The server is known, but has nothing of that name.
+    #[error("server `{server}` has no {what} `{item}`{}", Meant(suggestion))]
+    UnknownItem {
+        /// The server.
+        server: Arc<str>,
+        /// `tool` or `prompt`.
+        what: &'static str,
+        /// The name behind the server's.
+        item: Box<str>,
+        /// What may have been meant.
+        suggestion: Option<Box<str>>,
+    },
+    /// No server offers the resource.
+    #[error("no server offers the resource `{uri}`{}", Meant(suggestion))]
+    UnknownResource {
+        /// The URI as it was asked for.
+        uri: Box<str>,
+        /// What may have been meant.
+        suggestion: Option<Box<str>>,
+    },
+    /// More than one server could be meant.
+    #[error("`{name}` is offered by several servers: {}", Listed(candidates))]
+    Ambiguous {
+        /// The name or URI.
+        name: Box<str>,
+        /// Who offers it.
+        candidates: Vec<Box<str>>,
+    },
+}
+
+/// One part of the arguments that does not fit the schema.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ArgumentProblem {
+    /// JSON pointer into the arguments; empty for the whole.
+    pub pointer: String,
+    /// What is wrong there.
+    pub message: String,
+}
+
+impl fmt::Display for ArgumentProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pointer.is_empty() {
+            write!(f, "{}", self.message)
+        } else {
+            write!(f, "`{}`: {}", self.pointer, self.message)
+        }
+    }
+}
+
+/// Why a server cannot answer any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// Its process ended.
+    Exited(crate::server::process::Exit),
+    /// It closed its output and its process still ran.
+    ClosedOutput,
+    /// Its input could not be written to.
+    ClosedInput,
+    /// It never became ready.
+    NotStarted(Box<str>),
+    /// It still starts.
+    Starting,
+    /// The host is shutting down or was shut down.
+    Shutdown,
+    /// Results that nobody takes fill the memory set aside for this server.
+    ResultsNotTaken,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(exit) => write!(f, "its process ended with {exit}"),
+            Self::ClosedOutput => f.write_str("it closed its output"),
+            Self::ClosedInput => f.write_str("it closed its input"),
+            Self::NotStarted(reason) => write!(f, "it did not start: {reason}"),
+            Self::Starting => f.write_str("it is still starting"),
+            Self::Shutdown => f.write_str("the host is shutting down"),
+            Self::ResultsNotTaken => f.write_str("earlier results have not been taken"),
+        }
+    }
+}
+
+/// How an answer breaks the protocol.
+#[derive(Debug, thiserror::Error)]
+pub enum ProtocolFault {
+    /// The message is no JSON-RPC response.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// The result has the wrong shape.
+    #[error("the result has the wrong shape")]
+    Shape(#[from] ViewError),
+    /// The answer is larger than a line may be.
+    #[error("the answer is longer than {limit} bytes")]
+    TooLarge {
+        /// The limit that was crossed, in bytes.
+        limit: usize,
+    },
+    /// The server speaks no revision that is known here.
+    #[error("it speaks revision `{theirs}`; known here: {ours}")]
+    Revision {
+        /// What the server answered.
+        theirs: Box<str>,
+        /// What is known.
+        ours: Box<str>,
+    },
+    /// The request cannot be written as JSON.
+    #[error("the request cannot be written: {0}")]
+    Unwritable(Box<str>),
+    /// A list that does not end.
+    #[error("the list does not end: {0}")]
+    EndlessList(&'static str),
+    /// The message id is one that is not waited for; kept for diagnostics.
+    #[error("answer to an unknown id {0}")]
+    UnknownId(RequestId),
+}
+
+/// Why a host could not be started; nothing is left running.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration cannot be used; nothing was started.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// One or more required servers did not become ready; everything started was stopped.
+    #[error("{}", Failures(.0))]
+    Servers(Vec<ServerFailure>),
+}
+
+impl StartError {
+    /// The class shared with call errors.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Config(_) => ErrorClass::Configuration,
+            Self::Servers(_) => ErrorClass::ServerStartup,
+        }
+    }
+}
+
+/// How far a server's start had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Waiting for the servers it depends on.
+    Dependencies,
+    /// Creating the process.
+    Launch,
+    /// The launcher was fetching or installing the server.
+    Install,
+    /// Agreeing on era and revision.
+    Handshake,
+    /// Reading tools, prompts and resources.
+    Lists,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Dependencies => "while waiting for its dependencies",
+            Self::Launch => "at launch",
+            Self::Install => "while its launcher was installing it",
+            Self::Handshake => "during the handshake",
+            Self::Lists => "while its tools were listed",
+        })
+    }
+}
+
+/// One server that did not become ready.
+#[derive(Debug, thiserror::Error)]
+#[error("server `{server}` failed {phase}: {reason}")]
+pub struct ServerFailure {
+    /// The server.
+    pub server: Arc<str>,
+    /// How far it had come.
+    pub phase: Phase,
+    /// What went wrong.
+    pub reason: StartReason,
+    /// The last lines it wrote to stderr, escaped for display; at most 4 KiB.
+    pub stderr: String,
+    /// How often it was launched.
+    pub attempts: u32,
+}
+
+/// What went wrong when a server was started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartReason {
+    /// Its process could not be created.
+    #[error("{0}")]
+    Spawn(Box<str>),
+    /// Its process ended.
+    #[error("its process ended with {0}")]
+    Exited(crate::server::process::Exit),
+    /// It did not become ready in time.
+    #[error("not ready within {}", Seconds(*.0))]
+    TimedOut(Duration),
+    /// A request of the handshake failed.
+    #[error("{}", Chain(.0))]
+    Call(#[source] Box<CallError>),
+    /// A server it depends on is not available.
+    #[error("it depends on `{0}`, which is not available")]
+    Dependency(Arc<str>),
+    /// The time for the whole start was over.
+    #[error("the start limit of {} for all servers was over", Seconds(*.0))]
+    StartLimit(Duration),
+}
+
+impl StartReason {
+    /// Whether launching again may help (C2: never for a refusal of versions or a missing program).
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Exited(_) => true,
+            Self::Call(error) => matches!(error.kind(), CallKind::Unavailable),
+            Self::Spawn(_) | Self::TimedOut(_) | Self::Dependency(_) | Self::StartLimit(_) => false,
+        }
+    }
+}
+
+struct Listed<'a, T>(&'a [T]);
+
+impl<T: fmt::Display> fmt::Display for Listed<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, item) in self.0.iter().enumerate() {
+            write!(f, "{}{item}", if index == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+struct Meant<'a>(&'a Option<Box<str>>);
+
+impl fmt::Display for Meant<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(meant) => write!(f, "; did you mean `{meant}`?"),
+            None => Ok(()),
+        }
+    }
+}
+
+struct Seconds(Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} s", self.0.as_secs_f64())
+    }
+}
+
+struct Chain<'a>(&'a CallError);
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut source = std::error::Error::source(self.0);
+        while let Some(cause) = source {
+            write!(f, ": {cause}")?;
+            source = cause.source();
+        }
+        Ok(())
+    }
+}
+
+struct Failures<'a>(&'a [ServerFailure]);
+
+impl fmt::Display for Failures<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, failure) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{failure}")?;
+            if failure.attempts > 1 {
+                write!(f, " (after {} launches)", failure.attempts)?;
+            }
+            for line in failure.stderr.lines() {
+                write!(f, "\n    | {line}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,147 @@
+//! What a host tells an application as it happens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::broadcast;
+
+use crate::error::CallKind;
+
+/// How many events a slow listener may lag behind before it loses the oldest; a start of 100
+/// servers with several retries fits.
+const CAPACITY: usize = 1024;
+
+/// One thing that happened; `server` is the name in the configuration.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A server's process is being launched.
+    Launching {
+        /// The server.
+        server: Arc<str>,
+        /// Which try this is, from 1.
+        attempt: u32,
+    },
+    /// The launcher (`npx`, `uvx`, …) is still fetching or installing the server.
+    Installing {
+        /// The server.
+        server: Arc<str>,
+    },
+    /// The process runs and the handshake is under way.
+    Handshake {
+        /// The server.
+        server: Arc<str>,
+    },
+    /// A launch failed and will be tried again.
+    Retrying {
+        /// The server.
+        server: Arc<str>,
+        /// The pause before the next try.
+        delay: Duration,
+        /// What went wrong.
+        reason: String,
+    },
+    /// The server is ready.
+    Ready {
+        /// The server.
+        server: Arc<str>,
+        /// Since the first launch.
+        took: Duration,
+        /// How many tools it offers.
+        tools: usize,
+    },
+    /// The server could not be started, crashed, or cannot be reached any more.
+    Unavailable {
+        /// The server.
+        server: Arc<str>,
+        /// What went wrong.
+        reason: String,
+    },
+    /// The server was stopped by the host.
+    Stopped {
+        /// The server.
+        server: Arc<str>,
+    },
+    /// What the server offers has changed and the catalog was replaced.
+    CatalogChanged {
+        /// The server.
+        server: Arc<str>,
+    },
+    /// Something a server offered was left out of the catalog.
+    Quarantined {
+        /// The server.
+        server: Arc<str>,
+        /// What was left out.
+        what: String,
+        /// Why.
+        reason: String,
+    },
+    /// A call has ended.
+    Called(CallRecord),
+}
+
+/// What is kept of one call: the same record goes to metrics, log and listeners.
+#[derive(Clone, Debug)]
+pub struct CallRecord {
+    /// The server that was asked.
+    pub server: Arc<str>,
+    /// The method, `tools/call` for example.
+    pub method: &'static str,
+    /// The tool, prompt or URI.
+    pub item: Box<str>,
+    /// The id of the request on the wire; 0 if nothing was sent.
+    pub id: u64,
+    /// From the moment the call was allowed to be sent until its outcome.
+    pub latency: Duration,
+    /// How it ended.
+    pub outcome: CallOutcome,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallOutcome {
+    /// The server gave a result.
+    Ok,
+    /// The tool answered with `isError`: for the model to read, not a failure of the host.
+    ToolError,
+    /// The call failed.
+    Failed(CallKind),
+    /// The caller went away before the answer.
+    Cancelled,
+}
+
+impl CallOutcome {
+    /// The word used in logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::ToolError => "tool_error",
+            Self::Failed(kind) => kind.as_str(),
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Where events are published; costs one atomic read while nobody listens.
+#[derive(Clone, Debug)]
+pub(crate) struct Events(broadcast::Sender<Event>);
+
+impl Events {
+    pub(crate) fn new() -> Self {
+        Self(broadcast::Sender::new(CAPACITY))
+    }
+
+    pub(crate) fn listen(&self) -> broadcast::Receiver<Event> {
+        self.0.subscribe()
+    }
+
+    pub(crate) fn wanted(&self) -> bool {
+        self.0.receiver_count() > 0
+    }
+
+    pub(crate) fn publish(&self, event: Event) {
+        if self.wanted() {
+            // Every listener may have gone in between: nobody is left to tell.
+            drop(self.0.send(event));
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! The face: start, catalog, calls, prompts, resources, status, events, metrics, shutdown. It forwards.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use tokio::sync::{OnceCell, broadcast};
+use tokio::time::timeout;
+
+use crate::call::{self, CallOptions, ToolResult};
+use crate::catalog::Catalog;
+use crate::config::{Config, ConfigError, Environment};
+use crate::error::{CallError, StartError};
+use crate::event::{Event, Events};
+use crate::ledger::Ledger;
+use crate::measure::ServerMetrics;
+use crate::registry::Registry;
+use crate::server::connect::ClientInfo;
+use crate::server::launch::Launcher;
+use crate::server::process::{Isolation, Supervisor};
+use crate::server::session::Limits;
+use crate::shutdown::{self, ShutdownReport};
+use crate::start;
+use crate::tasks::Tasks;
+use crate::lifecycle::ServerState;
+
+/// How long calls under way may finish once the host is told to stop.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// How long the host's own tasks may take to end after the servers are gone.
+const TASKS_END: Duration = Duration::from_secs(1);
+
+/// Running MCP servers behind one set of names. Clones share the host; when the last one is
+/// dropped without [`Host::shutdown`], all servers are killed at once.
+#[derive(Clone, Debug)]
+pub struct Host(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    registry: Arc<Registry>,
+    config: Config,
+    tasks: Tasks,
+    shutdown: OnceCell<ShutdownReport>,
+}
+
+/// What a host needs besides its configuration.
+#[derive(Debug)]
+pub struct HostBuilder {
+    config: Config,
+    supervisor: Option<Supervisor>,
+    ledger: Option<PathBuf>,
+    client: ClientInfo,
+    environment: Option<Environment>,
+    events: Events,
+}
+
+impl HostBuilder {
+    /// Who looks after the process trees. Default: `innkeeper-shim` beside the running program if
+    /// it is there, else process groups, which daemons of servers can leave.
+    #[must_use]
+    pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
+        self.supervisor = Some(supervisor);
+        self
+    }
+
+    /// Where running servers are noted, so that the next host that is given the same directory
+    /// ends what a killed one left. Default: nowhere.
+    #[must_use]
+    pub fn ledger(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.ledger = Some(directory.into());
+        self
+    }
+
+    /// Who the host says it is. Default: `innkeeper` and its version.
+    #[must_use]
+    pub fn client_info(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        self.client = ClientInfo { name: name.into(), version: version.into() };
+        self
+    }
+
+    /// What servers inherit from. Default: the environment the configuration was read against.
+    #[must_use]
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = Some(environment);
+        self
+    }
+
+    /// What happens from here on, the start included. A listener that lags loses the oldest.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.events.listen()
+    }
+
+    /// Whether everything the servers need on this machine is there; starts nothing.
+    ///
+    /// # Errors
+    ///
+    /// Every program that is missing and everything else that keeps a server from being launched.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let environment = self.environment.as_ref().unwrap_or(&self.config.environment);
+        start::prepare(&self.config, environment).map(drop)
+    }
+
+    /// Starts all servers, those others depend on first.
+    ///
+    /// # Errors
+    ///
+    /// A configuration that cannot be used, with every problem; or every required server that did
+    /// not become ready, after everything was stopped. Dropping the future kills what was started.
+    pub async fn start(self) -> Result<Host, StartError> {
+        let Self { config, supervisor, ledger, client, environment, events } = self;
+        let environment = environment.unwrap_or_else(|| config.environment.clone());
+        let registry = Arc::new(Registry::new(&config, events.clone()));
+        let tasks = Tasks::default();
+        let launcher = Launcher {
+            supervisor: supervisor.unwrap_or_else(Supervisor::beside_this_program),
+            ledger: ledger.and_then(|directory| open_ledger(&directory)),
+            client,
+            limits: Limits::default(),
+            install_timeout: config.host.install_timeout,
+            events,
+            tasks: tasks.clone(),
+        };
+        let inner = Inner { registry, config, tasks, shutdown: OnceCell::new() };
+        let host = Host(Arc::new(inner));
+        let launcher = Arc::new(launcher);
+        start::start_all(&host.0.registry, launcher, &host.0.config, &environment).await?;
+        host.0.registry.open();
+        Ok(host)
+    }
+}
+
+/// A ledger that cannot be kept costs the sweep after a crash, not the start.
+fn open_ledger(directory: &std::path::Path) -> Option<Ledger> {
+    match Ledger::open(directory) {
+        Ok((ledger, swept)) => {
+            if swept.killed > 0 {
+                tracing::warn!(ended = swept.killed, "ended what a killed host had left");
+            }
+            Some(ledger)
+        }
+        Err(error) => {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "no ledger of running servers is kept");
+            None
+        }
+    }
+}
+
+impl Host {
+    /// Starts all servers of a configuration with everything at its default.
+    ///
+    /// # Errors
+    ///
+    /// As [`HostBuilder::start`].
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        Self::builder(config).start().await
+    }
+
+    /// A host that is not started yet.
+    pub fn builder(config: Config) -> HostBuilder {
+        HostBuilder {
+            config,
+            supervisor: None,
+            ledger: None,
+            client: ClientInfo::default(),
+            environment: None,
+            events: Events::new(),
+        }
+    }
+
+    /// The servers that take calls and all they offer, as of now; no await and no traffic.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.0.registry.catalog()
+    }
+
+    /// Calls the tool `{server}.{tool}` and gives its result as the server sent it.
+    ///
+    /// Dropping the future cancels the call at the server; an answer that comes later is dropped.
+    ///
+    /// # Errors
+    ///
+    /// See [`CallError`]; a tool that answers `isError` is a result, not an error.
+    pub async fn call_tool(
+        &self,
+        name: &str,
+        arguments: impl Into<Value>,
+    ) -> Result<ToolResult, CallError> {
+        self.call_tool_with(name, arguments, CallOptions::default()).await
+    }
+
+    /// Calls a tool with a time limit of its own or with progress.
+    ///
+    /// # Errors
+    ///
+    /// As [`Host::call_tool`].
+    pub async fn call_tool_with(
+        &self,
+        name: &str,
+        arguments: impl Into<Value>,
+        options: CallOptions,
+    ) -> Result<ToolResult, CallError> {
+        call::tool(&self.catalog(), name, arguments.into(), options).await
+    }
+
+    /// Gets the prompt `{server}.{prompt}` as the server sent it.
+    ///
+    /// # Errors
+    ///
+    /// See [`CallError`]; a required argument that is missing is a validation error.
+    pub async fn get_prompt(
+        &self,
+        name: &str,
+        arguments: &Map<String, Value>,
+        options: CallOptions,
+    ) -> Result<Box<RawValue>, CallError> {
+        call::prompt(&self.catalog(), name, arguments, options).await
+    }
+
+    /// Reads a resource from the server that lists its URI, or has a template for it, or is named.
+    ///
+    /// # Errors
+    ///
+    /// See [`CallError`]; a URI that several servers offer needs `server`.
+    pub async fn read_resource(
+        &self,
+        uri: &str,
+        server: Option<&str>,
+        options: CallOptions,
+    ) -> Result<Box<RawValue>, CallError> {
+        call::resource(&self.catalog(), uri, server, options).await
+    }
+
+    /// Every server of the configuration with its state, also those that are not in the catalog.
+    pub fn status(&self) -> IndexMap<Arc<str>, ServerStatus> {
+        let servers = self.0.registry.servers().map(|server| {
+            let status = server.status();
+            let running = status.running.as_ref();
+            let told = ServerStatus {
+                state: status.state,
+                pid: running.map(|running| running.pid),
+                isolation: running.map(|running| running.isolation),
+                reason: status.lost.as_ref().map(ToString::to_string),
+                in_flight: status
+                    .shelf
+                    .as_ref()
+                    .map_or(0, |shelf| shelf.connection.session.in_flight()),
+                stderr: running.map(|running| running.stderr.tail(4 << 10)).unwrap_or_default(),
+                hidden: status.shelf.as_ref().map(|shelf| shelf.hidden.clone()).unwrap_or_default(),
+            };
+            (server.name.clone(), told)
+        });
+        servers.collect()
+    }
+
+    /// Counts and latencies of every server since the start.
+    pub fn metrics(&self) -> IndexMap<Arc<str>, ServerMetrics> {
+        let servers = self.0.registry.servers();
+        servers.map(|server| (server.name.clone(), server.meter.snapshot())).collect()
+    }
+
+    /// What happens from here on. A listener that lags more than 1,024 events loses the oldest.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.0.registry.events().listen()
+    }
+
+    /// Refuses new calls, lets those under way finish for up to a second, then stops every server
+    /// (dependents first) and waits until nothing is left of it. Ends within the longest
+    /// `shutdownTimeout` and three seconds. A second call gives the same report; dropping the
+    /// future leaves the rest to the next call or to the drop of the host.
+    pub async fn shutdown(&self) -> ShutdownReport {
+        let report = self.0.shutdown.get_or_init(|| async {
+            let catalog = self.catalog();
+            self.0.registry.close();
+            // Calls that need longer fail as the servers stop.
+            drop(timeout(DRAIN, catalog.idle()).await);
+            let report = shutdown::stop_all(&self.0.registry, &self.0.config).await;
+            self.0.tasks.stop();
+            // A task that does not end holds nothing of a server any more.
+            drop(timeout(TASKS_END, self.0.tasks.ended()).await);
+            report
+        });
+        report.await.clone()
+    }
+
+    /// Kills every server now; needs no runtime. [`Host::shutdown`] still tells how they ended.
+    pub fn kill(&self) {
+        self.0.kill();
+    }
+}
+
+impl Inner {
+    fn kill(&self) {
+        for server in self.registry.servers() {
+            if let Some(running) = &server.status().running {
+                running.killer.kill();
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.kill();
+        self.tasks.stop();
+    }
+}
+
+/// One server as the host sees it.
+#[derive(Clone, Debug)]
+pub struct ServerStatus {
+    /// Where it is in its life.
+    pub state: ServerState,
+    /// The process id of the server itself, while it runs.
+    pub pid: Option<u32>,
+    /// What holds its process tree together, while it runs.
+    pub isolation: Option<Isolation>,
+    /// Why it is unavailable.
+    pub reason: Option<String>,
+    /// Requests that wait for its answer.
+    pub in_flight: usize,
+    /// The last it wrote to stderr, escaped for display; at most 4 KiB.
+    pub stderr: String,
+    /// Tools it has that are not offered, with the reason.
+    pub hidden: Vec<(Box<str>, String)>,
+}

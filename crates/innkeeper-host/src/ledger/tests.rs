@@ -1,0 +1,1 @@
+//! The ledger with real processes.

@@ -1,0 +1,44 @@
+//! Hosts MCP servers: starts them, learns what they offer, routes calls to them, survives their
+//! failures, and leaves no process behind.
+//!
+//! In reading order: the face, the life of one call, the catalog it is looked up in, one server
+//! from its process to its connection, how all of them start and stop, the configuration.
+
+pub mod host;
+
+pub mod call;
+pub mod catalog;
+pub(crate) mod name;
+mod registry;
+mod schema;
+
+pub(crate) mod lifecycle;
+pub(crate) mod server;
+pub mod shim;
+
+pub mod shutdown;
+mod start;
+
+pub mod config;
+pub mod error;
+pub mod event;
+mod ledger;
+mod measure;
+mod tasks;
+mod text;
+
+pub use call::{CallOptions, ToolResult};
+pub use catalog::{Catalog, CatalogServer};
+pub use config::{Config, ConfigError, Environment};
+pub use error::{CallError, CallKind, ErrorClass, StartError};
+pub use event::Event;
+pub use host::{Host, HostBuilder, ServerStatus};
+pub use lifecycle::ServerState;
+pub use measure::ServerMetrics;
+pub use name::split as split_name;
+pub use server::connect::ClientInfo;
+pub use server::offer::{Offer, Offered};
+pub use server::process::{Exit, Isolation, Supervisor};
+pub use server::session::Progress;
+pub use shutdown::ShutdownReport;
+pub use text::display_safe;

@@ -1,0 +1,167 @@
+//! The servers of a host with their states, and the catalog made from them at every change.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use indexmap::IndexMap;
+
+use crate::catalog::{Catalog, CatalogServer, Shelf};
+use crate::config::Config;
+use crate::error::Lost;
+use crate::event::{Event, Events};
+use crate::lifecycle::{Happening, next};
+use crate::server::offer::Quarantined;
+use crate::server::{Handle, Server};
+use crate::shutdown::ServerStopped;
+
+/// All servers of one host.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    servers: IndexMap<Arc<str>, Arc<Server>>,
+    catalog: ArcSwap<Catalog>,
+    events: Events,
+    allow_bare_names: bool,
+    /// Closed while the host starts and once it stops: nothing is offered then.
+    open: AtomicBool,
+    building: Mutex<()>,
+}
+
+impl Registry {
+    pub(crate) fn new(config: &Config, events: Events) -> Self {
+        let servers = config.servers.values().map(|config| {
+            let server = Server::new(config.clone());
+            (server.name.clone(), Arc::new(server))
+        });
+        Self {
+            servers: servers.collect(),
+            catalog: ArcSwap::from_pointee(Catalog::default()),
+            events,
+            allow_bare_names: config.host.allow_bare_names,
+            open: AtomicBool::new(false),
+            building: Mutex::new(()),
+        }
+    }
+
+    /// The current snapshot.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
+    }
+
+    pub(crate) fn servers(&self) -> impl DoubleEndedIterator<Item = &Arc<Server>> {
+        self.servers.values()
+    }
+
+    pub(crate) fn server(&self, name: &str) -> Option<&Arc<Server>> {
+        self.servers.get(name)
+    }
+
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// Offers what is ready, from now on at every change.
+    pub(crate) fn open(&self) {
+        self.open.store(true, Ordering::Relaxed);
+        self.rebuild();
+    }
+
+    /// Offers nothing any more: calls from here on find every server away.
+    pub(crate) fn close(&self) {
+        let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
+        self.open.store(false, Ordering::Relaxed);
+        let away = self.servers.values().map(|server| CatalogServer {
+            name: server.name.clone(),
+            state: crate::ServerState::Shutdown,
+            transport: server.config.transport.kind(),
+            lost: Some(Lost::Shutdown),
+            shelf: None,
+        });
+        self.catalog.store(Arc::new(Catalog::build(away.collect(), self.allow_bare_names)));
+    }
+
+    pub(crate) fn ready(&self, server: &Server, shelf: Shelf, handle: Handle, took: Duration) {
+        let tools = shelf.tools.len();
+        {
+            let mut status = server.status();
+            status.running = Some(handle);
+            status.shelf = Some(Arc::new(shelf));
+            if let Some(state) = next(status.state, Happening::Initialized) {
+                status.state = state;
+            }
+        }
+        let name = server.name.clone();
+        let took_ms = took.as_secs_f64() * 1000.0;
+        tracing::info!(server = &*name, took_ms, tools, "initialized");
+        self.events.publish(Event::Ready { server: name, took, tools });
+        self.rebuild();
+    }
+
+    /// What a server offers has changed.
+    pub(crate) fn reshelved(&self, server: &Server, shelf: Shelf) {
+        server.status().shelf = Some(Arc::new(shelf));
+        self.rebuild();
+        tracing::info!(server = &*server.name, "catalog changed");
+        self.events.publish(Event::CatalogChanged { server: server.name.clone() });
+    }
+
+    /// A server cannot be used any more.
+    pub(crate) fn lost(&self, server: &Server, lost: Lost) {
+        {
+            let mut status = server.status();
+            let Some(state) = next(status.state, Happening::Lost) else { return };
+            status.state = state;
+            status.shelf = None;
+            status.lost = Some(lost.clone());
+        }
+        self.rebuild();
+        let reason = lost.to_string();
+        tracing::error!(server = &*server.name, reason, "unavailable");
+        self.events.publish(Event::Unavailable { server: server.name.clone(), reason });
+    }
+
+    pub(crate) fn stopped(&self, server: &Server, report: &ServerStopped) {
+        {
+            let mut status = server.status();
+            let Some(state) = next(status.state, Happening::Stopped) else { return };
+            status.state = state;
+            status.shelf = None;
+            status.running = None;
+        }
+        self.rebuild();
+        let (stage, exit) = (report.stage.as_str(), report.exit.to_string());
+        tracing::info!(server = &*server.name, stage, exit, "shutdown");
+        self.events.publish(Event::Stopped { server: server.name.clone() });
+    }
+
+    pub(crate) fn quarantined(&self, server: &Server, left_out: &[Quarantined]) {
+        for Quarantined { what, reason } in left_out {
+            tracing::warn!(server = &*server.name, what, reason, "left out of the catalog");
+            self.events.publish(Event::Quarantined {
+                server: server.name.clone(),
+                what: what.clone(),
+                reason: reason.clone(),
+            });
+        }
+    }
+
+    fn rebuild(&self) {
+        // One build at a time, so that an older view of the servers never replaces a newer one.
+        let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.open.load(Ordering::Relaxed) {
+            return;
+        }
+        let servers = self.servers.values().map(|server| {
+            let status = server.status();
+            CatalogServer {
+                name: server.name.clone(),
+                state: status.state,
+                transport: server.config.transport.kind(),
+                lost: status.lost.clone(),
+                shelf: status.shelf.clone(),
+            }
+        });
+        self.catalog.store(Arc::new(Catalog::build(servers.collect(), self.allow_bare_names)));
+    }
+}

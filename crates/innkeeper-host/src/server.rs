@@ -1,0 +1,183 @@
+//! One server: what is known of it, and the task that looks after it while it is ready.
+
+pub(crate) mod connect;
+pub(crate) mod connection;
+pub(crate) mod launch;
+pub(crate) mod offer;
+pub(crate) mod process;
+pub(crate) mod session;
+pub(crate) mod stderr;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::catalog::Shelf;
+use crate::config::ServerConfig;
+use crate::error::Lost;
+use crate::lifecycle::ServerState;
+use crate::measure::Meter;
+use crate::registry::Registry;
+use crate::shutdown::{ServerStopped, Stage};
+use launch::Running;
+use process::{Isolation, Killer};
+
+/// How long the last words of a server whose process ended, or the exit of one whose output
+/// ended, are waited for before its pending calls fail.
+const LAST_WORDS: Duration = Duration::from_millis(80);
+
+/// The least time between two readings of lists that a server keeps changing.
+const BETWEEN_READINGS: Duration = Duration::from_millis(250);
+
+/// How long a killed tree may take to disappear.
+const GONE: Duration = Duration::from_secs(1);
+
+/// A server of the configuration.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) name: Arc<str>,
+    pub(crate) config: ServerConfig,
+    pub(crate) meter: Arc<Meter>,
+    status: Mutex<Status>,
+}
+
+/// What changes about a server.
+#[derive(Debug)]
+pub(crate) struct Status {
+    pub(crate) state: ServerState,
+    pub(crate) shelf: Option<Arc<Shelf>>,
+    pub(crate) lost: Option<Lost>,
+    pub(crate) running: Option<Handle>,
+}
+
+/// The reins of a running server.
+#[derive(Clone, Debug)]
+pub(crate) struct Handle {
+    pub(crate) pid: u32,
+    pub(crate) isolation: Isolation,
+    pub(crate) killer: Killer,
+    pub(crate) stop: mpsc::Sender<StopOrder>,
+    pub(crate) stderr: stderr::StderrTail,
+}
+
+/// Asks a server's task to stop it within `grace`.
+#[derive(Debug)]
+pub(crate) struct StopOrder {
+    pub(crate) grace: Duration,
+    pub(crate) done: oneshot::Sender<ServerStopped>,
+}
+
+impl Server {
+    pub(crate) fn new(config: ServerConfig) -> Self {
+        let status =
+            Status { state: ServerState::Starting, shelf: None, lost: None, running: None };
+        Self {
+            name: config.name.as_str().into(),
+            config,
+            meter: Arc::new(Meter::new()),
+            status: Mutex::new(status),
+        }
+    }
+
+    pub(crate) fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Looks after a ready server until it ends or is stopped.
+pub(crate) async fn supervise(
+    registry: Arc<Registry>,
+    server: Arc<Server>,
+    mut running: Running,
+    mut orders: mpsc::Receiver<StopOrder>,
+) {
+    let order = tokio::select! {
+        order = orders.recv() => order,
+        lost = ended(&mut running) => {
+            running.session.close(lost.clone());
+            registry.lost(&server, lost);
+            running.process.kill();
+            // The kill is not taken back; a tree that resists is reported when it is stopped.
+            drop(timeout(GONE, running.process.gone()).await);
+            orders.recv().await
+        }
+    };
+    let Some(StopOrder { grace, done }) = order else { return };
+    let report = stop(&server, &mut running, grace).await;
+    registry.stopped(&server, &report);
+    // Whoever asked may have stopped waiting; the server is stopped all the same.
+    drop(done.send(report));
+}
+
+/// Resolves when the server is lost, with the best reason there is.
+async fn ended(running: &mut Running) -> Lost {
+    let Running { process, session, .. } = running;
+    tokio::select! {
+        exit = process.exited() => {
+            drop(timeout(LAST_WORDS, session.output_ended()).await);
+            Lost::Exited(exit)
+        }
+        () = session.output_ended() => {
+            timeout(LAST_WORDS, process.exited()).await.map_or(Lost::ClosedOutput, Lost::Exited)
+        }
+        lost = session.closed() => {
+            timeout(LAST_WORDS, process.exited()).await.map_or(lost, Lost::Exited)
+        }
+    }
+}
+
+async fn stop(server: &Server, running: &mut Running, grace: Duration) -> ServerStopped {
+    let alive = server.status().state == ServerState::Ready;
+    let session = running.session.clone();
+    let close = move || {
+        session.close(Lost::Shutdown);
+        session.close_input();
+    };
+    let report = process::stop(&mut running.process, close, grace).await;
+    ServerStopped {
+        server: server.name.clone(),
+        stage: if alive { Stage::from(report.how) } else { Stage::AlreadyGone },
+        exit: report.exit,
+        took: report.took,
+        leftovers: report.leftovers,
+    }
+}
+
+/// Reads a server's lists again when it says that they changed: at once, then at most four times
+/// a second however often it says so, and never two readings at a time.
+pub(crate) async fn follow_changes(
+    registry: Arc<Registry>,
+    server: Arc<Server>,
+    session: session::Session,
+    declared: innkeeper_protocol::view::ServerCapabilities,
+) {
+    loop {
+        let change = tokio::select! {
+            change = session.changed() => change,
+            _ = session.closed() => return,
+        };
+        let Some(shelf) = server.status().shelf.clone() else { return };
+        let started = Instant::now();
+        let mut left_out = Vec::new();
+        let mut offer = shelf.offer.clone();
+        let connection = &shelf.connection;
+        let limit = server.config.timeout;
+        let read = offer::refresh(connection, &declared, change, limit, &mut offer, &mut left_out);
+        match read.await {
+            Ok(()) => {
+                let about = (shelf.server_info.clone(), shelf.instructions.clone());
+                let next =
+                    Shelf::new(connection.clone(), &server.config, about, offer, &mut left_out);
+                registry.quarantined(&server, &left_out);
+                registry.reshelved(&server, next);
+            }
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(server = &*server.name, error, "changed lists could not be read");
+            }
+        }
+        sleep(BETWEEN_READINGS.saturating_sub(started.elapsed())).await;
+    }
+}

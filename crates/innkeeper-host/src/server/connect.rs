@@ -1,0 +1,255 @@
+//! The handshake: finds out which era a server speaks and agrees on a revision, without poisoning slow ones.
+//!
+//! A modern server may refuse `initialize` for ever once it has seen `server/discover`, and a
+//! legacy one may stay silent on it. So after some silence both questions are open at once, and
+//! whichever is answered usably decides; nothing is killed for being slow.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_protocol::envelope::code;
+use innkeeper_protocol::modern::{DiscoverResult, RequestMeta};
+use innkeeper_protocol::view::{InitializeResult, ServerCapabilities};
+use innkeeper_protocol::{Era, ErrorObject, Revision, method};
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::connection::{log_exchange, name_fault};
+use super::session::{Answer, Fault, Outgoing, Session};
+use crate::error::{CallError, ProtocolFault};
+
+/// How long a server may be silent on `server/discover` before `initialize` is sent as well. Slow
+/// interpreters take up to 5 s to start on a loaded machine; a wrong guess costs one message.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How much of what a server calls its revisions is shown.
+const SHOWN: usize = 200;
+
+/// Who the host says it is.
+#[derive(Clone, Debug)]
+pub struct ClientInfo {
+    /// The name of the application or of this program.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+impl Default for ClientInfo {
+    fn default() -> Self {
+        Self { name: "innkeeper".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
+    }
+}
+
+/// Which question comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// `server/discover`, as the specification advises.
+    Discover,
+    /// `initialize`: for a server whose process ended when it was asked the other.
+    Initialize,
+}
+
+/// What a server said about itself.
+#[derive(Debug)]
+pub(crate) struct Greeting {
+    pub(crate) revision: Revision,
+    pub(crate) meta: Option<Box<RawValue>>,
+    pub(crate) capabilities: ServerCapabilities,
+    pub(crate) server_info: Option<Box<RawValue>>,
+    pub(crate) instructions: Option<String>,
+}
+
+/// Agrees on era and revision, by `deadline` at the latest.
+pub(crate) async fn greet(
+    session: &Session,
+    server: &Arc<str>,
+    client: &ClientInfo,
+    opening: Opening,
+    deadline: Instant,
+) -> Result<Greeting, CallError> {
+    let started = Instant::now();
+    let talk = Talk { session, server, client, deadline, started };
+    talk.run(opening).await.map_err(|(fault, method)| {
+        name_fault(server, fault, method, deadline.saturating_duration_since(started))
+    })
+}
+
+/// Where one of the two questions stands.
+enum Asked {
+    NotYet,
+    Open,
+    Refused(Fault),
+}
+
+struct Talk<'a> {
+    session: &'a Session,
+    server: &'a Arc<str>,
+    client: &'a ClientInfo,
+    deadline: Instant,
+    started: Instant,
+}
+
+type Failed = (Fault, &'static str);
+
+impl Talk<'_> {
+    async fn run(&self, opening: Opening) -> Result<Greeting, Failed> {
+        let discover = self.discover();
+        let initialize = self.initialize();
+        tokio::pin!(discover, initialize);
+        let (mut modern, mut legacy) = match opening {
+            Opening::Discover => (Asked::Open, Asked::NotYet),
+            Opening::Initialize => (Asked::NotYet, Asked::Open),
+        };
+        let silence = tokio::time::sleep(PATIENCE);
+        tokio::pin!(silence);
+        loop {
+            tokio::select! {
+                answer = &mut discover, if matches!(modern, Asked::Open) => match answer {
+                    Ok(result) => return self.accept_modern(&result.take()),
+                    Err(Fault::Answer(error)) if wants_other_revision(&error) => {
+                        modern = Asked::Refused(refused_revision(&error));
+                        legacy = open(legacy);
+                    }
+                    Err(fault @ (Fault::Answer(_) | Fault::Protocol(_))) => {
+                        modern = Asked::Refused(fault);
+                        legacy = open(legacy);
+                    }
+                    Err(fault) => return Err((fault, method::SERVER_DISCOVER)),
+                },
+                answer = &mut initialize, if matches!(legacy, Asked::Open) => match answer {
+                    Ok(result) => return self.accept_legacy(&result.take()),
+                    Err(Fault::Answer(error)) if is_modern(error.code) => {
+                        legacy = Asked::Refused(Fault::Answer(error));
+                        modern = open(modern);
+                    }
+                    Err(fault @ Fault::Answer(_)) if matches!(modern, Asked::Open) => {
+                        legacy = Asked::Refused(fault);
+                    }
+                    Err(fault) => return Err((fault, method::INITIALIZE)),
+                },
+                () = &mut silence, if matches!(legacy, Asked::NotYet) => legacy = Asked::Open,
+            }
+            if let (Asked::Refused(_), Asked::Refused(_)) = (&modern, &legacy) {
+                let Asked::Refused(fault) = modern else { continue };
+                return Err((fault, method::SERVER_DISCOVER));
+            }
+        }
+    }
+
+    fn request_meta(&self) -> RequestMeta<'_> {
+        RequestMeta {
+            revision: Revision::LATEST,
+            client_name: &self.client.name,
+            client_version: &self.client.version,
+        }
+    }
+
+    async fn discover(&self) -> Answer {
+        let params = json!({ "_meta": self.request_meta().to_meta(None) });
+        self.ask(method::SERVER_DISCOVER, &params).await
+    }
+
+    async fn initialize(&self) -> Answer {
+        let params = json!({
+            "protocolVersion": Revision::LATEST_LEGACY,
+            "capabilities": {},
+            "clientInfo": { "name": self.client.name, "version": self.client.version },
+        });
+        self.ask(method::INITIALIZE, &params).await
+    }
+
+    async fn ask(&self, method: &'static str, params: &serde_json::Value) -> Answer {
+        let id = self.session.next_id();
+        let outgoing = Outgoing {
+            id,
+            method,
+            params,
+            deadline: self.deadline,
+            progress: None,
+            cancellable: false,
+        };
+        let answer = self.session.request(outgoing).await;
+        log_exchange(self.server, method, id, self.started.elapsed(), None);
+        answer
+    }
+
+    fn accept_modern(&self, raw: &RawValue) -> Result<Greeting, Failed> {
+        let found = DiscoverResult::read(raw)
+            .map_err(|error| (shape(error), method::SERVER_DISCOVER))?;
+        let latest = Revision::LATEST.as_str();
+        if !found.supported_versions.iter().any(|version| version == latest) {
+            let theirs = found.supported_versions.join(", ");
+            return Err((unknown_revision(&theirs), method::SERVER_DISCOVER));
+        }
+        self.session.set_modern();
+        Ok(Greeting {
+            revision: Revision::LATEST,
+            meta: Some(self.request_meta().to_meta(None)),
+            capabilities: found.capabilities,
+            server_info: found.server_info,
+            instructions: found.instructions,
+        })
+    }
+
+    fn accept_legacy(&self, raw: &RawValue) -> Result<Greeting, Failed> {
+        let found =
+            InitializeResult::read(raw).map_err(|error| (shape(error), method::INITIALIZE))?;
+        let revision = found.protocol_version.parse::<Revision>().ok();
+        let Some(revision) = revision.filter(|revision| revision.era() == Era::Legacy) else {
+            return Err((unknown_revision(&found.protocol_version), method::INITIALIZE));
+        };
+        self.session.notify(method::INITIALIZED);
+        Ok(Greeting {
+            revision,
+            meta: None,
+            capabilities: found.capabilities,
+            server_info: Some(found.server_info_raw),
+            instructions: found.instructions,
+        })
+    }
+}
+
+fn open(asked: Asked) -> Asked {
+    match asked {
+        Asked::NotYet => Asked::Open,
+        other => other,
+    }
+}
+
+/// Whether only a server of the modern era answers with this code.
+fn is_modern(code: i64) -> bool {
+    [
+        code::HEADER_MISMATCH,
+        code::MISSING_REQUIRED_CLIENT_CAPABILITY,
+        code::UNSUPPORTED_PROTOCOL_VERSION,
+    ]
+    .contains(&code)
+}
+
+fn wants_other_revision(error: &ErrorObject) -> bool {
+    error.code == code::UNSUPPORTED_PROTOCOL_VERSION
+}
+
+fn refused_revision(error: &ErrorObject) -> Fault {
+    let data = error.data.as_deref().and_then(|data| {
+        let data: serde_json::Value = serde_json::from_str(data.get()).ok()?;
+        Some(data.get("supported")?.to_string())
+    });
+    unknown_revision(&data.unwrap_or_else(|| error.message.clone()))
+}
+
+fn unknown_revision(theirs: &str) -> Fault {
+    let ours: Vec<&str> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();
+    let theirs = theirs.chars().take(SHOWN).collect::<String>();
+    let theirs = crate::text::display_safe(&theirs).into();
+    Fault::Protocol(ProtocolFault::Revision { theirs, ours: ours.join(", ").into() })
+}
+
+fn shape(error: innkeeper_protocol::ViewError) -> Fault {
+    Fault::Protocol(ProtocolFault::Shape(error))
+}
+
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! A ready server as calls see it: the session, what every request carries, permits, and the record.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_protocol::Revision;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
+use tokio::time::Instant;
+
+use super::session::{Answer, Fault, Held, Outgoing, Progress, Session};
+use crate::error::{CallError, ProtocolFault};
+use crate::event::{CallOutcome, CallRecord, Event, Events};
+use crate::measure::Meter;
+
+/// One server that takes requests.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) server: Arc<str>,
+    pub(crate) session: Session,
+    pub(crate) revision: Revision,
+    /// The `_meta` every request of the modern era carries.
+    pub(crate) meta: Option<Box<RawValue>>,
+    pub(crate) permits: Semaphore,
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) events: Events,
+}
+
+/// One request to a server.
+#[derive(Debug)]
+pub(crate) struct Ask<'a, P> {
+    /// From [`Session::next_id`], known before the parameters because it is the progress token.
+    pub(crate) id: u64,
+    pub(crate) method: &'static str,
+    /// The tool, prompt or URI, for messages and records.
+    pub(crate) item: &'a str,
+    pub(crate) params: &'a P,
+    pub(crate) timeout: Duration,
+    pub(crate) progress: Option<mpsc::Sender<Progress>>,
+}
+
+impl Connection {
+    /// Sends a request on behalf of the application, checks its result with `judge`, and records
+    /// it once, however it ends: answer, error, deadline, or a caller that goes away.
+    pub(crate) async fn ask<P: Serialize>(
+        &self,
+        ask: Ask<'_, P>,
+        judge: impl FnOnce(&RawValue) -> Result<CallOutcome, ProtocolFault>,
+    ) -> Result<Box<RawValue>, CallError> {
+        let deadline = Instant::now() + ask.timeout;
+        let mut record = Record::open(self, ask.method, ask.item);
+        let answer = match self.permit(deadline).await {
+            Some(_permit) => {
+                record.id = ask.id;
+                record.sent = Instant::now();
+                self.send(&ask, deadline).await
+            }
+            None => Err(Fault::Late),
+        };
+        let judged = answer.map(Held::take).and_then(|result| match judge(&result) {
+            Ok(outcome) => Ok((result, outcome)),
+            Err(fault) => Err(Fault::Protocol(fault)),
+        });
+        match judged {
+            Ok((result, outcome)) => {
+                record.close(outcome);
+                Ok(result)
+            }
+            Err(fault) => {
+                let error = self.name(fault, ask.item, ask.timeout);
+                record.fail(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Sends a request of the host's own (lists); not in the metrics, but in the log.
+    pub(crate) async fn fetch<P: Serialize>(
+        &self,
+        method: &'static str,
+        params: &P,
+        timeout: Duration,
+    ) -> Result<Box<RawValue>, CallError> {
+        let started = Instant::now();
+        let id = self.session.next_id();
+        let ask = Ask { id, method, item: method, params, timeout, progress: None };
+        let answer = self.send(&ask, started + timeout).await;
+        let answer = answer.map(Held::take).map_err(|fault| self.name(fault, method, timeout));
+        log_exchange(&self.server, method, id, started.elapsed(), answer.as_ref().err());
+        answer
+    }
+
+    async fn permit(&self, deadline: Instant) -> Option<SemaphorePermit<'_>> {
+        if let Ok(permit) = self.permits.try_acquire() {
+            return Some(permit);
+        }
+        tokio::time::timeout_at(deadline, self.permits.acquire()).await.ok()?.ok()
+    }
+
+    async fn send<P: Serialize>(
+        &self,
+        ask: &Ask<'_, P>,
+        deadline: Instant,
+    ) -> Answer {
+        let outgoing = Outgoing {
+            id: ask.id,
+            method: ask.method,
+            params: ask.params,
+            deadline,
+            progress: ask.progress.clone(),
+            cancellable: true,
+        };
+        self.session.request(outgoing).await
+    }
+
+    /// Gives a fault of the session its server and item.
+    pub(crate) fn name(&self, fault: Fault, item: &str, after: Duration) -> CallError {
+        name_fault(&self.server, fault, item, after)
+    }
+}
+
+/// Gives a fault of a session its server and item.
+pub(crate) fn name_fault(
+    server: &Arc<str>,
+    fault: Fault,
+    item: &str,
+    after: Duration,
+) -> CallError {
+    let server = server.clone();
+    match fault {
+        Fault::Answer(error) => CallError::Server { server, item: item.into(), error },
+        Fault::Protocol(source) => CallError::Protocol { server, item: item.into(), source },
+        Fault::Lost { reason, sent } => {
+            CallError::Unavailable { server, reason, may_have_run: sent }
+        }
+        Fault::Late => CallError::Timeout { server, item: item.into(), after },
+    }
+}
+
+/// The log line of one exchange of the host's own.
+pub(crate) fn log_exchange(
+    server: &str,
+    method: &str,
+    id: u64,
+    latency: Duration,
+    error: Option<&CallError>,
+) {
+    let latency_ms = millis(latency);
+    match error {
+        None => tracing::info!(server, method, id, latency_ms, outcome = "ok", "request"),
+        Some(error) => {
+            let outcome = error.kind().as_str();
+            let error: &dyn std::error::Error = error;
+            tracing::warn!(server, method, id, latency_ms, outcome, error, "request");
+        }
+    }
+}
+
+fn millis(latency: Duration) -> f64 {
+    latency.as_secs_f64() * 1000.0
+}
+
+/// The one record of a call; a caller that goes away closes it as cancelled.
+struct Record<'a> {
+    connection: &'a Connection,
+    method: &'static str,
+    item: &'a str,
+    id: u64,
+    sent: Instant,
+    open: bool,
+}
+
+impl<'a> Record<'a> {
+    fn open(connection: &'a Connection, method: &'static str, item: &'a str) -> Self {
+        Self { connection, method, item, id: 0, sent: Instant::now(), open: true }
+    }
+
+    fn close(mut self, outcome: CallOutcome) {
+        self.write(outcome, None);
+    }
+
+    fn fail(mut self, error: &CallError) {
+        self.write(CallOutcome::Failed(error.kind()), Some(error));
+    }
+
+    fn write(&mut self, outcome: CallOutcome, error: Option<&CallError>) {
+        self.open = false;
+        let latency = self.sent.elapsed();
+        self.connection.meter.record(outcome, latency);
+        let (server, latency_ms) = (&*self.connection.server, millis(latency));
+        let (method, item, id, word) = (self.method, self.item, self.id, outcome.as_str());
+        match error {
+            None => tracing::info!(server, method, item, id, latency_ms, outcome = word, "request"),
+            Some(error) => {
+                let error: &dyn std::error::Error = error;
+                tracing::error!(
+                    server, method, item, id, latency_ms, outcome = word, error, "request"
+                );
+            }
+        }
+        if self.connection.events.wanted() {
+            self.connection.events.publish(Event::Called(CallRecord {
+                server: self.connection.server.clone(),
+                method: self.method,
+                item: self.item.into(),
+                id: self.id,
+                latency,
+                outcome,
+            }));
+        }
+    }
+}
+
+impl Drop for Record<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            self.write(CallOutcome::Cancelled, None);
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Brings one server from its configuration to ready: process, handshake, lists, and further tries.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_protocol::view::ServerCapabilities;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::connect::{ClientInfo, Greeting, Opening, greet};
+use super::connection::Connection;
+use super::offer::{Quarantined, read_all};
+use super::process::{self, Launch, Process, Supervisor};
+use super::session::{Limits, Session};
+use super::stderr::StderrTail;
+use super::{Server, offer};
+use crate::catalog::Shelf;
+use crate::error::{CallError, CallKind, Phase, ServerFailure, StartReason};
+use crate::event::{Event, Events};
+use crate::ledger::Ledger;
+use crate::tasks::Tasks;
+
+/// How often it is looked whether a package runner has started the server.
+const INSTALL_POLL: Duration = Duration::from_millis(50);
+
+/// How long the exit or last stderr of a failed launch is waited for.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// How long a killed tree may take to disappear before the next launch.
+const GONE: Duration = Duration::from_secs(1);
+
+/// What of a server's stderr goes into an error.
+const STDERR_IN_ERRORS: usize = 4 << 10;
+
+/// Launches of one start, the first included (TR6.5: three more after 1 s, 2 s and 4 s).
+const LAUNCHES: u32 = 4;
+
+/// Programs that fetch a package before they run it.
+const PACKAGE_RUNNERS: [&str; 7] = ["npx", "uvx", "pipx", "bunx", "pnpx", "dnx", "npm"];
+
+/// What all launches of a host share.
+#[derive(Debug)]
+pub(crate) struct Launcher {
+    pub(crate) supervisor: Supervisor,
+    pub(crate) ledger: Option<Ledger>,
+    pub(crate) client: ClientInfo,
+    pub(crate) limits: Limits,
+    pub(crate) install_timeout: Duration,
+    pub(crate) events: Events,
+    pub(crate) tasks: Tasks,
+}
+
+/// A server that is ready.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) process: Process,
+    pub(crate) session: Session,
+    pub(crate) stderr: StderrTail,
+    stderr_ended: oneshot::Receiver<()>,
+    pub(crate) declared: ServerCapabilities,
+}
+
+/// A launch that did not work out.
+struct Miss {
+    phase: Phase,
+    reason: StartReason,
+    stderr: String,
+}
+
+/// The time left for one server's start; fetching a package has a limit of its own.
+struct Clock {
+    ends: Instant,
+    allowed: Duration,
+    installs: Duration,
+}
+
+impl Launcher {
+    /// Starts `server`, launching it again while its start time lasts and a launch may help.
+    /// Dropping the future kills what was started.
+    pub(crate) async fn start(
+        &self,
+        server: &Server,
+        launch: &Launch,
+    ) -> Result<(Running, Shelf, Duration), ServerFailure> {
+        let began = Instant::now();
+        let allowed = server.config.init_timeout;
+        let mut clock = Clock { ends: began + allowed, allowed, installs: self.install_timeout };
+        let mut opening = Opening::Discover;
+        let mut attempt = 1;
+        loop {
+            self.events.publish(Event::Launching { server: server.name.clone(), attempt });
+            tracing::info!(server = &*server.name, attempt, "start");
+            let miss = match self.launch(server, launch, opening, &mut clock).await {
+                Ok((running, shelf)) => return Ok((running, shelf, began.elapsed())),
+                Err(miss) => miss,
+            };
+            let delay = Duration::from_secs(1 << (attempt - 1));
+            let time = Instant::now() + delay < clock.ends;
+            if attempt == LAUNCHES || !time || !miss.reason.may_pass() {
+                let Miss { phase, reason, stderr } = miss;
+                let server = server.name.clone();
+                return Err(ServerFailure { server, phase, reason, stderr, attempts: attempt });
+            }
+            if matches!(miss.phase, Phase::Handshake) {
+                // It may have ended because of the question; ask the older one first this time.
+                opening = Opening::Initialize;
+            }
+            self.retry_in(server, delay, &miss);
+            sleep(delay).await;
+            attempt += 1;
+        }
+    }
+
+    fn retry_in(&self, server: &Server, delay: Duration, miss: &Miss) {
+        let reason = miss.reason.to_string();
+        let delay_s = delay.as_secs_f64();
+        tracing::warn!(server = &*server.name, delay_s, reason, "launch failed, trying again");
+        self.events.publish(Event::Retrying { server: server.name.clone(), delay, reason });
+    }
+
+    async fn launch(
+        &self,
+        server: &Server,
+        launch: &Launch,
+        opening: Opening,
+        clock: &mut Clock,
+    ) -> Result<(Running, Shelf), Miss> {
+        let spawned = process::spawn(launch, &self.supervisor, self.ledger.as_ref()).await;
+        let (process, pipes) = spawned.map_err(|error| Miss {
+            phase: Phase::Launch,
+            reason: StartReason::Spawn(error.to_string().into()),
+            stderr: String::new(),
+        })?;
+        let (stderr, stderr_ended) = self.drain(server, pipes.stderr);
+        let name = server.name.clone();
+        let session = Session::open(name, pipes.stdout, pipes.stdin, self.limits, &self.tasks);
+        let declared = ServerCapabilities::default();
+        let mut running = Running { process, session, stderr, stderr_ended, declared };
+        match self.make_ready(server, launch, &mut running, opening, clock).await {
+            Ok(shelf) => Ok((running, shelf)),
+            Err((phase, reason)) => Err(give_up(running, phase, reason).await),
+        }
+    }
+
+    /// Keeps reading stderr; the receiver learns of its end.
+    fn drain(
+        &self,
+        server: &Server,
+        stderr: process::Stderr,
+    ) -> (StderrTail, oneshot::Receiver<()>) {
+        let name = server.name.clone();
+        let tail = StderrTail::default();
+        let (kept, (end, ended)) = (tail.clone(), oneshot::channel::<()>());
+        self.tasks.spawn(async move {
+            let log = |line: &str| tracing::info!(server = &*name, line, "stderr");
+            kept.drain(stderr, log).await;
+            drop(end);
+        });
+        (tail, ended)
+    }
+
+    async fn make_ready(
+        &self,
+        server: &Server,
+        launch: &Launch,
+        running: &mut Running,
+        opening: Opening,
+        clock: &mut Clock,
+    ) -> Result<Shelf, (Phase, StartReason)> {
+        if runs_packages(&launch.program) {
+            self.wait_for_install(server, &mut running.process, clock).await?;
+        }
+        self.events.publish(Event::Handshake { server: server.name.clone() });
+        let greeting = greet(&running.session, &server.name, &self.client, opening, clock.ends);
+        let greeting = watched(&mut running.process, clock, greeting)
+            .await
+            .map_err(|reason| (Phase::Handshake, reason))?;
+        let Greeting { revision, meta, capabilities, server_info, instructions } = greeting;
+        running.declared = capabilities;
+        let connection = Arc::new(Connection {
+            server: server.name.clone(),
+            session: running.session.clone(),
+            revision,
+            meta,
+            permits: Semaphore::new(server.config.max_concurrent),
+            meter: server.meter.clone(),
+            events: self.events.clone(),
+        });
+        let mut left_out = Vec::new();
+        let left = clock.ends.saturating_duration_since(Instant::now());
+        let reading = read_all(&connection, &running.declared, left, &mut left_out);
+        let offer = watched(&mut running.process, clock, reading)
+            .await
+            .map_err(|reason| (Phase::Lists, reason))?;
+        let about = (server_info, instructions);
+        let shelf = Shelf::new(connection, &server.config, about, offer, &mut left_out);
+        self.tell_left_out(server, &left_out);
+        Ok(shelf)
+    }
+
+    fn tell_left_out(&self, server: &Server, left_out: &[Quarantined]) {
+        for offer::Quarantined { what, reason } in left_out {
+            tracing::warn!(server = &*server.name, what, reason, "left out of the catalog");
+            self.events.publish(Event::Quarantined {
+                server: server.name.clone(),
+                what: what.clone(),
+                reason: reason.clone(),
+            });
+        }
+    }
+
+    /// Waits until a package runner has started the server: its first child is the server (or the
+    /// shell around it). The time this takes does not count against the server's own.
+    async fn wait_for_install(
+        &self,
+        server: &Server,
+        process: &mut Process,
+        clock: &mut Clock,
+    ) -> Result<(), (Phase, StartReason)> {
+        let began = Instant::now();
+        self.events.publish(Event::Installing { server: server.name.clone() });
+        while !process.children_running() {
+            if began.elapsed() >= clock.installs {
+                return Err((Phase::Install, StartReason::TimedOut(self.install_timeout)));
+            }
+            if let Ok(exit) = timeout(INSTALL_POLL, process.exited()).await {
+                return Err((Phase::Install, StartReason::Exited(exit)));
+            }
+        }
+        clock.ends += began.elapsed();
+        clock.installs = clock.installs.saturating_sub(began.elapsed());
+        Ok(())
+    }
+}
+
+/// Whether the program fetches packages before it runs them.
+fn runs_packages(program: &Path) -> bool {
+    let name = program.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    PACKAGE_RUNNERS.contains(&name)
+}
+
+/// Runs a part of the start while the process lives and the time lasts.
+async fn watched<T>(
+    process: &mut Process,
+    clock: &Clock,
+    part: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, StartReason> {
+    tokio::pin!(part);
+    let result = tokio::select! {
+        biased;
+        result = timeout_at(clock.ends, &mut part) => result,
+        exit = process.exited() => {
+            // What it wrote before it ended still counts.
+            let rest = timeout(LAST_WORDS, &mut part).await;
+            return match rest {
+                Ok(Ok(value)) => Ok(value),
+                Ok(Err(error)) if error.kind() != CallKind::Unavailable => {
+                    Err(StartReason::Call(Box::new(error)))
+                }
+                Ok(Err(_)) | Err(_) => Err(StartReason::Exited(exit)),
+            };
+        }
+    };
+    match result {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) if error.kind() == CallKind::Unavailable => {
+            let exit = timeout(LAST_WORDS, process.exited()).await;
+            Err(exit.map_or_else(|_| StartReason::Call(Box::new(error)), StartReason::Exited))
+        }
+        Ok(Err(error)) if error.kind() == CallKind::Timeout => {
+            Err(StartReason::TimedOut(clock.allowed))
+        }
+        Ok(Err(error)) => Err(StartReason::Call(Box::new(error))),
+        Err(_) => Err(StartReason::TimedOut(clock.allowed)),
+    }
+}
+
+/// Ends what a failed launch left and keeps its last words.
+async fn give_up(mut running: Running, phase: Phase, reason: StartReason) -> Miss {
+    running.process.kill();
+    running.session.close(crate::error::Lost::Shutdown);
+    // A tree that outlives its kill is not waited for; dropping the process kills it again.
+    drop(timeout(GONE, running.process.gone()).await);
+    drop(timeout(LAST_WORDS, &mut running.stderr_ended).await);
+    let stderr = running.stderr.tail(STDERR_IN_ERRORS);
+    Miss { phase, reason, stderr }
+}

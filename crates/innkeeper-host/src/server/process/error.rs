@@ -1,0 +1,63 @@
+//! Why a server's process could not be started.
+
+use std::io;
+
+/// Why a process could not be started; names the command as the user wrote it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SpawnError {
+    #[error("command `{command}` was not found")]
+    NotFound { command: Box<str> },
+    #[error("command `{command}` is a script whose interpreter was not found")]
+    NoInterpreter { command: Box<str> },
+    #[error("command `{command}` may not be executed")]
+    NotExecutable { command: Box<str> },
+    #[error("command `{command}` is not a program that this system can run")]
+    NotAProgram { command: Box<str> },
+    #[error("command `{command}` is being written to and cannot be executed")]
+    Busy { command: Box<str> },
+    #[error("the arguments and environment of command `{command}` are too large")]
+    TooLarge { command: Box<str> },
+    #[error("the working directory of command `{command}` cannot be used: {source}")]
+    Directory { command: Box<str>, source: io::Error },
+    #[error("command `{command}` could not be started: {source}")]
+    Other { command: Box<str>, source: io::Error },
+    #[error("the supervisor of command `{command}` could not be started: {source}")]
+    Supervisor { command: Box<str>, source: io::Error },
+}
+
+impl SpawnError {
+    /// Sorts what the system said about executing the program. `exists` tells a missing program
+    /// from a missing interpreter: both are "not found" to the system.
+    pub(super) fn from_exec(command: &str, source: io::Error, exists: bool) -> Self {
+        use io::ErrorKind;
+        let command = command.into();
+        match source.kind() {
+            ErrorKind::NotFound if exists => Self::NoInterpreter { command },
+            ErrorKind::NotFound | ErrorKind::NotADirectory => Self::NotFound { command },
+            ErrorKind::PermissionDenied => Self::NotExecutable { command },
+            ErrorKind::ExecutableFileBusy => Self::Busy { command },
+            ErrorKind::ArgumentListTooLong => Self::TooLarge { command },
+            _ if not_a_program(&source) => Self::NotAProgram { command },
+            _ => Self::Other { command, source },
+        }
+    }
+
+    pub(super) fn supervisor(command: &str, source: impl Into<io::Error>) -> Self {
+        Self::Supervisor { command: command.into(), source: source.into() }
+    }
+
+    pub(super) fn other(command: &str, source: impl Into<io::Error>) -> Self {
+        Self::Other { command: command.into(), source: source.into() }
+    }
+}
+
+#[cfg(unix)]
+fn not_a_program(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error())
+}
+
+#[cfg(windows)]
+fn not_a_program(error: &io::Error) -> bool {
+    const ERROR_BAD_EXE_FORMAT: i32 = 193;
+    error.raw_os_error() == Some(ERROR_BAD_EXE_FORMAT)
+}

@@ -1,0 +1,154 @@
+//! Servers that do their best to leave something behind.
+
+use std::time::Duration;
+
+use super::super::Exit;
+use super::*;
+use crate::shim::tree::Stat;
+
+/// Six processes that ignore every request: in the group, in a session of their own, and as
+/// daemons whose parents have ended.
+pub(super) const HOSTILE: &str = r#"
+    trap '' TERM INT HUP
+    sleep 600 &
+    setsid sh -c 'sleep 600 & exec sleep 600' &
+    (setsid sh -c 'setsid sleep 600 </dev/null >/dev/null 2>&1 & exec sleep 600' &)
+    echo ready
+    exec sleep 600"#;
+pub(super) const HOSTILE_COUNT: usize = 6;
+
+fn shim_of(process: &Process) -> Pid {
+    let main = Pid::from_raw(process.id().try_into().unwrap()).unwrap();
+    Stat::read(main).and_then(|stat| stat.parent).unwrap()
+}
+
+/// Proves: TR2.4, TR11.3
+#[tokio::test]
+async fn nothing_of_a_tree_that_hides_in_sessions_and_daemons_survives_a_kill() {
+    let mark = Mark::new();
+    let (mut process, _pipes) = start_ready(&mark.script(HOSTILE)).await;
+    mark.reaches(HOSTILE_COUNT);
+    process.kill();
+    gone(&mut process).await;
+    assert_eq!(mark.running(), []);
+    assert_eq!(process.exit(), Some(Exit::Signal(9)));
+}
+
+#[tokio::test]
+async fn nothing_of_a_tree_survives_its_process_being_dropped() {
+    let mark = Mark::new();
+    let (process, pipes) = start_ready(&mark.script(HOSTILE)).await;
+    mark.reaches(HOSTILE_COUNT);
+    drop((process, pipes));
+    mark.reaches(0);
+}
+
+#[tokio::test]
+async fn a_main_process_that_exits_takes_its_grandchildren_and_the_pipes_they_hold_along() {
+    let mark = Mark::new();
+    let script = "trap '' TERM; setsid sleep 600 & sleep 600 & echo ready; exit 3";
+    let (mut process, mut pipes) = start_ready(&mark.script(script)).await;
+    assert_eq!(process.exited().await, Exit::Code(3));
+    assert_eq!(output(&mut pipes).await, "");
+    gone(&mut process).await;
+    assert_eq!(mark.running(), []);
+}
+
+#[tokio::test]
+async fn a_signal_to_the_shim_ends_the_tree() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let mark = Mark::new();
+        let (mut process, _pipes) = start_ready(&mark.script(HOSTILE)).await;
+        mark.reaches(HOSTILE_COUNT);
+        rustix::process::kill_process(shim_of(&process), signal).unwrap();
+        assert_eq!(process.exited().await, Exit::Signal(9));
+        gone(&mut process).await;
+        assert_eq!(mark.running(), []);
+    }
+}
+
+#[tokio::test]
+async fn a_shim_that_the_server_stops_is_woken_to_do_its_work() {
+    let mark = Mark::new();
+    let (mut process, _pipes) =
+        start_ready(&mark.script("kill -STOP $PPID; echo; sleep 600")).await;
+    process.kill();
+    gone(&mut process).await;
+    assert_eq!(mark.running(), []);
+}
+
+#[tokio::test]
+async fn what_a_killed_shim_leaves_in_its_session_is_ended_by_the_host() {
+    let mark = Mark::new();
+    let script =
+        "trap '' TERM; sleep 600 & (sleep 600 &); setsid sleep 600 & echo ready; exec sleep 600";
+    let (mut process, _pipes) = start_ready(&mark.script(script)).await;
+    mark.reaches(4);
+    rustix::process::kill_process(shim_of(&process), Signal::KILL).unwrap();
+    assert_eq!(process.exited().await, Exit::Unknown);
+    gone(&mut process).await;
+    assert_eq!(mark.running(), []);
+}
+
+#[tokio::test]
+async fn a_loop_that_forks_faster_than_it_is_counted_is_ended() {
+    let mark = Mark::new();
+    let script = "trap '' TERM; echo ready; while :; do sleep 0.05 & done";
+    let (mut process, _pipes) = start_ready(&mark.script(script)).await;
+    eventually("the loop to run", || mark.running().len() >= 16);
+    process.kill();
+    gone(&mut process).await;
+    assert_eq!(mark.running(), []);
+}
+
+#[tokio::test]
+async fn a_process_that_is_always_replaced_by_its_child_is_caught() {
+    let mark = Mark::new();
+    // Each generation starts the next one in a new session and exits.
+    let script =
+        "export AGAIN='setsid sh -c \"$AGAIN\" &'; sh -c \"$AGAIN\"; echo ready; sleep 600";
+    let (mut process, _pipes) = start_ready(&mark.script(script)).await;
+    process.kill();
+    gone(&mut process).await;
+    assert_eq!(mark.running(), []);
+}
+
+/// Proves: TR2.5
+#[tokio::test]
+async fn orphans_that_end_are_reaped_while_the_server_runs() {
+    let mark = Mark::new();
+    let script = "for i in 1 2 3 4 5 6 7 8; do (sh -c 'exit 0' &); done; echo ready; sleep 600";
+    let (process, _pipes) = start_ready(&mark.script(script)).await;
+    let shim = shim_of(&process);
+    eventually("no zombie below the shim", || {
+        let every = crate::shim::tree::every();
+        !every.iter().any(|stat| stat.parent == Some(shim) && stat.zombie)
+    });
+}
+
+#[tokio::test]
+async fn the_server_cannot_read_the_environment_of_the_host_through_the_shim() {
+    let mark = Mark::new();
+    let (process, _pipes) = start_ready(&mark.script("echo; sleep 600")).await;
+    let environ = format!("/proc/{}/environ", shim_of(&process));
+    // A process that may not be dumped belongs to root as far as others can tell.
+    use std::os::unix::fs::MetadataExt;
+    let owner = std::fs::metadata(environ).unwrap();
+    assert_eq!((owner.uid(), owner.gid()), (0, 0));
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
+    assert!(status.contains("Name:"), "the server itself can be looked at");
+}
+
+#[tokio::test]
+async fn a_tree_is_gone_within_a_second_of_a_kill_even_if_it_is_large() {
+    let mark = Mark::new();
+    let script =
+        "trap '' TERM; for i in $(seq 64); do setsid sleep 600 & done; echo ready; exec sleep 600";
+    let (mut process, _pipes) = start_ready(&mark.script(script)).await;
+    mark.reaches(65);
+    process.kill();
+    let killed = tokio::time::Instant::now();
+    gone(&mut process).await;
+    assert!(killed.elapsed() < Duration::from_secs(1), "{:?}", killed.elapsed());
+    assert_eq!(mark.running(), []);
+}

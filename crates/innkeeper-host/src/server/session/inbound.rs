@@ -1,0 +1,172 @@
+//! What a server sends: answers to their callers, progress in order, changes coalesced, the rest counted.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use innkeeper_protocol::envelope::{Incoming, Message, code};
+use innkeeper_protocol::view::ProgressNotification;
+use innkeeper_protocol::{
+    ErrorObject, Frame, Malformed, MalformedKind, RequestId, envelope, method,
+};
+use serde_json::value::RawValue;
+use tokio::sync::Notify;
+
+use super::{Fault, Progress, Shared};
+use crate::error::{Lost, ProtocolFault};
+
+/// Which lists a server says have changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) tools: bool,
+    pub(crate) prompts: bool,
+    pub(crate) resources: bool,
+}
+
+const TOOLS: u8 = 1;
+const PROMPTS: u8 = 2;
+const RESOURCES: u8 = 4;
+
+/// Changes told and not yet looked at; any number of notifications takes one byte.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    flags: AtomicU8,
+    told: Notify,
+}
+
+impl Changes {
+    fn tell(&self, flag: u8) {
+        self.flags.fetch_or(flag, Ordering::Release);
+        self.told.notify_one();
+    }
+
+    pub(super) async fn next(&self) -> Change {
+        loop {
+            let told = self.told.notified();
+            let flags = self.flags.swap(0, Ordering::Acquire);
+            if flags != 0 {
+                return Change {
+                    tools: flags & TOOLS != 0,
+                    prompts: flags & PROMPTS != 0,
+                    resources: flags & RESOURCES != 0,
+                };
+            }
+            told.await;
+        }
+    }
+}
+
+impl Shared {
+    /// Takes one line.
+    pub(super) fn receive(&self, frame: Frame<'_>) {
+        match frame {
+            Frame::Line(line) => match envelope::parse(line) {
+                Ok(Message::One(incoming)) => self.take(incoming),
+                Ok(Message::Batch(items)) => {
+                    for item in items {
+                        match item {
+                            Ok(incoming) => self.take(incoming),
+                            Err(malformed) => self.malformed(malformed),
+                        }
+                    }
+                }
+                Err(malformed) => self.malformed(malformed),
+            },
+            Frame::TooLong { head } => self.too_long(head),
+        }
+    }
+
+    fn take(&self, incoming: Incoming<'_>) {
+        match incoming {
+            Incoming::Response { id, outcome } => self.answer(&id, outcome),
+            Incoming::Request { id, method, .. } => self.request(&id, &method),
+            Incoming::Notification { method, params } => self.notification(&method, params),
+        }
+    }
+
+    fn answer(&self, id: &RequestId, outcome: Result<&RawValue, ErrorObject>) {
+        let Some(waiter) = id.as_ours().and_then(|ours| self.pending.remove(ours)) else {
+            self.noise("answer to a request nobody waits for", None);
+            return;
+        };
+        let answer = match outcome {
+            Ok(result) => self
+                .budget
+                .hold(result.get().len(), || result.to_owned())
+                .ok_or(Fault::Lost { reason: Lost::ResultsNotTaken, sent: true }),
+            Err(error) => Err(Fault::Answer(error)),
+        };
+        // The caller may have gone in this moment; then the answer is late and dropped.
+        drop(waiter.answer.send(answer));
+    }
+
+    fn request(&self, id: &RequestId, method: &str) {
+        if self.modern.load(Ordering::Relaxed) {
+            self.noise("request from a server of the modern era", None);
+        } else if method == method::PING {
+            self.writer.answer(id, &serde_json::json!({}));
+        } else {
+            self.writer.refuse(id, code::METHOD_NOT_FOUND, "this client does not offer that");
+        }
+    }
+
+    fn notification(&self, method: &str, params: Option<&RawValue>) {
+        match method {
+            method::PROGRESS => self.progress(params),
+            method::TOOLS_LIST_CHANGED => self.changes.tell(TOOLS),
+            method::PROMPTS_LIST_CHANGED => self.changes.tell(PROMPTS),
+            method::RESOURCES_LIST_CHANGED => self.changes.tell(RESOURCES),
+            _ => tracing::debug!(server = &*self.server, method, "notification"),
+        }
+    }
+
+    fn progress(&self, params: Option<&RawValue>) {
+        let read = params.and_then(|params| ProgressNotification::read(params).ok());
+        let Some(told) = read else {
+            self.noise("progress that cannot be read", None);
+            return;
+        };
+        let listener = told.progress_token.as_ours().and_then(|id| self.pending.progress(id));
+        let Some(listener) = listener else {
+            self.noise("progress nobody waits for", None);
+            return;
+        };
+        let progress =
+            Progress { progress: told.progress, total: told.total, message: told.message };
+        if listener.try_send(progress).is_err() {
+            self.noise("progress that its listener did not take in time", None);
+        }
+    }
+
+    fn malformed(&self, malformed: Malformed) {
+        let response = malformed.looks_like_response
+            || malformed.kind == MalformedKind::NeitherResultNorError;
+        let waiter = response
+            .then_some(malformed.id.as_ref())
+            .flatten()
+            .and_then(RequestId::as_ours)
+            .and_then(|id| self.pending.remove(id));
+        self.noise("malformed message", Some(&malformed));
+        if let Some(waiter) = waiter {
+            let fault = Fault::Protocol(ProtocolFault::Malformed(malformed));
+            drop(waiter.answer.send(Err(fault)));
+        }
+    }
+
+    fn too_long(&self, head: &[u8]) {
+        let (id, _) = innkeeper_protocol::skim::top_level_id(head);
+        self.noise("line over the limit", None);
+        let waiter = id.as_ref().and_then(RequestId::as_ours).and_then(|id| self.pending.remove(id));
+        if let Some(waiter) = waiter {
+            let fault = ProtocolFault::TooLarge { limit: self.limits.line };
+            drop(waiter.answer.send(Err(Fault::Protocol(fault))));
+        }
+    }
+
+    fn noise(&self, what: &'static str, detail: Option<&Malformed>) {
+        let count = self.noise.fetch_add(1, Ordering::Relaxed) + 1;
+        // Every one at first, then each power of two: a flood cannot flood the log.
+        if count <= 16 || count.is_power_of_two() {
+            let detail = detail.map(ToString::to_string);
+            tracing::warn!(server = &*self.server, what, detail, count, "unusable message");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The requests that wait for an answer.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::{Answer, Fault, Progress};
+use crate::error::Lost;
+
+/// One request that waits.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) answer: oneshot::Sender<Answer>,
+    pub(super) progress: Option<mpsc::Sender<Progress>>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    waiting: HashMap<u64, Waiter>,
+    lost: Option<Lost>,
+}
+
+/// What became of the connection, for those who wait for it.
+#[derive(Clone, Debug, Default)]
+struct Fate {
+    output_ended: bool,
+    lost: Option<Lost>,
+    idle: bool,
+}
+
+/// Requests by id. The lock is held for a map operation only, never across an await.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    table: Mutex<Table>,
+    fate: watch::Sender<Fate>,
+}
+
+impl Pending {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a request; tells whether it is the only one that waits.
+    pub(super) fn insert(
+        &self,
+        id: u64,
+        progress: Option<mpsc::Sender<Progress>>,
+    ) -> Result<(oneshot::Receiver<Answer>, bool), Fault> {
+        let (answer, receiver) = oneshot::channel();
+        let mut table = self.table();
+        if let Some(reason) = &table.lost {
+            return Err(Fault::Lost { reason: reason.clone(), sent: false });
+        }
+        let alone = table.waiting.is_empty();
+        table.waiting.insert(id, Waiter { answer, progress });
+        Ok((receiver, alone))
+    }
+
+    pub(super) fn remove(&self, id: u64) -> Option<Waiter> {
+        let mut table = self.table();
+        let waiter = table.waiting.remove(&id);
+        if table.waiting.is_empty() && self.fate.receiver_count() > 0 {
+            self.fate.send_modify(|fate| fate.idle = true);
+        }
+        waiter
+    }
+
+    pub(super) fn progress(&self, id: u64) -> Option<mpsc::Sender<Progress>> {
+        self.table().waiting.get(&id)?.progress.clone()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.table().waiting.len()
+    }
+
+    /// Fails everything that waits and everything to come; the first reason stays.
+    pub(super) fn close(&self, reason: &Lost) {
+        let waiting = {
+            let mut table = self.table();
+            table.lost.get_or_insert_with(|| reason.clone());
+            std::mem::take(&mut table.waiting)
+        };
+        for waiter in waiting.into_values() {
+            let fault = Fault::Lost { reason: reason.clone(), sent: true };
+            // The caller may have stopped waiting; then nobody is left to tell.
+            drop(waiter.answer.send(Err(fault)));
+        }
+        self.fate.send_modify(|fate| {
+            fate.lost.get_or_insert_with(|| reason.clone());
+            fate.output_ended = true;
+            fate.idle = true;
+        });
+    }
+
+    pub(super) fn end_output(&self) {
+        self.fate.send_modify(|fate| fate.output_ended = true);
+    }
+
+    pub(super) async fn output_ended(&self) {
+        // The sender lives in self, so the wait cannot fail.
+        drop(self.fate.subscribe().wait_for(|fate| fate.output_ended).await);
+    }
+
+    pub(super) async fn closed(&self) -> Lost {
+        let mut fate = self.fate.subscribe();
+        let seen = fate.wait_for(|fate| fate.lost.is_some()).await;
+        seen.ok().and_then(|fate| fate.lost.clone()).unwrap_or(Lost::ClosedOutput)
+    }
+
+    pub(super) async fn idle(&self) {
+        let mut fate = self.fate.subscribe();
+        self.fate.send_modify(|fate| fate.idle = false);
+        if self.len() > 0 {
+            drop(fate.wait_for(|fate| fate.idle).await);
+        }
+    }
+}

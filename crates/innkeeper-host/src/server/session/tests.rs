@@ -1,0 +1,318 @@
+//! The session against a server in memory, with the clock stopped.
+
+use innkeeper_protocol::method;
+use innkeeper_testkit::Peer;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn open(limits: Limits) -> (Peer, Session, Tasks) {
+    let (peer, reader, writer) = Peer::new();
+    let tasks = Tasks::default();
+    let session = Session::open("fx".into(), reader, writer, limits, &tasks);
+    (peer, session, tasks)
+}
+
+fn ordinary() -> (Peer, Session, Tasks) {
+    open(Limits::default())
+}
+
+async fn call(session: &Session, params: Value, seconds: u64) -> Result<Value, Fault> {
+    let outgoing = Outgoing {
+        id: session.next_id(),
+        method: method::TOOLS_CALL,
+        params: &params,
+        deadline: Instant::now() + Duration::from_secs(seconds),
+        progress: None,
+        cancellable: true,
+    };
+    let raw = session.request(outgoing).await?.take();
+    Ok(serde_json::from_str(raw.get()).unwrap())
+}
+
+fn spawn_call(
+    session: &Session,
+    params: Value,
+    seconds: u64,
+) -> tokio::task::JoinHandle<Result<Value, Fault>> {
+    let session = session.clone();
+    #[expect(clippy::disallowed_methods, reason = "the test owns and awaits the task")]
+    tokio::spawn(async move { call(&session, params, seconds).await })
+}
+
+/// Proves: TR3.3
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_requests_answered_in_reverse_each_get_their_own_answer() {
+    let (mut peer, session, _tasks) = ordinary();
+    let calls: Vec<_> = (0..10_000).map(|n| spawn_call(&session, json!({ "n": n }), 60)).collect();
+    let mut asked = Vec::new();
+    for _ in 0..10_000 {
+        asked.push(peer.expect(method::TOOLS_CALL).await);
+    }
+    let ids: std::collections::HashSet<u64> =
+        asked.iter().map(|request| request["id"].as_u64().unwrap()).collect();
+    assert_eq!(ids.len(), 10_000, "an id was used twice");
+    for request in asked.iter().rev() {
+        peer.reply(&request["id"], json!({ "echo": request["params"]["n"] })).await;
+    }
+    for (n, call) in calls.into_iter().enumerate() {
+        assert_eq!(call.await.unwrap().unwrap(), json!({ "echo": n }));
+    }
+    assert_eq!(session.in_flight(), 0);
+}
+
+/// Proves: N21, TR3.5
+#[tokio::test(start_paused = true)]
+async fn a_request_without_an_answer_ends_at_its_deadline_and_the_server_is_told() {
+    let (mut peer, session, _tasks) = ordinary();
+    let began = Instant::now();
+    let waiting = spawn_call(&session, json!({}), 3);
+    let request = peer.expect(method::TOOLS_CALL).await;
+    assert!(matches!(waiting.await.unwrap(), Err(Fault::Late)));
+    assert_eq!(began.elapsed(), Duration::from_secs(3));
+    let cancelled = peer.expect(method::CANCELLED).await;
+    assert_eq!(cancelled["params"]["requestId"], request["id"]);
+    peer.reply(&request["id"], json!({ "late": true })).await;
+    let next = spawn_call(&session, json!({}), 3);
+    let request = peer.expect(method::TOOLS_CALL).await;
+    peer.reply(&request["id"], json!({ "late": false })).await;
+    assert_eq!(next.await.unwrap().unwrap(), json!({ "late": false }));
+}
+
+/// Proves: FR4.11
+#[tokio::test(start_paused = true)]
+async fn dropping_a_request_tells_the_server_and_discards_the_late_answer() {
+    let (mut peer, session, _tasks) = ordinary();
+    let waiting = spawn_call(&session, json!({}), 30);
+    let request = peer.expect(method::TOOLS_CALL).await;
+    waiting.abort();
+    let cancelled = peer.expect(method::CANCELLED).await;
+    assert_eq!(cancelled["params"]["requestId"], request["id"]);
+    peer.reply(&request["id"], json!({})).await;
+    assert_eq!(session.in_flight(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handshake_that_is_given_up_is_never_cancelled_at_the_server() {
+    let (mut peer, session, _tasks) = ordinary();
+    let outgoing = Outgoing {
+        id: session.next_id(),
+        method: method::INITIALIZE,
+        params: &json!({}),
+        deadline: Instant::now() + Duration::from_secs(1),
+        progress: None,
+        cancellable: false,
+    };
+    assert!(matches!(session.request(outgoing).await, Err(Fault::Late)));
+    peer.expect(method::INITIALIZE).await;
+    session.notify(method::INITIALIZED);
+    peer.expect(method::INITIALIZED).await;
+}
+
+/// Proves: TR4.2
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stops_reading_costs_each_call_its_deadline_and_bounded_memory() {
+    let (mut peer, session, _tasks) = open(Limits { write_queue: 256 << 10, ..Limits::default() });
+    let first = spawn_call(&session, json!({}), 60);
+    let request = peer.expect(method::TOOLS_CALL).await;
+    let began = Instant::now();
+    let large = "x".repeat(100 << 10);
+    let stuck: Vec<_> =
+        (0..20).map(|_| spawn_call(&session, json!({ "large": large }), 2)).collect();
+    for call in stuck {
+        assert!(matches!(call.await.unwrap(), Err(Fault::Late)));
+    }
+    assert_eq!(began.elapsed(), Duration::from_secs(2));
+    assert!(session.0.writer.queued() <= (256 << 10) + (101 << 10), "the queue grew past its limit");
+    peer.reply(&request["id"], json!({ "still": "read" })).await;
+    assert_eq!(first.await.unwrap().unwrap(), json!({ "still": "read" }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_over_the_write_limit_is_refused_and_the_next_one_goes_out() {
+    let limit = 64 << 10;
+    let (mut peer, session, _tasks) = open(Limits { write_queue: limit, ..Limits::default() });
+    let refused = call(&session, json!({ "large": "x".repeat(limit) }), 1).await;
+    assert!(matches!(refused, Err(Fault::Protocol(ProtocolFault::Unwritable(_)))), "{refused:?}");
+    let next = spawn_call(&session, json!({}), 1);
+    peer.answer(method::TOOLS_CALL, json!({ "ok": true })).await;
+    assert_eq!(next.await.unwrap().unwrap(), json!({ "ok": true }));
+}
+
+/// Proves: TR3.7
+#[tokio::test(start_paused = true)]
+async fn characters_split_across_reads_arrive_whole_and_invalid_bytes_fail_one_call_only() {
+    let (mut peer, session, _tasks) = ordinary();
+    let waiting = spawn_call(&session, json!({ "text": "🦀" }), 9);
+    let request = peer.expect(method::TOOLS_CALL).await;
+    assert_eq!(request["params"]["text"], "🦀");
+    let reply = format!("{}\n", json!({"jsonrpc": "2.0", "id": request["id"], "result": {"a": "🦀"}}));
+    for byte in reply.as_bytes() {
+        peer.raw(&[*byte]).await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(waiting.await.unwrap().unwrap(), json!({ "a": "🦀" }));
+
+    let waiting = spawn_call(&session, json!({}), 9);
+    let request = peer.expect(method::TOOLS_CALL).await;
+    let mut reply = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"a\":\"", request["id"])
+        .into_bytes();
+    reply.extend_from_slice(b"\xff\xfe\"}}\n");
+    peer.raw(&reply).await;
+    let fault = waiting.await.unwrap();
+    assert!(matches!(fault, Err(Fault::Protocol(ProtocolFault::Malformed(_)))), "{fault:?}");
+    let next = spawn_call(&session, json!({}), 9);
+    peer.answer(method::TOOLS_CALL, json!({})).await;
+    assert!(next.await.unwrap().is_ok());
+}
+
+/// Proves: TR3.4, N26
+#[tokio::test(start_paused = true)]
+async fn pings_are_answered_other_requests_refused_and_none_is_sent_when_idle() {
+    let (mut peer, session, _tasks) = ordinary();
+    peer.request(&json!("p-1"), method::PING, json!({})).await;
+    assert_eq!(peer.expect_response(&json!("p-1")).await["result"], json!({}));
+    peer.request(&json!(7), method::ROOTS_LIST, json!({})).await;
+    assert_eq!(peer.expect_response(&json!(7)).await["error"]["code"], -32601);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    session.notify(method::INITIALIZED);
+    peer.expect(method::INITIALIZED).await;
+    session.set_modern();
+    peer.request(&json!(8), method::PING, json!({})).await;
+    session.notify(method::INITIALIZED);
+    peer.expect(method::INITIALIZED).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_the_server_with_an_id_of_ours_is_not_taken_for_an_answer() {
+    let (mut peer, session, _tasks) = ordinary();
+    let waiting = spawn_call(&session, json!({}), 9);
+    let request = peer.expect(method::TOOLS_CALL).await;
+    peer.request(&request["id"], method::PING, json!({})).await;
+    peer.expect_response(&request["id"]).await;
+    peer.reply(&request["id"], json!({ "real": 1 })).await;
+    assert_eq!(waiting.await.unwrap().unwrap(), json!({ "real": 1 }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_arrives_in_order_and_before_the_answer() {
+    let (mut peer, session, _tasks) = ordinary();
+    let (sender, mut receiver) = mpsc::channel(512);
+    let id = session.next_id();
+    let deadline = Instant::now() + Duration::from_secs(9);
+    let progress = Some(sender);
+    let params = json!({ "_meta": { "progressToken": id } });
+    let outgoing = Outgoing {
+        id,
+        method: method::TOOLS_CALL,
+        params: &params,
+        deadline,
+        progress,
+        cancellable: true,
+    };
+    let server = async {
+        let request = peer.expect(method::TOOLS_CALL).await;
+        for step in 0..300 {
+            let told = json!({ "progressToken": id, "progress": step, "total": 300 });
+            peer.notify(method::PROGRESS, told).await;
+        }
+        peer.reply(&request["id"], json!({})).await;
+    };
+    let (answer, ()) = tokio::join!(session.request(outgoing), server);
+    assert!(answer.is_ok());
+    let mut steps = Vec::new();
+    while let Ok(progress) = receiver.try_recv() {
+        steps.push(progress.progress);
+    }
+    assert_eq!(steps, (0..300).map(f64::from).collect::<Vec<_>>());
+}
+
+/// Proves: FR7.6
+#[tokio::test(start_paused = true)]
+async fn a_malformed_answer_with_a_readable_id_fails_its_call_at_once() {
+    let (mut peer, session, _tasks) = ordinary();
+    for reply in [
+        r#"{"id":ID,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":ID}"#,
+        r#"{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":1,"message":"x"}}"#,
+        r#"{"jsonrpc":"2.0","id":ID,"result":{},"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":ID,"result":{"a":}"#,
+    ] {
+        let began = Instant::now();
+        let waiting = spawn_call(&session, json!({}), 30);
+        let request = peer.expect(method::TOOLS_CALL).await;
+        peer.raw(b"npm WARN not json at all\n").await;
+        peer.raw(format!("{}\n", reply.replace("ID", &request["id"].to_string())).as_bytes()).await;
+        let fault = waiting.await.unwrap();
+        assert!(matches!(fault, Err(Fault::Protocol(_))), "{reply}: {fault:?}");
+        assert!(began.elapsed() < Duration::from_millis(250), "{reply}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_over_the_line_limit_fails_its_call_and_the_connection_lives() {
+    let (mut peer, session, _tasks) = open(Limits { line: 64 << 10, ..Limits::default() });
+    let waiting = spawn_call(&session, json!({}), 30);
+    let request = peer.expect(method::TOOLS_CALL).await;
+    peer.reply(&request["id"], json!({ "large": "x".repeat(200 << 10) })).await;
+    let fault = waiting.await.unwrap();
+    assert!(matches!(fault, Err(Fault::Protocol(ProtocolFault::TooLarge { .. }))), "{fault:?}");
+    let next = spawn_call(&session, json!({}), 30);
+    peer.answer(method::TOOLS_CALL, json!({ "large": "x".repeat(60 << 10) })).await;
+    assert!(next.await.unwrap().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_nobody_takes_hold_up_reading_and_not_the_memory() {
+    let limit = 256 << 10;
+    let (mut peer, session, _tasks) = open(Limits { results: limit, ..Limits::default() });
+    let mut calls: Vec<_> =
+        (0..8).map(|_| Box::pin(call(&session, json!({}), 300))).collect();
+    for call in &mut calls {
+        let mut idle = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(call.as_mut().poll(&mut idle).is_pending());
+    }
+    #[expect(clippy::disallowed_methods, reason = "the test owns and awaits the task")]
+    let server = tokio::spawn(async move {
+        for _ in 0..8 {
+            peer.answer(method::TOOLS_CALL, json!({ "large": "x".repeat(100 << 10) })).await;
+        }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let held = session.0.budget.held();
+    assert!((limit..limit + (101 << 10)).contains(&held), "{held} bytes held");
+    assert!(!server.is_finished(), "reading went on past the limit");
+    for call in calls {
+        assert!(call.await.is_ok(), "taking results lets reading go on");
+    }
+    server.await.unwrap();
+    assert_eq!(session.0.budget.held(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_output_fails_what_waits_and_refuses_what_comes() {
+    let (mut peer, session, _tasks) = ordinary();
+    let began = Instant::now();
+    let waiting = spawn_call(&session, json!({}), 30);
+    peer.expect(method::TOOLS_CALL).await;
+    peer.close();
+    let fault = waiting.await.unwrap();
+    assert!(matches!(fault, Err(Fault::Lost { sent: true, .. })), "{fault:?}");
+    assert!(began.elapsed() <= AFTER_EOF);
+    let refused = call(&session, json!({}), 30).await;
+    assert!(matches!(refused, Err(Fault::Lost { sent: false, .. })), "{refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_of_changes_is_told_once() {
+    let (mut peer, session, _tasks) = ordinary();
+    for _ in 0..1_000 {
+        peer.notify(method::TOOLS_LIST_CHANGED, json!({})).await;
+    }
+    peer.notify(method::PROMPTS_LIST_CHANGED, json!({})).await;
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let change = session.changed().await;
+    assert_eq!(change, Change { tools: true, prompts: true, resources: false });
+    let more = tokio::time::timeout(Duration::from_secs(5), session.changed()).await;
+    assert!(more.is_err(), "{more:?}");
+}

@@ -1,0 +1,214 @@
+//! What goes to the server: written at once when nothing waits, joined into large writes otherwise.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use innkeeper_protocol::{RequestId, envelope};
+use serde::Serialize;
+use tokio::io::AsyncWrite;
+use tokio::sync::Notify;
+
+use super::Fault;
+use crate::error::{Lost, ProtocolFault};
+
+/// A queue that grew past this is given back once it is empty.
+const KEEP: usize = 1 << 20;
+
+struct State {
+    io: Option<Box<dyn AsyncWrite + Send + Unpin>>,
+    queue: Vec<u8>,
+    written: usize,
+    closing: bool,
+    lost: Option<Lost>,
+}
+
+/// The writing half of a session.
+pub(super) struct Writer {
+    state: Mutex<State>,
+    limit: usize,
+    queued: AtomicUsize,
+    work: Notify,
+    room: Notify,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("queued", &self.queued).finish_non_exhaustive()
+    }
+}
+
+impl Writer {
+    pub(super) fn new(io: Box<dyn AsyncWrite + Send + Unpin>, limit: usize) -> Self {
+        let state =
+            State { io: Some(io), queue: Vec::new(), written: 0, closing: false, lost: None };
+        Self {
+            state: Mutex::new(state),
+            limit,
+            queued: AtomicUsize::new(0),
+            work: Notify::new(),
+            room: Notify::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether another message may be queued.
+    pub(super) fn has_room(&self) -> bool {
+        self.queued.load(Ordering::Relaxed) < self.limit
+    }
+
+    #[cfg(test)]
+    pub(super) fn queued(&self) -> usize {
+        self.queued.load(Ordering::Relaxed)
+    }
+
+    /// Resolves when another message may be queued; the caller bounds the wait.
+    pub(super) async fn room(&self) {
+        loop {
+            let freed = self.room.notified();
+            if self.has_room() {
+                return;
+            }
+            freed.await;
+        }
+    }
+
+    /// Queues a request and, if it is `alone`, writes what the pipe takes.
+    pub(super) fn request(
+        &self,
+        id: u64,
+        method: &str,
+        params: &impl Serialize,
+        alone: bool,
+    ) -> Result<(), Fault> {
+        let mut state = self.state();
+        if let Some(reason) = &state.lost {
+            return Err(Fault::Lost { reason: reason.clone(), sent: false });
+        }
+        let before = state.queue.len();
+        if let Err(error) = envelope::write_request(&mut state.queue, id, method, params) {
+            let fault = ProtocolFault::Unwritable(error.to_string().into());
+            return Err(Fault::Protocol(fault));
+        }
+        if state.queue.len() - before > self.limit {
+            state.queue.truncate(before);
+            let fault = ProtocolFault::Unwritable(
+                format!("it is longer than {} bytes", self.limit).into(),
+            );
+            return Err(Fault::Protocol(fault));
+        }
+        self.offer(&mut state, before == 0 && alone);
+        Ok(())
+    }
+
+    /// Queues a notification unless the server has stopped reading.
+    pub(super) fn notification(&self, method: &str, params: Option<&impl Serialize>) {
+        self.small(|queue| envelope::write_notification(queue, method, params));
+    }
+
+    /// Queues an answer to a request of the server unless it has stopped reading.
+    pub(super) fn answer(&self, id: &RequestId, result: &impl Serialize) {
+        self.small(|queue| envelope::write_response(queue, id, result));
+    }
+
+    /// Queues an error answer to a request of the server unless it has stopped reading.
+    pub(super) fn refuse(&self, id: &RequestId, code: i64, message: &str) {
+        self.small(|queue| envelope::write_error(queue, id, code, message));
+    }
+
+    fn small(&self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>) {
+        if !self.has_room() {
+            return;
+        }
+        let mut state = self.state();
+        if state.lost.is_none() && write(&mut state.queue).is_ok() {
+            self.offer(&mut state, true);
+        }
+    }
+
+    /// Tries the pipe at once if asked to and nothing is ahead; else the flushing task does it.
+    fn offer(&self, state: &mut State, at_once: bool) {
+        if at_once && state.written == 0 {
+            // The flushing task is not waiting on the pipe here, so no waker of its is lost.
+            let done = state.push(&mut Context::from_waker(Waker::noop()));
+            self.queued.store(state.queue.len() - state.written, Ordering::Relaxed);
+            if matches!(done, Poll::Ready(Ok(()))) {
+                return;
+            }
+        }
+        self.queued.store(state.queue.len() - state.written, Ordering::Relaxed);
+        self.work.notify_one();
+    }
+
+    /// Writes what is queued, for as long as the connection lives; returns why it ended.
+    pub(super) async fn drain(&self) -> Option<Lost> {
+        loop {
+            self.work.notified().await;
+            let pushed = poll_fn(|cx| {
+                let mut state = self.state();
+                let pushed = state.push(cx);
+                self.queued.store(state.queue.len() - state.written, Ordering::Relaxed);
+                drop(state);
+                self.room.notify_waiters();
+                pushed
+            })
+            .await;
+            if pushed.is_err() {
+                return Some(Lost::ClosedInput);
+            }
+            let mut state = self.state();
+            if state.closing {
+                state.io = None;
+            }
+            if state.io.is_none() {
+                return None;
+            }
+        }
+    }
+
+    /// Closes the server's input now if all is written, else drops what is not.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        state.closing = true;
+        state.io = None;
+        state.lost.get_or_insert(Lost::Shutdown);
+        drop(state);
+        self.work.notify_one();
+    }
+
+    /// Refuses everything from now on.
+    pub(super) fn fail(&self, reason: Lost) {
+        let mut state = self.state();
+        state.lost.get_or_insert(reason);
+        state.queue = Vec::new();
+        state.written = 0;
+        drop(state);
+        self.queued.store(0, Ordering::Relaxed);
+        self.room.notify_waiters();
+    }
+}
+
+impl State {
+    /// Writes until the queue is empty or the pipe is full.
+    fn push(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.queue.len() {
+            let Some(io) = &mut self.io else { break };
+            match Pin::new(io).poll_write(cx, &self.queue[self.written..]) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(written)) => self.written += written,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        self.queue.clear();
+        self.queue.shrink_to(KEEP);
+        self.written = 0;
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,111 @@
+//! Takes the launch from the host and starts the server.
+
+use std::ffi::OsString;
+use std::io::{self, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::io::FdFlags;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
+use rustix::process::Pid;
+
+use super::wire::{LAUNCH_LIMIT, Part, Start};
+
+/// The bytes taken by the first read; nearly every launch fits.
+const FIRST_READ: usize = 64 << 10;
+
+/// A launch as it came from the host.
+pub(super) struct Received {
+    start: Start,
+    stdin: OwnedFd,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+}
+
+/// Waits for the launch; `None` if the host went away first.
+pub(super) fn receive(control: &UnixStream) -> io::Result<Option<Received>> {
+    let mut bytes = vec![0; FIRST_READ];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let slices = &mut [IoSliceMut::new(&mut bytes)];
+    let read = rustix::io::retry_on_intr(|| {
+        rustix::net::recvmsg(control, slices, &mut ancillary, close_on_exec())
+    })?
+    .bytes;
+    if read == 0 {
+        return Ok(None);
+    }
+    bytes.truncate(read);
+    let mut fds = ancillary.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+        _ => None,
+    });
+    let mut fds = fds.by_ref().flatten();
+    let mut next = || -> io::Result<OwnedFd> {
+        let fd = fds.next().ok_or(io::ErrorKind::InvalidData)?;
+        rustix::io::fcntl_setfd(&fd, FdFlags::CLOEXEC)?;
+        Ok(fd)
+    };
+    let (stdin, stdout, stderr) = (next()?, next()?, next()?);
+    let start = serde_json::from_slice(&rest(control, bytes)?)?;
+    Ok(Some(Received { start, stdin, stdout, stderr }))
+}
+
+/// The whole launch without its length, of which `first` holds the beginning.
+fn rest(mut control: &UnixStream, mut first: Vec<u8>) -> io::Result<Vec<u8>> {
+    while first.len() < 4 {
+        let mut byte = [0];
+        control.read_exact(&mut byte)?;
+        first.push(byte[0]);
+    }
+    let body = first.split_off(4);
+    let length = first.iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+    if length > LAUNCH_LIMIT || body.len() > length {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let had = body.len();
+    let mut body = body;
+    body.resize(length, 0);
+    control.read_exact(&mut body[had..])?;
+    Ok(body)
+}
+
+#[cfg(target_os = "linux")]
+fn close_on_exec() -> RecvFlags {
+    RecvFlags::CMSG_CLOEXEC
+}
+
+#[cfg(not(target_os = "linux"))]
+fn close_on_exec() -> RecvFlags {
+    RecvFlags::empty()
+}
+
+/// Starts the server in a process group of its own and closes the shim's ends of its streams.
+#[expect(clippy::disallowed_methods, reason = "this is where a server's process is made")]
+pub(super) fn start(received: Received) -> Result<Pid, (Part, i32)> {
+    let Received { start, stdin, stdout, stderr } = received;
+    let cwd = start.cwd.map(OsString::from);
+    let env = start.env.into_iter().map(|(name, value)| (name.into(), value.into()));
+    let mut command = Command::new(OsString::from(start.program));
+    command
+        .args(start.args.into_iter().map(OsString::from))
+        .env_clear()
+        .envs(env.collect::<Vec<(OsString, OsString)>>())
+        .stdin(Stdio::from(stdin))
+        .stdout(Stdio::from(stdout))
+        .stderr(Stdio::from(stderr))
+        .process_group(0);
+    if let Some(cwd) = &cwd {
+        command.current_dir(cwd);
+    }
+    // The child is waited for with every other process of the tree, not through this handle.
+    command.spawn().map(|child| Pid::from_child(&child)).map_err(|error| {
+        let usable = cwd.is_none_or(|cwd| Path::new(&cwd).join(".").metadata().is_ok());
+        let part = if usable { Part::Program } else { Part::Directory };
+        (part, error.raw_os_error().unwrap_or(0))
+    })
+}

@@ -1,0 +1,158 @@
+//! Lines that are no message: what is said of each, and whose call it fails.
+
+use crate::envelope::{BATCH_LIMIT, DEPTH_LIMIT, Malformed, MalformedKind, Message, parse};
+use crate::id::RequestId;
+
+fn malformed(line: &[u8]) -> Malformed {
+    match parse(line) {
+        Err(malformed) => malformed,
+        Ok(message) => panic!("{} is {message:?}", String::from_utf8_lossy(line)),
+    }
+}
+
+fn said(line: &[u8]) -> (MalformedKind, Option<i64>, bool) {
+    let malformed = malformed(line);
+    let id = malformed.id.map(|id| match id {
+        RequestId::Integer(number) => number,
+        RequestId::String(text) => panic!("{text} is a string"),
+    });
+    (malformed.kind, id, malformed.looks_like_response)
+}
+
+/// Proves: FR7.6, TR3.1, TR3.6
+#[test]
+fn a_bad_answer_fails_the_call_it_was_for() {
+    use MalformedKind as Kind;
+    let cases: [(&[u8], Kind, Option<i64>); 15] = [
+        (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":\"\xFF\"}", Kind::NotUtf8, Some(3)),
+        (b"\0{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":1}", Kind::NotJson, Some(3)),
+        (br#"{"jsonrpc":"2.0","id":3,"result":{"a":1"#, Kind::NotJson, Some(3)),
+        (br#"{"jsonrpc":"2.0","id":3,"result":{}}{"#, Kind::NotJson, Some(3)),
+        (br#"{"id":3,"result":{}}"#, Kind::MissingVersion, Some(3)),
+        (br#"{"jsonrpc":2.0,"id":3,"result":{}}"#, Kind::WrongVersion, Some(3)),
+        (br#"{"jsonrpc":"1.0","id":3,"result":{}}"#, Kind::WrongVersion, Some(3)),
+        (br#"{"jsonrpc":"2.0","id":3,"result":1,"result":2}"#, Kind::DuplicateKey, Some(3)),
+        (br#"{"jsonrpc":"2.0","id":3,"id":3,"result":2}"#, Kind::DuplicateKey, Some(3)),
+        (br#"{"jsonrpc":"2.0","id":3,"id":4,"result":2}"#, Kind::DuplicateKey, None),
+        (br#"{"jsonrpc":"2.0","id":null,"result":{}}"#, Kind::BadId, None),
+        (br#"{"jsonrpc":"2.0","id":1.5,"result":{}}"#, Kind::BadId, None),
+        (br#"{"jsonrpc":"2.0","result":{}}"#, Kind::BadId, None),
+        (br#"{"jsonrpc":"2.0","id":3,"error":"no"}"#, Kind::BadError, Some(3)),
+        (
+            br#"{"jsonrpc":"2.0","id":3,"result":{},"error":{"code":1,"message":""}}"#,
+            Kind::BothResultAndError,
+            Some(3),
+        ),
+    ];
+    for (line, kind, id) in cases {
+        assert_eq!(said(line), (kind, id, true), "{}", String::from_utf8_lossy(line));
+    }
+}
+
+/// Proves: FR7.6
+#[test]
+fn what_is_no_answer_is_not_taken_for_one() {
+    use MalformedKind as Kind;
+    let cases: [(&[u8], Kind, Option<i64>); 16] = [
+        (b"\x1b[33mnpm WARN\x1b[0m deprecated", Kind::NotJson, None),
+        (b"2026-11-21 12:00:00 INFO ready {\"id\":3}", Kind::NotJson, None),
+        (b"[info] listening", Kind::NotJson, None),
+        (b"", Kind::NotJson, None),
+        (b"{", Kind::MultiLineJson, None),
+        (b"[ \t", Kind::MultiLineJson, None),
+        (b"\"id\": 3,", Kind::NotJson, None),
+        (b"42", Kind::NotAnObject, None),
+        (b"null", Kind::NotAnObject, None),
+        (b"[]", Kind::EmptyBatch, None),
+        (br#"{"level":"info","msg":"started"}"#, Kind::MissingVersion, None),
+        (br#"{"jsonrpc":"2.0"}"#, Kind::MissingMethod, None),
+        (br#"{"jsonrpc":"2.0","ID":3,"Result":{}}"#, Kind::MissingMethod, None),
+        (br#"{"jsonrpc":"2.0","id":3}"#, Kind::NeitherResultNorError, Some(3)),
+        (br#"{"jsonrpc":"2.0","id":3,"method":5}"#, Kind::MissingMethod, Some(3)),
+        (
+            br#"{"jsonrpc":"2.0","id":3,"method":"x","result":{}}"#,
+            Kind::BothRequestAndResponse,
+            Some(3),
+        ),
+    ];
+    for (line, kind, id) in cases {
+        assert_eq!(said(line), (kind, id, false), "{}", String::from_utf8_lossy(line));
+    }
+}
+
+#[test]
+fn an_error_without_whole_code_or_message_is_bad() {
+    for error in ["[]", "{}", r#"{"code":1}"#, r#"{"code":1.5,"message":""}"#, r#"{"message":""}"#]
+    {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":3,"error":{error}}}"#);
+        assert_eq!(said(line.as_bytes()), (MalformedKind::BadError, Some(3), true), "{error}");
+    }
+}
+
+fn nested(levels: usize) -> String {
+    let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+    format!(r#"{{"jsonrpc":"2.0","id":3,"result":{open}{close}}}"#)
+}
+
+/// Proves: FR7.6
+#[test]
+fn nesting_at_the_limit_is_read_and_one_past_it_is_not() {
+    let line = nested(DEPTH_LIMIT - 1);
+    assert!(parse(line.as_bytes()).is_ok());
+    assert!(serde_json::from_str::<serde_json::Value>(&line).is_ok());
+    let line = nested(DEPTH_LIMIT);
+    assert_eq!(said(line.as_bytes()), (MalformedKind::TooDeep, Some(3), true));
+    assert!(serde_json::from_str::<serde_json::Value>(&line).is_err());
+    assert_eq!(said(nested(100_000).as_bytes()), (MalformedKind::TooDeep, Some(3), true));
+    let unclosed = format!(r#"{{"id":3,"result":{}"#, "[".repeat(100_000));
+    assert_eq!(said(unclosed.as_bytes()), (MalformedKind::TooDeep, Some(3), true));
+}
+
+#[test]
+fn brackets_beside_each_other_or_in_strings_are_not_deep() {
+    let many = "[],".repeat(1000);
+    let text = "[".repeat(1000);
+    let line = format!(r#"{{"jsonrpc":"2.0","id":3,"result":[{many}"{text}"]}}"#);
+    assert!(parse(line.as_bytes()).is_ok());
+}
+
+#[test]
+fn a_batch_at_the_limit_is_read_and_one_past_it_is_cut() {
+    let batch = |items: usize| {
+        let item = r#"{"jsonrpc":"2.0","id":3,"result":{}}"#;
+        format!("[{}]", vec![item; items].join(","))
+    };
+    let items = |line: &str| {
+        match parse(line.as_bytes()) {
+            Ok(Message::Batch(items)) => items.into_iter().map(|item| item.err().map(|it| it.kind)),
+            other => panic!("{other:?}"),
+        }
+        .collect::<Vec<_>>()
+    };
+    assert_eq!(items(&batch(BATCH_LIMIT)), vec![None; BATCH_LIMIT]);
+    let cut = items(&batch(BATCH_LIMIT + 1));
+    assert_eq!(cut.len(), BATCH_LIMIT + 1);
+    assert_eq!(cut[BATCH_LIMIT], Some(MalformedKind::BatchTooLarge));
+}
+
+#[test]
+fn a_line_over_the_limit_is_told_by_its_head() {
+    let malformed = Malformed::too_long(br#"{"jsonrpc":"2.0","id":3,"result":{"content":[{"#);
+    assert_eq!(malformed.kind, MalformedKind::TooLong);
+    assert_eq!(malformed.id, Some(RequestId::Integer(3)));
+    assert!(malformed.looks_like_response);
+}
+
+#[test]
+fn a_message_about_a_line_shows_no_byte_of_it_raw_and_stays_short() {
+    let wild = "\x1b[31m\u{202e}\u{7}\u{200b}\\".repeat(50);
+    for line in [wild.clone(), format!(r#"{{"jsonrpc":{wild:?},"id":3,"result":1}}"#)] {
+        let malformed = malformed(line.as_bytes());
+        let shown = malformed.to_string();
+        assert!(malformed.detail.chars().count() <= 200, "{shown}");
+        assert!(shown.chars().all(|c| c == '…' || c.is_ascii_graphic() || c == ' '), "{shown}");
+        assert!(shown.starts_with(malformed.kind.as_str()));
+    }
+    let error = malformed(b"{");
+    assert_eq!(error.to_string(), error.kind.as_str());
+}

@@ -1,0 +1,68 @@
+//! Messages of ours as lines.
+
+use serde::ser::{Error, Serialize, Serializer};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::one;
+use crate::envelope::{
+    Incoming, code, write_error, write_notification, write_request, write_response,
+};
+use crate::id::RequestId;
+
+fn text(out: Vec<u8>) -> String {
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn each_message_is_one_line() {
+    let mut out = Vec::new();
+    write_request(&mut out, 7, "tools/list", &json!({})).unwrap();
+    write_notification(&mut out, "notifications/initialized", None::<&()>).unwrap();
+    write_notification(&mut out, "notifications/x", Some(&json!({"a": 1}))).unwrap();
+    write_response(&mut out, &RequestId::String("q".into()), &json!({})).unwrap();
+    write_error(&mut out, &RequestId::Integer(9), code::METHOD_NOT_FOUND, "no \"x\"").unwrap();
+    let expected = [
+        r#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/x","params":{"a":1}}"#,
+        r#"{"jsonrpc":"2.0","id":"q","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"message":"no \"x\""}}"#,
+    ];
+    let out = text(out);
+    assert!(out.ends_with('\n'));
+    assert_eq!(out.lines().collect::<Vec<_>>(), expected);
+}
+
+/// Proves: TR3.2, TR3.6
+#[test]
+fn line_breaks_inside_a_message_do_not_end_its_line() {
+    let pretty: Box<RawValue> =
+        RawValue::from_string("{\n  \"text\": \"a\\nb\",\r\n  \"n\": [\n1\n]\n}".to_owned())
+            .unwrap();
+    let mut out = Vec::new();
+    write_request(&mut out, 1, "x\ny", &*pretty).unwrap();
+    let out = text(out);
+    assert_eq!(out.matches('\n').count(), 1);
+    let Incoming::Request { method, params, .. } = one(out.trim_end()) else { panic!("{out}") };
+    assert_eq!(method, "x\ny");
+    let value = |raw: &RawValue| serde_json::from_str::<serde_json::Value>(raw.get()).unwrap();
+    assert_eq!(value(params.unwrap()), value(&pretty));
+}
+
+#[test]
+fn what_cannot_be_written_leaves_nothing_behind() {
+    struct Broken;
+
+    impl Serialize for Broken {
+        fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+            Err(S::Error::custom("broken"))
+        }
+    }
+
+    let mut out = b"before\n".to_vec();
+    assert!(write_request(&mut out, 1, "x", &("start", Broken)).is_err());
+    assert!(write_notification(&mut out, "x", Some(&Broken)).is_err());
+    assert!(write_response(&mut out, &RequestId::Integer(1), &Broken).is_err());
+    assert_eq!(out, b"before\n");
+}

@@ -1,0 +1,77 @@
+//! What a request says of its sender, and what a modern server answers.
+
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{DiscoverResult, RequestMeta, VERSIONS_LIMIT};
+use crate::revision::Revision;
+
+fn raw(value: &serde_json::Value) -> Box<RawValue> {
+    to_raw_value(value).unwrap()
+}
+
+#[test]
+fn a_request_says_its_revision_client_and_capabilities() {
+    let meta = RequestMeta {
+        revision: Revision::LATEST,
+        client_name: "the \"app\"",
+        client_version: "1.2",
+    };
+    let expected = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "the \"app\"", "version": "1.2"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let read = |raw: &RawValue| serde_json::from_str::<serde_json::Value>(raw.get()).unwrap();
+    assert_eq!(read(&meta.to_meta(None)), expected);
+    let mut with_token = expected;
+    with_token["progressToken"] = json!(u64::MAX);
+    assert_eq!(read(&meta.to_meta(Some(u64::MAX))), with_token);
+}
+
+#[test]
+fn a_discovery_is_read_in_full() {
+    let result = DiscoverResult::read(&raw(&json!({
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28", 5, "2027-01-01"],
+        "capabilities": {"tools": {}, "extensions": {"x/y": {}}},
+        "instructions": "be kind",
+        "ttlMs": 60000,
+        "cacheScope": "public",
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "s", "version": "1", "x": 1}},
+    })))
+    .unwrap();
+    assert_eq!(result.supported_versions, ["2026-07-28", "2027-01-01"]);
+    assert!(result.capabilities.tools.is_some());
+    assert_eq!(result.capabilities.raw.get(), r#"{"tools":{},"extensions":{"x/y":{}}}"#);
+    assert_eq!(result.instructions.as_deref(), Some("be kind"));
+    assert_eq!((result.ttl_ms, result.cache_scope.as_deref()), (Some(60_000), Some("public")));
+    assert_eq!(result.server_info.unwrap().get(), r#"{"name":"s","version":"1","x":1}"#);
+}
+
+#[test]
+fn what_a_discovery_may_leave_out_or_get_wrong_is_absent() {
+    let result = DiscoverResult::read(&raw(&json!({
+        "supportedVersions": [], "capabilities": {}, "ttlMs": -1, "cacheScope": 5, "_meta": [],
+    })))
+    .unwrap();
+    assert!(result.server_info.is_none() && result.instructions.is_none());
+    assert!(result.ttl_ms.is_none() && result.cache_scope.is_none());
+}
+
+/// Proves: FR7.5
+#[test]
+fn a_discovery_without_versions_or_capabilities_is_an_error() {
+    let error = DiscoverResult::read(&raw(&json!({"capabilities": {}}))).unwrap_err();
+    assert_eq!((error.pointer.as_str(), error.found), ("/supportedVersions", "nothing"));
+    let error = DiscoverResult::read(&raw(&json!({"supportedVersions": []}))).unwrap_err();
+    assert_eq!((error.pointer.as_str(), error.expected), ("/capabilities", "an object"));
+}
+
+#[test]
+fn versions_at_the_limit_are_kept_and_one_past_it_is_not() {
+    for (sent, kept) in [(VERSIONS_LIMIT, VERSIONS_LIMIT), (VERSIONS_LIMIT + 1, VERSIONS_LIMIT)] {
+        let answer = json!({"supportedVersions": vec!["x"; sent], "capabilities": {}});
+        assert_eq!(DiscoverResult::read(&raw(&answer)).unwrap().supported_versions.len(), kept);
+    }
+}

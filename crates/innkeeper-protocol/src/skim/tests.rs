@@ -1,0 +1,144 @@
+//! Walking JSON text: what is found, and that oddities end the walk quietly.
+
+use proptest::prelude::*;
+
+use super::brackets::{container_end, depth_within};
+use super::{elements, member, members, top_level_id};
+use crate::id::RequestId;
+
+fn found(line: &str) -> (Option<i64>, bool) {
+    let (id, answers) = top_level_id(line.as_bytes());
+    let id = id.map(|id| match id {
+        RequestId::Integer(number) => number,
+        RequestId::String(text) => panic!("{text} is a string"),
+    });
+    (id, answers)
+}
+
+#[test]
+fn members_and_elements_come_in_order_and_untouched() {
+    let object = " { \"a\" : 1.50 , \"b\\n\":[1, {\"x\":\"}\"}],\"\":\"q\\\"\\\\\" , \"c\":null } ";
+    let all: Vec<_> = members(object).collect();
+    let expected =
+        [("a", "1.50"), ("b\\n", "[1, {\"x\":\"}\"}]"), ("", "\"q\\\"\\\\\""), ("c", "null")];
+    assert_eq!(all, expected);
+    let array = "[ 1 , \"a,]\" ,[[]],{} ,true]";
+    assert_eq!(elements(array).collect::<Vec<_>>(), ["1", "\"a,]\"", "[[]]", "{}", "true"]);
+}
+
+#[test]
+fn empty_containers_and_other_values_have_nothing_in_them() {
+    for text in ["{}", " { } ", "[]", "[{}]", "1", "\"{\"", "null", ""] {
+        assert_eq!(members(text).count(), 0, "{text}");
+    }
+    for text in ["[]", "[ ]", "{}", "{\"a\":[1]}", "\"[\"", ""] {
+        assert_eq!(elements(text).count(), 0, "{text}");
+    }
+}
+
+#[test]
+fn a_member_is_found_however_its_name_is_escaped_and_the_last_one_counts() {
+    assert_eq!(member(r#"{"a":1,"\u0069d":2}"#, "id"), Some("2"));
+    assert_eq!(member(r#"{"id":1,"x":{"id":9},"id":3}"#, "id"), Some("3"));
+    assert_eq!(member(r#"{"ID":1,"Id":2}"#, "id"), None);
+    assert_eq!(member(r#"{"\ud83d":1}"#, "id"), None);
+}
+
+#[test]
+fn text_that_is_not_json_ends_the_walk() {
+    for text in ["{", "{\"a", "{\"a\"", "{\"a\":", "{\"a\":}", "{\"a\":[1", "{a:1}", "{\"a\"1}"] {
+        assert_eq!(members(text).count(), 0, "{text}");
+    }
+    for text in ["[", "[,]", "[}", "[{", "[\"", "[]]"] {
+        assert_eq!(elements(text).count(), 0, "{text}");
+    }
+}
+
+#[test]
+fn only_an_id_of_the_outermost_object_counts() {
+    assert_eq!(found(r#"{"result":{"id":7},"id":3}"#), (Some(3), true));
+    assert_eq!(found(r#"{"id":3,"error":{"id":7}"#), (Some(3), true));
+    assert_eq!(found(r#"{"id":3,"method":"x","result":1}"#), (Some(3), false));
+    assert_eq!(found(r#"{"result":{"id":7}}"#), (None, true));
+    assert_eq!(found(r#"foo {"id":3}"#), (None, false));
+    assert_eq!(found(r#"[{"id":3,"result":1}]"#), (None, false));
+    assert_eq!(found(r#"{"text":"\"id\":3,","Id":4,"ID":5}"#), (None, false));
+}
+
+#[test]
+fn an_id_is_found_in_what_cannot_be_parsed() {
+    assert_eq!(found(r#"{"id":3,"result":{"text":"cut o"#), (Some(3), true));
+    assert_eq!(found("\0\0 \u{FEFF}{\"id\":3,\"result\":1}"), (Some(3), true));
+    assert_eq!(found(r#"{"id":3,"result":tru,"#), (Some(3), true));
+    assert_eq!(found(r#"{"result":{"a":nan},"id" : 3 }"#), (Some(3), true));
+    assert_eq!(top_level_id(b"{\"result\":\"\xFF\",\"id\":3}").0, Some(RequestId::Integer(3)));
+    let deep = format!("{{\"result\":{}1{},\"id\":3}}", "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(found(&deep), (Some(3), true));
+}
+
+#[test]
+fn an_id_that_is_cut_off_or_contradicted_is_none() {
+    assert_eq!(found(r#"{"result":1,"id":12"#), (None, true));
+    assert_eq!(found(r#"{"id":1,"id":2,"result":1}"#), (None, true));
+    assert_eq!(found(r#"{"id":1,"id":1,"result":1}"#), (Some(1), true));
+    assert_eq!(found(r#"{"id":null,"result":1}"#), (None, true));
+}
+
+/// What the blocks do, one byte at a time.
+fn walk(bytes: &[u8], mut each: impl FnMut(usize, i64) -> bool) {
+    let (mut depth, mut string, mut escaped) = (0, false, false);
+    for (at, byte) in bytes.iter().enumerate() {
+        let was_escaped = std::mem::take(&mut escaped);
+        match byte {
+            b'\\' => escaped = !was_escaped,
+            b'"' if !was_escaped => string = !string,
+            b'{' | b'[' if !string => depth += 1,
+            b'}' | b']' if !string => depth -= 1,
+            _ => continue,
+        }
+        if !each(at, depth) {
+            return;
+        }
+    }
+}
+
+fn text() -> impl Strategy<Value = Vec<u8>> {
+    let byte = (0..6_usize).prop_map(|index| b"\"\\[]{a"[index]);
+    prop::collection::vec(byte, 0..200)
+}
+
+proptest! {
+    #[test]
+    fn the_end_of_a_container_is_where_a_walk_finds_it(mut bytes in text()) {
+        bytes.insert(0, b'{');
+        let mut end = None;
+        walk(&bytes, |at, depth| {
+            if depth == 0 {
+                end = Some(at + 1);
+            }
+            depth > 0
+        });
+        prop_assert_eq!(container_end(&bytes), end);
+    }
+
+    #[test]
+    fn the_depth_is_what_a_walk_finds(text in text(), past in 0_usize..12) {
+        // Opened so often that nothing is closed that was not open, as in valid JSON.
+        let limit = text.len() + past;
+        let bytes = [vec![b'['; text.len()], text].concat();
+        let mut deepest = 0;
+        walk(&bytes, |_, depth| {
+            deepest = deepest.max(depth);
+            true
+        });
+        prop_assert_eq!(depth_within(&bytes, limit), usize::try_from(deepest) <= Ok(limit));
+    }
+
+    #[test]
+    fn no_bytes_make_the_search_for_an_id_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        top_level_id(&bytes);
+        let mut object = b"{\"id\":".to_vec();
+        object.extend(bytes);
+        top_level_id(&object);
+    }
+}

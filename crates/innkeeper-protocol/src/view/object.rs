@@ -1,0 +1,121 @@
+//! A JSON object seen through the few members that a view wants.
+
+use serde_json::value::RawValue;
+
+use super::ViewError;
+use crate::id::RequestId;
+use crate::{skim, text};
+
+/// The wanted members of one object, found in one pass.
+pub(crate) struct Object<'a, const N: usize> {
+    pointer: String,
+    names: [&'static str; N],
+    values: [Option<&'a str>; N],
+}
+
+impl<'a, const N: usize> Object<'a, N> {
+    /// Looks for `names` in the object `raw`.
+    pub(crate) fn read(raw: &'a RawValue, names: [&'static str; N]) -> Result<Self, ViewError> {
+        Self::at(String::new(), Some(raw.get()), names)
+    }
+
+    /// Like [`Object::read`], for a value found at `pointer`.
+    pub(crate) fn at(
+        pointer: String,
+        raw: Option<&'a str>,
+        names: [&'static str; N],
+    ) -> Result<Self, ViewError> {
+        let Some(object) = raw.filter(|raw| raw.starts_with('{')) else {
+            return Err(ViewError::new(pointer, "an object", raw));
+        };
+        let mut values = [None; N];
+        for (key, value) in skim::members(object) {
+            if let Some(at) = names.iter().position(|name| text::key_is(key, name)) {
+                values[at] = Some(value).filter(|value| *value != "null");
+            }
+        }
+        Ok(Self { pointer, names, values })
+    }
+
+    /// The raw member; `null` is absent.
+    pub(crate) fn get(&self, name: &'static str) -> Option<&'a str> {
+        let at = self.names.iter().position(|wanted| *wanted == name);
+        debug_assert!(at.is_some(), "`{name}` is read but was not looked for");
+        self.values[at?]
+    }
+
+    pub(crate) fn string(&self, name: &'static str) -> Option<String> {
+        self.get(name).and_then(text::decode).map(Into::into)
+    }
+
+    pub(crate) fn bool(&self, name: &'static str) -> Option<bool> {
+        self.get(name).and_then(boolean)
+    }
+
+    pub(crate) fn unsigned(&self, name: &'static str) -> Option<u64> {
+        match self.get(name).and_then(RequestId::from_raw)? {
+            RequestId::Integer(number) => u64::try_from(number).ok(),
+            RequestId::String(_) => None,
+        }
+    }
+
+    /// A finite number.
+    pub(crate) fn float(&self, name: &'static str) -> Option<f64> {
+        self.get(name).and_then(|raw| raw.parse().ok()).filter(|number: &f64| number.is_finite())
+    }
+
+    /// A member to keep, whatever it is.
+    pub(crate) fn raw(&self, name: &'static str) -> Option<Box<RawValue>> {
+        self.get(name).and_then(boxed)
+    }
+
+    /// A member to keep, if it is an object.
+    pub(crate) fn raw_object(&self, name: &'static str) -> Option<Box<RawValue>> {
+        self.get(name).filter(|raw| raw.starts_with('{')).and_then(boxed)
+    }
+
+    pub(crate) fn required_string(&self, name: &'static str) -> Result<String, ViewError> {
+        self.string(name).ok_or_else(|| self.wrong(name, "a string"))
+    }
+
+    pub(crate) fn required_float(&self, name: &'static str) -> Result<f64, ViewError> {
+        self.float(name).ok_or_else(|| self.wrong(name, "a finite number"))
+    }
+
+    pub(crate) fn required_id(&self, name: &'static str) -> Result<RequestId, ViewError> {
+        let id = self.get(name).and_then(RequestId::from_raw);
+        id.ok_or_else(|| self.wrong(name, "a string or an integer"))
+    }
+
+    pub(crate) fn required_object(&self, name: &'static str) -> Result<Box<RawValue>, ViewError> {
+        self.raw_object(name).ok_or_else(|| self.wrong(name, "an object"))
+    }
+
+    /// The text of an array.
+    pub(crate) fn required_array(&self, name: &'static str) -> Result<&'a str, ViewError> {
+        let array = self.get(name).filter(|raw| raw.starts_with('['));
+        array.ok_or_else(|| self.wrong(name, "an array"))
+    }
+
+    /// Where a member is, or would be.
+    pub(crate) fn pointer_to(&self, name: &str) -> String {
+        format!("{}/{}", self.pointer, name.replace('~', "~0").replace('/', "~1"))
+    }
+
+    fn wrong(&self, name: &'static str, expected: &'static str) -> ViewError {
+        ViewError::new(self.pointer_to(name), expected, self.get(name))
+    }
+}
+
+/// Keeps a piece of valid JSON.
+pub(crate) fn boxed(raw: &str) -> Option<Box<RawValue>> {
+    RawValue::from_string(raw.to_owned()).ok()
+}
+
+pub(super) fn boolean(raw: &str) -> Option<bool> {
+    match raw {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
+}

@@ -1,0 +1,13 @@
+//! Views of whole and of broken parts.
+
+mod check;
+mod offers;
+mod results;
+mod template;
+
+use serde_json::value::RawValue;
+
+/// A literal as raw JSON.
+fn raw(json: &str) -> Box<RawValue> {
+    RawValue::from_string(json.to_owned()).unwrap_or_else(|error| panic!("{json}: {error}"))
+}

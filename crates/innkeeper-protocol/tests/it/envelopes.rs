@@ -1,0 +1,159 @@
+//! Envelopes: what is written is read, and what is read agrees with a parsed tree.
+
+use innkeeper_protocol::envelope::{
+    parse, write_error, write_notification, write_request, write_response,
+};
+use innkeeper_protocol::{Incoming, MalformedKind, Message, RequestId};
+use proptest::prelude::*;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::json::{text, tree, written};
+
+fn id() -> impl Strategy<Value = RequestId> {
+    prop_oneof![
+        any::<i64>().prop_map(RequestId::Integer),
+        text().prop_map(|text| RequestId::String(text.into())),
+    ]
+}
+
+fn value(raw: &RawValue) -> Value {
+    serde_json::from_str(raw.get()).expect("valid JSON")
+}
+
+/// The one message of the one line in `line`.
+fn read(line: &[u8]) -> Incoming<'_> {
+    let Some((b'\n', line)) = line.split_last() else { panic!("no newline at the end") };
+    assert!(!line.contains(&b'\n'), "a newline inside");
+    match parse(line) {
+        Ok(Message::One(incoming)) => incoming,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The members of an envelope, each there or not, right or wrong.
+fn envelope() -> impl Strategy<Value = Value> {
+    let maybe = |value| prop::option::weighted(0.7, value);
+    let version = prop_oneof![4 => Just(Value::from("2.0")), 1 => tree()];
+    let id = prop_oneof![2 => any::<i64>().prop_map(Value::from), 1 => tree()];
+    let method = prop_oneof![2 => text().prop_map(Value::from), 1 => tree()];
+    let error = prop_oneof![
+        (any::<i64>(), text())
+            .prop_map(|(code, message)| serde_json::json!({"code": code, "message": message})),
+        tree(),
+    ];
+    let members = (maybe(version.boxed()), maybe(id.boxed()), prop::option::of(method));
+    (members, prop::option::of(tree()), prop::option::of(tree()), prop::option::of(error)).prop_map(
+        |((version, id, method), params, result, error)| {
+            let all = [
+                ("result", result),
+                ("jsonrpc", version),
+                ("method", method),
+                ("other", Some(Value::from(1))),
+                ("id", id),
+                ("params", params),
+                ("error", error),
+            ];
+            let present = all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+            Value::Object(present.collect::<Map<_, _>>())
+        },
+    )
+}
+
+/// What a tree says the message is: response, request, notification, or none.
+fn sort(tree: &Value) -> Option<&'static str> {
+    let there = |key: &str| tree.get(key).filter(|value| !value.is_null());
+    let whole = |value: &Value| match value {
+        Value::Number(number) => {
+            number.as_i64().is_some()
+                || number.as_u64().is_none() && number.as_f64().is_some_and(|it| it.fract() == 0.0)
+        }
+        _ => false,
+    };
+    let has_id = tree.get("id").is_some_and(|id| id.is_string() || whole(id));
+    if tree.get("jsonrpc") != Some(&Value::from("2.0")) {
+        return None;
+    }
+    let result = tree.get("result").is_some();
+    match (tree.get("method"), result, there("error")) {
+        (Some(Value::String(method)), false, None) => match tree.get("id") {
+            None => Some("notification"),
+            Some(Value::Null) if method.starts_with("notifications/") => Some("notification"),
+            Some(_) => has_id.then_some("request"),
+        },
+        (None, true, None) => has_id.then_some("response"),
+        (None, false, Some(error)) => {
+            let fine = error.get("code").is_some_and(whole)
+                && error.get("message").is_some_and(Value::is_string);
+            (fine && has_id).then_some("response")
+        }
+        _ => None,
+    }
+}
+
+proptest! {
+    /// Proves: TR5.1, TR3.2, TR3.6
+    #[test]
+    fn a_request_that_is_written_is_read_back(
+        id in any::<u32>(), name in text(), params in tree(), pretty: bool,
+    ) {
+        let raw = RawValue::from_string(written(&params, pretty)).unwrap();
+        let mut out = Vec::new();
+        write_request(&mut out, id.into(), &name, &*raw).unwrap();
+        let Incoming::Request { id: read_id, method, params: read } = read(&out) else { panic!() };
+        prop_assert_eq!(read_id, RequestId::Integer(id.into()));
+        prop_assert_eq!(method, name);
+        prop_assert_eq!(read.map_or(Value::Null, value), params);
+    }
+
+    /// Proves: TR5.1, TR3.1
+    #[test]
+    fn an_answer_that_is_written_is_read_back(id in id(), result in tree(), code: i64, words in text()) {
+        let mut out = Vec::new();
+        write_response(&mut out, &id, &result).unwrap();
+        let Incoming::Response { id: read_id, outcome: Ok(raw) } = read(&out) else { panic!() };
+        prop_assert_eq!((&read_id, value(raw)), (&id, result));
+        out.clear();
+        write_error(&mut out, &id, code, &words).unwrap();
+        let Incoming::Response { id: read_id, outcome: Err(error) } = read(&out) else { panic!() };
+        prop_assert_eq!((read_id, error.code, error.message), (id, code, words));
+    }
+
+    /// Proves: TR5.1, TR3.4
+    #[test]
+    fn a_notification_that_is_written_is_read_back(name in text(), params in tree()) {
+        let mut out = Vec::new();
+        write_notification(&mut out, &name, Some(&params)).unwrap();
+        let Incoming::Notification { method, params: read } = read(&out) else { panic!() };
+        prop_assert_eq!(method, name);
+        prop_assert_eq!(read.map_or(Value::Null, value), params);
+    }
+
+    /// Proves: TR3.1, TR3.6
+    #[test]
+    fn a_message_is_what_its_tree_says_it_is(tree in envelope(), pretty: bool) {
+        let line = written(&tree, pretty);
+        let sorted = match parse(line.as_bytes()) {
+            Ok(Message::One(Incoming::Response { outcome, .. })) => {
+                if let Ok(result) = outcome {
+                    prop_assert_eq!(value(result), tree["result"].clone());
+                }
+                Some("response")
+            }
+            Ok(Message::One(Incoming::Request { method, .. })) => {
+                prop_assert_eq!(&method, tree["method"].as_str().unwrap());
+                Some("request")
+            }
+            Ok(Message::One(Incoming::Notification { method, .. })) => {
+                prop_assert_eq!(&method, tree["method"].as_str().unwrap());
+                Some("notification")
+            }
+            Ok(Message::Batch(_)) => panic!("an object is no batch"),
+            Err(malformed) => {
+                prop_assert_ne!(malformed.kind, MalformedKind::NotJson);
+                None
+            }
+        };
+        prop_assert_eq!(sorted, sort(&tree), "{}", line);
+    }
+}

@@ -1,0 +1,100 @@
+//! Messages damaged at random: nothing panics, and no damage makes one call another's.
+
+use innkeeper_protocol::skim::top_level_id;
+use innkeeper_protocol::view::{
+    InitializeResult, Page, ProgressNotification, Tool, ToolResult, check_prompt_result,
+    check_read_result, check_tool_result,
+};
+use innkeeper_protocol::{Incoming, Message, RequestId, envelope};
+use serde_json::value::RawValue;
+
+const SEEDS: [&str; 6] = [
+    r#"{"jsonrpc":"2.0","id":77,"result":{"content":[{"type":"text","text":"a\"b\\"}],"isError":false}}"#,
+    r#"{"jsonrpc":"2.0","id":77,"result":{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}}"#,
+    r#"{"jsonrpc":"2.0","id":77,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}"#,
+    r#"{"jsonrpc":"2.0","id":77,"error":{"code":-32601,"message":"no","data":[1,2,{"a":null}]}}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":77,"progress":0.5}}"#,
+    r#"[{"jsonrpc":"2.0","id":77,"result":null},{"jsonrpc":"2.0","id":"s","method":"ping"}]"#,
+];
+
+/// A small generator with a fixed seed, so that a failure comes back.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 33) as usize % end
+    }
+
+    fn mangle(&mut self, line: &mut Vec<u8>) {
+        const ODD: [&[u8]; 12] = [
+            b"\"", b"\\", b"{", b"}", b"[", b"]", b",", b":", b"\xFF", b"\0", b"1e999", b"\\ud83d",
+        ];
+        for _ in 0..=self.below(4) {
+            let (at, odd) = (self.below(line.len() + 1), ODD[self.below(ODD.len())]);
+            match self.below(4) {
+                0 => line.truncate(at.max(1)),
+                1 => drop(line.splice(at..at, odd.iter().copied())),
+                2 => drop(line.drain(at..line.len().min(at + 1 + self.below(8)))),
+                _ => drop(line.splice(at..line.len().min(at + 1), odd.iter().copied())),
+            }
+        }
+    }
+}
+
+fn read_every_way(result: &RawValue) {
+    drop(check_tool_result(result));
+    drop(check_prompt_result(result));
+    drop(check_read_result(result));
+    drop(ToolResult::read(result));
+    drop(InitializeResult::read(result));
+    for item in Page::read(result, "tools").unwrap_or_default().items {
+        drop(Tool::read(&item));
+    }
+}
+
+fn look(incoming: &Incoming<'_>) {
+    match incoming {
+        Incoming::Response { outcome: Ok(result), .. } => read_every_way(result),
+        Incoming::Notification { params: Some(params), .. } => {
+            drop(ProgressNotification::read(params));
+            read_every_way(params);
+        }
+        _ => {}
+    }
+}
+
+/// Proves: FR7.6, FR7.5, TR3.7
+#[test]
+fn a_hundred_thousand_mangled_messages_do_not_panic() {
+    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    let mut understood = 0;
+    for case in 0..100_000 {
+        let mut line = SEEDS[case % SEEDS.len()].as_bytes().to_vec();
+        dice.mangle(&mut line);
+        match envelope::parse(&line) {
+            Ok(Message::One(incoming)) => {
+                understood += 1;
+                look(&incoming);
+            }
+            Ok(Message::Batch(items)) => items.iter().flatten().for_each(look),
+            Err(malformed) => assert!(malformed.detail.chars().count() <= 200),
+        }
+    }
+    assert!(understood > 1000, "the damage is too great to try the views: {understood}");
+}
+
+/// Proves: FR7.6
+#[test]
+fn a_message_cut_off_anywhere_is_its_own_or_nobodys() {
+    for seed in &SEEDS[..4] {
+        for end in 0..seed.len() {
+            let cut = &seed.as_bytes()[..end];
+            let (id, _) = top_level_id(cut);
+            assert!(id.is_none_or(|id| id == RequestId::Integer(77)), "{}", &seed[..end]);
+            assert!(envelope::parse(cut).is_err());
+        }
+    }
+}

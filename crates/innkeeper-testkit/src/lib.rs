@@ -1,0 +1,30 @@
+//! What tests of an MCP host need: a server that misbehaves on request, and eyes on the result.
+//!
+//! [`fx`] configures the fixture server `innkeeper-fx`, a real process over stdio; [`Journal`]
+//! reads what it received. [`Peer`] is a server in memory, for tests that stop the clock.
+//! [`Nonce`] and the counts beside it show what a host left behind.
+//!
+//! Nothing here is shared with the product crates, so that an error in one cannot hide behind the
+//! same error in the other.
+
+#[cfg(target_os = "linux")]
+mod census;
+#[cfg(unix)]
+mod fixture;
+#[cfg(unix)]
+pub mod fx;
+mod journal;
+mod nonce;
+#[cfg(target_os = "linux")]
+mod own;
+mod peer;
+
+#[cfg(target_os = "linux")]
+pub use census::{Found, processes_with, until_gone, wait_gone};
+#[cfg(unix)]
+pub use fixture::{Fixture, fx, fx_program, mcp_json};
+pub use journal::{Entry, Journal};
+pub use nonce::Nonce;
+#[cfg(target_os = "linux")]
+pub use own::{open_fds, rss_kib, threads, zombie_children};
+pub use peer::{Offer, Peer};

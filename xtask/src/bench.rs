@@ -1,0 +1,183 @@
+//! `bench`: the host beside a bare pipe and the official SDK, in interleaved rounds.
+
+mod goal;
+mod plan;
+mod report;
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::program::{Program, relative, root};
+use crate::{Chore, say};
+use plan::{Entry, PLAN};
+use report::Samples;
+
+/// Rounds unless told otherwise; each figure is the median of them.
+const ROUNDS: usize = 5;
+/// Seconds each client is measured in a round.
+const SECONDS: f64 = 1.0;
+/// Where the figures are written for people.
+const PAGE: &str = "docs/benchmarks.md";
+
+struct Wish {
+    rounds: usize,
+    seconds: f64,
+    json: bool,
+    write: bool,
+    ours: bool,
+}
+
+/// Builds the measuring programs, runs the rounds and prints the table.
+///
+/// # Errors
+///
+/// They do not build, or one of them fails. A goal that is missed is shown, not an error: the
+/// figures of a shared machine are for people to judge.
+pub(crate) fn run(arguments: &[&str]) -> Chore {
+    let wish = Wish::parse(arguments)?;
+    let programs = build(&wish)?;
+    let mut samples = Samples::default();
+    for round in 0..wish.rounds {
+        if !wish.json {
+            say::line(format_args!("round {} of {}", round + 1, wish.rounds));
+        }
+        for entries in PLAN {
+            for entry in order(entries, round).filter(|entry| wish.ours || !entry.is_ours()) {
+                samples.add(entry, &measure(&programs, entry, wish.seconds)?);
+            }
+        }
+    }
+    if wish.json {
+        say::line(samples.json());
+    } else {
+        say::line(format_args!("\n{}\n{}", samples.table(), goal::table(&samples)));
+    }
+    if wish.write { write(&wish, &samples) } else { Ok(()) }
+}
+
+impl Wish {
+    fn parse(arguments: &[&str]) -> Chore<Self> {
+        let mut wish =
+            Self { rounds: ROUNDS, seconds: SECONDS, json: false, write: false, ours: true };
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            let mut value = || rest.next().ok_or_else(|| format!("`{argument}` needs a value"));
+            let wrong = |_| format!("`{argument}` needs a number");
+            match *argument {
+                "--rounds" => wish.rounds = value()?.parse().map_err(|_| wrong(()))?,
+                "--seconds" => wish.seconds = value()?.parse().map_err(|_| wrong(()))?,
+                "--json" => wish.json = true,
+                "--write" => wish.write = true,
+                "--peers-only" => wish.ours = false,
+                _ => return Err(format!("`bench` takes no `{argument}`")),
+            }
+        }
+        if wish.rounds == 0 { Err("`--rounds` needs one at least".to_owned()) } else { Ok(wish) }
+    }
+}
+
+/// Each round another peer goes first, and every other round they go backwards.
+fn order(entries: &[Entry], round: usize) -> impl Iterator<Item = &Entry> {
+    let count = entries.len();
+    (0..count).map(move |at| {
+        let at = if round.is_multiple_of(2) { at } else { count - 1 - at };
+        &entries[(at + round / 2) % count]
+    })
+}
+
+struct Programs {
+    peer: PathBuf,
+    echo: PathBuf,
+}
+
+fn build(wish: &Wish) -> Chore<Programs> {
+    let target = root().join("target/bench");
+    let features = if wish.ours { "" } else { "--no-default-features" };
+    Program::cargo("build --release --locked --manifest-path bench/Cargo.toml --bins --target-dir")
+        .path(&target)
+        .line(features)
+        .run()?;
+    let folder = target.join("release");
+    Ok(Programs { peer: folder.join("peer"), echo: folder.join("echo") })
+}
+
+fn measure(programs: &Programs, entry: &Entry, seconds: f64) -> Chore<Value> {
+    let line = Program::new(&programs.peer)
+        .arg(entry.peer)
+        .line(&format!("--case {} --runtime {} --seconds {seconds}", entry.case, entry.runtime))
+        .arg("--echo")
+        .path(&programs.echo)
+        .output()?;
+    serde_json::from_str(&line)
+        .map_err(|error| format!("`peer {}` printed no JSON: {error}", entry.peer))
+}
+
+/// Replaces what stands between the two marks of the page.
+fn write(wish: &Wish, samples: &Samples) -> Chore {
+    let page = root().join(PAGE);
+    let problem = |error: std::io::Error| format!("`{}`: {error}", relative(&page));
+    let text = fs::read_to_string(&page).map_err(problem)?;
+    let figures = format!(
+        "{}, {} rounds of {} s each, medians.\n\n{}\n{}",
+        machine(),
+        wish.rounds,
+        wish.seconds,
+        samples.markdown(),
+        goal::markdown_table(samples)
+    );
+    let text = between(&text, &figures).ok_or_else(|| format!("`{PAGE}` has lost its marks"))?;
+    fs::write(&page, text).map_err(problem)
+}
+
+const MARKS: [&str; 2] = ["<!-- figures: begin -->\n", "<!-- figures: end -->"];
+
+fn between(text: &str, figures: &str) -> Option<String> {
+    let (head, rest) = text.split_once(MARKS[0])?;
+    let (_, tail) = rest.split_once(MARKS[1])?;
+    Some(format!("{head}{}{figures}{}{tail}", MARKS[0], MARKS[1]))
+}
+
+/// The machine in one phrase: figures mean little without it.
+fn machine() -> String {
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let lines = || cpu.lines().filter_map(|line| line.split_once(':'));
+    let model =
+        lines().find(|(key, _)| key.trim() == "model name").map_or("?", |(_, value)| value.trim());
+    let cores = lines().filter(|(key, _)| key.trim() == "processor").count();
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let date = Program::new("date").arg("+%Y-%m-%d").output().unwrap_or_default();
+    format!("{}: {model}, {cores} cores, Linux {}", date.trim(), kernel.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_peer_goes_first_once_and_none_is_left_out() {
+        let entries = PLAN[0];
+        let mut first = Vec::new();
+        for round in 0..entries.len() * 2 {
+            let names: Vec<_> =
+                order(entries, round).map(|entry| (entry.peer, entry.runtime)).collect();
+            let mut sorted = names.clone();
+            sorted.sort_unstable();
+            sorted.dedup();
+            assert_eq!(sorted.len(), entries.len());
+            first.push(names[0]);
+        }
+        first.sort_unstable();
+        first.dedup();
+        assert_eq!(first.len(), entries.len());
+    }
+
+    #[test]
+    fn only_what_stands_between_the_marks_is_replaced() {
+        let page = format!("a\n{}old\n{}\nb\n", MARKS[0], MARKS[1]);
+        let new = between(&page, "new\n").unwrap();
+        assert_eq!(new, format!("a\n{}new\n{}\nb\n", MARKS[0], MARKS[1]));
+        assert_eq!(between("no marks", "x"), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! The project's chores: `cargo xtask VERB`. What CI runs is `test`, and nothing else.
+
+mod program;
+mod repository;
+mod say;
+mod source;
+mod steps;
+
+mod tidy;
+
+mod rows;
+
+mod test;
+
+mod fuzz;
+
+mod bench;
+
+mod soak;
+
+mod coverage;
+
+use std::process::ExitCode;
+
+/// What a chore comes back with: nothing, or a sentence that says what is wrong.
+type Chore<T = ()> = Result<T, String>;
+
+const USAGE: &str = "\
+usage: cargo xtask VERB
+
+  test                      everything CI runs; provides the servers the tests need
+  tidy                      the house rules
+  rows [--owed]             each requirement with its tests; `--owed` lists those still due
+  bench [--rounds N] [--seconds S] [--json] [--write]
+                            the host beside a bare pipe and beside the official SDK
+  soak [--cycles N]         starts and stops with kills, a thousand unless told otherwise
+  fuzz [--seconds N] [TARGET …]
+                            the fuzz targets, 600 seconds each unless told otherwise
+  coverage                  line coverage, a table per crate";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (verb, rest) = arguments.split_first().map_or(("", &[][..]), |(verb, rest)| (*verb, rest));
+    let outcome = match verb {
+        "test" => test::run(rest),
+        "tidy" => tidy::run(rest),
+        "rows" => rows::run(rest),
+        "bench" => bench::run(rest),
+        "soak" => soak::run(rest),
+        "fuzz" => fuzz::run(rest),
+        "coverage" => coverage::run(rest),
+        "" | "help" | "--help" | "-h" => {
+            say::line(USAGE);
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            say::problem(&format!("`{verb}` is no chore\n\n{USAGE}"));
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            say::problem(&problem);
+            ExitCode::FAILURE
+        }
+    }
+}

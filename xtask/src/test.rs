@@ -1,0 +1,68 @@
+//! `test`: everything CI runs. Provides what the tests need while the code compiles.
+
+mod machine;
+mod servers;
+mod tools;
+
+use std::thread;
+
+use crate::program::{Program, root};
+use crate::steps::Steps;
+use crate::{Chore, fuzz, rows, soak, tidy};
+
+pub(crate) use tools::Tool;
+
+/// Workspaces of their own, formatted like the rest where they are there.
+const BESIDE: &[&str] = &["bench/Cargo.toml", "fuzz/Cargo.toml"];
+/// Cycles of the short soak: the full one has a thousand.
+const SOAK_CYCLES: usize = 60;
+/// Seconds of each fuzz target in the short run: the full one has six hundred.
+const FUZZ_SECONDS: u64 = 10;
+
+/// Runs every step; one that fails does not hide the next.
+///
+/// # Errors
+///
+/// The machine lacks something, or a step failed.
+pub(crate) fn run(arguments: &[&str]) -> Chore {
+    if let Some(argument) = arguments.first() {
+        return Err(format!("`test` takes no `{argument}`"));
+    }
+    machine::check()?;
+    let providing = thread::spawn(servers::provide);
+    let fetching = thread::spawn(|| Tool::NEXTEST.provide());
+    let mut steps = Steps::default();
+    steps.step("format", formatted);
+    steps.step("tidy", || tidy::run(&[]));
+    steps.step("rows", || rows::run(&[]));
+    steps.step("lint", || {
+        let lint = "clippy --locked --workspace --all-targets --features xtask/soak -- -D warnings";
+        Program::cargo(lint).run()
+    });
+    let built = steps.step("build", || {
+        Program::cargo("build --locked --workspace --all-targets --features xtask/soak").run()
+    });
+    steps.step("servers", || joined(providing));
+    if built && steps.step("test runner", || joined(fetching).map(drop)) {
+        steps.step("tests", || {
+            let line = "nextest run --locked --workspace --features xtask/soak --profile ci";
+            Tool::NEXTEST.provide()?.line(line).run()
+        });
+        steps.step("doctests", || Program::cargo("test --locked --doc --package innkeeper").run());
+        steps.step("soak", || soak::cycles(SOAK_CYCLES));
+        steps.step("fuzz", || fuzz::short(FUZZ_SECONDS));
+    }
+    steps.finish()
+}
+
+fn joined<T>(work: thread::JoinHandle<Chore<T>>) -> Chore<T> {
+    work.join().unwrap_or_else(|_| Err("a thread of this chore panicked".to_owned()))
+}
+
+fn formatted() -> Chore {
+    Program::cargo("fmt --all --check").run()?;
+    for manifest in BESIDE.iter().filter(|manifest| root().join(manifest).exists()) {
+        Program::cargo("fmt --check --manifest-path").arg(manifest).run()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Published MCP servers for the tests, installed once into `target/test-servers`.
+
+use std::fs;
+use std::path::Path;
+
+use crate::Chore;
+use crate::program::{Program, relative, root};
+
+const PACKAGE: &str = include_str!("../../servers/package.json");
+const LOCK: &str = include_str!("../../servers/package-lock.json");
+const REQUIREMENTS: &str = include_str!("../../servers/requirements.txt");
+
+/// The file that says what an installation was made from.
+const STAMP: &str = "installed-from";
+
+/// Puts every server in place that is not there yet.
+///
+/// # Errors
+///
+/// An installation failed; the end of its log is in the error.
+pub(super) fn provide() -> Chore {
+    let home = root().join("target/test-servers");
+    fs::create_dir_all(&home).map_err(|error| format!("`{}`: {error}", relative(&home)))?;
+    once(&home.join("npm"), &format!("{PACKAGE}{LOCK}"), npm)?;
+    once(&home.join("venv"), REQUIREMENTS, venv)
+}
+
+/// Makes the folder afresh unless it was made whole from the same words before.
+fn once(folder: &Path, source: &str, make: impl FnOnce(&Path) -> Chore) -> Chore {
+    let stamp = folder.join(STAMP);
+    if fs::read_to_string(&stamp).is_ok_and(|words| words == source) {
+        return Ok(());
+    }
+    let problem = |error: std::io::Error| format!("`{}`: {error}", relative(folder));
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(problem)?;
+    }
+    fs::create_dir_all(folder).map_err(problem)?;
+    make(folder)?;
+    fs::write(&stamp, source).map_err(problem)
+}
+
+fn npm(folder: &Path) -> Chore {
+    let problem = |error: std::io::Error| format!("`{}`: {error}", relative(folder));
+    fs::write(folder.join("package.json"), PACKAGE).map_err(problem)?;
+    fs::write(folder.join("package-lock.json"), LOCK).map_err(problem)?;
+    let line = "ci --ignore-scripts --no-audit --no-fund --loglevel=error";
+    Program::new("npm").line(line).within(folder).run_into(&folder.join("install.log"))
+}
+
+fn venv(folder: &Path) -> Chore {
+    let log = folder.with_extension("log");
+    Program::new("python3").line("-m venv").path(folder).run_into(&log)?;
+    let list = folder.join("requirements.txt");
+    fs::write(&list, REQUIREMENTS).map_err(|error| format!("`{}`: {error}", relative(&list)))?;
+    let pip = Program::new(folder.join("bin/pip"));
+    let line = "install --disable-pip-version-check --no-input --quiet --requirement";
+    pip.line(line).path(&list).run_into(&log)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch(name: &str) -> std::path::PathBuf {
+        let folder = std::env::temp_dir().join(format!("xtask-{}-{name}", std::process::id()));
+        drop(fs::remove_dir_all(&folder));
+        folder
+    }
+
+    #[test]
+    fn an_installation_is_made_once_and_again_when_its_source_changes() {
+        let folder = scratch("once");
+        let mut made = 0;
+        for source in ["a", "a", "b", "b"] {
+            once(&folder, source, |_| {
+                made += 1;
+                Ok(())
+            })
+            .unwrap();
+        }
+        assert_eq!(made, 2);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_failed_installation_is_tried_again() {
+        let folder = scratch("failed");
+        assert!(once(&folder, "a", |_| Err("no".to_owned())).is_err());
+        let mut made = false;
+        once(&folder, "a", |_| {
+            made = true;
+            Ok(())
+        })
+        .unwrap();
+        assert!(made);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
