@@ -6,6 +6,7 @@ pub mod echo;
 pub mod figures;
 #[cfg(feature = "ours")]
 pub mod ours;
+pub mod program;
 pub mod sdk;
 pub mod text;
 pub mod work;

@@ -2,10 +2,9 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::Mutex;
 
-use innkeeper_host::{Config, Environment, Host, Supervisor, shim};
+use innkeeper_host::{Config, Environment, Host, Isolation, ServerStatus};
 use serde_json::json;
 
 use crate::client::Client;
@@ -16,11 +15,6 @@ use crate::work::Work;
 pub struct Ours {
     host: Host,
     servers: usize,
-}
-
-/// Plays the supervisor's part when started as one.
-pub fn supervise() -> Option<ExitCode> {
-    shim::run_if_requested(std::env::args_os())
 }
 
 /// The log goes where a service's does: as JSON lines into a file, here one that keeps nothing.
@@ -45,14 +39,13 @@ impl Client for Ours {
         let config =
             Config::from_value(&json!({"servers": entries}), "bench", Path::new("."), &environment)
                 .expect("the configuration is right");
-        let mut host = Host::builder(config);
-        if let Ok(supervisor) = Supervisor::this_program() {
-            host = host.supervisor(supervisor);
-        }
-        Self { host: host.start().await.expect("every server starts"), servers }
+        let host = Host::start(config).await.expect("every server starts");
+        Self { host, servers }
     }
 
     fn tools(&self) -> usize {
+        let isolated = |status: &ServerStatus| status.isolation == Some(Isolation::Tree);
+        assert!(self.host.status().values().all(isolated), "innkeeper-shim is beside this program");
         let catalog = self.host.catalog();
         assert_eq!(catalog.servers().count(), self.servers, "every server is in the catalog");
         catalog.tool_names().count()

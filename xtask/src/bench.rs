@@ -5,7 +5,7 @@ mod plan;
 mod report;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -87,31 +87,27 @@ fn order(entries: &[Entry], round: usize) -> impl Iterator<Item = &Entry> {
     })
 }
 
-struct Programs {
-    peer: PathBuf,
-    echo: PathBuf,
-}
-
-fn build(wish: &Wish) -> Chore<Programs> {
+fn build(wish: &Wish) -> Chore<PathBuf> {
     let target = root().join("target/bench");
-    let features = if wish.ours { "" } else { "--no-default-features" };
-    Program::cargo("build --release --locked --manifest-path bench/Cargo.toml --bins --target-dir")
+    // The shim goes beside the host's program, as an application ships it.
+    let packages = if wish.ours { "--package innkeeper-host" } else { "--no-default-features" };
+    Program::cargo("build --release --locked --manifest-path bench/Cargo.toml --bins")
+        .line("--package innkeeper-bench")
+        .line(packages)
+        .arg("--target-dir")
         .path(&target)
-        .line(features)
         .run()?;
-    let folder = target.join("release");
-    Ok(Programs { peer: folder.join("peer"), echo: folder.join("echo") })
+    Ok(target.join("release"))
 }
 
-fn measure(programs: &Programs, entry: &Entry, seconds: f64) -> Chore<Value> {
-    let line = Program::new(&programs.peer)
-        .arg(entry.peer)
+fn measure(programs: &Path, entry: &Entry, seconds: f64) -> Chore<Value> {
+    let program = format!("peer-{}", entry.peer);
+    let line = Program::new(programs.join(&program))
         .line(&format!("--case {} --runtime {} --seconds {seconds}", entry.case, entry.runtime))
         .arg("--echo")
-        .path(&programs.echo)
+        .path(&programs.join("echo"))
         .output()?;
-    serde_json::from_str(&line)
-        .map_err(|error| format!("`peer {}` printed no JSON: {error}", entry.peer))
+    serde_json::from_str(&line).map_err(|error| format!("`{program}` printed no JSON: {error}"))
 }
 
 /// Replaces what stands between the two marks of the page.

@@ -1,7 +1,7 @@
 //! `fuzz`: each target for so long on the stable toolchain, and what it did meanwhile.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::program::{Program, relative, root};
 use crate::test::Tool;
@@ -43,28 +43,39 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
     if broken.is_empty() { Ok(()) } else { Err(broken.join("\n")) }
 }
 
-/// What CI runs: the kept inputs through every target, then each target shortly if it can be.
+/// What CI runs: the kept inputs through every target, then a short search where cargo-fuzz is.
 ///
 /// # Errors
 ///
 /// As [`run`].
 pub(crate) fn short(seconds: u64) -> Chore {
-    if targets()?.is_empty() {
-        return Err("`fuzz/fuzz_targets` has no target".to_owned());
-    }
-    Program::cargo("test --quiet --locked --manifest-path fuzz/Cargo.toml --lib")
-        .arg("--target-dir")
-        .path(&root().join("target/fuzz"))
+    let folder = root().join("target/fuzz");
+    Program::cargo("build --locked --bins --manifest-path fuzz/Cargo.toml --target-dir")
+        .path(&folder)
         .run()?;
-    match Tool::FUZZ.present() {
-        Some(_) => run(&["--seconds", &seconds.to_string()]),
-        None => {
-            say::line(
-                "cargo-fuzz is not here: the kept inputs were replayed, nothing was searched",
-            );
-            Ok(())
-        }
+    for target in targets()? {
+        replay(&folder.join("debug").join(&target), &target)?;
     }
+    if Tool::FUZZ.present().is_some() {
+        return run(&["--seconds", &seconds.to_string()]);
+    }
+    say::line("cargo-fuzz is not here: nothing was searched");
+    Ok(())
+}
+
+/// A target without instrumentation still runs the inputs it is given, each once.
+fn replay(program: &Path, target: &str) -> Chore {
+    let kept = root().join("fuzz/corpus").join(target);
+    let problem = |error| format!("`{}`: {error}", relative(&kept));
+    let entries = fs::read_dir(&kept).map_err(problem)?;
+    let inputs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    if inputs.is_empty() {
+        return Err(format!("`{}` holds no input", relative(&kept)));
+    }
+    let all = inputs.iter().fold(Program::new(program), |program, input| program.path(input));
+    all.run_into(&log_of(target)?)?;
+    say::line(format_args!("{target}: {} inputs replayed", inputs.len()));
+    Ok(())
 }
 
 fn targets() -> Chore<Vec<String>> {
@@ -98,9 +109,9 @@ impl Ran {
 fn one(tool: Program, target: &str, seconds: u64) -> Ran {
     let found = root().join("target/fuzz-corpus").join(target);
     let kept = root().join("fuzz/corpus").join(target);
-    let log = root().join(format!("target/fuzz-{target}.log"));
-    say::line(format_args!("{target}: {seconds} s, log in {}", relative(&log)));
-    let outcome = prepare(&[&found, &kept], &log).and_then(|()| {
+    say::line(format_args!("{target}: {seconds} s"));
+    let prepared = folder(&found).and_then(|()| folder(&kept)).and_then(|()| log_of(target));
+    let outcome = prepared.and_then(|log| {
         tool.line("run --sanitizer none --target-dir")
             .path(&root().join("target/fuzz"))
             .arg(target)
@@ -110,7 +121,7 @@ fn one(tool: Program, target: &str, seconds: u64) -> Ran {
             .line(&format!("-max_total_time={seconds} -print_final_stats=1 -rss_limit_mb={MEMORY}"))
             .run_into(&log)
     });
-    let text = fs::read_to_string(&log).unwrap_or_default();
+    let text = fs::read_to_string(log_path(target)).unwrap_or_default();
     let figure =
         |key: &str| text.lines().rev().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
     Ran {
@@ -120,9 +131,17 @@ fn one(tool: Program, target: &str, seconds: u64) -> Ran {
     }
 }
 
-fn prepare(folders: &[&Path], log: &Path) -> Chore {
-    for folder in folders {
-        fs::create_dir_all(folder).map_err(|error| format!("`{}`: {error}", relative(folder)))?;
-    }
-    fs::write(log, "").map_err(|error| format!("`{}`: {error}", relative(log)))
+fn folder(folder: &Path) -> Chore {
+    fs::create_dir_all(folder).map_err(|error| format!("`{}`: {error}", relative(folder)))
+}
+
+/// The target's log, emptied.
+fn log_of(target: &str) -> Chore<PathBuf> {
+    let log = log_path(target);
+    fs::write(&log, "").map_err(|error| format!("`{}`: {error}", relative(&log)))?;
+    Ok(log)
+}
+
+fn log_path(target: &str) -> PathBuf {
+    root().join(format!("target/fuzz-{target}.log"))
 }

@@ -29,6 +29,7 @@ const USAGE: &str = "\
 usage: cargo xtask VERB
 
   test                      everything CI runs; provides the servers the tests need
+  servers                   puts the published servers in place that the tests talk to
   tidy                      the house rules
   rows [--owed]             each requirement with its tests; `--owed` lists those still due
   bench [--rounds N] [--seconds S] [--json] [--write]
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     let (verb, rest) = arguments.split_first().map_or(("", &[][..]), |(verb, rest)| (*verb, rest));
     let outcome = match verb {
         "test" => test::run(rest),
+        "servers" => test::servers(rest),
         "tidy" => tidy::run(rest),
         "rows" => rows::run(rest),
         "bench" => bench::run(rest),

@@ -55,6 +55,19 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
     steps.finish()
 }
 
+/// Puts the published servers in place, for tests run by hand.
+///
+/// # Errors
+///
+/// The machine lacks something, or an installation failed.
+pub(crate) fn servers(arguments: &[&str]) -> Chore {
+    if let Some(argument) = arguments.first() {
+        return Err(format!("`servers` takes no `{argument}`"));
+    }
+    machine::check()?;
+    servers::provide()
+}
+
 fn joined<T>(work: thread::JoinHandle<Chore<T>>) -> Chore<T> {
     work.join().unwrap_or_else(|_| Err("a thread of this chore panicked".to_owned()))
 }

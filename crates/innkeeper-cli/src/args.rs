@@ -1,5 +1,6 @@
 //! The command line: what can be typed, and its meaning as types.
 
+mod order;
 mod verbs;
 
 pub(crate) use verbs::{
@@ -7,6 +8,7 @@ pub(crate) use verbs::{
     ServerKind, WhyArgs,
 };
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,6 +24,13 @@ pub(crate) struct Line {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) verb: Verb,
+}
+
+impl Line {
+    /// Reads the words of the command line, the program's name first.
+    pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(order::config_after_verb(words))
+    }
 }
 
 /// Options that may stand anywhere on the line.
@@ -63,6 +72,8 @@ pub(crate) struct Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    #[command(flatten)]
+    Host(HostVerb),
     /// Print an mcp.json made from another host's files
     Import(ImportArgs),
     /// Print the completion script for a shell

@@ -77,7 +77,7 @@ pub(crate) mod direct {
 
         /// The result object of a tool call.
         pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
-            (self.0)(&json!({ "name": tool, "arguments": arguments }))
+            (self.0)(&Value::from_iter([("name", tool.into()), ("arguments", arguments)]))
         }
     }
 }

@@ -1,7 +1,47 @@
-//! The verbs: each takes its arguments, does its work, and prints.
+//! The verbs, one file each, and what those over a configuration work with.
 
+mod call;
+mod check;
 mod completions;
+mod demo;
+mod doctor;
+mod graph;
 mod import;
+mod prompt;
+mod read;
+mod schema;
+mod tools;
+mod why;
+
+use innkeeper_host::Environment;
+
+use crate::args::{Global, HostVerb};
+use crate::exit::Failure;
+use crate::output::Output;
 
 pub(crate) use completions::completions;
 pub(crate) use import::import;
+
+/// What every verb over a configuration is given.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) global: Global,
+    pub(crate) environment: Environment,
+    pub(crate) output: Output,
+}
+
+/// Runs one verb over a configuration.
+pub(crate) async fn run(context: &mut Context, verb: HostVerb) -> Result<(), Failure> {
+    match verb {
+        HostVerb::Check => check::run(context),
+        HostVerb::Tools => tools::run(context).await,
+        HostVerb::Call(args) => call::run(context, &args).await,
+        HostVerb::Prompt(args) => prompt::run(context, &args).await,
+        HostVerb::Read(args) => read::run(context, &args).await,
+        HostVerb::Graph => graph::run(context),
+        HostVerb::Schema => schema::run(context),
+        HostVerb::Why(args) => why::run(context, &args).await,
+        HostVerb::Doctor => doctor::run(context),
+        HostVerb::Demo(args) => demo::run(context, &args).await,
+    }
+}

@@ -49,13 +49,20 @@ pub(crate) struct Failure {
     code: Code,
     message: Option<String>,
     source: Option<Box<dyn Error + Send + Sync>>,
+    details: Vec<String>,
     hints: Vec<String>,
 }
 
 impl Failure {
     /// The work failed.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self { code: Code::Failed, message: Some(message.into()), source: None, hints: Vec::new() }
+        Self {
+            code: Code::Failed,
+            message: Some(message.into()),
+            source: None,
+            details: Vec::new(),
+            hints: Vec::new(),
+        }
     }
 
     /// The user asked for something that does not fit.
@@ -65,7 +72,7 @@ impl Failure {
 
     /// Ends with a code where the data already printed says why.
     pub(crate) fn silent(code: Code) -> Self {
-        Self { code, message: None, source: None, hints: Vec::new() }
+        Self { code, message: None, source: None, details: Vec::new(), hints: Vec::new() }
     }
 
     /// Ends because a signal asked for it.
@@ -76,6 +83,12 @@ impl Failure {
     /// Keeps the error this one came from; its chain is printed below the message.
     pub(crate) fn because(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
+        self
+    }
+
+    /// Adds one line of what is wrong, below the message.
+    pub(crate) fn detail(mut self, line: impl Into<String>) -> Self {
+        self.details.push(line.into());
         self
     }
 
@@ -103,6 +116,9 @@ impl Failure {
     fn print(&self, message: &str, output: &mut Output) -> io::Result<()> {
         let causes = self.causes();
         output.label(Tone::Error, "error", message)?;
+        for detail in &self.details {
+            output.say(&format!("  {detail}"))?;
+        }
         for cause in &causes {
             output.label(Tone::Note, "  caused by", cause)?;
         }
@@ -112,6 +128,7 @@ impl Failure {
         if output.is_json() {
             output.value(&json!({ "error": {
                 "message": message,
+                "details": self.details,
                 "causes": causes,
                 "hints": self.hints,
                 "exitCode": self.code as u8,
@@ -199,7 +216,7 @@ mod tests {
     fn with_json_a_failure_is_also_one_json_value_on_stdout() {
         let (mut output, out, _) = capture::output(true, false);
         failure().report(&mut output);
-        insta::assert_snapshot!(out.text(), @r#"{"error":{"message":"calling `files.read` failed","causes":["server `files` did not answer","the pipe broke"],"hints":["try again"],"exitCode":1}}"#);
+        insta::assert_snapshot!(out.text(), @r#"{"error":{"message":"calling `files.read` failed","details":[],"causes":["server `files` did not answer","the pipe broke"],"hints":["try again"],"exitCode":1}}"#);
     }
 
     #[test]

@@ -18,9 +18,8 @@ pub(crate) async fn with_host<T>(
     config: Config,
     work: impl AsyncFnOnce(&Host, &mut Output) -> Result<T, Failure>,
 ) -> Result<(T, ShutdownReport), Failure> {
-    let mut signals = Signals::listen().map_err(|error| {
-        Failure::failed("signals cannot be listened to").because(error)
-    })?;
+    let mut signals = Signals::listen()
+        .map_err(|error| Failure::failed("signals cannot be listened to").because(error))?;
     let builder = Host::builder(config).supervisor(supervisor()?);
     let builder = match ledger(&context.environment) {
         Some(directory) => builder.ledger(directory),

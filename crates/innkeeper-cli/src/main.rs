@@ -5,6 +5,10 @@ mod exit;
 mod output;
 mod signals;
 
+mod configuration;
+mod hosting;
+mod progress;
+
 mod log;
 mod timestamp;
 
@@ -17,32 +21,49 @@ mod import;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use innkeeper_host::{Environment, shim};
 
-use args::{Line, Verb};
+use args::{HostVerb, Line, Verb};
+use commands::Context;
 use exit::{Code, Failure};
 use output::Output;
 
 fn main() -> ExitCode {
-    let line = match Line::try_parse() {
+    if let Some(code) = shim::run_if_requested(std::env::args_os()) {
+        return code;
+    }
+    let line = match Line::read(std::env::args_os()) {
         Ok(line) => line,
         Err(refusal) => return exit::refused(&refusal, std::env::args_os()),
     };
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let mut output = Output::standard(line.global.json, plain);
+    let environment = Environment::of_process();
+    let plain = environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let output = Output::standard(line.global.json, plain);
     log::install(line.global.log_level, line.global.log_format, output.colours_talk());
-    match run(&line, &mut output) {
+    let Line { global, verb } = line;
+    let mut context = Context { global, environment, output };
+    match run(&mut context, verb) {
         Ok(()) => Code::Done.into(),
-        Err(failure) => failure.report(&mut output),
+        Err(failure) => failure.report(&mut context.output),
     }
 }
 
-fn run(line: &Line, output: &mut Output) -> Result<(), Failure> {
-    match &line.verb {
-        Verb::Import(args) => commands::import(args, &places()?, output),
-        Verb::Completions(args) => commands::completions(args, output),
+fn run(context: &mut Context, verb: Verb) -> Result<(), Failure> {
+    match verb {
+        Verb::Import(args) => commands::import(&args, &places()?, &mut context.output),
+        Verb::Completions(args) => commands::completions(&args, &mut context.output),
         Verb::Server(args) => builtin::run(args.kind, &args.place),
+        Verb::Host(verb) => over_host(context, verb),
     }
+}
+
+/// One thread is enough for a host at a terminal, and starts faster than many.
+fn over_host(context: &mut Context, verb: HostVerb) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed("the runtime cannot be started").because(error))?;
+    runtime.block_on(commands::run(context, verb))
 }
 
 fn places() -> Result<import::Places, Failure> {

@@ -18,6 +18,7 @@ pub(crate) enum Tone {
     Note,
     Hint,
     Strong,
+    Good,
 }
 
 impl Tone {
@@ -27,6 +28,7 @@ impl Tone {
             Self::Note => "33",
             Self::Hint => "36",
             Self::Strong => "1",
+            Self::Good => "32",
         }
     }
 }
@@ -101,13 +103,16 @@ impl Output {
     }
 
     /// Prints text that came from a server: exactly for a program, harmless for a person.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the verbs that print results"))]
     pub(crate) fn foreign(&mut self, text: &str) -> io::Result<()> {
         if self.terminal { self.data(&safe::block(text)) } else { self.data(text) }
     }
 
+    /// Colours a word of data where a person reads it.
+    pub(crate) fn paint(&self, tone: Tone, word: &str) -> String {
+        self.out.paint(tone, word)
+    }
+
     /// Prints a table as data.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the verbs that print lists"))]
     pub(crate) fn table(&mut self, table: &Table) -> io::Result<()> {
         let text = table.render(|heading| self.out.paint(Tone::Strong, heading));
         self.data(&text)

@@ -89,7 +89,13 @@ pub(crate) async fn tool(
 ) -> Result<ToolResult, CallError> {
     let route = catalog.tool(name)?;
     let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
-    let problems = route.arguments.check(&arguments);
+    let problems = if arguments.is_object() {
+        route.arguments.check(&arguments)
+    } else {
+        // The protocol wants an object, whatever the schema says.
+        let message = "expected an object: arguments have names".to_owned();
+        vec![ArgumentProblem { pointer: String::new(), message }]
+    };
     if !problems.is_empty() {
         return Err(CallError::Validation { item: route.public.clone(), problems });
     }
@@ -131,7 +137,8 @@ pub(crate) async fn prompt(
     }
     for (key, _) in arguments.iter().filter(|(_, value)| !value.is_string()) {
         let message = "expected string: arguments of prompts are text".to_owned();
-        problems.push(ArgumentProblem { pointer: format!("/{key}"), message });
+        let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+        problems.push(ArgumentProblem { pointer, message });
     }
     if !problems.is_empty() {
         return Err(CallError::Validation { item: name.into(), problems });

@@ -279,6 +279,9 @@ pub enum ProtocolFault {
     /// A list that does not end.
     #[error("the list does not end: {0}")]
     EndlessList(&'static str),
+    /// The server asks for something more instead of answering.
+    #[error("the answer is no final result but {0}")]
+    NotFinal(Box<str>),
     /// The message id is one that is not waited for; kept for diagnostics.
     #[error("answer to an unknown id {0}")]
     UnknownId(RequestId),

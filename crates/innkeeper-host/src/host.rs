@@ -294,8 +294,10 @@ impl Host {
 impl Inner {
     fn kill(&self) {
         for server in self.registry.servers() {
-            if let Some(running) = &server.status().running {
-                running.killer.kill();
+            let status = server.status();
+            let running = status.running.as_ref().map(|running| &running.killer);
+            for killer in running.into_iter().chain(&status.launching) {
+                killer.kill();
             }
         }
     }

@@ -9,6 +9,7 @@ mod page;
 mod sweep;
 
 #[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests;
 
 use std::collections::BTreeMap;

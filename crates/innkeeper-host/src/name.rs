@@ -45,12 +45,12 @@ pub(crate) fn refuse(item: &str) -> Option<&'static str> {
     }
 }
 
-/// The closest of `known` to `name`, if it is close enough to be meant.
+/// The closest of `known` to `name`, if it is close enough to be meant; the first of equals.
 pub(crate) fn closest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     known
         .map(|candidate| (strsim::normalized_damerau_levenshtein(name, candidate), candidate))
         .filter(|(score, _)| *score >= 0.6)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .reduce(|best, next| if next.0 > best.0 { next } else { best })
         .map(|(_, candidate)| candidate)
 }
 
@@ -84,5 +84,6 @@ mod tests {
         let known = ["fs.read_file", "fs.write_file"];
         assert_eq!(closest("fs.raed_file", known.into_iter()), Some("fs.read_file"));
         assert_eq!(closest("zzz", known.into_iter()), None);
+        assert_eq!(closest(".echo", ["one.echo", "two.echo"].into_iter()), Some("one.echo"));
     }
 }

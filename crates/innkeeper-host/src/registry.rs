@@ -76,7 +76,7 @@ impl Registry {
             state: crate::ServerState::Shutdown,
             transport: server.config.transport.kind(),
             lost: Some(Lost::Shutdown),
-            shelf: None,
+            shelf: server.status().shelf.clone(),
         });
         self.catalog.store(Arc::new(Catalog::build(away.collect(), self.allow_bare_names)));
     }
@@ -86,6 +86,7 @@ impl Registry {
         {
             let mut status = server.status();
             status.running = Some(handle);
+            status.launching = None;
             status.shelf = Some(Arc::new(shelf));
             if let Some(state) = next(status.state, Happening::Initialized) {
                 status.state = state;
@@ -112,7 +113,7 @@ impl Registry {
             let mut status = server.status();
             let Some(state) = next(status.state, Happening::Lost) else { return };
             status.state = state;
-            status.shelf = None;
+            // The shelf stays: it tells whose the resources were.
             status.lost = Some(lost.clone());
         }
         self.rebuild();
@@ -128,6 +129,7 @@ impl Registry {
             status.state = state;
             status.shelf = None;
             status.running = None;
+            status.stopped = Some(report.clone());
         }
         self.rebuild();
         let (stage, exit) = (report.stage.as_str(), report.exit.to_string());

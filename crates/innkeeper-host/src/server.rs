@@ -50,6 +50,9 @@ pub(crate) struct Status {
     pub(crate) shelf: Option<Arc<Shelf>>,
     pub(crate) lost: Option<Lost>,
     pub(crate) running: Option<Handle>,
+    /// What can kill a process whose start is under way.
+    pub(crate) launching: Option<Killer>,
+    pub(crate) stopped: Option<ServerStopped>,
 }
 
 /// The reins of a running server.
@@ -71,8 +74,14 @@ pub(crate) struct StopOrder {
 
 impl Server {
     pub(crate) fn new(config: ServerConfig) -> Self {
-        let status =
-            Status { state: ServerState::Starting, shelf: None, lost: None, running: None };
+        let status = Status {
+            state: ServerState::Starting,
+            shelf: None,
+            lost: None,
+            running: None,
+            launching: None,
+            stopped: None,
+        };
         Self {
             name: config.name.as_str().into(),
             config,

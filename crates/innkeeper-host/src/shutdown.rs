@@ -107,8 +107,11 @@ pub(crate) async fn stop_all(registry: &Arc<Registry>, config: &Config) -> Shutd
     ShutdownReport { servers: stopped, took: began.elapsed() }
 }
 
+/// The report of a server that is stopped already is the one from then: whoever asked for it may
+/// have stopped waiting.
 async fn stop_one(server: Arc<Server>, grace: Duration) -> Option<ServerStopped> {
-    let handle = server.status().running.clone()?;
+    let running = server.status().running.clone();
+    let Some(handle) = running else { return server.status().stopped.clone() };
     let began = Instant::now();
     let (done, report) = oneshot::channel();
     // A task that is gone has dropped its process, which kills the tree.
@@ -117,7 +120,7 @@ async fn stop_one(server: Arc<Server>, grace: Duration) -> Option<ServerStopped>
         report.await.ok()
     };
     match timeout(grace + AFTER_GRACE, stopped).await {
-        Ok(report) => report,
+        Ok(report) => report.or_else(|| server.status().stopped.clone()),
         Err(_) => {
             handle.killer.kill();
             Some(ServerStopped {

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{SetOnce, mpsc};
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::{Config, ConfigError, Environment, Problem, Severity, TransportConfig};
 use crate::error::{Lost, Phase, ServerFailure, StartError, StartReason};
 use crate::registry::Registry;
-use crate::server::launch::Launcher;
+use crate::server::launch::{Launcher, Limit};
 use crate::server::process::{self, Launch};
 use crate::server::{Handle, Server, follow_changes, supervise};
 use crate::shutdown;
@@ -21,15 +21,9 @@ use crate::tasks::Group;
 /// reports all that is wrong.
 const GATHER: Duration = Duration::from_secs(1);
 
-/// Whether a server can be depended on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    Open,
-    Ready,
-    Failed,
-}
-
-type Board = HashMap<Arc<str>, watch::Sender<Outcome>>;
+/// Whether each server can be depended on, once that is known. Those who wait are woken in the
+/// order of the file, so that servers of one wave start in the same order every time.
+type Board = HashMap<Arc<str>, SetOnce<bool>>;
 
 /// Checks all commands, then starts everything or stops what was started.
 pub(crate) async fn start_all(
@@ -39,11 +33,10 @@ pub(crate) async fn start_all(
     environment: &Environment,
 ) -> Result<(), StartError> {
     let launches = prepare(config, environment)?;
-    let ends = Instant::now() + config.host.start_timeout;
-    let board: Board = registry
-        .servers()
-        .map(|server| (server.name.clone(), watch::Sender::new(Outcome::Open)))
-        .collect();
+    let allowed = config.host.start_timeout;
+    let limit = Limit { ends: Instant::now() + allowed, allowed };
+    let board: Board =
+        registry.servers().map(|server| (server.name.clone(), SetOnce::new())).collect();
     let board = Arc::new(board);
     let mut group = Group::new();
     for server in registry.servers() {
@@ -55,7 +48,7 @@ pub(crate) async fn start_all(
             launch: launch.clone(),
             board: board.clone(),
         };
-        group.spawn(start.run(ends, config.host.start_timeout));
+        group.spawn(start.run(limit));
     }
     let mut failures = gather(&mut group).await;
     drop(group);
@@ -102,19 +95,11 @@ struct Start {
 
 impl Start {
     /// Fails only for a required server; an optional one is marked unavailable.
-    async fn run(self, ends: Instant, limit: Duration) -> Result<(), ServerFailure> {
-        let result = timeout_at(ends, self.start()).await.unwrap_or_else(|_| {
-            Err(ServerFailure {
-                server: self.server.name.clone(),
-                phase: Phase::Handshake,
-                reason: StartReason::StartLimit(limit),
-                stderr: String::new(),
-                attempts: 1,
-            })
-        });
-        let outcome = if result.is_ok() { Outcome::Ready } else { Outcome::Failed };
-        if let Some(sender) = self.board.get(&self.server.name) {
-            sender.send_replace(outcome);
+    async fn run(self, limit: Limit) -> Result<(), ServerFailure> {
+        let result = self.start(limit).await;
+        if let Some(outcome) = self.board.get(&self.server.name) {
+            // Each server has one start, so the outcome is set once.
+            drop(outcome.set(result.is_ok()));
         }
         let Err(failure) = result else { return Ok(()) };
         let (server, required) = (&*failure.server, self.server.config.required);
@@ -125,9 +110,18 @@ impl Start {
         if required { Err(failure) } else { Ok(()) }
     }
 
-    async fn start(&self) -> Result<(), ServerFailure> {
-        self.dependencies().await?;
-        let (running, shelf, took) = self.launcher.start(&self.server, &self.launch).await?;
+    async fn start(&self, limit: Limit) -> Result<(), ServerFailure> {
+        let waited = timeout_at(limit.ends, self.dependencies()).await;
+        let reason = waited.unwrap_or(Err(StartReason::StartLimit(limit.allowed)));
+        reason.map_err(|reason| ServerFailure {
+            server: self.server.name.clone(),
+            phase: Phase::Dependencies,
+            reason,
+            stderr: String::new(),
+            attempts: 0,
+        })?;
+        let started = self.launcher.start(&self.server, &self.launch, limit).await;
+        let (running, shelf, took) = started?;
         let (stop, orders) = mpsc::channel(1);
         let handle = Handle {
             pid: running.process.id(),
@@ -136,31 +130,23 @@ impl Start {
             stop,
             stderr: running.stderr.clone(),
         };
+        let (session, declared) = (running.session.clone(), running.declared.clone());
+        // Before the tasks that may find it lost or changed again.
+        self.registry.ready(&self.server, shelf, handle, took);
         let tasks = &self.launcher.tasks;
         let (registry, server) = (self.registry.clone(), self.server.clone());
-        let (session, declared) = (running.session.clone(), running.declared.clone());
         tasks.spawn(supervise(registry, server, running, orders));
         let (registry, server) = (self.registry.clone(), self.server.clone());
         tasks.spawn(follow_changes(registry, server, session, declared));
-        self.registry.ready(&self.server, shelf, handle, took);
         Ok(())
     }
 
-    async fn dependencies(&self) -> Result<(), ServerFailure> {
+    async fn dependencies(&self) -> Result<(), StartReason> {
         for dependency in &self.server.config.dependencies {
-            let Some((name, sender)) = self.board.get_key_value(dependency.as_str()) else {
-                continue;
-            };
-            let mut outcome = sender.subscribe();
-            let settled = outcome.wait_for(|outcome| *outcome != Outcome::Open).await;
-            if !settled.is_ok_and(|outcome| *outcome == Outcome::Ready) {
-                return Err(ServerFailure {
-                    server: self.server.name.clone(),
-                    phase: Phase::Dependencies,
-                    reason: StartReason::Dependency(name.clone()),
-                    stderr: String::new(),
-                    attempts: 0,
-                });
+            if let Some((name, outcome)) = self.board.get_key_value(dependency.as_str())
+                && !*outcome.wait().await
+            {
+                return Err(StartReason::Dependency(name.clone()));
             }
         }
         Ok(())
@@ -212,8 +198,9 @@ pub(crate) fn prepare(
                 launches.insert(name.as_str().into(), Arc::new(launch));
             }
             Err(error) => {
+                let message = error.quoting(command.as_written()).to_string();
                 let hint = "install it, or write its full path".to_owned();
-                problems.push(problem("command", error.to_string(), Some(hint)));
+                problems.push(problem("command", message, Some(hint)));
             }
         }
     }

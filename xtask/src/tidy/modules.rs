@@ -14,7 +14,9 @@ pub(super) fn every_file_is_declared(repository: &Repository) -> Vec<Offence> {
             repository.source(parent).is_some_and(|source| source.declares(&name))
         };
         if !parents.iter().any(declared) {
-            let what = format!("`{}` does not declare it: it is never compiled", parents[0]);
+            let there = parents.iter().find(|parent| repository.source(parent).is_some());
+            let parent = there.unwrap_or(&parents[0]);
+            let what = format!("`{parent}` does not declare it: it is never compiled");
             offences.push(Offence::new(path, 0, what));
         }
     }

@@ -2,6 +2,7 @@
 
 use clap::CommandFactory;
 
+use super::verbs::HostVerb;
 use super::*;
 
 /// The whole line with the verbs that load a configuration.
@@ -15,7 +16,8 @@ struct HostLine {
 }
 
 fn parse(line: &[&str]) -> Result<HostLine, clap::Error> {
-    HostLine::try_parse_from([&["innkeeper"], line].concat())
+    let words = [&["innkeeper"], line].concat();
+    HostLine::try_parse_from(order::config_after_verb(words.iter().map(OsString::from)))
 }
 
 #[test]
@@ -43,6 +45,8 @@ fn global_options_may_stand_before_and_after_the_verb() {
 #[test]
 fn config_may_be_given_more_than_once() {
     let parsed = parse(&["tools", "--config", "a.json", "--config", "b.json"]).unwrap();
+    assert_eq!(parsed.global.config, [PathBuf::from("a.json"), PathBuf::from("b.json")]);
+    let parsed = parse(&["--config", "a.json", "tools", "--config", "b.json"]).unwrap();
     assert_eq!(parsed.global.config, [PathBuf::from("a.json"), PathBuf::from("b.json")]);
     let parsed = parse(&["--config", "a.json", "--config", "b.json", "tools"]).unwrap();
     assert_eq!(parsed.global.config.len(), 2);

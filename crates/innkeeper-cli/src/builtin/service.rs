@@ -109,12 +109,12 @@ impl From<Tool> for Value {
 
 /// The schema of an object that has these members and no others.
 pub(super) fn object(properties: Value, required: &[&str]) -> Value {
-    json!({
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": false,
-    })
+    Value::from_iter([
+        ("type", "object".into()),
+        ("properties", properties),
+        ("required", required.into()),
+        ("additionalProperties", false.into()),
+    ])
 }
 
 /// A schema with a sentence about what the value is.

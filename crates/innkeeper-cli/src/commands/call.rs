@@ -37,8 +37,11 @@ pub(super) async fn run(context: &mut Context, args: &CallArgs) -> Result<(), Fa
 fn given(args: &CallArgs) -> Result<arguments::Arguments, Failure> {
     match &args.given {
         None => Ok(arguments::Arguments::default()),
-        Some(text) => arguments::read_given(text)
-            .map_err(|error| Failure::usage("`--args` cannot be used").because(error)),
+        Some(typed) => {
+            let given = arguments::Given::new(typed);
+            arguments::read_given(&given, std::io::stdin().lock())
+                .map_err(|error| Failure::usage("the arguments cannot be read").because(error))
+        }
     }
 }
 

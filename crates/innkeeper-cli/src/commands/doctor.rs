@@ -28,9 +28,9 @@ pub(super) fn run(context: &mut Context) -> Result<(), Failure> {
         if ready {
             let good = context.output.paint(Tone::Good, "ok");
             let plural = if servers == 1 { "" } else { "s" };
-            context.output.data(&format!(
-                "{good}: {servers} server{plural}, every program is there"
-            ))?;
+            context
+                .output
+                .data(&format!("{good}: {servers} server{plural}, every program is there"))?;
         }
     }
     if ready { Ok(()) } else { Err(Failure::silent(Code::Usage)) }

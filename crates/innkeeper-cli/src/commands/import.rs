@@ -2,7 +2,7 @@
 
 use crate::args::ImportArgs;
 use crate::exit::Failure;
-use crate::import::{Places, import as read};
+use crate::import::{ImportError, Places, import as read};
 use crate::output::{Output, Tone};
 
 /// Reads the other hosts' files and prints the result.
@@ -11,7 +11,7 @@ pub(crate) fn import(
     places: &Places,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let imported = read(args.host, places)?;
+    let imported = read(args.host, places).map_err(|error| words(error, args.host.is_none()))?;
     for note in &imported.notes {
         output.label(Tone::Note, "note", &note.to_string())?;
     }
@@ -23,4 +23,11 @@ pub(crate) fn import(
         )?;
     }
     Ok(())
+}
+
+/// The error in words; where all hosts were read, a broken file need not stop the others.
+fn words(error: ImportError, all: bool) -> Failure {
+    let found = !matches!(error, ImportError::Nothing { .. });
+    let failure = Failure::from(error);
+    if all && found { failure.hint("name one host to read only its files") } else { failure }
 }

@@ -9,7 +9,7 @@ use crate::args::PromptArgs;
 use crate::configuration::{for_item, load};
 use crate::exit::Failure;
 use crate::hosting::with_host;
-use crate::output::{Output, block};
+use crate::output::Output;
 
 pub(super) async fn run(context: &mut Context, args: &PromptArgs) -> Result<(), Failure> {
     let config = load(context)?;
@@ -26,10 +26,10 @@ pub(super) async fn run(context: &mut Context, args: &PromptArgs) -> Result<(), 
         for message in value["messages"].as_array().into_iter().flatten() {
             let role = message["role"].as_str().unwrap_or("?");
             let text = match message["content"]["text"].as_str() {
-                Some(text) => block(text).into_owned(),
+                Some(text) => text.to_owned(),
                 None => message["content"].to_string(),
             };
-            output.data(&format!("{}: {text}", block(role)))?;
+            output.foreign(&format!("{role}: {text}"))?;
         }
         Ok(())
     };

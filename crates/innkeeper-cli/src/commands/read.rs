@@ -9,7 +9,7 @@ use crate::args::ReadArgs;
 use crate::configuration::load;
 use crate::exit::Failure;
 use crate::hosting::with_host;
-use crate::output::{Output, Tone, block};
+use crate::output::{Output, Tone};
 
 pub(super) async fn run(context: &mut Context, args: &ReadArgs) -> Result<(), Failure> {
     let config = load(context)?;
@@ -33,7 +33,7 @@ pub(super) async fn run(context: &mut Context, args: &ReadArgs) -> Result<(), Fa
         let value: Value = serde_json::from_str(got.get()).unwrap_or_default();
         for content in value["contents"].as_array().into_iter().flatten() {
             match content["text"].as_str() {
-                Some(text) => output.data(&block(text))?,
+                Some(text) => output.foreign(text)?,
                 None => {
                     let uri = content["uri"].as_str().unwrap_or(&args.uri);
                     let text = format!("`{uri}` is not text; `--json` prints it in base64");

@@ -11,8 +11,11 @@ use crate::output::{Output, Table, inline};
 
 pub(super) async fn run(context: &mut Context) -> Result<(), Failure> {
     let config = load(context)?;
-    let transports: Vec<(String, &'static str)> =
-        config.servers.iter().map(|(name, server)| (name.clone(), server.transport.kind())).collect();
+    let transports: Vec<(String, &'static str)> = config
+        .servers
+        .iter()
+        .map(|(name, server)| (name.clone(), server.transport.kind()))
+        .collect();
     let work = async |host: &Host, output: &mut Output| {
         if output.is_json() {
             Ok(output.value(&everything(host, &transports)?)?)

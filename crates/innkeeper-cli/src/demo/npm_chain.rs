@@ -100,9 +100,9 @@ fn counts(memory: &mut Memory, result: &Value) -> Result<String, Surprise> {
 
 fn sum(memory: &mut Memory, result: &Value) -> Result<String, Surprise> {
     let text = text_of(result);
-    let numbers =
-        text.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok());
-    memory.sum = numbers.last().ok_or(Surprise("a number"))?;
+    let digits = text.rsplit(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty());
+    let number = digits.and_then(|digits| digits.parse().ok());
+    memory.sum = number.ok_or(Surprise("a number"))?;
     let right = memory.sum == memory.lines + memory.words;
     right.then(|| format!("the sum is {}", memory.sum)).ok_or(Surprise("the right sum"))
 }

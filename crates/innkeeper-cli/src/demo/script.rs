@@ -48,7 +48,7 @@ pub(crate) enum ScriptError {
     Call { number: usize, tool: &'static str, source: Box<dyn Error + Send + Sync> },
     #[error("step {number}: `{tool}` answered with an error: {text}")]
     Tool { number: usize, tool: &'static str, text: String },
-    #[error("step {number}: the result of `{tool}` has not {expected}")]
+    #[error("step {number}: the result of `{tool}` lacks {expected}")]
     Surprise { number: usize, tool: &'static str, expected: &'static str },
 }
 

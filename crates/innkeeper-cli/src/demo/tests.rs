@@ -19,7 +19,7 @@ impl BuiltIn {
         let config = demo.config(Path::new("innkeeper"));
         let place = |name: &str| {
             let arguments = &config["servers"][name]["args"];
-            assert_eq!(arguments[..2], json!(["__server", name])[..]);
+            assert_eq!((&arguments[0], &arguments[1]), (&json!("__server"), &json!(name)));
             arguments[2].as_str().unwrap().to_owned()
         };
         Self {
@@ -110,7 +110,7 @@ fn built_in_answers() -> Vec<Value> {
     [
         json!({ "entries": [{ "type": "directory", "name": "d", "size": 9 },
                             { "type": "file", "name": "zebra.txt", "size": 5 }] }),
-        json!({ "text": "## Quagga\nit grazed" }),
+        json!({ "text": "## Quagga\nit ran" }),
         json!({ "id": "n/77" }),
         found,
         json!({ "path": "elsewhere.md" }),
@@ -133,7 +133,7 @@ async fn every_argument_of_the_built_in_chain_comes_from_an_earlier_result() {
         json!(asked[1..]),
         json!([
             { "path": "zebra.txt" },
-            { "title": "Quagga", "text": "## Quagga\nit grazed", "tags": ["zebra.txt"] },
+            { "title": "Quagga", "text": "## Quagga\nit ran", "tags": ["zebra.txt"] },
             { "query": "Quagga" },
             { "path": "report-n/77.md", "content": "# Notes about Quagga\n\n- n/77: Quagga\n" },
             { "path": "elsewhere.md" },

@@ -14,12 +14,8 @@ impl From<ImportError> for Failure {
                 failure.hint(format!("looked for {}", looked.join(", ")))
             }
             ImportError::Unreadable { source, .. } => failure.because(source),
-            ImportError::Malformed { source, .. } => {
-                failure.because(source).hint("name one host to read only its files")
-            }
-            ImportError::TooLarge { .. } | ImportError::NotAnObject { .. } => {
-                failure.hint("name one host to read only its files")
-            }
+            ImportError::Malformed { source, .. } => failure.because(source),
+            ImportError::TooLarge { .. } | ImportError::NotAnObject { .. } => failure,
         }
     }
 }

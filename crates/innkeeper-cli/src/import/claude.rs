@@ -20,6 +20,9 @@ pub(super) fn group(file: &File, document: &Value, places: &Places) -> Result<Gr
         let off = project.and_then(|project| project.get("disabledMcpServers"));
         switch_off(&mut servers, off);
     }
+    if file.part == Part::ClaudeDesktop {
+        servers.values_mut().for_each(variables::escape);
+    }
     let whole = file.part == Part::ClaudeProject;
     let notes = if whole { unread(document, &["mcpServers", "$schema"]) } else { Vec::new() };
     Ok(Group { servers, notes })
@@ -38,7 +41,6 @@ pub(super) fn translate(part: Part, entry: &mut Entry) -> bool {
     let reachable = reach::carry(entry);
     entry.carry_switch();
     if part == Part::ClaudeDesktop {
-        literal(entry);
         return reachable;
     }
     entry.carry_time("timeout", 1000, "timeout");
@@ -46,15 +48,4 @@ pub(super) fn translate(part: Part, entry: &mut Entry) -> bool {
     entry.leave("headersHelper", "no command is run to make headers; write `headers`");
     entry.leave("alwaysLoad", "every server is loaded");
     reachable
-}
-
-/// Says where text that meant itself would be read as a variable here.
-pub(super) fn literal(entry: &mut Entry) {
-    for key in ["command", "args", "env", "url", "headers", "cwd"] {
-        if entry.made(key).is_some_and(variables::any) {
-            entry.note(format!(
-                "`{key}` has `${{…}}`, which was plain text there and is a variable here"
-            ));
-        }
-    }
 }

@@ -2,20 +2,19 @@
 
 use serde_json::{Map, Value};
 
-use super::claude::literal;
 use super::collect::{Group, servers_under};
 use super::entry::Entry;
 use super::place::File;
-use super::{ImportError, reach};
+use super::{ImportError, reach, variables};
 
 pub(super) fn group(file: &File, document: &Value) -> Result<Group, ImportError> {
-    let servers = servers_under(file, document, &["mcp_servers"])?;
+    let mut servers = servers_under(file, document, &["mcp_servers"])?;
+    servers.values_mut().for_each(variables::escape);
     Ok(Group { servers, notes: Vec::new() })
 }
 
 pub(super) fn translate(entry: &mut Entry) -> bool {
     let reachable = reach::carry(entry);
-    literal(entry);
     pass_variables(entry);
     headers(entry);
     entry.carry_switch();

@@ -25,8 +25,8 @@ pub(super) fn file(
         Part::ClaudeLocal | Part::ClaudeProject | Part::ClaudeUser | Part::ClaudeDesktop => {
             claude::group(file, document, places)
         }
-        Part::Vscode => vscode::group(file, document, places),
-        Part::Cursor => cursor::group(file, document, places),
+        Part::Vscode => vscode::group(file, document),
+        Part::Cursor => cursor::group(file, document),
         Part::Gemini => gemini::group(file, document),
         Part::Codex => codex::group(file, document),
     }?;
@@ -36,11 +36,27 @@ pub(super) fn file(
         text,
     };
     imported.notes.extend(group.notes.into_iter().map(|text| say(None, text)));
+    let before = imported.servers.len();
     for (name, definition) in group.servers {
         let texts = server(file, &name, definition, imported);
         imported.notes.extend(texts.into_iter().map(|text| say(Some(&name), text)));
     }
+    let mut added = imported.servers.values().skip(before);
+    if inherits(file.part) && added.any(|server| server["type"] == "stdio") {
+        let text = "its servers had the whole environment there and have a short list of it here; \
+                    one that misses a variable needs it in `env`, or `inheritEnv`";
+        imported.notes.push(say(None, text.to_owned()));
+    }
     Ok(())
+}
+
+/// Whether a host hands its own environment on to the servers it starts.
+fn inherits(part: Part) -> bool {
+    match part {
+        Part::ClaudeLocal | Part::ClaudeProject | Part::ClaudeUser => true,
+        Part::Vscode | Part::Cursor => true,
+        Part::ClaudeDesktop | Part::Gemini | Part::Codex => false,
+    }
 }
 
 /// Takes one server over; gives back what is to be said of it.

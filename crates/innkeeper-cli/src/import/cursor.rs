@@ -4,16 +4,14 @@ use serde_json::{Map, Value};
 
 use super::collect::{Group, servers_under, unread};
 use super::entry::Entry;
-use super::place::{File, Places};
+use super::place::File;
 use super::{ImportError, reach, variables, vscode};
 
-pub(super) fn group(file: &File, document: &Value, places: &Places) -> Result<Group, ImportError> {
+pub(super) fn group(file: &File, document: &Value) -> Result<Group, ImportError> {
     let mut servers = servers_under(file, document, &["mcpServers", "servers"])?;
     let mut notes = unread(document, &["mcpServers", "servers", "$schema"]);
     for definition in servers.values_mut() {
-        variables::rewrite(definition, &mut |inside| {
-            vscode::editor_variable(inside, places, &mut notes)
-        });
+        variables::rewrite(definition, &mut |inside| vscode::editor_variable(inside, &mut notes));
     }
     Ok(Group { servers, notes })
 }

@@ -12,15 +12,15 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// A path as a person writes it: from the working directory, or from `~`.
+    /// A path as a person writes it: from the working directory or from `~`, whichever is nearer.
     pub(super) fn shown(&self, path: &Path) -> String {
-        if let Ok(inside) = path.strip_prefix(&self.cwd) {
-            return inside.display().to_string();
-        }
-        match path.strip_prefix(&self.home) {
-            Ok(inside) => format!("~/{}", inside.display()),
-            Err(_) => path.display().to_string(),
-        }
+        let from_cwd = path.strip_prefix(&self.cwd).map(|inside| inside.display().to_string());
+        let from_home =
+            path.strip_prefix(&self.home).map(|inside| format!("~/{}", inside.display()));
+        let home_is_nearer = self.home != self.cwd && self.home.starts_with(&self.cwd);
+        let (first, second) =
+            if home_is_nearer { (from_home, from_cwd) } else { (from_cwd, from_home) };
+        first.or(second).unwrap_or_else(|_| path.display().to_string())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use innkeeper_host::{Config, Environment};
 use serde_json::{Value, json};
 
 use super::*;
@@ -32,11 +33,16 @@ impl Machine {
     }
 }
 
+/// What is said of an import, without the line on the environment that many files get.
+fn notes(imported: &Imported) -> Vec<String> {
+    let all = imported.notes.iter().map(ToString::to_string);
+    all.filter(|note| !note.contains("`inheritEnv`")).collect()
+}
+
 /// The servers made from one file and the notes about it.
 fn imported(dialect: Dialect, path: &str, text: &str) -> (Value, Vec<String>) {
     let imported = Machine::new(&[(path, text)]).import(Some(dialect)).unwrap();
-    let notes = imported.notes.iter().map(ToString::to_string).collect();
-    (imported.document()["servers"].clone(), notes)
+    (imported.document()["servers"].clone(), notes(&imported))
 }
 
 const CODE: &str = r#"{
@@ -63,24 +69,22 @@ const CODE: &str = r#"{
 fn vscode_inputs_become_variables_and_all_else_is_carried_or_noted() {
     let machine = Machine::new(&[(".vscode/mcp.json", CODE)]);
     let made = machine.import(Some(Dialect::Vscode)).unwrap();
-    let (home, cwd) = (machine.places.home.display(), machine.places.cwd.display());
     assert_eq!(
         made.document()["servers"],
         json!({
             "search": {
                 "type": "stdio", "command": "npx", "args": ["-y", "search", "--port", "5"],
                 "env": {"KEY": "${API_KEY}", "REGION": "${REGION:-eu}", "N": "1", "OFF": null,
-                        "HOME_DIR": format!("{home}/x"), "TOKEN": "${TOKEN}"},
-                "envFile": format!("{cwd}/.env"),
+                        "HOME_DIR": "${userHome}${/}x", "TOKEN": "${TOKEN}"},
+                "envFile": "${workspaceFolder}/.env",
             },
             "api": {"type": "http", "url": "https://example.com/mcp", "headers": {"X-A": "b"},
                     "oauth": {"clientId": "me"}},
         })
     );
-    let notes: Vec<_> = made.notes.iter().map(ToString::to_string).collect();
+    let notes = notes(&made);
     insta::assert_snapshot!(notes.join("\n"), @r"
-    `.vscode/mcp.json`: `${userHome}` became the path it stands for in this folder
-    `.vscode/mcp.json`: `${workspaceFolder}` became the path it stands for in this folder
+    `.vscode/mcp.json`: `${workspaceFolder}` will mean the folder that the new file is put into
     `.vscode/mcp.json`: `${input:api-key}` became `${API_KEY}`: set `API_KEY` in the environment (The key)
     `.vscode/mcp.json`: `${input:region}` became `${REGION}`: set `REGION` in the environment
     `.vscode/mcp.json`: server `search`: `sandboxEnabled` is not carried over: write `sandbox` with `read`, `write` and `network`
@@ -91,14 +95,17 @@ fn vscode_inputs_become_variables_and_all_else_is_carried_or_noted() {
 }
 
 #[test]
-fn claude_desktop_text_that_looks_like_a_variable_is_pointed_out() {
+fn what_only_looks_like_a_variable_to_claude_desktop_and_codex_is_escaped() {
     let text = r#"{"globalShortcut": "x", "mcpServers": {
-        "fs": {"command": "npx", "args": ["${HOME}"], "env": {"A": "b"}}}}"#;
+        "fs": {"command": "npx", "args": ["${HOME}", "$X $${Y}"], "env": {"A": "${"}}}}"#;
     let path = "~/.config/Claude/claude_desktop_config.json";
     let (servers, notes) = imported(Dialect::Claude, path, text);
-    assert_eq!(servers["fs"]["args"], json!(["${HOME}"]));
-    assert_eq!(notes.len(), 1);
-    assert!(notes[0].contains("`args` has `${…}`"), "{notes:?}");
+    assert_eq!(servers["fs"]["args"], json!(["$${HOME}", "$X $$${Y}"]));
+    assert_eq!(servers["fs"]["env"], json!({"A": "$${"}));
+    assert!(notes.is_empty(), "{notes:?}");
+    let text = "[mcp_servers.a]\ncommand = 'c'\nargs = ['${HOME}']";
+    let (servers, _) = imported(Dialect::Codex, ".codex/config.toml", text);
+    assert_eq!(servers["a"]["args"], json!(["$${HOME}"]));
 }
 
 #[test]
@@ -126,19 +133,20 @@ fn claude_code_reads_local_before_project_before_user() {
     assert_eq!(servers["c"], json!({"type": "http", "url": "http://x", "timeout": 1.5}));
     assert_eq!(servers["d"]["disabled"], true);
     assert_eq!(servers["d"]["args"], json!(["${X:-y}"]));
-    let notes: Vec<_> = made.notes.iter().map(ToString::to_string).collect();
+    let notes = notes(&made);
     assert!(notes.iter().any(|note| note.contains("headersHelper")), "{notes:?}");
     assert_eq!(notes.iter().filter(|note| note.contains("is hidden by")).count(), 2, "{notes:?}");
     assert_eq!(notes.len(), 3, "{notes:?}");
 }
 
-#[test]
-fn cursor_sign_in_and_env_file_are_carried() {
-    let text = r#"{"mcpServers": {
+const CURSOR: &str = r#"{"mcpServers": {
         "a": {"url": "https://x", "auth": {"CLIENT_ID": "${env:ID}", "CLIENT_SECRET": "s",
               "scopes": ["r"], "extra": 1}},
         "b": {"type": "stdio", "command": "c", "envFile": ".env", "autoApprove": ["t"]}}}"#;
-    let (servers, notes) = imported(Dialect::Cursor, ".cursor/mcp.json", text);
+
+#[test]
+fn cursor_sign_in_and_env_file_are_carried() {
+    let (servers, notes) = imported(Dialect::Cursor, ".cursor/mcp.json", CURSOR);
     assert_eq!(
         servers,
         json!({
@@ -150,15 +158,16 @@ fn cursor_sign_in_and_env_file_are_carried() {
     assert_eq!(notes.len(), 2, "{notes:?}");
 }
 
-#[test]
-fn gemini_tells_streams_from_http_and_filters_tools() {
-    let text = r#"{"theme": "x", "mcp": {"excluded": ["off"]}, "mcpServers": {
+const GEMINI: &str = r#"{"theme": "x", "mcp": {"excluded": ["off"]}, "mcpServers": {
         "s": {"url": "https://x/sse", "timeout": 600000, "trust": true},
         "h": {"httpUrl": "https://x/mcp", "url": "https://ignored", "headers": {"A": "$KEY"}},
         "c": {"command": "c", "cwd": "./d", "includeTools": ["a"], "excludeTools": ["b"],
               "oauth": {"enabled": true, "scopes": ["r"], "redirectUri": "http://l"}},
         "off": {"command": "c"}}}"#;
-    let (servers, notes) = imported(Dialect::Gemini, "~/.gemini/settings.json", text);
+
+#[test]
+fn gemini_tells_streams_from_http_and_filters_tools() {
+    let (servers, notes) = imported(Dialect::Gemini, "~/.gemini/settings.json", GEMINI);
     assert_eq!(
         servers,
         json!({
@@ -174,9 +183,7 @@ fn gemini_tells_streams_from_http_and_filters_tools() {
     assert_eq!(notes.len(), expected.len());
 }
 
-#[test]
-fn codex_names_of_variables_become_references() {
-    let text = r#"
+const CODEX: &str = r#"
         model = "x"
         [mcp_servers.a]
         command = "c"
@@ -197,7 +204,10 @@ fn codex_names_of_variables_become_references() {
         http_headers = { "X-A" = "1" }
         env_http_headers = { "X-B" = "VAR" }
     "#;
-    let (servers, notes) = imported(Dialect::Codex, "~/.codex/config.toml", text);
+
+#[test]
+fn codex_names_of_variables_become_references() {
+    let (servers, notes) = imported(Dialect::Codex, "~/.codex/config.toml", CODEX);
     assert_eq!(
         servers,
         json!({
@@ -223,7 +233,7 @@ fn without_a_host_all_files_are_read_and_every_server_keeps_a_name_of_its_own() 
     let servers = &made.document()["servers"];
     let names: Vec<_> = servers.as_object().unwrap().keys().collect();
     assert_eq!(names, ["fs", "FS-vscode"]);
-    let notes: Vec<_> = made.notes.iter().map(ToString::to_string).collect();
+    let notes = notes(&made);
     insta::assert_snapshot!(notes.join("\n"), @r"
     `.vscode/mcp.json`: server `FS`: an earlier server has this name too; it is called `FS-vscode` here
     `~/.cursor/mcp.json`: server `fs`: is the same in an earlier file and is kept once
@@ -258,4 +268,31 @@ fn no_value_of_a_file_appears_in_a_note() {
     let (_, notes) = imported(Dialect::Claude, ".mcp.json", text);
     assert_eq!(notes.len(), 4);
     assert!(!notes.concat().contains("s3cret"));
+}
+
+#[test]
+fn the_environment_that_servers_no_longer_get_is_mentioned_once_a_file() {
+    let file = r#"{"servers": {"a": {"command": "x"}, "b": {"command": "y"}}}"#;
+    let made = Machine::new(&[(".vscode/mcp.json", file)]).import(None).unwrap();
+    assert_eq!(made.notes.len(), 1);
+    assert!(made.notes[0].to_string().contains("`inheritEnv`"));
+    let remote = r#"{"servers": {"a": {"url": "http://x"}}}"#;
+    let made = Machine::new(&[(".vscode/mcp.json", remote)]).import(None).unwrap();
+    assert!(made.notes.is_empty());
+}
+
+#[test]
+fn what_was_imported_is_a_configuration_without_an_error() {
+    let machine = Machine::new(&[
+        (".vscode/mcp.json", CODE),
+        (".cursor/mcp.json", CURSOR),
+        ("~/.gemini/settings.json", GEMINI),
+        ("~/.codex/config.toml", CODEX),
+        (".env", ""),
+    ]);
+    let made = machine.import(None).unwrap().document();
+    let names = ["API_KEY", "TOKEN", "NEAR", "ID", "KEY", "VAR", "BEARER", "HOME"];
+    let env = Environment::from_pairs(names.map(|name| (name, "x")));
+    let config = Config::from_value(&made, "mcp.json", &machine.places.cwd, &env).unwrap();
+    assert_eq!(config.servers.len() + config.disabled.len(), 9);
 }

@@ -46,14 +46,14 @@ fn rewrite_text(text: &str, decide: &mut impl FnMut(&str) -> Fate) -> String {
     made
 }
 
-/// Whether any string in a value holds a `${…}`.
-pub(super) fn any(value: &Value) -> bool {
-    let mut found = false;
-    rewrite(&mut value.clone(), &mut |_| {
-        found = true;
-        Fate::Stays
-    });
-    found
+/// Escapes every `${` of a value whose host reads it as plain text.
+pub(super) fn escape(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = text.replace("${", "$${"),
+        Value::Array(items) => items.iter_mut().for_each(escape),
+        Value::Object(members) => members.values_mut().for_each(escape),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// A name that an environment variable can have, made from any text.

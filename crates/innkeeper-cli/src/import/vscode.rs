@@ -1,17 +1,15 @@
 //! Visual Studio Code: `.vscode/mcp.json`, the profile's `mcp.json`, Copilot's.
 
-use std::path::Path;
-
 use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::collect::{Group, servers_under, unread};
 use super::entry::Entry;
-use super::place::{File, Places};
+use super::place::File;
 use super::variables::{self, Fate};
 use super::{ImportError, reach};
 
-pub(super) fn group(file: &File, document: &Value, places: &Places) -> Result<Group, ImportError> {
+pub(super) fn group(file: &File, document: &Value) -> Result<Group, ImportError> {
     let mut servers = servers_under(file, document, &["servers", "mcpServers"])?;
     let mut notes = unread(document, &["servers", "mcpServers", "inputs", "$schema"]);
     let inputs = Inputs::new(document.get("inputs"));
@@ -22,7 +20,7 @@ pub(super) fn group(file: &File, document: &Value, places: &Places) -> Result<Gr
                 asked.insert(id.to_owned(), inputs.name(id));
                 Fate::Becomes(inputs.reference(id))
             }
-            None => editor_variable(inside, places, &mut notes),
+            None => editor_variable(inside, &mut notes),
         });
     }
     notes.extend(asked.iter().map(|(id, name)| inputs.note(id, name)));
@@ -40,30 +38,22 @@ pub(super) fn translate(entry: &mut Entry) -> bool {
     reachable
 }
 
-/// Variables that Visual Studio Code and Cursor share.
-pub(super) fn editor_variable(inside: &str, places: &Places, notes: &mut Vec<String>) -> Fate {
-    let fixed = |path: &Path, notes: &mut Vec<String>| {
-        let text = format!("`${{{inside}}}` became the path it stands for in this folder");
-        if !notes.contains(&text) {
-            notes.push(text);
-        }
-        Fate::Becomes(path.display().to_string())
-    };
+/// Variables that Visual Studio Code and Cursor share; most mean the same here.
+pub(super) fn editor_variable(inside: &str, notes: &mut Vec<String>) -> Fate {
     if let Some(name) = inside.strip_prefix("env:") {
         return Fate::Becomes(format!("${{{name}}}"));
     }
-    match inside {
-        "workspaceFolder" | "cwd" => fixed(&places.cwd, notes),
-        "workspaceFolderBasename" => {
-            fixed(Path::new(places.cwd.file_name().unwrap_or_default()), notes)
+    let text = match inside {
+        "userHome" | "pathSeparator" | "/" | "cwd" => return Fate::Stays,
+        "workspaceFolder" | "workspaceFolderBasename" => {
+            format!("`${{{inside}}}` will mean the folder that the new file is put into")
         }
-        "userHome" => fixed(&places.home, notes),
-        "pathSeparator" | "/" => Fate::Becomes(std::path::MAIN_SEPARATOR.to_string()),
-        _ => {
-            notes.push(format!("`${{{inside}}}` is not known here and is left as it stands"));
-            Fate::Stays
-        }
+        _ => format!("`${{{inside}}}` is not known here and is left as it stands"),
+    };
+    if !notes.contains(&text) {
+        notes.push(text);
     }
+    Fate::Stays
 }
 
 /// The questions a file would have asked its user, as environment variables.

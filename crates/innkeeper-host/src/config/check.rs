@@ -33,7 +33,7 @@ pub(super) fn server(
     report: &mut Report,
 ) -> Draft {
     let value = validate::server(&entry.node, &entry.path, report);
-    settings::check_sizes(&entry.node, &entry.path, &value, report);
+    settings::check_sizes(&entry.node, &entry.path, report);
     let mut typed: raw::Server = serde_json::from_value(value).unwrap_or_else(|_| {
         report.error(entry.node.at, &entry.path, "does not fit the schema");
         raw::Server::default()
@@ -48,7 +48,6 @@ pub(super) fn server(
     if disabled || !entry.node.is_object() {
         return draft;
     }
-    pending::warn(&entry.node, &entry.path, pending::SERVER, report);
     let mut checker = Checker { entry, surroundings, report };
     if let Some(transport) = checker.transport(&mut typed) {
         draft.config = Some(checker.settle(transport, host, typed, &draft.dependencies));
@@ -81,7 +80,14 @@ impl Checker<'_> {
                 return None;
             }
         };
-        self.warn_useless(kind);
+        let useless = useless(kind);
+        self.warn_useless(kind, useless);
+        let pending = pending::SERVER.iter().copied().filter(|key| !useless.contains(key));
+        pending::warn(&self.entry.node, &self.entry.path, pending, self.report);
+        if pending::TRANSPORTS.contains(&kind) && url {
+            let message = format!("a server of type `{}` is not started yet", kind.name());
+            self.warning(&[key("url")], message);
+        }
         if kind == raw::Transport::Stdio {
             launch::stdio(self, typed)
         } else {
@@ -90,13 +96,7 @@ impl Checker<'_> {
     }
 
     /// Tells about keys that this transport has no use for.
-    fn warn_useless(&mut self, kind: raw::Transport) {
-        let useless: &[&str] = match kind {
-            raw::Transport::Stdio => &["url", "headers", "oauth"],
-            raw::Transport::Http | raw::Transport::Sse | raw::Transport::WebSocket => {
-                &["command", "args", "cwd", "env", "envFile", "inheritEnv", "limits", "sandbox"]
-            }
-        };
+    fn warn_useless(&mut self, kind: raw::Transport, useless: &[&str]) {
         for name in useless {
             if let Some(member) = self.entry.node.get(name) {
                 let place = locate(&self.entry.node, &self.entry.path, &[key(name)]);
@@ -117,6 +117,7 @@ impl Checker<'_> {
         let needs: IndexSet<String> = dependencies.iter().map(|(_, name)| name.clone()).collect();
         ServerConfig {
             name: self.entry.name.clone(),
+            key: self.entry.path.clone(),
             position: self.report.source().position(self.entry.at),
             transport,
             required: typed.required.unwrap_or(true),
@@ -178,6 +179,16 @@ impl Checker<'_> {
                 }
                 None
             }
+        }
+    }
+}
+
+/// The keys that only the other transports have a use for.
+fn useless(kind: raw::Transport) -> &'static [&'static str] {
+    match kind {
+        raw::Transport::Stdio => &["url", "headers", "oauth"],
+        raw::Transport::Http | raw::Transport::Sse | raw::Transport::WebSocket => {
+            &["command", "args", "cwd", "env", "envFile", "inheritEnv", "limits", "sandbox"]
         }
     }
 }

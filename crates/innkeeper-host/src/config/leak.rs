@@ -17,6 +17,9 @@ const PREFIXES: [&str; 12] = [
 /// Shorter texts are words that only look like a key.
 const SHORTEST_KEY: usize = 16;
 
+/// Shorter texts are no secret worth the name, whatever the flag before them says.
+const SHORTEST_SECRET: usize = 6;
+
 /// Why an argument looks as if it held a secret, if it does. `before` is the argument before it.
 pub(super) fn in_argument(
     written: &str,
@@ -34,8 +37,9 @@ pub(super) fn in_argument(
         None => (before, written),
     };
     let named = flag.is_some_and(|flag| flag.starts_with('-') && is_telling(flag))
-        && !value.is_empty()
-        && !value.starts_with('-');
+        && value.len() >= SHORTEST_SECRET
+        && !value.starts_with(['-', '/', '.', '~'])
+        && !value.bytes().all(|byte| byte.is_ascii_digit());
     let known = value.len() >= SHORTEST_KEY && PREFIXES.iter().any(|p| value.starts_with(p));
     (named || known).then(|| "the argument looks like a secret".to_owned())
 }
@@ -71,8 +75,8 @@ mod tests {
     #[test]
     fn a_secret_in_an_argument_is_seen_by_its_flag_its_shape_or_its_variable() {
         let none: &[String] = &[];
-        assert!(in_argument("--api-key=abc", None, none).is_some());
-        assert!(in_argument("abc", Some("--token"), none).is_some());
+        assert!(in_argument("--api-key=abcdef", None, none).is_some());
+        assert!(in_argument("abcdef", Some("--token"), none).is_some());
         assert!(in_argument("ghp_0123456789abcdef", None, none).is_some());
         assert!(in_argument("${GITHUB_TOKEN}", None, &["GITHUB_TOKEN".to_owned()]).is_some());
     }
@@ -80,9 +84,14 @@ mod tests {
     #[test]
     fn ordinary_arguments_are_let_alone() {
         let none: &[String] = &[];
-        for (argument, before) in
-            [("-y", None), ("--tokens", None), ("-v", Some("--token")), ("/tmp", Some("-y"))]
-        {
+        for (argument, before) in [
+            ("-y", None),
+            ("--tokens", None),
+            ("--verbose", Some("--token")),
+            ("--max-tokens=1000000", None),
+            ("--token-file=/run/token", None),
+            ("directory", Some("-y")),
+        ] {
             assert_eq!(in_argument(argument, before, none), None, "{argument}");
         }
         assert_eq!(in_argument("${HOME}", Some("--dir"), &["HOME".to_owned()]), None);

@@ -117,7 +117,8 @@ fn merge(mut parts: Vec<Part<'_>>, env: &Environment) -> Result<Config, ConfigEr
         extra.extend(tree::to_map(&part.document.extra));
         let mut of_file = part.report.finish();
         of_file.extend(part.surroundings.into_problems());
-        of_file.sort_by_key(place);
+        let name = config.sources.last().cloned().unwrap_or_default();
+        of_file.sort_by_key(|problem| (problem.source != name, place(problem)));
         problems.extend(of_file);
     }
     if problems.iter().any(Problem::is_error) {

@@ -13,6 +13,16 @@ pub(super) enum Step<'a> {
     Index(usize),
 }
 
+impl Step<'_> {
+    /// The key, where it is one.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Key(key) => key,
+            Self::Index(_) => "",
+        }
+    }
+}
+
 /// The step to a key.
 pub(super) fn key(key: &str) -> Step<'_> {
     Step::Key(Cow::Borrowed(key))

@@ -80,11 +80,12 @@ impl ByteSize {
         (MIN_BYTES..=MAX_BYTES).contains(&self.0).then_some(self.0)
     }
 
-    fn parse(text: &str) -> Option<u64> {
+    /// A size with its unit.
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let (number, unit) =
             UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
         let number: u64 = number.trim_end_matches(' ').parse().ok()?;
-        Some(number.saturating_mul(*unit))
+        Some(Self(number.saturating_mul(*unit)))
     }
 }
 
@@ -97,10 +98,9 @@ impl<'de> Deserialize<'de> for ByteSize {
             Text(String),
         }
         match Typed::deserialize(deserializer)? {
-            Typed::Number(bytes) => Some(bytes),
+            Typed::Number(bytes) => Some(Self(bytes)),
             Typed::Text(text) => Self::parse(&text),
         }
-        .map(Self)
         .ok_or_else(|| de::Error::custom("not a size"))
     }
 }

@@ -18,6 +18,8 @@ use super::secret::{Expanded, Secret};
 pub struct ServerConfig {
     /// The name, as it stands in the file.
     pub name: String,
+    /// The entry's key as it stands in the file, such as `mcpServers.fs`.
+    pub key: String,
     /// Where the entry stands.
     pub position: Position,
     /// How the server is reached.

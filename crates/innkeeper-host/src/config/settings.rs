@@ -24,9 +24,9 @@ pub(super) fn host(parts: &mut [Part<'_>]) -> HostConfig {
             continue;
         };
         unknown::take(node, &schema::HOST, "host", &mut part.report);
-        pending::warn(node, "host", pending::HOST, &mut part.report);
+        pending::warn(node, "host", pending::HOST.iter().copied(), &mut part.report);
         let value = validate::host(node, "host", &mut part.report);
-        check_sizes(node, "host", &value, &mut part.report);
+        check_sizes(node, "host", &mut part.report);
         for member in node.members() {
             let position = part.report.source().position(member.at);
             match set_at.get(&member.key) {
@@ -159,13 +159,11 @@ fn sandbox(typed: raw::Sandbox) -> Sandbox {
 }
 
 /// Sizes with a unit are in range only once they are counted out, which no schema does.
-pub(super) fn check_sizes(node: &Node, path: &str, value: &Value, report: &mut Report) {
+pub(super) fn check_sizes(node: &Node, path: &str, report: &mut Report) {
     for (outer, inner) in [("limits", "memory"), ("cache", "maxBytes")] {
-        let Some(typed) = value.get(outer).and_then(|outer| outer.get(inner)) else {
-            continue;
-        };
-        let size: Option<ByteSize> = serde_json::from_value(typed.clone()).ok();
-        if size.and_then(ByteSize::bytes).is_none() {
+        let member = node.get(outer).and_then(|member| member.value.get(inner));
+        let size = member.and_then(|member| member.value.text()).and_then(ByteSize::parse);
+        if size.is_some_and(|size| size.bytes().is_none()) {
             let place = locate(node, path, &[key(outer), key(inner)]);
             report.error(place.at, place.key, "expected a size from 1 KiB to 1 TiB");
         }

@@ -168,6 +168,10 @@ fn number(literal: &str) -> Option<Number> {
 
 /// Reads a text. What cannot be read at all leaves an error and no tree.
 pub(super) fn parse(text: &str, report: &mut Report) -> Option<Node> {
+    if let Some(quote) = open_string(text) {
+        report.error(Some(quote), "", "the string that begins here is not closed in its line");
+        return None;
+    }
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -193,6 +197,32 @@ pub(super) fn parse(text: &str, report: &mut Report) -> Option<Node> {
         return None;
     };
     Some(Builder { text, report }.node(&value, &Trail::root(), 0))
+}
+
+/// The first string that runs into the end of its line: a quote was forgotten. The parser would
+/// go on to the next quote and complain about what it finds there.
+fn open_string(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        if rest.starts_with(b"//") {
+            at += memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+        } else if rest.starts_with(b"/*") {
+            at += memchr::memmem::find(rest, b"*/").unwrap_or(rest.len());
+        } else if bytes[at] == b'"' {
+            let quote = at;
+            at += 1;
+            while at < bytes.len() && bytes[at] != b'"' {
+                if matches!(bytes[at], b'\n' | b'\r') {
+                    return Some(quote);
+                }
+                at += if bytes[at] == b'\\' { 2 } else { 1 };
+            }
+        }
+        at += 1;
+    }
+    None
 }
 
 struct Builder<'a> {
@@ -251,15 +281,11 @@ impl Builder<'_> {
         members
     }
 
-    /// The parser lets raw control characters pass; in JSON a line break ends no string, it is a
-    /// forgotten quote.
+    /// The parser lets raw control characters pass, which JSON does not.
     fn text(&mut self, literal: &ast::StringLit<'_>, trail: &Trail<'_>) -> String {
         let raw = &self.text[literal.range.start..literal.range.end];
         if let Some(at) = raw.bytes().position(|byte| byte < 0x20) {
-            let message = match raw.as_bytes()[at] {
-                b'\n' | b'\r' => "a string cannot go on in the next line",
-                _ => "a control character in a string must be written as an escape",
-            };
+            let message = "a control character in a string must be written as an escape";
             self.report.error(Some(literal.range.start + at), trail, message);
         }
         literal.value.to_string()

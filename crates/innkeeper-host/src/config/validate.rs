@@ -1,6 +1,7 @@
 //! An entry against its JSON Schema, every failure put into our words at the user's place.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -38,9 +39,7 @@ fn apply(validator: &Validator, node: &Node, path: &str, report: &mut Report) ->
     for error in validator.iter_errors(&value) {
         tell(&error, node, path, report, &mut refused);
     }
-    for steps in &refused {
-        remove(&mut value, steps);
-    }
+    remove(&mut value, &refused);
     value
 }
 
@@ -190,20 +189,30 @@ fn milliseconds(error: &ValidationError<'_>) -> Option<String> {
 /// Cuts out what was refused, so that the rest can be read.
 ///
 /// Elements of lists stay, since the places of the others are counted; of a map of free names only
-/// the one is taken; everything else goes as a whole. The whole entry becomes an empty one.
-fn remove(value: &mut Value, steps: &[Step<'_>]) {
-    let (Value::Object(map), Some((Step::Key(key), below))) = (&mut *value, steps.split_first())
-    else {
+/// the refused ones are taken; everything else goes as a whole.
+fn remove(value: &mut Value, refused: &[Vec<Step<'_>>]) {
+    let Value::Object(map) = value else {
         *value = Value::Object(Map::new());
         return;
     };
-    match (map.get_mut(key.as_ref()), below) {
-        (Some(Value::Array(_)), [_, ..]) => {}
-        (Some(Value::Object(free)), [Step::Key(name), ..]) if matches!(key.as_ref(), "env" | "headers") => {
-            free.shift_remove(name.as_ref());
+    let mut names: HashMap<&str, HashSet<&str>> = HashMap::new();
+    for steps in refused {
+        match (steps.as_slice(), steps.first().and_then(|step| map.get(step.name()))) {
+            ([_, Step::Index(_), ..], Some(Value::Array(_))) => {}
+            ([Step::Key(free), Step::Key(name), ..], Some(Value::Object(_)))
+                if matches!(free.as_ref(), "env" | "headers") =>
+            {
+                names.entry(free).or_default().insert(name);
+            }
+            ([first, ..], _) => {
+                map.shift_remove(first.name());
+            }
+            ([], _) => map.clear(),
         }
-        _ => {
-            map.shift_remove(key.as_ref());
+    }
+    for (free, names) in names {
+        if let Some(Value::Object(free)) = map.get_mut(free) {
+            free.retain(|name, _| !names.contains(name.as_str()));
         }
     }
 }

@@ -15,7 +15,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::connection::{log_exchange, name_fault};
+use super::connection::{millis, name_fault};
 use super::session::{Answer, Fault, Outgoing, Session};
 use crate::error::{CallError, ProtocolFault};
 
@@ -69,7 +69,7 @@ pub(crate) async fn greet(
     deadline: Instant,
 ) -> Result<Greeting, CallError> {
     let started = Instant::now();
-    let talk = Talk { session, server, client, deadline, started };
+    let talk = Talk { session, server, client, deadline };
     talk.run(opening).await.map_err(|(fault, method)| {
         name_fault(server, fault, method, deadline.saturating_duration_since(started))
     })
@@ -87,7 +87,6 @@ struct Talk<'a> {
     server: &'a Arc<str>,
     client: &'a ClientInfo,
     deadline: Instant,
-    started: Instant,
 }
 
 type Failed = (Fault, &'static str);
@@ -169,8 +168,12 @@ impl Talk<'_> {
             progress: None,
             cancellable: false,
         };
+        let asked = Instant::now();
         let answer = self.session.request(outgoing).await;
-        log_exchange(self.server, method, id, self.started.elapsed(), None);
+        let (server, latency_ms) = (&**self.server, millis(asked.elapsed()));
+        // A refusal is one of the ways to learn the era, so it is no error here.
+        let outcome = answer.as_ref().map_or_else(|fault| fault.kind().as_str(), |_| "ok");
+        tracing::info!(server, method, id, latency_ms, outcome, "request");
         answer
     }
 

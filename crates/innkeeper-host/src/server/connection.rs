@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_protocol::Revision;
+use innkeeper_protocol::{Era, Revision, skim};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
@@ -13,6 +13,13 @@ use super::session::{Answer, Fault, Held, Outgoing, Progress, Session};
 use crate::error::{CallError, ProtocolFault};
 use crate::event::{CallOutcome, CallRecord, Event, Events};
 use crate::measure::Meter;
+use crate::text::display_safe;
+
+/// How much of an unexpected kind of result is shown.
+const SHOWN: usize = 64;
+
+/// The longest a request may be allowed: a longer time cannot be counted on every system.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// One server that takes requests.
 #[derive(Debug)]
@@ -48,7 +55,7 @@ impl Connection {
         ask: Ask<'_, P>,
         judge: impl FnOnce(&RawValue) -> Result<CallOutcome, ProtocolFault>,
     ) -> Result<Box<RawValue>, CallError> {
-        let deadline = Instant::now() + ask.timeout;
+        let deadline = Instant::now() + ask.timeout.min(LONGEST);
         let mut record = Record::open(self, ask.method, ask.item);
         let answer = match self.permit(deadline).await {
             Some(_permit) => {
@@ -58,9 +65,9 @@ impl Connection {
             }
             None => Err(Fault::Late),
         };
-        let judged = answer.map(Held::take).and_then(|result| match judge(&result) {
-            Ok(outcome) => Ok((result, outcome)),
-            Err(fault) => Err(Fault::Protocol(fault)),
+        let judged = answer.map(Held::take).and_then(|result| {
+            let judged = self.final_result(&result).and_then(|()| judge(&result));
+            judged.map(|outcome| (result, outcome)).map_err(Fault::Protocol)
         });
         match judged {
             Ok((result, outcome)) => {
@@ -87,8 +94,33 @@ impl Connection {
         let ask = Ask { id, method, item: method, params, timeout, progress: None };
         let answer = self.send(&ask, started + timeout).await;
         let answer = answer.map(Held::take).map_err(|fault| self.name(fault, method, timeout));
-        log_exchange(&self.server, method, id, started.elapsed(), answer.as_ref().err());
+        let latency_ms = millis(started.elapsed());
+        let server = &*self.server;
+        match &answer {
+            Ok(_) => tracing::info!(server, method, id, latency_ms, outcome = "ok", "request"),
+            Err(error) => {
+                let outcome = error.kind().as_str();
+                let error: &dyn std::error::Error = error;
+                tracing::warn!(server, method, id, latency_ms, outcome, error, "request");
+            }
+        }
         answer
+    }
+
+    /// In the modern era a result can be a request for more input, which nobody here gives and no
+    /// server was offered.
+    fn final_result(&self, result: &RawValue) -> Result<(), ProtocolFault> {
+        if self.revision.era() == Era::Legacy {
+            return Ok(());
+        }
+        let kind = skim::members(result.get()).find(|(key, _)| *key == "resultType");
+        match kind {
+            None | Some((_, "\"complete\"" | "null")) => Ok(()),
+            Some((_, other)) => {
+                let shown: String = other.chars().take(SHOWN).collect();
+                Err(ProtocolFault::NotFinal(display_safe(&shown).into()))
+            }
+        }
     }
 
     async fn permit(&self, deadline: Instant) -> Option<SemaphorePermit<'_>> {
@@ -138,26 +170,8 @@ pub(crate) fn name_fault(
     }
 }
 
-/// The log line of one exchange of the host's own.
-pub(crate) fn log_exchange(
-    server: &str,
-    method: &str,
-    id: u64,
-    latency: Duration,
-    error: Option<&CallError>,
-) {
-    let latency_ms = millis(latency);
-    match error {
-        None => tracing::info!(server, method, id, latency_ms, outcome = "ok", "request"),
-        Some(error) => {
-            let outcome = error.kind().as_str();
-            let error: &dyn std::error::Error = error;
-            tracing::warn!(server, method, id, latency_ms, outcome, error, "request");
-        }
-    }
-}
-
-fn millis(latency: Duration) -> f64 {
+/// A latency as it stands in the log.
+pub(crate) fn millis(latency: Duration) -> f64 {
     latency.as_secs_f64() * 1000.0
 }
 

@@ -68,24 +68,49 @@ struct Miss {
     stderr: String,
 }
 
+/// A time that is set aside for something, and when it is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limit {
+    pub(crate) ends: Instant,
+    pub(crate) allowed: Duration,
+}
+
 /// The time left for one server's start; fetching a package has a limit of its own.
 struct Clock {
-    ends: Instant,
-    allowed: Duration,
+    own: Limit,
     installs: Duration,
+    /// For all servers together.
+    all: Limit,
+}
+
+impl Clock {
+    fn ends(&self) -> Instant {
+        self.own.ends.min(self.all.ends)
+    }
+
+    /// What is said of a start that is not done at the end.
+    fn over(&self) -> StartReason {
+        if self.all.ends < self.own.ends {
+            StartReason::StartLimit(self.all.allowed)
+        } else {
+            StartReason::TimedOut(self.own.allowed)
+        }
+    }
 }
 
 impl Launcher {
-    /// Starts `server`, launching it again while its start time lasts and a launch may help.
-    /// Dropping the future kills what was started.
+    /// Starts `server`, launching it again while its start time and that of `all` servers last and
+    /// a launch may help. Dropping the future kills what was started.
     pub(crate) async fn start(
         &self,
         server: &Server,
         launch: &Launch,
+        all: Limit,
     ) -> Result<(Running, Shelf, Duration), ServerFailure> {
         let began = Instant::now();
         let allowed = server.config.init_timeout;
-        let mut clock = Clock { ends: began + allowed, allowed, installs: self.install_timeout };
+        let own = Limit { ends: began + allowed, allowed };
+        let mut clock = Clock { own, installs: self.install_timeout, all };
         let mut opening = Opening::Discover;
         let mut attempt = 1;
         loop {
@@ -96,7 +121,7 @@ impl Launcher {
                 Err(miss) => miss,
             };
             let delay = Duration::from_secs(1 << (attempt - 1));
-            let time = Instant::now() + delay < clock.ends;
+            let time = Instant::now() + delay < clock.ends();
             if attempt == LAUNCHES || !time || !miss.reason.may_pass() {
                 let Miss { phase, reason, stderr } = miss;
                 let server = server.name.clone();
@@ -126,12 +151,17 @@ impl Launcher {
         opening: Opening,
         clock: &mut Clock,
     ) -> Result<(Running, Shelf), Miss> {
-        let spawned = process::spawn(launch, &self.supervisor, self.ledger.as_ref()).await;
-        let (process, pipes) = spawned.map_err(|error| Miss {
+        let spawning = process::spawn(launch, &self.supervisor, self.ledger.as_ref());
+        let spawned = match timeout_at(clock.ends(), spawning).await {
+            Ok(spawned) => spawned.map_err(|error| StartReason::Spawn(error.to_string().into())),
+            Err(_) => Err(clock.over()),
+        };
+        let (process, pipes) = spawned.map_err(|reason| Miss {
             phase: Phase::Launch,
-            reason: StartReason::Spawn(error.to_string().into()),
+            reason,
             stderr: String::new(),
         })?;
+        server.status().launching = Some(process.killer());
         let (stderr, stderr_ended) = self.drain(server, pipes.stderr);
         let name = server.name.clone();
         let session = Session::open(name, pipes.stdout, pipes.stdin, self.limits, &self.tasks);
@@ -139,7 +169,11 @@ impl Launcher {
         let mut running = Running { process, session, stderr, stderr_ended, declared };
         match self.make_ready(server, launch, &mut running, opening, clock).await {
             Ok(shelf) => Ok((running, shelf)),
-            Err((phase, reason)) => Err(give_up(running, phase, reason).await),
+            Err((phase, reason)) => {
+                let miss = give_up(running, phase, reason).await;
+                server.status().launching = None;
+                Err(miss)
+            }
         }
     }
 
@@ -172,7 +206,7 @@ impl Launcher {
             self.wait_for_install(server, &mut running.process, clock).await?;
         }
         self.events.publish(Event::Handshake { server: server.name.clone() });
-        let greeting = greet(&running.session, &server.name, &self.client, opening, clock.ends);
+        let greeting = greet(&running.session, &server.name, &self.client, opening, clock.ends());
         let greeting = watched(&mut running.process, clock, greeting)
             .await
             .map_err(|reason| (Phase::Handshake, reason))?;
@@ -188,7 +222,7 @@ impl Launcher {
             events: self.events.clone(),
         });
         let mut left_out = Vec::new();
-        let left = clock.ends.saturating_duration_since(Instant::now());
+        let left = clock.ends().saturating_duration_since(Instant::now());
         let reading = read_all(&connection, &running.declared, left, &mut left_out);
         let offer = watched(&mut running.process, clock, reading)
             .await
@@ -224,11 +258,14 @@ impl Launcher {
             if began.elapsed() >= clock.installs {
                 return Err((Phase::Install, StartReason::TimedOut(self.install_timeout)));
             }
+            if Instant::now() >= clock.all.ends {
+                return Err((Phase::Install, StartReason::StartLimit(clock.all.allowed)));
+            }
             if let Ok(exit) = timeout(INSTALL_POLL, process.exited()).await {
                 return Err((Phase::Install, StartReason::Exited(exit)));
             }
         }
-        clock.ends += began.elapsed();
+        clock.own.ends += began.elapsed();
         clock.installs = clock.installs.saturating_sub(began.elapsed());
         Ok(())
     }
@@ -249,7 +286,7 @@ async fn watched<T>(
     tokio::pin!(part);
     let result = tokio::select! {
         biased;
-        result = timeout_at(clock.ends, &mut part) => result,
+        result = timeout_at(clock.ends(), &mut part) => result,
         exit = process.exited() => {
             // What it wrote before it ended still counts.
             let rest = timeout(LAST_WORDS, &mut part).await;
@@ -268,11 +305,9 @@ async fn watched<T>(
             let exit = timeout(LAST_WORDS, process.exited()).await;
             Err(exit.map_or_else(|_| StartReason::Call(Box::new(error)), StartReason::Exited))
         }
-        Ok(Err(error)) if error.kind() == CallKind::Timeout => {
-            Err(StartReason::TimedOut(clock.allowed))
-        }
+        Ok(Err(error)) if error.kind() == CallKind::Timeout => Err(clock.over()),
         Ok(Err(error)) => Err(StartReason::Call(Box::new(error))),
-        Err(_) => Err(StartReason::TimedOut(clock.allowed)),
+        Err(_) => Err(clock.over()),
     }
 }
 

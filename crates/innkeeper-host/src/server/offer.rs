@@ -149,6 +149,9 @@ async fn list(
         let page = Page::read(&page, member)
             .map_err(|error| shape(connection, method, error))?;
         list.items.extend(page.items);
+        if page.left_out > 0 {
+            list.odd.push(format!("{} entries are no objects or too many", page.left_out));
+        }
         if list.items.len() > ITEM_LIMIT || bytes > LIST_BYTES {
             list.items.truncate(ITEM_LIMIT);
             list.odd.push(format!("longer than {ITEM_LIMIT} items or {LIST_BYTES} bytes"));
@@ -219,7 +222,8 @@ impl List {
             let doubled = || names.contains(key(&view)).then_some("the name is taken already");
             if let Some(reason) = refused.or_else(doubled) {
                 let name: String = key(&view).chars().take(SHOWN).collect();
-                let what = format!("{what} `{}`", crate::text::display_safe(&name));
+                let name = crate::text::display_safe(&name).replace('\n', "\\n");
+                let what = format!("{what} `{}`", name.replace('\t', "\\t"));
                 left_out.push(Quarantined { what, reason: reason.to_owned() });
                 continue;
             }

@@ -12,7 +12,7 @@ mod unix;
 mod windows;
 
 #[cfg(test)]
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 pub(crate) mod tests;
 
 use std::ffi::OsString;
@@ -25,12 +25,12 @@ use unix as platform;
 #[cfg(windows)]
 use windows as platform;
 
-pub(crate) use environment::{EnvironmentError, child_environment};
+pub(crate) use environment::child_environment;
 pub(crate) use error::SpawnError;
 pub use exit::Exit;
 pub(crate) use platform::{Killer, Process, Stderr, Stdin, Stdout, spawn};
-pub(crate) use program::{ProgramError, resolve};
-pub(crate) use stop::{StopReport, Stopped, stop};
+pub(crate) use program::resolve;
+pub(crate) use stop::{Stopped, stop};
 pub use supervisor::Supervisor;
 #[cfg(unix)]
 pub(crate) use unix::sweep;

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::error::{Lost, ProtocolFault};
+use crate::error::{CallKind, Lost, ProtocolFault};
 use crate::tasks::Tasks;
 
 pub(crate) use budget::{Budget, Held};
@@ -55,6 +55,18 @@ pub(crate) enum Fault {
     Lost { reason: Lost, sent: bool },
     /// No answer by the deadline.
     Late,
+}
+
+impl Fault {
+    /// The class of the error that is made of it.
+    pub(crate) fn kind(&self) -> CallKind {
+        match self {
+            Self::Answer(_) => CallKind::Server,
+            Self::Protocol(_) => CallKind::Protocol,
+            Self::Lost { .. } => CallKind::Unavailable,
+            Self::Late => CallKind::Timeout,
+        }
+    }
 }
 
 /// A progress report of a running request, in the order the server sent them.

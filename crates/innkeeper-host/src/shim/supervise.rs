@@ -14,8 +14,8 @@ use super::wire::{KILL, Report, SEND, TERMINATE};
 use super::{launch, tree};
 use crate::server::process::Exit;
 
-/// How long descendants may outlive the main process once the tree was asked to end; a host that
-/// stops a server kills it long before.
+/// How long descendants may outlive the main process once the tree was asked to end. A host that
+/// stops a server kills it when its grace is over, which is sooner unless it was set above a minute.
 const LINGER: Duration = Duration::from_secs(30);
 
 /// The pause between two rounds of killing while rounds have an effect.
@@ -41,15 +41,18 @@ pub(super) fn run() -> io::Result<()> {
         Err((part, errno)) => report(&control, Report::Failed(part, errno)),
         Ok(main) => {
             report(&control, Report::Started(main.as_raw_nonzero().get().unsigned_abs()));
-            Supervision { control, signals, host, main, phase: Phase::Serving }.run();
+            let phase = Phase::Serving;
+            Supervision { control, signals, host, main, main_ended: false, phase }.run();
         }
     }
     Ok(())
 }
 
-/// Leaves the terminal, adopts orphans of the tree, and hides the shim's environment (which is the
-/// host's) from the server. What the system refuses is done without: killing works all the same.
+/// Leaves the terminal, keeps files that the application has left open from the server, adopts
+/// orphans of the tree, and hides the shim's environment (which is the host's) from the server.
+/// What the system refuses is done without: killing works all the same.
 fn isolate() {
+    close_fds::set_fds_cloexec(3, &[]);
     let _ = rustix::process::setsid();
     #[cfg(target_os = "linux")]
     {
@@ -94,6 +97,8 @@ struct Supervision {
     signals: Signals,
     host: Option<OwnedFd>,
     main: Pid,
+    /// Its id may mean another process from then on.
+    main_ended: bool,
     phase: Phase,
 }
 
@@ -141,6 +146,7 @@ impl Supervision {
     }
 
     fn main_exited(&mut self) {
+        self.main_ended = true;
         match self.phase {
             Phase::Asked => self.phase = Phase::Lingering { until: now() + LINGER },
             Phase::Serving | Phase::Lingering { .. } => self.kill(),
@@ -225,15 +231,14 @@ impl Supervision {
         }
     }
 
-    #[cfg(target_os = "linux")]
+    /// Every process of the tree. Where the tree cannot be seen, its main process stands for the
+    /// group it leads.
     fn members(&self) -> Vec<Pid> {
-        tree::descendants(rustix::process::getpid())
-    }
-
-    /// Without a way to see the tree, the main process stands for its group.
-    #[cfg(not(target_os = "linux"))]
-    fn members(&self) -> Vec<Pid> {
-        vec![self.main]
+        let mut members = tree::descendants(rustix::process::getpid());
+        if members.is_empty() && !self.main_ended {
+            members.push(self.main);
+        }
+        members
     }
 }
 

@@ -9,10 +9,11 @@ pub(crate) use linux::{Stat, descendants, every, has_children};
 pub(crate) use elsewhere::{descendants, has_children};
 
 /// When a process was started, in clock ticks since the system was; with its id this names a
-/// process for as long as the system runs. `None` if it is gone or this is not known here.
+/// process for as long as the system runs. `None` if it has ended, reaped or not, or this is not
+/// known here.
 pub(crate) fn start_time(pid: Pid) -> Option<u64> {
     #[cfg(target_os = "linux")]
-    return Stat::read(pid).map(|stat| stat.start);
+    return Stat::read(pid).filter(|stat| !stat.zombie).map(|stat| stat.start);
     #[cfg(not(target_os = "linux"))]
     return elsewhere::start_time(pid);
 }

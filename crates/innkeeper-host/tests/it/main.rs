@@ -1,9 +1,16 @@
 //! The host against real servers in real processes.
 
 mod setup;
+mod shell;
 
 mod start;
+mod install;
 mod failure;
 mod order;
+mod words;
 mod stop;
 mod process;
+mod alone;
+mod calls;
+mod catalog;
+mod record;

@@ -114,8 +114,7 @@ async fn names_and_values_no_program_can_be_given_are_refused_before_any_start()
         let scene = Scene::new();
         let file = mcp_json([scene.fx("good"), scene.fx("bad").env(name, value)]);
         let directory = scene.path("");
-        let read =
-            Config::from_value(&file, "mcp.json", &directory, &Environment::of_process());
+        let read = Config::from_value(&file, "mcp.json", &directory, &Environment::of_process());
         let error = match read {
             Err(error) => error,
             Ok(config) => match builder(config).start().await {
@@ -205,8 +204,7 @@ async fn a_server_that_fails_twice_is_launched_again_after_one_and_two_seconds()
     assert_eq!(delays, [1.0, 2.0]);
     assert!(retries.iter().all(|line| line["level"] == "WARN" && line["server"] == "one"));
     assert!(retries[0]["reason"].as_str().unwrap().contains("exit code 1"), "{retries:?}");
-    let starts: Vec<_> =
-        scene.journal().events("start").iter().map(|entry| entry.ts_ms).collect();
+    let starts: Vec<_> = scene.journal().events("start").iter().map(|entry| entry.ts_ms).collect();
     assert_eq!(starts.len(), 3);
     assert!(starts[1] - starts[0] >= 1000 && starts[2] - starts[1] >= 2000, "{starts:?}");
     let attempts: Vec<_> = told(&mut events)

@@ -81,7 +81,7 @@ fn a_message_with_a_method_and_no_id_is_a_notification() {
 
 #[test]
 fn escapes_in_names_and_values_of_the_envelope_are_read() {
-    let line = r#"{"\u006asonrpc":"2\u002e0","i\u0064":3,"method":"pin\u0067","\ud83d":1}"#;
+    let line = r#"{"\u006asonrpc":"2\u002e0","i\u0064":3,"method":"pin\u0067"}"#;
     let Incoming::Request { id, method, .. } = one(line) else { panic!("no request") };
     assert_eq!((id, method.as_ref()), (RequestId::Integer(3), "ping"));
 }

@@ -131,7 +131,7 @@ proptest! {
             deepest = deepest.max(depth);
             true
         });
-        prop_assert_eq!(depth_within(&bytes, limit), usize::try_from(deepest) <= Ok(limit));
+        prop_assert_eq!(depth_within(&bytes, limit), usize::try_from(deepest)? <= limit);
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Both eras as a client sees them, over a service that needs no file.
 
-use serde_json::value::to_raw_value;
-
 use super::*;
 use crate::builtin::service::{Complaint, Identity};
 
@@ -51,7 +49,7 @@ impl Service for Echo {
 type Answer = Result<Value, Refusal>;
 
 fn ask(session: &mut Session<Echo>, method: &str, params: Value) -> Answer {
-    session.answer(method, Some(&to_raw_value(&params).unwrap()))
+    session.answer(method, Some(&serde_json::from_value::<Box<RawValue>>(params).unwrap()))
 }
 
 fn legacy(revision: &str) -> Session<Echo> {

@@ -80,7 +80,14 @@ fn headers_may_be_lines() {
     assert_eq!(pairs, [("X-Key", "a:b"), ("Accept", "c")]);
     assert_snapshot!(
         told_of_server(r#""url": "http://a", "headers": ["X-Key: ${NO}", "X-Key: 2", "x", 5]"#),
-        @""
+        @"
+        mcp.json:1:28 servers.fs.url: a server of type `http` is not started yet
+        mcp.json:1:52 servers.fs.headers[0]: variable `NO` is not set
+            hint: set it, put it into `.env` beside the file, or write `${NO:-default}`
+        mcp.json:1:68 servers.fs.headers[1]: duplicate header `X-Key`
+        mcp.json:1:80 servers.fs.headers[2]: expected `Name: value`
+        mcp.json:1:85 servers.fs.headers[3]: expected `Name: value`
+        "
     );
 }
 
@@ -120,7 +127,10 @@ fn milliseconds_are_told_apart_and_said() {
     );
     assert_snapshot!(
         told(r#"{"mcpServers": {"a": {"command": "x", "timeout": 600000}}}"#),
-        @""
+        @"
+        mcp.json:1:50 mcpServers.a.timeout: `600000` is taken for milliseconds, as other hosts write it
+            hint: write `600`, in seconds
+        "
     );
 }
 
@@ -132,5 +142,16 @@ fn problems_are_told_by_the_key_that_stands_in_the_file() {
   "c": {"command": "x", "includeTools": ["a"], "enabled_tools": ["b"]},
   "d": {"command": "x", "sandbox": {"network": {"allowedDomains": []}}}
 }}"#;
-    assert_snapshot!(told(text), @"");
+    assert_snapshot!(told(text), @"
+    mcp.json:2:20 mcpServers.a.httpUrl: expected string
+    mcp.json:2:20 mcpServers.a.httpUrl: a server of type `http` is not started yet
+    mcp.json:2:34 mcpServers.a.enabled: expected boolean
+    mcp.json:2:57 mcpServers.a.includeTools[0]: expected string
+    mcp.json:3:22 mcpServers.b.serverUrl: a server of type `http` is not started yet
+    mcp.json:3:34 mcpServers.b.httpUrl: means the same as `serverUrl`; keep one of them
+    mcp.json:3:73 mcpServers.b.enabledTools: means the same as `tools`; keep one of them
+    mcp.json:4:48 mcpServers.c.enabled_tools: means the same as `includeTools`; keep one of them
+    mcp.json:5:3 mcpServers.d: the same server as `c` under another name
+    mcp.json:5:25 mcpServers.d.sandbox: has no meaning for this host; it is left out
+    ");
 }

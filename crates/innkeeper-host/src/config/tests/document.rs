@@ -42,7 +42,10 @@ fn the_sample_of_the_requirements_loads_without_a_word() {
 /// Proves: TR8.3
 #[test]
 fn a_missing_variable_refuses_the_whole_file() {
-    assert_snapshot!(told(SAMPLE), @"");
+    assert_snapshot!(told(SAMPLE), @"
+    mcp.json:13:26 servers.brave-search.env.BRAVE_API_KEY: variable `BRAVE_API_KEY` is not set
+        hint: set it, put it into `.env` beside the file, or write `${BRAVE_API_KEY:-default}`
+    ");
 }
 
 /// Proves: FR1.1
@@ -57,15 +60,13 @@ fn a_file_of_vs_code_loads_with_comments_commas_and_its_own_keys() {
       "command": "npx",
       "args": ["-y", "@playwright/mcp@latest",],
       "cwd": "${workspaceFolder}/web",
-      "envFile": null,
       "dev": {"watch": "src/**/*.ts"},
     },
     "github": {"type": "http", "url": "https://api.example.com/mcp/"},
     "old": {"type": "sse", "url": "http://localhost:3001/sse", "headers": {"X-Key": "${env:KEY}"}},
   },
 }"#;
-    let text = text.replace("\"envFile\": null,", "");
-    let config = load_with(&text, &[("KEY", "k")]).unwrap();
+    let config = load_with(text, &[("KEY", "k")]).unwrap();
     let kinds: Vec<_> = config.servers.values().map(|server| server.transport.kind()).collect();
     assert_eq!(kinds, ["stdio", "http", "sse"]);
     let TransportConfig::Stdio { cwd, .. } = &config.servers["playwright"].transport else {
@@ -75,7 +76,9 @@ fn a_file_of_vs_code_loads_with_comments_commas_and_its_own_keys() {
     assert_eq!(cwd.expose(), &Path::new(NOWHERE).join("web"));
     assert_eq!(cwd.to_string(), "${workspaceFolder}/web");
     let keys: Vec<_> = config.warnings.iter().map(|problem| problem.key.as_str()).collect();
-    assert_eq!(keys, ["inputs", "servers.playwright.dev"]);
+    let expected =
+        ["inputs", "servers.playwright.dev", "servers.github.url", "servers.old.url"];
+    assert_eq!(keys, expected);
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn servers_stand_under_either_key_or_both_or_in_settings_or_alone() {
         ),
         (r#"{"editor.tabSize": 2, "mcp": {"servers": {"a": {"command": "x"}}}}"#, json!(["a"])),
         (r#"{"mcp.servers": {"a": {"command": "x"}}}"#, json!(["a"])),
-        (r#"{"a": {"command": "x"}, "b": {"url": "http://b"}}"#, json!(["a", "b"])),
+        (r#"{"a": {"command": "x"}, "b": {"command": "y"}}"#, json!(["a", "b"])),
         (r#"{"servers": {}}"#, json!([])),
     ] {
         let config = load(text).unwrap();
@@ -112,7 +115,17 @@ fn other_keys_of_a_settings_file_are_nobody_s_mistake() {
 fn a_file_without_servers_is_refused() {
     let texts = ["{}", r#"{"server": {"a": {"command": "x"}}}"#, r#"{"servers": []}"#, "7"];
     let all: Vec<String> = texts.iter().map(|text| told(text)).collect();
-    assert_snapshot!(all.join("\n"), @"");
+    assert_snapshot!(all.join("\n"), @r#"
+    mcp.json:1:1 servers: missing
+        hint: name the servers in `servers` or `mcpServers`
+    mcp.json:1:1 servers: missing
+        hint: name the servers in `servers` or `mcpServers`
+    mcp.json:1:2 server: unknown key
+        hint: did you mean `servers`?
+    mcp.json:1:13 servers: expected object
+    mcp.json:1:1: expected object
+        hint: the whole file is one object: `{"servers": {…}}`
+    "#);
 }
 
 #[test]
@@ -122,7 +135,7 @@ fn a_value_of_an_application_is_read_without_lines() {
     let config = read(json!({"servers": {"a": {"command": "x", "args": ["${A}"]}}})).unwrap();
     assert_eq!(args(&config.servers["a"]), ["1"]);
     let error = read(json!({"servers": {"a": {"command": "x", "args": [1]}}})).unwrap_err();
-    assert_snapshot!(error, @"");
+    assert_snapshot!(error, @"config servers.a.args[0]: expected string");
 }
 
 #[test]

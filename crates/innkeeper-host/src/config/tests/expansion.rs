@@ -82,10 +82,10 @@ fn what_a_variable_holds_is_not_looked_at_again() {
 #[test]
 fn the_working_directory_is_the_one_that_was_handed_in() {
     let text = r#"{"servers": {"a": {"command": "x", "args": ["${cwd}"]}}}"#;
-    let environment = Environment::default().with_current_dir("/work/here");
+    let environment = Environment::default().with_current_dir("/nowhere/here");
     let config = Config::from_text(text, "mcp.json", Path::new("sub"), &environment).unwrap();
-    assert_eq!(args(&config.servers["a"]), ["/work/here"]);
-    assert_snapshot!(told(text), @"");
+    assert_eq!(args(&config.servers["a"]), ["/nowhere/here"]);
+    assert_snapshot!(told(text), @"mcp.json:1:45 servers.a.args[0]: `${cwd}` is not known here");
 }
 
 #[test]
@@ -99,12 +99,12 @@ fn the_workspace_of_a_file_in_an_editor_s_directory_is_the_one_around_it() {
 #[test]
 fn a_relative_directory_starts_at_the_file_s() {
     let text = r#"{"servers": {"a": {"command": "x", "cwd": "sub/dir"}}}"#;
-    let environment = Environment::default().with_current_dir("/work");
+    let environment = Environment::default().with_current_dir("/nowhere");
     let config = Config::from_text(text, "mcp.json", Path::new("conf"), &environment).unwrap();
     let TransportConfig::Stdio { cwd, .. } = &config.servers["a"].transport else {
         panic!("not stdio");
     };
-    assert_eq!(cwd.as_ref().unwrap().expose(), Path::new("/work/conf/sub/dir"));
+    assert_eq!(cwd.as_ref().unwrap().expose(), Path::new("/nowhere/conf/sub/dir"));
 }
 
 /// Proves: TR8.2
@@ -117,7 +117,34 @@ fn a_reference_that_cannot_be_replaced_is_told_by_variable_and_field() {
   "cwd": "${NO_CWD}",
   "envFile": "${NO_FILE}/.env"
 }, "b": {"url": "https://${NO_HOST}/", "headers": {"X": "${NO_HEADER}"}}}}"#;
-    assert_snapshot!(told(text), @"");
+    assert_snapshot!(told(text), @"
+    mcp.json:2:14 servers.a.command: variable `NO_COMMAND` is not set
+        hint: set it, put it into `.env` beside the file, or write `${NO_COMMAND:-default}`
+    mcp.json:3:12 servers.a.args[0]: `${input:api-key}` is not supported without a prompt handler
+        hint: write `${env:API_KEY}` and set that variable
+    mcp.json:3:32 servers.a.args[1]: `A B` is not the name of a variable
+        hint: for a literal `${` write `$${`
+    mcp.json:3:42 servers.a.args[2]: `` is not the name of a variable
+        hint: for a literal `${` write `$${`
+    mcp.json:3:49 servers.a.args[3]: `${` is not closed with `}`
+        hint: for a literal `${` write `$${`
+    mcp.json:3:59 servers.a.args[4]: `${command:…}` is not supported
+    mcp.json:3:76 servers.a.args[5]: a default cannot refer to a variable
+    mcp.json:3:90 servers.a.args[6]: `${userHome}` is not known here
+    mcp.json:4:16 servers.a.env.K: variable `ONE` is not set
+        hint: set it, put it into `.env` beside the file, or write `${ONE:-default}`
+    mcp.json:4:16 servers.a.env.K: variable `TWO` is not set
+        hint: set it, put it into `.env` beside the file, or write `${TWO:-default}`
+    mcp.json:5:10 servers.a.cwd: variable `NO_CWD` is not set
+        hint: set it, put it into `.env` beside the file, or write `${NO_CWD:-default}`
+    mcp.json:6:14 servers.a.envFile: variable `NO_FILE` is not set
+        hint: set it, put it into `.env` beside the file, or write `${NO_FILE:-default}`
+    mcp.json:7:17 servers.b.url: variable `NO_HOST` is not set
+        hint: set it, put it into `.env` beside the file, or write `${NO_HOST:-default}`
+    mcp.json:7:17 servers.b.url: a server of type `http` is not started yet
+    mcp.json:7:57 servers.b.headers.X: variable `NO_HEADER` is not set
+        hint: set it, put it into `.env` beside the file, or write `${NO_HEADER:-default}`
+    ");
 }
 
 #[test]

@@ -47,28 +47,32 @@ fn env(config: &Config) -> Vec<(&str, &str)> {
     }
 }
 
-const USES_KEY: &str = r#"{"servers": {"a": {"command": "x", "args": ["${KEY}"]}}}"#;
+const USES_VALUE: &str = r#"{"servers": {"a": {"command": "x", "args": ["${VALUE}"]}}}"#;
 
 #[test]
 fn a_variable_is_found_in_the_file_beside_the_configuration() {
-    let directory = Directory::with(&[("mcp.json", USES_KEY), (".env", "KEY=from-file\n")]);
+    let directory = Directory::with(&[("mcp.json", USES_VALUE), (".env", "VALUE=from-file\n")]);
     let config = directory.load(&["mcp.json"], &[]).unwrap();
     assert_eq!(args(&config.servers["a"]), ["from-file"]);
 }
 
 #[test]
 fn the_environment_wins_over_the_file_beside_the_configuration() {
-    let directory = Directory::with(&[("mcp.json", USES_KEY), (".env", "KEY=from-file\n")]);
-    let config = directory.load(&["mcp.json"], &[("KEY", "from-environment")]).unwrap();
+    let directory = Directory::with(&[("mcp.json", USES_VALUE), (".env", "VALUE=from-file\n")]);
+    let config = directory.load(&["mcp.json"], &[("VALUE", "from-environment")]).unwrap();
     assert_eq!(args(&config.servers["a"]), ["from-environment"]);
 }
 
 #[test]
 fn the_file_beside_the_configuration_is_let_alone_when_nothing_is_missing() {
     let broken = "this is not = a file ${ of ours";
-    let directory = Directory::with(&[("mcp.json", USES_KEY), (".env", broken)]);
-    assert_eq!(directory.load(&["mcp.json"], &[("KEY", "k")]).unwrap().warnings, []);
-    assert_snapshot!(directory.told(directory.load(&["mcp.json"], &[])), @"");
+    let directory = Directory::with(&[("mcp.json", USES_VALUE), (".env", broken)]);
+    assert_eq!(directory.load(&["mcp.json"], &[("VALUE", "k")]).unwrap().warnings, []);
+    assert_snapshot!(directory.told(directory.load(&["mcp.json"], &[])), @"
+    mcp.json:1:45 servers.a.args[0]: variable `VALUE` is not set
+        hint: set it, put it into `.env` beside the file, or write `${VALUE:-default}`
+    .env:1:1: the name must be letters, digits and `_`, not beginning with a digit
+    ");
 }
 
 #[test]
@@ -89,16 +93,20 @@ fn a_file_of_variables_that_cannot_be_used_is_an_error() {
   "bad": {"command": "c", "envFile": "conf/bad.env"}
 }}"#;
     let directory = Directory::with(&[("mcp.json", text), ("conf/bad.env", "A=1\n\nsecret words\n")]);
-    assert_snapshot!(directory.told(directory.load(&["mcp.json"], &[])), @"");
+    assert_snapshot!(directory.told(directory.load(&["mcp.json"], &[])), @"
+    mcp.json:2:39 servers.gone.envFile: `gone.env`: no such file
+    mcp.json:3:38 servers.dir.envFile: `conf`: not a file
+    conf/bad.env:3:1: expected `NAME=value`
+    ");
 }
 
 #[test]
 fn several_files_are_one_configuration_each_with_its_own_surroundings() {
     let directory = Directory::with(&[
-        ("one/mcp.json", r#"{"servers": {"a": {"command": "${KEY}"}}, "host": {"timeout": 5}}"#),
-        ("one/.env", "KEY=1"),
-        ("two/mcp.json", r#"{"mcpServers": {"b": {"command": "${KEY}", "dependencies": ["a"]}}}"#),
-        ("two/.env", "KEY=2"),
+        ("one/mcp.json", r#"{"servers": {"a": {"command": "${VALUE}"}}, "host": {"timeout": 5}}"#),
+        ("one/.env", "VALUE=1"),
+        ("two/mcp.json", r#"{"mcpServers": {"b": {"command": "${VALUE}", "dependencies": ["a"]}}}"#),
+        ("two/.env", "VALUE=2"),
     ]);
     let config = directory.load(&["one/mcp.json", "two/mcp.json"], &[]).unwrap();
     assert_eq!(config.waves(), [["a"], ["b"]]);
@@ -119,7 +127,10 @@ fn the_same_name_in_two_files_is_an_error_that_names_both_places() {
         ("a.json", "{\"host\": {\"timeout\": 1},\n \"servers\": {\"fs\": {\"command\": \"x\"}}}"),
         ("b.json", "{\"host\": {\"timeout\": 2}, \"servers\": {\"fs\": {\"command\": \"y\"}}}"),
     ]);
-    assert_snapshot!(directory.told(directory.load(&["a.json", "b.json"], &[])), @"");
+    assert_snapshot!(directory.told(directory.load(&["a.json", "b.json"], &[])), @"
+    b.json:1:11 host.timeout: already set at a.json:1:11
+    b.json:1:38 servers.fs: duplicate server name, first at a.json:2:14
+    ");
 }
 
 #[test]
@@ -127,7 +138,12 @@ fn a_file_that_cannot_be_read_is_told_beside_the_problems_of_the_others() {
     let directory = Directory::with(&[("a.json", "{\"servers\": 1}"), ("dir/x", "")]);
     fs::write(directory.path("latin.json"), b"{\"servers\": {\"\xe4\": {}}}").unwrap();
     let result = directory.load(&["gone.json", "dir", "latin.json", "a.json"], &[]);
-    assert_snapshot!(directory.told(result), @"");
+    assert_snapshot!(directory.told(result), @"
+    gone.json: no such file
+    dir: a directory, not a file
+    latin.json: not UTF-8 text
+    a.json:1:13 servers: expected object
+    ");
 }
 
 #[test]
@@ -145,10 +161,14 @@ fn from_file_reads_the_environment_of_the_process() {
 fn a_pipe_is_never_waited_for() {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-    let text = r#"{"servers": {"a": {"command": "${KEY}", "envFile": "pipe"}}}"#;
+    let text = r#"{"servers": {"a": {"command": "${VALUE}", "envFile": "pipe"}}}"#;
     let directory = Directory::with(&[("mcp.json", text)]);
     for name in [".env", "pipe"] {
         mknodat(CWD, directory.path(name), FileType::Fifo, Mode::RWXU, 0).unwrap();
     }
-    assert_snapshot!(directory.told(directory.load(&["mcp.json"], &[])), @"");
+    assert_snapshot!(directory.told(directory.load(&["mcp.json"], &[])), @"
+    mcp.json:1:31 servers.a.command: variable `VALUE` is not set
+        hint: set it, put it into `.env` beside the file, or write `${VALUE:-default}`
+    mcp.json:1:54 servers.a.envFile: `pipe`: not a file
+    ");
 }

@@ -103,13 +103,13 @@ fn an_error_behind_too_many_warnings_still_refuses_the_file() {
 }
 
 #[test]
-fn a_file_made_to_be_slow_is_still_read_in_time() {
+fn a_file_with_problems_without_number_is_told_up_to_the_limit() {
     let mut servers = String::new();
-    for index in 0..20_000 {
+    for index in 0..1_000 {
         write!(servers, r#""ü{index}": {{"command": 1, "dependencies": ["s{index}x"]}}, "#).unwrap();
-        write!(servers, r#""s{index}": {{"command": "x", "dependencies": ["t{index}"]}}, "#).unwrap();
+        write!(servers, r#""s{index}": {{"env": {{"{index}": [1]}}, "args": [1, "${{X}}"]}}, "#)
+            .unwrap();
     }
-    let text = format!(r#"{{"servers": {{{servers}}}}}"#);
-    let error = load(&text).unwrap_err();
+    let error = load(&format!(r#"{{"servers": {{{servers}}}}}"#)).unwrap_err();
     assert_eq!(error.0.len(), MAX_PROBLEMS + 1);
 }

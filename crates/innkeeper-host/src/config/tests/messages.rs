@@ -18,7 +18,7 @@ fn a_wrong_type_is_told_with_line_column_and_key() {
     }
   }
 }"#;
-    assert_snapshot!(told(text), @"");
+    assert_snapshot!(told(text), @"mcp.json:7:15 servers.fs.args[1]: expected string");
 }
 
 #[test]
@@ -35,7 +35,18 @@ fn every_problem_is_told_at_once_and_in_the_order_of_the_file() {
   },
   "hots": {}
 }"#;
-    assert_snapshot!(told(text), @"");
+    assert_snapshot!(told(text), @"
+    mcp.json:4:16 servers.fs.args[0]: expected string
+    mcp.json:4:19 servers.fs.args[1]: variable `ROOT_DIR` is not set
+        hint: set it, put it into `.env` beside the file, or write `${ROOT_DIR:-default}`
+    mcp.json:5:18 servers.fs.command: expected string
+    mcp.json:6:18 servers.fs.timeout: expected 0.001 or more
+    mcp.json:7:24 servers.fs.dependencies[0]: no server `gti`
+        hint: did you mean `git`?
+    mcp.json:9:21 servers.git.type: expected `stdio`, `http`, `sse` or `websocket`
+    mcp.json:11:3 hots: unknown key
+        hint: did you mean `host`?
+    ");
 }
 
 #[test]
@@ -43,7 +54,26 @@ fn each_type_has_its_words() {
     let text = r#""command": 1, "args": "a", "env": [], "headers": 1, "inheritEnv": "yes",
 "maxConcurrent": 1.5, "timeout": "30s", "tools": 1, "restart": "always", "retry": 1, "oauth": null,
 "dependencies": {"a": 1}, "limits": {"memory": true}"#;
-    assert_snapshot!(told_of_server(text), @"");
+    assert_snapshot!(told_of_server(text), @"
+    mcp.json:1:32 servers.fs.command: expected string
+    mcp.json:1:43 servers.fs.args: expected array
+    mcp.json:1:55 servers.fs.env: expected object
+    mcp.json:1:59 servers.fs.headers: a server of type `stdio` has no use for this
+    mcp.json:1:70 servers.fs.headers: expected object
+    mcp.json:1:87 servers.fs.inheritEnv: expected boolean
+    mcp.json:2:18 servers.fs.maxConcurrent: expected integer
+    mcp.json:2:34 servers.fs.timeout: expected number
+    mcp.json:2:50 servers.fs.tools: expected object
+    mcp.json:2:53 servers.fs.restart: `restart` is not in effect yet
+    mcp.json:2:64 servers.fs.restart: expected `never` or object
+    mcp.json:2:74 servers.fs.retry: `retry` is not in effect yet
+    mcp.json:2:83 servers.fs.retry: expected object
+    mcp.json:2:86 servers.fs.oauth: a server of type `stdio` has no use for this
+    mcp.json:2:95 servers.fs.oauth: expected object
+    mcp.json:3:17 servers.fs.dependencies: expected array
+    mcp.json:3:27 servers.fs.limits: `limits` is not in effect yet
+    mcp.json:3:48 servers.fs.limits.memory: expected string or integer
+    ");
 }
 
 #[test]
@@ -52,15 +82,46 @@ fn numbers_out_of_range_are_told_with_the_bound() {
 "maxConcurrent": 0, "unavailableAfterTimeouts": 1001, "restart": {"onFailure": {"max": 0}},
 "retry": {"max": 11}, "cache": {"ttl": -0.5, "maxBytes": "1 B"}, "limits": {"memory": "1000000 GB",
 "cpuSeconds": 0, "openFiles": 15}"#;
-    assert_snapshot!(told_of_server(text), @"");
+    assert_snapshot!(told_of_server(text), @"
+    mcp.json:1:48 servers.fs.timeout: expected 0.001 or more
+    mcp.json:1:66 servers.fs.initTimeout: expected 86400 or less
+        hint: the unit is seconds; 86401 milliseconds are `86.401`
+    mcp.json:1:92 servers.fs.shutdownTimeout: expected 86400 or less
+    mcp.json:2:18 servers.fs.maxConcurrent: expected 1 or more
+    mcp.json:2:21 servers.fs.unavailableAfterTimeouts: `unavailableAfterTimeouts` is not in effect yet
+    mcp.json:2:49 servers.fs.unavailableAfterTimeouts: expected 1000 or less
+    mcp.json:2:55 servers.fs.restart: `restart` is not in effect yet
+    mcp.json:2:88 servers.fs.restart.onFailure.max: expected 1 or more
+    mcp.json:3:1 servers.fs.retry: `retry` is not in effect yet
+    mcp.json:3:18 servers.fs.retry.max: expected 10 or less
+    mcp.json:3:23 servers.fs.cache: `cache` is not in effect yet
+    mcp.json:3:40 servers.fs.cache.ttl: expected 0 or more
+    mcp.json:3:58 servers.fs.cache.maxBytes: expected a size from 1 KiB to 1 TiB
+    mcp.json:3:66 servers.fs.limits: `limits` is not in effect yet
+    mcp.json:3:87 servers.fs.limits.memory: expected a size from 1 KiB to 1 TiB
+    mcp.json:4:15 servers.fs.limits.cpuSeconds: expected 1 or more
+    mcp.json:4:31 servers.fs.limits.openFiles: expected 16 or more
+    ");
 }
 
 #[test]
 fn nested_values_are_told_by_the_part_that_was_meant() {
     let text = r#""command": "x", "restart": {"onFailure": {}}, "env": {"A": ["x"], "B": "${NO}"},
 "limits": {"memory": "5 parsecs"}"#;
-    assert_snapshot!(told_of_server(text), @"");
-    assert_snapshot!(told_of_server(r#""command": "x", "restart": {"onFail": 1}"#), @"");
+    assert_snapshot!(told_of_server(text), @"
+    mcp.json:1:37 servers.fs.restart: `restart` is not in effect yet
+    mcp.json:1:62 servers.fs.restart.onFailure.max: missing
+    mcp.json:1:80 servers.fs.env.A: expected string, number, boolean or null
+    mcp.json:1:92 servers.fs.env.B: variable `NO` is not set
+        hint: set it, put it into `.env` beside the file, or write `${NO:-default}`
+    mcp.json:2:1 servers.fs.limits: `limits` is not in effect yet
+    mcp.json:2:22 servers.fs.limits.memory: expected a size such as `512 MiB`
+    ");
+    assert_snapshot!(told_of_server(r#""command": "x", "restart": {"onFail": 1}"#), @"
+    mcp.json:1:37 servers.fs.restart: `restart` is not in effect yet
+    mcp.json:1:48 servers.fs.restart.onFail: unknown key
+    mcp.json:1:48 servers.fs.restart.onFailure: missing
+    ");
 }
 
 #[test]
@@ -75,6 +136,8 @@ fn text_that_is_not_json_is_told_where_it_goes_wrong() {
         "{'servers': {}}",
         "{servers: {}}",
         "{\"servers\": {\"a\": {\"command\": \"x\ny\"}}}",
+        "{\"servers\": {\"a\": {\"command\": \"npx,\n \"args\": []}}}",
+        "{\"servers\": {\"a\": {\"command\": \"x\ty\"}}}",
         "{\"servers\": {\"a\": {\"command\": \"x}}}",
         "{\"servers\": {\"a\": {\"command\": \"C:\\dir\"}}}",
         "{\"servers\": {\"a\": 0x10}}",
@@ -84,20 +147,61 @@ fn text_that_is_not_json_is_told_where_it_goes_wrong() {
         "{\"servers\": {\"a\": 1e999}}",
     ];
     let all: Vec<String> = texts.iter().map(|text| told(text)).collect();
-    assert_snapshot!(all.join("\n"), @"");
+    assert_snapshot!(all.join("\n"), @r#"
+    mcp.json:1:1: the file is empty
+        hint: write `{"servers": {}}`
+    mcp.json:1:1: the file is empty
+        hint: write `{"servers": {}}`
+    mcp.json:1:1: expected object
+        hint: the whole file is one object: `{"servers": {…}}`
+    mcp.json:1:17: text after the end of the configuration
+    mcp.json:1:20: expected a comma
+    mcp.json:1:17: expected a comma
+    mcp.json:1:2: a string must stand in double quotes
+    mcp.json:1:2: a key must stand in double quotes
+    mcp.json:1:31: the string that begins here is not closed in its line
+    mcp.json:1:31: the string that begins here is not closed in its line
+    mcp.json:1:31 servers.a.command: has white space; the whole text is taken for the program's name
+        hint: put the arguments into `args`
+    mcp.json:1:33 servers.a.command: a control character in a string must be written as an escape
+    mcp.json:1:31: the string is not closed with a double quote
+    mcp.json:1:34: not a JSON escape; a backslash is written `\\`
+    mcp.json:1:19: not a JSON number
+    mcp.json:1:19: expected a value
+    mcp.json:1:13: the object that begins here is not closed with `}`
+    mcp.json:1:13: the comment is not closed with `*/`
+    mcp.json:1:19 servers.a: the number is out of range
+    mcp.json:1:19 servers.a: expected object
+    "#);
 }
 
 #[test]
 fn columns_are_counted_in_characters() {
     let text = "\u{feff}{\"servers\": {\"ä\": 1, \"fs\": {\"command\": \"müßig\", \"args\": 5}}}";
-    assert_snapshot!(told(text), @"");
+    assert_snapshot!(told(text), @r#"
+    mcp.json:1:14 servers["ä"]: the server's name has a character that names cannot have
+        hint: use letters, digits, `_`, `-` and `.`
+    mcp.json:1:57 servers.fs.args: expected array
+    "#);
 }
 
 #[test]
 fn an_unknown_key_is_a_warning_with_the_key_that_was_meant() {
     let text = r#""command": "x", "comand": "y", "Args": [], "max_concurrent": 1, "zzz": 1,
 "cache": {"tll": 1}, "alwaysAllow": []"#;
-    assert_snapshot!(told_of_server(text), @"");
+    assert_snapshot!(told_of_server(text), @"
+    mcp.json:1:37 servers.fs.comand: unknown key
+        hint: did you mean `command`?
+    mcp.json:1:52 servers.fs.Args: unknown key
+        hint: did you mean `args`?
+    mcp.json:1:64 servers.fs.max_concurrent: unknown key
+        hint: did you mean `maxConcurrent`?
+    mcp.json:1:85 servers.fs.zzz: unknown key
+    mcp.json:2:1 servers.fs.cache: `cache` is not in effect yet
+    mcp.json:2:11 servers.fs.cache.tll: unknown key
+        hint: did you mean `ttl`?
+    mcp.json:2:22 servers.fs.alwaysAllow: has no meaning for this host; it is left out
+    ");
 }
 
 #[test]
@@ -106,7 +210,11 @@ fn keys_without_behaviour_say_so() {
   "servers": {"fs": {"command": "x", "restart": "never", "sandbox": {"network": false}}},
   "host": {"cache": {"ttl": 1}}
 }"#;
-    assert_snapshot!(told(text), @"");
+    assert_snapshot!(told(text), @"
+    mcp.json:2:38 servers.fs.restart: `restart` is not in effect yet
+    mcp.json:2:58 servers.fs.sandbox: `sandbox` is not in effect yet
+    mcp.json:3:12 host.cache: `cache` is not in effect yet
+    ");
 }
 
 #[test]
@@ -123,5 +231,25 @@ fn a_transport_needs_its_keys_and_has_no_use_for_others() {
   "blank": {"command": " "},
   "line": {"command": "npx -y server"}
 }}"#;
-    assert_snapshot!(told(text), @"");
+    assert_snapshot!(told(text), @r#"
+    mcp.json:2:11 servers.none: has neither a `command` nor a `url`
+    mcp.json:3:11 servers.both: has a `command` and a `url`
+        hint: say which one counts: `"type": "stdio"` or `"type": "http"`
+    mcp.json:4:12 servers.stdio: a server of type `stdio` needs a `command`
+    mcp.json:4:30 servers.stdio.url: a server of type `stdio` has no use for this
+    mcp.json:5:10 servers.sse.url: missing; a server of type `sse` needs it
+    mcp.json:5:26 servers.sse.command: a server of type `sse` has no use for this
+    mcp.json:5:42 servers.sse.args: a server of type `sse` has no use for this
+    mcp.json:6:18 servers.ftp.url: expected `http://` or `https://`
+    mcp.json:6:18 servers.ftp.url: a server of type `http` is not started yet
+    mcp.json:7:42 servers.socket.url: expected `ws://` or `wss://`
+    mcp.json:7:42 servers.socket.url: a server of type `websocket` is not started yet
+    mcp.json:8:19 servers.host.url: not an address
+    mcp.json:8:19 servers.host.url: a server of type `http` is not started yet
+    mcp.json:9:20 servers.space.url: not an address
+    mcp.json:9:20 servers.space.url: a server of type `http` is not started yet
+    mcp.json:10:24 servers.blank.command: is empty
+    mcp.json:11:23 servers.line.command: has white space; the whole text is taken for the program's name
+        hint: put the arguments into `args`
+    "#);
 }

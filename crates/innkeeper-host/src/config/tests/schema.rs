@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::super::{HostConfig, json_schema, raw, schema};
+use super::super::source::{Report, Source};
+use super::super::{HostConfig, json_schema, raw, schema, tree};
 use super::load_with;
 
 fn validator() -> jsonschema::Validator {
@@ -36,11 +37,8 @@ fn samples() -> Vec<String> {
 }
 
 fn without_comments(text: &str) -> Value {
-    jsonc_parser::parse_to_ast(text, &Default::default(), &Default::default())
-        .unwrap()
-        .value
-        .unwrap()
-        .into()
+    let mut report = Report::new(Source::of_text("sample", text));
+    tree::parse(text, &mut report).unwrap().to_value()
 }
 
 #[test]

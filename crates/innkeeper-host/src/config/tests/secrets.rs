@@ -81,7 +81,12 @@ fn an_environment_prints_no_value() {
 #[test]
 fn a_secret_in_an_argument_is_warned_about_and_not_shown() {
     let text = r#""command": "x", "args": ["--api-key", "canary-5f1e", "--token=canary-5f1e", "-y"]"#;
-    assert_snapshot!(told_of_server(text), @"");
+    assert_snapshot!(told_of_server(text), @"
+    mcp.json:1:59 servers.fs.args[1]: the argument looks like a secret
+        hint: everybody on this machine can read arguments; use `env`
+    mcp.json:1:74 servers.fs.args[2]: the argument looks like a secret
+        hint: everybody on this machine can read arguments; use `env`
+    ");
     let printed = printed(&format!(r#"{{"servers": {{"a": {{{text}}}}}}}"#));
     assert!(!printed.contains(CANARY), "{printed}");
 }
@@ -91,14 +96,21 @@ fn a_secret_variable_in_an_argument_is_warned_about_by_name() {
     let text = r#"{"servers": {"a": {"command": "x", "args": ["${GITHUB_TOKEN}", "${DIR}"]}}}"#;
     let variables = [("GITHUB_TOKEN", CANARY), ("DIR", "/tmp")];
     let told = super::told_with(text, &variables);
-    assert_snapshot!(told, @"");
+    assert_snapshot!(told, @"
+    mcp.json:1:45 servers.a.args[0]: variable `GITHUB_TOKEN` in an argument looks like a secret
+        hint: everybody on this machine can read arguments; use `env`
+    ");
     assert!(load_with(text, &variables).is_ok());
 }
 
 #[test]
 fn a_password_in_an_address_is_warned_about_and_not_shown() {
     let text = r#"{"servers": {"a": {"url": "https://me:canary-5f1e@host/mcp?key=canary-5f1e"}}}"#;
-    assert_snapshot!(told(text), @"");
+    assert_snapshot!(told(text), @"
+    mcp.json:1:27 servers.a.url: a server of type `http` is not started yet
+    mcp.json:1:27 servers.a.url: has a password in it
+        hint: send it in `headers`
+    ");
     let printed = printed(text);
     assert!(printed.contains("https://***@host/mcp?***"), "{printed}");
     assert!(!printed.contains(CANARY), "{printed}");

@@ -114,13 +114,29 @@ fn headers_are_kept_as_secrets() {
 fn names_and_values_that_no_environment_can_hold_are_refused() {
     let text = r#""command": "x", "args": ["a\u0000b"], "env": {"A=B": "1", "A\nB": "1", "1A": "1",
 "": "1", "C": "a\u0000b"}"#;
-    assert_snapshot!(told_of_server(text), @"");
+    assert_snapshot!(told_of_server(text), @r#"
+    mcp.json:1:46 servers.fs.args[0]: has a NUL character
+    mcp.json:1:74 servers.fs.env["A=B"]: not the name of an environment variable
+        hint: use letters, digits and `_`, not beginning with a digit
+    mcp.json:1:87 servers.fs.env["A\nB"]: not the name of an environment variable
+        hint: use letters, digits and `_`, not beginning with a digit
+    mcp.json:1:98 servers.fs.env.1A: not the name of an environment variable
+        hint: use letters, digits and `_`, not beginning with a digit
+    mcp.json:2:5 servers.fs.env[""]: not the name of an environment variable
+        hint: use letters, digits and `_`, not beginning with a digit
+    mcp.json:2:15 servers.fs.env.C: has a NUL character
+    "#);
 }
 
 #[test]
 fn header_names_and_values_cannot_forge_a_request() {
     let text = r#""url": "http://a", "headers": {"A B": "1", "": "1", "C": "x\r\nD: y"}"#;
-    assert_snapshot!(told_of_server(text), @"");
+    assert_snapshot!(told_of_server(text), @r#"
+    mcp.json:1:28 servers.fs.url: a server of type `http` is not started yet
+    mcp.json:1:59 servers.fs.headers["A B"]: not the name of a header
+    mcp.json:1:68 servers.fs.headers[""]: not the name of a header
+    mcp.json:1:78 servers.fs.headers.C: a header cannot have a line break
+    "#);
 }
 
 /// Proves: FR1.3, FR1.4, N13
@@ -139,7 +155,7 @@ fn a_duplicate_name_is_an_error_that_names_both_places() {
     }
   }
 }"#;
-    assert_snapshot!(told(text), @"");
+    assert_snapshot!(told(text), @"mcp.json:9:5 servers.fs: duplicate server name, first at mcp.json:3:5");
 }
 
 #[test]
@@ -148,14 +164,26 @@ fn names_are_one_name_under_either_key_and_in_any_case() {
   "servers": {"fs": {"command": "a"}, "Git": {"command": "b"}},
   "mcpServers": {"fs": {"command": "c"}, "git": {"command": "d"}}
 }"#;
-    assert_snapshot!(told(text), @"");
+    assert_snapshot!(told(text), @"
+    mcp.json:3:18 mcpServers.fs: duplicate server name, first at mcp.json:2:15
+    mcp.json:3:42 mcpServers.git: differs from `Git` at mcp.json:2:39 in case only
+    ");
 }
 
 #[test]
 fn a_name_has_letters_digits_and_three_signs() {
     let text = r#"{"servers": {"a.b-c_D9": {"command": "a"}, "": {"command": "b"}, "a b": {"command": "c"},
 "a/b": {"command": "d"}, "é": {"command": "e"}}}"#;
-    assert_snapshot!(told(text), @"");
+    assert_snapshot!(told(text), @r#"
+    mcp.json:1:44 servers[""]: the server's name is empty
+        hint: use letters, digits, `_`, `-` and `.`
+    mcp.json:1:66 servers["a b"]: the server's name has a character that names cannot have
+        hint: use letters, digits, `_`, `-` and `.`
+    mcp.json:2:1 servers["a/b"]: the server's name has a character that names cannot have
+        hint: use letters, digits, `_`, `-` and `.`
+    mcp.json:2:26 servers["é"]: the server's name has a character that names cannot have
+        hint: use letters, digits, `_`, `-` and `.`
+    "#);
 }
 
 /// Proves: FR10.1
@@ -166,7 +194,13 @@ fn a_dependency_on_nobody_is_told_with_its_place_and_what_was_meant() {
   "cache": {"command": "b"},
   "app": {"command": "c", "dependencies": ["chache", "db", "zzz", "cache", "cache"]}
 }}"#;
-    assert_snapshot!(told(text), @"");
+    assert_snapshot!(told(text), @"
+    mcp.json:4:44 servers.app.dependencies[0]: no server `chache`
+        hint: did you mean `cache`?
+    mcp.json:4:54 servers.app.dependencies[1]: `db` is disabled
+    mcp.json:4:60 servers.app.dependencies[2]: no server `zzz`
+    mcp.json:4:76 servers.app.dependencies[4]: `cache` is named twice
+    ");
 }
 
 /// Proves: FR10.6
@@ -180,7 +214,10 @@ fn a_cycle_is_told_whole() {
   "x": {"command": "x"},
   "self": {"command": "s", "dependencies": ["self"]}
 }}"#;
-    assert_snapshot!(told(text), @"");
+    assert_snapshot!(told(text), @"
+    mcp.json:3:42 servers.a.dependencies[0]: depends on itself: a -> b -> c -> a
+    mcp.json:7:45 servers.self.dependencies[0]: depends on itself
+    ");
 }
 
 const SIX: &str = r#"{"servers": {
@@ -209,11 +246,11 @@ fn a_selection_keeps_what_it_depends_on_and_nothing_else() {
 
 #[test]
 fn a_selection_of_an_unknown_server_says_which_was_meant() {
-    let text = r#"{"servers": {"db": {"command": "b"}, "off": {"command": "x", "disabled": true}}}"#;
+    let text = r#"{"servers": {"files": {"command": "b"}, "off": {"command": "x", "disabled": true}}}"#;
     let config = load(text).unwrap();
-    let error = config.only(&["bd"]).unwrap_err();
-    assert_eq!(error.to_string(), "no server `bd` in the configuration");
-    assert_eq!(error.similar.as_deref(), Some("db"));
+    let error = config.only(&["flies"]).unwrap_err();
+    assert_eq!(error.to_string(), "no server `flies` in the configuration");
+    assert_eq!(error.similar.as_deref(), Some("files"));
     let error = config.only(&["off"]).unwrap_err();
     assert_eq!(error.to_string(), "no server `off` in the configuration: it is disabled");
 }
@@ -235,7 +272,7 @@ fn the_same_launch_under_two_names_is_a_warning() {
   "b": {"command": "npx", "args": ["x"], "env": {"B": "2", "A": "1"}},
   "c": {"command": "npx", "args": ["x"]}
 }}"#;
-    assert_snapshot!(told(text), @"");
+    assert_snapshot!(told(text), @"mcp.json:3:3 servers.b: the same server as `a` under another name");
 }
 
 #[test]

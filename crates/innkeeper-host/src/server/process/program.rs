@@ -21,6 +21,18 @@ pub(crate) enum ProgramError {
     Directory { command: Box<str> },
 }
 
+impl ProgramError {
+    /// The same, quoting the command as the user wrote it and not as variables made it.
+    pub(crate) fn quoting(mut self, written: &str) -> Self {
+        let (Self::NotFound { command }
+        | Self::NotInPath { command }
+        | Self::NotExecutable { command }
+        | Self::Directory { command }) = &mut self;
+        *command = written.into();
+        self
+    }
+}
+
 /// Resolves `command` to a file, as the server itself would find it: a name is looked up in the
 /// `PATH` of `env`, which is the server's environment, and anything with a separator is relative to
 /// `cwd`. Entries of `PATH` that are not absolute are passed over, so that a working directory

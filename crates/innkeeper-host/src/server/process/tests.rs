@@ -2,10 +2,8 @@
 
 mod end;
 mod host;
-#[cfg(target_os = "linux")]
 mod hostile;
 mod launch;
-#[cfg(target_os = "linux")]
 mod resources;
 
 use std::ffi::OsString;

@@ -109,20 +109,19 @@ impl<'de> Deserialize<'de> for Key {
                 f.write_str("a key")
             }
 
-            // As bytes, so that a lone surrogate in a name nobody knows does not fail the message.
-            fn visit_bytes<E: Error>(self, name: &[u8]) -> Result<Key, E> {
+            fn visit_str<E: Error>(self, name: &str) -> Result<Key, E> {
                 Ok(match name {
-                    b"jsonrpc" => Key::Jsonrpc,
-                    b"id" => Key::Id,
-                    b"method" => Key::Method,
-                    b"params" => Key::Params,
-                    b"result" => Key::Result,
-                    b"error" => Key::Error,
+                    "jsonrpc" => Key::Jsonrpc,
+                    "id" => Key::Id,
+                    "method" => Key::Method,
+                    "params" => Key::Params,
+                    "result" => Key::Result,
+                    "error" => Key::Error,
                     _ => Key::Other,
                 })
             }
         }
 
-        deserializer.deserialize_bytes(Name)
+        deserializer.deserialize_identifier(Name)
     }
 }

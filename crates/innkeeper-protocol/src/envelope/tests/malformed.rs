@@ -23,11 +23,12 @@ fn said(line: &[u8]) -> (MalformedKind, Option<i64>, bool) {
 #[test]
 fn a_bad_answer_fails_the_call_it_was_for() {
     use MalformedKind as Kind;
-    let cases: [(&[u8], Kind, Option<i64>); 15] = [
+    let cases: [(&[u8], Kind, Option<i64>); 16] = [
         (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":\"\xFF\"}", Kind::NotUtf8, Some(3)),
         (b"\0{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":1}", Kind::NotJson, Some(3)),
         (br#"{"jsonrpc":"2.0","id":3,"result":{"a":1"#, Kind::NotJson, Some(3)),
         (br#"{"jsonrpc":"2.0","id":3,"result":{}}{"#, Kind::NotJson, Some(3)),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{},\"\0\":1}", Kind::NotJson, Some(3)),
         (br#"{"id":3,"result":{}}"#, Kind::MissingVersion, Some(3)),
         (br#"{"jsonrpc":2.0,"id":3,"result":{}}"#, Kind::WrongVersion, Some(3)),
         (br#"{"jsonrpc":"1.0","id":3,"result":{}}"#, Kind::WrongVersion, Some(3)),

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::super::{Exit, StopReport, Stopped, Supervisor, spawn, stop};
+use super::super::stop::StopReport;
+use super::super::{Exit, Stopped, Supervisor, spawn, stop};
 use super::*;
 
 const GRACE: Duration = Duration::from_secs(2);
@@ -98,7 +99,6 @@ async fn a_server_that_ignores_every_request_is_killed_within_its_grace_and_a_se
     }
 }
 
-#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn the_server_behind_a_launcher_may_finish_when_the_tree_is_asked_to_end() {
     let mark = Mark::new();

@@ -44,7 +44,6 @@ fn copy_of_the_control_socket(process: &Process) {
     drop(Command::new("/bin/sleep").arg("600").stdin(copy).spawn().unwrap());
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn nothing_survives_a_host_that_is_killed() {
     let mark = Mark::new();
@@ -55,7 +54,6 @@ fn nothing_survives_a_host_that_is_killed() {
     mark.reaches(0);
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn nothing_survives_a_killed_host_although_a_copy_of_it_holds_its_sockets() {
     let mark = Mark::new();

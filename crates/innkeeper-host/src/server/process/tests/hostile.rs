@@ -1,8 +1,9 @@
 //! Servers that do their best to leave something behind.
 
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::Duration;
 
-use super::super::Exit;
+use super::super::{Exit, Supervisor, spawn};
 use super::*;
 use crate::shim::tree::Stat;
 
@@ -69,12 +70,20 @@ async fn a_signal_to_the_shim_ends_the_tree() {
 
 #[tokio::test]
 async fn a_shim_that_the_server_stops_is_woken_to_do_its_work() {
-    let mark = Mark::new();
-    let (mut process, _pipes) =
-        start_ready(&mark.script("kill -STOP $PPID; echo; sleep 600")).await;
-    process.kill();
-    gone(&mut process).await;
-    assert_eq!(mark.running(), []);
+    for dropped in [true, false] {
+        let mark = Mark::new();
+        let script = "read x; kill -STOP $PPID; echo stopped; exec sleep 600";
+        let (mut process, mut pipes) = start(&mark.script(script)).await;
+        say(&mut pipes, "go\n").await;
+        assert_eq!(line(&mut pipes).await, "stopped");
+        if dropped {
+            drop(process);
+        } else {
+            process.kill();
+            gone(&mut process).await;
+        }
+        mark.reaches(0);
+    }
 }
 
 #[tokio::test]
@@ -127,16 +136,31 @@ async fn orphans_that_end_are_reaped_while_the_server_runs() {
 }
 
 #[tokio::test]
-async fn the_server_cannot_read_the_environment_of_the_host_through_the_shim() {
+async fn the_environment_of_the_host_cannot_be_read_through_the_shim() {
     let mark = Mark::new();
-    let (process, _pipes) = start_ready(&mark.script("echo; sleep 600")).await;
-    let environ = format!("/proc/{}/environ", shim_of(&process));
-    // A process that may not be dumped belongs to root as far as others can tell.
-    use std::os::unix::fs::MetadataExt;
-    let owner = std::fs::metadata(environ).unwrap();
-    assert_eq!((owner.uid(), owner.gid()), (0, 0));
-    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
-    assert!(status.contains("Name:"), "the server itself can be looked at");
+    let (_dir, supervisor) = shim_of_an_ordinary_user();
+    let launch = mark.script("echo; exec sleep 600");
+    let (process, mut pipes) = spawn(&launch, &supervisor, None).await.unwrap();
+    line(&mut pipes).await;
+    let owner = |pid: Pid| std::fs::metadata(format!("/proc/{pid}/environ")).unwrap().uid();
+    // What may not be looked into belongs to root, whoever runs it.
+    assert_eq!(owner(shim_of(&process)), 0);
+    assert_ne!(owner(Pid::from_raw(process.id().try_into().unwrap()).unwrap()), 0);
+}
+
+/// Root may look into every process, so a test that root runs lets another user run the shim.
+fn shim_of_an_ordinary_user() -> (tempfile::TempDir, Supervisor) {
+    let dir = tempfile::tempdir().unwrap();
+    let Supervisor::Shim { program, args } = shim() else { unreachable!() };
+    if !rustix::process::geteuid().is_root() {
+        return (dir, Supervisor::Shim { program, args });
+    }
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let copy = dir.path().join("shim");
+    std::fs::copy(program, &copy).unwrap();
+    let mut lead = ["--reuid=65534", "--clear-groups"].map(OsString::from).to_vec();
+    lead.extend([copy.into()].into_iter().chain(args));
+    (dir, Supervisor::Shim { program: "/usr/bin/setpriv".into(), args: lead })
 }
 
 #[tokio::test]

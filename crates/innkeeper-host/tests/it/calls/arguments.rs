@@ -1,0 +1,93 @@
+//! Arguments that do not fit are refused with every fault, and the server never sees them.
+
+use innkeeper_host::error::ArgumentProblem;
+use innkeeper_host::{CallError, ErrorClass, Host};
+use serde_json::{Value, json};
+
+use crate::setup::Scene;
+
+/// What is wrong with the arguments of a call that must be refused for them.
+async fn problems(host: &Host, tool: &str, arguments: Value) -> Vec<ArgumentProblem> {
+    match host.call_tool(tool, arguments).await {
+        Err(CallError::Validation { item, problems }) => {
+            assert_eq!(&*item, tool);
+            problems
+        }
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// Proves: N16, TR6.3
+#[tokio::test]
+async fn arguments_that_do_not_fit_never_reach_the_server() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("one")]).await.unwrap();
+    for (tool, arguments) in [
+        ("one.echo", json!({})),
+        ("one.echo", json!({"message": 7})),
+        ("one.echo", json!(["hello"])),
+        ("one.echo", json!("hello")),
+        ("one.add", json!({"a": 1})),
+        ("one.sleep", json!({"ms": -1})),
+    ] {
+        let error = host.call_tool(tool, arguments.clone()).await.unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Validation, "{tool} {arguments}");
+        assert!(error.to_string().contains(tool), "{error}");
+    }
+    assert_eq!(scene.journal().count("tools/call"), 0);
+    host.call_tool("one.echo", json!({"message": "fits"})).await.unwrap();
+    assert_eq!(scene.journal().count("tools/call"), 1);
+    host.shutdown().await;
+}
+
+/// Proves: FR4.6
+#[tokio::test]
+async fn every_failing_place_is_listed_by_its_pointer() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "count": {"type": "integer"},
+            "who": {
+                "type": "object",
+                "properties": {"age": {"type": "integer", "minimum": 0}, "na/me": {"type": "string"}},
+                "required": ["id"],
+            },
+            "list": {"type": "array", "items": {"$ref": "#/$defs/colour"}},
+        },
+        "required": ["first", "second"],
+        "additionalProperties": false,
+        "$defs": {"colour": {"enum": ["red", "green"]}},
+    });
+    let scene = Scene::new();
+    let tools = json!([{"name": "many", "inputSchema": schema}]).to_string();
+    let host = scene.start([scene.fx("one").with("--tools", tools)]).await.unwrap();
+    let arguments = json!({
+        "count": "three", "who": {"age": -1, "na/me": 5}, "list": ["red", "blue", 3], "extra": 1,
+    });
+    let problems = problems(&host, "one.many", arguments).await;
+    let mut pointers: Vec<&str> = problems.iter().map(|found| found.pointer.as_str()).collect();
+    pointers.sort_unstable();
+    let expected =
+        ["", "", "", "/count", "/list/1", "/list/2", "/who", "/who/age", "/who/na~1me"];
+    assert_eq!(pointers, expected, "{problems:#?}");
+    for missing in ["first", "second", "id", "extra"] {
+        let named = problems.iter().any(|found| found.message.contains(missing));
+        assert!(named, "`{missing}` is not named: {problems:#?}");
+    }
+    assert_eq!(scene.journal().count("tools/call"), 0);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn arguments_are_an_object_even_where_the_schema_allows_anything() {
+    let scene = Scene::new();
+    let tools = json!([{"name": "any", "inputSchema": {}}]).to_string();
+    let host = scene.start([scene.fx("one").with("--tools", tools)]).await.unwrap();
+    for arguments in [json!([1]), json!("text"), json!(7), json!(true)] {
+        let problems = problems(&host, "one.any", arguments).await;
+        assert_eq!((problems.len(), problems[0].pointer.as_str()), (1, ""), "{problems:?}");
+    }
+    assert_eq!(scene.journal().count("tools/call"), 0);
+    host.call_tool("one.any", json!({"anything": [1]})).await.unwrap();
+    host.shutdown().await;
+}

@@ -1,0 +1,96 @@
+//! Servers of the revision without a handshake, the whole way.
+
+use innkeeper_host::{CallOptions, ErrorClass, Host};
+use serde_json::{Map, Value, json};
+
+use super::{cancelled, class, ids};
+use crate::setup::{Scene, builder, text};
+
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+async fn greet(host: &Host, name: &str) -> Value {
+    let arguments: Map<String, Value> = json!({"name": "Ada"}).as_object().unwrap().clone();
+    let prompt = format!("{name}.greet");
+    let raw = host.get_prompt(&prompt, &arguments, CallOptions::default()).await.unwrap();
+    serde_json::from_str(raw.get()).unwrap()
+}
+
+#[tokio::test]
+async fn every_request_says_who_asks_in_which_revision_and_there_is_no_handshake() {
+    let scene = Scene::new();
+    let server = scene.fx("new").with("--era", "modern").with("--pages", 2).with("--progress", 2);
+    let config = scene.config([server]);
+    let host = builder(config).client_info("inn", "9.9").start().await.unwrap();
+    assert_eq!(host.catalog().server("new").unwrap().protocol_version(), Some("2026-07-28"));
+    let (sender, mut progress) = tokio::sync::mpsc::channel(8);
+    let options = CallOptions { progress: Some(sender), ..CallOptions::default() };
+    let message = json!({"message": "hi"});
+    let result = host.call_tool_with("new.echo", message.clone(), options).await.unwrap();
+    assert_eq!(text(&result), "hi");
+    assert_eq!(progress.recv().await.unwrap().progress, 1.0);
+    host.call_tool("new.echo", message).await.unwrap();
+    assert_eq!(greet(&host, "new").await["messages"][0]["content"]["text"], "new: greet Ada");
+    host.read_resource("fx://new/static", None, CallOptions::default()).await.unwrap();
+    host.shutdown().await;
+    let journal = scene.journal();
+    let methods = journal.methods();
+    assert_eq!(methods[0], "server/discover");
+    assert!(!methods.contains(&"initialize"), "{methods:?}");
+    assert!(!methods.contains(&"notifications/initialized"), "{methods:?}");
+    assert_eq!(methods.len(), 1 + 4 * 2 + 4, "{methods:?}");
+    for entry in journal.events("recv") {
+        let meta = &entry.message["params"]["_meta"];
+        assert_eq!(meta[VERSION], "2026-07-28", "{}", entry.raw);
+        assert_eq!(meta[CLIENT], json!({"name": "inn", "version": "9.9"}), "{}", entry.raw);
+        assert_eq!(meta[CAPABILITIES], json!({}), "{}", entry.raw);
+    }
+    let calls = journal.params("tools/call");
+    assert_eq!(calls[0]["_meta"]["progressToken"], ids(&journal, "tools/call")[0]);
+    assert!(calls[1]["_meta"].get("progressToken").is_none(), "nobody asked for progress");
+}
+
+#[tokio::test]
+async fn a_server_of_both_eras_is_spoken_to_in_the_newer() {
+    let scene = Scene::new();
+    let servers = [scene.fx("both").with("--era", "dual"), scene.fx("old")];
+    let host = scene.start(servers).await.unwrap();
+    assert_eq!(host.catalog().server("both").unwrap().protocol_version(), Some("2026-07-28"));
+    assert_eq!(host.catalog().server("old").unwrap().protocol_version(), Some("2025-11-25"));
+    for name in ["both", "old"] {
+        assert_eq!(greet(&host, name).await["messages"][0]["role"], "user");
+    }
+    let journal = scene.journal();
+    assert_eq!((journal.of("both").count("initialize"), journal.of("old").count("initialize")), (0, 1));
+    assert!(journal.of("old").params("prompts/get")[0].get("_meta").is_none());
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_dropped_call_is_cancelled_in_the_newer_era_too() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("new").with("--era", "modern")]).await.unwrap();
+    let short = Some(std::time::Duration::from_millis(100));
+    let options = CallOptions { timeout: short, ..CallOptions::default() };
+    let late = host.call_tool_with("new.sleep", json!({"ms": 60_000}), options).await;
+    assert_eq!(class(late), ErrorClass::Timeout);
+    let journal = scene.journal_until(|journal| !cancelled(journal).is_empty()).await;
+    assert_eq!(cancelled(&journal), ids(&journal, "tools/call"));
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_needs_an_answer_it_cannot_get_is_no_result() {
+    let scene = Scene::new();
+    let servers = [
+        scene.fx("polite").with("--era", "modern").switch("--ask-sampling"),
+        scene.fx("pushy").with("--era", "modern").switch("--ask-sampling").switch("--ask-anyway"),
+    ];
+    let host = scene.start(servers).await.unwrap();
+    assert_eq!(class(host.call_tool("polite.pid", ()).await), ErrorClass::Server);
+    // It was told that nobody here answers questions, and asks all the same.
+    assert_eq!(class(host.call_tool("pushy.pid", ()).await), ErrorClass::Protocol);
+    assert_eq!(greet(&host, "pushy").await["messages"][0]["role"], "user");
+    host.shutdown().await;
+}

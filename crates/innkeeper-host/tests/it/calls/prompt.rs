@@ -1,0 +1,89 @@
+//! Prompts: routed by name, given their arguments, refused without the required ones.
+
+use innkeeper_host::{CallError, CallOptions, ErrorClass, Host};
+use serde_json::{Map, Value, json};
+
+use super::{class, routing};
+use crate::setup::Scene;
+
+async fn get(host: &Host, name: &str, arguments: &Value) -> Result<Value, CallError> {
+    let arguments: Map<String, Value> = arguments.as_object().unwrap().clone();
+    let raw = host.get_prompt(name, &arguments, CallOptions::default()).await?;
+    Ok(serde_json::from_str(raw.get()).unwrap())
+}
+
+/// Proves: FR4.8
+#[tokio::test]
+async fn of_two_prompts_of_one_name_the_named_servers_is_got_with_its_arguments() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("one"), scene.fx("two")]).await.unwrap();
+    let arguments = json!({"name": "Ada", "style": "warmly"});
+    for name in ["one", "two"] {
+        let prompt = get(&host, &format!("{name}.greet"), &arguments).await.unwrap();
+        let text = &prompt["messages"][0]["content"]["text"];
+        assert_eq!(*text, format!("{name}: greet Ada, warmly"));
+        let journal = scene.journal().of(name);
+        let sent = json!({"name": "greet", "arguments": arguments});
+        assert_eq!(journal.params("prompts/get"), [&sent]);
+    }
+    get(&host, "two.plain", &json!({})).await.unwrap();
+    assert_eq!(*scene.journal().params("prompts/get")[2], json!({"name": "plain"}));
+    host.shutdown().await;
+}
+
+/// Proves: FR4.8
+#[tokio::test]
+async fn a_missing_required_argument_and_one_that_is_no_text_are_refused_unsent() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("one")]).await.unwrap();
+    let error = get(&host, "one.greet", &json!({"style": 5})).await.unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Validation);
+    let CallError::Validation { item, problems } = error else { panic!("{error}") };
+    assert_eq!(&*item, "one.greet");
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[0].message.contains("`name`"), "{problems:?}");
+    assert_eq!(problems[1].pointer, "/style");
+    let odd = get(&host, "one.greet", &json!({"name": "Ada", "a/b~c": {}})).await.unwrap_err();
+    let CallError::Validation { problems, .. } = odd else { panic!("{odd}") };
+    assert_eq!(problems[0].pointer, "/a~1b~0c");
+    assert_eq!(scene.journal().count("prompts/get"), 0);
+    host.shutdown().await;
+}
+
+/// Proves: N17
+#[tokio::test]
+async fn an_unknown_prompt_is_a_routing_error() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("one"), scene.fx("two")]).await.unwrap();
+    for (name, message) in [
+        ("one.geet", "server `one` has no prompt `geet`; did you mean `one.greet`?"),
+        ("one.echo", "server `one` has no prompt `echo`"),
+        ("none.greet", "`none.greet` names no known server; did you mean `one.greet`?"),
+        ("greet", "`greet` is offered by several servers: one.greet; two.greet"),
+    ] {
+        assert_eq!(routing(get(&host, name, &json!({})).await).to_string(), message);
+    }
+    assert_eq!(scene.journal().count("prompts/get"), 0);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_server_comes_as_it_said_it() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("one").switch("--list-changed")]).await.unwrap();
+    let mut events = host.events();
+    host.call_tool("one.shrink", json!({"what": "prompts"})).await.unwrap();
+    // Until the catalog has followed, only the server knows that the prompt is gone.
+    let first = get(&host, "one.plain", &json!({})).await;
+    assert!(
+        matches!(&first, Err(CallError::Server { error, .. }) if error.code == -32602)
+            || matches!(&first, Err(CallError::Routing(_))),
+        "{first:?}"
+    );
+    crate::setup::until_told(&mut events, |event| {
+        matches!(event, innkeeper_host::Event::CatalogChanged { .. })
+    })
+    .await;
+    assert_eq!(class(get(&host, "one.plain", &json!({})).await), ErrorClass::Routing);
+    host.shutdown().await;
+}

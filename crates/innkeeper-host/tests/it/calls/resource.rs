@@ -1,0 +1,109 @@
+//! Resources: read from the server that lists the URI, has a template for it, or is named.
+
+use innkeeper_host::error::RoutingError;
+use innkeeper_host::{CallError, CallOptions, ErrorClass, Host};
+use serde_json::Value;
+
+use super::{routing, unavailable};
+use crate::setup::Scene;
+
+async fn read(host: &Host, uri: &str, server: Option<&str>) -> Result<String, CallError> {
+    let raw = host.read_resource(uri, server, CallOptions::default()).await?;
+    let result: Value = serde_json::from_str(raw.get()).unwrap();
+    assert_eq!(result["contents"][0]["uri"], uri);
+    Ok(result["contents"][0]["text"].as_str().unwrap().to_owned())
+}
+
+/// Proves: FR4.9
+#[tokio::test]
+async fn a_uri_is_read_where_it_is_listed_or_where_a_template_fits() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("one"), scene.fx("two")]).await.unwrap();
+    for name in ["two", "one"] {
+        let listed = read(&host, &format!("fx://{name}/static"), None).await.unwrap();
+        assert_eq!(listed, format!("{name}: fx://{name}/static, reading 1"));
+        let made = read(&host, &format!("fx://{name}/item/42"), None).await.unwrap();
+        assert_eq!(made, format!("{name}: item 42"));
+        assert_eq!(scene.journal().of(name).count("resources/read"), 2);
+    }
+    host.shutdown().await;
+}
+
+/// Proves: FR4.9
+#[tokio::test]
+async fn a_uri_of_two_servers_is_ambiguous_until_the_server_is_named() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("two"), scene.fx("one")]).await.unwrap();
+    let error = routing(read(&host, "fx://shared", None).await);
+    let RoutingError::Ambiguous { candidates, .. } = error else { panic!("{error:?}") };
+    assert_eq!(candidates, ["two".into(), "one".into()], "in the order of the configuration");
+    assert_eq!(scene.journal().count("resources/read"), 0);
+    for name in ["one", "two"] {
+        let text = read(&host, "fx://shared", Some(name)).await.unwrap();
+        assert_eq!(text, format!("{name}: fx://shared, reading 1"));
+    }
+    host.shutdown().await;
+}
+
+/// Proves: N17, FR4.9
+#[tokio::test]
+async fn a_uri_nobody_offers_is_a_routing_error_with_a_suggestion() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("one"), scene.fx("two")]).await.unwrap();
+    for (uri, server, message) in [
+        ("file:///etc/passwd", None, "no server offers the resource `file:///etc/passwd`"),
+        (
+            "fx://one/statik",
+            None,
+            "no server offers the resource `fx://one/statik`; did you mean `fx://one/static`?",
+        ),
+        ("fx://one/item/", None, "no server offers the resource `fx://one/item/`"),
+        ("fx://one/item/a/b", None, "no server offers the resource `fx://one/item/a/b`"),
+        ("", None, "no server offers the resource ``"),
+        (
+            "fx://one/static",
+            Some("on"),
+            "`on` names no known server; did you mean `one`?",
+        ),
+    ] {
+        let error = routing(read(&host, uri, server).await).to_string();
+        assert!(error.starts_with(message), "{error}");
+    }
+    assert_eq!(scene.journal().count("resources/read"), 0);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_named_server_answers_for_what_it_does_not_list() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("one"), scene.fx("two")]).await.unwrap();
+    let error = read(&host, "fx://one/static", Some("two")).await.unwrap_err();
+    let CallError::Server { server, error, .. } = error else { panic!("{error}") };
+    assert_eq!((&*server, error.code), ("two", -32002));
+    assert_eq!(error.data.unwrap().get(), r#"{"uri":"fx://one/static"}"#);
+    host.shutdown().await;
+}
+
+/// Proves: FR4.4
+#[tokio::test]
+async fn a_uri_whose_only_server_is_gone_is_unavailable_and_not_unknown() {
+    let scene = Scene::new();
+    let gone = scene.fx("gone").with("--crash-after", 1);
+    let host = scene.start([scene.fx("one"), gone]).await.unwrap();
+    host.call_tool("gone.pid", ()).await.unwrap_err();
+    for (uri, server) in [
+        ("fx://gone/static", None),
+        ("fx://gone/item/7", None),
+        ("fx://gone/static", Some("gone")),
+    ] {
+        let result = read(&host, uri, server).await;
+        assert_eq!(result.as_ref().unwrap_err().class(), ErrorClass::ServerUnavailable, "{uri}");
+        assert_eq!(result.as_ref().unwrap_err().server(), Some("gone"));
+        unavailable(result);
+    }
+    // What both had listed is the other's alone now.
+    assert_eq!(read(&host, "fx://shared", None).await.unwrap(), "one: fx://shared, reading 1");
+    routing(read(&host, "fx://nobody/static", None).await);
+    host.shutdown().await;
+    unavailable(read(&host, "fx://one/static", None).await);
+}

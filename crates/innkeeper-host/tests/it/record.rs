@@ -1,0 +1,5 @@
+//! What is kept of it all: log, events, metrics, status, and the classes of errors.
+
+mod class;
+mod log;
+mod told;
