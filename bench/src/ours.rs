@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::Mutex;
 
 use innkeeper_host::{Config, Environment, Host, Isolation, ServerStatus};
 use serde_json::json;
 
 use crate::client::Client;
+use crate::log;
 use crate::work::Work;
 
 /// One host for all servers.
@@ -17,16 +17,15 @@ pub struct Ours {
     servers: usize,
 }
 
-/// The log goes where a service's does: as JSON lines into a file, here one that keeps nothing.
+/// The log of the command, one JSON line a call, where a service's goes: to stderr, which here
+/// keeps nothing.
 fn keep_log(work: &Work) {
     if !work.log {
         return;
     }
-    let file = File::options().write(true).open("/dev/null").expect("the null device opens");
-    let log = tracing_subscriber::fmt().json().with_writer(Mutex::new(file));
-    // The second case of one process finds it set.
-    let _ =
-        tracing::subscriber::set_global_default(log.with_max_level(tracing::Level::INFO).finish());
+    let null = File::options().write(true).open("/dev/null").expect("the null device opens");
+    rustix::stdio::dup2_stderr(&null).expect("stderr can be replaced");
+    log::install(log::Level::Info, log::LogFormat::Json, false);
 }
 
 impl Client for Ours {

@@ -40,7 +40,7 @@ pub struct Work {
     /// Bytes the bare loop asks its pipes to hold; zero leaves them alone. By default as many as
     /// an ordinary user gets, which is what the host asks for: a limit has no smaller pipe.
     pub pipe: usize,
-    /// Whether our host logs.
+    /// Whether our host logs each call.
     pub log: bool,
     /// The echo server's program.
     pub echo: PathBuf,

@@ -27,6 +27,7 @@ struct Wish {
     json: bool,
     write: bool,
     ours: bool,
+    log: bool,
 }
 
 /// Builds the measuring programs, runs the rounds and prints the table.
@@ -45,7 +46,7 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
         }
         for entries in PLAN {
             for entry in order(entries, round).filter(|entry| wish.ours || !entry.is_ours()) {
-                samples.add(entry, &measure(&programs, entry, wish.seconds)?);
+                samples.add(entry, &measure(&programs, entry, &wish)?);
             }
         }
     }
@@ -59,8 +60,14 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
 
 impl Wish {
     fn parse(arguments: &[&str]) -> Chore<Self> {
-        let mut wish =
-            Self { rounds: ROUNDS, seconds: SECONDS, json: false, write: false, ours: true };
+        let mut wish = Self {
+            rounds: ROUNDS,
+            seconds: SECONDS,
+            json: false,
+            write: false,
+            ours: true,
+            log: true,
+        };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let mut value = || rest.next().ok_or_else(|| format!("`{argument}` needs a value"));
@@ -71,6 +78,7 @@ impl Wish {
                 "--json" => wish.json = true,
                 "--write" => wish.write = true,
                 "--peers-only" => wish.ours = false,
+                "--no-log" => wish.log = false,
                 _ => return Err(format!("`bench` takes no `{argument}`")),
             }
         }
@@ -91,7 +99,7 @@ fn build(wish: &Wish) -> Chore<PathBuf> {
     let target = root().join("target/bench");
     // The shim goes beside the host's program, as an application ships it.
     let packages = if wish.ours { "--package innkeeper-host" } else { "--no-default-features" };
-    Program::cargo("build --release --locked --manifest-path bench/Cargo.toml --bins")
+    Program::cargo("build --release --manifest-path bench/Cargo.toml --bins")
         .line("--package innkeeper-bench")
         .line(packages)
         .arg("--target-dir")
@@ -100,10 +108,11 @@ fn build(wish: &Wish) -> Chore<PathBuf> {
     Ok(target.join("release"))
 }
 
-fn measure(programs: &Path, entry: &Entry, seconds: f64) -> Chore<Value> {
+fn measure(programs: &Path, entry: &Entry, wish: &Wish) -> Chore<Value> {
     let program = format!("peer-{}", entry.peer);
     let line = Program::new(programs.join(&program))
-        .line(&format!("--case {} --runtime {} --seconds {seconds}", entry.case, entry.runtime))
+        .line(&format!("--case {} --runtime {}", entry.case, entry.runtime))
+        .line(&format!("--seconds {} --log {}", wish.seconds, if wish.log { "on" } else { "off" }))
         .arg("--echo")
         .path(&programs.join("echo"))
         .output()?;

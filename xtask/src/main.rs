@@ -32,7 +32,7 @@ usage: cargo xtask VERB
   servers                   puts the published servers in place that the tests talk to
   tidy                      the house rules
   rows [--owed]             each requirement with its tests; `--owed` lists those still due
-  bench [--rounds N] [--seconds S] [--json] [--write]
+  bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
                             the host beside a bare pipe and beside the official SDK
   soak [--cycles N]         starts and stops with kills, a thousand unless told otherwise
   fuzz [--seconds N] [TARGET …]

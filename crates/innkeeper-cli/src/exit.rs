@@ -107,8 +107,7 @@ impl Failure {
     /// A stream that is gone takes no words; the exit code then says it alone.
     pub(crate) fn report(&self, output: &mut Output) -> ExitCode {
         if let Some(message) = &self.message {
-            let said = self.print(message, output);
-            debug_assert!(said.is_ok() || cfg!(not(test)), "a captured stream takes every write");
+            self.print(message, output).unwrap_or_default();
         }
         self.code.into()
     }

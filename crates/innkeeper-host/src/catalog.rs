@@ -91,12 +91,20 @@ impl Serialize for CatalogServer {
     }
 }
 
+/// A server that takes no calls.
+#[derive(Debug)]
+struct Away {
+    lost: Lost,
+    /// What it offered while it did.
+    shelf: Option<Arc<Shelf>>,
+}
+
 /// All servers with everything they offer, as of one moment. Servers that became unavailable or
 /// were stopped are not in it (FR6.7).
 #[derive(Debug, Default)]
 pub struct Catalog {
     servers: IndexMap<Arc<str>, CatalogServer>,
-    away: HashMap<Arc<str>, Lost>,
+    away: IndexMap<Arc<str>, Away>,
     tools: HashMap<Box<str>, Arc<ToolRoute>>,
     prompts: HashMap<Box<str>, Arc<PromptRoute>>,
     resources: HashMap<Box<str>, Vec<ResourceRoute>>,
@@ -108,32 +116,51 @@ impl Catalog {
     pub(crate) fn build(servers: Vec<CatalogServer>, allow_bare_names: bool) -> Self {
         let mut catalog = Self { bare: allow_bare_names.then(HashMap::new), ..Self::default() };
         for server in servers {
-            match (&server.shelf, server.state) {
-                (Some(shelf), ServerState::Ready) => catalog.add(&server.name, shelf),
-                _ => {
-                    let lost = server.lost.clone().unwrap_or(match server.state {
-                        ServerState::Starting => Lost::Starting,
-                        ServerState::Shutdown => Lost::Shutdown,
-                        ServerState::Ready | ServerState::Unavailable => Lost::ClosedOutput,
-                    });
-                    catalog.away.insert(server.name.clone(), lost);
-                    continue;
-                }
+            if server.shelf.is_some() && server.state == ServerState::Ready {
+                catalog.servers.insert(server.name.clone(), server);
+                continue;
             }
-            catalog.servers.insert(server.name.clone(), server);
+            let lost = server.lost.unwrap_or(match server.state {
+                ServerState::Starting => Lost::Starting,
+                ServerState::Shutdown => Lost::Shutdown,
+                ServerState::Ready | ServerState::Unavailable => Lost::ClosedOutput,
+            });
+            catalog.away.insert(server.name, Away { lost, shelf: server.shelf });
+        }
+        let ready = catalog.servers.values();
+        let shelves: Vec<_> =
+            ready.filter_map(|server| Some((server.name.clone(), server.shelf.clone()?))).collect();
+        for (server, shelf) in shelves {
+            catalog.add(&server, &shelf);
         }
         catalog
     }
 
+    fn is_server(&self, name: &str) -> bool {
+        self.servers.contains_key(name) || self.away.contains_key(name)
+    }
+
+    /// Whether a public name means this server: with `a` and `a.b`, `a.b.c` is never `a`'s, not
+    /// even while `a.b` is away.
+    fn means(&self, public: &str, server: &str) -> bool {
+        name::split(public, |name| self.is_server(name)).is_some_and(|(meant, _)| meant == server)
+    }
+
     fn add(&mut self, server: &Arc<str>, shelf: &Arc<Shelf>) {
         for tool in &shelf.tools {
+            if !self.means(&tool.public, server) {
+                continue;
+            }
             self.tools.insert(tool.public.clone(), tool.clone());
             if let Some(bare) = &mut self.bare {
                 bare.entry(tool.tool.clone()).or_default().push(tool.clone());
             }
         }
         for prompt in &shelf.prompts {
-            self.prompts.insert(name::public(server, &prompt.prompt), prompt.clone());
+            let public = name::public(server, &prompt.prompt);
+            if self.means(&public, server) {
+                self.prompts.insert(public, prompt.clone());
+            }
         }
         for resource in &shelf.offer.resources {
             let owner = ResourceRoute(shelf.connection.clone(), shelf.timeout);
@@ -151,11 +178,17 @@ impl Catalog {
         self.servers.get(name)
     }
 
-    /// The public names of all tools.
+    /// The public names of all tools that can be called.
     pub fn tool_names(&self) -> impl Iterator<Item = &str> {
-        self.servers.values().filter_map(|server| server.shelf.as_ref()).flat_map(|shelf| {
-            shelf.tools.iter().map(|tool| &*tool.public)
-        })
+        let tools = self.shelves().flat_map(|shelf| &shelf.tools);
+        let reached = |tool: &&Arc<ToolRoute>| {
+            self.tools.get(&tool.public).is_some_and(|route| Arc::ptr_eq(route, tool))
+        };
+        tools.filter(reached).map(|tool| &*tool.public)
+    }
+
+    fn shelves(&self) -> impl Iterator<Item = &Arc<Shelf>> {
+        self.servers.values().filter_map(|server| server.shelf.as_ref())
     }
 
     /// The route of a tool; misses are explained.
@@ -178,14 +211,14 @@ impl Catalog {
     /// The route of a prompt; misses are explained.
     pub(crate) fn prompt(&self, called: &str) -> Result<&Arc<PromptRoute>, CallError> {
         self.prompts.get(called).ok_or_else(|| {
-            let known: Vec<&str> = self.prompts.keys().map(|name| &**name).collect();
+            let mut known: Vec<&str> = self.prompts.keys().map(|name| &**name).collect();
+            known.sort_unstable();
             self.explain("prompt", called, &known)
         })
     }
 
     fn explain(&self, what: &'static str, called: &str, known: &[&str]) -> CallError {
-        let is_server = |name: &str| self.servers.contains_key(name) || self.away.contains_key(name);
-        let Some((server, item)) = name::split(called, is_server) else {
+        let Some((server, item)) = name::split(called, |name| self.is_server(name)) else {
             let ends = |name: &&str| name.len() > called.len() && ends_with_item(name, called);
             let candidates = known.iter().copied().filter(ends).map(Into::into);
             let candidates: Vec<Box<str>> = candidates.collect();
@@ -200,12 +233,8 @@ impl Catalog {
                 _ => CallError::Routing(RoutingError::Ambiguous { name: called.into(), candidates }),
             };
         };
-        if let Some((server, lost)) = self.away.get_key_value(server) {
-            return CallError::Unavailable {
-                server: server.clone(),
-                reason: lost.clone(),
-                may_have_run: false,
-            };
+        if let Some((server, away)) = self.away.get_key_value(server) {
+            return unavailable(server, away);
         }
         CallError::Routing(RoutingError::UnknownItem {
             server: server.into(),
@@ -229,12 +258,7 @@ impl Catalog {
         let owners = if listed.is_empty() { self.templates_for(uri) } else { listed };
         match &owners[..] {
             [only] => Ok(only.clone()),
-            [] => {
-                let known = self.resources.keys().map(|uri| &**uri);
-                let suggestion = name::closest(uri, known).map(Into::into);
-                let uri = uri.into();
-                Err(CallError::Routing(RoutingError::UnknownResource { uri, suggestion }))
-            }
+            [] => Err(self.explain_resource(uri)),
             several => Err(CallError::Routing(RoutingError::Ambiguous {
                 name: uri.into(),
                 candidates: several.iter().map(|route| (*route.0.server).into()).collect(),
@@ -242,16 +266,23 @@ impl Catalog {
         }
     }
 
+    fn explain_resource(&self, uri: &str) -> CallError {
+        let offered_it = |away: &Away| away.shelf.as_ref().is_some_and(|shelf| shelf.has(uri));
+        if let Some((server, away)) = self.away.iter().find(|(_, away)| offered_it(away)) {
+            return unavailable(server, away);
+        }
+        let listed = self.shelves().flat_map(|shelf| &shelf.offer.resources);
+        let known = listed.map(|resource| resource.view.uri.as_str());
+        let suggestion = name::closest(uri, known).map(Into::into);
+        CallError::Routing(RoutingError::UnknownResource { uri: uri.into(), suggestion })
+    }
+
     fn resource_at(&self, name: &str) -> Result<ResourceRoute, CallError> {
         if let Some(shelf) = self.servers.get(name).and_then(|server| server.shelf.as_ref()) {
             return Ok(ResourceRoute(shelf.connection.clone(), shelf.timeout));
         }
         match self.away.get_key_value(name) {
-            Some((server, lost)) => Err(CallError::Unavailable {
-                server: server.clone(),
-                reason: lost.clone(),
-                may_have_run: false,
-            }),
+            Some((server, away)) => Err(unavailable(server, away)),
             None => Err(CallError::Routing(RoutingError::UnknownServer {
                 name: name.into(),
                 suggestion: name::closest(name, self.servers.keys().map(|name| &**name))
@@ -262,21 +293,23 @@ impl Catalog {
 
     /// Resolves when no request waits for an answer; the caller bounds the wait.
     pub(crate) async fn idle(&self) {
-        for shelf in self.servers.values().filter_map(|server| server.shelf.as_ref()) {
+        for shelf in self.shelves() {
             shelf.connection.session.idle().await;
         }
     }
 
     fn templates_for(&self, uri: &str) -> Vec<ResourceRoute> {
-        let shelves = self.servers.values().filter_map(|server| server.shelf.as_ref());
-        shelves
-            .filter(|shelf| {
-                let templates = &shelf.offer.resource_templates;
-                templates.iter().any(|template| template.view.matches(uri))
-            })
+        self.shelves()
+            .filter(|shelf| shelf.has_template_for(uri))
             .map(|shelf| ResourceRoute(shelf.connection.clone(), shelf.timeout))
             .collect()
     }
+}
+
+/// The error of a request that a server takes no more: nothing is sent.
+fn unavailable(server: &Arc<str>, away: &Away) -> CallError {
+    let (server, reason) = (server.clone(), away.lost.clone());
+    CallError::Unavailable { server, reason, may_have_run: false }
 }
 
 fn closest(called: &str, known: &[&str]) -> Option<Box<str>> {

@@ -16,6 +16,7 @@ use crate::config::{Config, ConfigError, Environment};
 use crate::error::{CallError, StartError};
 use crate::event::{Event, Events};
 use crate::ledger::Ledger;
+use crate::lifecycle::ServerState;
 use crate::measure::ServerMetrics;
 use crate::registry::Registry;
 use crate::server::connect::ClientInfo;
@@ -25,7 +26,6 @@ use crate::server::session::Limits;
 use crate::shutdown::{self, ShutdownReport};
 use crate::start;
 use crate::tasks::Tasks;
-use crate::lifecycle::ServerState;
 
 /// How long calls under way may finish once the host is told to stop.
 const DRAIN: Duration = Duration::from_secs(1);

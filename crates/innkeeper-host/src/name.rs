@@ -17,10 +17,7 @@ pub(crate) fn public(server: &str, item: &str) -> Box<str> {
 }
 
 /// Splits a public name at the longest known server name; what follows is the item, dots included.
-pub fn split<'n>(
-    name: &'n str,
-    known: impl Fn(&str) -> bool,
-) -> Option<(&'n str, &'n str)> {
+pub fn split(name: &str, known: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
     let mut end = name.len();
     while let Some(dot) = name[..end].rfind(SEPARATOR) {
         let (server, item) = (&name[..dot], &name[dot + 1..]);

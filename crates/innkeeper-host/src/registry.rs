@@ -109,15 +109,15 @@ impl Registry {
 
     /// A server cannot be used any more.
     pub(crate) fn lost(&self, server: &Server, lost: Lost) {
+        let reason = lost.to_string();
         {
             let mut status = server.status();
             let Some(state) = next(status.state, Happening::Lost) else { return };
             status.state = state;
             // The shelf stays: it tells whose the resources were.
-            status.lost = Some(lost.clone());
+            status.lost = Some(lost);
         }
         self.rebuild();
-        let reason = lost.to_string();
         tracing::error!(server = &*server.name, reason, "unavailable");
         self.events.publish(Event::Unavailable { server: server.name.clone(), reason });
     }

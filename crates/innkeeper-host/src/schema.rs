@@ -1,45 +1,252 @@
-//! The JSON Schema of a tool's arguments, compiled at its first use.
+//! The schema of a tool's arguments: what may be called at all, and what does not fit.
+//!
+//! A schema comes from a server and may have been made to hurt. It is first only read
+//! ([`ArgumentSchema::new`]), which bounds what compiling and applying it can cost, and compiled at
+//! the first call. Arguments that would cost too much with it are refused before it is applied.
+//! `format` is an annotation, as in the specification: it is not checked.
 
+mod cost;
+mod graph;
+mod keywords;
+mod load;
+mod pattern;
+mod reference;
+mod size;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
 use std::sync::OnceLock;
 
-use jsonschema::Validator;
+use jsonschema::{Draft, Validator};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use self::cost::Bounds;
+use self::graph::Graph;
+use self::load::{Load, Scale};
+use self::pattern::Pattern;
+use self::size::Size;
 use crate::error::ArgumentProblem;
 
-/// The JSON Schema of one tool's arguments.
-#[derive(Debug)]
+/// The longest schema, in bytes; the longest in use have a few ten thousand.
+const BYTES: usize = 256 << 10;
+
+/// The most JSON values in a schema.
+const VALUES: usize = 5_000;
+
+/// Visits of subschemas that are always granted; takes about 20 ms.
+const VISITS: u64 = 1 << 20;
+
+/// Visits of subschemas granted for each value in the arguments, so that what is large may also
+/// take long.
+const VISITS_PER_VALUE: u64 = 1 << 10;
+
+/// Steps of matching against patterns; takes less than a second where nothing makes it fast.
+const STEPS: u64 = 1 << 32;
+
+/// The most errors made to be looked at, by what it takes to make them; takes about half a second.
+const FAILURES: u64 = 1 << 18;
+
+/// The most memory errors may copy, in bytes.
+const COPIED: u64 = 128 << 20;
+
+/// Said when finding out where would take too long.
+const UNEXPLAINED: &str = "does not fit; too large or too deep to say where";
+
+/// The JSON Schema of one tool's arguments, compiled at the first use and once.
 pub(crate) struct ArgumentSchema {
     raw: Box<RawValue>,
-    compiled: OnceLock<Result<Validator, String>>,
+    compiled: OnceLock<Result<Compiled, String>>,
 }
 
 impl ArgumentSchema {
+    /// Checks a schema without compiling it; an empty one accepts any object.
+    ///
+    /// # Errors
+    ///
+    /// Why the tool cannot be offered, as one sentence: the schema is too large or too costly,
+    /// describes no object, has references that lead out of it, or a dialect that is not known.
     pub(crate) fn new(raw: &RawValue) -> Result<Self, String> {
+        let refused = |reason: String| format!("its input schema cannot be used: {reason}");
+        let raw = if raw.get() == "null" { RawValue::TRUE } else { raw };
+        if raw.get().len() > BYTES {
+            return Err(refused(format!("it is longer than {BYTES} bytes")));
+        }
+        let schema = parsed(raw).map_err(refused)?;
+        if keywords::count(&schema) > VALUES {
+            return Err(refused(format!("it has more than {VALUES} values")));
+        }
+        if !describes_objects(&schema) {
+            return Err(refused("it does not describe an object".to_owned()));
+        }
+        let draft = draft(&schema).map_err(refused)?;
+        let graph = Graph::read(&schema, draft.id_keyword()).map_err(refused)?;
+        Bounds::of(&graph).map_err(refused)?;
         Ok(Self { raw: raw.to_owned(), compiled: OnceLock::new() })
     }
 
-    /// Every part of `arguments` that does not fit.
+    /// Every part of `arguments` that does not fit, sorted by pointer, at most 32; empty if all
+    /// fits.
+    ///
+    /// Arguments too large or too deep for this schema, and a schema that turns out to be invalid
+    /// when it is compiled, are one problem of the whole.
     pub(crate) fn check(&self, arguments: &Value) -> Vec<ArgumentProblem> {
-        let compiled = self.compiled.get_or_init(|| {
-            let schema = serde_json::from_str(self.raw.get()).map_err(|error| error.to_string())?;
-            jsonschema::validator_for(&schema).map_err(|error| error.to_string())
-        });
-        let validator = match compiled {
-            Ok(validator) => validator,
-            Err(message) => {
-                let message = format!("its schema cannot be used: {message}");
-                return vec![ArgumentProblem { pointer: String::new(), message }];
-            }
-        };
-        if validator.is_valid(arguments) {
-            return Vec::new();
+        if !arguments.is_object() {
+            let found = words::kind(arguments);
+            return whole(format!("expected object, found {found}"));
         }
-        let problems = validator.iter_errors(arguments).map(|error| ArgumentProblem {
-            pointer: error.instance_path().to_string(),
-            message: error.to_string(),
+        let compiled = self.compiled.get_or_init(|| {
+            Compiled::new(&self.raw)
+                .map_err(|reason| format!("the tool's input schema cannot be used: {reason}"))
         });
-        problems.collect()
+        match compiled {
+            Err(reason) => whole(reason.clone()),
+            Ok(compiled) => match compiled.refuse(arguments) {
+                Some(reason) => whole(reason.to_owned()),
+                None if compiled.validator.is_valid(arguments) => Vec::new(),
+                None => compiled.explain(arguments, &self.raw),
+            },
+        }
+    }
+}
+
+impl fmt::Debug for ArgumentSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArgumentSchema").field("raw", &self.raw.get()).finish_non_exhaustive()
+    }
+}
+
+fn whole(message: String) -> Vec<ArgumentProblem> {
+    vec![ArgumentProblem { pointer: String::new(), message }]
+}
+
+fn parsed(raw: &RawValue) -> Result<Value, String> {
+    serde_json::from_str(raw.get()).map_err(|error| format!("it cannot be read: {error}"))
+}
+
+fn describes_objects(schema: &Value) -> bool {
+    match schema {
+        Value::Bool(accepts) => *accepts,
+        Value::Object(keywords) => match keywords.get("type") {
+            None => true,
+            Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+            Some(kind) => kind == "object",
+        },
+        _ => false,
+    }
+}
+
+fn draft(schema: &Value) -> Result<Draft, String> {
+    let declared = schema.get("$schema").and_then(Value::as_str);
+    let Some(uri) = declared else { return Ok(Draft::Draft202012) };
+    match Draft::from_schema_uri(uri) {
+        known @ (Draft::Draft4
+        | Draft::Draft6
+        | Draft::Draft7
+        | Draft::Draft201909
+        | Draft::Draft202012) => Ok(known),
+        _ => Err(format!("its dialect {} is not known", words::quoted(uri))),
+    }
+}
+
+/// A schema ready to be applied.
+struct Compiled {
+    validator: Validator,
+    graph: Graph,
+    bounds: Bounds,
+    patterns: Vec<Pattern>,
+    matching: Matching,
+    /// Whether no arguments can be too large or too deep for it.
+    cheap: bool,
+}
+
+/// The most steps of matching for each byte of text in a value with one of everything.
+struct Matching {
+    linear: u64,
+    backtracking: u64,
+}
+
+impl Compiled {
+    fn new(raw: &RawValue) -> Result<Self, String> {
+        let schema = parsed(raw)?;
+        let declared = draft(&schema)?;
+        let graph = Graph::read(&schema, declared.id_keyword())?;
+        let bounds = Bounds::of(&graph)?;
+        let patterns = pattern::measure(&graph.patterns)?;
+        let build = |draft| pattern::options(draft, &patterns).build(&schema);
+        // Many servers write draft-07 and do not say so.
+        let undeclared = schema.get("$schema").is_none();
+        let validator = build(declared)
+            .or_else(|error| build(Draft::Draft7).ok().filter(|_| undeclared).ok_or(error))
+            .map_err(|error| format!("it is invalid at {}", words::quoted(error.instance_path().as_str())))?;
+        let matching = Matching::of(&graph, &patterns);
+        let cheap =
+            !bounds.recursive && bounds.cost <= VISITS_PER_VALUE && graph.patterns.is_empty();
+        Ok(Self { validator, graph, bounds, patterns, matching, cheap })
+    }
+
+    /// Why the schema is not applied to `arguments`, if so.
+    fn refuse(&self, arguments: &Value) -> Option<&'static str> {
+        if self.cheap {
+            return None;
+        }
+        let size = Size::of(arguments);
+        if self.bounds.recursive && self.bounds.depth * (size.depth + 1) > cost::DEPTH {
+            return Some("nested too deep for the tool's input schema");
+        }
+        let visits = granted(size);
+        let within = self.bounds.cost.saturating_mul(size.values) <= visits;
+        if within && self.matching.steps(size) <= STEPS {
+            return None;
+        }
+        let load = self.weigh(arguments, visits);
+        (load.visits > visits || load.steps > STEPS)
+            .then_some("too large to be checked against the tool's input schema")
+    }
+
+    fn weigh(&self, arguments: &Value, most_visits: u64) -> Load {
+        Scale::new(&self.graph, &self.bounds, &self.patterns).weigh(arguments, most_visits)
+    }
+
+    fn explain(&self, arguments: &Value, raw: &RawValue) -> Vec<ArgumentProblem> {
+        let visits = granted(Size::of(arguments));
+        let load = self.weigh(arguments, visits);
+        if load.visits > visits || load.copied > COPIED {
+            return whole(UNEXPLAINED.to_owned());
+        }
+        let schema = parsed(raw).unwrap_or_default();
+        if load.failures <= FAILURES {
+            words::problems(&schema, self.validator.iter_errors(arguments))
+        } else if self.bounds.recursive {
+            whole(UNEXPLAINED.to_owned())
+        } else {
+            words::problems(&schema, self.validator.validate(arguments).err().into_iter())
+        }
+    }
+}
+
+fn granted(size: Size) -> u64 {
+    VISITS.saturating_add(VISITS_PER_VALUE.saturating_mul(size.values))
+}
+
+impl Matching {
+    fn of(graph: &Graph, patterns: &[Pattern]) -> Self {
+        let sum = |backtracks| {
+            cost::unfolded(graph, |node| {
+                let all = node.patterns.iter().chain(&node.name_patterns);
+                let all = all.map(|pattern| patterns[*pattern]);
+                all.filter(|one| one.backtracks == backtracks).map(|one| one.size).sum()
+            })
+        };
+        Self { linear: sum(false), backtracking: sum(true) }
+    }
+
+    fn steps(&self, size: Size) -> u64 {
+        let text = size.text + size.values;
+        let backtracking = self.backtracking.saturating_mul(text);
+        self.linear.saturating_add(backtracking).saturating_mul(text)
     }
 }

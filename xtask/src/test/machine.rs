@@ -3,16 +3,37 @@
 use crate::Chore;
 use crate::program::Program;
 
-/// A program, how it is asked for its version, and the lowest that will do.
-const NEEDED: &[(&str, &str, &[u32])] = &[
-    ("cargo", "fmt --version", &[]),
-    ("cargo", "clippy --version", &[]),
-    ("cc", "--version", &[]),
-    ("python3", "--version", &[3, 10]),
-    ("python3", "-m pip --version", &[]),
-    ("python3", "-m venv --help", &[]),
-    ("node", "--version", &[20]),
-    ("npm", "--version", &[]),
+struct Need {
+    program: &'static str,
+    question: &'static str,
+    /// The lowest version that will do.
+    lowest: &'static [u32],
+    /// What to say when it is not there.
+    words: &'static str,
+}
+
+const fn need(program: &'static str, question: &'static str, words: &'static str) -> Need {
+    Need { program, question, lowest: &[], words }
+}
+
+const NEEDED: &[Need] = &[
+    need("cargo", "fmt --version", "rustfmt (`rustup component add rustfmt`)"),
+    need("cargo", "clippy --version", "clippy (`rustup component add clippy`)"),
+    need("cc", "--version", "a C compiler (`apt-get install gcc`)"),
+    Need {
+        program: "python3",
+        question: "--version",
+        lowest: &[3, 10],
+        words: "Python 3.10 or later (`apt-get install python3`)",
+    },
+    need("python3", "-m ensurepip --version", "Python's venv (`apt-get install python3-venv`)"),
+    Need {
+        program: "node",
+        question: "--version",
+        lowest: &[20],
+        words: "Node 20 or later (`apt-get install nodejs`)",
+    },
+    need("npm", "--version", "npm (`apt-get install npm`)"),
 ];
 
 /// Asks for everything at once.
@@ -21,26 +42,15 @@ const NEEDED: &[(&str, &str, &[u32])] = &[
 ///
 /// One line that names all that is missing.
 pub(super) fn check() -> Chore {
-    let missing: Vec<String> = NEEDED.iter().filter_map(|need| lack(*need)).collect();
+    let missing: Vec<String> = NEEDED.iter().filter_map(lack).collect();
     if missing.is_empty() { Ok(()) } else { Err(format!("missing: {}", missing.join(", "))) }
 }
 
-fn lack((program, question, lowest): (&str, &str, &[u32])) -> Option<String> {
-    let wish = wish(program, question, lowest);
-    match Program::new(program).line(question).output() {
-        Ok(answer) if version(&answer).as_slice() >= lowest => None,
-        Ok(answer) => Some(format!("{wish} (this is {})", answer.trim())),
-        Err(_) => Some(wish),
-    }
-}
-
-fn wish(program: &str, question: &str, lowest: &[u32]) -> String {
-    let part = question.trim_start_matches("-m ").split(' ').next().unwrap_or_default();
-    let part = if part.starts_with("--") { String::new() } else { format!(" {part}") };
-    let numbers: Vec<String> = lowest.iter().map(u32::to_string).collect();
-    match numbers.join(".").as_str() {
-        "" => format!("`{program}{part}`"),
-        version => format!("`{program}` {version} or later"),
+fn lack(need: &Need) -> Option<String> {
+    match Program::new(need.program).line(need.question).output() {
+        Ok(answer) if version(&answer).as_slice() >= need.lowest => None,
+        Ok(answer) => Some(format!("{}, this is {}", need.words, answer.trim())),
+        Err(_) => Some(need.words.to_owned()),
     }
 }
 
@@ -64,18 +74,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_its_lowest_version() {
-        assert_eq!(
-            lack(("no-such-program", "--version", &[20])).unwrap(),
-            "`no-such-program` 20 or later"
-        );
-        assert_eq!(
-            lack(("no-such-program", "-m pip --version", &[])).unwrap(),
-            "`no-such-program pip`"
-        );
-        assert!(
-            lack(("cargo", "--version", &[999])).unwrap().contains("999 or later (this is cargo")
-        );
-        assert_eq!(lack(("cargo", "--version", &[1])), None);
+    fn what_is_missing_or_too_old_is_named_with_the_way_to_get_it() {
+        let absent = need("no-such-program", "--version", "it (`get it`)");
+        assert_eq!(lack(&absent).unwrap(), "it (`get it`)");
+        let old =
+            Need { program: "cargo", question: "--version", lowest: &[999], words: "cargo 999" };
+        assert!(lack(&old).unwrap().starts_with("cargo 999, this is cargo 1."));
+        assert_eq!(lack(&Need { lowest: &[1], ..old }), None);
     }
 }

@@ -13,14 +13,22 @@ pub(crate) struct Tool {
     version: &'static str,
     /// The word cargo passes in front.
     verb: &'static str,
+    /// How it is built apart from that.
+    options: &'static str,
 }
 
 impl Tool {
     pub(crate) const NEXTEST: Self =
-        Self { package: "cargo-nextest", version: "0.9.143", verb: "nextest" };
-    pub(crate) const FUZZ: Self = Self { package: "cargo-fuzz", version: "0.13.2", verb: "fuzz" };
-    pub(crate) const TARPAULIN: Self =
-        Self { package: "cargo-tarpaulin", version: "0.35.5", verb: "tarpaulin" };
+        Self { package: "cargo-nextest", version: "0.9.143", verb: "nextest", options: "" };
+    pub(crate) const FUZZ: Self =
+        Self { package: "cargo-fuzz", version: "0.13.2", verb: "fuzz", options: "" };
+    /// Without its default features, which send reports elsewhere.
+    pub(crate) const TARPAULIN: Self = Self {
+        package: "cargo-tarpaulin",
+        version: "0.37.5",
+        verb: "tarpaulin",
+        options: "--no-default-features",
+    };
 
     /// The tool ready to be given its arguments, if it is there.
     pub(crate) fn present(self) -> Option<Program> {
@@ -41,9 +49,11 @@ impl Tool {
         if let Some(program) = self.present() {
             return Ok(program);
         }
-        let Self { package, version, .. } = self;
+        let Self { package, version, options, .. } = self;
         let line = format!("install {package} --version {version} --locked --root target/tools");
-        Program::cargo(&line).run_into(&root().join(format!("target/{package}.log")))?;
+        Program::cargo(&line)
+            .line(options)
+            .run_into(&root().join(format!("target/{package}.log")))?;
         self.present().ok_or_else(|| format!("`{package}` was built but does not run"))
     }
 }

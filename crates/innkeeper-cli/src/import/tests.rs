@@ -294,5 +294,5 @@ fn what_was_imported_is_a_configuration_without_an_error() {
     let names = ["API_KEY", "TOKEN", "NEAR", "ID", "KEY", "VAR", "BEARER", "HOME"];
     let env = Environment::from_pairs(names.map(|name| (name, "x")));
     let config = Config::from_value(&made, "mcp.json", &machine.places.cwd, &env).unwrap();
-    assert_eq!(config.servers.len() + config.disabled.len(), 9);
+    assert_eq!(config.servers.len() + config.disabled.len(), 10);
 }

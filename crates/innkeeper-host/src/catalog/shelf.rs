@@ -78,6 +78,16 @@ impl Shelf {
         let timeout = config.timeout;
         Self { connection, server_info, instructions, offer, tools, prompts, hidden, timeout }
     }
+
+    /// Whether the server lists this resource or has a template for it.
+    pub(crate) fn has(&self, uri: &str) -> bool {
+        let mut listed = self.offer.resources.iter();
+        listed.any(|resource| resource.view.uri == uri) || self.has_template_for(uri)
+    }
+
+    pub(crate) fn has_template_for(&self, uri: &str) -> bool {
+        self.offer.resource_templates.iter().any(|template| template.view.matches(uri))
+    }
 }
 
 fn words(refusal: &Refusal<'_>) -> String {

@@ -13,9 +13,8 @@ pub(super) fn normalise(entry: &mut Entry, report: &mut Report) {
     let path = std::mem::take(&mut entry.path);
     let foreign = entry.foreign;
     if let Kind::Object(members) = &mut entry.node.kind {
-        let milliseconds = members
-            .iter()
-            .any(|member| dialect::MILLISECOND_KEYS.contains(&member.key.as_str()));
+        let milliseconds =
+            members.iter().any(|member| dialect::MILLISECOND_KEYS.contains(&member.key.as_str()));
         let trail = Trail::from(&path);
         read_timeout(members, &trail, Units { foreign, milliseconds }, report);
         rename(members, &trail, report);
@@ -35,12 +34,7 @@ struct Units {
 }
 
 /// Our seconds are a number like others' milliseconds: tell them apart, and say so.
-fn read_timeout(
-    members: &mut [Member],
-    trail: &Trail<'_>,
-    units: Units,
-    report: &mut Report,
-) {
+fn read_timeout(members: &mut [Member], trail: &Trail<'_>, units: Units, report: &mut Report) {
     let Some(member) = members.iter_mut().find(|member| member.key == "timeout") else {
         return;
     };

@@ -71,7 +71,8 @@ impl Checker<'_> {
             (None, false, true) => remote::kind_of(typed.url.as_deref().unwrap_or_default()),
             (None, true, true) => {
                 self.error(&[], "has a `command` and a `url`");
-                self.report.hint("say which one counts: `\"type\": \"stdio\"` or `\"type\": \"http\"`");
+                self.report
+                    .hint("say which one counts: `\"type\": \"stdio\"` or `\"type\": \"http\"`");
                 return None;
             }
             (None, false, false) if self.has("type") => return None,

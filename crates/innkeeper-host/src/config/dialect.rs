@@ -66,8 +66,15 @@ pub(super) const WITHOUT_MEANING: &[&str] = &[
 ];
 
 /// Keys that only hosts write which count `timeout` in milliseconds (Gemini CLI, Claude Code).
-pub(super) const MILLISECOND_KEYS: &[&str] =
-    &["httpUrl", "trust", "includeTools", "excludeTools", "authProviderType", "alwaysLoad", "headersHelper"];
+pub(super) const MILLISECOND_KEYS: &[&str] = &[
+    "httpUrl",
+    "trust",
+    "includeTools",
+    "excludeTools",
+    "authProviderType",
+    "alwaysLoad",
+    "headersHelper",
+];
 
 /// Files that hold much else beside servers: their other keys are nobody's mistake.
 pub(super) const SETTINGS_FILES: &[&str] =

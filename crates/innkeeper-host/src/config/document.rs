@@ -79,13 +79,7 @@ pub(super) fn cut(root: Node, report: &mut Report) -> Option<Document> {
 }
 
 impl Document {
-    fn take_servers(
-        &mut self,
-        node: Node,
-        trail: &Trail<'_>,
-        foreign: bool,
-        report: &mut Report,
-    ) {
+    fn take_servers(&mut self, node: Node, trail: &Trail<'_>, foreign: bool, report: &mut Report) {
         let Kind::Object(members) = node.kind else {
             report.error(node.at, trail, "expected object");
             return;
@@ -118,8 +112,7 @@ fn is_bare(members: &[Member]) -> bool {
     const MARKS: [&str; 4] = ["command", "url", "httpUrl", "serverUrl"];
     let is_server = |node: &Node| MARKS.iter().any(|mark| node.get(mark).is_some());
     let named = |member: &Member| raw::TOP_LEVEL_KEYS.contains(&member.key.as_str());
-    !members.is_empty()
-        && members.iter().all(|member| !named(member) && is_server(&member.value))
+    !members.is_empty() && members.iter().all(|member| !named(member) && is_server(&member.value))
 }
 
 /// Whether this is the part of an editor's settings that names servers.

@@ -41,7 +41,9 @@ impl Failure {
     pub(super) fn message(&self) -> String {
         match self {
             Self::Unset(name) => format!("variable `{name}` is not set"),
-            Self::Input(id) => format!("`${{input:{id}}}` is not supported without a prompt handler"),
+            Self::Input(id) => {
+                format!("`${{input:{id}}}` is not supported without a prompt handler")
+            }
             Self::Unknown(word) => format!("`${{{word}}}` is not known here"),
             Self::Unsupported(kind) => format!("`${{{kind}:…}}` is not supported"),
             Self::BadName(name) => format!("`{name}` is not the name of a variable"),

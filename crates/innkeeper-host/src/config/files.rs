@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use super::Environment;
 use super::dialect;
 use super::dotenv::{self, BadLine, Variables};
 use super::expand::Scope;
 use super::problem::{Position, Problem};
-use super::Environment;
+use super::source::MAX_PROBLEMS;
 
 /// How large one file of variables may be.
 pub(super) const MAX_ENV_FILE_BYTES: u64 = 1024 * 1024;
@@ -64,10 +65,9 @@ pub(super) struct Surroundings<'e> {
 
 impl<'e> Surroundings<'e> {
     pub(super) fn new(source: &str, base: &Path, env: &'e Environment) -> Self {
-        let base = if base.as_os_str().is_empty() { Path::new(".") } else { base };
-        let is_settings = base.file_name().is_some_and(|name| {
-            dialect::SETTINGS_DIRECTORIES.iter().any(|known| name == *known)
-        });
+        let is_settings = base
+            .file_name()
+            .is_some_and(|name| dialect::SETTINGS_DIRECTORIES.iter().any(|known| name == *known));
         let workspace = match base.parent() {
             Some(around) if is_settings => around,
             _ => base,
@@ -98,7 +98,7 @@ impl<'e> Surroundings<'e> {
                 line,
                 column: u32::from(line > 0),
             };
-            let path = self.base.join(".env");
+            let path = self.resolve(".env");
             if !path.is_file() {
                 return (Variables::new(), Vec::new());
             }
@@ -106,11 +106,9 @@ impl<'e> Surroundings<'e> {
                 Ok((variables, bad)) => {
                     let problem =
                         |bad: BadLine| Problem::warning(&place(bad.line), "", bad.message);
-                    (variables, bad.into_iter().map(problem).collect())
+                    (variables, bad.into_iter().take(MAX_PROBLEMS).map(problem).collect())
                 }
-                Err(message) => {
-                    (Variables::new(), vec![Problem::warning(&place(0), "", message)])
-                }
+                Err(message) => (Variables::new(), vec![Problem::warning(&place(0), "", message)]),
             }
         });
         variables
@@ -120,6 +118,7 @@ impl<'e> Surroundings<'e> {
 /// A path that does not change its meaning when the process changes its directory, where the
 /// application has said which directory that is.
 fn absolute(path: &Path, env: &Environment) -> PathBuf {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     match env.current_dir() {
         Some(current) if path.is_relative() => current.join(path).components().collect(),
         _ => path.components().collect(),

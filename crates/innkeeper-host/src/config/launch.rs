@@ -48,11 +48,17 @@ fn command(checker: &mut Checker<'_>, typed: Option<String>) -> Option<Expanded>
         checker.error(&steps, "is empty");
         return None;
     }
-    if replaced.value.contains(char::is_whitespace) && !checker.has("args") {
+    if !checker.has("args") && is_command_line(&replaced.value) {
         checker.warning(&steps, "has white space; the whole text is taken for the program's name");
         checker.report.hint("put the arguments into `args`");
     }
     Some(Expanded::new(replaced.value, written))
+}
+
+/// Whether a text is a program with its arguments. A path may well have white space in it.
+fn is_command_line(command: &str) -> bool {
+    let (program, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+    !program.contains(['/', '\\']) && !rest.is_empty()
 }
 
 fn args(checker: &mut Checker<'_>, typed: Vec<raw::Text>) -> Option<Vec<Expanded>> {
@@ -125,10 +131,7 @@ fn env_file(checker: &mut Checker<'_>, typed: Option<String>) -> Option<Variable
 
 type Declared = (IndexMap<String, Secret>, Vec<String>);
 
-fn env(
-    checker: &mut Checker<'_>,
-    typed: IndexMap<String, raw::EnvValue>,
-) -> Option<Declared> {
+fn env(checker: &mut Checker<'_>, typed: IndexMap<String, raw::EnvValue>) -> Option<Declared> {
     let mut whole = true;
     let mut env = IndexMap::with_capacity(typed.len());
     let mut unset = Vec::new();

@@ -4,14 +4,31 @@ use super::secret::MASK;
 
 /// Parts of a name that say its value is secret.
 const TELLING: [&str; 9] = [
-    "token", "secret", "password", "passwd", "apikey", "api_key", "api-key", "credential",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "apikey",
+    "api_key",
+    "api-key",
+    "credential",
     "private_key",
 ];
 
 /// How the keys of well-known services begin.
 const PREFIXES: [&str; 12] = [
-    "sk-", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "AIza",
-    "hf_", "npm_",
+    "sk-",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "AIza",
+    "hf_",
+    "npm_",
 ];
 
 /// Shorter texts are words that only look like a key.

@@ -81,8 +81,12 @@ impl<'e> Part<'e> {
         let mut part = Self { report, document, surroundings };
         for entry in &mut part.document.servers {
             alias::normalise(entry, &mut part.report);
-            entry.extra =
-                unknown::take(&mut entry.node, &super::schema::SERVER, &entry.path, &mut part.report);
+            entry.extra = unknown::take(
+                &mut entry.node,
+                &super::schema::SERVER,
+                &entry.path,
+                &mut part.report,
+            );
         }
         part
     }

@@ -8,8 +8,8 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) use super::raw_value::{EnvValue, Text};
 use super::raw_value::ByteSize;
+pub(super) use super::raw_value::{EnvValue, Text};
 
 /// The keys at the top of a file.
 pub(super) const TOP_LEVEL_KEYS: &[&str] = &["$schema", "servers", "mcpServers", "host"];

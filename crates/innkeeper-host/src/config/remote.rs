@@ -34,11 +34,7 @@ pub(super) fn remote(
     }
 }
 
-fn url(
-    checker: &mut Checker<'_>,
-    kind: raw::Transport,
-    typed: Option<String>,
-) -> Option<Expanded> {
+fn url(checker: &mut Checker<'_>, kind: raw::Transport, typed: Option<String>) -> Option<Expanded> {
     let steps = [key("url")];
     let Some(written) = typed else {
         if !checker.has("url") {
@@ -50,11 +46,8 @@ fn url(
         return None;
     };
     let replaced = checker.expand(&steps, &written)?;
-    let schemes: &[&str] = if kind == raw::Transport::WebSocket {
-        &["ws", "wss"]
-    } else {
-        &["http", "https"]
-    };
+    let schemes: &[&str] =
+        if kind == raw::Transport::WebSocket { &["ws", "wss"] } else { &["http", "https"] };
     let Some(authority) = scheme(&replaced.value)
         .filter(|(name, _)| schemes.contains(name))
         .and_then(|(_, rest)| rest.split(['/', '?', '#']).next())
@@ -110,5 +103,6 @@ fn headers(
 /// Whether HTTP allows this as a header's name.
 fn is_token(name: &str) -> bool {
     let other = b"!#$%&'*+-.^_`|~";
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || other.contains(&byte))
+    !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || other.contains(&byte))
 }

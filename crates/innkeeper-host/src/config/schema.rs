@@ -16,7 +16,8 @@ use super::raw;
 /// read as well.
 pub fn json_schema() -> Value {
     let mut schema = generate::<raw::File>();
-    if let Some(server) = schema.pointer_mut("/$defs/Server/properties").and_then(Value::as_object_mut)
+    if let Some(server) =
+        schema.pointer_mut("/$defs/Server/properties").and_then(Value::as_object_mut)
     {
         add_spellings(server);
     }

@@ -25,7 +25,8 @@ const BLOCK: usize = 1024;
 
 impl Source {
     pub(super) fn of_text(name: &str, text: &str) -> Self {
-        let lines = std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
+        let lines =
+            std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
         let mut characters = 0;
         let counted = text.as_bytes().chunks(BLOCK).map(|block| {
             let before = characters;
@@ -146,8 +147,7 @@ impl Report {
     pub(super) fn finish(mut self) -> Vec<Problem> {
         if self.left_out > 0 {
             let more = format!("{} more problems are not listed", self.left_out);
-            let severity =
-                if self.left_out_error { Severity::Error } else { Severity::Warning };
+            let severity = if self.left_out_error { Severity::Error } else { Severity::Warning };
             let last = Problem::error(&self.source.position(None), "", more);
             self.problems.push(Problem { severity, ..last });
         }

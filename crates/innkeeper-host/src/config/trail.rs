@@ -83,7 +83,9 @@ pub(super) fn shown(text: &str) -> String {
 
 fn is_plain(key: &str) -> bool {
     (1..=SHOWN).contains(&key.len())
-        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'$'))
+        && key
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'$'))
 }
 
 #[cfg(test)]

@@ -276,7 +276,12 @@ impl Builder<'_> {
                 self.text(literal, &trail);
             }
             let value = self.node(&property.value, &trail, depth + 1);
-            members.push(Member { key: key.to_owned(), written: Written::Same, at: Some(at), value });
+            members.push(Member {
+                key: key.to_owned(),
+                written: Written::Same,
+                at: Some(at),
+                value,
+            });
         }
         members
     }

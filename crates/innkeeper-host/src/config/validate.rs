@@ -91,8 +91,8 @@ fn tell(
 
 /// The errors of the one alternative whose type fits, since the others were not meant.
 fn nearest_branch<'e>(error: &'e ValidationError<'_>) -> Option<&'e [ValidationError<'static>]> {
-    let (ValidationErrorKind::AnyOf { context }
-    | ValidationErrorKind::OneOfNotValid { context }) = error.kind()
+    let (ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }) =
+        error.kind()
     else {
         return None;
     };
@@ -113,7 +113,9 @@ fn nearest_branch<'e>(error: &'e ValidationError<'_>) -> Option<&'e [ValidationE
 
 fn wording(kind: &ValidationErrorKind) -> String {
     match kind {
-        ValidationErrorKind::Type { .. } | ValidationErrorKind::Constant { .. } | ValidationErrorKind::Enum { .. } => {
+        ValidationErrorKind::Type { .. }
+        | ValidationErrorKind::Constant { .. }
+        | ValidationErrorKind::Enum { .. } => {
             format!("expected {}", any_of(&expected(kind)))
         }
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {

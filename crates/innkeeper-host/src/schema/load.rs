@@ -1,59 +1,13 @@
 //! What one schema can cost on one value, found without applying it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
 use super::cost::Bounds;
 use super::graph::{Graph, NodeId, Step};
 use super::pattern::Pattern;
-
-/// How far down a value is looked at; deeper ones are beyond what JSON parsers accept.
-const DEPTH: usize = 512;
-
-/// The memory of one JSON value without the text in it, in bytes.
-const VALUE: u64 = 72;
-
-/// How large a value is.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Size {
-    /// How many values it consists of, itself included.
-    pub(super) values: u64,
-    /// The length of all names and strings, in bytes.
-    pub(super) text: u64,
-    /// How many arrays and objects lie inside one another.
-    pub(super) depth: usize,
-}
-
-impl Size {
-    pub(super) fn of(value: &Value) -> Self {
-        let mut size = Self::default();
-        size.add(value, 0);
-        size
-    }
-
-    fn add(&mut self, value: &Value, depth: usize) {
-        self.values += 1;
-        self.depth = self.depth.max(depth);
-        match value {
-            Value::String(text) => self.text += text.len() as u64,
-            Value::Array(elements) if depth < DEPTH => {
-                elements.iter().for_each(|element| self.add(element, depth + 1));
-            }
-            Value::Object(members) if depth < DEPTH => {
-                for (name, member) in members {
-                    self.text += name.len() as u64;
-                    self.add(member, depth + 1);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn memory(self) -> u64 {
-        self.values * VALUE + self.text
-    }
-}
+use super::size::Size;
 
 /// What applying a schema to a value takes at most.
 #[derive(Debug, Default, PartialEq)]
@@ -120,7 +74,7 @@ impl<'s> Scale<'s> {
     }
 
     fn visit(&mut self, value: &Value, mut applied: Applied, depth: u64) {
-        let mut below = Below::of(value);
+        let mut below = Below::default();
         let mut copies = 0_u64;
         while let Some((place, mut visits)) = applied.pop_first() {
             let id = self.bounds.order[place];
@@ -142,13 +96,17 @@ impl<'s> Scale<'s> {
                     self.apply(&mut applied, *target, Visits { copied, ..visits });
                 }
             }
-            below.enter(self, id, visits);
+            below.enter(self, id, visits, value);
         }
         if copies > 0 {
             let memory = Size::of(value).memory();
             self.load.copied = self.load.copied.saturating_add(copies.saturating_mul(memory));
         }
-        for (value, applied) in below.values.into_iter().zip(below.applied) {
+        for (place, value) in inside(value) {
+            let applied = below.at(self, place);
+            if self.load.visits > self.most_visits {
+                return;
+            }
             if !applied.is_empty() {
                 self.visit(value, applied, depth + 1);
             }
@@ -185,53 +143,89 @@ impl<'s> Scale<'s> {
     }
 }
 
-/// What is inside one value, and what is applied to it.
+/// Where a part of a value is in it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Place<'v> {
+    Member(&'v str),
+    Element(usize),
+}
+
+fn inside(value: &Value) -> Box<dyn Iterator<Item = (Place<'_>, &Value)> + '_> {
+    match value {
+        Value::Array(elements) => {
+            Box::new(elements.iter().enumerate().map(|(index, one)| (Place::Element(index), one)))
+        }
+        Value::Object(members) => {
+            Box::new(members.iter().map(|(name, one)| (Place::Member(name), one)))
+        }
+        _ => Box::new(std::iter::empty()),
+    }
+}
+
+/// What is applied to the parts of one value.
+#[derive(Default)]
 struct Below<'v> {
-    values: Vec<&'v Value>,
-    applied: Vec<Applied>,
-    members: Option<(&'v Map<String, Value>, HashMap<&'v str, usize>)>,
+    /// To every part.
+    every: Applied,
+    /// To single parts.
+    single: HashMap<Place<'v>, Applied>,
+    /// To all parts but some.
+    other: Vec<(Applied, HashSet<Place<'v>>)>,
 }
 
 impl<'v> Below<'v> {
-    fn of(value: &'v Value) -> Self {
-        let (values, members): (Vec<&Value>, _) = match value {
-            Value::Array(elements) => (elements.iter().collect(), None),
-            Value::Object(members) => {
-                let places = members.keys().enumerate().map(|(place, name)| (name.as_str(), place));
-                (members.values().collect(), Some((members, places.collect())))
+    fn at(&mut self, scale: &Scale<'_>, place: Place<'v>) -> Applied {
+        let mut applied = self.every.clone();
+        let single = self.single.remove(&place).into_iter();
+        let other = self.other.iter().filter(|(_, but)| !but.contains(&place));
+        for one in single.chain(other.map(|(one, _)| one.clone())) {
+            for (target, visits) in one {
+                scale.apply(&mut applied, scale.bounds.order[target], visits);
             }
-            _ => (Vec::new(), None),
-        };
-        Self { applied: values.iter().map(|_| Applied::new()).collect(), values, members }
+        }
+        applied
     }
 
-    /// Applies what the node applies to the parts of the value.
-    fn enter(&mut self, scale: &mut Scale<'_>, node: NodeId, visits: Visits) {
+    fn enter(&mut self, scale: &mut Scale<'_>, node: NodeId, visits: Visits, value: &'v Value) {
+        match value {
+            Value::Array(_) => self.enter_array(scale, node, visits),
+            Value::Object(members) => self.enter_object(scale, node, visits, members),
+            _ => {}
+        }
+    }
+
+    fn enter_array(&mut self, scale: &Scale<'_>, node: NodeId, visits: Visits) {
+        for (step, target) in &scale.graph.nodes[node].edges {
+            let applied = match step {
+                Step::EachElement => &mut self.every,
+                Step::Element(index) => self.single.entry(Place::Element(*index)).or_default(),
+                _ => continue,
+            };
+            scale.apply(applied, *target, visits);
+        }
+    }
+
+    fn enter_object(
+        &mut self,
+        scale: &mut Scale<'_>,
+        node: NodeId,
+        visits: Visits,
+        members: &'v Map<String, Value>,
+    ) {
         let graph = scale.graph;
-        let edges = &graph.nodes[node].edges;
-        let Some((members, places)) = &self.members else {
-            for (step, target) in edges {
-                let applied = match step {
-                    Step::EachElement => self.applied.as_mut_slice(),
-                    Step::Element(index) => self.applied.get_mut(*index..=*index).unwrap_or_default(),
-                    _ => continue,
-                };
-                applied.iter_mut().for_each(|one| scale.apply(one, *target, visits));
-            }
-            return;
-        };
-        let mut named = vec![false; self.values.len()];
-        for (step, target) in edges {
+        let mut other = Applied::new();
+        let mut named = HashSet::new();
+        for (step, target) in &graph.nodes[node].edges {
             match step {
                 Step::Member(name) => {
-                    if let Some(place) = places.get(&**name) {
-                        named[*place] = true;
-                        scale.apply(&mut self.applied[*place], *target, visits);
+                    if let Some((name, _)) = members.get_key_value(&**name) {
+                        let place = Place::Member(name);
+                        named.insert(place);
+                        scale.apply(self.single.entry(place).or_default(), *target, visits);
                     }
                 }
-                Step::EachMember => {
-                    self.applied.iter_mut().for_each(|one| scale.apply(one, *target, visits));
-                }
+                Step::EachMember => scale.apply(&mut self.every, *target, visits),
+                Step::OtherMember => scale.apply(&mut other, *target, visits),
                 Step::Name => {
                     for name in members.keys() {
                         let mut applied = Applied::new();
@@ -242,12 +236,8 @@ impl<'v> Below<'v> {
                 _ => {}
             }
         }
-        for (_, target) in edges.iter().filter(|(step, _)| *step == Step::OtherMember) {
-            for (place, one) in self.applied.iter_mut().enumerate() {
-                if !named[place] {
-                    scale.apply(one, *target, visits);
-                }
-            }
+        if !other.is_empty() {
+            self.other.push((other, named));
         }
     }
 }

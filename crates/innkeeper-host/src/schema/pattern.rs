@@ -1,13 +1,15 @@
 //! Regular expressions of a schema: compiled so that matching takes a bounded time.
 
+use std::ops::RangeInclusive;
+
 use jsonschema::{Draft, PatternOptions, ValidationOptions};
 use serde_json::json;
 
 use super::words::quoted;
 
-/// The sizes tried for a compiled expression, in bytes. Compiling one of the last size takes about
-/// a tenth of a second.
-const SIZES: [usize; 7] = [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22];
+/// The sizes tried for a compiled expression, as powers of two, in bytes. Compiling one of the last
+/// size takes about a tenth of a second.
+const SIZES: RangeInclusive<u32> = 12..=22;
 
 /// The most all expressions of a schema may take together, in bytes.
 const TOGETHER: u64 = 1 << 22;
@@ -58,8 +60,8 @@ pub(super) fn measure(patterns: &[String]) -> Result<Vec<Pattern>, String> {
 
 fn probe(text: &str) -> Option<Pattern> {
     let backtracks = may_backtrack(text);
-    SIZES.into_iter().find_map(|size| {
-        let linear = Pattern { size: size as u64, backtracks: false };
+    SIZES.map(|power| 1 << power).find_map(|size| {
+        let linear = Pattern { size, backtracks: false };
         let choices = [Some(linear), backtracks.then_some(Pattern { backtracks, ..linear })];
         choices.into_iter().flatten().find(|pattern| {
             let schema = json!({"pattern": text});

@@ -24,8 +24,8 @@ pub(crate) use inbound::{Change, Changes};
 use pending::Pending;
 use writer::Writer;
 
-/// How long after the end of a server's output its exit may still be learnt.
-const AFTER_EOF: Duration = Duration::from_millis(250);
+/// How long after the end of a server's output or input its exit may still be learnt.
+const AFTER_END: Duration = Duration::from_millis(250);
 
 /// Limits of one session, each with a default and its reason.
 #[derive(Clone, Copy, Debug)]
@@ -252,13 +252,15 @@ async fn read(shared: Arc<Shared>, mut reader: impl AsyncRead + Send + Unpin) {
     }
     shared.pending.end_output();
     // Whoever owns the process knows better why its output ended, and says so before this.
-    tokio::time::sleep(AFTER_EOF).await;
+    tokio::time::sleep(AFTER_END).await;
     shared.close(Lost::ClosedOutput);
 }
 
 /// Writes what could not be written at once.
 async fn flush(shared: Arc<Shared>) {
     if let Some(reason) = shared.writer.drain().await {
+        // A process that ended is written to before its exit is known.
+        tokio::time::sleep(AFTER_END).await;
         shared.close(reason);
     }
 }

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rustix::io::FdFlags;
+use rustix::io::{Errno, FdFlags};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use rustix::process::Pid;
 
@@ -40,11 +40,11 @@ pub(super) fn receive(control: &UnixStream) -> io::Result<Option<Received>> {
         return Ok(None);
     }
     bytes.truncate(read);
-    let mut fds = ancillary.drain().filter_map(|message| match message {
+    let fds = ancillary.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(fds) => Some(fds),
         _ => None,
     });
-    let mut fds = fds.by_ref().flatten();
+    let mut fds = fds.flatten();
     let mut next = || -> io::Result<OwnedFd> {
         let fd = fds.next().ok_or(io::ErrorKind::InvalidData)?;
         rustix::io::fcntl_setfd(&fd, FdFlags::CLOEXEC)?;
@@ -62,13 +62,12 @@ fn rest(mut control: &UnixStream, mut first: Vec<u8>) -> io::Result<Vec<u8>> {
         control.read_exact(&mut byte)?;
         first.push(byte[0]);
     }
-    let body = first.split_off(4);
+    let mut body = first.split_off(4);
     let length = first.iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
     if length > LAUNCH_LIMIT || body.len() > length {
         return Err(io::ErrorKind::InvalidData.into());
     }
     let had = body.len();
-    let mut body = body;
     body.resize(length, 0);
     control.read_exact(&mut body[had..])?;
     Ok(body)
@@ -106,6 +105,6 @@ pub(super) fn start(received: Received) -> Result<Pid, (Part, i32)> {
     command.spawn().map(|child| Pid::from_child(&child)).map_err(|error| {
         let usable = cwd.is_none_or(|cwd| Path::new(&cwd).join(".").metadata().is_ok());
         let part = if usable { Part::Program } else { Part::Directory };
-        (part, error.raw_os_error().unwrap_or(0))
+        (part, error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()))
     })
 }

@@ -1,6 +1,5 @@
 //! The shim's one loop: it waits for the host, the tree and signals, and ends the tree.
 
-use std::collections::HashSet;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -29,10 +28,14 @@ const PAUSE_LIMIT: Duration = Duration::from_millis(250);
 /// processes faster than they are counted cannot put that round off.
 const REAP_BATCH: usize = 1024;
 
+/// What lists of processes show, in the 15 bytes that Linux keeps.
+#[cfg(target_os = "linux")]
+const NAME: &str = "innkeeper-shim";
+
 /// Runs as the supervisor until the tree is gone.
 pub(super) fn run() -> io::Result<()> {
     let signals = Signals::install()?;
-    isolate();
+    isolate()?;
     let host = host_process();
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let Some(received) = launch::receive(&control)? else { return Ok(()) };
@@ -50,16 +53,21 @@ pub(super) fn run() -> io::Result<()> {
 
 /// Leaves the terminal, keeps files that the application has left open from the server, adopts
 /// orphans of the tree, and hides the shim's environment (which is the host's) from the server.
-/// What the system refuses is done without: killing works all the same.
-fn isolate() {
+///
+/// Only the session must not be refused: a tree in the host's session could reach the host's
+/// terminal. The rest is done without.
+fn isolate() -> io::Result<()> {
     close_fds::set_fds_cloexec(3, &[]);
-    let _ = rustix::process::setsid();
+    rustix::process::setsid()?;
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_child_subreaper, set_dumpable_behavior};
+        // A program that supervises through itself is not to be mistaken for another host.
+        drop(std::fs::write("/proc/self/comm", NAME));
         let _ = set_child_subreaper(Some(rustix::process::getpid()));
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
+    Ok(())
 }
 
 /// A handle that becomes readable when the host ends. A copy of the control socket in a process
@@ -212,42 +220,31 @@ impl Supervision {
         if matches!(self.phase, Phase::Serving) {
             self.phase = Phase::Asked;
         }
-        for pid in self.members() {
-            let _ = rustix::process::kill_process(pid, Signal::TERM);
-            let _ = rustix::process::kill_process(pid, Signal::CONT);
+        let members = tree::descendants(rustix::process::getpid());
+        for signal in [Signal::TERM, Signal::CONT] {
+            self.signal(&members, signal);
         }
     }
 
-    /// Stops every process first, so that none starts another while the rest are killed.
+    /// Stops every process as soon as it is seen, so that it starts no other, and kills them all.
     fn kill_round(&self) {
-        for signal in [Signal::STOP, Signal::KILL] {
-            let members = self.members();
-            for group in groups(&members) {
-                let _ = rustix::process::kill_process_group(group, signal);
-            }
-            for pid in members {
-                let _ = rustix::process::kill_process(pid, signal);
-            }
-        }
+        let mut members = Vec::new();
+        tree::each_descendant(rustix::process::getpid(), |pid| {
+            let _ = rustix::process::kill_process(pid, Signal::STOP);
+            members.push(pid);
+        });
+        self.signal(&members, Signal::KILL);
     }
 
-    /// Every process of the tree. Where the tree cannot be seen, its main process stands for the
-    /// group it leads.
-    fn members(&self) -> Vec<Pid> {
-        let mut members = tree::descendants(rustix::process::getpid());
+    /// Where the tree cannot be seen, the group of its main process stands for it.
+    fn signal(&self, members: &[Pid], signal: Signal) {
         if members.is_empty() && !self.main_ended {
-            members.push(self.main);
+            let _ = rustix::process::kill_process_group(self.main, signal);
         }
-        members
+        for pid in members {
+            let _ = rustix::process::kill_process(*pid, signal);
+        }
     }
-}
-
-/// The process groups of the tree. A signal to a group cannot be outrun by a process that forks
-/// and exits. They hold nothing but the tree, as it has its own session, except for the shim's.
-fn groups(members: &[Pid]) -> HashSet<Pid> {
-    let own = rustix::process::getpgrp();
-    let group = |pid: &Pid| rustix::process::getpgid(Some(*pid)).ok();
-    members.iter().filter_map(group).filter(|group| *group != own).collect()
 }
 
 fn exit(status: WaitStatus) -> Exit {

@@ -3,10 +3,17 @@
 use rustix::process::Pid;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Stat, descendants, every, has_children};
+pub(crate) use linux::{Stat, each_descendant, every, has_children};
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{descendants, has_children};
+pub(crate) use elsewhere::{each_descendant, has_children};
+
+/// Every process below `root`; see [`each_descendant`].
+pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
+    let mut all = Vec::new();
+    each_descendant(root, |pid| all.push(pid));
+    all
+}
 
 /// When a process was started, in clock ticks since the system was; with its id this names a
 /// process for as long as the system runs. `None` if it has ended, reaped or not, or this is not
@@ -66,18 +73,17 @@ mod linux {
         entries.flatten().filter_map(|entry| Stat::read(pid_of(&entry.file_name())?)).collect()
     }
 
-    /// Every process below `root`, nearest first. Processes that are started or lose their parent
-    /// while this reads may be missing: whoever ends a tree asks again until none is left.
-    pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
-        let mut found = Vec::new();
-        let Some(first) = children(root) else { return descendants_by_parent(root) };
-        let mut level = first;
-        while !level.is_empty() {
-            let next = level.iter().filter_map(|pid| children(*pid)).flatten().collect();
-            found.append(&mut level);
-            level = next;
+    /// Calls `found` for every process below `root`, before it looks for the children of that one.
+    /// Processes that are started or lose their parent meanwhile may be missing: whoever ends a
+    /// tree asks again until none is left.
+    pub(crate) fn each_descendant(root: Pid, mut found: impl FnMut(Pid)) {
+        let Some(mut below) = children(root) else {
+            return descendants_by_parent(root).into_iter().for_each(found);
+        };
+        while let Some(pid) = below.pop() {
+            found(pid);
+            below.extend(children(pid).unwrap_or_default());
         }
-        found
     }
 
     /// Whether a process has started another that still runs.
@@ -157,7 +163,7 @@ mod linux {
                 }
                 std::thread::yield_now();
             };
-            for found in [descendants(root), descendants_by_parent(root)] {
+            for found in [super::super::descendants(root), descendants_by_parent(root)] {
                 assert!(found.contains(&shell) && found.contains(&sleeper), "{found:?}");
             }
             assert!(has_children(shell));
@@ -173,9 +179,7 @@ mod linux {
 mod elsewhere {
     use rustix::process::Pid;
 
-    pub(crate) fn descendants(_root: Pid) -> Vec<Pid> {
-        Vec::new()
-    }
+    pub(crate) fn each_descendant(_root: Pid, _found: impl FnMut(Pid)) {}
 
     pub(crate) fn has_children(_pid: Pid) -> bool {
         false

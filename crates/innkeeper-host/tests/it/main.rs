@@ -1,5 +1,7 @@
 //! The host against real servers in real processes.
 
+#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+
 mod setup;
 mod shell;
 

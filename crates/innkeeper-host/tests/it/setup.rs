@@ -3,13 +3,13 @@
 use std::error::Error;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use innkeeper_host::{
     Config, Environment, Event, Host, HostBuilder, StartError, Supervisor, ToolResult,
 };
-use innkeeper_testkit::{Fixture, Journal, Nonce, fx, mcp_json, until_gone};
+use innkeeper_testkit::{Fixture, Journal, Nonce, fx, mcp_json, until_gone, zombie_children};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::sync::broadcast::Receiver;
@@ -89,11 +89,19 @@ impl Scene {
         Journal::until(&self.journal_path(), PATIENCE, wanted).await
     }
 
-    /// Fails unless every process of the test is gone by now, but for the reaping.
+    /// Fails unless every process of the test is gone by now, and none left to be reaped.
     pub(crate) async fn assert_gone(&self) {
         if let Err(left) = until_gone(&self.nonce, REAPING).await {
             panic!("still there: {left:#?}");
         }
+        // Where tests share a process, another one's child may be seen in the moment of its end.
+        let reaped = async {
+            while !zombie_children().is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let reaped = tokio::time::timeout(REAPING, reaped).await;
+        assert!(reaped.is_ok(), "not reaped: {:?}", zombie_children());
     }
 
     pub(crate) fn journal_path(&self) -> PathBuf {
@@ -156,6 +164,8 @@ pub(crate) fn chain(error: &dyn Error) -> Vec<String> {
     messages
 }
 
+static LISTENER: Once = Once::new();
+
 /// What is logged on this thread while it lives, each line as a JSON object with `level`,
 /// `message` and the fields; an error is a list of its messages, from the outermost cause in.
 pub(crate) struct Log {
@@ -166,6 +176,11 @@ pub(crate) struct Log {
 impl Log {
     /// Begins to capture; meant for tests on a runtime of one thread.
     pub(crate) fn capture() -> Self {
+        // Somebody else who always listens: whether a place logs is remembered for all threads, and
+        // tests that begin and end beside this one would make it forget.
+        LISTENER.call_once(|| {
+            tracing::subscriber::set_global_default(tracing_subscriber::registry()).unwrap();
+        });
         let lines = Lines::default();
         let subscriber = tracing_subscriber::registry().with(lines.clone());
         Self { lines, _scope: tracing::subscriber::set_default(subscriber) }

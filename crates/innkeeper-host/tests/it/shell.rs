@@ -3,30 +3,30 @@
 use serde_json::{Value, json};
 
 const SCRIPT: &str = r#"
-heard=null
 while IFS= read -r line; do
-    id=${line#*\"id\":}
-    id=${id%%,*}
+    id=$${line#*\"id\":}
+    id=$${id%%,*}
+    code=-32601
     case $line in
         *'"method":"initialize"'*) result=$INITIALIZED ;;
-        *'"method":"tools/list"'*) result=$TOOLS ;;
-        *'"method":"tools/call"'*)
-            printf '%s' "$BEFORE"
-            if [ "$LISTENS" = yes ]; then IFS= read -r heard; fi
-            result=${RESULT%\}}
-            if [ "$LISTENS" = yes ]; then result="$result,\"heard\":$heard"; fi
-            result="$result}" ;;
-        *'"id":'*)
-            printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id"
-            continue ;;
+        *'"method":"tools/list"'*) result=$TOOLS; eval "$ON_LIST" ;;
+        *'"method":"tools/call"'*) result=$RESULT; eval "$ON_CALL" ;;
+        *) result= ;;
+    esac
+    case $line in
+        *'"id":'*) ;;
         *) continue ;;
     esac
-    printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+    if [ -n "$result" ]; then
+        printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+    else
+        printf '{"jsonrpc":"2.0","id":%s,"error":{"code":%s,"message":"no"}}\n' "$id" "$code"
+    fi
 done
 "#;
 
-/// The texts it answers with.
-#[derive(Debug)]
+/// What it answers and does.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Shell<'a> {
     /// The result of `initialize`.
     pub(crate) initialized: &'a str,
@@ -34,42 +34,43 @@ pub(crate) struct Shell<'a> {
     pub(crate) tools: &'a str,
     /// The result of `tools/call`.
     pub(crate) result: &'a str,
-    pub(crate) steps: Steps<'a>,
-}
-
-/// What it does between a call and its answer.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Steps<'a> {
-    /// What it sends before the answer.
-    pub(crate) before_result: &'a str,
-    /// Whether it then reads a line, which the result has as `heard`.
-    pub(crate) listens: bool,
+    /// Shell code that runs before a list is answered; an empty `$result` makes it the
+    /// error of `$code`.
+    pub(crate) on_list: &'a str,
+    /// Shell code that runs before a call is answered.
+    pub(crate) on_call: &'a str,
 }
 
 impl Default for Shell<'_> {
     fn default() -> Self {
         Self {
             initialized: concat!(
-                r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"#,
+                r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"#,
                 r#""serverInfo":{"name":"sh","version":"1"}}"#
             ),
             tools: r#"{"tools":[{"name":"any","inputSchema":{"type":"object"}}]}"#,
             result: r#"{"content":[]}"#,
-            steps: Steps::default(),
+            on_list: "",
+            on_call: "",
         }
     }
 }
 
 impl Shell<'_> {
-    /// The configuration file with this server alone.
-    pub(crate) fn file(&self, name: &str) -> Value {
+    /// Its entry of a configuration file.
+    pub(crate) fn entry(&self) -> Value {
         let env = json!({
             "INITIALIZED": self.initialized,
             "TOOLS": self.tools,
             "RESULT": self.result,
-            "BEFORE": self.steps.before_result,
-            "LISTENS": if self.steps.listens { "yes" } else { "no" },
+            "ON_LIST": self.on_list,
+            "ON_CALL": self.on_call,
         });
-        json!({"servers": {name: {"command": "sh", "args": ["-c", SCRIPT], "env": env}}})
+        json!({"command": "sh", "args": ["-c", SCRIPT], "env": env})
+    }
+
+    /// The configuration file with this server alone, called `sh`.
+    pub(crate) fn file(&self) -> Value {
+        json!({"servers": {"sh": self.entry()}})
     }
 }

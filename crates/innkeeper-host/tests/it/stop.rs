@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use innkeeper_host::shutdown::Stage;
 use innkeeper_host::{CallError, Event, Exit, Isolation, ServerState, Supervisor};
-use innkeeper_testkit::{Fixture, processes_with, zombie_children};
+use innkeeper_testkit::{Fixture, processes_with};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 
@@ -72,6 +72,35 @@ async fn a_server_that_only_ignores_the_end_of_its_input_leaves_on_sigterm() {
     assert_eq!(report.servers[0].exit, Exit::Signal(15));
     assert!(report.took < Duration::from_secs(1), "{report:?}");
     scene.assert_gone().await;
+}
+
+#[tokio::test]
+async fn a_server_that_was_stopped_by_a_signal_is_woken_to_leave() {
+    let scene = Scene::new();
+    let server = scene.fx("one").switch("--stop-self").key("shutdownTimeout", 1);
+    let host = scene.start([server]).await.unwrap();
+    let call = host.call_tool("one.echo", json!({"message": "hi"}));
+    tokio::select! {
+        result = call => panic!("{result:?}"),
+        _ = scene.journal_until(|journal| journal.count("tools/call") == 1) => {}
+    }
+    let report = host.shutdown().await;
+    assert_eq!(report.servers[0].stage, Stage::OnTerm);
+    assert!(!report.servers[0].leftovers);
+    scene.assert_gone().await;
+}
+
+#[tokio::test]
+async fn killed_servers_are_gone_at_once_and_the_report_says_how_they_ended() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("one").switch("--daemon"), scene.fx("two")]).await.unwrap();
+    host.kill();
+    scene.assert_gone().await;
+    let report = host.shutdown().await;
+    let exits: Vec<_> = report.servers.iter().map(|server| server.exit).collect();
+    assert_eq!(exits, [Exit::Signal(9), Exit::Signal(9)]);
+    assert!(!report.is_clean());
+    assert!(scene.journal().events("stdin_eof").is_empty());
 }
 
 /// Proves: TR2.4
@@ -185,5 +214,4 @@ async fn a_server_that_crashed_is_reported_as_gone_before_with_its_exit() {
     assert_eq!(report.servers[0].exit, Exit::Code(3));
     assert!(!report.is_clean());
     scene.assert_gone().await;
-    assert_eq!(zombie_children(), Vec::<u32>::new());
 }

@@ -76,7 +76,8 @@ fn headers_may_be_lines() {
     let TransportConfig::Http { headers, .. } = &server.transport else {
         panic!("not http");
     };
-    let pairs: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    let pairs: Vec<_> =
+        headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
     assert_eq!(pairs, [("X-Key", "a:b"), ("Accept", "c")]);
     assert_snapshot!(
         told_of_server(r#""url": "http://a", "headers": ["X-Key: ${NO}", "X-Key: 2", "x", 5]"#),

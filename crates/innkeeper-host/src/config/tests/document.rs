@@ -76,8 +76,7 @@ fn a_file_of_vs_code_loads_with_comments_commas_and_its_own_keys() {
     assert_eq!(cwd.expose(), &Path::new(NOWHERE).join("web"));
     assert_eq!(cwd.to_string(), "${workspaceFolder}/web");
     let keys: Vec<_> = config.warnings.iter().map(|problem| problem.key.as_str()).collect();
-    let expected =
-        ["inputs", "servers.playwright.dev", "servers.github.url", "servers.old.url"];
+    let expected = ["inputs", "servers.playwright.dev", "servers.github.url", "servers.old.url"];
     assert_eq!(keys, expected);
 }
 
@@ -104,9 +103,8 @@ fn servers_stand_under_either_key_or_both_or_in_settings_or_alone() {
 #[test]
 fn other_keys_of_a_settings_file_are_nobody_s_mistake() {
     let text = r#"{"theme": "dark", "mcpServers": {"a": {"command": "x"}}}"#;
-    let read = |name| {
-        Config::from_text(text, name, Path::new(NOWHERE), &Environment::default()).unwrap()
-    };
+    let read =
+        |name| Config::from_text(text, name, Path::new(NOWHERE), &Environment::default()).unwrap();
     assert_eq!(read("home/.gemini/settings.json").warnings, []);
     assert_eq!(read("mcp.json").warnings.len(), 1);
 }

@@ -91,9 +91,16 @@ fn the_working_directory_is_the_one_that_was_handed_in() {
 #[test]
 fn the_workspace_of_a_file_in_an_editor_s_directory_is_the_one_around_it() {
     let text = r#"{"servers": {"a": {"command": "x", "args": ["${workspaceFolder}"]}}}"#;
-    let base = Path::new("/nowhere/project/.vscode");
-    let config = Config::from_text(text, "mcp.json", base, &Environment::default()).unwrap();
-    assert_eq!(args(&config.servers["a"]), [NOWHERE]);
+    for (base, workspace) in [
+        ("/nowhere/project/.vscode", NOWHERE),
+        ("/nowhere/project", NOWHERE),
+        (".vscode", "."),
+        ("", "."),
+    ] {
+        let environment = Environment::default();
+        let config = Config::from_text(text, "mcp.json", Path::new(base), &environment).unwrap();
+        assert_eq!(args(&config.servers["a"]), [workspace], "{base}");
+    }
 }
 
 #[test]

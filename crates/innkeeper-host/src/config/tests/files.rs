@@ -92,7 +92,8 @@ fn a_file_of_variables_that_cannot_be_used_is_an_error() {
   "dir": {"command": "b", "envFile": "conf"},
   "bad": {"command": "c", "envFile": "conf/bad.env"}
 }}"#;
-    let directory = Directory::with(&[("mcp.json", text), ("conf/bad.env", "A=1\n\nsecret words\n")]);
+    let directory =
+        Directory::with(&[("mcp.json", text), ("conf/bad.env", "A=1\n\nsecret words\n")]);
     assert_snapshot!(directory.told(directory.load(&["mcp.json"], &[])), @"
     mcp.json:2:39 servers.gone.envFile: `gone.env`: no such file
     mcp.json:3:38 servers.dir.envFile: `conf`: not a file
@@ -105,7 +106,10 @@ fn several_files_are_one_configuration_each_with_its_own_surroundings() {
     let directory = Directory::with(&[
         ("one/mcp.json", r#"{"servers": {"a": {"command": "${VALUE}"}}, "host": {"timeout": 5}}"#),
         ("one/.env", "VALUE=1"),
-        ("two/mcp.json", r#"{"mcpServers": {"b": {"command": "${VALUE}", "dependencies": ["a"]}}}"#),
+        (
+            "two/mcp.json",
+            r#"{"mcpServers": {"b": {"command": "${VALUE}", "dependencies": ["a"]}}}"#,
+        ),
         ("two/.env", "VALUE=2"),
     ]);
     let config = directory.load(&["one/mcp.json", "two/mcp.json"], &[]).unwrap();

@@ -96,8 +96,18 @@ fn problems_past_the_limit_are_counted_and_not_listed() {
 }
 
 #[test]
+fn problems_of_the_file_beside_the_configuration_are_limited_too() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join(".env"), "bad\n".repeat(MAX_PROBLEMS + 1)).unwrap();
+    let text = r#"{"servers": {"a": {"command": "${NO:-x}"}}}"#;
+    let config = Config::from_text(text, "mcp.json", directory.path(), &Environment::default());
+    assert_eq!(config.unwrap().warnings.len(), MAX_PROBLEMS);
+}
+
+#[test]
 fn an_error_behind_too_many_warnings_still_refuses_the_file() {
-    let text = with_unknown_keys(MAX_PROBLEMS).replace(r#""command": "x""#, r#""command": "${NO}""#);
+    let text =
+        with_unknown_keys(MAX_PROBLEMS).replace(r#""command": "x""#, r#""command": "${NO}""#);
     let error = load(&text).unwrap_err();
     assert_eq!(error.0.last().map(|problem| problem.severity), Some(Severity::Error));
 }
@@ -106,7 +116,8 @@ fn an_error_behind_too_many_warnings_still_refuses_the_file() {
 fn a_file_with_problems_without_number_is_told_up_to_the_limit() {
     let mut servers = String::new();
     for index in 0..1_000 {
-        write!(servers, r#""ü{index}": {{"command": 1, "dependencies": ["s{index}x"]}}, "#).unwrap();
+        write!(servers, r#""ü{index}": {{"command": 1, "dependencies": ["s{index}x"]}}, "#)
+            .unwrap();
         write!(servers, r#""s{index}": {{"env": {{"{index}": [1]}}, "args": [1, "${{X}}"]}}, "#)
             .unwrap();
     }

@@ -229,7 +229,8 @@ fn a_transport_needs_its_keys_and_has_no_use_for_others() {
   "host": {"url": "https:///mcp"},
   "space": {"url": "https://a b"},
   "blank": {"command": " "},
-  "line": {"command": "npx -y server"}
+  "line": {"command": "npx -y server"},
+  "path": {"command": "/opt/My Files/server"}
 }}"#;
     assert_snapshot!(told(text), @r#"
     mcp.json:2:11 servers.none: has neither a `command` nor a `url`

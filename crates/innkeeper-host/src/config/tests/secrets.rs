@@ -80,7 +80,8 @@ fn an_environment_prints_no_value() {
 
 #[test]
 fn a_secret_in_an_argument_is_warned_about_and_not_shown() {
-    let text = r#""command": "x", "args": ["--api-key", "canary-5f1e", "--token=canary-5f1e", "-y"]"#;
+    let text =
+        r#""command": "x", "args": ["--api-key", "canary-5f1e", "--token=canary-5f1e", "-y"]"#;
     assert_snapshot!(told_of_server(text), @"
     mcp.json:1:59 servers.fs.args[1]: the argument looks like a secret
         hint: everybody on this machine can read arguments; use `env`

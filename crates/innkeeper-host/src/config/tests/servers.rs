@@ -246,7 +246,8 @@ fn a_selection_keeps_what_it_depends_on_and_nothing_else() {
 
 #[test]
 fn a_selection_of_an_unknown_server_says_which_was_meant() {
-    let text = r#"{"servers": {"files": {"command": "b"}, "off": {"command": "x", "disabled": true}}}"#;
+    let text =
+        r#"{"servers": {"files": {"command": "b"}, "off": {"command": "x", "disabled": true}}}"#;
     let config = load(text).unwrap();
     let error = config.only(&["flies"]).unwrap_err();
     assert_eq!(error.to_string(), "no server `flies` in the configuration");

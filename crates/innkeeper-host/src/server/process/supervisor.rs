@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The supervisor that is built with this library.
 const SHIM: &str = "innkeeper-shim";
@@ -30,13 +30,19 @@ impl Supervisor {
     /// The running program itself, if its `main` calls
     /// [`run_if_requested`](crate::shim::run_if_requested) before anything else.
     ///
+    /// On Linux this stays the same program when its file is replaced by a newer one.
+    ///
     /// # Errors
     /// The path of the running program cannot be determined.
     pub fn this_program() -> io::Result<Self> {
+        let running = Path::new("/proc/self/exe");
+        if cfg!(target_os = "linux") && running.exists() {
+            return Ok(Self::executable(running));
+        }
         Ok(Self::executable(std::env::current_exe()?))
     }
 
-    /// `innkeeper-shim` in the directory of the running program, if it is there; else
+    /// `innkeeper-shim` in the directory of the running program if it is there, else
     /// [`Supervisor::Group`].
     pub fn beside_this_program() -> Self {
         let found = std::env::current_exe().ok().and_then(|program| {
@@ -49,5 +55,20 @@ impl Supervisor {
     /// The program at `path`, `innkeeper-shim` for example.
     pub fn executable(path: impl Into<PathBuf>) -> Self {
         Self::Shim { program: path.into(), args: vec![crate::shim::FLAG.into()] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_program_is_the_file_that_runs() {
+        let Ok(Supervisor::Shim { program, args }) = Supervisor::this_program() else {
+            panic!("no shim")
+        };
+        let running = std::env::current_exe().unwrap().canonicalize().unwrap();
+        assert_eq!(program.canonicalize().unwrap(), running);
+        assert_eq!(args, [crate::shim::FLAG]);
     }
 }

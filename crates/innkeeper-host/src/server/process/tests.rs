@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Launch, Pipes, Process, Supervisor, spawn};
+use super::{Exit, Launch, Pipes, Process, Supervisor, spawn};
 
 /// How long a test waits for something that takes milliseconds on an idle machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -138,6 +138,11 @@ pub(crate) async fn output(pipes: &mut Pipes) -> String {
 
 pub(crate) async fn say(pipes: &mut Pipes, line: &str) {
     pipes.stdin.write_all(line.as_bytes()).await.unwrap();
+}
+
+/// Waits for the end of the main process, which every test that asks expects within its patience.
+pub(crate) async fn exited(process: &mut Process) -> Exit {
+    tokio::time::timeout(PATIENCE, process.exited()).await.expect("the main process has ended")
 }
 
 /// Waits for the end of the tree, which every test expects within its patience.

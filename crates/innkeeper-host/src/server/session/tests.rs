@@ -290,6 +290,31 @@ async fn results_nobody_takes_hold_up_reading_and_not_the_memory() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn results_that_come_in_one_piece_are_held_up_and_not_refused() {
+    let (mut peer, session, _tasks) = open(Limits { results: 30 << 10, ..Limits::default() });
+    let mut calls: Vec<_> = (0..6).map(|_| Box::pin(call(&session, json!({}), 300))).collect();
+    for call in &mut calls {
+        let mut idle = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(call.as_mut().poll(&mut idle).is_pending());
+    }
+    let mut answers = String::new();
+    for _ in 0..6 {
+        let id = peer.expect(method::TOOLS_CALL).await["id"].clone();
+        let large = "x".repeat(17 << 10);
+        let answer = json!({ "jsonrpc": "2.0", "id": id, "result": { "large": large } });
+        answers.push_str(&format!("{answer}\n"));
+    }
+    let sending = async { peer.raw(answers.as_bytes()).await };
+    let taking = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        for call in calls {
+            call.await.expect("it waited for its turn");
+        }
+    };
+    tokio::join!(sending, taking);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_end_of_the_output_fails_what_waits_and_refuses_what_comes() {
     let (mut peer, session, _tasks) = ordinary();
     let began = Instant::now();
@@ -298,7 +323,7 @@ async fn the_end_of_the_output_fails_what_waits_and_refuses_what_comes() {
     peer.close();
     let fault = waiting.await.unwrap();
     assert!(matches!(fault, Err(Fault::Lost { sent: true, .. })), "{fault:?}");
-    assert!(began.elapsed() <= AFTER_EOF);
+    assert!(began.elapsed() <= AFTER_END);
     let refused = call(&session, json!({}), 30).await;
     assert!(matches!(refused, Err(Fault::Lost { sent: false, .. })), "{refused:?}");
 }

@@ -98,9 +98,8 @@ impl Writer {
         }
         if state.queue.len() - before > self.limit {
             state.queue.truncate(before);
-            let fault = ProtocolFault::Unwritable(
-                format!("it is longer than {} bytes", self.limit).into(),
-            );
+            let fault =
+                ProtocolFault::Unwritable(format!("it is longer than {} bytes", self.limit).into());
             return Err(Fault::Protocol(fault));
         }
         self.offer(&mut state, before == 0 && alone);
@@ -166,9 +165,7 @@ impl Writer {
             if state.closing {
                 state.io = None;
             }
-            if state.io.is_none() {
-                return None;
-            }
+            state.io.as_ref()?;
         }
     }
 

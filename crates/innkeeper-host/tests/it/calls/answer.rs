@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::{class, protocol_fault};
 use crate::setup::{Scene, builder, text};
-use crate::shell::{Shell, Steps};
+use crate::shell::Shell;
 
 /// What a server started with `--odd-result` answers, byte for byte.
 const ODD: &str = concat!(
@@ -38,7 +38,7 @@ async fn spaces_escapes_key_order_and_numbers_of_a_result_stay_as_they_were() {
         .replace("01e0", "1e0");
     let scene = Scene::new();
     let shell = Shell { result: &odd, ..Shell::default() };
-    let host = builder(scene.config_of(&shell.file("sh"))).start().await.unwrap();
+    let host = builder(scene.config_of(&shell.file())).start().await.unwrap();
     let result = host.call_tool("sh.any", json!({"odd": true})).await.unwrap();
     assert_eq!(result.raw().get(), odd);
     host.shutdown().await;
@@ -100,9 +100,10 @@ async fn requests_of_a_server_are_answered_under_ids_of_their_own_type() {
         ("9007199254740993", "roots/list", r#""error":{"code":-32601"#),
     ] {
         let ask = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#);
-        let steps = Steps { before_result: &format!("{ask}\n"), listens: true };
-        let shell = Shell { steps, ..Shell::default() };
-        let host = builder(scene.config_of(&shell.file("sh"))).start().await.unwrap();
+        let heard = r#"IFS= read -r heard; result="{\"content\":[],\"heard\":$heard}""#;
+        let on_call = format!("printf '%s\\n' '{ask}'; {heard}");
+        let shell = Shell { on_call: &on_call, ..Shell::default() };
+        let host = builder(scene.config_of(&shell.file())).start().await.unwrap();
         let result = host.call_tool("sh.any", ()).await.unwrap();
         let result: Value = serde_json::from_str(result.raw().get()).unwrap();
         let heard = result["heard"].to_string();
@@ -150,9 +151,8 @@ async fn crlf_blank_lines_and_single_bytes_make_no_difference() {
         bytes("slowly").with("--stall", 20),
         scene.fx("marked").switch("--bom").with("--chunk", 2),
     ]);
-    let blank = Steps { before_result: "\n\r\n   \n\t\r\n", listens: false };
-    let shell = Shell { steps: blank, ..Shell::default() };
-    file["servers"]["blank"] = shell.file("blank")["servers"]["blank"].clone();
+    let blank = r"printf '\n\r\n   \n\t\r\n'";
+    file["servers"]["blank"] = Shell { on_call: blank, ..Shell::default() }.entry();
     let host = builder(scene.config_of(&file)).start().await.unwrap();
     for name in ["bytes", "slowly", "marked"] {
         for message in ["plain", "Grüße, 世界 👋🏽\r\n"] {

@@ -4,12 +4,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use innkeeper_host::error::Lost;
 use innkeeper_host::shutdown::Stage;
-use innkeeper_host::{CallError, ErrorClass, Event, Host, ServerState};
-use innkeeper_testkit::{Fixture, Journal, until_gone};
+use innkeeper_host::{CallError, CallOptions, ErrorClass, Event, Host, ServerState};
+use innkeeper_testkit::{Fixture, Journal, Nonce, until_gone};
 use serde_json::json;
 
 use super::{class, unavailable};
-use crate::setup::{PATIENCE, Scene, text, until_told};
+use crate::setup::{PATIENCE, Scene, builder, text, until_told};
+use crate::shell::Shell;
 
 /// How soon callers learn that their server has gone.
 const AT_ONCE: Duration = Duration::from_millis(250);
@@ -136,6 +137,41 @@ async fn a_server_that_closes_its_output_is_lost_and_its_process_killed() {
 }
 
 #[tokio::test]
+async fn a_server_that_closes_its_input_is_lost_and_its_process_killed() {
+    let scene = Scene::new();
+    let deaf = Shell { on_call: "exec 0<&-; exec sleep 60", ..Shell::default() };
+    let mut file = deaf.file();
+    file["servers"]["sh"]["env"][Nonce::VARIABLE] = json!(scene.nonce().as_str());
+    let host = builder(scene.config_of(&file)).start().await.unwrap();
+    let first = host.call_tool("sh.any", ());
+    let second = async {
+        // Its pipe is closed some time after it has read the first call.
+        loop {
+            let brief = Some(Duration::from_millis(100));
+            let options = CallOptions { timeout: brief, ..CallOptions::default() };
+            let result = host.call_tool_with("sh.any", (), options).await;
+            if class_of(&result) != ErrorClass::Timeout {
+                return result;
+            }
+        }
+    };
+    let (first, second) = tokio::join!(first, second);
+    assert_eq!(unavailable(first), (Lost::ClosedInput, true));
+    assert_eq!(unavailable(second).0, Lost::ClosedInput);
+    if let Err(left) = until_gone(scene.nonce(), PATIENCE).await {
+        panic!("still there: {left:#?}");
+    }
+    host.shutdown().await;
+}
+
+fn class_of<T>(result: &Result<T, CallError>) -> ErrorClass {
+    match result {
+        Ok(_) => panic!("answered"),
+        Err(error) => error.class(),
+    }
+}
+
+#[tokio::test]
 async fn many_calls_in_flight_at_a_crash_all_learn_the_exit_code() {
     let scene = Scene::new();
     let host = scene.start([scene.fx("lost").with("--crash-after", 20)]).await.unwrap();
@@ -148,6 +184,30 @@ async fn many_calls_in_flight_at_a_crash_all_learn_the_exit_code() {
         let (number, result) = call.unwrap();
         let (reason, _) = unavailable(result);
         assert_eq!(reason.to_string(), "its process ended with exit code 3", "call {number}");
+    }
+    host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_made_in_the_very_moment_of_a_crash_learn_the_exit_code_too() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("lost").with("--crash-after", 100)]).await.unwrap();
+    let callers = (0..16).map(|_| {
+        let host = host.clone();
+        async move {
+            let message = json!({"message": "x".repeat(10 << 10)});
+            loop {
+                let result = host.call_tool("lost.echo", message.clone()).await;
+                if result.is_err() {
+                    return unavailable(result);
+                }
+            }
+        }
+    });
+    let mut callers: tokio::task::JoinSet<_> = callers.collect();
+    while let Some(caller) = callers.join_next().await {
+        let (reason, _) = caller.unwrap();
+        assert_eq!(reason.to_string(), "its process ended with exit code 3");
     }
     host.shutdown().await;
 }

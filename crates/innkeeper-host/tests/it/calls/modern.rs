@@ -3,7 +3,7 @@
 use innkeeper_host::{CallOptions, ErrorClass, Host};
 use serde_json::{Map, Value, json};
 
-use super::{cancelled, class, ids};
+use super::{cancelled, class, ids, protocol_fault};
 use crate::setup::{Scene, builder, text};
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -90,7 +90,8 @@ async fn a_server_that_needs_an_answer_it_cannot_get_is_no_result() {
     let host = scene.start(servers).await.unwrap();
     assert_eq!(class(host.call_tool("polite.pid", ()).await), ErrorClass::Server);
     // It was told that nobody here answers questions, and asks all the same.
-    assert_eq!(class(host.call_tool("pushy.pid", ()).await), ErrorClass::Protocol);
+    let fault = protocol_fault(host.call_tool("pushy.pid", ()).await);
+    assert_eq!(fault.to_string(), "the answer is no final result but \"input_required\"");
     assert_eq!(greet(&host, "pushy").await["messages"][0]["role"], "user");
     host.shutdown().await;
 }

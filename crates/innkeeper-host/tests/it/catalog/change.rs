@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::{is_change, tools};
 use crate::setup::{PATIENCE, Scene, builder, text, told, until_told};
+use crate::shell::Shell;
 
 /// Has the server add an entry and gives its name.
 async fn grow(host: &Host, server: &str, what: &str) -> String {
@@ -66,11 +67,10 @@ async fn changed_prompts_and_resources_are_read_again_and_nothing_else_is() {
     let prompt = grow(&host, "one", "prompts").await;
     until_told(&mut events, is_change).await;
     host.get_prompt(&format!("one.{prompt}"), &Map::new(), Default::default()).await.unwrap();
+    // The fixture tells resources by their URI.
     let resource = grow(&host, "one", "resources").await;
     until_told(&mut events, is_change).await;
-    let uri = format!("fx://grown/{resource}");
-    assert_eq!(resource, uri, "the fixture names resources by their URI");
-    host.read_resource(&uri, None, Default::default()).await.unwrap();
+    host.read_resource(&resource, None, Default::default()).await.unwrap();
     let journal = scene.journal();
     let counts = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"]
         .map(|method| journal.count(method));
@@ -110,54 +110,32 @@ async fn a_server_that_says_so_after_every_reading_is_read_four_times_a_second_a
     host.shutdown().await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_change_during_the_start_is_not_missed() {
-    // The notice comes with the answer of the very first reading: before the server is ready.
-    for _ in 0..5 {
-        let scene = Scene::new();
-        let servers = [
-            scene.fx("one").switch("--relist-loop").switch("--no-prompts").switch("--no-resources"),
-            scene.fx("late").with("--init-delay", 50),
-        ];
-        let host = scene.start(servers).await.unwrap();
-        scene.journal_until(|journal| journal.of("one").count("tools/list") >= 2).await;
-        host.shutdown().await;
-    }
+    // The notice comes right behind the answer of the first reading: before the server is ready.
+    let scene = Scene::new();
+    let names: Vec<String> = (0..16).map(|number| format!("s{number}")).collect();
+    let server = |name: &String| scene.fx(name).switch("--relist-loop");
+    let host = scene.start(names.iter().map(server)).await.unwrap();
+    scene
+        .journal_until(|journal| names.iter().all(|name| journal.of(name).count("tools/list") > 1))
+        .await;
+    host.shutdown().await;
 }
 
 #[tokio::test]
 async fn a_change_that_cannot_be_read_leaves_the_catalog_as_it_was_and_the_next_one_is_read() {
     let scene = Scene::new();
-    let state = scene.path("answers");
-    // A list that is answered once, then refused once, then answered with another tool.
-    let script = format!(
-        r#"
-count=0
-while IFS= read -r line; do
-    id=${{line#*\"id\":}}; id=${{id%%,*}}
-    answer='"error":{{"code":-32601,"message":"no"}}'
-    case $line in
-        *'"method":"initialize"'*) answer='"result":{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{"listChanged":true}}}},"serverInfo":{{"name":"sh","version":"1"}}}}' ;;
-        *'"method":"tools/list"'*)
-            count=$((count+1))
-            echo $count >>'{state}'
-            case $count in
-                2) answer='"error":{{"code":-32603,"message":"not now"}}' ;;
-                *) answer='"result":{{"tools":[{{"name":"tool_'$count'","inputSchema":{{}}}}]}}' ;;
-            esac ;;
-        *'"method":"tools/call"'*)
-            printf '{{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}}\n'
-            answer='"result":{{"content":[]}}' ;;
-        *'"id":'*) ;;
-        *) continue ;;
-    esac
-    printf '{{"jsonrpc":"2.0","id":%s,%s}}\n' "$id" "$answer"
-done
-"#,
-        state = state.display(),
+    let state = scene.path("readings");
+    // Read once, then refused, then read again with another tool.
+    let on_list = format!(
+        "count=$((count+1)); echo $count >>'{}'; result='{{\"tools\":[{{\"name\":\"tool_'$count'\",\
+         \"inputSchema\":{{}}}}]}}'; if [ $count = 2 ]; then result=; code=-32603; fi",
+        state.display()
     );
-    let file = json!({"servers": {"sh": {"command": "sh", "args": ["-c", script]}}});
-    let host = builder(scene.config_of(&file)).start().await.unwrap();
+    let on_call = r#"printf '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'"#;
+    let shell = Shell { on_list: &on_list, on_call, ..Shell::default() };
+    let host = builder(scene.config_of(&shell.file())).start().await.unwrap();
     let mut events = host.events();
     host.call_tool("sh.tool_1", json!({})).await.unwrap();
     let refused = async {

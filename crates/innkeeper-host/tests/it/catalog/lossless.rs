@@ -20,7 +20,7 @@ async fn serialised() -> (Host, String) {
         r#"{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}}}},"serverInfo":{INFO}}}"#
     );
     let shell = Shell { tools: &tools, initialized: &initialized, ..Shell::default() };
-    let host = builder(scene.config_of(&shell.file("sh"))).start().await.unwrap();
+    let host = builder(scene.config_of(&shell.file())).start().await.unwrap();
     let text = serde_json::to_string(&*host.catalog()).unwrap();
     (host, text)
 }

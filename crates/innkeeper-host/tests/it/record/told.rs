@@ -110,8 +110,9 @@ async fn events_tell_the_life_of_a_server_in_order() {
     let builder = builder(scene.config([scene.fx("one").with("--crash-after", 1)]));
     let mut events = builder.events();
     let host = builder.start().await.unwrap();
+    let mut later = host.events();
     host.call_tool("one.pid", ()).await.unwrap_err();
-    until_told(&mut host.events(), |_| true).await;
+    until_told(&mut later, |event| matches!(event, Event::Unavailable { .. })).await;
     host.shutdown().await;
     let words: Vec<String> = told(&mut events).iter().map(word).collect();
     let expected = ["launching 1", "handshake", "ready 9", "called", "unavailable", "stopped"];

@@ -14,7 +14,6 @@ async fn stop_by_stdin(process: &mut Process, pipes: Pipes, grace: Duration) -> 
     stop(process, || drop(stdin), grace).await
 }
 
-/// Proves: TR2.8
 #[tokio::test]
 async fn the_exit_code_or_the_signal_that_ended_the_server_is_told() {
     for supervisor in [shim(), Supervisor::Group] {
@@ -27,12 +26,23 @@ async fn the_exit_code_or_the_signal_that_ended_the_server_is_told() {
             let mark = Mark::new();
             let (mut process, _pipes) =
                 spawn(&mark.script(script), &supervisor, None).await.unwrap();
-            assert_eq!(process.exited().await, exit, "{script}");
-            assert_eq!(process.exited().await, exit, "asked again");
+            assert_eq!(exited(&mut process).await, exit, "{script}");
+            assert_eq!(exited(&mut process).await, exit, "asked again");
             gone(&mut process).await;
             assert_eq!(process.exit(), Some(exit));
         }
     }
+}
+
+#[tokio::test]
+async fn a_group_ends_with_its_leader() {
+    let mark = Mark::new();
+    let launch = mark.script("trap '' TERM; sleep 600 & echo; exit 3");
+    let (mut process, mut pipes) = spawn(&launch, &Supervisor::Group, None).await.unwrap();
+    line(&mut pipes).await;
+    assert_eq!(exited(&mut process).await, Exit::Code(3));
+    gone(&mut process).await;
+    assert_eq!(mark.running(), []);
 }
 
 #[tokio::test]
@@ -45,7 +55,7 @@ async fn waiting_for_the_end_can_be_given_up_and_taken_up_again() {
         assert!(tokio::time::timeout(soon, process.gone()).await.is_err());
     }
     say(&mut pipes, "go\n").await;
-    assert_eq!(process.exited().await, Exit::Code(5));
+    assert_eq!(exited(&mut process).await, Exit::Code(5));
     gone(&mut process).await;
 }
 
@@ -65,7 +75,6 @@ async fn a_server_that_leaves_at_the_end_of_its_input_gets_no_signal() {
     }
 }
 
-/// Proves: TR2.3
 #[tokio::test]
 async fn a_server_that_ignores_the_end_of_its_input_is_asked_to_end() {
     for supervisor in [shim(), Supervisor::Group] {
@@ -81,7 +90,7 @@ async fn a_server_that_ignores_the_end_of_its_input_is_asked_to_end() {
     }
 }
 
-/// Proves: FR2.9, FR2.10, TR2.4
+/// Proves: FR2.10, TR2.4
 #[tokio::test]
 async fn a_server_that_ignores_every_request_is_killed_within_its_grace_and_a_second() {
     for supervisor in [shim(), Supervisor::Group] {
@@ -123,13 +132,13 @@ async fn a_server_that_stopped_itself_is_continued_to_end_and_can_be_killed() {
             spawn(&mark.script(script), &supervisor, None).await.unwrap();
         line(&mut pipes).await;
         process.terminate();
-        assert_eq!(process.exited().await, Exit::Code(4));
+        assert_eq!(exited(&mut process).await, Exit::Code(4));
 
         let launch = mark.script("echo; kill -STOP $$");
         let (mut process, mut pipes) = spawn(&launch, &supervisor, None).await.unwrap();
         line(&mut pipes).await;
         process.kill();
-        assert_eq!(process.exited().await, Exit::Signal(9));
+        assert_eq!(exited(&mut process).await, Exit::Signal(9));
         gone(&mut process).await;
         mark.reaches(0);
     }
@@ -173,7 +182,7 @@ async fn a_killer_works_from_another_thread_and_does_not_keep_the_tree_alive() {
         let killer = process.killer();
         let clone = killer.clone();
         std::thread::spawn(move || clone.kill()).join().unwrap();
-        assert_eq!(process.exited().await, Exit::Signal(9));
+        assert_eq!(exited(&mut process).await, Exit::Signal(9));
         gone(&mut process).await;
         killer.kill();
 

@@ -23,7 +23,7 @@ fn shim_of(process: &Process) -> Pid {
     Stat::read(main).and_then(|stat| stat.parent).unwrap()
 }
 
-/// Proves: TR2.4, TR11.3
+/// Proves: TR2.4
 #[tokio::test]
 async fn nothing_of_a_tree_that_hides_in_sessions_and_daemons_survives_a_kill() {
     let mark = Mark::new();
@@ -49,7 +49,7 @@ async fn a_main_process_that_exits_takes_its_grandchildren_and_the_pipes_they_ho
     let mark = Mark::new();
     let script = "trap '' TERM; setsid sleep 600 & sleep 600 & echo ready; exit 3";
     let (mut process, mut pipes) = start_ready(&mark.script(script)).await;
-    assert_eq!(process.exited().await, Exit::Code(3));
+    assert_eq!(exited(&mut process).await, Exit::Code(3));
     assert_eq!(output(&mut pipes).await, "");
     gone(&mut process).await;
     assert_eq!(mark.running(), []);
@@ -62,7 +62,7 @@ async fn a_signal_to_the_shim_ends_the_tree() {
         let (mut process, _pipes) = start_ready(&mark.script(HOSTILE)).await;
         mark.reaches(HOSTILE_COUNT);
         rustix::process::kill_process(shim_of(&process), signal).unwrap();
-        assert_eq!(process.exited().await, Exit::Signal(9));
+        assert_eq!(exited(&mut process).await, Exit::Signal(9));
         gone(&mut process).await;
         assert_eq!(mark.running(), []);
     }
@@ -94,7 +94,7 @@ async fn what_a_killed_shim_leaves_in_its_session_is_ended_by_the_host() {
     let (mut process, _pipes) = start_ready(&mark.script(script)).await;
     mark.reaches(4);
     rustix::process::kill_process(shim_of(&process), Signal::KILL).unwrap();
-    assert_eq!(process.exited().await, Exit::Unknown);
+    assert_eq!(exited(&mut process).await, Exit::Unknown);
     gone(&mut process).await;
     assert_eq!(mark.running(), []);
 }
@@ -138,7 +138,7 @@ async fn orphans_that_end_are_reaped_while_the_server_runs() {
 #[tokio::test]
 async fn the_environment_of_the_host_cannot_be_read_through_the_shim() {
     let mark = Mark::new();
-    let (_dir, supervisor) = shim_of_an_ordinary_user();
+    let (_dir, supervisor) = renamed_shim_of_an_ordinary_user();
     let launch = mark.script("echo; exec sleep 600");
     let (process, mut pipes) = spawn(&launch, &supervisor, None).await.unwrap();
     line(&mut pipes).await;
@@ -148,16 +148,26 @@ async fn the_environment_of_the_host_cannot_be_read_through_the_shim() {
     assert_ne!(owner(Pid::from_raw(process.id().try_into().unwrap()).unwrap()), 0);
 }
 
-/// Root may look into every process, so a test that root runs lets another user run the shim.
-fn shim_of_an_ordinary_user() -> (tempfile::TempDir, Supervisor) {
+#[tokio::test]
+async fn a_shim_is_listed_under_its_own_name_whatever_program_it_is() {
+    let mark = Mark::new();
+    let (_dir, supervisor) = renamed_shim_of_an_ordinary_user();
+    let (process, _pipes) = spawn(&mark.script("exec sleep 600"), &supervisor, None).await.unwrap();
+    let name = std::fs::read_to_string(format!("/proc/{}/comm", shim_of(&process))).unwrap();
+    assert_eq!(name, "innkeeper-shim\n");
+}
+
+/// A copy of the shim under another name. Root may look into every process, so a test that root
+/// runs lets another user run it.
+fn renamed_shim_of_an_ordinary_user() -> (tempfile::TempDir, Supervisor) {
     let dir = tempfile::tempdir().unwrap();
-    let Supervisor::Shim { program, args } = shim() else { unreachable!() };
-    if !rustix::process::geteuid().is_root() {
-        return (dir, Supervisor::Shim { program, args });
-    }
     std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    let copy = dir.path().join("shim");
+    let Supervisor::Shim { program, args } = shim() else { unreachable!() };
+    let copy = dir.path().join("application");
     std::fs::copy(program, &copy).unwrap();
+    if !rustix::process::geteuid().is_root() {
+        return (dir, Supervisor::Shim { program: copy, args });
+    }
     let mut lead = ["--reuid=65534", "--clear-groups"].map(OsString::from).to_vec();
     lead.extend([copy.into()].into_iter().chain(args));
     (dir, Supervisor::Shim { program: "/usr/bin/setpriv".into(), args: lead })

@@ -167,8 +167,7 @@ async fn a_flood_on_stderr_does_not_hold_up_stdout() {
     let mut lines = 0;
     let Pipes { stderr, .. } = &mut pipes;
     let drain = tail.drain(stderr, |_| lines += 1);
-    let exit = async { tokio::time::timeout(PATIENCE, process.exited()).await.unwrap() };
-    let ((), exit) = tokio::join!(drain, exit);
+    let ((), exit) = tokio::join!(drain, exited(&mut process));
     assert_eq!(exit, Exit::Code(0));
     assert_eq!(line(&mut pipes).await, "done");
     assert!(tail.tail(1000).contains("that nobody asked for"));

@@ -79,7 +79,7 @@ fn runs_a_server_while_reaping_everything() {
         for _ in 0..10 {
             let mark = Mark::new();
             let (mut process, _pipes) = start(&mark.script("exit 3")).await;
-            println!("seen: {}", process.exited().await);
+            println!("seen: {}", exited(&mut process).await);
             gone(&mut process).await;
         }
     });
