@@ -225,12 +225,11 @@ impl Catalog {
             return match &candidates[..] {
                 [] | [_] => CallError::Routing(RoutingError::UnknownServer {
                     name: called.into(),
-                    suggestion: candidates
-                        .into_iter()
-                        .next()
-                        .or_else(|| closest(called, known)),
+                    suggestion: candidates.into_iter().next().or_else(|| closest(called, known)),
                 }),
-                _ => CallError::Routing(RoutingError::Ambiguous { name: called.into(), candidates }),
+                _ => {
+                    CallError::Routing(RoutingError::Ambiguous { name: called.into(), candidates })
+                }
             };
         };
         if let Some((server, away)) = self.away.get_key_value(server) {

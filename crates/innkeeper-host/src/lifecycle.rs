@@ -72,7 +72,8 @@ mod tests {
             (S::Shutdown, [None, None, None]),
         ];
         for (state, expected) in table {
-            for (happening, after) in [H::Initialized, H::Lost, H::Stopped].into_iter().zip(expected)
+            for (happening, after) in
+                [H::Initialized, H::Lost, H::Stopped].into_iter().zip(expected)
             {
                 assert_eq!(next(state, happening), after, "{state:?} {happening:?}");
             }

@@ -44,6 +44,10 @@ const VISITS: u64 = 1 << 20;
 /// take long.
 const VISITS_PER_VALUE: u64 = 1 << 10;
 
+/// How often a schema is applied anew at most when matches are given up as undecided, to find out
+/// whether they matter.
+const OUTCOMES: u64 = 64;
+
 /// Steps of matching against patterns; takes less than a second where nothing makes it fast.
 const STEPS: u64 = 1 << 32;
 
@@ -181,7 +185,9 @@ impl Compiled {
         let undeclared = schema.get("$schema").is_none();
         let validator = build(declared)
             .or_else(|error| build(Draft::Draft7).ok().filter(|_| undeclared).ok_or(error))
-            .map_err(|error| format!("it is invalid at {}", words::quoted(error.instance_path().as_str())))?;
+            .map_err(|error| {
+                format!("it is invalid at {}", words::quoted(error.instance_path().as_str()))
+            })?;
         let matching = Matching::of(&graph, &patterns);
         let cheap =
             !bounds.recursive && bounds.cost <= VISITS_PER_VALUE && graph.patterns.is_empty();
@@ -197,7 +203,7 @@ impl Compiled {
         if self.bounds.recursive && self.bounds.depth * (size.depth + 1) > cost::DEPTH {
             return Some("nested too deep for the tool's input schema");
         }
-        let visits = granted(size);
+        let visits = self.granted(size);
         let within = self.bounds.cost.saturating_mul(size.values) <= visits;
         if within && self.matching.steps(size) <= STEPS {
             return None;
@@ -207,12 +213,18 @@ impl Compiled {
             .then_some("too large to be checked against the tool's input schema")
     }
 
+    fn granted(&self, size: Size) -> u64 {
+        let visits = VISITS.saturating_add(VISITS_PER_VALUE.saturating_mul(size.values));
+        let undecided = self.patterns.iter().any(|pattern| pattern.backtracks);
+        if undecided { visits / OUTCOMES } else { visits }
+    }
+
     fn weigh(&self, arguments: &Value, most_visits: u64) -> Load {
         Scale::new(&self.graph, &self.bounds, &self.patterns).weigh(arguments, most_visits)
     }
 
     fn explain(&self, arguments: &Value, raw: &RawValue) -> Vec<ArgumentProblem> {
-        let visits = granted(Size::of(arguments));
+        let visits = self.granted(Size::of(arguments));
         let load = self.weigh(arguments, visits);
         if load.visits > visits || load.copied > COPIED {
             return whole(UNEXPLAINED.to_owned());
@@ -226,10 +238,6 @@ impl Compiled {
             words::problems(&schema, self.validator.validate(arguments).err().into_iter())
         }
     }
-}
-
-fn granted(size: Size) -> u64 {
-    VISITS.saturating_add(VISITS_PER_VALUE.saturating_mul(size.values))
 }
 
 impl Matching {

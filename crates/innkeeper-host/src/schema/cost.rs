@@ -46,7 +46,8 @@ impl Bounds {
         if cost > COST {
             return Err(format!("its parts refer to one another more than {COST} times over"));
         }
-        let cyclic: Vec<bool> = (0..graph.nodes.len()).map(|node| parts.cyclic(graph, node)).collect();
+        let cyclic: Vec<bool> =
+            (0..graph.nodes.len()).map(|node| parts.cyclic(graph, node)).collect();
         let recursive = cyclic.contains(&true);
         let depth = if recursive { at_one_value.0 } else { parts.deepest(graph) };
         if depth > DEPTH {
@@ -185,9 +186,8 @@ impl Parts {
     ) -> u64 {
         let mut sums: Vec<u64> = Vec::with_capacity(self.groups.len());
         for (index, group) in self.groups.iter().enumerate() {
-            let held = group.iter().fold(0_u64, |sum, node| {
-                sum.saturating_add(own(&graph.nodes[*node]))
-            });
+            let held =
+                group.iter().fold(0_u64, |sum, node| sum.saturating_add(own(&graph.nodes[*node])));
             let contained = group
                 .iter()
                 .flat_map(|node| &graph.nodes[*node].edges)

@@ -4,8 +4,8 @@ mod alternatives;
 #[cfg(test)]
 mod tests;
 
-use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::ValidationError;
+use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use serde_json::Value;
 
 use crate::error::ArgumentProblem;
@@ -134,7 +134,9 @@ impl Words<'_> {
 fn sentence(error: &ValidationError<'_>) -> String {
     let found = kind(error.instance());
     match error.kind() {
-        Kind::Type { .. } => format!("expected {}, found {found}", listed(&expected(error), " or ")),
+        Kind::Type { .. } => {
+            format!("expected {}, found {found}", listed(&expected(error), " or "))
+        }
         Kind::Constant { .. } => format!("expected {}", listed(&expected(error), " or ")),
         Kind::Enum { .. } => format!("expected one of {}", listed(&expected(error), ", ")),
         Kind::Required { property } => format!("missing required property {}", brief(property)),

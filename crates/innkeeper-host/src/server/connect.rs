@@ -178,8 +178,8 @@ impl Talk<'_> {
     }
 
     fn accept_modern(&self, raw: &RawValue) -> Result<Greeting, Failed> {
-        let found = DiscoverResult::read(raw)
-            .map_err(|error| (shape(error), method::SERVER_DISCOVER))?;
+        let found =
+            DiscoverResult::read(raw).map_err(|error| (shape(error), method::SERVER_DISCOVER))?;
         let latest = Revision::LATEST.as_str();
         if !found.supported_versions.iter().any(|version| version == latest) {
             let theirs = found.supported_versions.join(", ");
@@ -252,7 +252,6 @@ fn unknown_revision(theirs: &str) -> Fault {
 fn shape(error: innkeeper_protocol::ViewError) -> Fault {
     Fault::Protocol(ProtocolFault::Shape(error))
 }
-
 
 #[cfg(test)]
 mod tests;

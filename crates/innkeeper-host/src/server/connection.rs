@@ -130,11 +130,7 @@ impl Connection {
         tokio::time::timeout_at(deadline, self.permits.acquire()).await.ok()?.ok()
     }
 
-    async fn send<P: Serialize>(
-        &self,
-        ask: &Ask<'_, P>,
-        deadline: Instant,
-    ) -> Answer {
+    async fn send<P: Serialize>(&self, ask: &Ask<'_, P>, deadline: Instant) -> Answer {
         let outgoing = Outgoing {
             id: ask.id,
             method: ask.method,
@@ -209,7 +205,14 @@ impl<'a> Record<'a> {
             Some(error) => {
                 let error: &dyn std::error::Error = error;
                 tracing::error!(
-                    server, method, item, id, latency_ms, outcome = word, error, "request"
+                    server,
+                    method,
+                    item,
+                    id,
+                    latency_ms,
+                    outcome = word,
+                    error,
+                    "request"
                 );
             }
         }

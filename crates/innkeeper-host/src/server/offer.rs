@@ -146,8 +146,7 @@ async fn list(
             other => other?,
         };
         bytes += page.get().len();
-        let page = Page::read(&page, member)
-            .map_err(|error| shape(connection, method, error))?;
+        let page = Page::read(&page, member).map_err(|error| shape(connection, method, error))?;
         list.items.extend(page.items);
         if page.left_out > 0 {
             list.odd.push(format!("{} entries are no objects or too many", page.left_out));

@@ -242,9 +242,9 @@ async fn read(shared: Arc<Shared>, mut reader: impl AsyncRead + Send + Unpin) {
         }
         while let Some(frame) = framer.next_frame() {
             shared.receive(frame);
-        }
-        if shared.budget.is_full() {
-            shared.budget.settle().await;
+            if shared.budget.is_full() {
+                shared.budget.settle().await;
+            }
         }
     }
     if let Some(frame) = framer.finish() {

@@ -1,8 +1,8 @@
 //! The catalog: what servers list, how it is kept whole and true, and what is left out of it.
 
 mod change;
-mod list;
 mod left_out;
+mod list;
 mod lossless;
 
 use innkeeper_host::{Catalog, Event};

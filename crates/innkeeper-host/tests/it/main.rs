@@ -5,14 +5,14 @@
 mod setup;
 mod shell;
 
-mod start;
-mod install;
-mod failure;
-mod order;
-mod words;
-mod stop;
-mod process;
 mod alone;
 mod calls;
 mod catalog;
+mod failure;
+mod install;
+mod order;
+mod process;
 mod record;
+mod start;
+mod stop;
+mod words;

@@ -73,7 +73,8 @@ fn together(alternatives: &[&Errors], here: &str) -> String {
     let missing: Option<Vec<String>> = alternatives
         .iter()
         .map(|errors| {
-            let names: Option<Vec<String>> = errors.iter().map(|error| missing(error, here)).collect();
+            let names: Option<Vec<String>> =
+                errors.iter().map(|error| missing(error, here)).collect();
             names.map(|names| listed(&names, " and "))
         })
         .collect();

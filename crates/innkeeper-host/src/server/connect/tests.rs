@@ -174,8 +174,7 @@ async fn a_server_that_refuses_both_questions_fails_at_once_with_its_own_words()
 /// Proves: FR2.5
 #[tokio::test(start_paused = true)]
 async fn a_server_that_answers_neither_question_is_given_up_at_the_deadline() {
-    let (greeting, mut peer, took) =
-        against(Opening::Discover, async |peer: Peer| peer).await;
+    let (greeting, mut peer, took) = against(Opening::Discover, async |peer: Peer| peer).await;
     assert!(matches!(greeting, Err(CallError::Timeout { .. })), "{greeting:?}");
     assert_eq!(took, ALLOWED);
     peer.expect(method::SERVER_DISCOVER).await;

@@ -139,8 +139,8 @@ impl Shared {
     }
 
     fn malformed(&self, malformed: Malformed) {
-        let response = malformed.looks_like_response
-            || malformed.kind == MalformedKind::NeitherResultNorError;
+        let response =
+            malformed.looks_like_response || malformed.kind == MalformedKind::NeitherResultNorError;
         let waiter = response
             .then_some(malformed.id.as_ref())
             .flatten()
@@ -156,7 +156,8 @@ impl Shared {
     fn too_long(&self, head: &[u8]) {
         let (id, _) = innkeeper_protocol::skim::top_level_id(head);
         self.noise("line over the limit", None);
-        let waiter = id.as_ref().and_then(RequestId::as_ours).and_then(|id| self.pending.remove(id));
+        let waiter =
+            id.as_ref().and_then(RequestId::as_ours).and_then(|id| self.pending.remove(id));
         if let Some(waiter) = waiter {
             let fault = ProtocolFault::TooLarge { limit: self.limits.line };
             drop(waiter.answer.send(Err(Fault::Protocol(fault))));

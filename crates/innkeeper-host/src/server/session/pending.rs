@@ -60,8 +60,9 @@ impl Pending {
     pub(super) fn remove(&self, id: u64) -> Option<Waiter> {
         let mut table = self.table();
         let waiter = table.waiting.remove(&id);
-        if table.waiting.is_empty() && self.fate.receiver_count() > 0 {
-            self.fate.send_modify(|fate| fate.idle = true);
+        if table.waiting.is_empty() {
+            // Told once, so that no call wakes those who wait for the end of the connection.
+            self.fate.send_if_modified(|fate| !std::mem::replace(&mut fate.idle, true));
         }
         waiter
     }

@@ -123,7 +123,10 @@ async fn a_server_that_stops_reading_costs_each_call_its_deadline_and_bounded_me
         assert!(matches!(call.await.unwrap(), Err(Fault::Late)));
     }
     assert_eq!(began.elapsed(), Duration::from_secs(2));
-    assert!(session.0.writer.queued() <= (256 << 10) + (101 << 10), "the queue grew past its limit");
+    assert!(
+        session.0.writer.queued() <= (256 << 10) + (101 << 10),
+        "the queue grew past its limit"
+    );
     peer.reply(&request["id"], json!({ "still": "read" })).await;
     assert_eq!(first.await.unwrap().unwrap(), json!({ "still": "read" }));
 }
@@ -146,7 +149,8 @@ async fn characters_split_across_reads_arrive_whole_and_invalid_bytes_fail_one_c
     let waiting = spawn_call(&session, json!({ "text": "🦀" }), 9);
     let request = peer.expect(method::TOOLS_CALL).await;
     assert_eq!(request["params"]["text"], "🦀");
-    let reply = format!("{}\n", json!({"jsonrpc": "2.0", "id": request["id"], "result": {"a": "🦀"}}));
+    let reply =
+        format!("{}\n", json!({"jsonrpc": "2.0", "id": request["id"], "result": {"a": "🦀"}}));
     for byte in reply.as_bytes() {
         peer.raw(&[*byte]).await;
         tokio::task::yield_now().await;
@@ -266,8 +270,7 @@ async fn an_answer_over_the_line_limit_fails_its_call_and_the_connection_lives()
 async fn results_nobody_takes_hold_up_reading_and_not_the_memory() {
     let limit = 256 << 10;
     let (mut peer, session, _tasks) = open(Limits { results: limit, ..Limits::default() });
-    let mut calls: Vec<_> =
-        (0..8).map(|_| Box::pin(call(&session, json!({}), 300))).collect();
+    let mut calls: Vec<_> = (0..8).map(|_| Box::pin(call(&session, json!({}), 300))).collect();
     for call in &mut calls {
         let mut idle = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(call.as_mut().poll(&mut idle).is_pending());

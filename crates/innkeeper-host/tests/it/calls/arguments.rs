@@ -2,9 +2,13 @@
 
 use innkeeper_host::error::ArgumentProblem;
 use innkeeper_host::{CallError, ErrorClass, Host};
+use proptest::collection::{hash_map, vec};
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use crate::setup::Scene;
+use crate::setup::{Scene, text};
 
 /// What is wrong with the arguments of a call that must be refused for them.
 async fn problems(host: &Host, tool: &str, arguments: Value) -> Vec<ArgumentProblem> {
@@ -75,6 +79,40 @@ async fn every_failing_place_is_listed_by_its_pointer() {
         assert!(named, "`{missing}` is not named: {problems:#?}");
     }
     assert_eq!(scene.journal().count("tools/call"), 0);
+    host.shutdown().await;
+}
+
+/// Any JSON value whose numbers every reader understands alike.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 6, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..6).prop_map(Value::from),
+            hash_map(any::<String>(), inner, 0..6)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// Proves: TR5.1
+#[tokio::test]
+async fn any_arguments_reach_the_server_and_come_back_as_they_were() {
+    let scene = Scene::new();
+    let tools = json!([{"name": "mirror", "inputSchema": {"type": "object"}}]).to_string();
+    let host = scene.start([scene.fx("one").with("--tools", tools)]).await.unwrap();
+    let mut runner = TestRunner::default();
+    for _ in 0..200 {
+        let given = any_json().new_tree(&mut runner).unwrap().current();
+        let arguments = json!({"given": given});
+        let result = host.call_tool("one.mirror", arguments.clone()).await.unwrap();
+        let seen: Value = serde_json::from_str(&text(&result)).unwrap();
+        assert_eq!(seen["arguments"], arguments);
+    }
     host.shutdown().await;
 }
 

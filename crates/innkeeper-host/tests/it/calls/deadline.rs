@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use innkeeper_host::{CallError, CallOptions, ErrorClass, Host, Progress};
+use innkeeper_host::event::CallOutcome;
+use innkeeper_host::{CallError, CallKind, CallOptions, ErrorClass, Event, Host, Progress};
 use serde_json::{Map, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{cancelled, class, ids};
-use crate::setup::{PATIENCE, Scene, builder, text};
+use crate::setup::{PATIENCE, Scene, builder, text, told};
 
 fn within(timeout: Duration) -> CallOptions {
     CallOptions { timeout: Some(timeout), ..CallOptions::default() }
@@ -93,7 +94,8 @@ async fn a_time_too_long_to_count_and_one_of_nothing_are_times_like_any_other() 
 async fn a_call_that_runs_out_of_time_is_cancelled_at_the_server_by_its_id() {
     let scene = Scene::new();
     let host = scene.start([scene.fx("one")]).await.unwrap();
-    let slow = host.call_tool_with("one.sleep", json!({"ms": 60_000}), within(Duration::from_millis(100)));
+    let slow =
+        host.call_tool_with("one.sleep", json!({"ms": 60_000}), within(Duration::from_millis(100)));
     let quick = async {
         for _ in 0..3 {
             host.call_tool("one.echo", json!({"message": ""})).await.unwrap();
@@ -145,12 +147,22 @@ async fn one_permit_lets_one_call_through_and_waiting_for_it_is_part_of_the_time
         tokio::spawn(async move { host.call_tool("one.pid", ()).await.map(drop) })
     };
     scene.journal_until(|journal| journal.count("tools/call") == 1).await;
+    let mut events = host.events();
     let waited = allowed(&host, "one.echo", within(Duration::from_millis(100))).await;
     assert_eq!(waited, Duration::from_millis(100));
     let dropped = tokio::time::timeout(Duration::from_millis(50), host.call_tool("one.pid", ()));
     dropped.await.expect_err("it waits for the permit");
     assert_eq!(scene.journal().count("tools/call"), 1, "only the holder's was sent");
     assert_eq!(cancelled(&scene.journal()), [0; 0]);
+    let unsent: Vec<_> = told(&mut events)
+        .into_iter()
+        .map(|event| match event {
+            Event::Called(record) => (record.id, record.outcome),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let late = CallOutcome::Failed(CallKind::Timeout);
+    assert_eq!(unsent, [(0, late), (0, CallOutcome::Cancelled)], "neither has an id");
     holder.abort();
     drop(holder.await);
     let next = host.call_tool_with("one.pid", (), within(Duration::from_millis(200))).await;

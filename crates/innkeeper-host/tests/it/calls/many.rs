@@ -54,7 +54,8 @@ async fn fifty_and_five_hundred_calls_over_five_servers_all_get_their_own_answer
             .collect();
         assert_eq!((calls.len(), messages.len()), (110, 110), "lost or doubled");
         assert!(messages.iter().all(|message| message.starts_with(name)), "at the wrong server");
-        let ids: HashSet<u64> = calls.iter().map(|call| call.message["id"].as_u64().unwrap()).collect();
+        let ids: HashSet<u64> =
+            calls.iter().map(|call| call.message["id"].as_u64().unwrap()).collect();
         assert_eq!(ids.len(), 110, "an id was used twice");
         let metrics = &host.metrics()[name];
         assert_eq!((metrics.request_count, metrics.success_count), (110, 110));

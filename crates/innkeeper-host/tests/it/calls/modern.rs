@@ -62,7 +62,10 @@ async fn a_server_of_both_eras_is_spoken_to_in_the_newer() {
         assert_eq!(greet(&host, name).await["messages"][0]["role"], "user");
     }
     let journal = scene.journal();
-    assert_eq!((journal.of("both").count("initialize"), journal.of("old").count("initialize")), (0, 1));
+    assert_eq!(
+        (journal.of("both").count("initialize"), journal.of("old").count("initialize")),
+        (0, 1)
+    );
     assert!(journal.of("old").params("prompts/get")[0].get("_meta").is_none());
     host.shutdown().await;
 }

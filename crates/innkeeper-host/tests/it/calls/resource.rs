@@ -60,11 +60,7 @@ async fn a_uri_nobody_offers_is_a_routing_error_with_a_suggestion() {
         ("fx://one/item/", None, "no server offers the resource `fx://one/item/`"),
         ("fx://one/item/a/b", None, "no server offers the resource `fx://one/item/a/b`"),
         ("", None, "no server offers the resource ``"),
-        (
-            "fx://one/static",
-            Some("on"),
-            "`on` names no known server; did you mean `one`?",
-        ),
+        ("fx://one/static", Some("on"), "`on` names no known server; did you mean `one`?"),
     ] {
         let error = routing(read(&host, uri, server).await).to_string();
         assert!(error.starts_with(message), "{error}");
@@ -91,11 +87,9 @@ async fn a_uri_whose_only_server_is_gone_is_unavailable_and_not_unknown() {
     let gone = scene.fx("gone").with("--crash-after", 1);
     let host = scene.start([scene.fx("one"), gone]).await.unwrap();
     host.call_tool("gone.pid", ()).await.unwrap_err();
-    for (uri, server) in [
-        ("fx://gone/static", None),
-        ("fx://gone/item/7", None),
-        ("fx://gone/static", Some("gone")),
-    ] {
+    for (uri, server) in
+        [("fx://gone/static", None), ("fx://gone/item/7", None), ("fx://gone/static", Some("gone"))]
+    {
         let result = read(&host, uri, server).await;
         assert_eq!(result.as_ref().unwrap_err().class(), ErrorClass::ServerUnavailable, "{uri}");
         assert_eq!(result.as_ref().unwrap_err().server(), Some("gone"));

@@ -1,8 +1,11 @@
 //! Which server a tool's name leads to, and what is said of a name that leads nowhere.
 
+use std::time::Duration;
+
 use innkeeper_host::error::RoutingError;
-use innkeeper_host::{CallError, ErrorClass};
-use serde_json::json;
+use innkeeper_host::{CallError, CallOptions, ErrorClass};
+use serde_json::{Map, json};
+use tokio::time::Instant;
 
 use super::{routing, unavailable};
 use crate::setup::{Scene, builder, text};
@@ -69,7 +72,7 @@ async fn a_name_two_servers_could_mean_goes_to_the_longer_server_name() {
         let host = scene.start(servers).await.unwrap();
         host.call_tool("a.b.greet", json!({})).await.unwrap();
         assert_eq!(scene.journal().of("a.b").count("tools/call"), 1, "reversed: {reversed}");
-        host.get_prompt("a.b.plain", &serde_json::Map::new(), Default::default()).await.unwrap();
+        host.get_prompt("a.b.plain", &Map::new(), CallOptions::default()).await.unwrap();
         host.shutdown().await;
     }
 }
@@ -97,6 +100,21 @@ async fn a_name_without_a_known_server_or_tool_is_a_routing_error_with_a_suggest
         assert_eq!(error.to_string(), message);
     }
     assert_eq!(scene.journal().count("tools/call"), 0);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn names_of_a_megabyte_are_refused_as_fast_as_others() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("one").with("--many-tools", 2_000)]).await.unwrap();
+    let began = Instant::now();
+    for name in ["x".repeat(1 << 20), ".".repeat(1 << 20), "one.".repeat(1 << 18)] {
+        routing(host.call_tool(&name, json!({})).await);
+        routing(host.get_prompt(&name, &Map::new(), CallOptions::default()).await);
+        routing(host.read_resource(&name, None, CallOptions::default()).await);
+        routing(host.read_resource("fx://one/static", Some(&name), CallOptions::default()).await);
+    }
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     host.shutdown().await;
 }
 
@@ -144,7 +162,7 @@ async fn an_unknown_server_and_one_that_is_gone_give_different_errors() {
         let (_, may_have_run) = unavailable(result);
         assert!(!may_have_run, "nothing was sent");
     }
-    let greet = host.get_prompt("gone.plain", &serde_json::Map::new(), Default::default()).await;
+    let greet = host.get_prompt("gone.plain", &Map::new(), CallOptions::default()).await;
     unavailable(greet);
     routing(host.call_tool("never.echo", json!({"message": ""})).await);
     assert_eq!(scene.journal().count("tools/call"), 1);

@@ -136,7 +136,11 @@ async fn states_are_told_for_every_server_and_the_catalog_has_only_those_that_ta
     let scene = Scene::new();
     let servers = [
         scene.fx("well"),
-        scene.fx("absent").with("--exit-at-start", 7).key("required", false).key("initTimeout", 0.5),
+        scene
+            .fx("absent")
+            .with("--exit-at-start", 7)
+            .key("required", false)
+            .key("initTimeout", 0.5),
         scene.fx("crashes").with("--crash-after", 1),
     ];
     let host = scene.start(servers).await.unwrap();

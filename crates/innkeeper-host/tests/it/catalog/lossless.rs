@@ -11,7 +11,8 @@ const TOOL: &str = concat!(
     r#""annotations":{"vendor":[true,null,{}]},"title":null}"#,
 );
 
-const INFO: &str = r#"{"name":"sh","version":"1", "build":98765432109876543210987654321,"b":1,"a":2}"#;
+const INFO: &str =
+    r#"{"name":"sh","version":"1", "build":98765432109876543210987654321,"b":1,"a":2}"#;
 
 async fn serialised() -> (Host, String) {
     let scene = Scene::new();

@@ -84,8 +84,7 @@ async fn a_request_is_logged_with_its_fields_and_without_any_body() {
         .map(|entry| &entry.message["id"])
         .collect();
     for ((line, (method, item, outcome)), id) in lines.iter().zip(expected).zip(sent) {
-        let mut keys: Vec<&str> =
-            line.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut keys: Vec<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
         keys.sort_unstable();
         let all = ["id", "item", "latency_ms", "level", "message", "method", "outcome", "server"];
         assert_eq!(keys, all);

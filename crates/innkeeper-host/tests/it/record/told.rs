@@ -48,8 +48,17 @@ async fn metrics_are_told_for_every_server_under_their_names() {
     assert_eq!(names, ["one", "two"]);
     let two = metrics["two"].as_object().unwrap();
     for key in [
-        "request_count", "success_count", "error_count", "success_rate", "error_rate",
-        "avg_latency", "min_latency", "max_latency", "p50_latency", "p95_latency", "p99_latency",
+        "request_count",
+        "success_count",
+        "error_count",
+        "success_rate",
+        "error_rate",
+        "avg_latency",
+        "min_latency",
+        "max_latency",
+        "p50_latency",
+        "p95_latency",
+        "p99_latency",
     ] {
         assert!(two.get(key).is_some_and(Value::is_number), "{key}: {two:?}");
     }
@@ -66,11 +75,11 @@ async fn every_way_a_call_ends_is_recorded_once_with_the_same_outcome_everywhere
     let mut events = host.events();
     host.call_tool("one.pid", ()).await.unwrap();
     host.call_tool("one.fail", ()).await.unwrap();
-    let short = Some(std::time::Duration::from_millis(50));
-    let options = innkeeper_host::CallOptions { timeout: short, ..Default::default() };
+    let short = std::time::Duration::from_millis(50);
+    let options = innkeeper_host::CallOptions { timeout: Some(short), ..Default::default() };
     host.call_tool_with("one.sleep", json!({"ms": 9_000}), options).await.unwrap_err();
     let dropped = host.call_tool("one.sleep", json!({"ms": 9_000}));
-    tokio::time::timeout(short.unwrap(), dropped).await.unwrap_err();
+    tokio::time::timeout(short, dropped).await.unwrap_err();
     // Neither of these two is a request.
     host.call_tool("one.echo", json!({})).await.unwrap_err();
     host.call_tool("one.nothing", json!({})).await.unwrap_err();

@@ -1,0 +1,153 @@
+//! Schemas made to hurt: refused from their text alone.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::{check, fits, read};
+
+/// The shortest of three runs, so that a busy machine does not decide.
+#[expect(clippy::disallowed_methods, reason = "the time a computation takes is what is tested")]
+fn time(run: impl Fn()) -> Duration {
+    let once = || {
+        let start = std::time::Instant::now();
+        run();
+        start.elapsed()
+    };
+    (0..3).map(|_| once()).min().unwrap()
+}
+
+/// Parts `a0` to `a{count}`, each made from the name of the next; the last accepts anything.
+fn chain(count: usize, part: impl Fn(Value) -> Value) -> Value {
+    let next = |index: usize| json!({"$ref": format!("#/$defs/a{}", index + 1)});
+    let mut parts: Map<String, Value> =
+        (0..count).map(|index| (format!("a{index}"), part(next(index)))).collect();
+    parts.insert(format!("a{count}"), json!(true));
+    json!({"$defs": parts, "$ref": "#/$defs/a0"})
+}
+
+/// Proves: FR4.5
+#[test]
+fn a_short_schema_that_doubles_thirty_times_is_refused_within_ten_milliseconds() {
+    let schema = chain(30, |next| json!({"allOf": [next, next]}));
+    assert!(schema.to_string().len() < 2_000);
+    assert!(time(|| drop(read(&schema).unwrap_err())) < Duration::from_millis(10));
+    assert!(read(&schema).unwrap_err().ends_with("more than 100000 times over"));
+    let mild = chain(10, |next| json!({"allOf": [next, next]}));
+    assert!(fits(&mild, &json!({})));
+}
+
+#[test]
+fn doubling_through_properties_is_refused_as_well() {
+    let schema = chain(30, |next| json!({"properties": {"a": next, "b": next}}));
+    assert!(read(&schema).unwrap_err().ends_with("more than 100000 times over"));
+}
+
+#[test]
+fn doubling_within_a_recursion_is_refused_as_well() {
+    let mut schema = chain(30, |next| json!({"allOf": [next, next]}));
+    schema["$defs"]["a30"] = json!({"properties": {"again": {"$ref": "#"}}});
+    assert!(read(&schema).unwrap_err().ends_with("more than 100000 times over"));
+}
+
+#[test]
+fn asking_at_every_level_what_was_not_evaluated_is_refused() {
+    let mut schema = json!({"properties": {"a": true}});
+    for _ in 0..16 {
+        schema = json!({"anyOf": [schema], "unevaluatedProperties": {"type": "integer"}});
+    }
+    assert!(read(&schema).unwrap_err().ends_with("more than 100000 times over"));
+    let once = json!({"anyOf": [{"properties": {"a": true}}], "unevaluatedProperties": false});
+    assert_eq!(check(&once, &json!({"a": 1, "b": 2}))[0].0, "/b");
+}
+
+#[test]
+fn a_chain_of_references_is_followed_up_to_a_depth() {
+    let longest = chain(766, |next| next);
+    assert!(fits(&longest, &json!({})));
+    let longer = chain(767, |next| next);
+    assert!(read(&longer).unwrap_err().contains("lie inside one another"));
+}
+
+#[test]
+fn a_part_that_is_itself_is_refused() {
+    let circles = [
+        json!({"$ref": "#"}),
+        json!({"allOf": [{"$ref": "#"}]}),
+        json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"anyOf": [true, {"$ref": "#/$defs/a"}]}}}),
+        json!({"$dynamicAnchor": "me", "not": {"$dynamicRef": "#me"}}),
+    ];
+    for circle in circles {
+        assert!(read(&circle).unwrap_err().contains("refers back to itself"), "{circle}");
+    }
+}
+
+/// Proves: FR4.5
+#[test]
+fn a_reference_out_of_the_schema_is_refused_and_nothing_is_fetched() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let outside = [
+        format!("http://{address}/schema.json"),
+        "https://example.com/schema.json#/$defs/a".to_owned(),
+        "file:///etc/passwd".to_owned(),
+        "other.json".to_owned(),
+        "/other".to_owned(),
+        String::new(),
+    ];
+    for reference in outside {
+        for keyword in ["$ref", "$dynamicRef"] {
+            let schema = json!({"properties": {"a": {keyword: reference}}});
+            assert!(read(&schema).unwrap_err().ends_with("leads out of the schema"), "{schema}");
+        }
+    }
+    assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[test]
+fn a_reference_that_leads_nowhere_is_refused() {
+    for reference in ["#/$defs/b", "#name", "#/%FF", "#/properties/0"] {
+        let schema = json!({"$defs": {"a": true}, "properties": {"a": {"$ref": reference}}});
+        assert!(read(&schema).unwrap_err().ends_with("leads nowhere"), "{reference}");
+    }
+}
+
+#[test]
+fn references_are_refused_where_a_nested_part_has_a_base_of_its_own() {
+    let part = json!({"$id": "https://example.com/part", "properties": {"a": {"$ref": "#"}}});
+    assert!(read(&json!({"properties": {"p": part}})).unwrap_err().contains("nested `$id`"));
+    let alone = json!({"properties": {"p": {"$id": "part", "type": "string"}}});
+    assert_eq!(check(&alone, &json!({"p": 1}))[0].0, "/p");
+}
+
+#[test]
+fn a_name_that_looks_like_a_keyword_is_a_name() {
+    let schema = json!({
+        "properties": {"$ref": {"type": "string"}, "$id": {"const": {"$ref": "http://a/b"}}},
+        "default": {"$ref": "http://a/b"},
+    });
+    assert!(fits(&schema, &json!({"$ref": "x", "$id": {"$ref": "http://a/b"}})));
+}
+
+#[test]
+fn a_schema_too_large_is_refused_by_values_and_by_bytes() {
+    let named = |count: usize| -> Value {
+        let names = (0..count).map(|index| (format!("p{index}"), json!(true)));
+        json!({"properties": names.collect::<Value>()})
+    };
+    assert!(fits(&named(4_998), &json!({"p7": 1})));
+    assert!(read(&named(4_999)).unwrap_err().ends_with("more than 5000 values"));
+    assert!(read(&named(50_000)).unwrap_err().ends_with("longer than 262144 bytes"));
+    let wordy = json!({"description": "x".repeat(1 << 20)});
+    assert!(read(&wordy).unwrap_err().ends_with("longer than 262144 bytes"));
+}
+
+#[test]
+fn a_schema_that_describes_no_object_is_refused() {
+    for schema in [json!(false), json!("object"), json!([]), json!({"type": ["string", "null"]})] {
+        assert!(read(&schema).unwrap_err().ends_with("does not describe an object"), "{schema}");
+    }
+    assert!(read(&json!({"type": ["object", "null"]})).is_ok());
+}
