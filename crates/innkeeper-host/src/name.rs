@@ -18,7 +18,8 @@ pub(crate) fn public(server: &str, item: &str) -> Box<str> {
 
 /// Splits a public name at the longest known server name; what follows is the item, dots included.
 pub fn split(name: &str, known: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
-    let mut end = name.len();
+    // No server's name is longer, so that a name full of dots costs no more than a short one.
+    let mut end = name.floor_char_boundary(NAME_LIMIT + SEPARATOR.len_utf8());
     while let Some(dot) = name[..end].rfind(SEPARATOR) {
         let (server, item) = (&name[..dot], &name[dot + 1..]);
         if !item.is_empty() && known(server) {
@@ -42,9 +43,16 @@ pub(crate) fn refuse(item: &str) -> Option<&'static str> {
     }
 }
 
+/// The longest text that is compared with others, in bytes: two names at their limit.
+const COMPARED: usize = 2 * NAME_LIMIT + 1;
+
 /// The closest of `known` to `name`, if it is close enough to be meant; the first of equals.
 pub(crate) fn closest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    if name.len() > COMPARED {
+        return None;
+    }
     known
+        .filter(|candidate| candidate.len() <= COMPARED)
         .map(|candidate| (strsim::normalized_damerau_levenshtein(name, candidate), candidate))
         .filter(|(score, _)| *score >= 0.6)
         .reduce(|best, next| if next.0 > best.0 { next } else { best })
@@ -65,6 +73,14 @@ mod tests {
         assert_eq!(split("nope.tool", known), None);
         assert_eq!(split("fs.", known), None);
         assert_eq!(split("fs", known), None);
+    }
+
+    #[test]
+    fn a_server_name_at_the_limit_is_found_before_its_dot() {
+        let server = "s".repeat(NAME_LIMIT);
+        let name = format!("{server}.{}", "tool.".repeat(100));
+        assert_eq!(split(&name, |s| s == server).map(|(found, _)| found), Some(&*server));
+        assert_eq!(split(&"ü".repeat(NAME_LIMIT), |_| true), None);
     }
 
     #[test]

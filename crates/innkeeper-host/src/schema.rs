@@ -51,8 +51,9 @@ const OUTCOMES: u64 = 64;
 /// Steps of matching against patterns; takes less than a second where nothing makes it fast.
 const STEPS: u64 = 1 << 32;
 
-/// The most errors made to be looked at, by what it takes to make them; takes about half a second.
-const FAILURES: u64 = 1 << 18;
+/// The most errors made to be looked at, by what it takes to make them; takes up to a quarter of a
+/// second.
+const FAILURES: u64 = 1 << 17;
 
 /// The most memory errors may copy, in bytes.
 const COPIED: u64 = 128 << 20;

@@ -20,11 +20,11 @@ pub(crate) fn decode(raw: &str) -> Option<Cow<'_, str>> {
 
 /// Whether a raw key, as written between its quotes, spells `name`.
 pub(crate) fn key_is(raw_key: &str, name: &str) -> bool {
-    // An escape is longer than what it stands for.
-    if raw_key.len() <= name.len() {
+    if !raw_key.contains('\\') {
         return raw_key == name;
     }
-    raw_key.contains('\\')
+    // An escape is longer than what it stands for.
+    raw_key.len() > name.len()
         && serde_json::from_str::<String>(&format!("\"{raw_key}\"")).is_ok_and(|key| key == name)
 }
 

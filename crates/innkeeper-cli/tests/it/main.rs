@@ -1,6 +1,10 @@
 //! The real program, driven from outside.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking where it stands")]
+
 mod program;
 
 mod builtin_servers;
 mod command_line;
+mod real_servers;
+mod verbs;

@@ -94,6 +94,8 @@ fn schema() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30000))]
+
     /// Proves: FR4.5, FR4.6
     #[test]
     fn what_is_accepted_is_applied_as_the_validator_does(schema in schema(), arguments in object()) {

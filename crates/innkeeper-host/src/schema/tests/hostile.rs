@@ -137,7 +137,7 @@ fn a_schema_too_large_is_refused_by_values_and_by_bytes() {
         let names = (0..count).map(|index| (format!("p{index}"), json!(true)));
         json!({"properties": names.collect::<Value>()})
     };
-    assert!(fits(&named(4_998), &json!({"p7": 1})));
+    assert!(read(&named(4_998)).is_ok());
     assert!(read(&named(4_999)).unwrap_err().ends_with("more than 5000 values"));
     assert!(read(&named(50_000)).unwrap_err().ends_with("longer than 262144 bytes"));
     let wordy = json!({"description": "x".repeat(1 << 20)});

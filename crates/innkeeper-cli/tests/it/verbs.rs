@@ -1,0 +1,221 @@
+//! The verbs over a configuration, with the fixture server behind them.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use innkeeper_testkit::{Fixture, Journal, Nonce, fx, mcp_json, wait_gone};
+use serde_json::{Value, json};
+
+use crate::program::{innkeeper, run};
+
+/// A folder with an `mcp.json` for these servers.
+fn folder(servers: impl IntoIterator<Item = Fixture>) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("mcp.json"), mcp_json(servers).to_string()).unwrap();
+    folder
+}
+
+fn json_of(output: &Output) -> Value {
+    let said = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+/// Proves: N1, N3
+#[test]
+fn tools_lists_what_all_servers_offer_and_leaves_no_child() {
+    let nonce = Nonce::new();
+    let folder = folder([fx("one").nonce(&nonce), fx("two").with("--era", "modern").nonce(&nonce)]);
+    let output = run(&["tools", "--json"], folder.path());
+    assert_eq!(output.status.code(), Some(0));
+    let told = json_of(&output);
+    for (server, revision) in [("one", "2025-11-25"), ("two", "2026-07-28")] {
+        let told = &told["servers"][server];
+        assert_eq!((&told["state"], &told["transport"]), (&json!("ready"), &json!("stdio")));
+        assert_eq!(told["protocolVersion"], revision);
+        for list in ["tools", "prompts", "resources", "resourceTemplates"] {
+            assert!(!told[list].as_array().unwrap().is_empty(), "{server} {list}");
+        }
+    }
+    assert!(output.stderr.is_empty(), "no progress where there is no terminal");
+    wait_gone(&nonce, Duration::from_secs(1)).unwrap();
+}
+
+#[test]
+fn call_starts_one_server_and_prints_the_result_object_with_typed_arguments() {
+    let journal = tempfile::NamedTempFile::new().unwrap();
+    let folder = folder([fx("one"), fx("other").journal(journal.path())]);
+    let output = run(&["call", "one.add", "a=2", "b=0.5"], folder.path());
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(json_of(&output)["structuredContent"]["sum"], 2.5);
+    let output = run(&["call", "one.echo", "message=2"], folder.path());
+    assert_eq!(json_of(&output)["content"][0]["text"], "2");
+    assert_eq!(Journal::read(journal.path()).pids().len(), 0, "the other server was started");
+}
+
+#[test]
+fn the_exit_code_tells_a_tool_error_from_a_call_that_was_never_sent() {
+    let journal = tempfile::NamedTempFile::new().unwrap();
+    let folder = folder([fx("one").journal(journal.path())]);
+    let failed = run(&["call", "one.fail"], folder.path());
+    assert_eq!(failed.status.code(), Some(1));
+    assert_eq!(json_of(&failed)["isError"], true);
+    for line in [
+        &["call", "one.echo"][..],
+        &["call", "one.echo", "massage=x"],
+        &["call", "one.nothing"],
+        &["call", "nope.echo"],
+    ] {
+        let refused = run(line, folder.path());
+        assert_eq!(refused.status.code(), Some(2), "{line:?}");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(said.starts_with("error: "), "{line:?}: {said}");
+    }
+    let called = Journal::read(journal.path());
+    assert_eq!(called.count("tools/call"), 1, "only the failing tool was called");
+    let late = run(&["call", "one.sleep", "ms=9000", "--timeout", "0.2"], folder.path());
+    assert_eq!(late.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&late.stderr).contains("within 0.2 s"));
+}
+
+#[test]
+fn prompt_and_read_print_text_for_people_and_the_whole_result_for_programs() {
+    let folder = folder([fx("one")]);
+    let output = run(&["prompt", "one.greet", "name=Ada"], folder.path());
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("Ada"));
+    let missing = run(&["prompt", "one.greet"], folder.path());
+    assert_eq!(missing.status.code(), Some(2));
+    let output = run(&["read", "fx://one/static", "--json"], folder.path());
+    assert_eq!(json_of(&output)["contents"][0]["uri"], "fx://one/static");
+}
+
+/// Proves: FR10.2
+#[test]
+fn graph_prints_the_start_waves_of_six_servers() {
+    let after = |name: &str, needs: &[&str]| fx(name).key("dependencies", needs);
+    let folder = folder([
+        after("app", &["cache", "store"]),
+        fx("disk"),
+        after("store", &["disk"]),
+        after("cache", &["disk"]),
+        fx("clock"),
+        after("report", &["app", "clock"]),
+    ]);
+    let output = run(&["graph", "--json"], folder.path());
+    let waves = json!([["disk", "clock"], ["store", "cache"], ["app"], ["report"]]);
+    assert_eq!(json_of(&output)["waves"], waves);
+}
+
+/// Proves: FR1.7, TR8.2
+#[test]
+fn check_prints_every_problem_with_its_place_and_starts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "{\n  \"servers\": {\n    \"fs\": {\n      \"command\": \"npx\",\n      \
+                \"args\": [\"-y\", 7]\n    },\n    \"db\": { \"comand\": \"x\" }\n  }\n}\n";
+    std::fs::write(folder.path().join("mcp.json"), text).unwrap();
+    let output = run(&["check"], folder.path());
+    assert_eq!(output.status.code(), Some(2));
+    insta::assert_snapshot!(String::from_utf8_lossy(&output.stdout), @"
+    mcp.json:5:22 servers.fs.args[1]: expected string
+    mcp.json:7:11 servers.db: has neither a `command` nor a `url`
+    mcp.json:7:13 servers.db.comand: unknown key (warning)
+        hint: did you mean `command`?
+    ");
+}
+
+#[test]
+fn doctor_names_a_missing_program_and_why_names_the_rule_that_hides_a_tool() {
+    let denied = fx("one").key("tools", json!({ "deny": ["e*"] }));
+    let folder = folder([denied, fx("gone").key("command", "no-such-program-here")]);
+    let output = run(&["doctor", "--json"], folder.path());
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(json_of(&output)["problems"][0]["key"], "servers.gone.command");
+    let output = run(&["why", "one.echo", "--json"], folder.path());
+    assert_eq!(output.status.code(), Some(0));
+    let told = json_of(&output);
+    assert_eq!(told["verdict"], "hidden: `tools.deny` has `e*`");
+    assert_eq!(told["definedAt"].as_str().unwrap().split(':').next(), Some("mcp.json"));
+    let told = json_of(&run(&["why", "one.add", "--json"], folder.path()));
+    assert_eq!((&told["verdict"], &told["isolation"]), (&json!("callable"), &json!("tree")));
+}
+
+/// Proves: TR2.3
+#[test]
+fn a_signal_ends_the_work_and_every_server_in_order() {
+    for (signal, code) in [("-TERM", 143), ("-INT", 130)] {
+        let nonce = Nonce::new();
+        let journal = tempfile::NamedTempFile::new().unwrap();
+        let folder = folder([fx("one").nonce(&nonce).journal(journal.path())]);
+        let child = innkeeper(&["call", "one.sleep", "ms=60000"], folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        wait_for_call(journal.path());
+        #[expect(clippy::disallowed_methods, reason = "the signal comes from outside")]
+        let sent =
+            std::process::Command::new("kill").args([signal, &child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+        let status = child.wait_with_output().unwrap().status;
+        assert_eq!((status.code(), status.signal()), (Some(code), None));
+        wait_gone(&nonce, Duration::from_secs(1)).unwrap();
+        let ended = Journal::read(journal.path());
+        assert_eq!(ended.events("stdin_eof").len(), 1, "the server was asked to end by itself");
+    }
+}
+
+/// Waits until the server has been asked to run the tool.
+fn wait_for_call(journal: &Path) {
+    for _ in 0..1_000 {
+        if Journal::read(journal).count("tools/call") > 0 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the call did not reach the server");
+}
+
+/// Proves: TR9.5
+#[test]
+fn an_idle_host_stays_far_below_fifty_megabytes() {
+    let journal = tempfile::NamedTempFile::new().unwrap();
+    let folder = folder([fx("one").journal(journal.path())]);
+    let mut child = innkeeper(&["call", "one.sleep", "ms=60000"], folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for_call(journal.path());
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let kib: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(kib < 50 << 10, "{kib} KiB");
+}
+
+/// Proves: TR6.2
+#[test]
+fn the_printed_schema_is_json_and_describes_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let schema = json_of(&run(&["schema", "--json"], folder.path()));
+    assert!(schema["properties"]["servers"].is_object(), "{schema}");
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+}
+
+#[test]
+fn the_demo_makes_its_calls_ends_well_and_says_that_it_is_scripted() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(&["demo", "--json"], folder.path());
+    assert_eq!(output.status.code(), Some(0));
+    let told = json_of(&output);
+    assert_eq!(told["scripted"], true);
+    assert!(told["calls"].as_array().unwrap().len() >= 5);
+    let stopped = told["shutdown"].as_array().unwrap();
+    assert_eq!(stopped.len(), 2);
+    assert!(
+        stopped.iter().all(|server| server["stage"] == "on-eof" && server["leftovers"] == false)
+    );
+}
