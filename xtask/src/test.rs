@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
     steps.step("servers", || joined(providing));
     if built && steps.step("test runner", || joined(fetching).map(drop)) {
         steps.step("tests", || {
-            let line = "nextest run --locked --workspace --features xtask/soak --profile ci";
+            let line = "run --locked --workspace --features xtask/soak --profile ci";
             Tool::NEXTEST.provide()?.line(line).run()
         });
         steps.step("doctests", || Program::cargo("test --locked --doc --package innkeeper").run());

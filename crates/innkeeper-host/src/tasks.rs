@@ -1,41 +1,36 @@
 //! The only place where a task is spawned: each one has an owner that waits for it or ends it.
 
 use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 /// The background tasks of a host; they end when it is dropped or shut down.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tasks {
-    tracker: TaskTracker,
-    stop: CancellationToken,
-}
+pub(crate) struct Tasks(Arc<Mutex<JoinSet<()>>>);
 
 impl Tasks {
-    /// Runs `future` until it is done or the tasks are told to stop.
-    #[expect(clippy::disallowed_methods, reason = "the one spawn of the host's background work")]
-    pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
-        let stop = self.stop.clone();
-        let tracked = self.tracker.track_future(async move {
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = future => {}
-            }
-        });
-        drop(tokio::spawn(tracked));
+    fn set(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells all tasks to stop; does not wait and needs no runtime.
+    /// Runs `future` until it is done or the tasks are told to stop.
+    pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        let mut set = self.set();
+        // Those that have ended are forgotten here, so that the set holds what runs.
+        while set.try_join_next().is_some() {}
+        drop(set.spawn(future));
+    }
+
+    /// Ends all tasks where they wait; does not wait and needs no runtime.
     pub(crate) fn stop(&self) {
-        self.stop.cancel();
+        self.set().abort_all();
     }
 
     /// Waits until every task has ended; the caller bounds the wait.
     pub(crate) async fn ended(&self) {
-        self.tracker.close();
-        self.tracker.wait().await;
+        let mut set = std::mem::take(&mut *self.set());
+        while set.join_next().await.is_some() {}
     }
 }
 

@@ -8,13 +8,15 @@ use super::place::key;
 use super::raw;
 use super::secret::{Expanded, Secret};
 use super::server::TransportConfig;
+use super::trail::Trail;
+
+/// The schemes of an address for each way of reaching it.
+const WEB: [&str; 2] = ["http", "https"];
+const SOCKET: [&str; 2] = ["ws", "wss"];
 
 /// The transport that an address speaks of when `type` does not.
 pub(super) fn kind_of(url: &str) -> raw::Transport {
-    match scheme(url) {
-        Some(("ws" | "wss", _)) => raw::Transport::WebSocket,
-        _ => raw::Transport::Http,
-    }
+    if rest_of(url, SOCKET).is_some() { raw::Transport::WebSocket } else { raw::Transport::Http }
 }
 
 /// The transport of a server that is reached by an address, unless an error has been told.
@@ -38,23 +40,19 @@ fn url(checker: &mut Checker<'_>, kind: raw::Transport, typed: Option<String>) -
     let steps = [key("url")];
     let Some(written) = typed else {
         if !checker.has("url") {
-            let place = super::place::locate(&checker.entry.node, &checker.entry.path, &[]);
-            let wanted = super::trail::Trail::from(&place.key).key("url").to_string();
+            let wanted = Trail::from(&checker.entry.path);
             let message = format!("missing; a server of type `{}` needs it", kind.name());
-            checker.report.error(place.at, wanted, message);
+            checker.report.error(checker.entry.node.at, wanted.key("url"), message);
         }
         return None;
     };
     let replaced = checker.expand(&steps, &written)?;
-    let schemes: &[&str] =
-        if kind == raw::Transport::WebSocket { &["ws", "wss"] } else { &["http", "https"] };
-    let Some(authority) = scheme(&replaced.value)
-        .filter(|(name, _)| schemes.contains(name))
-        .and_then(|(_, rest)| rest.split(['/', '?', '#']).next())
-    else {
+    let schemes = if kind == raw::Transport::WebSocket { SOCKET } else { WEB };
+    let Some(rest) = rest_of(&replaced.value, schemes) else {
         checker.error(&steps, format!("expected `{}://` or `{}://`", schemes[0], schemes[1]));
         return None;
     };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
     let odd = |c: char| c.is_whitespace() || c.is_control();
     if host.is_empty() || host.starts_with(':') || replaced.value.contains(odd) {
@@ -68,9 +66,10 @@ fn url(checker: &mut Checker<'_>, kind: raw::Transport, typed: Option<String>) -
     Some(Expanded::new(replaced.value, leak::without_secrets(&written)))
 }
 
-/// An address cut at its scheme, in lower case as everybody writes it.
-fn scheme(url: &str) -> Option<(&str, &str)> {
-    url.split_once("://")
+/// What follows the scheme of an address, if it is one of these.
+fn rest_of<'u>(url: &'u str, schemes: [&str; 2]) -> Option<&'u str> {
+    let (scheme, rest) = url.split_once("://")?;
+    schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme)).then_some(rest)
 }
 
 fn headers(

@@ -184,7 +184,8 @@ fn milliseconds(error: &ValidationError<'_>) -> Option<String> {
     };
     let (number, limit) = (error.instance().as_f64()?, limit.as_f64()?);
     let seconds = number / 1000.0;
-    (limit >= 86_400.0 && seconds <= limit && error.instance_path().as_str().contains("imeout"))
+    let is_time_out = error.instance_path().as_str().to_ascii_lowercase().ends_with("timeout");
+    (is_time_out && seconds <= limit)
         .then(|| format!("the unit is seconds; {number} milliseconds are `{seconds}`"))
 }
 

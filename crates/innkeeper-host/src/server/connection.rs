@@ -55,12 +55,14 @@ impl Connection {
         ask: Ask<'_, P>,
         judge: impl FnOnce(&RawValue) -> Result<CallOutcome, ProtocolFault>,
     ) -> Result<Box<RawValue>, CallError> {
-        let deadline = Instant::now() + ask.timeout.min(LONGEST);
         let mut record = Record::open(self, ask.method, ask.item);
+        let deadline = record.sent + ask.timeout.min(LONGEST);
         let answer = match self.permit(deadline).await {
-            Some(_permit) => {
+            Some(permit) => {
                 record.id = ask.id;
-                record.sent = Instant::now();
+                if permit.waited {
+                    record.sent = Instant::now();
+                }
                 self.send(&ask, deadline).await
             }
             None => Err(Fault::Late),
@@ -123,11 +125,12 @@ impl Connection {
         }
     }
 
-    async fn permit(&self, deadline: Instant) -> Option<SemaphorePermit<'_>> {
+    async fn permit(&self, deadline: Instant) -> Option<Permit<'_>> {
         if let Ok(permit) = self.permits.try_acquire() {
-            return Some(permit);
+            return Some(Permit { _held: permit, waited: false });
         }
-        tokio::time::timeout_at(deadline, self.permits.acquire()).await.ok()?.ok()
+        let permit = tokio::time::timeout_at(deadline, self.permits.acquire()).await.ok()?.ok()?;
+        Some(Permit { _held: permit, waited: true })
     }
 
     async fn send<P: Serialize>(&self, ask: &Ask<'_, P>, deadline: Instant) -> Answer {
@@ -169,6 +172,12 @@ pub(crate) fn name_fault(
 /// A latency as it stands in the log.
 pub(crate) fn millis(latency: Duration) -> f64 {
     latency.as_secs_f64() * 1000.0
+}
+
+/// The right to have one more request at the server.
+struct Permit<'a> {
+    _held: SemaphorePermit<'a>,
+    waited: bool,
 }
 
 /// The one record of a call; a caller that goes away closes it as cancelled.

@@ -234,6 +234,8 @@ impl Drop for Abandon<'_> {
 /// Reads until the server's output ends; never waits for anything but bytes and, when results pile
 /// up, for callers to take them.
 async fn read(shared: Arc<Shared>, mut reader: impl AsyncRead + Send + Unpin) {
+    let shared = CloseWithReader(shared);
+    let shared = &shared.0;
     let mut framer = LineFramer::new(shared.limits.line);
     loop {
         match reader.read(framer.space()).await {
@@ -254,6 +256,15 @@ async fn read(shared: Arc<Shared>, mut reader: impl AsyncRead + Send + Unpin) {
     // Whoever owns the process knows better why its output ended, and says so before this.
     tokio::time::sleep(AFTER_END).await;
     shared.close(Lost::ClosedOutput);
+}
+
+/// Fails what waits when the reading task ends in whatever way: nobody would answer any more.
+struct CloseWithReader(Arc<Shared>);
+
+impl Drop for CloseWithReader {
+    fn drop(&mut self) {
+        self.0.close(Lost::ClosedOutput);
+    }
 }
 
 /// Writes what could not be written at once.

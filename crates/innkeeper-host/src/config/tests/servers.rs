@@ -93,6 +93,7 @@ fn the_transport_is_told_by_the_address() {
     for (keys, kind) in [
         (r#""command": "x""#, "stdio"),
         (r#""url": "https://a/mcp""#, "http"),
+        (r#""url": "HTTPS://a/mcp""#, "http"),
         (r#""url": "wss://a/mcp""#, "websocket"),
         (r#""type": "sse", "url": "http://a/sse""#, "sse"),
     ] {
