@@ -94,7 +94,7 @@ fn schema() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40000))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     /// Proves: FR4.5, FR4.6
     #[test]
