@@ -113,6 +113,7 @@ impl Launcher {
         let mut clock = Clock { own, installs: self.install_timeout, all };
         let mut opening = Opening::Discover;
         let mut attempt = 1;
+        let mut told: Option<Miss> = None;
         loop {
             self.events.publish(Event::Launching { server: server.name.clone(), attempt });
             tracing::info!(server = &*server.name, attempt, "start");
@@ -123,7 +124,11 @@ impl Launcher {
             let delay = Duration::from_secs(1 << (attempt - 1));
             let time = Instant::now() + delay < clock.ends();
             if attempt == LAUNCHES || !time || !miss.reason.may_pass() {
-                let Miss { phase, reason, stderr } = miss;
+                // A last launch that ran out of time says less than how the ones before it ended.
+                let Miss { phase, reason, stderr } = match (&miss.reason, told) {
+                    (StartReason::TimedOut(_) | StartReason::StartLimit(_), Some(told)) => told,
+                    _ => miss,
+                };
                 let server = server.name.clone();
                 return Err(ServerFailure { server, phase, reason, stderr, attempts: attempt });
             }
@@ -132,6 +137,7 @@ impl Launcher {
                 opening = Opening::Initialize;
             }
             self.retry_in(server, delay, &miss);
+            told = Some(miss);
             sleep(delay).await;
             attempt += 1;
         }

@@ -44,6 +44,22 @@ async fn one_server_that_does_not_answer_in_time_stops_all() {
     }
 }
 
+#[tokio::test]
+async fn a_last_launch_without_time_does_not_hide_how_the_one_before_it_ended() {
+    let scene = Scene::new();
+    let server = scene
+        .fx("fx")
+        .with("--fail-starts", 1)
+        .with("--state", scene.path("state").display())
+        .with("--stderr", "the key is missing")
+        .switch("--hang-init")
+        .key("initTimeout", 2);
+    let failures = failures(builder(scene.config([server]))).await;
+    let [failure] = &failures[..] else { panic!("{failures:?}") };
+    assert!(matches!(failure.reason, StartReason::Exited(Exit::Code(_))), "{failure:?}");
+    assert_eq!((failure.attempts, failure.stderr.as_str()), (2, "the key is missing"));
+}
+
 /// Proves: FR2.7
 #[tokio::test]
 async fn a_failure_names_the_server_how_far_it_came_and_its_last_words() {

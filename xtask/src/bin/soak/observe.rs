@@ -12,6 +12,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long to wait before looking again.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
+/// How many looks at the threads make one count.
+const LOOKS: usize = 10;
+
 /// What a guest holds between two cycles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sample {
@@ -25,11 +28,21 @@ impl Sample {
     pub(crate) fn of_this_process() -> Self {
         Self {
             fds: open_fds() as u64,
-            threads: threads() as u64,
+            threads: settled_threads(),
             rss_kib: rss_kib(),
             zombies: zombie_children().len() as u64,
         }
     }
+}
+
+/// The least of several looks: a thread that has just reaped a server may still be on its way out,
+/// while one that leaks is there every time.
+fn settled_threads() -> u64 {
+    let looks = (0..LOOKS).map(|_| {
+        std::thread::sleep(LOOK_AGAIN);
+        threads() as u64
+    });
+    looks.min().unwrap_or_default()
 }
 
 impl fmt::Display for Sample {
