@@ -18,6 +18,7 @@ mod words;
 mod tests;
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 use jsonschema::{Draft, Validator};
@@ -101,21 +102,27 @@ impl ArgumentSchema {
     pub(crate) fn check(&self, arguments: &Value) -> Vec<ArgumentProblem> {
         if !arguments.is_object() {
             let found = words::kind(arguments);
-            return whole(format!("expected object, found {found}"));
+            return whole(&format!("expected object, found {found}"));
         }
         let compiled = self.compiled.get_or_init(|| {
-            Compiled::new(&self.raw)
+            guarded(|| Compiled::new(&self.raw))
+                .unwrap_or_else(|| Err("it cannot be compiled".to_owned()))
                 .map_err(|reason| format!("the tool's input schema cannot be used: {reason}"))
         });
         match compiled {
-            Err(reason) => whole(reason.clone()),
-            Ok(compiled) => match compiled.refuse(arguments) {
-                Some(reason) => whole(reason.to_owned()),
-                None if compiled.validator.is_valid(arguments) => Vec::new(),
-                None => compiled.explain(arguments, &self.raw),
-            },
+            Err(reason) => whole(reason),
+            Ok(compiled) => guarded(|| compiled.check(arguments, &self.raw))
+                .unwrap_or_else(|| whole("cannot be checked against the tool's input schema")),
         }
     }
+}
+
+/// The result of `run`; `None` if it panics.
+///
+/// The validator has assertions that some schemas of a stranger's making can fail, and it keeps
+/// nothing between runs that could be left half done.
+fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(run)).ok()
 }
 
 impl fmt::Debug for ArgumentSchema {
@@ -124,8 +131,8 @@ impl fmt::Debug for ArgumentSchema {
     }
 }
 
-fn whole(message: String) -> Vec<ArgumentProblem> {
-    vec![ArgumentProblem { pointer: String::new(), message }]
+fn whole(message: &str) -> Vec<ArgumentProblem> {
+    vec![ArgumentProblem { pointer: String::new(), message: message.to_owned() }]
 }
 
 fn parsed(raw: &RawValue) -> Result<Value, String> {
@@ -195,6 +202,14 @@ impl Compiled {
         Ok(Self { validator, graph, bounds, patterns, matching, cheap })
     }
 
+    fn check(&self, arguments: &Value, raw: &RawValue) -> Vec<ArgumentProblem> {
+        match self.refuse(arguments) {
+            Some(reason) => whole(reason),
+            None if self.validator.is_valid(arguments) => Vec::new(),
+            None => self.explain(arguments, raw),
+        }
+    }
+
     /// Why the schema is not applied to `arguments`, if so.
     fn refuse(&self, arguments: &Value) -> Option<&'static str> {
         if self.cheap {
@@ -209,9 +224,9 @@ impl Compiled {
         if within && self.matching.steps(size) <= STEPS {
             return None;
         }
-        let load = self.weigh(arguments, visits);
-        (load.visits > visits || load.steps > STEPS)
-            .then_some("too large to be checked against the tool's input schema")
+        let most = Load { visits, steps: STEPS, ..Load::MOST };
+        let exceeds = self.weigh(arguments, most).exceeds(most);
+        exceeds.then_some("too large to be checked against the tool's input schema")
     }
 
     fn granted(&self, size: Size) -> u64 {
@@ -220,21 +235,22 @@ impl Compiled {
         if undecided { visits / OUTCOMES } else { visits }
     }
 
-    fn weigh(&self, arguments: &Value, most_visits: u64) -> Load {
-        Scale::new(&self.graph, &self.bounds, &self.patterns).weigh(arguments, most_visits)
+    fn weigh(&self, arguments: &Value, most: Load) -> Load {
+        Scale::new(&self.graph, &self.bounds, &self.patterns).weigh(arguments, most)
     }
 
     fn explain(&self, arguments: &Value, raw: &RawValue) -> Vec<ArgumentProblem> {
+        // Without recursion, at least the first error can be had for the price of one.
+        let failures = if self.bounds.recursive { FAILURES } else { u64::MAX };
         let visits = self.granted(Size::of(arguments));
-        let load = self.weigh(arguments, visits);
-        if load.visits > visits || load.copied > COPIED {
-            return whole(UNEXPLAINED.to_owned());
+        let most = Load { visits, copied: COPIED, failures, ..Load::MOST };
+        let load = self.weigh(arguments, most);
+        if load.exceeds(most) {
+            return whole(UNEXPLAINED);
         }
         let schema = parsed(raw).unwrap_or_default();
         if load.failures <= FAILURES {
             words::problems(&schema, self.validator.iter_errors(arguments))
-        } else if self.bounds.recursive {
-            whole(UNEXPLAINED.to_owned())
         } else {
             words::problems(&schema, self.validator.validate(arguments).err().into_iter())
         }

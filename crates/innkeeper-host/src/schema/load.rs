@@ -10,7 +10,7 @@ use super::pattern::Pattern;
 use super::size::Size;
 
 /// What applying a schema to a value takes at most.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Load {
     /// Subschemas visited to say whether it fits, by weight.
     pub(super) visits: u64,
@@ -20,6 +20,19 @@ pub(super) struct Load {
     pub(super) failures: u64,
     /// Memory of the parts that errors within alternatives hold copies of, in bytes.
     pub(super) copied: u64,
+}
+
+impl Load {
+    pub(super) const MOST: Self =
+        Self { visits: u64::MAX, steps: u64::MAX, failures: u64::MAX, copied: u64::MAX };
+
+    /// Whether there is more of something than in `most`.
+    pub(super) fn exceeds(self, most: Self) -> bool {
+        self.visits > most.visits
+            || self.steps > most.steps
+            || self.failures > most.failures
+            || self.copied > most.copied
+    }
 }
 
 /// How often a subschema is applied to one value.
@@ -44,7 +57,7 @@ pub(super) struct Scale<'s> {
     places: Vec<usize>,
     patterns: &'s [Pattern],
     /// Where adding up may stop.
-    most_visits: u64,
+    most: Load,
     load: Load,
 }
 
@@ -54,12 +67,12 @@ impl<'s> Scale<'s> {
         for (place, node) in bounds.order.iter().enumerate() {
             places[*node] = place;
         }
-        Self { graph, bounds, places, patterns, most_visits: 0, load: Load::default() }
+        Self { graph, bounds, places, patterns, most: Load::MOST, load: Load::default() }
     }
 
-    /// The load of `value`; no longer exact once it has more than `most_visits`.
-    pub(super) fn weigh(mut self, value: &Value, most_visits: u64) -> Load {
-        self.most_visits = most_visits;
+    /// The load of `value`; no longer exact once there is more than `most` of something.
+    pub(super) fn weigh(mut self, value: &Value, most: Load) -> Load {
+        self.most = most;
         let mut applied = Applied::new();
         self.apply(&mut applied, 0, Visits { once: 1, each: 1, copied: 0 });
         self.visit(value, applied, 0);
@@ -86,7 +99,7 @@ impl<'s> Scale<'s> {
             copies = copies.saturating_add(copied);
             self.count(id, visits, copied, depth);
             self.matched(id, visits, value);
-            if self.load.visits > self.most_visits {
+            if self.load.exceeds(self.most) {
                 return;
             }
             for (step, target) in &node.edges {
@@ -104,7 +117,7 @@ impl<'s> Scale<'s> {
         }
         for (place, value) in inside(value) {
             let applied = below.at(self, place);
-            if self.load.visits > self.most_visits {
+            if self.load.exceeds(self.most) {
                 return;
             }
             if !applied.is_empty() {

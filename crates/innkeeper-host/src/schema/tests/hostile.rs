@@ -151,3 +151,19 @@ fn a_schema_that_describes_no_object_is_refused() {
     }
     assert!(read(&json!({"type": ["object", "null"]})).is_ok());
 }
+
+/// The validator (jsonschema 0.60.2) panics over this one; what a stranger sent must not.
+#[test]
+fn a_schema_that_makes_the_validator_panic_is_one_problem() {
+    let to = |part: &str| json!({"$ref": format!("#/$defs/{part}")});
+    let schema = json!({"properties": {"x": to("a")}, "$defs": {
+        "a": to("b"), "b": to("c"), "c": to("d"), "d": to("e"),
+        "e": {"oneOf": [to("f")], "unevaluatedProperties": {}},
+        "f": to("g"), "g": to("h"), "h": to("i"),
+        "i": {"patternProperties": {"^y": to("j")}}, "j": to("b"),
+    }});
+    assert_eq!(
+        check(&schema, &json!({"x": {"y": []}})),
+        [(String::new(), "cannot be checked against the tool's input schema".to_owned())],
+    );
+}

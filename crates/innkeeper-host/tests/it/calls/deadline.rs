@@ -57,6 +57,7 @@ async fn the_time_of_the_call_counts_before_the_servers_and_the_servers_before_t
 async fn prompts_and_resources_have_the_same_times() {
     let scene = Scene::new();
     let slow = scene.fx("slow").with("--stop-reading-after", 8).key("timeout", 0.2);
+    let slow = slow.key("shutdownTimeout", 0.4);
     let host = scene.start([slow]).await.unwrap();
     // It reads the handshake and the lists, then nothing more.
     assert_eq!(scene.journal().entries.iter().filter(|entry| entry.event == "recv").count(), 7);

@@ -12,11 +12,9 @@ use super::{class, unavailable};
 use crate::setup::{PATIENCE, Scene, builder, text, until_told};
 use crate::shell::Shell;
 
-/// How soon callers learn that their server has gone.
-const AT_ONCE: Duration = Duration::from_millis(250);
-
-/// Tries before a loaded machine is no excuse any more.
-const TRIES: usize = 4;
+/// How soon callers learn that their server has gone: far from the 30 s their call may take, and
+/// far enough from the few milliseconds it does take that a loaded machine decides nothing.
+const AT_ONCE: Duration = Duration::from_secs(2);
 
 fn now_ms() -> u64 {
     u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
@@ -42,41 +40,34 @@ async fn lose(
     ([first, second], Duration::from_millis(failed_at.saturating_sub(ended_at)))
 }
 
-/// Plays the loss again until callers learn of it in time.
+/// Loses a server in mid-call, once: callers learn of it in time, and nobody else does.
 async fn promptly(
     server: impl Fn(&Scene) -> Fixture,
     ended: impl Fn(&Journal) -> Option<u64>,
     expected: impl Fn(&Lost) -> bool,
 ) {
-    let mut took = Vec::new();
-    while took.len() < TRIES {
-        let scene = Scene::new();
-        let host = scene.start([server(&scene), scene.fx("other")]).await.unwrap();
-        let mut events = host.events();
-        let (errors, after) = lose(&scene, &host, &ended).await;
-        for error in errors {
-            assert_eq!(error.server(), Some("lost"));
-            let (reason, may_have_run) = unavailable::<()>(Err(error));
-            assert!(expected(&reason), "{reason:?}");
-            assert!(may_have_run, "it was sent");
-        }
-        until_told(&mut events, |event| matches!(event, Event::Unavailable { .. })).await;
-        assert_eq!(host.status()["lost"].state, ServerState::Unavailable);
-        assert!(host.catalog().server("lost").is_none());
-        let (reason, may_have_run) =
-            unavailable(host.call_tool("lost.echo", json!({"message": ""})).await);
-        assert!(expected(&reason) && !may_have_run, "{reason:?}");
-        let other = host.call_tool("other.echo", json!({"message": "still here"})).await.unwrap();
-        assert_eq!(text(&other), "still here");
-        let pid = scene.journal().of("lost").pids()[0];
-        wait_until_killed(&scene, pid).await;
-        host.shutdown().await;
-        took.push(after);
-        if after <= AT_ONCE {
-            return;
-        }
+    let scene = Scene::new();
+    let host = scene.start([server(&scene), scene.fx("other")]).await.unwrap();
+    let mut events = host.events();
+    let (errors, after) = lose(&scene, &host, &ended).await;
+    for error in errors {
+        assert_eq!(error.server(), Some("lost"));
+        let (reason, may_have_run) = unavailable::<()>(Err(error));
+        assert!(expected(&reason), "{reason:?}");
+        assert!(may_have_run, "it was sent");
     }
-    panic!("callers learnt of it after {took:?}");
+    until_told(&mut events, |event| matches!(event, Event::Unavailable { .. })).await;
+    assert_eq!(host.status()["lost"].state, ServerState::Unavailable);
+    assert!(host.catalog().server("lost").is_none());
+    let (reason, may_have_run) =
+        unavailable(host.call_tool("lost.echo", json!({"message": ""})).await);
+    assert!(expected(&reason) && !may_have_run, "{reason:?}");
+    let other = host.call_tool("other.echo", json!({"message": "still here"})).await.unwrap();
+    assert_eq!(text(&other), "still here");
+    let pid = scene.journal().of("lost").pids()[0];
+    wait_until_killed(&scene, pid).await;
+    host.shutdown().await;
+    assert!(after <= AT_ONCE, "callers learnt of it after {after:?}");
 }
 
 async fn wait_until_killed(scene: &Scene, pid: u32) {
@@ -91,7 +82,6 @@ async fn wait_until_killed(scene: &Scene, pid: u32) {
     tokio::time::timeout(PATIENCE, gone).await.expect("a lost server's process is ended");
 }
 
-/// Proves: TR2.8
 #[tokio::test]
 async fn a_crash_fails_all_waiting_calls_at_once_with_the_exit_code() {
     let exit = |journal: &Journal| Some(journal.of("lost").events("exit").first()?.ts_ms);
@@ -129,7 +119,7 @@ async fn a_server_that_closes_its_output_is_lost_and_its_process_killed() {
     let (asked_at, (result, failed_at)) = tokio::join!(asked, call);
     assert_eq!(unavailable(result), (Lost::ClosedOutput, true));
     let took = Duration::from_millis(failed_at.saturating_sub(asked_at));
-    assert!(took <= 2 * AT_ONCE, "{took:?}");
+    assert!(took <= AT_ONCE, "{took:?}");
     wait_until_killed(&scene, scene.journal().pids()[0]).await;
     let report = host.shutdown().await;
     assert_eq!(report.servers[0].stage, Stage::AlreadyGone);
