@@ -208,9 +208,33 @@ fn the_printed_schema_is_json_and_describes_servers() {
 #[test]
 fn the_demo_makes_its_calls_ends_well_and_says_that_it_is_scripted() {
     let folder = tempfile::tempdir().unwrap();
-    let output = run(&["demo", "--json"], folder.path());
-    assert_eq!(output.status.code(), Some(0));
-    let told = json_of(&output);
+    a_good_demo(&run(&["demo", "--json"], folder.path()));
+}
+
+/// In a container the program may be the first process, its session opened by one it cannot see.
+#[test]
+fn the_demo_works_as_the_first_process_of_a_container() {
+    #[expect(clippy::disallowed_methods, reason = "this test is about the program itself")]
+    let container = |program: &str, args: &[&str]| {
+        std::process::Command::new("unshare")
+            .args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc", program])
+            .args(args)
+            .env("HOME", "/nowhere/home")
+            .output()
+    };
+    if !container("true", &[]).is_ok_and(|output| output.status.success()) {
+        eprintln!("this machine lets nobody open a container: nothing was looked at");
+        return;
+    }
+    let program = env!("CARGO_BIN_EXE_innkeeper");
+    a_good_demo(&container(program, &["demo", "--json"]).unwrap());
+}
+
+#[track_caller]
+fn a_good_demo(output: &std::process::Output) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let told = json_of(output);
     assert_eq!(told["scripted"], true);
     assert!(told["calls"].as_array().unwrap().len() >= 5);
     let stopped = told["shutdown"].as_array().unwrap();

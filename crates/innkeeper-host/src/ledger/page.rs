@@ -36,6 +36,7 @@ pub(super) struct Noted {
 pub(super) struct Header {
     pub(super) boot: String,
     pub(super) namespace: String,
+    /// 0 where the session was opened outside the container, so that it has no id in here.
     pub(super) session: u32,
 }
 
@@ -43,14 +44,14 @@ impl Header {
     /// The running host's name and header; `None` where the system does not tell.
     #[cfg(target_os = "linux")]
     pub(super) fn of_this_host() -> Option<(String, Self)> {
-        let pid = std::process::id();
-        let start = super::sweep::start_time(pid)?;
+        let own = crate::shim::tree::Stat::read(rustix::process::getpid())?;
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
-        let session = rustix::process::getsid(None).ok()?.as_raw_nonzero().get().unsigned_abs();
+        // `getsid` of the library takes an id of 0 for impossible.
+        let session = own.session.map_or(0, |leader| leader.as_raw_nonzero().get().unsigned_abs());
         let namespace = namespace.to_string_lossy().into_owned();
         let header = Self { boot: boot.trim().to_owned(), namespace, session };
-        Some((format!("{pid}-{start}"), header))
+        Some((format!("{}-{}", own.pid, own.start), header))
     }
 
     #[cfg(not(target_os = "linux"))]
