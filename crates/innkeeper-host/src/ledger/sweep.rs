@@ -141,11 +141,13 @@ fn end_all(_header: &Header, _entries: &[Noted]) -> usize {
 }
 
 /// Kills the members of a group whose leader is gone: those in the session of the dead host that
-/// were started after the leader. If the leader's id is in use again, the group is not ours.
+/// were started after the leader. If the leader's id is in use again, the group is not ours; a leader
+/// that nobody waits for still has it.
 #[cfg(target_os = "linux")]
 fn end_leaderless(header: &Header, leader: Noted) -> usize {
     use crate::shim::tree::{Stat, every};
-    if id(leader.pid).is_none_or(|pid| Stat::read(pid).is_some()) {
+    let another = |pid| Stat::read(pid).is_some_and(|stat| stat.start != leader.start);
+    if id(leader.pid).is_none_or(another) {
         return 0;
     }
     let left = every().into_iter().filter(|stat| {

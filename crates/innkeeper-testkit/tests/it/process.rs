@@ -7,7 +7,7 @@ use innkeeper_testkit::{
     Fixture, Journal, Nonce, fx, open_fds, processes_with, rss_kib, threads, wait_gone,
     zombie_children,
 };
-use rustix::process::{Pid, Signal, getpgid, getsid, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::talk::Talk;
@@ -22,6 +22,9 @@ fn process_id(pid: u32) -> Option<Pid> {
 fn kill(pid: u32, signal: Signal) {
     kill_process(process_id(pid).unwrap(), signal).unwrap();
 }
+
+const GROUP: usize = 2;
+const SESSION: usize = 3;
 
 /// One of the fields of `/proc/PID/stat`, counted from the state as 0.
 fn stat(pid: u32, field: usize) -> String {
@@ -155,7 +158,7 @@ async fn the_count_sees_a_daemon_and_its_disappearance() {
     let daemon = sleeper(&directory).await;
     let server = talk.child.id();
     assert_eq!(processes_with(&nonce).len(), 2);
-    assert_ne!(getsid(process_id(daemon)).unwrap(), getsid(process_id(server)).unwrap());
+    assert_ne!(stat(daemon, SESSION), stat(server, SESSION));
     assert_eq!(talk.end(), Some(0));
     let left = wait_gone(&nonce, Duration::ZERO).unwrap_err();
     assert_eq!(left.len(), 1, "{left:?}");
@@ -198,8 +201,7 @@ async fn a_grandchild_outlives_a_server_that_exits_on_a_call() {
 async fn a_grandchild_is_in_the_group_of_its_server() {
     let (talk, nonce, directory) = watched(|fixture| fixture.switch("--grandchild"));
     let grandchild = sleeper(&directory).await;
-    let group = |pid: u32| getpgid(process_id(pid)).unwrap();
-    assert_eq!(group(grandchild), group(talk.child.id()));
+    assert_eq!(stat(grandchild, GROUP), stat(talk.child.id(), GROUP));
     kill(grandchild, Signal::TERM);
     assert_eq!(talk.end(), Some(0));
     assert!(wait_gone(&nonce, PATIENCE).is_ok());
