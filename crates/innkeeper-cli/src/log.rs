@@ -1,22 +1,19 @@
 //! Logging to stderr: `--log-level`, `--log-format`, and the one line each event becomes.
 
 mod fields;
-mod line;
+mod lines;
 #[cfg(test)]
 mod tests;
+
+use std::io::Write as _;
 
 use clap::ValueEnum;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::{Layer as FmtLayer, MakeWriter};
-use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 
-use line::LineFormat;
-
-/// Everything this project logs has a target that begins with this.
-const OWN_TARGETS: &str = "innkeeper";
+use lines::Lines;
 
 /// Least severity that is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -67,22 +64,18 @@ pub(crate) enum LogFormat {
 ///
 /// Has no effect when the process logs somewhere already.
 pub(crate) fn install(level: Level, format: LogFormat, colour: bool) {
-    let subscriber = subscriber(level, format, colour, std::io::stderr);
+    let stderr = |line: &str| {
+        // A log that nobody takes ends nothing.
+        drop(std::io::stderr().write_all(line.as_bytes()));
+    };
+    let subscriber = subscriber(level, format, colour, stderr);
     let installed = tracing::subscriber::set_global_default(subscriber);
     debug_assert!(installed.is_ok(), "logging is set up once, at the start of main");
 }
 
-/// Events of ours from `level` on, and of libraries from warning on, one line each.
-fn subscriber<W>(level: Level, format: LogFormat, colour: bool, writer: W) -> impl Subscriber
+fn subscriber<W>(least: Level, format: LogFormat, colour: bool, write: W) -> impl Subscriber
 where
-    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+    W: Fn(&str) + Send + Sync + 'static,
 {
-    let foreign = level.filter().min(LevelFilter::WARN);
-    let targets = Targets::new().with_default(foreign).with_target(OWN_TARGETS, level.filter());
-    let lines = FmtLayer::new()
-        .with_ansi(colour)
-        .log_internal_errors(false)
-        .event_format(LineFormat::new(level, format))
-        .with_writer(writer);
-    Registry::default().with(lines.with_filter(targets))
+    Registry::default().with(Lines { least, format, colour, write })
 }

@@ -1,37 +1,51 @@
 //! Wall-clock times as RFC 3339 text in UTC, with microseconds.
 
-use std::fmt;
 use std::time::{Duration, SystemTime};
 
 const SECONDS_A_DAY: i64 = 86_400;
 
-/// Displays `time` as `2026-11-21T22:58:26.123456Z`.
-pub(crate) fn rfc3339(time: SystemTime) -> impl fmt::Display {
+/// `time` as `2026-11-21T22:58:26.123456Z`.
+pub(crate) fn rfc3339(time: SystemTime) -> String {
+    let mut text = String::with_capacity(27);
+    write_rfc3339(time, &mut text);
+    text
+}
+
+/// Appends `time` to a text; a log does so for each line.
+pub(crate) fn write_rfc3339(time: SystemTime, text: &mut String) {
     let since = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
     let micros = match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(after) => since(after),
         Err(before) => -since(before.duration()),
     };
-    Instant { seconds: micros.div_euclid(1_000_000), micros: micros.rem_euclid(1_000_000) }
+    let seconds = micros.div_euclid(1_000_000);
+    let (year, month, day) = civil(seconds.div_euclid(SECONDS_A_DAY));
+    let second = seconds.rem_euclid(SECONDS_A_DAY);
+    for (number, digits, behind) in [
+        (year, 4, '-'),
+        (month, 2, '-'),
+        (day, 2, 'T'),
+        (second / 3600, 2, ':'),
+        (second / 60 % 60, 2, ':'),
+        (second % 60, 2, '.'),
+        (micros.rem_euclid(1_000_000), 6, 'Z'),
+    ] {
+        push_digits(text, number, digits);
+        text.push(behind);
+    }
 }
 
-struct Instant {
-    seconds: i64,
-    micros: i64,
-}
-
-impl fmt::Display for Instant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = civil(self.seconds.div_euclid(SECONDS_A_DAY));
-        let second = self.seconds.rem_euclid(SECONDS_A_DAY);
-        write!(
-            f,
-            "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:06}Z",
-            second / 3600,
-            second / 60 % 60,
-            second % 60,
-            self.micros
-        )
+/// Appends a number with at least so many digits.
+fn push_digits(text: &mut String, number: i64, digits: u32) {
+    let mut place = 10_i64.pow(digits - 1);
+    if number < 0 || number / place > 9 {
+        // Years of more than four digits, or before the first.
+        text.push_str(&format!("{number:0width$}", width = digits as usize));
+        return;
+    }
+    while place > 0 {
+        text.push(char::from(b'0' + (number / place % 10) as u8));
+        place /= 10;
     }
 }
 
@@ -60,7 +74,7 @@ mod tests {
 
     fn at(seconds: u64, micros: u64) -> String {
         let span = Duration::from_secs(seconds) + Duration::from_micros(micros);
-        rfc3339(SystemTime::UNIX_EPOCH + span).to_string()
+        rfc3339(SystemTime::UNIX_EPOCH + span)
     }
 
     #[test]
@@ -75,6 +89,6 @@ mod tests {
     #[test]
     fn a_time_before_1970_counts_backwards() {
         let time = SystemTime::UNIX_EPOCH - Duration::from_micros(1);
-        assert_eq!(rfc3339(time).to_string(), "1969-12-31T23:59:59.999999Z");
+        assert_eq!(rfc3339(time), "1969-12-31T23:59:59.999999Z");
     }
 }

@@ -1,14 +1,14 @@
 //! The fields of an event written straight into its line, with nothing built in between.
 
 use std::error::Error;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io;
 
 use serde::Serializer as _;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use tracing::field::{Field, Visit};
-use tracing_subscriber::fmt::format::Writer;
 
+use super::LogFormat;
 use crate::cause::chain;
 use crate::output::{deceives, inline};
 
@@ -36,73 +36,73 @@ impl Visit for Severity {
     fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
 }
 
-/// Which part of an event one visit writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Which {
-    /// The words, as a JSON string.
-    Message,
-    /// `,"name":value` for every other field.
-    JsonFields,
-    /// The words, as they are.
-    TextMessage,
-    /// ` name=value` for every other field.
-    TextFields,
-}
-
-/// Writes fields as they are visited.
+/// Writes the words of an event, and behind them every other field as it comes.
 #[derive(Debug)]
-pub(super) struct Values<'a, 'w> {
-    writer: &'a mut Writer<'w>,
-    which: Which,
-    wrote: bool,
-    result: fmt::Result,
+pub(super) struct Fields<'a> {
+    line: &'a mut String,
+    format: LogFormat,
+    /// Where the words stand.
+    words: usize,
+    has_words: bool,
 }
 
-impl<'a, 'w> Values<'a, 'w> {
-    pub(super) fn new(writer: &'a mut Writer<'w>, which: Which) -> Self {
-        Self { writer, which, wrote: false, result: Ok(()) }
+impl<'a> Fields<'a> {
+    pub(super) fn new(line: &'a mut String, format: LogFormat) -> Self {
+        Self { words: line.len(), line, format, has_words: false }
     }
 
-    /// Whether anything was written.
-    pub(super) fn finish(self) -> Result<bool, fmt::Error> {
-        self.result.map(|()| self.wrote)
+    /// Writes words for an event that has none.
+    pub(super) fn finish(self, words: impl FnOnce(&mut String)) {
+        if !self.has_words {
+            before(self.line, self.words, words);
+        }
     }
 
     /// Writes a value whose JSON form is that of its text.
     fn plain(&mut self, field: &Field, value: impl fmt::Display) {
-        self.put(field, |values| write!(values.writer, "{value}"));
+        self.put(field, |line, _| show(line, format_args!("{value}")));
     }
 
     fn text(&mut self, field: &Field, value: &str) {
-        self.put(field, |values| match values.which {
-            Which::Message | Which::JsonFields => write_json(values.writer, value),
-            Which::TextMessage => values.writer.write_str(&inline(value)),
-            Which::TextFields => write_word(values.writer, value),
+        self.put(field, |line, form| match form {
+            Form::Json => write_json(line, value),
+            Form::Words => line.push_str(&inline(value)),
+            Form::Word => write_word(line, value),
         });
     }
 
-    fn put(&mut self, field: &Field, write: impl FnOnce(&mut Self) -> fmt::Result) {
+    fn put(&mut self, field: &Field, write: impl FnOnce(&mut String, Form)) {
         let name = field.name();
-        let wants_message = matches!(self.which, Which::Message | Which::TextMessage);
-        if (name == MESSAGE) != wants_message || self.result.is_err() {
-            return;
+        let form = match self.format {
+            LogFormat::Json => Form::Json,
+            LogFormat::Text if name == MESSAGE => Form::Words,
+            LogFormat::Text => Form::Word,
+        };
+        if name == MESSAGE {
+            self.has_words = true;
+            return before(self.line, self.words, |line| write(line, form));
         }
-        self.wrote = true;
-        self.result = self.name(name).and_then(|()| write(self));
-    }
-
-    fn name(&mut self, name: &str) -> fmt::Result {
         let name = name.strip_prefix("r#").unwrap_or(name);
-        let mark = if RESERVED.contains(&name) { "_" } else { "" };
-        match self.which {
-            Which::Message | Which::TextMessage => Ok(()),
-            Which::JsonFields => write!(self.writer, ",\"{name}{mark}\":"),
-            Which::TextFields => write!(self.writer, " {name}{mark}="),
-        }
+        let (open, close) = if form == Form::Json { (",\"", "\":") } else { (" ", "=") };
+        self.line.push_str(open);
+        self.line.push_str(name);
+        self.line.push_str(if RESERVED.contains(&name) { "_" } else { "" });
+        self.line.push_str(close);
+        write(self.line, form);
     }
 }
 
-impl Visit for Values<'_, '_> {
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Json,
+    /// A sentence of a line for people.
+    Words,
+    /// A value in such a line.
+    Word,
+}
+
+impl Visit for Fields<'_> {
     fn record_f64(&mut self, field: &Field, value: f64) {
         if value.is_finite() {
             self.plain(field, value);
@@ -141,30 +141,68 @@ impl Visit for Values<'_, '_> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.put(field, |values| match values.which {
-            Which::Message | Which::JsonFields => {
-                let mut serializer = Serializer::with_formatter(Bytes(values.writer), Safe);
-                serializer.collect_str(&format_args!("{value:?}")).map_err(|_| fmt::Error)
+        // Nearly always it is harmless, and then it stands where it belongs already.
+        self.put(field, |line, form| {
+            let quote = if form == Form::Json { "\"" } else { "" };
+            line.push_str(quote);
+            let start = line.len();
+            show(line, format_args!("{value:?}"));
+            let harmless = match form {
+                Form::Json | Form::Words => is_plain,
+                Form::Word => is_word,
+            };
+            if harmless(&line[start..]) {
+                return line.push_str(quote);
             }
-            Which::TextMessage => values.writer.write_str(&inline(&format!("{value:?}"))),
-            Which::TextFields => write_word(values.writer, &format!("{value:?}")),
+            let shown = line.split_off(start);
+            line.truncate(start - quote.len());
+            match form {
+                Form::Words => line.push_str(&inline(&shown)),
+                Form::Json | Form::Word => write_json(line, &shown),
+            }
         });
     }
 }
 
+/// Writes into a line what is to stand at a place before its end.
+fn before(line: &mut String, at: usize, write: impl FnOnce(&mut String)) {
+    let behind = line.split_off(at);
+    write(line);
+    line.push_str(&behind);
+}
+
+/// Appends a value; one that cannot be shown ends where it failed.
+fn show(line: &mut String, value: fmt::Arguments<'_>) {
+    let _ = line.write_fmt(value);
+}
+
 /// Writes a string as JSON that is also harmless on a terminal.
-pub(super) fn write_json(writer: &mut Writer<'_>, text: &str) -> fmt::Result {
-    let mut serializer = Serializer::with_formatter(Bytes(writer), Safe);
-    serializer.serialize_str(text).map_err(|_| fmt::Error)
+pub(super) fn write_json(line: &mut String, text: &str) {
+    if is_plain(text) {
+        line.push('"');
+        line.push_str(text);
+        line.push('"');
+        return;
+    }
+    let mut serializer = Serializer::with_formatter(Bytes(line), Safe);
+    let written = serializer.serialize_str(text);
+    debug_assert!(written.is_ok(), "a String takes every write");
+}
+
+/// Whether JSON has nothing to escape in it and a terminal nothing to obey.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\')
+}
+
+/// Whether a value of a line for people needs no quotes.
+fn is_word(text: &str) -> bool {
+    let simple = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '=' | '\\');
+    !text.is_empty() && text.chars().all(simple)
 }
 
 /// Writes a word as it is, and anything longer or stranger between quotes.
-fn write_word(writer: &mut Writer<'_>, text: &str) -> fmt::Result {
-    let simple = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '=' | '\\');
-    if !text.is_empty() && text.chars().all(simple) {
-        return writer.write_str(text);
-    }
-    write_json(writer, text)
+fn write_word(line: &mut String, text: &str) {
+    if is_word(text) { line.push_str(text) } else { write_json(line, text) }
 }
 
 /// JSON in which characters that deceive a terminal are escaped like control characters.
@@ -194,12 +232,11 @@ fn units(c: char) -> Vec<u16> {
 }
 
 /// Lets a JSON serializer, which writes bytes, write to what takes text.
-struct Bytes<'a, 'w>(&'a mut Writer<'w>);
+struct Bytes<'a>(&'a mut String);
 
-impl io::Write for Bytes<'_, '_> {
+impl io::Write for Bytes<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let text = std::str::from_utf8(bytes).map_err(io::Error::other)?;
-        self.0.write_str(text).map_err(io::Error::other)?;
+        self.0.push_str(std::str::from_utf8(bytes).map_err(io::Error::other)?);
         Ok(bytes.len())
     }
 

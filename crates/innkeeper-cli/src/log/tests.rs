@@ -6,17 +6,11 @@ use super::*;
 use crate::output::capture::Captured;
 use crate::output::deceives;
 
-impl<'a> MakeWriter<'a> for Captured {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
-
 fn logged(level: Level, format: LogFormat, colour: bool, act: impl FnOnce()) -> String {
     let written = Captured::default();
-    let subscriber = subscriber(level, format, colour, written.clone());
+    let kept = written.clone();
+    let keep = move |line: &str| kept.clone().write_all(line.as_bytes()).unwrap();
+    let subscriber = subscriber(level, format, colour, keep);
     tracing::subscriber::with_default(subscriber, act);
     written.text()
 }

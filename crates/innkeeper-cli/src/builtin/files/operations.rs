@@ -109,7 +109,7 @@ pub(super) fn info(root: &Root, path: &str) -> Outcome {
         "readOnly": found.metadata.permissions().readonly(),
     });
     if let Ok(time) = found.metadata.modified() {
-        info["modified"] = rfc3339(time).to_string().into();
+        info["modified"] = rfc3339(time).into();
     }
     let text = format!("`{path}`: {kind}, {} bytes", found.metadata.len());
     Ok((text, info))

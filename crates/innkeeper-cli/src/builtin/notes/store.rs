@@ -107,7 +107,7 @@ impl Store {
             store.refresh()?;
             limited("the number of notes", store.shelf.len() + 1, MAX_NOTES)?;
             let id = store.shelf.next_id();
-            let created = rfc3339(SystemTime::now()).to_string();
+            let created = rfc3339(SystemTime::now());
             store.append(Record::Add(Note { id: id.clone(), title, text, tags, created }))?;
             Ok(id)
         })?;
