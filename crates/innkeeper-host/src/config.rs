@@ -17,6 +17,7 @@ mod alias;
 mod dialect;
 mod document;
 
+mod fit;
 mod raw;
 mod raw_value;
 mod schema;

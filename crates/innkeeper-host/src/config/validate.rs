@@ -9,6 +9,7 @@ use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{JsonType, ValidationError, Validator};
 use serde_json::{Map, Value};
 
+use super::fit::fits;
 use super::place::{Place, Step, locate};
 use super::problem::Severity;
 use super::schema;
@@ -25,16 +26,25 @@ fn compile(schema: &Value) -> Validator {
 
 /// The value of a server's entry without the parts that were refused.
 pub(super) fn server(node: &Node, path: &str, report: &mut Report) -> Value {
-    apply(&SERVER, node, path, report)
+    apply(&schema::SERVER, &SERVER, node, path, report)
 }
 
 /// The value of the `host` object without the parts that were refused.
 pub(super) fn host(node: &Node, path: &str, report: &mut Report) -> Value {
-    apply(&HOST, node, path, report)
+    apply(&schema::HOST, &HOST, node, path, report)
 }
 
-fn apply(validator: &Validator, node: &Node, path: &str, report: &mut Report) -> Value {
+fn apply(
+    schema: &Value,
+    validator: &LazyLock<Validator>,
+    node: &Node,
+    path: &str,
+    report: &mut Report,
+) -> Value {
     let mut value = node.to_value();
+    if fits(schema, &value) {
+        return value;
+    }
     let mut refused: Vec<Vec<Step<'static>>> = Vec::new();
     for error in validator.iter_errors(&value) {
         tell(&error, node, path, report, &mut refused);

@@ -9,6 +9,7 @@ use proptest::prelude::{
 };
 use serde_json::{Map, Value, json};
 
+use super::super::fit::fits;
 use super::super::source::{Report, Source};
 use super::super::tree::Node;
 use super::super::{json_schema, raw, schema};
@@ -135,6 +136,7 @@ fn key() -> impl Strategy<Value = String> {
 
 static REQUIRED: LazyLock<Validator> = LazyLock::new(|| compile(&required_schema()));
 static OURS: LazyLock<Validator> = LazyLock::new(|| compile(&json_schema()));
+static SERVER: LazyLock<Validator> = LazyLock::new(|| compile(&schema::SERVER));
 static HOST: LazyLock<Validator> = LazyLock::new(|| compile(&schema::HOST));
 
 fn compile(schema: &Value) -> Validator {
@@ -167,6 +169,26 @@ proptest! {
         let text = json!({"servers": servers, "host": host}).to_string();
         if let Err(error) = load(&text) {
             prop_assert!(error.errors().next().is_some(), "an error without a reason: {text}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_starts_a_program_fits_beyond_doubt(right in entry()) {
+        prop_assert!(fits(&schema::SERVER, &Value::Object(right)));
+    }
+
+    #[test]
+    fn what_fits_beyond_doubt_is_what_the_schema_accepts(
+        server in any_json(),
+        host in any_json(),
+        right in entry(),
+    ) {
+        for (schema, validator, value) in [
+            (&schema::SERVER, &SERVER, server),
+            (&schema::SERVER, &SERVER, Value::Object(right)),
+            (&schema::HOST, &HOST, host),
+        ] {
+            prop_assert!(!fits(schema, &value) || validator.is_valid(&value), "{value}");
         }
     }
 
