@@ -25,6 +25,7 @@ macro_rules! entries {
             Entry { case: $case, peer: BARE, runtime: "current" },
             Entry { case: $case, peer: SDK, runtime: "current" },
             Entry { case: $case, peer: OURS, runtime: "current" },
+            Entry { case: $case, peer: BARE, runtime: "multi" },
             Entry { case: $case, peer: SDK, runtime: "multi" },
             Entry { case: $case, peer: OURS, runtime: "multi" },
         ]

@@ -26,14 +26,20 @@ impl Samples {
 
     /// The median of one figure over the rounds.
     pub(super) fn median(&self, case: &str, peer: &str, runtime: &str, key: &str) -> Option<f64> {
-        let mut figures = self.figures.get(&[case, peer, runtime, key].map(str::to_owned))?.clone();
-        figures.sort_by(f64::total_cmp);
-        let middle = figures.len() / 2;
-        if figures.len().is_multiple_of(2) {
-            Some(f64::midpoint(*figures.get(middle.checked_sub(1)?)?, figures[middle]))
-        } else {
-            Some(figures[middle])
-        }
+        median(self.rounds([case, peer, runtime, key])?.to_vec())
+    }
+
+    /// The median over the rounds of one figure of the host divided by the same of another client.
+    /// Both are from the same round: the machine's speed changes from one to the next.
+    pub(super) fn ratio(&self, case: &str, peer: &str, runtime: &str, key: &str) -> Option<f64> {
+        let ours = self.rounds([case, OURS, runtime, key])?;
+        let other = self.rounds([case, peer, runtime, key])?;
+        let ratios = ours.iter().zip(other).filter(|(_, other)| **other > 0.0);
+        median(ratios.map(|(ours, other)| ours / other).collect())
+    }
+
+    fn rounds(&self, place: [&str; 4]) -> Option<&[f64]> {
+        self.figures.get(&place.map(str::to_owned)).map(Vec::as_slice)
     }
 
     /// All figures of all rounds.
@@ -62,22 +68,15 @@ impl Samples {
             let (title, figures) = words(case);
             for figure in figures {
                 for runtime in ["current", "multi"] {
-                    let of = |peer: &str, runtime: &str| {
+                    let of = |peer: &str| {
                         self.median(case, peer, runtime, figure.key)
                             .map(|value| value / figure.divisor)
                     };
-                    // The bare loop has one thread: it is the limit for both.
-                    let (bare, sdk, ours) =
-                        (of(BARE, "current"), of(SDK, runtime), of(OURS, runtime));
-                    rows.push(vec![
-                        format!("{title}: {}", figure.called),
-                        runtime.to_owned(),
-                        number(bare),
-                        number(sdk),
-                        number(ours),
-                        number(ratio(ours, bare)),
-                        number(ratio(ours, sdk)),
-                    ]);
+                    let against = |peer: &str| self.ratio(case, peer, runtime, figure.key);
+                    let figures = [of(BARE), of(SDK), of(OURS), against(BARE), against(SDK)];
+                    let mut row = vec![format!("{title}: {}", figure.called), runtime.to_owned()];
+                    row.extend(figures.map(number));
+                    rows.push(row);
                 }
             }
         }
@@ -85,11 +84,13 @@ impl Samples {
     }
 }
 
-/// One figure over another, where both are there.
-pub(super) fn ratio(over: Option<f64>, under: Option<f64>) -> Option<f64> {
-    match (over, under) {
-        (Some(over), Some(under)) if under > 0.0 => Some(over / under),
-        _ => None,
+fn median(mut figures: Vec<f64>) -> Option<f64> {
+    figures.sort_by(f64::total_cmp);
+    let middle = figures.len() / 2;
+    if figures.len().is_multiple_of(2) {
+        Some(f64::midpoint(*figures.get(middle.checked_sub(1)?)?, figures[middle]))
+    } else {
+        Some(figures[middle])
     }
 }
 
@@ -142,9 +143,20 @@ mod tests {
     }
 
     #[test]
+    fn a_ratio_is_the_median_of_what_each_round_gave() {
+        let mut samples = samples(&[1.0, 10.0, 2.0]);
+        for figure in [2.0, 30.0, 3.0] {
+            let ours = PLAN[0].iter().find(|entry| entry.is_ours()).unwrap();
+            samples.add(ours, &json!({"p50_us": figure}));
+        }
+        assert_eq!(samples.ratio("sequential", BARE, "current", "p50_us"), Some(2.0));
+        assert_eq!(samples.ratio("sequential", SDK, "current", "p50_us"), None);
+    }
+
+    #[test]
     fn a_figure_that_is_not_there_is_a_dash() {
-        assert_eq!(number(ratio(None, Some(1.0))), "–");
-        assert_eq!(number(ratio(Some(3.0), Some(2.0))), "1.50");
+        assert_eq!(number(None), "–");
+        assert_eq!(number(Some(1.5)), "1.50");
         let table = samples(&[4.0]).table();
         assert!(table.contains("4.00") && table.contains('–'));
     }
