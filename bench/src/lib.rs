@@ -16,8 +16,10 @@ pub mod ours;
 #[cfg(all(feature = "ours", not(test)))]
 mod cause;
 #[cfg(all(feature = "ours", not(test)))]
+#[expect(dead_code, reason = "measurements end without a flush and say nothing on stderr")]
 mod log;
 #[cfg(all(feature = "ours", not(test)))]
 mod output;
 #[cfg(all(feature = "ours", not(test)))]
+#[expect(dead_code, reason = "the log appends its times")]
 mod timestamp;

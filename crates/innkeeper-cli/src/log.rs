@@ -2,10 +2,11 @@
 
 mod fields;
 mod lines;
+mod sink;
 #[cfg(test)]
 mod tests;
 
-use std::io::Write as _;
+use std::io;
 
 use clap::ValueEnum;
 use tracing::Subscriber;
@@ -14,6 +15,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 
 use lines::Lines;
+pub(crate) use sink::Sink;
 
 /// Least severity that is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -60,17 +62,19 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Sends the events of the process to stderr from now on.
+/// Sends the events of the process to stderr from now on. Whoever ends the process flushes the sink.
 ///
 /// Has no effect when the process logs somewhere already.
-pub(crate) fn install(level: Level, format: LogFormat, colour: bool) {
-    let stderr = |line: &str| {
-        // A log that nobody takes ends nothing.
-        drop(std::io::stderr().write_all(line.as_bytes()));
-    };
-    let subscriber = subscriber(level, format, colour, stderr);
+///
+/// # Errors
+/// The thread that writes cannot be started.
+pub(crate) fn install(level: Level, format: LogFormat, colour: bool) -> io::Result<Sink> {
+    let sink = Sink::start(io::stderr())?;
+    let lines = sink.clone();
+    let subscriber = subscriber(level, format, colour, move |line: &str| lines.put(line));
     let installed = tracing::subscriber::set_global_default(subscriber);
     debug_assert!(installed.is_ok(), "logging is set up once, at the start of main");
+    Ok(sink)
 }
 
 fn subscriber<W>(least: Level, format: LogFormat, colour: bool, write: W) -> impl Subscriber

@@ -11,6 +11,8 @@ use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
+use crate::log::Sink;
+
 /// What a word means, which decides its colour.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tone {
@@ -71,6 +73,11 @@ impl Output {
             json,
             terminal: out_terminal,
         }
+    }
+
+    /// Lets talk wait for the lines that were logged before it.
+    pub(crate) fn talk_behind(&mut self, log: &Sink) {
+        self.err.to = Box::new(log.before(io::stderr()));
     }
 
     /// Whether talk may be coloured.

@@ -21,31 +21,27 @@ pub(crate) fn write_rfc3339(time: SystemTime, text: &mut String) {
     let seconds = micros.div_euclid(1_000_000);
     let (year, month, day) = civil(seconds.div_euclid(SECONDS_A_DAY));
     let second = seconds.rem_euclid(SECONDS_A_DAY);
-    for (number, digits, behind) in [
-        (year, 4, '-'),
-        (month, 2, '-'),
-        (day, 2, 'T'),
-        (second / 3600, 2, ':'),
-        (second / 60 % 60, 2, ':'),
-        (second % 60, 2, '.'),
-        (micros.rem_euclid(1_000_000), 6, 'Z'),
+    let mut digits = *b"0000-00-00T00:00:00.000000Z";
+    for (place, number) in [
+        // Four digits are all there are: files may claim to be from elsewhere.
+        (0..4, year.clamp(0, 9999)),
+        (5..7, month),
+        (8..10, day),
+        (11..13, second / 3600),
+        (14..16, second / 60 % 60),
+        (17..19, second % 60),
+        (20..26, micros.rem_euclid(1_000_000)),
     ] {
-        push_digits(text, number, digits);
-        text.push(behind);
+        put(&mut digits[place], number);
     }
+    text.extend(digits.map(char::from));
 }
 
-/// Appends a number with at least so many digits.
-fn push_digits(text: &mut String, number: i64, digits: u32) {
-    let mut place = 10_i64.pow(digits - 1);
-    if number < 0 || number / place > 9 {
-        // Years of more than four digits, or before the first.
-        text.push_str(&format!("{number:0width$}", width = digits as usize));
-        return;
-    }
-    while place > 0 {
-        text.push(char::from(b'0' + (number / place % 10) as u8));
-        place /= 10;
+/// Fills all places with digits.
+fn put(places: &mut [u8], mut number: i64) {
+    for place in places.iter_mut().rev() {
+        *place = b'0' + (number % 10) as u8;
+        number /= 10;
     }
 }
 
@@ -84,6 +80,11 @@ mod tests {
         assert_eq!(at(951_782_400, 0), "2000-02-29T00:00:00.000000Z");
         assert_eq!(at(4_107_542_400, 1), "2100-03-01T00:00:00.000001Z");
         assert_eq!(at(1_795_302_000, 0), "2026-11-21T23:00:00.000000Z");
+    }
+
+    #[test]
+    fn a_year_without_four_digits_is_written_as_the_nearest_that_has() {
+        assert_eq!(&at(300_000_000_000, 0)[..5], "9999-");
     }
 
     #[test]

@@ -105,7 +105,10 @@ enum Form {
 impl Visit for Fields<'_> {
     fn record_f64(&mut self, field: &Field, value: f64) {
         if value.is_finite() {
-            self.plain(field, value);
+            self.put(field, |line, _| {
+                let written = CompactFormatter.write_f64(&mut Bytes(line), value);
+                debug_assert!(written.is_ok(), "a String takes every write");
+            });
         } else {
             self.text(field, &value.to_string());
         }

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use std::io::Write as _;
+
 use super::*;
 use crate::output::capture::Captured;
 use crate::output::deceives;
