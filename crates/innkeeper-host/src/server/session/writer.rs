@@ -19,17 +19,33 @@ use crate::error::{Lost, ProtocolFault};
 const KEEP: usize = 1 << 20;
 
 struct State {
-    io: Option<Box<dyn AsyncWrite + Send + Unpin>>,
     queue: Vec<u8>,
-    written: usize,
     closing: bool,
     lost: Option<Lost>,
 }
 
+struct Pipe {
+    io: Option<Box<dyn AsyncWrite + Send + Unpin>>,
+    /// What was taken out of the queue to be written.
+    batch: Vec<u8>,
+    written: usize,
+}
+
+impl Pipe {
+    fn rest(&self) -> usize {
+        self.batch.len() - self.written
+    }
+}
+
 /// The writing half of a session.
+///
+/// Messages are added under one lock and written under another, so that no caller waits while the
+/// system copies those of others. Whoever holds the pipe may ask for the state, never the reverse.
 pub(super) struct Writer {
     state: Mutex<State>,
+    pipe: Mutex<Pipe>,
     limit: usize,
+    /// Bytes in the queue and in the batch that are not written yet.
     queued: AtomicUsize,
     work: Notify,
     room: Notify,
@@ -43,10 +59,9 @@ impl std::fmt::Debug for Writer {
 
 impl Writer {
     pub(super) fn new(io: Box<dyn AsyncWrite + Send + Unpin>, limit: usize) -> Self {
-        let state =
-            State { io: Some(io), queue: Vec::new(), written: 0, closing: false, lost: None };
         Self {
-            state: Mutex::new(state),
+            state: Mutex::new(State { queue: Vec::new(), closing: false, lost: None }),
+            pipe: Mutex::new(Pipe { io: Some(io), batch: Vec::new(), written: 0 }),
             limit,
             queued: AtomicUsize::new(0),
             work: Notify::new(),
@@ -56,6 +71,10 @@ impl Writer {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pipe(&self) -> MutexGuard<'_, Pipe> {
+        self.pipe.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether another message may be queued.
@@ -102,7 +121,9 @@ impl Writer {
                 ProtocolFault::Unwritable(format!("it is longer than {} bytes", self.limit).into());
             return Err(Fault::Protocol(fault));
         }
-        self.offer(&mut state, before == 0 && alone);
+        self.queued.fetch_add(state.queue.len() - before, Ordering::Relaxed);
+        drop(state);
+        self.offer(before == 0 && alone);
         Ok(())
     }
 
@@ -126,23 +147,57 @@ impl Writer {
             return;
         }
         let mut state = self.state();
+        let before = state.queue.len();
         if state.lost.is_none() && write(&mut state.queue).is_ok() {
-            self.offer(&mut state, true);
+            self.queued.fetch_add(state.queue.len() - before, Ordering::Relaxed);
+            drop(state);
+            self.offer(before == 0);
         }
     }
 
     /// Tries the pipe at once if asked to and nothing is ahead; else the flushing task does it.
-    fn offer(&self, state: &mut State, at_once: bool) {
-        if at_once && state.written == 0 {
-            // The flushing task is not waiting on the pipe here, so no waker of its is lost.
-            let done = state.push(&mut Context::from_waker(Waker::noop()));
-            self.queued.store(state.queue.len() - state.written, Ordering::Relaxed);
-            if matches!(done, Poll::Ready(Ok(()))) {
-                return;
-            }
+    fn offer(&self, at_once: bool) {
+        if at_once
+            && let Ok(mut pipe) = self.pipe.try_lock()
+            // The flushing task is not waiting on the pipe then, so no waker of its is lost.
+            && pipe.rest() == 0
+            && matches!(
+                self.push(&mut pipe, &mut Context::from_waker(Waker::noop())),
+                Poll::Ready(Ok(()))
+            )
+        {
+            return;
         }
-        self.queued.store(state.queue.len() - state.written, Ordering::Relaxed);
         self.work.notify_one();
+    }
+
+    /// Writes until the queue is empty or the pipe is full.
+    fn push(&self, pipe: &mut Pipe, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            if pipe.rest() == 0 {
+                pipe.batch.clear();
+                pipe.batch.shrink_to(KEEP);
+                pipe.written = 0;
+                let mut state = self.state();
+                if state.queue.is_empty() {
+                    return Poll::Ready(Ok(()));
+                }
+                std::mem::swap(&mut state.queue, &mut pipe.batch);
+            }
+            let written = match &mut pipe.io {
+                None => pipe.rest(),
+                Some(io) => match Pin::new(io).poll_write(cx, &pipe.batch[pipe.written..]) {
+                    Poll::Ready(Ok(0)) => {
+                        return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                    }
+                    Poll::Ready(Ok(written)) => written,
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Pending => return Poll::Pending,
+                },
+            };
+            pipe.written += written;
+            self.queued.fetch_sub(written, Ordering::Relaxed);
+        }
     }
 
     /// Writes what is queued, for as long as the connection lives; returns why it ended.
@@ -150,10 +205,7 @@ impl Writer {
         loop {
             self.work.notified().await;
             let pushed = poll_fn(|cx| {
-                let mut state = self.state();
-                let pushed = state.push(cx);
-                self.queued.store(state.queue.len() - state.written, Ordering::Relaxed);
-                drop(state);
+                let pushed = self.push(&mut self.pipe(), cx);
                 self.room.notify_waiters();
                 pushed
             })
@@ -161,11 +213,12 @@ impl Writer {
             if pushed.is_err() {
                 return Some(Lost::ClosedInput);
             }
-            let mut state = self.state();
-            if state.closing {
-                state.io = None;
+            let closing = self.state().closing;
+            let mut pipe = self.pipe();
+            if closing {
+                pipe.io = None;
             }
-            state.io.as_ref()?;
+            pipe.io.as_ref()?;
         }
     }
 
@@ -173,9 +226,9 @@ impl Writer {
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.closing = true;
-        state.io = None;
         state.lost.get_or_insert(Lost::Shutdown);
         drop(state);
+        self.pipe().io = None;
         self.work.notify_one();
     }
 
@@ -183,29 +236,13 @@ impl Writer {
     pub(super) fn fail(&self, reason: Lost) {
         let mut state = self.state();
         state.lost.get_or_insert(reason);
-        state.queue = Vec::new();
-        state.written = 0;
+        let queued = std::mem::take(&mut state.queue).len();
         drop(state);
-        self.queued.store(0, Ordering::Relaxed);
+        let mut pipe = self.pipe();
+        let rest = pipe.rest();
+        (pipe.batch, pipe.written) = (Vec::new(), 0);
+        drop(pipe);
+        self.queued.fetch_sub(queued + rest, Ordering::Relaxed);
         self.room.notify_waiters();
-    }
-}
-
-impl State {
-    /// Writes until the queue is empty or the pipe is full.
-    fn push(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.written < self.queue.len() {
-            let Some(io) = &mut self.io else { break };
-            match Pin::new(io).poll_write(cx, &self.queue[self.written..]) {
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(written)) => self.written += written,
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => return Poll::Pending,
-            }
-        }
-        self.queue.clear();
-        self.queue.shrink_to(KEEP);
-        self.written = 0;
-        Poll::Ready(Ok(()))
     }
 }
