@@ -41,4 +41,4 @@ pub use server::offer::{Offer, Offered};
 pub use server::process::{Exit, Isolation, Supervisor};
 pub use server::session::Progress;
 pub use shutdown::ShutdownReport;
-pub use text::display_safe;
+pub use text::{deceives, display_safe};

@@ -3,15 +3,13 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Escapes every character that could steer a terminal, reorder the text around it or hide in it:
-/// control characters except newline and tab, bidirectional controls, zero-width and other
-/// invisible characters, tags and variation selectors. Everything else is kept.
+/// Escapes every character that [`deceives`]; everything else is kept.
 pub fn display_safe(text: &str) -> Cow<'_, str> {
-    let Some(first) = text.find(is_unsafe) else { return Cow::Borrowed(text) };
+    let Some(first) = text.find(deceives) else { return Cow::Borrowed(text) };
     let mut safe = String::with_capacity(text.len() + 8);
     safe.push_str(&text[..first]);
     for character in text[first..].chars() {
-        if is_unsafe(character) {
+        if deceives(character) {
             // Writing to a string cannot fail.
             let _ = write!(safe, "\\u{{{:x}}}", u32::from(character));
         } else {
@@ -21,7 +19,10 @@ pub fn display_safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-fn is_unsafe(character: char) -> bool {
+/// Whether a character could steer a terminal, reorder the text around it or hide in it: control
+/// characters except newline and tab, bidirectional controls, zero-width and other invisible
+/// characters, tags and variation selectors.
+pub fn deceives(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{3164}' => {

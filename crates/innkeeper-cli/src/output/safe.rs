@@ -1,50 +1,22 @@
 //! Text from servers and files made harmless for a terminal.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+
+/// Escapes all that deceives, but keeps newlines and tabs: for text shown as a block.
+pub(crate) use innkeeper_host::display_safe as block;
 
 /// Escapes everything a terminal or a reader could be fooled by, newlines and tabs included.
 pub(crate) fn inline(text: &str) -> Cow<'_, str> {
-    escape(text, deceives)
+    let safe = block(text);
+    if safe.contains(['\n', '\t']) {
+        return Cow::Owned(safe.replace('\n', "\\n").replace('\t', "\\t"));
+    }
+    safe
 }
 
-/// Like [`inline`], but keeps newlines and tabs: for text shown as a block.
-pub(crate) fn block(text: &str) -> Cow<'_, str> {
-    escape(text, |c| deceives(c) && !matches!(c, '\n' | '\t'))
-}
-
-/// Whether a character acts on a terminal, reorders text, or cannot be seen.
+/// Whether a character does not belong into a line.
 pub(crate) fn deceives(c: char) -> bool {
-    if c.is_ascii() {
-        return c.is_ascii_control();
-    }
-    matches!(c,
-        '\u{80}'..='\u{9f}'                          // C1 controls
-        | '\u{ad}' | '\u{61c}' | '\u{180e}'          // soft hyphen, Arabic and Mongolian marks
-        | '\u{200b}'..='\u{200f}'                    // zero width, direction marks
-        | '\u{2028}'..='\u{202e}'                    // separators, embeddings, overrides
-        | '\u{2060}'..='\u{206f}'                    // joiners, isolates
-        | '\u{feff}' | '\u{fff9}'..='\u{fffb}'       // byte order mark, interlinear
-        | '\u{e0000}'..='\u{e0fff}') // tags and variation selectors supplement
-}
-
-fn escape(text: &str, refused: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let Some(first) = text.find(&refused) else { return Cow::Borrowed(text) };
-    let mut safe = String::with_capacity(text.len() + 16);
-    safe.push_str(&text[..first]);
-    for c in text[first..].chars() {
-        match c {
-            c if !refused(c) => safe.push(c),
-            '\n' => safe.push_str("\\n"),
-            '\r' => safe.push_str("\\r"),
-            '\t' => safe.push_str("\\t"),
-            c => {
-                let written = write!(safe, "\\u{{{:x}}}", u32::from(c));
-                debug_assert!(written.is_ok(), "a String takes every write");
-            }
-        }
-    }
-    Cow::Owned(safe)
+    matches!(c, '\n' | '\t') || innkeeper_host::deceives(c)
 }
 
 #[cfg(test)]
@@ -64,11 +36,11 @@ mod tests {
         assert_eq!(inline("a\u{9b}b"), "a\\u{9b}b");
         assert_eq!(inline("user\u{202e}txt.exe"), "user\\u{202e}txt.exe");
         assert_eq!(inline("hid\u{e0041}den\u{200b}"), "hid\\u{e0041}den\\u{200b}");
-        assert_eq!(inline("one\r\ntwo\tthree"), "one\\r\\ntwo\\tthree");
+        assert_eq!(inline("one\r\ntwo\tthree"), "one\\u{d}\\ntwo\\tthree");
     }
 
     #[test]
     fn a_block_keeps_its_lines_but_not_carriage_returns() {
-        assert_eq!(block("a\n\tb\rc\u{7}"), "a\n\tb\\rc\\u{7}");
+        assert_eq!(block("a\n\tb\rc\u{7}"), "a\n\tb\\u{d}c\\u{7}");
     }
 }
