@@ -34,7 +34,7 @@ pub(crate) fn write_rfc3339(time: SystemTime, text: &mut String) {
     ] {
         put(&mut digits[place], number);
     }
-    text.extend(digits.map(char::from));
+    text.push_str(str::from_utf8(&digits).unwrap_or_default());
 }
 
 /// Fills all places with digits.
