@@ -65,16 +65,13 @@ pub(crate) enum LogFormat {
 /// Sends the events of the process to stderr from now on. Whoever ends the process flushes the sink.
 ///
 /// Has no effect when the process logs somewhere already.
-///
-/// # Errors
-/// The thread that writes cannot be started.
-pub(crate) fn install(level: Level, format: LogFormat, colour: bool) -> io::Result<Sink> {
-    let sink = Sink::start(io::stderr())?;
+pub(crate) fn install(level: Level, format: LogFormat, colour: bool) -> Sink {
+    let sink = Sink::start(io::stderr());
     let lines = sink.clone();
     let subscriber = subscriber(level, format, colour, move |line: &str| lines.put(line));
     let installed = tracing::subscriber::set_global_default(subscriber);
     debug_assert!(installed.is_ok(), "logging is set up once, at the start of main");
-    Ok(sink)
+    sink
 }
 
 fn subscriber<W>(least: Level, format: LogFormat, colour: bool, write: W) -> impl Subscriber

@@ -40,21 +40,14 @@ fn main() -> ExitCode {
     let plain = environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
     let mut output = Output::standard(line.global.json, plain);
     let Line { global, verb } = line;
-    let log = match log::install(global.log_level, global.log_format, output.colours_talk()) {
-        Ok(log) => log,
-        Err(error) => {
-            let failure = Failure::failed("the log cannot be written").because(error);
-            return failure.report(&mut output);
-        }
-    };
+    let log = log::install(global.log_level, global.log_format, output.colours_talk());
+    let _flush = log.at_end();
     output.talk_behind(&log);
     let mut context = Context { global, environment, output };
-    let code = match run(&mut context, verb) {
+    match run(&mut context, verb) {
         Ok(()) => Code::Done.into(),
         Err(failure) => failure.report(&mut context.output),
-    };
-    log.flush();
-    code
+    }
 }
 
 fn run(context: &mut Context, verb: Verb) -> Result<(), Failure> {

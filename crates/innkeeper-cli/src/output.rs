@@ -102,9 +102,14 @@ impl Output {
 
     /// Prints text as data, as it is, and ends it with a newline if it has none.
     pub(crate) fn data(&mut self, text: &str) -> io::Result<()> {
-        self.out.to.write_all(text.as_bytes())?;
-        if !text.ends_with('\n') {
-            self.out.to.write_all(b"\n")?;
+        if self.terminal {
+            // What was logged before it stands before it, where both meet.
+            self.err.to.flush()?;
+        }
+        if text.ends_with('\n') {
+            self.out.to.write_all(text.as_bytes())?;
+        } else {
+            self.out.to.write_all(format!("{text}\n").as_bytes())?;
         }
         self.out.to.flush()
     }

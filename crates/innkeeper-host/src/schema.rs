@@ -45,6 +45,14 @@ const VISITS: u64 = 1 << 20;
 /// take long.
 const VISITS_PER_VALUE: u64 = 1 << 10;
 
+/// Visits of subschemas that are never exceeded, however large the arguments are: they take some
+/// tenths of a second, which a call's time-out does not count.
+const VISITS_AT_MOST: u64 = 1 << 24;
+
+/// What a schema may cost to be applied to any arguments without a look at their size: the longest
+/// request that is sent, 8 MiB, has four million values.
+const CHEAP: u64 = 1 << 4;
+
 /// How often a schema is applied anew at most when matches are given up as undecided, to find out
 /// whether they matter.
 const OUTCOMES: u64 = 64;
@@ -197,8 +205,7 @@ impl Compiled {
                 format!("it is invalid at {}", words::quoted(error.instance_path().as_str()))
             })?;
         let matching = Matching::of(&graph, &patterns);
-        let cheap =
-            !bounds.recursive && bounds.cost <= VISITS_PER_VALUE && graph.patterns.is_empty();
+        let cheap = !bounds.recursive && bounds.cost <= CHEAP && graph.patterns.is_empty();
         Ok(Self { validator, graph, bounds, patterns, matching, cheap })
     }
 
@@ -230,7 +237,8 @@ impl Compiled {
     }
 
     fn granted(&self, size: Size) -> u64 {
-        let visits = VISITS.saturating_add(VISITS_PER_VALUE.saturating_mul(size.values));
+        let visits = VISITS_PER_VALUE.saturating_mul(size.values).saturating_add(VISITS);
+        let visits = visits.min(VISITS_AT_MOST);
         let undecided = self.patterns.iter().any(|pattern| pattern.backtracks);
         if undecided { visits / OUTCOMES } else { visits }
     }

@@ -1,6 +1,7 @@
 //! Lines on their way to stderr: a thread of their own writes them, so that no call ever waits for
 //! whoever reads the log.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,12 +15,19 @@ const ROOM: usize = 4 << 20;
 /// wake-ups. The first line after a quiet time is written at once.
 const GATHER: Duration = Duration::from_millis(2);
 
-/// How long the end of the program waits for a log that nobody reads.
+/// How long the end of the program waits for a log that is not read on.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The way to the writing thread; cheap to clone.
+/// Bytes written at once, so that it is seen whether the log is read on.
+const CHUNK: usize = 64 << 10;
+
+/// How long a stderr that does not block and is full is left alone.
+const FULL: Duration = Duration::from_millis(5);
+
+/// The way to the writing thread; cheap to clone. Where the system has no room for a thread, lines
+/// are written by whoever logs them.
 #[derive(Clone, Debug)]
-pub(crate) struct Sink(Arc<Shared>);
+pub(crate) struct Sink(Option<Arc<Shared>>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -38,44 +46,65 @@ struct State {
     busy: bool,
     /// Somebody waits for what is there to be written.
     hurry: bool,
+    /// Grows with everything that is written.
+    progress: u64,
+}
+
+impl State {
+    fn is_behind(&self) -> bool {
+        self.busy || !self.lines.is_empty()
+    }
 }
 
 impl Sink {
     /// Starts the thread; it ends with the process.
-    ///
-    /// # Errors
-    /// The system has no room for a thread.
-    pub(super) fn start(to: impl Write + Send + 'static) -> io::Result<Self> {
+    pub(super) fn start(to: impl Write + Send + 'static) -> Self {
         let shared = Arc::new(Shared::default());
         let own = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("innkeeper-log".to_owned());
-        thread.spawn(move || own.write_all(to))?;
-        Ok(Self(shared))
+        let started = thread.spawn(move || own.write_all(to));
+        Self(started.is_ok().then_some(shared))
     }
 
     /// Adds a line, or leaves it out; never waits for the reader of the log.
     pub(super) fn put(&self, line: &str) {
-        let mut state = self.0.state();
-        if state.lines.len() + line.len() > ROOM {
+        let Some(shared) = &self.0 else {
+            // A log that nobody takes ends nothing.
+            return drop(io::stderr().write_all(line.as_bytes()));
+        };
+        let mut state = shared.state();
+        if !state.lines.is_empty() && state.lines.len() + line.len() > ROOM {
             state.left_out += 1;
             return;
         }
         state.lines.push_str(line);
         if mem::take(&mut state.asleep) {
             drop(state);
-            self.0.more.notify_one();
+            shared.more.notify_one();
         }
     }
 
-    /// Waits until every line is written, but not for long.
+    /// Waits until every line is written, for as long as they are.
     pub(crate) fn flush(&self) {
-        let mut state = self.0.state();
-        let waits = |state: &mut State| state.busy || !state.lines.is_empty();
-        if waits(&mut state) {
+        let Some(shared) = &self.0 else { return };
+        let mut state = shared.state();
+        let mut seen = state.progress;
+        while state.is_behind() {
             state.hurry = true;
-            self.0.more.notify_one();
-            drop(self.0.written.wait_timeout_while(state, PATIENCE, waits));
+            shared.more.notify_one();
+            let waited = shared.written.wait_timeout(state, PATIENCE);
+            let (now, over) = waited.unwrap_or_else(PoisonError::into_inner);
+            if over.timed_out() && now.progress == seen {
+                return;
+            }
+            seen = now.progress;
+            state = now;
         }
+    }
+
+    /// Flushes when it is dropped: however `main` ends, a panic included.
+    pub(crate) fn at_end(&self) -> AtEnd {
+        AtEnd(self.clone())
     }
 
     /// A writer whose words come behind the lines that were logged before them.
@@ -93,17 +122,18 @@ impl Shared {
         let mut lines = String::new();
         loop {
             let left_out = self.take(&mut lines);
-            // A log that nobody takes ends nothing.
-            drop(to.write_all(lines.as_bytes()).and_then(|()| to.flush()));
             if left_out > 0 {
-                tracing::warn!(left_out, "log lines were left out: they are not read fast enough");
+                // Now there is room for it.
+                tracing::error!(left_out, "log lines were left out: they are not read fast enough");
             }
+            self.write(&mut to, lines.as_bytes());
         }
     }
 
     /// Waits for lines and exchanges them for those that were written.
     fn take(&self, written: &mut String) -> u64 {
         written.clear();
+        written.shrink_to(CHUNK);
         let mut state = self.state();
         state.busy = false;
         self.written.notify_all();
@@ -116,6 +146,35 @@ impl Shared {
         mem::swap(&mut state.lines, written);
         mem::take(&mut state.left_out)
     }
+
+    /// Writes all that somebody takes.
+    fn write(&self, to: &mut impl Write, mut rest: &[u8]) {
+        while !rest.is_empty() {
+            match to.write(&rest[..rest.len().min(CHUNK)]) {
+                Ok(written) if written > 0 => rest = &rest[written..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    std::thread::sleep(FULL);
+                    continue;
+                }
+                // A log that nobody takes ends nothing.
+                Ok(_) | Err(_) => return,
+            }
+            self.state().progress += 1;
+            self.written.notify_all();
+        }
+        drop(to.flush());
+    }
+}
+
+/// See [`Sink::at_end`].
+#[derive(Debug)]
+pub(crate) struct AtEnd(Sink);
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        self.0.flush();
+    }
 }
 
 /// See [`Sink::before`].
@@ -125,13 +184,25 @@ pub(crate) struct Behind<W> {
     to: W,
 }
 
+/// Whole sentences are passed on as such: nobody writes between their parts.
 impl<W: Write> Write for Behind<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.sink.flush();
         self.to.write(bytes)
     }
 
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.sink.flush();
+        self.to.write_all(bytes)
+    }
+
+    fn write_fmt(&mut self, words: fmt::Arguments<'_>) -> io::Result<()> {
+        self.sink.flush();
+        self.to.write_fmt(words)
+    }
+
     fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush();
         self.to.flush()
     }
 }
@@ -163,7 +234,7 @@ mod tests {
     fn slow() -> (Sink, mpsc::Sender<()>, Arc<Mutex<Vec<String>>>) {
         let (permit, permits) = mpsc::channel();
         let taken = Arc::default();
-        let sink = Sink::start(Slow { permits, taken: Arc::clone(&taken) }).unwrap();
+        let sink = Sink::start(Slow { permits, taken: Arc::clone(&taken) });
         (sink, permit, taken)
     }
 
@@ -180,17 +251,62 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_nobody_reads_stops_nobody_and_loses_the_newest_lines_only() {
+    fn a_log_that_nobody_reads_stops_nobody_and_tells_how_many_lines_it_lost() {
         let (sink, permit, taken) = slow();
-        let line = "x".repeat(1 << 10);
-        // What waits, what the thread has in its hands, and more.
-        for _ in 0..(3 * ROOM / line.len()) {
+        let line = format!("{}\n", "x".repeat(1023));
+        sink.put(&line);
+        let shared = sink.0.as_ref().unwrap();
+        while !shared.state().busy {
+            std::thread::yield_now();
+        }
+        for _ in 0..(2 * ROOM / line.len()) {
             sink.put(&line);
         }
-        assert!(sink.0.state().left_out > 0);
+        let kept = ROOM / line.len();
+        assert_eq!(shared.state().left_out, kept as u64);
         drop(permit);
         sink.flush();
-        assert!(taken.lock().unwrap().is_empty(), "it was never taken");
+        assert!(taken.lock().unwrap().is_empty(), "nobody took it");
+    }
+
+    #[test]
+    fn a_stderr_that_does_not_block_loses_nothing() {
+        struct Reluctant(bool, Arc<Mutex<Vec<u8>>>);
+
+        impl Write for Reluctant {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 = !self.0;
+                if self.0 {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                let part = bytes.len().min(7);
+                self.1.lock().unwrap().extend_from_slice(&bytes[..part]);
+                Ok(part)
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+
+        let taken = Arc::default();
+        let sink = Sink::start(Reluctant(false, Arc::clone(&taken)));
+        sink.put("one line and\n");
+        sink.put("another\n");
+        sink.flush();
+        assert_eq!(taken.lock().unwrap().as_slice(), b"one line and\nanother\n");
+    }
+
+    #[test]
+    fn one_line_may_be_longer_than_the_room() {
+        let (sink, permit, taken) = slow();
+        let line = "x".repeat(ROOM + 1);
+        for _ in 0..=line.len() / CHUNK {
+            permit.send(()).unwrap();
+        }
+        sink.put(&line);
+        sink.flush();
+        assert_eq!(taken.lock().unwrap().concat().len(), line.len());
     }
 
     #[test]

@@ -102,8 +102,8 @@ fn place_inside(
     trail: &Trail<'_>,
     report: &mut Report,
 ) {
-    let found = members.iter_mut().find(|known| known.key == outer && known.value.is_object());
-    if let Some(known) = found {
+    // One that is no object is left for the schema to refuse.
+    if let Some(known) = members.iter_mut().find(|known| known.key == outer) {
         let path = known.trail(&Trail::root()).to_string();
         if let Kind::Object(inside) = &mut known.value.kind {
             place(inside, &path, member, trail, report);

@@ -53,6 +53,9 @@ pub(super) fn check(drafts: &[Located], parts: &mut [Part<'_>]) {
     check_cycles(drafts, parts);
 }
 
+/// How many names a wrong one is compared with, so that thousands of both take no minutes.
+const COMPARED: usize = 256;
+
 fn suggest<'a>(
     name: &str,
     names: impl Iterator<Item = &'a str> + Clone,
@@ -61,7 +64,7 @@ fn suggest<'a>(
 ) {
     let report = &mut parts[located.part].report;
     if !report.is_full()
-        && let Some(meant) = similar(name, names)
+        && let Some(meant) = similar(name, names.take(COMPARED))
     {
         report.hint(format!("did you mean `{meant}`?"));
     }

@@ -35,7 +35,12 @@ pub(super) enum Failure {
     BadName(String),
     NestedDefault,
     Open,
+    TooLong,
 }
+
+/// The longest value with references in it, in bytes; Linux takes no longer argument or variable.
+/// Without a limit a file of a few megabytes could name a terabyte.
+const LONGEST: usize = 128 << 10;
 
 impl Failure {
     pub(super) fn message(&self) -> String {
@@ -49,6 +54,7 @@ impl Failure {
             Self::BadName(name) => format!("`{name}` is not the name of a variable"),
             Self::NestedDefault => "a default cannot refer to a variable".to_owned(),
             Self::Open => "`${` is not closed with `}`".to_owned(),
+            Self::TooLong => format!("longer than {LONGEST} bytes with its variables put in"),
         }
     }
 
@@ -65,7 +71,7 @@ impl Failure {
                 Some(format!("write `${{env:{name}}}` and set that variable"))
             }
             Self::Open | Self::BadName(_) => Some("for a literal `${` write `$${`".to_owned()),
-            Self::Unknown(_) | Self::Unsupported(_) | Self::NestedDefault => None,
+            Self::Unknown(_) | Self::Unsupported(_) | Self::NestedDefault | Self::TooLong => None,
         }
     }
 }
@@ -99,8 +105,14 @@ pub(super) fn expand(text: &str, scope: &dyn Scope) -> Result<Replaced, Vec<Fail
             Err(failure) => failures.push(failure),
         }
         rest = &inside[end + 1..];
+        if value.len() > LONGEST {
+            return Err(vec![Failure::TooLong]);
+        }
     }
     value.push_str(rest);
+    if !variables.is_empty() && value.len() > LONGEST {
+        return Err(vec![Failure::TooLong]);
+    }
     if failures.is_empty() { Ok(Replaced { value, variables }) } else { Err(failures) }
 }
 

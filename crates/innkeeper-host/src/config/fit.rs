@@ -25,8 +25,8 @@ fn part(root: &Value, schema: &Value, value: &Value) -> bool {
         },
         "enum" => rule.as_array().is_some_and(|options| options.contains(value)),
         "const" => rule == value,
-        "minimum" => !value.is_number() || value.as_f64() >= rule.as_f64(),
-        "maximum" => !value.is_number() || value.as_f64() <= rule.as_f64(),
+        "minimum" => bounded(value, rule, |value, least| value >= least),
+        "maximum" => bounded(value, rule, |value, most| value <= most),
         "pattern" => !value.is_string(),
         "properties" => value.as_object().is_none_or(|members| {
             let rule_of = |key: &str| rule.get(key).unwrap_or(&Value::Bool(true));
@@ -51,6 +51,11 @@ fn part(root: &Value, schema: &Value, value: &Value) -> bool {
             .is_some_and(|branches| branches.iter().any(|branch| part(root, branch, value))),
         _ => false,
     })
+}
+
+fn bounded(value: &Value, limit: &Value, holds: impl Fn(f64, f64) -> bool) -> bool {
+    !value.is_number()
+        || matches!((value.as_f64(), limit.as_f64()), (Some(value), Some(limit)) if holds(value, limit))
 }
 
 fn is_a(kind: &Value, value: &Value) -> bool {

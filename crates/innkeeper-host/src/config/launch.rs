@@ -114,16 +114,18 @@ fn env_file(checker: &mut Checker<'_>, typed: Option<String>) -> Option<Variable
             checker.error(&steps, format!("`{}`: {message}", shown(&written)));
             None
         }
-        Ok((mut variables, bad)) => {
+        Ok((variables, bad)) => {
             let mut whole = bad.is_empty();
             for bad in bad {
                 let at = Position { source: written.as_str().into(), line: bad.line, column: 1 };
                 checker.report.push(Problem::error(&at, "", bad.message));
             }
-            variables.retain(|_, value| {
-                whole = whole && !value.contains('\0');
-                !value.contains('\0')
-            });
+            for (name, _) in variables.iter().filter(|(_, value)| value.contains('\0')) {
+                whole = false;
+                let message =
+                    format!("`{}`: `{}` has a NUL character", shown(&written), shown(name));
+                checker.error(&steps, message);
+            }
             whole.then_some(variables)
         }
     }

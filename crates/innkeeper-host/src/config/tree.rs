@@ -161,7 +161,8 @@ fn number(literal: &str) -> Option<Number> {
     let number: Number = serde_json::from_str(literal).ok()?;
     let float = number.as_f64()?;
     if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT {
-        return serde_json::from_str(&format!("{float:.0}")).ok();
+        // Adding nothing takes the sign off a zero.
+        return serde_json::from_str(&format!("{:.0}", float + 0.0)).ok();
     }
     Some(number)
 }
@@ -209,7 +210,8 @@ fn open_string(text: &str) -> Option<usize> {
         if rest.starts_with(b"//") {
             at += memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
         } else if rest.starts_with(b"/*") {
-            at += memchr::memmem::find(rest, b"*/").unwrap_or(rest.len());
+            // Behind the opening: `/*/` is not closed. The last byte is stepped over below.
+            at += memchr::memmem::find(&rest[2..], b"*/").map_or(rest.len(), |end| end + 3);
         } else if bytes[at] == b'"' {
             let quote = at;
             at += 1;

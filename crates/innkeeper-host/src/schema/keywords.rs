@@ -7,6 +7,10 @@ use serde_json::{Map, Value};
 use super::graph::{Graph, NodeId, Step};
 use super::reference::{self, Target};
 
+/// How many places references may lead to by the names of anchors. A name used twice is rare, and a
+/// thousand references to a name used a thousand times would take long to read alone.
+const LED: usize = 10_000;
+
 /// A schema half read.
 #[derive(Debug)]
 pub(super) struct Reader<'s> {
@@ -58,8 +62,13 @@ impl<'s> Reader<'s> {
                 Target::Anchor(name) => named.push((from, text, name)),
             }
         }
+        let mut led = 0;
         for (from, text, name) in named {
             let targets = self.anchors.get(name).ok_or_else(|| reference::nowhere(text))?;
+            led += targets.len();
+            if led > LED {
+                return Err(format!("its references lead to more than {LED} anchors of one name"));
+            }
             let edges = targets.iter().map(|target| (Step::Reference, *target));
             self.graph.nodes[from].edges.extend(edges);
         }
@@ -185,9 +194,11 @@ impl<'s> Reader<'s> {
             ("contentSchema", _) => {
                 self.node(value);
             }
-            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(text)) => {
+            ("$ref" | "$dynamicRef", Value::String(text)) => {
                 self.references.push_back((node, text));
             }
+            // Always the whole schema, whatever its text says: so the validator has it.
+            ("$recursiveRef", Value::String(_)) => self.references.push_back((node, "#")),
             ("$anchor" | "$dynamicAnchor", Value::String(name)) => {
                 self.anchors.entry(name).or_default().push(node);
             }

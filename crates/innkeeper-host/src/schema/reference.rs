@@ -44,6 +44,8 @@ fn decoded(fragment: &str) -> Option<String> {
         rest = tail;
         let escaped = tail.split_at_checked(2).filter(|_| *first == b'%');
         let byte = escaped.and_then(|(digits, after)| {
+            // A sign is a digit to the parser.
+            digits.iter().all(u8::is_ascii_hexdigit).then_some(())?;
             let digits = std::str::from_utf8(digits).ok()?;
             Some((u8::from_str_radix(digits, 16).ok()?, after))
         });

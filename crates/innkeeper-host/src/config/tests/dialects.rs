@@ -71,6 +71,21 @@ fn other_names_of_the_tool_lists_are_read() {
 }
 
 #[test]
+fn a_list_of_tools_of_the_wrong_type_is_refused_beside_another_hosts_list() {
+    for (first, second) in [("tools", "excludeTools"), ("excludeTools", "tools")] {
+        for wrong in ["\"read_*\"", "null", "5"] {
+            let value = |key: &str| if key == "tools" { wrong } else { "[\"b\"]" };
+            let text = format!(
+                r#""command": "x", "{first}": {}, "{second}": {}"#,
+                value(first),
+                value(second)
+            );
+            assert!(server(&text).is_err(), "{text}");
+        }
+    }
+}
+
+#[test]
 fn headers_may_be_lines() {
     let server = server(r#""url": "http://a", "headers": ["X-Key: a:b", "Accept:c"]"#).unwrap();
     let TransportConfig::Http { headers, .. } = &server.transport else {

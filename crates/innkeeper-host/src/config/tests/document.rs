@@ -148,3 +148,24 @@ fn an_error_lists_the_errors_only_and_keeps_the_warnings() {
     assert_eq!(error.0.len(), 2);
     assert_eq!(error.to_string(), "mcp.json:1:31 servers.a.command: expected string");
 }
+
+#[test]
+fn comments_may_hold_quotes_and_stand_beside_each_other() {
+    for text in [
+        "{/*/ say \"hi\n*/ \"servers\": {}}",
+        "/* a *//* b\n \"c\n*/ {\"servers\": {}}",
+        "{\"servers\": {} /**/ /***/}",
+        "{\"servers\": {} // \"\n}",
+    ] {
+        assert!(load(text).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn a_zero_with_a_sign_is_zero() {
+    for zero in ["-0", "-0.0", "0.0", "-0e3"] {
+        let text =
+            format!(r#"{{"servers": {{"a": {{"command": "x", "retry": {{"max": {zero}}}}}}}}}"#);
+        assert!(load(&text).is_ok(), "{zero}");
+    }
+}

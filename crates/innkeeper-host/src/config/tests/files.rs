@@ -90,13 +90,18 @@ fn a_file_of_variables_that_cannot_be_used_is_an_error() {
     let text = r#"{"servers": {
   "gone": {"command": "a", "envFile": "gone.env"},
   "dir": {"command": "b", "envFile": "conf"},
-  "bad": {"command": "c", "envFile": "conf/bad.env"}
+  "bad": {"command": "c", "envFile": "conf/bad.env"},
+  "nul": {"command": "d", "envFile": "conf/nul.env"}
 }}"#;
-    let directory =
-        Directory::with(&[("mcp.json", text), ("conf/bad.env", "A=1\n\nsecret words\n")]);
+    let directory = Directory::with(&[
+        ("mcp.json", text),
+        ("conf/bad.env", "A=1\n\nsecret words\n"),
+        ("conf/nul.env", "A=1\nB=secret\0words\n"),
+    ]);
     assert_snapshot!(directory.told(directory.load(&["mcp.json"], &[])), @"
     mcp.json:2:39 servers.gone.envFile: `gone.env`: no such file
     mcp.json:3:38 servers.dir.envFile: `conf`: not a file
+    mcp.json:5:38 servers.nul.envFile: `conf/nul.env`: `B` has a NUL character
     conf/bad.env:3:1: expected `NAME=value`
     ");
 }

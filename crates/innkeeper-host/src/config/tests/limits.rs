@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::super::source::MAX_PROBLEMS;
 use super::super::{Config, Environment, MAX_DEPTH, MAX_FILE_BYTES, Severity};
-use super::{load, told, told_of};
+use super::{load, load_with, told, told_of};
 use crate::name::NAME_LIMIT;
 
 fn padded(bytes: u64) -> String {
@@ -42,6 +42,24 @@ fn a_file_of_variables_at_the_limit_is_read_and_one_byte_more_is_not() {
             Config::from_text(config, "mcp.json", directory.path(), &Environment::default());
         assert_eq!(result.is_ok(), read);
     }
+}
+
+#[test]
+fn a_value_at_the_limit_of_expansion_is_read_and_one_byte_more_is_not() {
+    const LONGEST: usize = 128 << 10;
+    for (bytes, message) in [(LONGEST, ""), (LONGEST + 1, "longer than 131072 bytes")] {
+        let long = "x".repeat(bytes - 4);
+        for text in ["${LONG}four", "four${LONG}"] {
+            let file = format!(r#"{{"servers": {{"a": {{"command": "x", "args": ["{text}"]}}}}}}"#);
+            let told = told_of(load_with(&file, &[("LONG", &long)]));
+            assert!(told.contains(message) && told.len() < 1000, "{told}");
+            assert_eq!(told.is_empty(), message.is_empty(), "{told}");
+        }
+    }
+    let endless =
+        format!(r#"{{"servers": {{"a": {{"command": "{}"}}}}}}"#, "${LONG}".repeat(100_000));
+    let long = "x".repeat(1 << 20);
+    assert!(told_of(load_with(&endless, &[("LONG", &long)])).contains("longer than 131072 bytes"));
 }
 
 /// A text whose innermost value is at this depth under the root.

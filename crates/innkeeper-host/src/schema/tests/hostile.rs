@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::super::{Compiled, Size};
 use super::{check, fits, read};
 
 /// The shortest of three runs, so that a busy machine does not decide.
@@ -106,9 +107,49 @@ fn a_reference_out_of_the_schema_is_refused_and_nothing_is_fetched() {
     assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 }
 
+/// The validator never reads the text of such a reference.
+#[test]
+fn a_recursive_reference_is_one_to_the_whole_schema_whatever_it_says() {
+    let again = json!({"$recursiveRef": "#/$defs/t"});
+    let mut doubling = json!({
+        "$schema": "https://json-schema.org/draft/2019-09/schema",
+        "$defs": {"t": true},
+        "properties": {"x": {"allOf": [again, again]}, "n": {"type": "string"}},
+    });
+    let mut deep = json!({"n": 1});
+    for _ in 0..40 {
+        deep = json!({"x": deep});
+    }
+    let found = check(&doubling, &deep);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].0, "", "{found:?}");
+    doubling["properties"]["x"] = json!({"$recursiveRef": "#/nowhere"});
+    assert_eq!(check(&doubling, &json!({"x": {"n": 1}}))[0].0, "/x/n");
+}
+
+#[test]
+fn a_name_that_a_thousand_anchors_share_is_refused_before_it_is_followed() {
+    let anchors = vec![json!({"$dynamicAnchor": "m"}); 1_200];
+    let references = vec![json!({"$dynamicRef": "#m"}); 1_200];
+    let schema = json!({"allOf": anchors, "anyOf": references});
+    assert!(time(|| drop(read(&schema).unwrap_err())) < Duration::from_millis(100));
+    assert!(read(&schema).unwrap_err().ends_with("more than 10000 anchors of one name"));
+}
+
+#[test]
+fn what_is_granted_grows_with_the_arguments_up_to_a_limit() {
+    let parts = vec![json!({"minimum": 0}); 900];
+    let schema = json!({"properties": {"a": {"items": {"allOf": parts}}}});
+    let schema = Compiled::new(&serde_json::value::to_raw_value(&schema).unwrap()).unwrap();
+    assert!(!schema.cheap);
+    let granted = |values| schema.granted(Size { values, ..Size::of(&json!({})) });
+    assert_eq!(granted(1_000), (1 << 20) + (1_000 << 10));
+    assert_eq!(granted(1_000_000), 1 << 24);
+}
+
 #[test]
 fn a_reference_that_leads_nowhere_is_refused() {
-    for reference in ["#/$defs/b", "#name", "#/%FF", "#/properties/0"] {
+    for reference in ["#/$defs/b", "#name", "#/%FF", "#/%+f", "#/properties/0"] {
         let schema = json!({"$defs": {"a": true}, "properties": {"a": {"$ref": reference}}});
         assert!(read(&schema).unwrap_err().ends_with("leads nowhere"), "{reference}");
     }

@@ -196,7 +196,10 @@ impl Writer {
                 },
             };
             pipe.written += written;
-            self.queued.fetch_sub(written, Ordering::Relaxed);
+            let before = self.queued.fetch_sub(written, Ordering::Relaxed);
+            if before >= self.limit && before - written < self.limit {
+                self.room.notify_waiters();
+            }
         }
     }
 
@@ -204,13 +207,7 @@ impl Writer {
     pub(super) async fn drain(&self) -> Option<Lost> {
         loop {
             self.work.notified().await;
-            let pushed = poll_fn(|cx| {
-                let pushed = self.push(&mut self.pipe(), cx);
-                self.room.notify_waiters();
-                pushed
-            })
-            .await;
-            if pushed.is_err() {
+            if poll_fn(|cx| self.push(&mut self.pipe(), cx)).await.is_err() {
                 return Some(Lost::ClosedInput);
             }
             let closing = self.state().closing;
