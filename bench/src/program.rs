@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::process::ExitCode;
 
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
 
 use crate::bare;
@@ -72,11 +72,13 @@ where
     }
 }
 
-/// Keeps this process and its server on the first processor. Between two processors a call's time
+/// Keeps this process and its server on the first processor they may use. Between two a call's time
 /// is that of waking the other one, which in a virtual machine is ten times what is measured here.
 /// Only threads with many calls in flight have both: they keep them awake.
 fn stay_on_one_processor() -> Result<(), String> {
+    let problem = |error| format!("one processor: {error}");
+    let allowed = sched_getaffinity(None).map_err(problem)?;
     let mut first = CpuSet::new();
-    first.set(0);
-    sched_setaffinity(None, &first).map_err(|error| format!("one processor: {error}"))
+    first.set((0..CpuSet::MAX_CPU).find(|number| allowed.is_set(*number)).unwrap_or(0));
+    sched_setaffinity(None, &first).map_err(problem)
 }

@@ -153,6 +153,7 @@ fn machine() -> String {
         lines().find(|(key, _)| key.trim() == "model name").map_or("?", |(_, value)| value.trim());
     let cores = lines().filter(|(key, _)| key.trim() == "processor").count();
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let kernel = kernel.split('-').next().unwrap_or_default();
     let date = Program::new("date").arg("+%Y-%m-%d").output().unwrap_or_default();
     format!("{}: {model}, {cores} cores, Linux {}", date.trim(), kernel.trim())
 }

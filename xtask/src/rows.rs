@@ -11,7 +11,7 @@ use proofs::Proof;
 use table::Row;
 
 /// Issues that are done: each of their rows needs a test or a command.
-const FINISHED: &[&str] = &[];
+const FINISHED: &[&str] = &["SPINE"];
 
 /// Rows one test may claim: more is no proof of any of them.
 const PER_TEST: usize = 3;
