@@ -88,8 +88,12 @@ async fn no_error_of_a_start_shows_where_things_are_on_this_machine() {
             "working directory of command `${FX}`",
         ),
         (
-            json!({"command": "${FX}", "args": ["${LONG}"]}),
+            json!({"command": "${FX}", "args": ["x".repeat(200_000)]}),
             "environment of command `${FX}` are too",
+        ),
+        (
+            json!({"command": "${FX}", "args": ["${LONG}"]}),
+            "longer than 131072 bytes with its variables put in",
         ),
         (json!({"command": "${FX}", "env": {"A-B": "${ROOT}"}}), "servers.one.env"),
         (json!({"command": "${FX}", "args": ["${HOME}", "${NOT_SET}"]}), "servers.one.args[1]"),
