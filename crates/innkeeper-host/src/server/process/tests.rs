@@ -57,7 +57,8 @@ impl Mark {
         }
     }
 
-    /// The processes that carry the mark and have not ended.
+    /// The processes that carry the mark and have not ended. One that is being replaced by another
+    /// program has no environment for a moment and is missed: whether all are there, `reaches` tells.
     pub(crate) fn running(&self) -> Vec<Pid> {
         let marked = format!("{MARK}={}\0", self.0);
         let carries = |pid: &Pid| {
