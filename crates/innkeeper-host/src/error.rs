@@ -226,6 +226,12 @@ pub enum Lost {
     ClosedOutput,
     /// Its input could not be written to.
     ClosedInput,
+    /// It did not answer in time so many calls in a row (`unavailableAfterTimeouts`). Its process
+    /// runs on.
+    Silent {
+        /// The calls.
+        calls: u32,
+    },
     /// It never became ready.
     NotStarted(Box<str>),
     /// It still starts.
@@ -242,6 +248,10 @@ impl fmt::Display for Lost {
             Self::Exited(exit) => write!(f, "its process ended with {exit}"),
             Self::ClosedOutput => f.write_str("it closed its output"),
             Self::ClosedInput => f.write_str("it closed its input"),
+            Self::Silent { calls: 1 } => f.write_str("it did not answer a call in time"),
+            Self::Silent { calls } => {
+                write!(f, "it did not answer {calls} calls in a row in time")
+            }
             Self::NotStarted(reason) => write!(f, "it did not start: {reason}"),
             Self::Starting => f.write_str("it is still starting"),
             Self::Shutdown => f.write_str("the host is shutting down"),
@@ -306,6 +316,20 @@ impl StartError {
             Self::Servers(_) => ErrorClass::ServerStartup,
         }
     }
+}
+
+/// Why a server was not started again.
+#[derive(Debug, thiserror::Error)]
+pub enum RestartError {
+    /// No server of the configuration has this name.
+    #[error("no server `{0}`")]
+    Unknown(Box<str>),
+    /// It was stopped and did not become ready again; it is unavailable.
+    #[error(transparent)]
+    Failed(Box<ServerFailure>),
+    /// The host is shutting down or was shut down.
+    #[error("the host is shutting down")]
+    Shutdown,
 }
 
 /// How far a server's start had come.

@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use indexmap::IndexMap;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tokio::sync::{OnceCell, broadcast};
-use tokio::time::timeout;
+use tokio::sync::{OnceCell, broadcast, oneshot};
+use tokio::time::{Instant, timeout};
 
 use crate::call::{self, CallOptions, ToolResult};
 use crate::catalog::Catalog;
 use crate::config::{Config, ConfigError, Environment};
-use crate::error::{CallError, StartError};
+use crate::error::{CallError, RestartError, StartError};
 use crate::event::{Event, Events};
 use crate::ledger::Ledger;
 use crate::lifecycle::ServerState;
@@ -24,7 +24,7 @@ use crate::server::launch::Launcher;
 use crate::server::process::{Isolation, Supervisor};
 use crate::server::session::Limits;
 use crate::shutdown::{self, ShutdownReport};
-use crate::start;
+use crate::start::{self, Launches};
 use crate::tasks::Tasks;
 
 /// How long calls under way may finish once the host is told to stop.
@@ -43,6 +43,8 @@ struct Inner {
     registry: Arc<Registry>,
     config: Config,
     tasks: Tasks,
+    launcher: Arc<Launcher>,
+    launches: Launches,
     shutdown: OnceCell<ShutdownReport>,
 }
 
@@ -112,6 +114,7 @@ impl HostBuilder {
     pub async fn start(self) -> Result<Host, StartError> {
         let Self { config, supervisor, ledger, client, environment, events } = self;
         let environment = environment.unwrap_or_else(|| config.environment.clone());
+        let launches = start::prepare(&config, &environment)?;
         let registry = Arc::new(Registry::new(&config, events.clone()));
         let tasks = Tasks::default();
         let launcher = Launcher {
@@ -123,11 +126,14 @@ impl HostBuilder {
             events,
             tasks: tasks.clone(),
         };
-        let inner = Inner { registry, config, tasks, shutdown: OnceCell::new() };
-        let host = Host(Arc::new(inner));
         let launcher = Arc::new(launcher);
-        start::start_all(&host.0.registry, launcher, &host.0.config, &environment).await?;
-        host.0.registry.open();
+        let shutdown = OnceCell::new();
+        let inner = Arc::new(Inner { registry, config, tasks, launcher, launches, shutdown });
+        // Before anything is started, so that dropping this future ends it.
+        let host = Host(inner);
+        let Inner { registry, launcher, launches, config, .. } = &*host.0;
+        start::start_all(registry, launcher.clone(), launches, config).await?;
+        registry.open();
         Ok(host)
     }
 }
@@ -243,6 +249,7 @@ impl Host {
                 pid: running.map(|running| running.pid),
                 isolation: running.map(|running| running.isolation),
                 reason: status.lost.as_ref().map(ToString::to_string),
+                last_success: server.meter.last_success().map(by_the_wall),
                 in_flight: status
                     .shelf
                     .as_ref()
@@ -264,6 +271,28 @@ impl Host {
     /// What happens from here on. A listener that lags more than 1,024 events loses the oldest.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.0.registry.events().listen()
+    }
+
+    /// Stops a server, whatever state it is in, and starts it again with the configuration it had;
+    /// nothing else does. Its calls under way fail, those to others go on. Ends within its
+    /// `shutdownTimeout`, the host's `startTimeout` and two seconds; a second restart of the same
+    /// server waits for the first. Dropping the future leaves the restart going on.
+    ///
+    /// # Errors
+    ///
+    /// See [`RestartError`]; a server that does not become ready again is unavailable.
+    pub async fn restart_server(&self, name: &str) -> Result<(), RestartError> {
+        let Inner { registry, launcher, launches, config, tasks, .. } = &*self.0;
+        let (Some(server), Some(launch)) = (registry.server(name), launches.get(name)) else {
+            return Err(RestartError::Unknown(name.into()));
+        };
+        let (registry, launcher) = (registry.clone(), launcher.clone());
+        let allowed = config.host.start_timeout;
+        let restart = start::restart(registry, launcher, launch.clone(), server.clone(), allowed);
+        let (done, result) = oneshot::channel();
+        // Whoever asked for it may have stopped waiting.
+        tasks.spawn(async move { drop(done.send(restart.await)) });
+        result.await.unwrap_or(Err(RestartError::Shutdown))
     }
 
     /// Refuses new calls, lets those under way finish for up to a second, then stops every server
@@ -310,6 +339,12 @@ impl Drop for Inner {
     }
 }
 
+/// The time of day of a moment that is over.
+fn by_the_wall(moment: Instant) -> SystemTime {
+    let now = SystemTime::now();
+    now.checked_sub(moment.elapsed()).unwrap_or(now)
+}
+
 /// One server as the host sees it.
 #[derive(Clone, Debug)]
 pub struct ServerStatus {
@@ -321,6 +356,8 @@ pub struct ServerStatus {
     pub isolation: Option<Isolation>,
     /// Why it is unavailable.
     pub reason: Option<String>,
+    /// When a call last had a result that is not an error; moves with nothing else.
+    pub last_success: Option<SystemTime>,
     /// Requests that wait for its answer.
     pub in_flight: usize,
     /// The last it wrote to stderr, escaped for display; at most 4 KiB.

@@ -30,7 +30,7 @@ mod text;
 pub use call::{CallOptions, ToolResult};
 pub use catalog::{Catalog, CatalogServer};
 pub use config::{Config, ConfigError, Environment};
-pub use error::{CallError, CallKind, ErrorClass, StartError};
+pub use error::{CallError, CallKind, ErrorClass, RestartError, StartError};
 pub use event::Event;
 pub use host::{Host, HostBuilder, ServerStatus};
 pub use lifecycle::ServerState;

@@ -37,6 +37,8 @@ pub(crate) enum Happening {
     Lost,
     /// The host stopped it.
     Stopped,
+    /// The host starts it again.
+    Restarted,
 }
 
 /// The state after `happening`; `None` where nothing changes, so that each change is told once.
@@ -50,8 +52,13 @@ pub(crate) fn next(state: ServerState, happening: Happening) -> Option<ServerSta
             ServerState::Starting | ServerState::Ready | ServerState::Unavailable,
             Happening::Stopped,
         ) => Some(ServerState::Shutdown),
+        (ServerState::Unavailable | ServerState::Shutdown, Happening::Restarted) => {
+            Some(ServerState::Starting)
+        }
         (ServerState::Ready | ServerState::Unavailable, Happening::Initialized)
         | (ServerState::Unavailable, Happening::Lost)
+        // What runs is stopped before it is started again.
+        | (ServerState::Starting | ServerState::Ready, Happening::Restarted)
         | (ServerState::Shutdown, _) => None,
     }
 }
@@ -66,14 +73,14 @@ mod tests {
         use Happening as H;
         use ServerState as S;
         let table = [
-            (S::Starting, [Some(S::Ready), Some(S::Unavailable), Some(S::Shutdown)]),
-            (S::Ready, [None, Some(S::Unavailable), Some(S::Shutdown)]),
-            (S::Unavailable, [None, None, Some(S::Shutdown)]),
-            (S::Shutdown, [None, None, None]),
+            (S::Starting, [Some(S::Ready), Some(S::Unavailable), Some(S::Shutdown), None]),
+            (S::Ready, [None, Some(S::Unavailable), Some(S::Shutdown), None]),
+            (S::Unavailable, [None, None, Some(S::Shutdown), Some(S::Starting)]),
+            (S::Shutdown, [None, None, None, Some(S::Starting)]),
         ];
         for (state, expected) in table {
             for (happening, after) in
-                [H::Initialized, H::Lost, H::Stopped].into_iter().zip(expected)
+                [H::Initialized, H::Lost, H::Stopped, H::Restarted].into_iter().zip(expected)
             {
                 assert_eq!(next(state, happening), after, "{state:?} {happening:?}");
             }

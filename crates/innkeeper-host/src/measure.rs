@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
+use tokio::time::Instant;
 
 use crate::event::CallOutcome;
 
@@ -50,6 +51,7 @@ struct Counts {
     cancelled: u64,
     micros: u64,
     latencies: Histogram<u64>,
+    last_success: Option<Instant>,
 }
 
 /// The live counters behind [`ServerMetrics`].
@@ -67,13 +69,17 @@ impl Meter {
             cancelled: 0,
             micros: 0,
             latencies,
+            last_success: None,
         }))
     }
 
-    pub(crate) fn record(&self, outcome: CallOutcome, latency: Duration) {
+    pub(crate) fn record(&self, outcome: CallOutcome, latency: Duration, now: Instant) {
         let mut counts = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match outcome {
-            CallOutcome::Ok => counts.ok += 1,
+            CallOutcome::Ok => {
+                counts.ok += 1;
+                counts.last_success = Some(now);
+            }
             CallOutcome::ToolError => counts.tool_errors += 1,
             CallOutcome::Failed(_) => counts.failed += 1,
             CallOutcome::Cancelled => {
@@ -84,6 +90,11 @@ impl Meter {
         let micros = u64::try_from(latency.as_micros()).unwrap_or(SLOWEST_MICROS).max(1);
         counts.micros += micros;
         counts.latencies.saturating_record(micros);
+    }
+
+    /// When a call last had a result that is not an error.
+    pub(crate) fn last_success(&self) -> Option<Instant> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).last_success
     }
 
     pub(crate) fn snapshot(&self) -> ServerMetrics {
@@ -118,12 +129,12 @@ mod tests {
     /// Proves: FR9.3
     #[test]
     fn three_successes_and_one_error_are_counted_with_their_rates_and_latencies() {
-        let meter = Meter::new();
+        let (meter, now) = (Meter::new(), Instant::now());
         for millis in [1, 2, 3] {
-            meter.record(CallOutcome::Ok, Duration::from_millis(millis));
+            meter.record(CallOutcome::Ok, Duration::from_millis(millis), now);
         }
-        meter.record(CallOutcome::Failed(CallKind::Timeout), Duration::from_millis(10));
-        meter.record(CallOutcome::Cancelled, Duration::from_secs(9));
+        meter.record(CallOutcome::Failed(CallKind::Timeout), Duration::from_millis(10), now);
+        meter.record(CallOutcome::Cancelled, Duration::from_secs(9), now);
         let seen = meter.snapshot();
         assert_eq!((seen.request_count, seen.success_count, seen.error_count), (5, 3, 1));
         assert_eq!((seen.success_rate, seen.error_rate, seen.cancelled_count), (0.75, 0.25, 1));

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use indexmap::IndexMap;
+use tokio::sync::SetOnce;
 
 use crate::catalog::{Catalog, CatalogServer, Shelf};
 use crate::config::Config;
@@ -25,6 +26,8 @@ pub(crate) struct Registry {
     allow_bare_names: bool,
     /// Closed while the host starts and once it stops: nothing is offered then.
     open: AtomicBool,
+    /// Set once the host stops.
+    closing: SetOnce<()>,
     building: Mutex<()>,
 }
 
@@ -40,6 +43,7 @@ impl Registry {
             events,
             allow_bare_names: config.host.allow_bare_names,
             open: AtomicBool::new(false),
+            closing: SetOnce::new(),
             building: Mutex::new(()),
         }
     }
@@ -71,6 +75,8 @@ impl Registry {
     pub(crate) fn close(&self) {
         let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
         self.open.store(false, Ordering::Relaxed);
+        // A second stop finds it set.
+        drop(self.closing.set(()));
         let away = self.servers.values().map(|server| CatalogServer {
             name: server.name.clone(),
             state: crate::ServerState::Shutdown,
@@ -79,6 +85,22 @@ impl Registry {
             shelf: server.status().shelf.clone(),
         });
         self.catalog.store(Arc::new(Catalog::build(away.collect(), self.allow_bare_names)));
+    }
+
+    /// Resolves once the host stops.
+    pub(crate) async fn closed(&self) {
+        self.closing.wait().await;
+    }
+
+    /// A server that was stopped is about to be started again.
+    pub(crate) fn restarting(&self, server: &Server) {
+        let mut status = server.status();
+        if let Some(state) = next(status.state, Happening::Restarted) {
+            status.state = state;
+            status.lost = None;
+        }
+        drop(status);
+        self.rebuild();
     }
 
     pub(crate) fn ready(&self, server: &Server, shelf: Shelf, handle: Handle, took: Duration) {

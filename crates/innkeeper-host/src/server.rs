@@ -6,6 +6,7 @@ pub(crate) mod launch;
 pub(crate) mod offer;
 pub(crate) mod process;
 pub(crate) mod session;
+pub(crate) mod silence;
 pub(crate) mod stderr;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,6 +42,8 @@ pub(crate) struct Server {
     pub(crate) config: ServerConfig,
     pub(crate) meter: Arc<Meter>,
     status: Mutex<Status>,
+    /// Held while the server is started again: one at a time.
+    pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
 /// What changes about a server.
@@ -87,6 +90,7 @@ impl Server {
             config,
             meter: Arc::new(Meter::new()),
             status: Mutex::new(status),
+            turn: tokio::sync::Mutex::default(),
         }
     }
 
@@ -102,9 +106,11 @@ pub(crate) async fn supervise(
     mut running: Running,
     mut orders: mpsc::Receiver<StopOrder>,
 ) {
+    let mut gone = false;
     let order = tokio::select! {
         order = orders.recv() => order,
         lost = ended(&mut running) => {
+            gone = true;
             running.session.close(lost.clone());
             registry.lost(&server, lost);
             running.process.kill();
@@ -114,7 +120,7 @@ pub(crate) async fn supervise(
         }
     };
     let Some(StopOrder { grace, done }) = order else { return };
-    let report = stop(&server, &mut running, grace).await;
+    let report = stop(&server, &mut running, gone, grace).await;
     registry.stopped(&server, &report);
     // Whoever asked may have stopped waiting; the server is stopped all the same.
     drop(done.send(report));
@@ -137,8 +143,12 @@ async fn ended(running: &mut Running) -> Lost {
     }
 }
 
-async fn stop(server: &Server, running: &mut Running, grace: Duration) -> ServerStopped {
-    let alive = server.status().state == ServerState::Ready;
+async fn stop(
+    server: &Server,
+    running: &mut Running,
+    gone: bool,
+    grace: Duration,
+) -> ServerStopped {
     let session = running.session.clone();
     let close = move || {
         session.close(Lost::Shutdown);
@@ -147,7 +157,7 @@ async fn stop(server: &Server, running: &mut Running, grace: Duration) -> Server
     let report = process::stop(&mut running.process, close, grace).await;
     ServerStopped {
         server: server.name.clone(),
-        stage: if alive { Stage::from(report.how) } else { Stage::AlreadyGone },
+        stage: if gone { Stage::AlreadyGone } else { Stage::from(report.how) },
         exit: report.exit,
         took: report.took,
         leftovers: report.leftovers,

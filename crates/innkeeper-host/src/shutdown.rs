@@ -109,7 +109,7 @@ pub(crate) async fn stop_all(registry: &Arc<Registry>, config: &Config) -> Shutd
 
 /// The report of a server that is stopped already is the one from then: whoever asked for it may
 /// have stopped waiting.
-async fn stop_one(server: Arc<Server>, grace: Duration) -> Option<ServerStopped> {
+pub(crate) async fn stop_one(server: Arc<Server>, grace: Duration) -> Option<ServerStopped> {
     let running = server.status().running.clone();
     let Some(handle) = running else { return server.status().stopped.clone() };
     let began = Instant::now();

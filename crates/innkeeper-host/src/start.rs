@@ -9,7 +9,7 @@ use tokio::sync::{SetOnce, mpsc};
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::{Config, ConfigError, Environment, Problem, Severity, TransportConfig};
-use crate::error::{Lost, Phase, ServerFailure, StartError, StartReason};
+use crate::error::{Lost, Phase, RestartError, ServerFailure, StartError, StartReason};
 use crate::registry::Registry;
 use crate::server::launch::{Launcher, Limit};
 use crate::server::process::{self, Launch};
@@ -25,14 +25,16 @@ const GATHER: Duration = Duration::from_secs(1);
 /// order of the file, so that servers of one wave start in the same order every time.
 type Board = HashMap<Arc<str>, SetOnce<bool>>;
 
-/// Checks all commands, then starts everything or stops what was started.
+/// How each server is launched.
+pub(crate) type Launches = HashMap<Arc<str>, Arc<Launch>>;
+
+/// Starts everything or stops what was started.
 pub(crate) async fn start_all(
     registry: &Arc<Registry>,
     launcher: Arc<Launcher>,
+    launches: &Launches,
     config: &Config,
-    environment: &Environment,
 ) -> Result<(), StartError> {
-    let launches = prepare(config, environment)?;
     let allowed = config.host.start_timeout;
     let limit = Limit { ends: Instant::now() + allowed, allowed };
     let board: Board =
@@ -102,12 +104,16 @@ impl Start {
             drop(outcome.set(result.is_ok()));
         }
         let Err(failure) = result else { return Ok(()) };
+        self.failed(&failure);
+        if self.server.config.required { Err(failure) } else { Ok(()) }
+    }
+
+    fn failed(&self, failure: &ServerFailure) {
         let (server, required) = (&*failure.server, self.server.config.required);
-        let error: &dyn std::error::Error = &failure;
+        let error: &dyn std::error::Error = failure;
         tracing::error!(server, required, security = true, error, "start failed");
         let reason = format!("{} {}", failure.phase, failure.reason);
         self.registry.lost(&self.server, Lost::NotStarted(reason.into()));
-        if required { Err(failure) } else { Ok(()) }
     }
 
     async fn start(&self, limit: Limit) -> Result<(), ServerFailure> {
@@ -131,6 +137,13 @@ impl Start {
             stderr: running.stderr.clone(),
         };
         let (session, declared) = (running.session.clone(), running.declared.clone());
+        let (registry, server) = (Arc::downgrade(&self.registry), Arc::downgrade(&self.server));
+        // Its process may still be at work on what was asked of it: it runs until it is stopped.
+        shelf.connection.silence.watch(move |calls| {
+            if let (Some(registry), Some(server)) = (registry.upgrade(), server.upgrade()) {
+                registry.lost(&server, Lost::Silent { calls });
+            }
+        });
         // Before the tasks that may find it lost or changed again.
         self.registry.ready(&self.server, shelf, handle, took);
         let tasks = &self.launcher.tasks;
@@ -153,11 +166,48 @@ impl Start {
     }
 }
 
+/// Stops one server, whatever it is at, and starts it again.
+pub(crate) async fn restart(
+    registry: Arc<Registry>,
+    launcher: Arc<Launcher>,
+    launch: Arc<Launch>,
+    server: Arc<Server>,
+    allowed: Duration,
+) -> Result<(), RestartError> {
+    let _turn = server.turn.lock().await;
+    let again = async {
+        drop(shutdown::stop_one(server.clone(), server.config.shutdown_timeout).await);
+        registry.restarting(&server);
+        let start = Start {
+            registry: registry.clone(),
+            launcher,
+            server: server.clone(),
+            launch,
+            // What it depends on is let alone: it was started, and its state is its own.
+            board: Arc::default(),
+        };
+        let result = start.start(Limit { ends: Instant::now() + allowed, allowed }).await;
+        result.map_err(|failure| {
+            start.failed(&failure);
+            RestartError::Failed(Box::new(failure))
+        })
+    };
+    tokio::select! {
+        biased;
+        () = registry.closed() => {
+            // What was started meanwhile is killed; what was stopped before stays so.
+            let stopped = server.status().stopped.clone();
+            if let Some(report) = stopped {
+                registry.stopped(&server, &report);
+            }
+            Err(RestartError::Shutdown)
+        }
+        result = again => result,
+    }
+}
+
 /// Finds every program and makes every environment before anything is started (TR10.1, TR8.3).
-pub(crate) fn prepare(
-    config: &Config,
-    parent: &Environment,
-) -> Result<HashMap<Arc<str>, Arc<Launch>>, ConfigError> {
+pub(crate) fn prepare(config: &Config, parent: &Environment) -> Result<Launches, ConfigError> {
     let mut launches = HashMap::new();
     let mut problems = Vec::new();
     for (name, server) in &config.servers {

@@ -36,8 +36,8 @@
 pub use innkeeper_host::{
     CallError, CallKind, CallOptions, Catalog, CatalogServer, ClientInfo, Config, ConfigError,
     Environment, ErrorClass, Event, Exit, Host, HostBuilder, Isolation, Offer, Offered, Progress,
-    ServerMetrics, ServerState, ServerStatus, ShutdownReport, StartError, Supervisor, ToolResult,
-    display_safe, split_name,
+    RestartError, ServerMetrics, ServerState, ServerStatus, ShutdownReport, StartError, Supervisor,
+    ToolResult, display_safe, split_name,
 };
 
 /// The configuration in detail: servers, transports, problems with their places.

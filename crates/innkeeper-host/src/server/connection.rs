@@ -10,7 +10,8 @@ use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio::time::Instant;
 
 use super::session::{Answer, Fault, Held, Outgoing, Progress, Session};
-use crate::error::{CallError, ProtocolFault};
+use super::silence::Silence;
+use crate::error::{CallError, CallKind, ProtocolFault};
 use crate::event::{CallOutcome, CallRecord, Event, Events};
 use crate::measure::Meter;
 use crate::text::display_safe;
@@ -31,6 +32,7 @@ pub(crate) struct Connection {
     pub(crate) meta: Option<Box<RawValue>>,
     pub(crate) permits: Semaphore,
     pub(crate) meter: Arc<Meter>,
+    pub(crate) silence: Silence,
     pub(crate) events: Events,
 }
 
@@ -205,8 +207,21 @@ impl<'a> Record<'a> {
 
     fn write(&mut self, outcome: CallOutcome, error: Option<&CallError>) {
         self.open = false;
-        let latency = self.sent.elapsed();
-        self.connection.meter.record(outcome, latency);
+        let now = Instant::now();
+        let latency = now - self.sent;
+        self.connection.meter.record(outcome, latency, now);
+        match outcome {
+            CallOutcome::Ok
+            | CallOutcome::ToolError
+            | CallOutcome::Failed(CallKind::Server | CallKind::Protocol) => {
+                self.connection.silence.broken();
+            }
+            // Without an id it waited for its turn only, and says nothing of the server.
+            CallOutcome::Failed(CallKind::Timeout) if self.id != 0 => {
+                self.connection.silence.kept();
+            }
+            CallOutcome::Failed(_) | CallOutcome::Cancelled => {}
+        }
         let (server, latency_ms) = (&*self.connection.server, millis(latency));
         let (method, item, id, word) = (self.method, self.item, self.id, outcome.as_str());
         match error {

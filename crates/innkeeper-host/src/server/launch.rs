@@ -13,6 +13,7 @@ use super::connection::Connection;
 use super::offer::{Quarantined, read_all};
 use super::process::{self, Launch, Process, Supervisor};
 use super::session::{Limits, Session};
+use super::silence::Silence;
 use super::stderr::StderrTail;
 use super::{Server, offer};
 use crate::catalog::Shelf;
@@ -225,6 +226,7 @@ impl Launcher {
             meta,
             permits: Semaphore::new(server.config.max_concurrent),
             meter: server.meter.clone(),
+            silence: Silence::new(server.config.unavailable_after_timeouts),
             events: self.events.clone(),
         });
         let mut left_out = Vec::new();

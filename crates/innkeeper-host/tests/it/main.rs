@@ -9,6 +9,7 @@ mod alone;
 mod calls;
 mod catalog;
 mod failure;
+mod health;
 mod install;
 mod order;
 mod process;

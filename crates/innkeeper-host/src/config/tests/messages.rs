@@ -88,7 +88,6 @@ fn numbers_out_of_range_are_told_with_the_bound() {
         hint: the unit is seconds; 86401 milliseconds are `86.401`
     mcp.json:1:92 servers.fs.shutdownTimeout: expected 86400 or less
     mcp.json:2:18 servers.fs.maxConcurrent: expected 1 or more
-    mcp.json:2:21 servers.fs.unavailableAfterTimeouts: `unavailableAfterTimeouts` is not in effect yet
     mcp.json:2:49 servers.fs.unavailableAfterTimeouts: expected 1000 or less
     mcp.json:2:55 servers.fs.restart: `restart` is not in effect yet
     mcp.json:2:88 servers.fs.restart.onFailure.max: expected 1 or more

@@ -175,6 +175,7 @@ async fn everything_that_is_sent_is_a_valid_message() {
         scene.fx("old").switch("--ping-client").switch("--ask-roots").with("--progress", 3),
         scene.fx("new").with("--era", "modern").with("--pages", 2),
     ];
+    let servers = servers.map(|server| server.key("unavailableAfterTimeouts", 2));
     let host = scene.start(servers).await.unwrap();
     for name in ["old", "new"] {
         host.call_tool(&format!("{name}.pid"), ()).await.unwrap();

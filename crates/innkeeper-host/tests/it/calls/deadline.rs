@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use innkeeper_host::event::CallOutcome;
 use innkeeper_host::{CallError, CallKind, CallOptions, ErrorClass, Event, Host, Progress};
+use innkeeper_testkit::Fixture;
 use serde_json::{Map, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -13,6 +14,11 @@ use crate::setup::{PATIENCE, Scene, builder, text, told};
 
 fn within(timeout: Duration) -> CallOptions {
     CallOptions { timeout: Some(timeout), ..CallOptions::default() }
+}
+
+/// A server that stays although calls to it run out of time.
+fn forgiving(scene: &Scene, name: &str) -> Fixture {
+    scene.fx(name).key("unavailableAfterTimeouts", 1000)
 }
 
 /// The time a call that must run out of it was allowed; it took no less.
@@ -33,8 +39,8 @@ async fn allowed(host: &Host, tool: &str, options: CallOptions) -> Duration {
 async fn the_time_of_the_call_counts_before_the_servers_and_the_servers_before_the_hosts() {
     let scene = Scene::new();
     let servers = [
-        scene.fx("own").switch("--hang-calls").key("timeout", 0.3),
-        scene.fx("hosts").switch("--hang-calls"),
+        forgiving(&scene, "own").switch("--hang-calls").key("timeout", 0.3),
+        forgiving(&scene, "hosts").switch("--hang-calls"),
     ];
     let config = scene.config_with(&json!({"timeout": 0.4}), servers);
     let host = builder(config).start().await.unwrap();
@@ -57,7 +63,7 @@ async fn the_time_of_the_call_counts_before_the_servers_and_the_servers_before_t
 async fn prompts_and_resources_have_the_same_times() {
     let scene = Scene::new();
     let slow = scene.fx("slow").with("--stop-reading-after", 8).key("timeout", 0.2);
-    let slow = slow.key("shutdownTimeout", 0.4);
+    let slow = slow.key("shutdownTimeout", 0.4).key("unavailableAfterTimeouts", 9);
     let host = scene.start([slow]).await.unwrap();
     // It reads the handshake and the lists, then nothing more.
     assert_eq!(scene.journal().entries.iter().filter(|entry| entry.event == "recv").count(), 7);
@@ -80,7 +86,7 @@ async fn prompts_and_resources_have_the_same_times() {
 #[tokio::test]
 async fn a_time_too_long_to_count_and_one_of_nothing_are_times_like_any_other() {
     let scene = Scene::new();
-    let host = scene.start([scene.fx("one")]).await.unwrap();
+    let host = scene.start([forgiving(&scene, "one")]).await.unwrap();
     let message = json!({"message": "for ever"});
     let result = host.call_tool_with("one.echo", message.clone(), within(Duration::MAX)).await;
     assert_eq!(text(&result.unwrap()), "for ever");
@@ -94,7 +100,7 @@ async fn a_time_too_long_to_count_and_one_of_nothing_are_times_like_any_other() 
 #[tokio::test]
 async fn a_call_that_runs_out_of_time_is_cancelled_at_the_server_by_its_id() {
     let scene = Scene::new();
-    let host = scene.start([scene.fx("one")]).await.unwrap();
+    let host = scene.start([forgiving(&scene, "one")]).await.unwrap();
     let slow =
         host.call_tool_with("one.sleep", json!({"ms": 60_000}), within(Duration::from_millis(100)));
     let quick = async {
@@ -115,7 +121,7 @@ async fn a_call_that_runs_out_of_time_is_cancelled_at_the_server_by_its_id() {
 #[tokio::test]
 async fn a_dropped_call_is_cancelled_at_the_server_and_its_late_answer_goes_to_nobody() {
     let scene = Scene::new();
-    let host = scene.start([scene.fx("one").switch("--ignore-cancel")]).await.unwrap();
+    let host = scene.start([forgiving(&scene, "one").switch("--ignore-cancel")]).await.unwrap();
     {
         let call = host.call_tool("one.sleep", json!({"ms": 200}));
         tokio::pin!(call);
@@ -140,7 +146,7 @@ async fn a_dropped_call_is_cancelled_at_the_server_and_its_late_answer_goes_to_n
 #[tokio::test]
 async fn one_permit_lets_one_call_through_and_waiting_for_it_is_part_of_the_time() {
     let scene = Scene::new();
-    let one = scene.fx("one").switch("--hang-calls").key("maxConcurrent", 1);
+    let one = forgiving(&scene, "one").switch("--hang-calls").key("maxConcurrent", 1);
     let host = scene.start([one]).await.unwrap();
     let holder = {
         let host = host.clone();

@@ -54,7 +54,8 @@ async fn each_malformed_answer_ends_its_call_and_the_next_request_is_answered() 
     let scene = Scene::new();
     let servers = KINDS.map(|(kind, end)| {
         let time = if end == End::Late { SHORT } else { LONG };
-        scene.fx(kind).with("--malformed", kind).key("timeout", time.as_secs_f64())
+        let server = scene.fx(kind).with("--malformed", kind);
+        server.key("timeout", time.as_secs_f64()).key("unavailableAfterTimeouts", 2)
     });
     let host = scene.start(servers).await.unwrap();
     let mut calls = JoinSet::new();

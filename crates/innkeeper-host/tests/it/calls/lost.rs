@@ -82,6 +82,7 @@ async fn wait_until_killed(scene: &Scene, pid: u32) {
     tokio::time::timeout(PATIENCE, gone).await.expect("a lost server's process is ended");
 }
 
+/// Proves: FR6.4
 #[tokio::test]
 async fn a_crash_fails_all_waiting_calls_at_once_with_the_exit_code() {
     let exit = |journal: &Journal| Some(journal.of("lost").events("exit").first()?.ts_ms);
@@ -132,6 +133,7 @@ async fn a_server_that_closes_its_input_is_lost_and_its_process_killed() {
     let deaf = Shell { on_call: "exec 0<&-; exec sleep 60", ..Shell::default() };
     let mut file = deaf.file();
     file["servers"]["sh"]["env"][Nonce::VARIABLE] = json!(scene.nonce().as_str());
+    file["servers"]["sh"]["unavailableAfterTimeouts"] = json!(1000);
     let host = builder(scene.config_of(&file)).start().await.unwrap();
     let first = host.call_tool("sh.any", ());
     let second = async {

@@ -71,7 +71,8 @@ async fn metrics_are_told_for_every_server_under_their_names() {
 #[tokio::test]
 async fn every_way_a_call_ends_is_recorded_once_with_the_same_outcome_everywhere() {
     let scene = Scene::new();
-    let host = scene.start([scene.fx("one").with("--crash-after", 5)]).await.unwrap();
+    let one = scene.fx("one").with("--crash-after", 5).key("unavailableAfterTimeouts", 2);
+    let host = scene.start([one]).await.unwrap();
     let mut events = host.events();
     host.call_tool("one.pid", ()).await.unwrap();
     host.call_tool("one.fail", ()).await.unwrap();
