@@ -1,4 +1,4 @@
-//! The face: start, catalog, calls, prompts, resources, status, events, metrics, shutdown. It forwards.
+//! The face: start, catalog, calls, status, events, metrics, restart, shutdown. It forwards.
 
 use std::path::PathBuf;
 use std::sync::Arc;

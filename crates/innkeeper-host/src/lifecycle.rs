@@ -10,7 +10,7 @@ pub enum ServerState {
     Starting,
     /// It takes calls.
     Ready,
-    /// It crashed, or never became ready; calls to it fail at once.
+    /// It crashed, never became ready, or did not answer in time; calls to it fail at once.
     Unavailable,
     /// The host stopped it.
     Shutdown,

@@ -1,4 +1,4 @@
-//! Starts all servers: dependencies first, the rest side by side, all of them or none.
+//! Starts all servers, dependencies first and all of them or none, and one of them again on request.
 
 use std::collections::HashMap;
 use std::path::Path;

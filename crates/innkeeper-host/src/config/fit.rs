@@ -54,8 +54,8 @@ fn part(root: &Value, schema: &Value, value: &Value) -> bool {
 }
 
 fn bounded(value: &Value, limit: &Value, holds: impl Fn(f64, f64) -> bool) -> bool {
-    !value.is_number()
-        || matches!((value.as_f64(), limit.as_f64()), (Some(value), Some(limit)) if holds(value, limit))
+    let both = value.as_f64().zip(limit.as_f64());
+    !value.is_number() || both.is_some_and(|(value, limit)| holds(value, limit))
 }
 
 fn is_a(kind: &Value, value: &Value) -> bool {

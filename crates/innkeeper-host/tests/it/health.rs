@@ -8,7 +8,7 @@ use innkeeper_host::{CallError, Event, Host, RestartError, ServerState};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::setup::{Scene, builder, text, until_told};
+use crate::setup::{Scene, builder, text, told, until_told};
 
 fn said(word: &str) -> Value {
     json!({"message": word})
@@ -117,7 +117,12 @@ async fn a_server_that_died_stays_so_until_it_is_asked_for() {
     let host = scene.start([scene.fx("one"), scene.fx("other")]).await.unwrap();
     let other = host.status()["other"].pid;
     let first = kill(&host, "one").await;
+    let mut events = host.events();
     pass(Duration::from_secs(60)).await;
+    // Time for whoever was woken to do what it was woken for.
+    host.call_tool("other.sleep", json!({"ms": 200})).await.unwrap();
+    let launched = |event: &Event| matches!(event, Event::Launching { .. });
+    assert!(!told(&mut events).iter().any(launched));
     assert_eq!(scene.journal().of("one").pids(), [first]);
     assert_eq!(host.status()["one"].state, ServerState::Unavailable);
     host.restart_server("one").await.unwrap();
@@ -220,7 +225,10 @@ async fn nobody_is_asked_how_they_are() {
     host.call_tool("one.echo", said("before")).await.unwrap();
     let before = received();
     pass(Duration::from_secs(600)).await;
-    host.call_tool("one.echo", said("after")).await.unwrap();
-    assert_eq!(received(), before + 1);
+    // The second is sent when whoever was woken has had its turn.
+    for word in ["after", "and again"] {
+        host.call_tool("one.echo", said(word)).await.unwrap();
+    }
+    assert_eq!(received(), before + 2);
     host.shutdown().await;
 }
