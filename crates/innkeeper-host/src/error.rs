@@ -240,6 +240,17 @@ pub enum Lost {
     Shutdown,
     /// Results that nobody takes fill the memory set aside for this server.
     ResultsNotTaken,
+    /// No connection to its address could be made.
+    Unreachable(Box<str>),
+    /// The connection broke before the answer came.
+    Broken(Box<str>),
+    /// It, or what stands before it, takes no requests now: HTTP 429, 502 or 503.
+    Busy {
+        /// The status of the HTTP answer.
+        status: u16,
+        /// How long it asks to be left alone (`Retry-After`).
+        retry_after: Option<Duration>,
+    },
 }
 
 impl fmt::Display for Lost {
@@ -256,6 +267,12 @@ impl fmt::Display for Lost {
             Self::Starting => f.write_str("it is still starting"),
             Self::Shutdown => f.write_str("the host is shutting down"),
             Self::ResultsNotTaken => f.write_str("earlier results have not been taken"),
+            Self::Unreachable(why) => write!(f, "it cannot be reached: {why}"),
+            Self::Broken(why) => write!(f, "the connection broke: {why}"),
+            Self::Busy { status, retry_after: None } => write!(f, "it is busy (HTTP {status})"),
+            Self::Busy { status, retry_after: Some(after) } => {
+                write!(f, "it is busy (HTTP {status}) and asks to wait {}", Seconds(*after))
+            }
         }
     }
 }
