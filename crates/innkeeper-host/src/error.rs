@@ -309,6 +309,20 @@ pub enum ProtocolFault {
     /// The server asks for something more instead of answering.
     #[error("the answer is no final result but {0}")]
     NotFinal(Box<str>),
+    /// An HTTP answer that says nothing in JSON-RPC.
+    #[error("it answered with HTTP {status}{}", Quoted(text))]
+    Status {
+        /// The status.
+        status: u16,
+        /// How its body begins, escaped for display; empty if it has none.
+        text: Box<str>,
+    },
+    /// An HTTP answer in a form that MCP does not have.
+    #[error("it answered with `{0}`, not with JSON or a stream of events")]
+    ContentType(Box<str>),
+    /// An HTTP answer without the answer to the request.
+    #[error("its HTTP answer does not have the answer to the request")]
+    NoAnswer,
     /// The message id is one that is not waited for; kept for diagnostics.
     #[error("answer to an unknown id {0}")]
     UnknownId(RequestId),
@@ -417,11 +431,22 @@ pub enum StartReason {
 }
 
 impl StartReason {
+    /// Whether a server that was asked over Streamable HTTP may know the older transport only.
+    pub(crate) fn speaks_older_http(&self) -> bool {
+        let Self::Call(error) = self else { return false };
+        let CallError::Protocol { source, .. } = &**error else { return false };
+        matches!(source, ProtocolFault::Status { status: 400 | 404 | 405, .. })
+    }
+
     /// Whether launching again may help (C2: never for a refusal of versions or a missing program).
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::Exited(_) => true,
-            Self::Call(error) => matches!(error.kind(), CallKind::Unavailable),
+            // A connection that was refused or cut off in the middle says no to nothing yet.
+            Self::Call(error) => match &**error {
+                CallError::Unavailable { reason, .. } => !matches!(reason, Lost::Broken(_)),
+                _ => false,
+            },
             Self::Spawn(_) | Self::TimedOut(_) | Self::Dependency(_) | Self::StartLimit(_) => false,
         }
     }
@@ -446,6 +471,14 @@ impl fmt::Display for Meant<'_> {
             Some(meant) => write!(f, "; did you mean `{meant}`?"),
             None => Ok(()),
         }
+    }
+}
+
+struct Quoted<'a>(&'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, ": {}", self.0) }
     }
 }
 

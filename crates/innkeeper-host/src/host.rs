@@ -11,6 +11,7 @@ use tokio::sync::{OnceCell, broadcast, oneshot};
 use tokio::time::{Instant, timeout};
 
 use crate::call::{self, CallOptions, ToolResult};
+use crate::callback::{Answers, Callback, Callbacks};
 use crate::catalog::Catalog;
 use crate::config::{Config, ConfigError, Environment};
 use crate::error::{CallError, RestartError, StartError};
@@ -56,6 +57,7 @@ pub struct HostBuilder {
     ledger: Option<PathBuf>,
     client: ClientInfo,
     environment: Option<Environment>,
+    callbacks: Callbacks,
     events: Events,
 }
 
@@ -90,6 +92,15 @@ impl HostBuilder {
         self
     }
 
+    /// Who answers what servers ask of the application, such as sampling and elicitation. Servers
+    /// are told of it in the handshake. Default: nobody; servers are refused.
+    #[must_use]
+    pub fn callback(self, answers: &Answers, callback: impl Callback) -> Self {
+        let callback: Arc<dyn Callback> = Arc::new(callback);
+        self.callbacks.set(answers, Some(&callback));
+        self
+    }
+
     /// What happens from here on, the start included. A listener that lags loses the oldest.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.events.listen()
@@ -112,7 +123,7 @@ impl HostBuilder {
     /// A configuration that cannot be used, with every problem; or every required server that did
     /// not become ready, after everything was stopped. Dropping the future kills what was started.
     pub async fn start(self) -> Result<Host, StartError> {
-        let Self { config, supervisor, ledger, client, environment, events } = self;
+        let Self { config, supervisor, ledger, client, environment, callbacks, events } = self;
         let environment = environment.unwrap_or_else(|| config.environment.clone());
         let launches = start::prepare(&config, &environment)?;
         let registry = Arc::new(Registry::new(&config, events.clone()));
@@ -123,6 +134,7 @@ impl HostBuilder {
             client,
             limits: Limits::default(),
             install_timeout: config.host.install_timeout,
+            callbacks,
             events,
             tasks: tasks.clone(),
         };
@@ -173,6 +185,7 @@ impl Host {
             ledger: None,
             client: ClientInfo::default(),
             environment: None,
+            callbacks: Callbacks::default(),
             events: Events::new(),
         }
     }
@@ -239,6 +252,14 @@ impl Host {
         call::resource(&self.catalog(), uri, server, options).await
     }
 
+    /// Has `callback` answer these requests of servers from now on; `None` has nobody answer.
+    ///
+    /// What servers were told in their handshake stays: one that was told of nothing asks nothing
+    /// until it is started again.
+    pub fn set_callback(&self, answers: &Answers, callback: Option<Arc<dyn Callback>>) {
+        self.0.launcher.callbacks.set(answers, callback.as_ref());
+    }
+
     /// Every server of the configuration with its state, also those that are not in the catalog.
     pub fn status(&self) -> IndexMap<Arc<str>, ServerStatus> {
         let servers = self.0.registry.servers().map(|server| {
@@ -246,8 +267,8 @@ impl Host {
             let running = status.running.as_ref();
             let told = ServerStatus {
                 state: status.state,
-                pid: running.map(|running| running.pid),
-                isolation: running.map(|running| running.isolation),
+                pid: running.and_then(|running| running.pid),
+                isolation: running.and_then(|running| running.isolation),
                 reason: status.lost.as_ref().map(ToString::to_string),
                 last_success: server.meter.last_success().map(by_the_wall),
                 in_flight: status
@@ -324,7 +345,7 @@ impl Inner {
     fn kill(&self) {
         for server in self.registry.servers() {
             let status = server.status();
-            let running = status.running.as_ref().map(|running| &running.killer);
+            let running = status.running.as_ref().and_then(|running| running.killer.as_ref());
             for killer in running.into_iter().chain(&status.launching) {
                 killer.kill();
             }

@@ -7,6 +7,7 @@
 pub mod host;
 
 pub mod call;
+pub mod callback;
 pub mod catalog;
 pub(crate) mod name;
 mod registry;
@@ -26,8 +27,10 @@ mod ledger;
 mod measure;
 mod tasks;
 mod text;
+mod transport;
 
 pub use call::{CallOptions, ToolResult};
+pub use callback::{Answers, Callback, Refusal, ServerRequest};
 pub use catalog::{Catalog, CatalogServer};
 pub use config::{Config, ConfigError, Environment};
 pub use error::{CallError, CallKind, ErrorClass, RestartError, StartError};

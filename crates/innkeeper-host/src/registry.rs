@@ -154,7 +154,7 @@ impl Registry {
             status.stopped = Some(report.clone());
         }
         self.rebuild();
-        let (stage, exit) = (report.stage.as_str(), report.exit.to_string());
+        let (stage, exit) = (report.stage.as_str(), report.exit.map(|exit| exit.to_string()));
         tracing::info!(server = &*server.name, stage, exit, "shutdown");
         self.events.publish(Event::Stopped { server: server.name.clone() });
     }

@@ -1,5 +1,6 @@
 //! One server: what is known of it, and the task that looks after it while it is ready.
 
+pub(crate) mod body;
 pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod launch;
@@ -22,6 +23,7 @@ use crate::lifecycle::ServerState;
 use crate::measure::Meter;
 use crate::registry::Registry;
 use crate::shutdown::{ServerStopped, Stage};
+use body::Body;
 use launch::Running;
 use process::{Isolation, Killer};
 
@@ -61,9 +63,9 @@ pub(crate) struct Status {
 /// The reins of a running server.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
-    pub(crate) pid: u32,
-    pub(crate) isolation: Isolation,
-    pub(crate) killer: Killer,
+    pub(crate) pid: Option<u32>,
+    pub(crate) isolation: Option<Isolation>,
+    pub(crate) killer: Option<Killer>,
     pub(crate) stop: mpsc::Sender<StopOrder>,
     pub(crate) stderr: stderr::StderrTail,
 }
@@ -113,9 +115,9 @@ pub(crate) async fn supervise(
             gone = true;
             running.session.close(lost.clone());
             registry.lost(&server, lost);
-            running.process.kill();
+            running.body.kill();
             // The kill is not taken back; a tree that resists is reported when it is stopped.
-            drop(timeout(GONE, running.process.gone()).await);
+            drop(timeout(GONE, running.body.gone()).await);
             orders.recv().await
         }
     };
@@ -128,17 +130,17 @@ pub(crate) async fn supervise(
 
 /// Resolves when the server is lost, with the best reason there is.
 async fn ended(running: &mut Running) -> Lost {
-    let Running { process, session, .. } = running;
+    let Running { body, session, .. } = running;
     tokio::select! {
-        exit = process.exited() => {
+        exit = body.exited() => {
             drop(timeout(LAST_WORDS, session.output_ended()).await);
             Lost::Exited(exit)
         }
         () = session.output_ended() => {
-            timeout(LAST_WORDS, process.exited()).await.map_or(Lost::ClosedOutput, Lost::Exited)
+            timeout(LAST_WORDS, body.exited()).await.map_or(Lost::ClosedOutput, Lost::Exited)
         }
         lost = session.closed() => {
-            timeout(LAST_WORDS, process.exited()).await.map_or(lost, Lost::Exited)
+            timeout(LAST_WORDS, body.exited()).await.map_or(lost, Lost::Exited)
         }
     }
 }
@@ -154,13 +156,38 @@ async fn stop(
         session.close(Lost::Shutdown);
         session.close_input();
     };
-    let report = process::stop(&mut running.process, close, grace).await;
+    let process = match &mut running.body {
+        Body::Child(process) => process,
+        Body::Connection(ended) => return disconnect(server, close, ended, gone, grace).await,
+    };
+    let report = process::stop(process, close, grace).await;
     ServerStopped {
         server: server.name.clone(),
         stage: if gone { Stage::AlreadyGone } else { Stage::from(report.how) },
-        exit: report.exit,
+        exit: Some(report.exit),
         took: report.took,
         leftovers: report.leftovers,
+    }
+}
+
+/// Takes leave of a remote server, for as long as it is given to hear it.
+async fn disconnect(
+    server: &Server,
+    close: impl FnOnce(),
+    ended: &mut oneshot::Receiver<()>,
+    gone: bool,
+    grace: Duration,
+) -> ServerStopped {
+    let started = Instant::now();
+    close();
+    // The other end is dropped, nothing is ever sent.
+    let leftovers = timeout(grace.max(GONE), ended).await.is_err();
+    ServerStopped {
+        server: server.name.clone(),
+        stage: if gone { Stage::AlreadyGone } else { Stage::Disconnected },
+        exit: None,
+        took: started.elapsed(),
+        leftovers,
     }
 }
 

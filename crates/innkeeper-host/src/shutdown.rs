@@ -26,6 +26,8 @@ pub enum Stage {
     OnTerm,
     /// It had to be killed.
     OnKill,
+    /// The connection to it was closed; its process is somebody else's.
+    Disconnected,
     /// It was gone before.
     AlreadyGone,
 }
@@ -37,6 +39,7 @@ impl Stage {
             Self::OnEof => "on-eof",
             Self::OnTerm => "on-term",
             Self::OnKill => "on-kill",
+            Self::Disconnected => "disconnected",
             Self::AlreadyGone => "already-gone",
         }
     }
@@ -59,8 +62,8 @@ pub struct ServerStopped {
     pub server: Arc<str>,
     /// What it took.
     pub stage: Stage,
-    /// How its process ended.
-    pub exit: Exit,
+    /// How its process ended; a remote server has none of ours.
+    pub exit: Option<Exit>,
     /// From the closing of its input until nothing of it was left.
     pub took: Duration,
     /// Whether something of its process tree could not be ended in time.
@@ -80,7 +83,8 @@ impl ShutdownReport {
     /// Whether every server left by itself with exit code 0 and nothing is left of any.
     pub fn is_clean(&self) -> bool {
         self.servers.iter().all(|server| {
-            server.stage == Stage::OnEof && server.exit.success() && !server.leftovers
+            let left = server.stage == Stage::OnEof && server.exit.is_some_and(Exit::success);
+            (left || server.stage == Stage::Disconnected) && !server.leftovers
         })
     }
 }
@@ -122,11 +126,13 @@ pub(crate) async fn stop_one(server: Arc<Server>, grace: Duration) -> Option<Ser
     match timeout(grace + AFTER_GRACE, stopped).await {
         Ok(report) => report.or_else(|| server.status().stopped.clone()),
         Err(_) => {
-            handle.killer.kill();
+            if let Some(killer) = &handle.killer {
+                killer.kill();
+            }
             Some(ServerStopped {
                 server: server.name.clone(),
                 stage: Stage::OnKill,
-                exit: Exit::Unknown,
+                exit: handle.pid.map(|_| Exit::Unknown),
                 took: began.elapsed(),
                 leftovers: true,
             })

@@ -11,11 +11,12 @@ use tokio::time::{Instant, timeout_at};
 use crate::config::{Config, ConfigError, Environment, Problem, Severity, TransportConfig};
 use crate::error::{Lost, Phase, RestartError, ServerFailure, StartError, StartReason};
 use crate::registry::Registry;
-use crate::server::launch::{Launcher, Limit};
+use crate::server::launch::{Launcher, Limit, Way};
 use crate::server::process::{self, Launch};
 use crate::server::{Handle, Server, follow_changes, supervise};
 use crate::shutdown;
 use crate::tasks::Group;
+use crate::transport::Remote;
 
 /// After one server has failed, how long the failures of others are gathered, so that one start
 /// reports all that is wrong.
@@ -25,8 +26,8 @@ const GATHER: Duration = Duration::from_secs(1);
 /// order of the file, so that servers of one wave start in the same order every time.
 type Board = HashMap<Arc<str>, SetOnce<bool>>;
 
-/// How each server is launched.
-pub(crate) type Launches = HashMap<Arc<str>, Arc<Launch>>;
+/// How each server is reached.
+pub(crate) type Launches = HashMap<Arc<str>, Arc<Way>>;
 
 /// Starts everything or stops what was started.
 pub(crate) async fn start_all(
@@ -50,7 +51,7 @@ pub(crate) async fn start_all(
             launch: launch.clone(),
             board: board.clone(),
         };
-        group.spawn(start.run(limit));
+        drop(group.spawn(start.run(limit)));
     }
     let mut failures = gather(&mut group).await;
     drop(group);
@@ -91,7 +92,7 @@ struct Start {
     registry: Arc<Registry>,
     launcher: Arc<Launcher>,
     server: Arc<Server>,
-    launch: Arc<Launch>,
+    launch: Arc<Way>,
     board: Arc<Board>,
 }
 
@@ -130,9 +131,9 @@ impl Start {
         let (running, shelf, took) = started?;
         let (stop, orders) = mpsc::channel(1);
         let handle = Handle {
-            pid: running.process.id(),
-            isolation: running.process.isolation(),
-            killer: running.process.killer(),
+            pid: running.body.id(),
+            isolation: running.body.isolation(),
+            killer: running.body.killer(),
             stop,
             stderr: running.stderr.clone(),
         };
@@ -170,7 +171,7 @@ impl Start {
 pub(crate) async fn restart(
     registry: Arc<Registry>,
     launcher: Arc<Launcher>,
-    launch: Arc<Launch>,
+    launch: Arc<Way>,
     server: Arc<Server>,
     allowed: Duration,
 ) -> Result<(), RestartError> {
@@ -222,10 +223,13 @@ pub(crate) fn prepare(config: &Config, parent: &Environment) -> Result<Launches,
         };
         let TransportConfig::Stdio { command, args, env, unset_env, cwd } = &server.transport
         else {
-            let kind = server.transport.kind();
-            let message = format!("transport `{kind}` is not available yet");
-            let hint = "this version starts servers of type `stdio` only".to_owned();
-            problems.push(problem("type", message, Some(hint)));
+            match Remote::of(&server.transport, parent) {
+                Some(Ok(remote)) => {
+                    launches.insert(name.as_str().into(), Arc::new(Way::Remote(remote)));
+                }
+                Some(Err((key, message))) => problems.push(problem(key, message, None)),
+                None => {}
+            }
             continue;
         };
         let declared = env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
@@ -245,7 +249,7 @@ pub(crate) fn prepare(config: &Config, parent: &Environment) -> Result<Launches,
                 let args = args.iter().map(|arg| arg.expose().into()).collect();
                 let command = command.as_written().into();
                 let launch = Launch { command, program, args, env, cwd };
-                launches.insert(name.as_str().into(), Arc::new(launch));
+                launches.insert(name.as_str().into(), Arc::new(Way::Child(launch)));
             }
             Err(error) => {
                 let message = error.quoting(command.as_written()).to_string();

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// The background tasks of a host; they end when it is dropped or shut down.
 #[derive(Clone, Debug, Default)]
@@ -43,19 +43,30 @@ impl<T: Send + 'static> Group<T> {
         Self(JoinSet::new())
     }
 
-    /// Adds a task.
-    pub(crate) fn spawn(&mut self, future: impl Future<Output = T> + Send + 'static) {
-        drop(self.0.spawn(future));
+    /// Adds a task; the handle ends it.
+    pub(crate) fn spawn(
+        &mut self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> AbortHandle {
+        self.0.spawn(future)
     }
 
-    /// The next result, in the order the tasks end; a panic in a task continues here.
+    /// How many tasks there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The next result, in the order the tasks end; a panic in a task continues here. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<T> {
-        match self.0.join_next().await? {
-            Ok(value) => Some(value),
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => None,
-            },
+        loop {
+            match self.0.join_next().await? {
+                Ok(value) => return Some(value),
+                Err(error) => {
+                    if let Ok(panic) = error.try_into_panic() {
+                        std::panic::resume_unwind(panic);
+                    }
+                }
+            }
         }
     }
 }

@@ -4,7 +4,8 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use innkeeper_host::{Config, Host, ShutdownReport};
+use innkeeper_host::shutdown::{ServerStopped, ShutdownReport};
+use innkeeper_host::{Config, Host};
 use serde_json::{Value, json};
 
 use super::Context;
@@ -121,7 +122,7 @@ fn tell(output: &mut Output, calls: &[Call], report: &ShutdownReport) -> Result<
         let mut table = Table::new(["server", "stopped", "exit", "ms", "left over"]);
         for server in &report.servers {
             let left = if server.leftovers { "yes" } else { "nothing" };
-            let (exit, took) = (server.exit.to_string(), format!("{:.1}", millis(server.took)));
+            let (exit, took) = (exit_of(server), format!("{:.1}", millis(server.took)));
             table.row([&*server.server, server.stage.as_str(), &exit, &took, left]);
         }
         output.data("")?;
@@ -132,6 +133,11 @@ fn tell(output: &mut Output, calls: &[Call], report: &ShutdownReport) -> Result<
     if report.is_clean() { Ok(()) } else { Err(Failure::failed("a server did not end by itself")) }
 }
 
+/// How the process of a server ended, in words; a remote one has none.
+fn exit_of(server: &ServerStopped) -> String {
+    server.exit.map(|exit| exit.to_string()).unwrap_or_default()
+}
+
 fn summary(calls: &[Call], report: &ShutdownReport) -> Value {
     let calls = calls.iter().map(
         |call| json!({ "tool": call.tool, "learned": call.learned, "tookMs": millis(call.took) }),
@@ -140,7 +146,7 @@ fn summary(calls: &[Call], report: &ShutdownReport) -> Value {
         json!({
             "server": server.server,
             "stage": server.stage,
-            "exit": server.exit.to_string(),
+            "exit": exit_of(server),
             "tookMs": millis(server.took),
             "leftovers": server.leftovers,
         })

@@ -85,10 +85,6 @@ impl Checker<'_> {
         self.warn_useless(kind, useless);
         let pending = pending::SERVER.iter().copied().filter(|key| !useless.contains(key));
         pending::warn(&self.entry.node, &self.entry.path, pending, self.report);
-        if pending::TRANSPORTS.contains(&kind) && url {
-            let message = format!("a server of type `{}` is not started yet", kind.name());
-            self.warning(&[key("url")], message);
-        }
         if kind == raw::Transport::Stdio {
             launch::stdio(self, typed)
         } else {

@@ -1,7 +1,6 @@
 //! Keys that are read and checked but change nothing yet; whoever builds one takes it off the list.
 
 use super::place::{key, locate};
-use super::raw::Transport;
 use super::source::Report;
 use super::tree::Node;
 
@@ -12,10 +11,6 @@ pub(super) const SERVER: &[&str] =
 /// Keys of the `host` object without behaviour.
 pub(super) const HOST: &[&str] =
     &["maxTotalTimeout", "restart", "retry", "cache", "limits", "sandbox"];
-
-/// Transports that are read and not spoken.
-pub(super) const TRANSPORTS: &[Transport] =
-    &[Transport::Http, Transport::Sse, Transport::WebSocket];
 
 /// Warns about every one of these keys that the user has set.
 pub(super) fn warn<'k>(

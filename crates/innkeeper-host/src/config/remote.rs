@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 
 use super::check::Checker;
 use super::leak;
-use super::place::key;
+use super::place::{Step, key};
 use super::raw;
 use super::secret::{Expanded, Secret};
 use super::server::TransportConfig;
@@ -13,6 +13,8 @@ use super::trail::Trail;
 /// The schemes of an address for each way of reaching it.
 const WEB: [&str; 2] = ["http", "https"];
 const SOCKET: [&str; 2] = ["ws", "wss"];
+/// A socket of this machine that HTTP is spoken on: `unix:///path/of/it#/path/to/ask/for`.
+const LOCAL: &str = "unix";
 
 /// The transport that an address speaks of when `type` does not.
 pub(super) fn kind_of(url: &str) -> raw::Transport {
@@ -47,6 +49,11 @@ fn url(checker: &mut Checker<'_>, kind: raw::Transport, typed: Option<String>) -
         return None;
     };
     let replaced = checker.expand(&steps, &written)?;
+    if kind == raw::Transport::Http
+        && let Some(rest) = rest_of(&replaced.value, [LOCAL; 1])
+    {
+        return unix(checker, &steps, rest).then(|| Expanded::new(replaced.value.clone(), written));
+    }
     let schemes = if kind == raw::Transport::WebSocket { SOCKET } else { WEB };
     let Some(rest) = rest_of(&replaced.value, schemes) else {
         checker.error(&steps, format!("expected `{}://` or `{}://`", schemes[0], schemes[1]));
@@ -66,8 +73,21 @@ fn url(checker: &mut Checker<'_>, kind: raw::Transport, typed: Option<String>) -
     Some(Expanded::new(replaced.value, leak::without_secrets(&written)))
 }
 
+/// Whether a Unix socket can be where an address says it is.
+fn unix(checker: &mut Checker<'_>, steps: &[Step<'_>], rest: &str) -> bool {
+    let path = rest.split('#').next().unwrap_or_default();
+    if !cfg!(unix) {
+        checker.error(steps, "there are no Unix sockets on this system");
+    } else if !path.starts_with('/') || path.contains('\0') {
+        checker.error(steps, "expected `unix://` with the full path of a socket");
+    } else {
+        return true;
+    }
+    false
+}
+
 /// What follows the scheme of an address, if it is one of these.
-fn rest_of<'u>(url: &'u str, schemes: [&str; 2]) -> Option<&'u str> {
+fn rest_of<'u, const N: usize>(url: &'u str, schemes: [&str; N]) -> Option<&'u str> {
     let (scheme, rest) = url.split_once("://")?;
     schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme)).then_some(rest)
 }

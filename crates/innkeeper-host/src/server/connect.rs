@@ -11,8 +11,8 @@ use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::modern::{DiscoverResult, RequestMeta};
 use innkeeper_protocol::view::{InitializeResult, ServerCapabilities};
 use innkeeper_protocol::{Era, ErrorObject, Revision, method};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::connection::{millis, name_fault};
@@ -48,6 +48,16 @@ pub(crate) enum Opening {
     Discover,
     /// `initialize`: for a server whose process ended when it was asked the other.
     Initialize,
+    /// `initialize` and nothing else: over a transport that only the legacy era has.
+    InitializeOnly,
+}
+
+/// Who greets a server, and what it is told that the client can do.
+#[derive(Debug)]
+pub(crate) struct Client<'a> {
+    pub(crate) server: &'a Arc<str>,
+    pub(crate) info: &'a ClientInfo,
+    pub(crate) capabilities: Map<String, Value>,
 }
 
 /// What a server said about itself.
@@ -63,29 +73,29 @@ pub(crate) struct Greeting {
 /// Agrees on era and revision, by `deadline` at the latest.
 pub(crate) async fn greet(
     session: &Session,
-    server: &Arc<str>,
-    client: &ClientInfo,
+    client: Client<'_>,
     opening: Opening,
     deadline: Instant,
 ) -> Result<Greeting, CallError> {
     let started = Instant::now();
-    let talk = Talk { session, server, client, deadline };
+    let talk = Talk { session, client, deadline };
     talk.run(opening).await.map_err(|(fault, method)| {
-        name_fault(server, fault, method, deadline.saturating_duration_since(started))
+        name_fault(talk.client.server, fault, method, deadline.saturating_duration_since(started))
     })
 }
 
 /// Where one of the two questions stands.
 enum Asked {
     NotYet,
+    /// It is out of the question.
+    Never,
     Open,
     Refused(Fault),
 }
 
 struct Talk<'a> {
     session: &'a Session,
-    server: &'a Arc<str>,
-    client: &'a ClientInfo,
+    client: Client<'a>,
     deadline: Instant,
 }
 
@@ -99,6 +109,7 @@ impl Talk<'_> {
         let (mut modern, mut legacy) = match opening {
             Opening::Discover => (Asked::Open, Asked::NotYet),
             Opening::Initialize => (Asked::NotYet, Asked::Open),
+            Opening::InitializeOnly => (Asked::Never, Asked::Open),
         };
         let silence = tokio::time::sleep(PATIENCE);
         tokio::pin!(silence);
@@ -118,7 +129,9 @@ impl Talk<'_> {
                 },
                 answer = &mut initialize, if matches!(legacy, Asked::Open) => match answer {
                     Ok(result) => return self.accept_legacy(&result.take()),
-                    Err(Fault::Answer(error)) if is_modern(error.code) => {
+                    Err(Fault::Answer(error))
+                        if is_modern(error.code) && !matches!(modern, Asked::Never) =>
+                    {
                         legacy = Asked::Refused(Fault::Answer(error));
                         modern = open(modern);
                     }
@@ -139,8 +152,8 @@ impl Talk<'_> {
     fn request_meta(&self) -> RequestMeta<'_> {
         RequestMeta {
             revision: Revision::LATEST,
-            client_name: &self.client.name,
-            client_version: &self.client.version,
+            client_name: &self.client.info.name,
+            client_version: &self.client.info.version,
         }
     }
 
@@ -152,25 +165,19 @@ impl Talk<'_> {
     async fn initialize(&self) -> Answer {
         let params = json!({
             "protocolVersion": Revision::LATEST_LEGACY,
-            "capabilities": {},
-            "clientInfo": { "name": self.client.name, "version": self.client.version },
+            "capabilities": self.client.capabilities,
+            "clientInfo": { "name": self.client.info.name, "version": self.client.info.version },
         });
         self.ask(method::INITIALIZE, &params).await
     }
 
-    async fn ask(&self, method: &'static str, params: &serde_json::Value) -> Answer {
+    async fn ask(&self, method: &'static str, params: &Value) -> Answer {
         let id = self.session.next_id();
-        let outgoing = Outgoing {
-            id,
-            method,
-            params,
-            deadline: self.deadline,
-            progress: None,
-            cancellable: false,
-        };
+        let outgoing = Outgoing::new(id, method, params, self.deadline);
+        let outgoing = Outgoing { cancellable: false, ..outgoing };
         let asked = Instant::now();
         let answer = self.session.request(outgoing).await;
-        let (server, latency_ms) = (&**self.server, millis(asked.elapsed()));
+        let (server, latency_ms) = (&**self.client.server, millis(asked.elapsed()));
         // A refusal is one of the ways to learn the era, so it is no error here.
         let outcome = answer.as_ref().map_or_else(|fault| fault.kind().as_str(), |_| "ok");
         tracing::info!(server, method, id, latency_ms, outcome, "request");
@@ -185,7 +192,7 @@ impl Talk<'_> {
             let theirs = found.supported_versions.join(", ");
             return Err((unknown_revision(&theirs), method::SERVER_DISCOVER));
         }
-        self.session.set_modern();
+        self.session.agree(Revision::LATEST);
         Ok(Greeting {
             revision: Revision::LATEST,
             meta: Some(self.request_meta().to_meta(None)),
@@ -202,6 +209,7 @@ impl Talk<'_> {
         let Some(revision) = revision.filter(|revision| revision.era() == Era::Legacy) else {
             return Err((unknown_revision(&found.protocol_version), method::INITIALIZE));
         };
+        self.session.agree(revision);
         self.session.notify(method::INITIALIZED);
         Ok(Greeting {
             revision,
@@ -236,7 +244,7 @@ fn wants_other_revision(error: &ErrorObject) -> bool {
 
 fn refused_revision(error: &ErrorObject) -> Fault {
     let data = error.data.as_deref().and_then(|data| {
-        let data: serde_json::Value = serde_json::from_str(data.get()).ok()?;
+        let data: Value = serde_json::from_str(data.get()).ok()?;
         Some(data.get("supported")?.to_string())
     });
     unknown_revision(&data.unwrap_or_else(|| error.message.clone()))

@@ -136,13 +136,11 @@ impl Connection {
     }
 
     async fn send<P: Serialize>(&self, ask: &Ask<'_, P>, deadline: Instant) -> Answer {
+        let outgoing = Outgoing::new(ask.id, ask.method, ask.params, deadline);
         let outgoing = Outgoing {
-            id: ask.id,
-            method: ask.method,
-            params: ask.params,
-            deadline,
+            name: (ask.item != ask.method).then_some(ask.item),
             progress: ask.progress.clone(),
-            cancellable: true,
+            ..outgoing
         };
         self.session.request(outgoing).await
     }

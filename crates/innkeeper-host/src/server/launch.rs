@@ -8,19 +8,22 @@ use innkeeper_protocol::view::ServerCapabilities;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::connect::{ClientInfo, Greeting, Opening, greet};
+use super::body::Body;
+use super::connect::{Client, ClientInfo, Greeting, Opening, greet};
 use super::connection::Connection;
 use super::offer::{Quarantined, read_all};
-use super::process::{self, Launch, Process, Supervisor};
-use super::session::{Limits, Session};
+use super::process::{self, Launch, Supervisor};
+use super::session::{Limits, Owner, Session};
 use super::silence::Silence;
 use super::stderr::StderrTail;
 use super::{Server, offer};
+use crate::callback::Callbacks;
 use crate::catalog::Shelf;
-use crate::error::{CallError, CallKind, Phase, ServerFailure, StartReason};
+use crate::error::{CallError, CallKind, Lost, Phase, ServerFailure, StartReason};
 use crate::event::{Event, Events};
 use crate::ledger::Ledger;
 use crate::tasks::Tasks;
+use crate::transport::{Carried, Kind, Remote};
 
 /// How often it is looked whether a package runner has started the server.
 const INSTALL_POLL: Duration = Duration::from_millis(50);
@@ -48,14 +51,24 @@ pub(crate) struct Launcher {
     pub(crate) client: ClientInfo,
     pub(crate) limits: Limits,
     pub(crate) install_timeout: Duration,
+    pub(crate) callbacks: Callbacks,
     pub(crate) events: Events,
     pub(crate) tasks: Tasks,
+}
+
+/// How a server is reached.
+#[derive(Debug)]
+pub(crate) enum Way {
+    /// As a child process.
+    Child(Launch),
+    /// At an address.
+    Remote(Remote),
 }
 
 /// A server that is ready.
 #[derive(Debug)]
 pub(crate) struct Running {
-    pub(crate) process: Process,
+    pub(crate) body: Body,
     pub(crate) session: Session,
     pub(crate) stderr: StderrTail,
     stderr_ended: oneshot::Receiver<()>,
@@ -105,7 +118,7 @@ impl Launcher {
     pub(crate) async fn start(
         &self,
         server: &Server,
-        launch: &Launch,
+        way: &Way,
         all: Limit,
     ) -> Result<(Running, Shelf, Duration), ServerFailure> {
         let began = Instant::now();
@@ -118,7 +131,7 @@ impl Launcher {
         loop {
             self.events.publish(Event::Launching { server: server.name.clone(), attempt });
             tracing::info!(server = &*server.name, attempt, "start");
-            let miss = match self.launch(server, launch, opening, &mut clock).await {
+            let miss = match self.launch(server, way, opening, &mut clock).await {
                 Ok((running, shelf)) => return Ok((running, shelf, began.elapsed())),
                 Err(miss) => miss,
             };
@@ -154,27 +167,38 @@ impl Launcher {
     async fn launch(
         &self,
         server: &Server,
-        launch: &Launch,
+        way: &Way,
         opening: Opening,
         clock: &mut Clock,
     ) -> Result<(Running, Shelf), Miss> {
-        let spawning = process::spawn(launch, &self.supervisor, self.ledger.as_ref());
-        let spawned = match timeout_at(clock.ends(), spawning).await {
-            Ok(spawned) => spawned.map_err(|error| StartReason::Spawn(error.to_string().into())),
-            Err(_) => Err(clock.over()),
-        };
-        let (process, pipes) = spawned.map_err(|reason| Miss {
-            phase: Phase::Launch,
-            reason,
-            stderr: String::new(),
-        })?;
-        server.status().launching = Some(process.killer());
-        let (stderr, stderr_ended) = self.drain(server, pipes.stderr);
-        let name = server.name.clone();
-        let session = Session::open(name, pipes.stdout, pipes.stdin, self.limits, &self.tasks);
-        let declared = ServerCapabilities::default();
-        let mut running = Running { process, session, stderr, stderr_ended, declared };
-        match self.make_ready(server, launch, &mut running, opening, clock).await {
+        let mut running = match way {
+            Way::Child(launch) => self.spawn(server, launch, clock).await,
+            Way::Remote(remote) => self.connect(server, remote),
+        }
+        .map_err(|reason| Miss { phase: Phase::Launch, reason, stderr: String::new() })?;
+        server.status().launching = running.body.killer();
+        let mut made = self.make_ready(server, way, &mut running, opening, clock).await;
+        if let (Way::Remote(remote), Err((Phase::Handshake, reason))) = (way, &made)
+            && remote.kind == Kind::Http
+            && reason.speaks_older_http()
+        {
+            tracing::info!(server = &*server.name, "trying the older HTTP transport");
+            let by_sse = Way::Remote(remote.by_sse());
+            let older = self.connect(server, &remote.by_sse());
+            let mut older = older.map_err(|reason| Miss {
+                phase: Phase::Launch,
+                reason,
+                stderr: String::new(),
+            })?;
+            let opening = Opening::InitializeOnly;
+            let tried = self.make_ready(server, &by_sse, &mut older, opening, clock).await;
+            // Where that is not spoken either, the first answer says more.
+            if tried.is_ok() {
+                running.session.close(Lost::Shutdown);
+                (running, made) = (older, tried);
+            }
+        }
+        match made {
             Ok(shelf) => Ok((running, shelf)),
             Err((phase, reason)) => {
                 let miss = give_up(running, phase, reason).await;
@@ -182,6 +206,41 @@ impl Launcher {
                 Err(miss)
             }
         }
+    }
+
+    async fn spawn(
+        &self,
+        server: &Server,
+        launch: &Launch,
+        clock: &Clock,
+    ) -> Result<Running, StartReason> {
+        let spawning = process::spawn(launch, &self.supervisor, self.ledger.as_ref());
+        let spawned = timeout_at(clock.ends(), spawning).await.map_err(|_| clock.over())?;
+        let (process, pipes) =
+            spawned.map_err(|error| StartReason::Spawn(error.to_string().into()))?;
+        let (stderr, stderr_ended) = self.drain(server, pipes.stderr);
+        let limits = self.limits(server);
+        let session = Session::open(self.owner(server), pipes.stdout, pipes.stdin, limits);
+        let declared = ServerCapabilities::default();
+        Ok(Running { body: Body::Child(process), session, stderr, stderr_ended, declared })
+    }
+
+    fn connect(&self, server: &Server, remote: &Remote) -> Result<Running, StartReason> {
+        let carried = remote.open(self.owner(server), self.limits(server));
+        let Carried { session, ended } =
+            carried.map_err(|error| StartReason::Spawn(error.to_string().into()))?;
+        let (_, stderr_ended) = oneshot::channel();
+        let (stderr, declared) = (StderrTail::default(), ServerCapabilities::default());
+        Ok(Running { body: Body::Connection(ended), session, stderr, stderr_ended, declared })
+    }
+
+    fn owner(&self, server: &Server) -> Owner {
+        let (callbacks, tasks) = (self.callbacks.clone(), self.tasks.clone());
+        Owner { server: server.name.clone(), callbacks, tasks }
+    }
+
+    fn limits(&self, server: &Server) -> Limits {
+        Limits { callback: server.config.max_total_timeout, ..self.limits }
     }
 
     /// Keeps reading stderr; the receiver learns of its end.
@@ -204,17 +263,21 @@ impl Launcher {
     async fn make_ready(
         &self,
         server: &Server,
-        launch: &Launch,
+        way: &Way,
         running: &mut Running,
         opening: Opening,
         clock: &mut Clock,
     ) -> Result<Shelf, (Phase, StartReason)> {
-        if runs_packages(&launch.program) {
-            self.wait_for_install(server, &mut running.process, clock).await?;
+        if let Way::Child(launch) = way
+            && runs_packages(&launch.program)
+        {
+            self.wait_for_install(server, &mut running.body, clock).await?;
         }
         self.events.publish(Event::Handshake { server: server.name.clone() });
-        let greeting = greet(&running.session, &server.name, &self.client, opening, clock.ends());
-        let greeting = watched(&mut running.process, clock, greeting)
+        let capabilities = self.callbacks.capabilities(&server.name);
+        let client = Client { server: &server.name, info: &self.client, capabilities };
+        let greeting = greet(&running.session, client, opening, clock.ends());
+        let greeting = watched(&mut running.body, clock, greeting)
             .await
             .map_err(|reason| (Phase::Handshake, reason))?;
         let Greeting { revision, meta, capabilities, server_info, instructions } = greeting;
@@ -232,7 +295,7 @@ impl Launcher {
         let mut left_out = Vec::new();
         let left = clock.ends().saturating_duration_since(Instant::now());
         let reading = read_all(&connection, &running.declared, left, &mut left_out);
-        let offer = watched(&mut running.process, clock, reading)
+        let offer = watched(&mut running.body, clock, reading)
             .await
             .map_err(|reason| (Phase::Lists, reason))?;
         let about = (server_info, instructions);
@@ -257,19 +320,19 @@ impl Launcher {
     async fn wait_for_install(
         &self,
         server: &Server,
-        process: &mut Process,
+        body: &mut Body,
         clock: &mut Clock,
     ) -> Result<(), (Phase, StartReason)> {
         let began = Instant::now();
         self.events.publish(Event::Installing { server: server.name.clone() });
-        while !process.children_running() {
+        while !body.children_running() {
             if began.elapsed() >= clock.installs {
                 return Err((Phase::Install, StartReason::TimedOut(self.install_timeout)));
             }
             if Instant::now() >= clock.all.ends {
                 return Err((Phase::Install, StartReason::StartLimit(clock.all.allowed)));
             }
-            if let Ok(exit) = timeout(INSTALL_POLL, process.exited()).await {
+            if let Ok(exit) = timeout(INSTALL_POLL, body.exited()).await {
                 return Err((Phase::Install, StartReason::Exited(exit)));
             }
         }
@@ -287,7 +350,7 @@ fn runs_packages(program: &Path) -> bool {
 
 /// Runs a part of the start while the process lives and the time lasts.
 async fn watched<T>(
-    process: &mut Process,
+    body: &mut Body,
     clock: &Clock,
     part: impl Future<Output = Result<T, CallError>>,
 ) -> Result<T, StartReason> {
@@ -295,7 +358,7 @@ async fn watched<T>(
     let result = tokio::select! {
         biased;
         result = timeout_at(clock.ends(), &mut part) => result,
-        exit = process.exited() => {
+        exit = body.exited() => {
             // What it wrote before it ended still counts.
             let rest = timeout(LAST_WORDS, &mut part).await;
             return match rest {
@@ -310,7 +373,7 @@ async fn watched<T>(
     match result {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) if error.kind() == CallKind::Unavailable => {
-            let exit = timeout(LAST_WORDS, process.exited()).await;
+            let exit = timeout(LAST_WORDS, body.exited()).await;
             Err(exit.map_or_else(|_| StartReason::Call(Box::new(error)), StartReason::Exited))
         }
         Ok(Err(error)) if error.kind() == CallKind::Timeout => Err(clock.over()),
@@ -321,10 +384,10 @@ async fn watched<T>(
 
 /// Ends what a failed launch left and keeps its last words.
 async fn give_up(mut running: Running, phase: Phase, reason: StartReason) -> Miss {
-    running.process.kill();
-    running.session.close(crate::error::Lost::Shutdown);
+    running.body.kill();
+    running.session.close(Lost::Shutdown);
     // A tree that outlives its kill is not waited for; dropping the process kills it again.
-    drop(timeout(GONE, running.process.gone()).await);
+    drop(timeout(GONE, running.body.gone()).await);
     drop(timeout(LAST_WORDS, &mut running.stderr_ended).await);
     let stderr = running.stderr.tail(STDERR_IN_ERRORS);
     Miss { phase, reason, stderr }

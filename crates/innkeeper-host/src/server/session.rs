@@ -1,26 +1,35 @@
 //! One connection to one server: replies find their request by id, and reading never waits for writing.
 
+mod asked;
 mod budget;
 mod inbound;
+mod inlet;
+mod messages;
+mod outlet;
 mod pending;
 mod writer;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use innkeeper_protocol::{ErrorObject, LineFramer, method};
+use innkeeper_protocol::{Era, ErrorObject, LineFramer, Revision};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use crate::callback::Callbacks;
 use crate::error::{CallKind, Lost, ProtocolFault};
 use crate::tasks::Tasks;
 
+use asked::Asked;
 pub(crate) use budget::{Budget, Held};
 pub(crate) use inbound::{Change, Changes};
+pub(crate) use inlet::Inlet;
+pub(crate) use messages::{Order, Orders, What};
+use outlet::Outlet;
 use pending::Pending;
 use writer::Writer;
 
@@ -36,11 +45,14 @@ pub(crate) struct Limits {
     pub(crate) write_queue: usize,
     /// Bytes of results that were received and not yet taken by their callers; four full lines.
     pub(crate) results: usize,
+    /// How long the application may take to answer a request of the server: as long as any call.
+    pub(crate) callback: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { line: 16 << 20, write_queue: 8 << 20, results: 64 << 20 }
+        let callback = Duration::from_mins(10);
+        Self { line: 16 << 20, write_queue: 8 << 20, results: 64 << 20, callback }
     }
 }
 
@@ -89,11 +101,52 @@ pub(crate) struct Outgoing<'a, P> {
     pub(crate) id: u64,
     pub(crate) method: &'static str,
     pub(crate) params: &'a P,
+    /// The tool, prompt or URI, where a transport has to name it.
+    pub(crate) name: Option<&'a str>,
+    /// Arguments that a transport has to show in headers.
+    pub(crate) headers: &'a [(String, String)],
     pub(crate) deadline: Instant,
+    /// How far progress, or the application being asked, may move the deadline.
+    pub(crate) extend: Option<Extend>,
     pub(crate) progress: Option<mpsc::Sender<Progress>>,
     /// Whether the server is told when the caller goes away (the specification forbids it for
     /// `initialize`).
     pub(crate) cancellable: bool,
+}
+
+impl<'a, P> Outgoing<'a, P> {
+    /// A request that nothing special is said of, and that a server may be told to forget.
+    pub(crate) fn new(id: u64, method: &'static str, params: &'a P, deadline: Instant) -> Self {
+        let (name, headers) = (None, &[][..]);
+        Self {
+            id,
+            method,
+            params,
+            name,
+            headers,
+            deadline,
+            extend: None,
+            progress: None,
+            cancellable: true,
+        }
+    }
+}
+
+/// A deadline that moves while the server shows that it is at work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extend {
+    /// How long it may be silent.
+    pub(crate) idle: Duration,
+    /// When it is over whatever it reports.
+    pub(crate) ends: Instant,
+}
+
+/// Who a session belongs to, and whom it may ask.
+#[derive(Clone, Debug)]
+pub(crate) struct Owner {
+    pub(crate) server: Arc<str>,
+    pub(crate) callbacks: Callbacks,
+    pub(crate) tasks: Tasks,
 }
 
 #[derive(Debug)]
@@ -101,12 +154,13 @@ struct Shared {
     server: Arc<str>,
     limits: Limits,
     pending: Pending,
-    writer: Writer,
+    outlet: Outlet,
+    asked: Asked,
     budget: Budget,
     changes: Changes,
     next_id: AtomicU64,
     noise: AtomicU64,
-    modern: AtomicBool,
+    revision: OnceLock<Revision>,
 }
 
 /// A handle on the connection; cheap to clone.
@@ -114,29 +168,45 @@ struct Shared {
 pub(crate) struct Session(Arc<Shared>);
 
 impl Session {
-    /// Starts reading and writing; both tasks end when the connection does or `tasks` stop.
+    /// Starts reading and writing; both tasks end when the connection does or the owner's stop.
     pub(crate) fn open(
-        server: Arc<str>,
+        owner: Owner,
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
         limits: Limits,
-        tasks: &Tasks,
     ) -> Self {
-        let shared = Arc::new(Shared {
+        let tasks = owner.tasks.clone();
+        let outlet = Outlet::Pipe(Writer::new(Box::new(writer), limits.write_queue));
+        let session = Self::new(owner, outlet, limits);
+        tasks.spawn(read(session.0.clone(), reader));
+        tasks.spawn(flush(session.0.clone()));
+        session
+    }
+
+    /// A session over a transport that takes single messages from the orders and gives what it
+    /// receives to the inlet.
+    pub(crate) fn carried(owner: Owner, limits: Limits) -> (Self, Inlet, Orders) {
+        let (messages, orders) = messages::queue(limits.write_queue);
+        let session = Self::new(owner, Outlet::Messages(messages), limits);
+        let inlet = Inlet::new(session.0.clone());
+        (session, inlet, orders)
+    }
+
+    fn new(owner: Owner, outlet: Outlet, limits: Limits) -> Self {
+        let Owner { server, callbacks, tasks } = owner;
+        Self(Arc::new(Shared {
             server,
             limits,
             pending: Pending::default(),
-            writer: Writer::new(Box::new(writer), limits.write_queue),
+            outlet,
+            asked: Asked::new(callbacks, tasks, limits.callback),
             budget: Budget::new(limits.results),
             changes: Changes::default(),
             // A random start keeps a server from answering requests it has not seen yet.
             next_id: AtomicU64::new(fastrand::u64(1..1 << 31)),
             noise: AtomicU64::new(0),
-            modern: AtomicBool::new(false),
-        });
-        tasks.spawn(read(shared.clone(), reader));
-        tasks.spawn(flush(shared.clone()));
-        Self(shared)
+            revision: OnceLock::new(),
+        }))
     }
 
     /// The id the next request will have; ids are never used twice.
@@ -147,23 +217,24 @@ impl Session {
     /// Sends one request and waits for its answer or its deadline. Dropping the future, or running
     /// into the deadline, sends `notifications/cancelled`; an answer that comes later is discarded.
     pub(crate) async fn request<P: Serialize>(&self, out: Outgoing<'_, P>) -> Answer {
-        let Outgoing { id, method, params, deadline, progress, cancellable } = out;
-        if !self.0.writer.has_room() {
-            let room = tokio::time::timeout_at(deadline, self.0.writer.room()).await;
+        let shared = &*self.0;
+        let (id, deadline, extend) = (out.id, out.deadline, out.extend);
+        if !shared.outlet.has_room() {
+            let room = tokio::time::timeout_at(deadline, shared.outlet.room()).await;
             room.map_err(|_| Fault::Late)?;
         }
-        let (answer, alone) = self.0.pending.insert(id, progress)?;
-        let mut abandon = Abandon { shared: &self.0, id, tell: false, armed: true };
-        self.0.writer.request(id, method, params, alone)?;
-        abandon.tell = cancellable;
-        let answer = tokio::time::timeout_at(deadline, answer).await.map_err(|_| Fault::Late)?;
+        let (answer, alone) = shared.pending.insert(id, out.progress.clone())?;
+        let mut abandon = Abandon { shared, id, tell: false, armed: true };
+        shared.outlet.request(&out, alone)?;
+        abandon.tell = out.cancellable;
+        let answer = shared.answered(id, answer, deadline, extend).await?;
         abandon.armed = false;
-        answer.unwrap_or(Err(Fault::Lost { reason: Lost::ClosedOutput, sent: true }))
+        answer
     }
 
     /// Queues a notification; dropped, not waited for, when the server does not read.
     pub(crate) fn notify(&self, method: &'static str) {
-        self.0.writer.notification(method, None::<&()>);
+        self.0.outlet.notification(method, None::<&()>);
     }
 
     /// Fails everything that waits for an answer and refuses new requests. The first reason stays.
@@ -173,7 +244,7 @@ impl Session {
 
     /// Closes the server's input, after what is queued was offered once more.
     pub(crate) fn close_input(&self) {
-        self.0.writer.close();
+        self.0.outlet.close();
     }
 
     /// Resolves once the connection is closed.
@@ -186,9 +257,10 @@ impl Session {
         self.0.pending.output_ended().await;
     }
 
-    /// Stops answering requests of the server: in the modern era there are none.
-    pub(crate) fn set_modern(&self) {
-        self.0.modern.store(true, Ordering::Relaxed);
+    /// Says which revision was agreed on. In the modern era no requests of servers are answered.
+    pub(crate) fn agree(&self, revision: Revision) {
+        // A handshake ends once.
+        let _first = self.0.revision.set(revision);
     }
 
     /// What the server said has changed since last asked; waits until there is something.
@@ -208,9 +280,36 @@ impl Session {
 }
 
 impl Shared {
+    fn is_modern(&self) -> bool {
+        self.revision.get().is_some_and(|revision| revision.era() == Era::Modern)
+    }
+
     fn close(&self, reason: Lost) {
         self.pending.close(&reason);
-        self.writer.fail(reason);
+        self.outlet.fail(reason);
+    }
+
+    /// Waits for an answer; the deadline moves while the server shows that it is at work.
+    async fn answered(
+        &self,
+        id: u64,
+        mut answer: oneshot::Receiver<Answer>,
+        mut deadline: Instant,
+        extend: Option<Extend>,
+    ) -> Result<Answer, Fault> {
+        loop {
+            if let Ok(answer) = tokio::time::timeout_at(deadline, &mut answer).await {
+                let gone = || Err(Fault::Lost { reason: Lost::ClosedOutput, sent: true });
+                return Ok(answer.unwrap_or_else(|_| gone()));
+            }
+            let Some(Extend { idle, ends }) = extend else { return Err(Fault::Late) };
+            let now = Instant::now();
+            let seen = if self.asked.busy() { Some(now) } else { self.pending.touched(id) };
+            deadline = seen.map_or(deadline, |seen| seen + idle).min(ends);
+            if deadline <= now {
+                return Err(Fault::Late);
+            }
+        }
     }
 }
 
@@ -224,9 +323,8 @@ struct Abandon<'a> {
 
 impl Drop for Abandon<'_> {
     fn drop(&mut self) {
-        if self.armed && self.shared.pending.remove(self.id).is_some() && self.tell {
-            let params = serde_json::json!({ "requestId": self.id });
-            self.shared.writer.notification(method::CANCELLED, Some(&params));
+        if self.armed && self.shared.pending.remove(self.id).is_some() {
+            self.shared.outlet.forget(self.id, self.tell);
         }
     }
 }
@@ -243,14 +341,14 @@ async fn read(shared: Arc<Shared>, mut reader: impl AsyncRead + Send + Unpin) {
             Ok(read) => framer.filled(read),
         }
         while let Some(frame) = framer.next_frame() {
-            shared.receive(frame);
+            Shared::receive(shared, frame);
             if shared.budget.is_full() {
                 shared.budget.settle().await;
             }
         }
     }
     if let Some(frame) = framer.finish() {
-        shared.receive(frame);
+        Shared::receive(shared, frame);
     }
     shared.pending.end_output();
     // Whoever owns the process knows better why its output ended, and says so before this.
@@ -269,7 +367,8 @@ impl Drop for CloseWithReader {
 
 /// Writes what could not be written at once.
 async fn flush(shared: Arc<Shared>) {
-    if let Some(reason) = shared.writer.drain().await {
+    let Outlet::Pipe(writer) = &shared.outlet else { return };
+    if let Some(reason) = writer.drain().await {
         // A process that ended is written to before its exit is known.
         tokio::time::sleep(AFTER_END).await;
         shared.close(reason);

@@ -24,7 +24,7 @@ async fn a_server_whose_input_is_closed_exits_with_0_before_any_signal() {
     let report = host.shutdown().await;
     assert!(report.is_clean(), "{report:?}");
     assert_eq!(report.servers[0].stage, Stage::OnEof);
-    assert_eq!(report.servers[0].exit, Exit::Code(0));
+    assert_eq!(report.servers[0].exit, Some(Exit::Code(0)));
     assert!(report.servers[0].took >= Duration::from_millis(300), "{report:?}");
     let journal = scene.journal();
     let last: Vec<_> =
@@ -48,8 +48,8 @@ async fn a_server_that_ignores_everything_is_killed_when_its_grace_is_over() {
     let took = began.elapsed();
     assert!(took >= Duration::from_secs(1) && took < Duration::from_secs(2), "{took:?}");
     let [one, two] = report.servers.as_slice() else { panic!("{report:?}") };
-    assert_eq!((one.stage, one.exit, one.leftovers), (Stage::OnKill, Exit::Signal(9), false));
-    assert_eq!((two.stage, two.exit), (Stage::OnEof, Exit::Code(0)));
+    assert_eq!((one.stage, one.exit, one.leftovers), (Stage::OnKill, Some(Exit::Signal(9)), false));
+    assert_eq!((two.stage, two.exit), (Stage::OnEof, Some(Exit::Code(0))));
     assert!(!report.is_clean());
     let line = &log.of("shutdown")[1];
     assert_eq!(line["server"], "one");
@@ -69,7 +69,7 @@ async fn a_server_that_only_ignores_the_end_of_its_input_leaves_on_sigterm() {
     let host = scene.start([server]).await.unwrap();
     let report = host.shutdown().await;
     assert_eq!(report.servers[0].stage, Stage::OnTerm);
-    assert_eq!(report.servers[0].exit, Exit::Signal(15));
+    assert_eq!(report.servers[0].exit, Some(Exit::Signal(15)));
     assert!(report.took < Duration::from_secs(1), "{report:?}");
     scene.assert_gone().await;
 }
@@ -98,7 +98,7 @@ async fn killed_servers_are_gone_at_once_and_the_report_says_how_they_ended() {
     scene.assert_gone().await;
     let report = host.shutdown().await;
     let exits: Vec<_> = report.servers.iter().map(|server| server.exit).collect();
-    assert_eq!(exits, [Exit::Signal(9), Exit::Signal(9)]);
+    assert_eq!(exits, [Some(Exit::Signal(9)); 2]);
     assert!(!report.is_clean());
     assert!(scene.journal().events("stdin_eof").is_empty());
 }
@@ -211,7 +211,7 @@ async fn a_server_that_crashed_is_reported_as_gone_before_with_its_exit() {
     assert!(gone.await.is_ok());
     let report = host.shutdown().await;
     assert_eq!(report.servers[0].stage, Stage::AlreadyGone);
-    assert_eq!(report.servers[0].exit, Exit::Code(3));
+    assert_eq!(report.servers[0].exit, Some(Exit::Code(3)));
     assert!(!report.is_clean());
     scene.assert_gone().await;
 }

@@ -97,7 +97,6 @@ fn headers_may_be_lines() {
     assert_snapshot!(
         told_of_server(r#""url": "http://a", "headers": ["X-Key: ${NO}", "X-Key: 2", "x", 5]"#),
         @"
-        mcp.json:1:28 servers.fs.url: a server of type `http` is not started yet
         mcp.json:1:52 servers.fs.headers[0]: variable `NO` is not set
             hint: set it, put it into `.env` beside the file, or write `${NO:-default}`
         mcp.json:1:68 servers.fs.headers[1]: duplicate header `X-Key`
@@ -160,10 +159,8 @@ fn problems_are_told_by_the_key_that_stands_in_the_file() {
 }}"#;
     assert_snapshot!(told(text), @"
     mcp.json:2:20 mcpServers.a.httpUrl: expected string
-    mcp.json:2:20 mcpServers.a.httpUrl: a server of type `http` is not started yet
     mcp.json:2:34 mcpServers.a.enabled: expected boolean
     mcp.json:2:57 mcpServers.a.includeTools[0]: expected string
-    mcp.json:3:22 mcpServers.b.serverUrl: a server of type `http` is not started yet
     mcp.json:3:34 mcpServers.b.httpUrl: means the same as `serverUrl`; keep one of them
     mcp.json:3:73 mcpServers.b.enabledTools: means the same as `tools`; keep one of them
     mcp.json:4:48 mcpServers.c.enabled_tools: means the same as `includeTools`; keep one of them

@@ -148,7 +148,6 @@ fn a_reference_that_cannot_be_replaced_is_told_by_variable_and_field() {
         hint: set it, put it into `.env` beside the file, or write `${NO_FILE:-default}`
     mcp.json:7:17 servers.b.url: variable `NO_HOST` is not set
         hint: set it, put it into `.env` beside the file, or write `${NO_HOST:-default}`
-    mcp.json:7:17 servers.b.url: a server of type `http` is not started yet
     mcp.json:7:57 servers.b.headers.X: variable `NO_HEADER` is not set
         hint: set it, put it into `.env` beside the file, or write `${NO_HEADER:-default}`
     ");

@@ -241,13 +241,9 @@ fn a_transport_needs_its_keys_and_has_no_use_for_others() {
     mcp.json:5:26 servers.sse.command: a server of type `sse` has no use for this
     mcp.json:5:42 servers.sse.args: a server of type `sse` has no use for this
     mcp.json:6:18 servers.ftp.url: expected `http://` or `https://`
-    mcp.json:6:18 servers.ftp.url: a server of type `http` is not started yet
     mcp.json:7:42 servers.socket.url: expected `ws://` or `wss://`
-    mcp.json:7:42 servers.socket.url: a server of type `websocket` is not started yet
     mcp.json:8:19 servers.host.url: not an address
-    mcp.json:8:19 servers.host.url: a server of type `http` is not started yet
     mcp.json:9:20 servers.space.url: not an address
-    mcp.json:9:20 servers.space.url: a server of type `http` is not started yet
     mcp.json:10:24 servers.blank.command: is empty
     mcp.json:11:23 servers.line.command: has white space; the whole text is taken for the program's name
         hint: put the arguments into `args`

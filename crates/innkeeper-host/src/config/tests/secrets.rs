@@ -108,7 +108,6 @@ fn a_secret_variable_in_an_argument_is_warned_about_by_name() {
 fn a_password_in_an_address_is_warned_about_and_not_shown() {
     let text = r#"{"servers": {"a": {"url": "https://me:canary-5f1e@host/mcp?key=canary-5f1e"}}}"#;
     assert_snapshot!(told(text), @"
-    mcp.json:1:27 servers.a.url: a server of type `http` is not started yet
     mcp.json:1:27 servers.a.url: has a password in it
         hint: send it in `headers`
     ");

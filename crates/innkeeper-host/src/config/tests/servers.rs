@@ -133,7 +133,6 @@ fn names_and_values_that_no_environment_can_hold_are_refused() {
 fn header_names_and_values_cannot_forge_a_request() {
     let text = r#""url": "http://a", "headers": {"A B": "1", "": "1", "C": "x\r\nD: y"}"#;
     assert_snapshot!(told_of_server(text), @r#"
-    mcp.json:1:28 servers.fs.url: a server of type `http` is not started yet
     mcp.json:1:59 servers.fs.headers["A B"]: not the name of a header
     mcp.json:1:68 servers.fs.headers[""]: not the name of a header
     mcp.json:1:78 servers.fs.headers.C: a header cannot have a line break

@@ -4,8 +4,9 @@ use innkeeper_testkit::Peer;
 use serde_json::Value;
 
 use super::*;
+use crate::callback::Callbacks;
 use crate::error::{ErrorClass, ProtocolFault};
-use crate::server::session::Limits;
+use crate::server::session::{Limits, Owner};
 use crate::tasks::Tasks;
 
 const ALLOWED: Duration = Duration::from_secs(30);
@@ -16,12 +17,14 @@ async fn against<F: Future<Output = Peer>>(
     play: impl FnOnce(Peer) -> F,
 ) -> (Result<Greeting, CallError>, Peer, Duration) {
     let (peer, reader, writer) = Peer::new();
-    let tasks = Tasks::default();
-    let name: Arc<str> = "fx".into();
-    let session = Session::open(name.clone(), reader, writer, Limits::default(), &tasks);
+    let server: Arc<str> = "fx".into();
+    let (callbacks, tasks) = (Callbacks::default(), Tasks::default());
+    let owner = Owner { server: server.clone(), callbacks, tasks };
+    let session = Session::open(owner, reader, writer, Limits::default());
     let began = Instant::now();
-    let client = ClientInfo::default();
-    let greeting = greet(&session, &name, &client, opening, began + ALLOWED);
+    let info = ClientInfo::default();
+    let client = Client { server: &server, info: &info, capabilities: Map::new() };
+    let greeting = greet(&session, client, opening, began + ALLOWED);
     let (greeting, peer) = tokio::join!(greeting, play(peer));
     (greeting, peer, began.elapsed())
 }

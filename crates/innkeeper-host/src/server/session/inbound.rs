@@ -1,8 +1,9 @@
 //! What a server sends: answers to their callers, progress in order, changes coalesced, the rest counted.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use innkeeper_protocol::envelope::{Incoming, Message, code};
+use innkeeper_protocol::envelope::{Incoming, Message};
 use innkeeper_protocol::view::ProgressNotification;
 use innkeeper_protocol::{
     ErrorObject, Frame, Malformed, MalformedKind, RequestId, envelope, method,
@@ -10,7 +11,7 @@ use innkeeper_protocol::{
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
-use super::{Fault, Progress, Shared};
+use super::{Fault, Progress, Shared, asked};
 use crate::error::{Lost, ProtocolFault};
 
 /// Which lists a server says have changed.
@@ -33,6 +34,11 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
+    /// Says that everything may have changed.
+    pub(super) fn tell_all(&self) {
+        self.tell(TOOLS | PROMPTS | RESOURCES);
+    }
+
     fn tell(&self, flag: u8) {
         self.flags.fetch_or(flag, Ordering::Release);
         self.told.notify_one();
@@ -56,29 +62,34 @@ impl Changes {
 
 impl Shared {
     /// Takes one line.
-    pub(super) fn receive(&self, frame: Frame<'_>) {
+    pub(super) fn receive(this: &Arc<Self>, frame: Frame<'_>) {
         match frame {
-            Frame::Line(line) => match envelope::parse(line) {
-                Ok(Message::One(incoming)) => self.take(incoming),
-                Ok(Message::Batch(items)) => {
-                    for item in items {
-                        match item {
-                            Ok(incoming) => self.take(incoming),
-                            Err(malformed) => self.malformed(malformed),
-                        }
-                    }
-                }
-                Err(malformed) => self.malformed(malformed),
-            },
-            Frame::TooLong { head } => self.too_long(head),
+            Frame::Line(line) => Self::message(this, line),
+            Frame::TooLong { head } => this.too_long(head),
         }
     }
 
-    fn take(&self, incoming: Incoming<'_>) {
+    /// Takes one message, or several in an array.
+    pub(super) fn message(this: &Arc<Self>, text: &[u8]) {
+        match envelope::parse(text) {
+            Ok(Message::One(incoming)) => Self::take(this, incoming),
+            Ok(Message::Batch(items)) => {
+                for item in items {
+                    match item {
+                        Ok(incoming) => Self::take(this, incoming),
+                        Err(malformed) => this.malformed(malformed),
+                    }
+                }
+            }
+            Err(malformed) => this.malformed(malformed),
+        }
+    }
+
+    fn take(this: &Arc<Self>, incoming: Incoming<'_>) {
         match incoming {
-            Incoming::Response { id, outcome } => self.answer(&id, outcome),
-            Incoming::Request { id, method, .. } => self.request(&id, &method),
-            Incoming::Notification { method, params } => self.notification(&method, params),
+            Incoming::Response { id, outcome } => this.answer(&id, outcome),
+            Incoming::Request { id, method, params } => Self::request(this, id, &method, params),
+            Incoming::Notification { method, params } => this.notification(&method, params),
         }
     }
 
@@ -100,13 +111,13 @@ impl Shared {
         drop(waiter.answer.send(answer));
     }
 
-    fn request(&self, id: &RequestId, method: &str) {
-        if self.modern.load(Ordering::Relaxed) {
-            self.noise("request from a server of the modern era", None);
+    fn request(this: &Arc<Self>, id: RequestId, method: &str, params: Option<&RawValue>) {
+        if this.is_modern() {
+            this.noise("request from a server of the modern era", None);
         } else if method == method::PING {
-            self.writer.answer(id, &serde_json::json!({}));
+            this.outlet.answer(&id, &serde_json::json!({}));
         } else {
-            self.writer.refuse(id, code::METHOD_NOT_FOUND, "this client does not offer that");
+            asked::ask(this, id, method, params);
         }
     }
 
@@ -126,11 +137,12 @@ impl Shared {
             self.noise("progress that cannot be read", None);
             return;
         };
-        let listener = told.progress_token.as_ours().and_then(|id| self.pending.progress(id));
-        let Some(listener) = listener else {
-            self.noise("progress nobody waits for", None);
+        let id = told.progress_token.as_ours();
+        let Some(listener) = id.and_then(|id| self.pending.progress(id, told.progress)) else {
+            self.noise("progress that goes back, or that nobody waits for", None);
             return;
         };
+        let Some(listener) = listener else { return };
         let progress =
             Progress { progress: told.progress, total: told.total, message: told.message };
         if listener.try_send(progress).is_err() {
@@ -153,7 +165,7 @@ impl Shared {
         }
     }
 
-    fn too_long(&self, head: &[u8]) {
+    pub(super) fn too_long(&self, head: &[u8]) {
         let (id, _) = innkeeper_protocol::skim::top_level_id(head);
         self.noise("line over the limit", None);
         let waiter =

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
 
 use super::{Answer, Fault, Progress};
 use crate::error::Lost;
@@ -13,6 +14,10 @@ use crate::error::Lost;
 pub(super) struct Waiter {
     pub(super) answer: oneshot::Sender<Answer>,
     pub(super) progress: Option<mpsc::Sender<Progress>>,
+    /// How far the server last said it was.
+    far: f64,
+    /// When it last showed that it was at work on this.
+    touched: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -53,7 +58,8 @@ impl Pending {
             return Err(Fault::Lost { reason: reason.clone(), sent: false });
         }
         let alone = table.waiting.is_empty();
-        table.waiting.insert(id, Waiter { answer, progress });
+        let far = f64::NEG_INFINITY;
+        table.waiting.insert(id, Waiter { answer, progress, far, touched: None });
         Ok((receiver, alone))
     }
 
@@ -67,8 +73,32 @@ impl Pending {
         waiter
     }
 
-    pub(super) fn progress(&self, id: u64) -> Option<mpsc::Sender<Progress>> {
-        self.table().waiting.get(&id)?.progress.clone()
+    /// Notes that the server has come further with a request, and tells who wants to know of it;
+    /// `None` if it has not, or nobody waits for that request.
+    pub(super) fn progress(&self, id: u64, far: f64) -> Option<Option<mpsc::Sender<Progress>>> {
+        let mut table = self.table();
+        let waiter = table.waiting.get_mut(&id).filter(|waiter| far > waiter.far)?;
+        waiter.far = far;
+        waiter.touched = Some(Instant::now());
+        Some(waiter.progress.clone())
+    }
+
+    /// Whether this request still waits.
+    pub(super) fn waits(&self, id: u64) -> bool {
+        self.table().waiting.contains_key(&id)
+    }
+
+    /// When the server last showed that it was at work on a request.
+    pub(super) fn touched(&self, id: u64) -> Option<Instant> {
+        self.table().waiting.get(&id)?.touched
+    }
+
+    /// Lets every request that waits begin to wait anew.
+    pub(super) fn touch_all(&self) {
+        let now = Instant::now();
+        for waiter in self.table().waiting.values_mut() {
+            waiter.touched = Some(now);
+        }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -8,8 +8,9 @@ use super::*;
 
 fn open(limits: Limits) -> (Peer, Session, Tasks) {
     let (peer, reader, writer) = Peer::new();
-    let tasks = Tasks::default();
-    let session = Session::open("fx".into(), reader, writer, limits, &tasks);
+    let (tasks, callbacks) = (Tasks::default(), Callbacks::default());
+    let owner = Owner { server: "fx".into(), callbacks, tasks: tasks.clone() };
+    let session = Session::open(owner, reader, writer, limits);
     (peer, session, tasks)
 }
 
@@ -18,14 +19,8 @@ fn ordinary() -> (Peer, Session, Tasks) {
 }
 
 async fn call(session: &Session, params: Value, seconds: u64) -> Result<Value, Fault> {
-    let outgoing = Outgoing {
-        id: session.next_id(),
-        method: method::TOOLS_CALL,
-        params: &params,
-        deadline: Instant::now() + Duration::from_secs(seconds),
-        progress: None,
-        cancellable: true,
-    };
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    let outgoing = Outgoing::new(session.next_id(), method::TOOLS_CALL, &params, deadline);
     let raw = session.request(outgoing).await?.take();
     Ok(serde_json::from_str(raw.get()).unwrap())
 }
@@ -95,14 +90,10 @@ async fn dropping_a_request_tells_the_server_and_discards_the_late_answer() {
 #[tokio::test(start_paused = true)]
 async fn a_handshake_that_is_given_up_is_never_cancelled_at_the_server() {
     let (mut peer, session, _tasks) = ordinary();
-    let outgoing = Outgoing {
-        id: session.next_id(),
-        method: method::INITIALIZE,
-        params: &json!({}),
-        deadline: Instant::now() + Duration::from_secs(1),
-        progress: None,
-        cancellable: false,
-    };
+    let (id, params) = (session.next_id(), json!({}));
+    let deadline = Instant::now() + Duration::from_secs(1);
+    let outgoing = Outgoing::new(id, method::INITIALIZE, &params, deadline);
+    let outgoing = Outgoing { cancellable: false, ..outgoing };
     assert!(matches!(session.request(outgoing).await, Err(Fault::Late)));
     peer.expect(method::INITIALIZE).await;
     session.notify(method::INITIALIZED);
@@ -124,7 +115,7 @@ async fn a_server_that_stops_reading_costs_each_call_its_deadline_and_bounded_me
     }
     assert_eq!(began.elapsed(), Duration::from_secs(2));
     assert!(
-        session.0.writer.queued() <= (256 << 10) + (101 << 10),
+        session.0.outlet.queued() <= (256 << 10) + (101 << 10),
         "the queue grew past its limit"
     );
     peer.reply(&request["id"], json!({ "still": "read" })).await;
@@ -181,7 +172,7 @@ async fn pings_are_answered_other_requests_refused_and_none_is_sent_when_idle() 
     tokio::time::sleep(Duration::from_secs(60)).await;
     session.notify(method::INITIALIZED);
     peer.expect(method::INITIALIZED).await;
-    session.set_modern();
+    session.agree(Revision::LATEST);
     peer.request(&json!(8), method::PING, json!({})).await;
     session.notify(method::INITIALIZED);
     peer.expect(method::INITIALIZED).await;
@@ -206,14 +197,8 @@ async fn progress_arrives_in_order_and_before_the_answer() {
     let deadline = Instant::now() + Duration::from_secs(9);
     let progress = Some(sender);
     let params = json!({ "_meta": { "progressToken": id } });
-    let outgoing = Outgoing {
-        id,
-        method: method::TOOLS_CALL,
-        params: &params,
-        deadline,
-        progress,
-        cancellable: true,
-    };
+    let outgoing = Outgoing::new(id, method::TOOLS_CALL, &params, deadline);
+    let outgoing = Outgoing { progress, ..outgoing };
     let server = async {
         let request = peer.expect(method::TOOLS_CALL).await;
         for step in 0..300 {

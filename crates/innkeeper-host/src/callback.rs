@@ -1,0 +1,295 @@
+//! What servers ask of the application in the middle of their work: who answers, and with what.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use innkeeper_protocol::envelope::code;
+use innkeeper_protocol::method;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+/// A request that a server makes of the application.
+#[derive(Clone, Debug)]
+pub struct ServerRequest {
+    /// The server that asks; the answer goes to it alone.
+    pub server: Arc<str>,
+    /// The method: `sampling/createMessage`, `elicitation/create`, `roots/list`, or its own.
+    pub method: Box<str>,
+    /// The parameters as the server sent them.
+    pub params: Option<Box<RawValue>>,
+}
+
+/// Why the application does not answer a request: sent to the server as a JSON-RPC error.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{message} (code {code})")]
+pub struct Refusal {
+    /// The JSON-RPC error code.
+    pub code: i64,
+    /// What the server is told.
+    pub message: String,
+}
+
+impl Refusal {
+    /// A refusal with a code of its own.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    pub(crate) fn unknown() -> Self {
+        Self::new(code::METHOD_NOT_FOUND, "this client does not offer that")
+    }
+
+    pub(crate) fn internal(message: &str) -> Self {
+        Self::new(code::INTERNAL_ERROR, message)
+    }
+}
+
+/// An answer on its way: the result object of the request, or a refusal.
+pub type Answering = Pin<Box<dyn Future<Output = Result<Value, Refusal>> + Send>>;
+
+/// Answers requests of servers.
+///
+/// Any `Fn(ServerRequest) -> impl Future<Output = Result<Value, Refusal>>` is one. It runs in a task
+/// of the host; a panic in it becomes an error for the server. At most four requests of a server are
+/// answered at a time and sixteen more wait; further ones are refused. An answer that takes longer
+/// than the server's `maxTotalTimeout` is given up and the future dropped.
+pub trait Callback: Send + Sync + 'static {
+    /// Answers one request.
+    fn answer(&self, request: ServerRequest) -> Answering;
+}
+
+impl<F, A> Callback for F
+where
+    F: Fn(ServerRequest) -> A + Send + Sync + 'static,
+    A: Future<Output = Result<Value, Refusal>> + Send + 'static,
+{
+    fn answer(&self, request: ServerRequest) -> Answering {
+        Box::pin(self(request))
+    }
+}
+
+/// The kinds of requests, as far as servers have to be told that they are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Sampling,
+    Elicitation,
+    Roots,
+    Other,
+}
+
+impl Kind {
+    pub(crate) fn of(method: &str) -> Self {
+        match method {
+            method::SAMPLING_CREATE_MESSAGE => Self::Sampling,
+            method::ELICITATION_CREATE => Self::Elicitation,
+            method::ROOTS_LIST => Self::Roots,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Which requests a callback answers, and what servers are told of it.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    server: Option<Arc<str>>,
+    sampling: Option<Value>,
+    elicitation: Option<Value>,
+    roots: Option<Value>,
+    other: bool,
+}
+
+impl Answers {
+    const NOTHING: Self =
+        Self { server: None, sampling: None, elicitation: None, roots: None, other: false };
+
+    /// Every request of every server: sampling, elicitation in forms, roots, and what is not known.
+    pub fn everything() -> Self {
+        let some = || Some(json!({}));
+        Self { sampling: some(), elicitation: some(), roots: some(), other: true, server: None }
+    }
+
+    /// `sampling/createMessage`: have a model answer.
+    pub fn sampling() -> Self {
+        Self { sampling: Some(json!({})), ..Self::NOTHING }
+    }
+
+    /// `sampling/createMessage`, also where the model is to use tools.
+    pub fn sampling_with_tools() -> Self {
+        Self { sampling: Some(json!({ "tools": {} })), ..Self::NOTHING }
+    }
+
+    /// `elicitation/create` with a form: ask the user for values.
+    pub fn elicitation() -> Self {
+        Self { elicitation: Some(json!({})), ..Self::NOTHING }
+    }
+
+    /// `elicitation/create` with a form or with an address that the user is to visit.
+    pub fn elicitation_with_urls() -> Self {
+        Self { elicitation: Some(json!({ "form": {}, "url": {} })), ..Self::NOTHING }
+    }
+
+    /// `roots/list`: the directories a server may work in.
+    pub fn roots() -> Self {
+        Self { roots: Some(json!({})), ..Self::NOTHING }
+    }
+
+    /// Requests with methods of the server's own; nothing is declared for them.
+    pub fn custom() -> Self {
+        Self { other: true, ..Self::NOTHING }
+    }
+
+    /// The same requests of this server only. A callback for one server goes before one for all.
+    #[must_use]
+    pub fn of(self, server: &str) -> Self {
+        Self { server: Some(server.into()), ..self }
+    }
+
+    fn declares(&self, kind: Kind) -> Option<Value> {
+        match kind {
+            Kind::Sampling => self.sampling.clone(),
+            Kind::Elicitation => self.elicitation.clone(),
+            Kind::Roots => self.roots.clone(),
+            Kind::Other => self.other.then(|| json!({})),
+        }
+    }
+
+    fn without(&mut self, other: &Self) {
+        if other.server != self.server {
+            return;
+        }
+        let gone = |mine: &mut Option<Value>, theirs: &Option<Value>| {
+            if theirs.is_some() {
+                *mine = None;
+            }
+        };
+        gone(&mut self.sampling, &other.sampling);
+        gone(&mut self.elicitation, &other.elicitation);
+        gone(&mut self.roots, &other.roots);
+        self.other &= !other.other;
+    }
+
+    fn is_empty(&self) -> bool {
+        let Self { sampling, elicitation, roots, other, .. } = self;
+        sampling.is_none() && elicitation.is_none() && roots.is_none() && !other
+    }
+}
+
+#[derive(Clone)]
+struct Entry {
+    answers: Answers,
+    callback: Arc<dyn Callback>,
+}
+
+/// Who answers what; shared by everything of a host, and changed while it runs.
+#[derive(Clone, Default)]
+pub(crate) struct Callbacks(Arc<ArcSwap<Vec<Entry>>>);
+
+impl fmt::Debug for Callbacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Callbacks").field("registered", &self.0.load().len()).finish()
+    }
+}
+
+impl Callbacks {
+    /// Has `callback` answer, in place of whatever answered before; `None` has nobody answer.
+    pub(crate) fn set(&self, answers: &Answers, callback: Option<&Arc<dyn Callback>>) {
+        self.0.rcu(|entries| {
+            let mut entries = entries.to_vec();
+            for entry in &mut entries {
+                entry.answers.without(answers);
+            }
+            entries.retain(|entry| !entry.answers.is_empty());
+            if let Some(callback) = callback {
+                let answers = answers.clone();
+                entries.push(Entry { answers, callback: callback.clone() });
+            }
+            entries
+        });
+    }
+
+    /// Who answers this kind of request of this server, and what is declared of it.
+    fn find(&self, server: &str, kind: Kind) -> Option<(Arc<dyn Callback>, Value)> {
+        let entries = self.0.load();
+        let of = |wanted: Option<&str>| {
+            let mut entries =
+                entries.iter().filter(|entry| entry.answers.server.as_deref() == wanted);
+            entries.find_map(|entry| Some((entry.callback.clone(), entry.answers.declares(kind)?)))
+        };
+        of(Some(server)).or_else(|| of(None))
+    }
+
+    /// What this server is told the client can do: only what somebody answers.
+    pub(crate) fn capabilities(&self, server: &str) -> Map<String, Value> {
+        let named = [
+            ("sampling", Kind::Sampling),
+            ("elicitation", Kind::Elicitation),
+            ("roots", Kind::Roots),
+        ];
+        let declared = named.into_iter().filter_map(|(name, kind)| {
+            let (_, declared) = self.find(server, kind)?;
+            Some((name.to_owned(), declared))
+        });
+        declared.collect()
+    }
+
+    /// Whether somebody answers this kind of request of this server.
+    pub(crate) fn answers(&self, server: &str, kind: Kind) -> bool {
+        self.find(server, kind).is_some()
+    }
+
+    /// Begins to answer; `None` without anybody who does. The callback runs inside of this.
+    pub(crate) fn answer(&self, request: ServerRequest) -> Option<Answering> {
+        let (callback, _) = self.find(&request.server, Kind::of(&request.method))?;
+        Some(callback.answer(request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn callback(word: &'static str) -> Arc<dyn Callback> {
+        Arc::new(move |_: ServerRequest| async move { Ok(json!(word)) })
+    }
+
+    async fn answer(callbacks: &Callbacks, server: &str, method: &str) -> Option<Value> {
+        let request = ServerRequest { server: server.into(), method: method.into(), params: None };
+        callbacks.answer(request)?.await.ok()
+    }
+
+    /// Proves: FR5.2
+    #[tokio::test]
+    async fn the_callback_of_a_server_goes_before_that_of_all_and_none_unregisters() {
+        let callbacks = Callbacks::default();
+        assert!(answer(&callbacks, "a", method::ROOTS_LIST).await.is_none());
+        callbacks.set(&Answers::everything(), Some(&callback("all")));
+        callbacks.set(&Answers::roots().of("a"), Some(&callback("a's roots")));
+        assert_eq!(answer(&callbacks, "a", method::ROOTS_LIST).await, Some(json!("a's roots")));
+        assert_eq!(answer(&callbacks, "b", method::ROOTS_LIST).await, Some(json!("all")));
+        assert_eq!(answer(&callbacks, "a", "own/method").await, Some(json!("all")));
+        callbacks.set(&Answers::roots().of("a"), None);
+        assert_eq!(answer(&callbacks, "a", method::ROOTS_LIST).await, Some(json!("all")));
+        callbacks.set(&Answers::everything(), None);
+        assert!(answer(&callbacks, "a", method::ROOTS_LIST).await.is_none());
+    }
+
+    #[test]
+    fn only_what_somebody_answers_is_declared_and_only_to_the_server_it_is_for() {
+        let callbacks = Callbacks::default();
+        assert_eq!(Value::Object(callbacks.capabilities("a")), json!({}));
+        callbacks.set(&Answers::sampling_with_tools().of("a"), Some(&callback("x")));
+        callbacks.set(&Answers::elicitation_with_urls(), Some(&callback("x")));
+        callbacks.set(&Answers::custom(), Some(&callback("x")));
+        let elicitation = json!({ "form": {}, "url": {} });
+        assert_eq!(
+            Value::Object(callbacks.capabilities("a")),
+            json!({ "sampling": { "tools": {} }, "elicitation": elicitation }),
+        );
+        assert_eq!(
+            Value::Object(callbacks.capabilities("b")),
+            json!({ "elicitation": elicitation })
+        );
+    }
+}

@@ -1,0 +1,76 @@
+//! The way into a session for transports that receive single messages.
+
+use std::sync::Arc;
+
+use innkeeper_protocol::Revision;
+
+use super::{Fault, Shared};
+use crate::error::Lost;
+
+/// Where a transport gives what it receives. The session ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Inlet(Arc<Shared>);
+
+impl Inlet {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self(shared)
+    }
+
+    /// The server, for log lines.
+    pub(crate) fn server(&self) -> &str {
+        &self.0.server
+    }
+
+    /// The revision that was agreed on, once one was.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        self.0.revision.get().copied()
+    }
+
+    /// The most bytes one message may have.
+    pub(crate) fn limit(&self) -> usize {
+        self.0.limits.line
+    }
+
+    /// Takes one message; waits, bounded, while results pile up that nobody takes.
+    pub(crate) async fn message(&self, text: &[u8]) {
+        Shared::message(&self.0, text);
+        if self.0.budget.is_full() {
+            self.0.budget.settle().await;
+        }
+    }
+
+    /// Takes the beginning of a message that crossed the limit.
+    pub(crate) fn too_long(&self, head: &[u8]) {
+        self.0.too_long(head);
+    }
+
+    /// Ends one request without an answer.
+    pub(crate) fn fail(&self, id: u64, fault: Fault) {
+        if let Some(waiter) = self.0.pending.remove(id) {
+            // The caller may have gone in this moment.
+            drop(waiter.answer.send(Err(fault)));
+        }
+    }
+
+    /// Whether somebody still waits for the answer to this request.
+    pub(crate) fn waits(&self, id: u64) -> bool {
+        self.0.pending.waits(id)
+    }
+
+    /// Says that the server may offer other things than before.
+    pub(crate) fn changed(&self) {
+        self.0.changes.tell_all();
+    }
+
+    /// Ends the session.
+    pub(crate) fn close(&self, reason: Lost) {
+        self.0.close(reason);
+    }
+}
+
+impl Drop for Inlet {
+    fn drop(&mut self) {
+        // Nobody would receive anything any more.
+        self.0.close(Lost::Broken("its transport ended".into()));
+    }
+}

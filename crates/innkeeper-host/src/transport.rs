@@ -1,0 +1,147 @@
+//! Ways to reach a server that is no child process: where it is, and who carries the messages.
+
+mod client;
+mod http;
+mod sse;
+mod websocket;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::sync::oneshot;
+
+use crate::config::{Environment, Secret, TransportConfig};
+use crate::server::session::{Limits, Owner, Session};
+
+pub(crate) use client::ClientError;
+
+/// The ways there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Streamable HTTP.
+    Http,
+    /// The older HTTP with server-sent events.
+    Sse,
+    /// A WebSocket.
+    WebSocket,
+}
+
+/// Where a remote server is, and what every request to it carries.
+#[derive(Clone)]
+pub(crate) struct Remote {
+    pub(crate) kind: Kind,
+    url: Url,
+    /// The socket to connect to in place of the address's host (`unix:///path#/where`).
+    socket: Option<PathBuf>,
+    headers: HeaderMap,
+    proxies: client::Proxies,
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Addresses and headers may hold secrets.
+        f.debug_struct("Remote").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// A connection that carries messages until its session closes.
+#[derive(Debug)]
+pub(crate) struct Carried {
+    pub(crate) session: Session,
+    /// Resolves with an error once nothing of the connection is left.
+    pub(crate) ended: oneshot::Receiver<()>,
+}
+
+impl Remote {
+    /// The remote server of a configuration; `None` for one that is a child process.
+    ///
+    /// # Errors
+    ///
+    /// The key of what cannot be used, and why.
+    pub(crate) fn of(
+        transport: &TransportConfig,
+        environment: &Environment,
+    ) -> Option<Result<Self, (&'static str, String)>> {
+        let (kind, url, headers) = match transport {
+            TransportConfig::Stdio { .. } => return None,
+            TransportConfig::Http { url, headers } => (Kind::Http, url, headers),
+            TransportConfig::Sse { url, headers } => (Kind::Sse, url, headers),
+            TransportConfig::WebSocket { url, headers } => (Kind::WebSocket, url, headers),
+        };
+        Some(Self::new(kind, url.expose(), headers, environment))
+    }
+
+    fn new(
+        kind: Kind,
+        url: &str,
+        headers: &IndexMap<String, Secret>,
+        environment: &Environment,
+    ) -> Result<Self, (&'static str, String)> {
+        let no_address = |why: String| ("url", format!("not an address: {why}"));
+        let (socket, url) = match socket_of(url) {
+            Some((path, inner)) => (Some(path), format!("http://localhost{inner}")),
+            None => (None, url.to_owned()),
+        };
+        // The HTTP client opens WebSockets too, by their plain address.
+        let url = match url.strip_prefix("ws") {
+            Some(rest) if kind == Kind::WebSocket => format!("http{rest}"),
+            _ => url,
+        };
+        let mut url = Url::parse(&url).map_err(|error| no_address(error.to_string()))?;
+        let mut carried = HeaderMap::new();
+        for (name, value) in headers {
+            let bad = || ("headers", format!("`{name}` has a value that no header can have"));
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+            let mut value = HeaderValue::from_str(value.expose()).map_err(|_| bad())?;
+            value.set_sensitive(true);
+            carried.insert(name, value);
+        }
+        url.set_fragment(None);
+        let proxies = client::Proxies::of(environment);
+        Ok(Self { kind, url, socket, headers: carried, proxies })
+    }
+
+    /// The same place by the older transport, for servers that know only that.
+    pub(crate) fn by_sse(&self) -> Self {
+        Self { kind: Kind::Sse, ..self.clone() }
+    }
+
+    /// Begins to carry messages; what goes wrong later is told to the session.
+    ///
+    /// # Errors
+    ///
+    /// The HTTP client cannot be made, for want of root certificates for instance.
+    pub(crate) fn open(&self, owner: Owner, limits: Limits) -> Result<Carried, ClientError> {
+        let client = client::build(self)?;
+        let tasks = owner.tasks.clone();
+        let (session, inlet, orders) = Session::carried(owner, limits);
+        let (alive, ended) = oneshot::channel::<()>();
+        let place =
+            Arc::new(Place { client, url: self.url.clone(), headers: self.headers.clone() });
+        match self.kind {
+            Kind::Http => tasks.spawn(http::carry(place, inlet, orders, alive)),
+            Kind::Sse => tasks.spawn(sse::carry(place, inlet, orders, alive)),
+            Kind::WebSocket => tasks.spawn(websocket::carry(place, inlet, orders, alive)),
+        }
+        Ok(Carried { session, ended })
+    }
+}
+
+/// The path of a Unix socket and what to ask it for: `unix:///run/mcp.sock#/mcp`.
+fn socket_of(url: &str) -> Option<(PathBuf, &str)> {
+    let rest = url.strip_prefix("unix://")?;
+    let (path, inner) = rest.split_once('#').unwrap_or((rest, "/"));
+    Some((PathBuf::from(path), inner))
+}
+
+/// A client and the place it talks to.
+#[derive(Debug)]
+struct Place {
+    client: reqwest::Client,
+    url: Url,
+    headers: HeaderMap,
+}

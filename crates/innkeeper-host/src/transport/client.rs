@@ -1,0 +1,103 @@
+//! The HTTP client of one remote server: TLS, proxies, and what it never does by itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Client, NoProxy, Proxy, redirect};
+use rustls_platform_verifier::Verifier;
+
+use super::{Kind, Remote};
+use crate::config::Environment;
+
+/// How long a connection may take, TLS included; the call's own time limit ends it earlier.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// How long an unused connection is kept; longer than most pauses between two calls of a model.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// The HTTP client cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClientError {
+    /// TLS cannot be set up.
+    #[error("no TLS: {0}")]
+    Tls(#[from] rustls::Error),
+    /// A proxy or the client itself.
+    #[error("no HTTP client: {0}")]
+    Client(#[from] reqwest::Error),
+}
+
+/// The proxies an environment names, as other programs read them. Names in lower case go first.
+#[derive(Clone, Default)]
+pub(super) struct Proxies {
+    http: Option<String>,
+    https: Option<String>,
+    none_for: Option<String>,
+}
+
+impl Proxies {
+    pub(super) fn of(environment: &Environment) -> Self {
+        let named = |lower: &str, upper: &str| {
+            let value = environment.get(lower).or_else(|| environment.get(upper));
+            value.filter(|value| !value.is_empty()).map(str::to_owned)
+        };
+        let all = || named("all_proxy", "ALL_PROXY");
+        Self {
+            // In capitals it may be a header of a CGI request.
+            http: named("http_proxy", "http_proxy").or_else(all),
+            https: named("https_proxy", "HTTPS_PROXY").or_else(all),
+            none_for: named("no_proxy", "NO_PROXY"),
+        }
+    }
+}
+
+/// A client that follows no redirects, repeats nothing and reads no environment.
+pub(super) fn build(remote: &Remote) -> Result<Client, ClientError> {
+    let websocket = remote.kind == Kind::WebSocket;
+    let mut builder = Client::builder()
+        .tls_backend_preconfigured(tls(remote.url.scheme() == "https", websocket)?)
+        .redirect(redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .no_proxy()
+        .connect_timeout(CONNECT)
+        .pool_idle_timeout(IDLE)
+        .tcp_nodelay(true);
+    if websocket {
+        builder = builder.http1_only();
+    }
+    if let Some(socket) = &remote.socket {
+        #[cfg(unix)]
+        {
+            builder = builder.unix_socket(socket.as_path());
+        }
+        #[cfg(not(unix))]
+        let _ = socket;
+    } else {
+        let none = remote.proxies.none_for.as_deref().and_then(NoProxy::from_string);
+        if let Some(proxy) = &remote.proxies.http {
+            builder = builder.proxy(Proxy::http(proxy)?.no_proxy(none.clone()));
+        }
+        if let Some(proxy) = &remote.proxies.https {
+            builder = builder.proxy(Proxy::https(proxy)?.no_proxy(none));
+        }
+    }
+    Ok(builder.build()?)
+}
+
+/// How to trust servers: as the system does. Only where it is needed are its certificates read.
+fn tls(needed: bool, websocket: bool) -> Result<rustls::ClientConfig, ClientError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()?;
+    let config = if needed {
+        let verifier = Arc::new(Verifier::new(provider)?);
+        config.dangerous().with_custom_certificate_verifier(verifier)
+    } else {
+        config.with_root_certificates(rustls::RootCertStore::empty())
+    };
+    let mut config = config.with_no_client_auth();
+    // A WebSocket is opened with HTTP/1.1.
+    let known: &[&[u8]] = if websocket { &[b"http/1.1"] } else { &[b"h2", b"http/1.1"] };
+    config.alpn_protocols = known.iter().map(|protocol| protocol.to_vec()).collect();
+    Ok(config)
+}

@@ -1,0 +1,86 @@
+//! HTTP answers that are no success, and connections that fail, as faults.
+
+use std::error::Error;
+use std::time::Duration;
+
+use innkeeper_protocol::{ErrorObject, skim};
+use reqwest::Response;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use serde_json::Value;
+
+use crate::error::{Lost, ProtocolFault};
+use crate::server::session::Fault;
+use crate::text::display_safe;
+
+/// How much of the body of a refusal is read.
+const BODY: usize = 64 << 10;
+
+/// How much of it is shown.
+const SHOWN: usize = 200;
+
+/// What went wrong with a request that was given to the HTTP client.
+pub(in crate::transport) fn unsent(error: &reqwest::Error) -> Fault {
+    let words = words(error);
+    if error.is_connect() {
+        Fault::Lost { reason: Lost::Unreachable(words), sent: false }
+    } else {
+        Fault::Lost { reason: Lost::Broken(words), sent: !error.is_builder() }
+    }
+}
+
+/// The causes of an error without the address, which may hold secrets.
+pub(in crate::transport) fn words(error: &reqwest::Error) -> Box<str> {
+    // The outermost message says what was asked for; what went wrong is below it.
+    let mut causes = Vec::new();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        causes.push(error.to_string());
+        cause = error.source();
+    }
+    causes.dedup();
+    if causes.is_empty() {
+        causes.push("the HTTP request failed".to_owned());
+    }
+    display_safe(&causes.join(": ")).into()
+}
+
+/// What an answer says that is no success.
+pub(in crate::transport) async fn refused(mut response: Response) -> Fault {
+    let status = response.status().as_u16();
+    let retry_after = retry_after(response.headers());
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        body.extend_from_slice(&chunk);
+        if body.len() > BODY {
+            body.truncate(BODY);
+            break;
+        }
+    }
+    if matches!(status, 429 | 502 | 503) {
+        return Fault::Lost { reason: Lost::Busy { status, retry_after }, sent: false };
+    }
+    if let Some(error) = error_object(&body) {
+        return Fault::Answer(error);
+    }
+    let text: String = String::from_utf8_lossy(&body).trim().chars().take(SHOWN).collect();
+    let text = display_safe(&text).replace('\n', " ").into();
+    Fault::Protocol(ProtocolFault::Status { status, text })
+}
+
+/// The JSON-RPC error in a body, whatever id it has: the answer is to this request.
+fn error_object(body: &[u8]) -> Option<ErrorObject> {
+    let text = std::str::from_utf8(body).ok()?;
+    let (_, raw) = skim::members(text.trim()).find(|(key, _)| *key == "error")?;
+    let error: Value = serde_json::from_str(raw).ok()?;
+    Some(ErrorObject {
+        code: error.get("code")?.as_i64()?,
+        message: error.get("message")?.as_str()?.to_owned(),
+        data: error.get("data").and_then(|data| serde_json::value::to_raw_value(data).ok()),
+    })
+}
+
+/// How many seconds a server wants to be left alone. A date is not understood and counts as none.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}

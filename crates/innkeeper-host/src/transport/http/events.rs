@@ -1,0 +1,82 @@
+//! Reading a stream of events: what is in it goes to the session, and where it could go on is kept.
+
+use std::time::Duration;
+
+use innkeeper_protocol::sse::{SseDecoder, SseEvent};
+use reqwest::Response;
+use tokio::time::timeout;
+
+use super::answer::words;
+use crate::server::session::Inlet;
+
+/// How long after the answer the end of its stream is waited for, so that the connection can be
+/// used again.
+const AFTER_ANSWER: Duration = Duration::from_millis(250);
+
+/// How often it is looked whether the answer came by another way.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// How a stream ended.
+#[derive(Debug)]
+pub(in crate::transport) enum End {
+    /// The request it was for has its answer.
+    Answered,
+    /// The server closed it.
+    Closed,
+    /// The connection broke.
+    Broke(Box<str>),
+}
+
+/// Where a stream that ended may be taken up again.
+#[derive(Debug, Default)]
+pub(super) struct Resume {
+    pub(super) last: Option<String>,
+    pub(super) retry: Option<Duration>,
+    /// Whether the last stream had anything in it.
+    pub(super) heard: bool,
+}
+
+/// Gives every message of a stream to the session until it ends, or until the request is answered.
+pub(super) async fn read(
+    inlet: &Inlet,
+    mut response: Response,
+    id: Option<u64>,
+    resume: &mut Resume,
+) -> End {
+    let mut decoder = SseDecoder::new(inlet.limit());
+    let answered = || id.is_some_and(|id| !inlet.waits(id));
+    resume.heard = false;
+    loop {
+        let chunk = match timeout(LOOK, response.chunk()).await {
+            Ok(Ok(Some(chunk))) => chunk,
+            Ok(Ok(None)) => return if answered() { End::Answered } else { End::Closed },
+            Ok(Err(error)) => {
+                return if answered() { End::Answered } else { End::Broke(words(&error)) };
+            }
+            Err(_) if answered() => return End::Answered,
+            Err(_) => continue,
+        };
+        resume.heard = true;
+        decoder.feed(&chunk);
+        while let Some(event) = decoder.next_event() {
+            match event {
+                SseEvent::Message { name: "message", data, .. }
+                    if !data.trim_ascii().is_empty() =>
+                {
+                    inlet.message(data).await;
+                }
+                SseEvent::Message { .. } => {}
+                SseEvent::TooLong { head } => inlet.too_long(head),
+            }
+        }
+        if let Some(last) = decoder.last_event_id() {
+            resume.last = Some(last.to_owned());
+        }
+        resume.retry = decoder.retry().map(Duration::from_millis).or(resume.retry);
+        if answered() {
+            let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
+            drop(timeout(AFTER_ANSWER, rest).await);
+            return End::Answered;
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The stream on which a server of the legacy era speaks without being asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
+use tokio::time::sleep;
+
+use super::events::{Resume, read};
+use super::talk::Talk;
+
+/// The pause before the stream is opened again, unless the server says another; doubles with every
+/// failure.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Keeps the stream open for as long as the server offers it.
+pub(super) async fn listen(talk: Arc<Talk>) -> Option<u64> {
+    let mut resume = Resume::default();
+    let mut pause = PAUSE;
+    loop {
+        let session = talk.session();
+        let mut ask = talk.ask(Method::GET, session.as_ref());
+        let last = resume.last.as_deref().and_then(|last| HeaderValue::from_str(last).ok());
+        if let Some(last) = last {
+            ask = ask.header("last-event-id", last);
+        }
+        match ask.send().await {
+            Ok(response) if response.status().is_success() => {
+                let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+                if !kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
+                    return None;
+                }
+                read(&talk.inlet, response, None, &mut resume).await;
+                pause = PAUSE;
+            }
+            // The server has no such stream, unless the session it was asked for is another by now.
+            Ok(response) if response.status().is_client_error() && talk.session() == session => {
+                return None;
+            }
+            Ok(_) | Err(_) => pause = (pause * 2).min(LONGEST),
+        }
+        sleep(resume.retry.unwrap_or(pause).max(pause.min(PAUSE)).min(LONGEST)).await;
+    }
+}

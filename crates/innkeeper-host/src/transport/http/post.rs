@@ -1,0 +1,191 @@
+//! One message out, and for a request everything that comes back until it has its answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use innkeeper_protocol::{Revision, method};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use tokio::time::{sleep, timeout};
+
+use super::events::{Resume, read};
+use super::talk::{REVISION, Talk};
+use super::{End, Era, refused, unsent};
+use crate::error::{Lost, ProtocolFault};
+use crate::server::session::Fault;
+use crate::text::display_safe;
+
+/// How long a notification or an answer of ours may take; nobody waits for it.
+const TOLD: Duration = Duration::from_secs(30);
+
+/// The pause before a stream is taken up again, unless the server says another.
+const RESUME: Duration = Duration::from_secs(1);
+
+/// The longest such pause, whatever the server says.
+const RESUME_LONGEST: Duration = Duration::from_secs(30);
+
+/// Streams without anything in them, one after the other, before a request is given up.
+const FRUITLESS: u32 = 5;
+
+/// The header that names the method.
+const METHOD: &str = "mcp-method";
+/// The header that names the tool, prompt or resource.
+const NAME: &str = "mcp-name";
+
+/// How much of an odd content type is shown.
+const SHOWN: usize = 80;
+
+/// One request.
+pub(super) struct Request {
+    pub(super) id: u64,
+    pub(super) method: &'static str,
+    pub(super) name: Option<Box<str>>,
+    pub(super) params: Vec<(String, String)>,
+    pub(super) body: Bytes,
+}
+
+/// Sends a request and sees to it that it is answered, if only by a fault.
+pub(super) async fn request(talk: Arc<Talk>, request: Request) -> Option<u64> {
+    let id = request.id;
+    if let Err(fault) = answered(&talk, &request).await {
+        talk.inlet.fail(id, fault);
+    }
+    Some(id)
+}
+
+/// Sends what has no answer.
+pub(super) async fn notify(talk: &Talk, method: &str, body: Bytes) -> Option<u64> {
+    let session = talk.session();
+    let sent = timeout(TOLD, talk.post(session.as_ref(), body).send()).await;
+    let status = sent.ok().and_then(Result::ok).map(|response| response.status());
+    if status.is_none_or(|status| !status.is_success()) {
+        let (server, status) = (talk.inlet.server(), status.map(|status| status.as_u16()));
+        tracing::debug!(server, method, status, "not taken by the server");
+    }
+    None
+}
+
+async fn answered(talk: &Talk, request: &Request) -> Result<(), Fault> {
+    let mut renewed = false;
+    loop {
+        let session = talk.session().filter(|_| request.method != method::INITIALIZE);
+        let post = talk.post(session.as_ref(), request.body.clone());
+        let response = described(talk, post, request).send().await;
+        let response = response.map_err(|error| unsent(&error))?;
+        match (&session, response.status()) {
+            // It was not run: the server does not know whose it is.
+            (Some(session), StatusCode::NOT_FOUND) if !renewed && talk.era() == Era::Legacy => {
+                renewed = true;
+                talk.renew(session).await?;
+            }
+            (_, status) if status.is_success() => return taken(talk, response, request).await,
+            _ => return Err(refused(response).await),
+        }
+    }
+}
+
+/// Adds what servers of the modern era want to see in headers.
+fn described(talk: &Talk, post: RequestBuilder, request: &Request) -> RequestBuilder {
+    let discover = request.method == method::SERVER_DISCOVER;
+    if talk.era() != Era::Modern && !discover {
+        return post;
+    }
+    let mut post = post.header(METHOD, request.method);
+    if discover && talk.era() == Era::Unknown {
+        post = post.header(REVISION, Revision::LATEST.as_str());
+    }
+    if let Some(name) = &request.name {
+        post = post.header(NAME, &**name);
+    }
+    for (name, value) in &request.params {
+        post = post.header(name, value);
+    }
+    post
+}
+
+/// Takes the answer in whatever form it comes.
+async fn taken(talk: &Talk, response: Response, request: &Request) -> Result<(), Fault> {
+    if request.method == method::INITIALIZE {
+        talk.begun(request.body.clone(), response.headers());
+    }
+    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let kind = String::from_utf8_lossy(kind).to_ascii_lowercase();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    if let Some(coding) = response.headers().get(CONTENT_ENCODING)
+        && coding != "identity"
+    {
+        let coding = String::from_utf8_lossy(coding.as_bytes()).into_owned();
+        return Err(odd(&format!("{essence} in {coding}")));
+    }
+    match essence {
+        "application/json" => whole(talk, response, request.id).await,
+        "text/event-stream" => stream(talk, response, request).await,
+        _ if response.content_length() == Some(0) => Err(no_answer()),
+        _ => Err(odd(if kind.is_empty() { "no content type" } else { essence })),
+    }
+}
+
+fn odd(kind: &str) -> Fault {
+    let kind: String = kind.chars().take(SHOWN).collect();
+    Fault::Protocol(ProtocolFault::ContentType(display_safe(&kind).into()))
+}
+
+fn no_answer() -> Fault {
+    Fault::Protocol(ProtocolFault::NoAnswer)
+}
+
+/// Reads an answer that is one JSON text.
+async fn whole(talk: &Talk, mut response: Response, id: u64) -> Result<(), Fault> {
+    let limit = talk.inlet.limit();
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| unsent(&error))? {
+        if body.len() + chunk.len() > limit {
+            return Err(Fault::Protocol(ProtocolFault::TooLarge { limit }));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    talk.inlet.message(&body).await;
+    if talk.inlet.waits(id) { Err(no_answer()) } else { Ok(()) }
+}
+
+/// Reads an answer that is a stream, and the streams that take it up where it breaks.
+async fn stream(talk: &Talk, mut response: Response, request: &Request) -> Result<(), Fault> {
+    let mut resume = Resume::default();
+    let mut fruitless = 0;
+    loop {
+        let end = read(&talk.inlet, response, Some(request.id), &mut resume).await;
+        let why = match end {
+            End::Answered => return Ok(()),
+            End::Closed => "the stream ended without the answer".into(),
+            End::Broke(why) => why,
+        };
+        let broken = Fault::Lost { reason: Lost::Broken(why), sent: true };
+        fruitless = if resume.heard { 0 } else { fruitless + 1 };
+        let legacy = talk.era() != Era::Modern;
+        let Some(last) = resume.last.as_deref().filter(|_| legacy && fruitless < FRUITLESS) else {
+            return Err(broken);
+        };
+        let Ok(last) = HeaderValue::from_str(last) else { return Err(broken) };
+        sleep(resume.retry.unwrap_or(RESUME).min(RESUME_LONGEST)).await;
+        response = loop {
+            let header = HeaderName::from_static("last-event-id");
+            let session = talk.session();
+            let again = talk.ask(Method::GET, session.as_ref()).header(header, last.clone());
+            match again.send().await {
+                Ok(response) if response.status().is_success() => break response,
+                Ok(_) => return Err(broken),
+                Err(error) => {
+                    fruitless += 1;
+                    if fruitless >= FRUITLESS {
+                        return Err(Fault::Lost {
+                            reason: Lost::Broken(super::answer::words(&error)),
+                            sent: true,
+                        });
+                    }
+                    sleep(resume.retry.unwrap_or(RESUME).min(RESUME_LONGEST)).await;
+                }
+            }
+        };
+    }
+}

@@ -1,0 +1,145 @@
+//! What one conversation over Streamable HTTP knows: place, era, session, and how to begin anew.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use innkeeper_protocol::{Revision, envelope, method};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Method, RequestBuilder, StatusCode};
+use tokio::time::timeout;
+
+use super::super::Place;
+use super::{refused, unsent};
+use crate::server::session::{Fault, Inlet};
+
+/// The header that names a session.
+pub(super) const SESSION: &str = "mcp-session-id";
+/// The header that names the revision.
+pub(super) const REVISION: &str = "mcp-protocol-version";
+
+/// What answers may look like.
+const ANSWERS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// How long a server may take over the end of a session or the beginning of another.
+const CONTROL: Duration = Duration::from_secs(5);
+
+/// What is known of the era.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::transport) enum Era {
+    /// The handshake is not over.
+    Unknown,
+    /// With sessions.
+    Legacy,
+    /// Every request stands alone.
+    Modern,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    session: Option<HeaderValue>,
+    /// The body of the `initialize` that began the session.
+    hello: Option<Bytes>,
+}
+
+/// One conversation.
+#[derive(Debug)]
+pub(super) struct Talk {
+    place: Arc<Place>,
+    pub(super) inlet: Inlet,
+    state: Mutex<State>,
+    /// Held while a session is begun anew: one at a time.
+    renewing: tokio::sync::Mutex<()>,
+}
+
+impl Talk {
+    pub(super) fn new(place: Arc<Place>, inlet: Inlet) -> Self {
+        Self { place, inlet, state: Mutex::default(), renewing: tokio::sync::Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn era(&self) -> Era {
+        match self.inlet.revision().map(Revision::era) {
+            None => Era::Unknown,
+            Some(innkeeper_protocol::Era::Legacy) => Era::Legacy,
+            Some(innkeeper_protocol::Era::Modern) => Era::Modern,
+        }
+    }
+
+    /// The session that requests belong to now.
+    pub(super) fn session(&self) -> Option<HeaderValue> {
+        self.state().session.clone()
+    }
+
+    /// The server has answered `initialize`.
+    pub(super) fn begun(&self, hello: Bytes, headers: &HeaderMap) {
+        let mut state = self.state();
+        state.hello = Some(hello);
+        state.session = headers.get(SESSION).cloned();
+    }
+
+    /// A request with everything that each one carries, in a session if there is one.
+    pub(super) fn ask(&self, verb: Method, session: Option<&HeaderValue>) -> RequestBuilder {
+        let mut headers = self.place.headers.clone();
+        let events = HeaderValue::from_static("text/event-stream");
+        headers.insert(ACCEPT, if verb == Method::GET { events } else { ANSWERS });
+        if let Some(session) = session {
+            headers.insert(SESSION, session.clone());
+        }
+        if let Some(revision) = self.inlet.revision() {
+            headers.insert(REVISION, HeaderValue::from_static(revision.as_str()));
+        }
+        self.place.client.request(verb, self.place.url.clone()).headers(headers)
+    }
+
+    /// A POST of this message.
+    pub(super) fn post(&self, session: Option<&HeaderValue>, body: Bytes) -> RequestBuilder {
+        let json = HeaderValue::from_static("application/json");
+        self.ask(Method::POST, session).header(CONTENT_TYPE, json).body(body)
+    }
+
+    /// Begins a new session in place of `gone`, which the server does not know any more, unless
+    /// somebody else has done so meanwhile.
+    pub(super) async fn renew(&self, gone: &HeaderValue) -> Result<(), Fault> {
+        let _turn = self.renewing.lock().await;
+        let (session, hello) = {
+            let state = self.state();
+            (state.session.clone(), state.hello.clone())
+        };
+        let Some(hello) = hello.filter(|_| session.as_ref() == Some(gone)) else { return Ok(()) };
+        let server = self.inlet.server();
+        tracing::warn!(server, "the session is gone, beginning another");
+        let response =
+            self.post(None, hello.clone()).send().await.map_err(|error| unsent(&error))?;
+        if !response.status().is_success() {
+            return Err(refused(response).await);
+        }
+        self.begun(hello, response.headers());
+        // What it says of itself was learnt from the first one; the stream has to be read off.
+        drop(timeout(CONTROL, response.bytes()).await);
+        let mut body = Vec::new();
+        drop(envelope::write_notification(&mut body, method::INITIALIZED, None::<&()>));
+        let told = self.post(self.session().as_ref(), body.into()).send();
+        drop(timeout(CONTROL, told).await);
+        self.inlet.changed();
+        Ok(())
+    }
+
+    /// Ends the session at the server, if there is one and the server cares.
+    pub(super) async fn leave(&self) {
+        let session = self.session();
+        if let Some(session) = session {
+            let ended = self.ask(Method::DELETE, Some(&session)).send();
+            let status = timeout(CONTROL, ended).await.ok().and_then(Result::ok);
+            let status = status.map(|response| response.status());
+            if status.is_none_or(|status| {
+                !status.is_success() && status != StatusCode::METHOD_NOT_ALLOWED
+            }) {
+                tracing::debug!(server = self.inlet.server(), "the session may not have ended");
+            }
+        }
+    }
+}

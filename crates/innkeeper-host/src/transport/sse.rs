@@ -1,0 +1,176 @@
+//! The older HTTP transport: one stream of events from the server, and an address to post to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use innkeeper_protocol::method;
+use innkeeper_protocol::sse::{SseDecoder, SseEvent};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use reqwest::{Response, Url};
+use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
+
+use super::Place;
+use super::http::{cancelled, refused, unsent, words};
+use crate::error::Lost;
+use crate::server::session::{Fault, Inlet, Order, Orders, What};
+use crate::tasks::Group;
+
+/// Messages on their way at once.
+const AT_ONCE: usize = 1024;
+
+/// How long a server may take to say that it has a message. Its answer comes on the stream.
+const TAKEN: Duration = Duration::from_secs(30);
+
+/// Carries messages until the session closes or the stream ends.
+pub(super) async fn carry(
+    place: Arc<Place>,
+    inlet: Inlet,
+    orders: Orders,
+    alive: oneshot::Sender<()>,
+) {
+    let (found, endpoint) = watch::channel(None);
+    let inlet = Arc::new(inlet);
+    let lost = {
+        let receiving = receive(&place, &inlet, &found);
+        let sending = send(&place, &inlet, &orders, endpoint);
+        tokio::select! {
+            biased;
+            lost = receiving => Some(lost),
+            () = sending => None,
+        }
+    };
+    if let Some(lost) = lost {
+        inlet.close(lost);
+    }
+    drop(alive);
+}
+
+/// Reads the stream to its end; returns why there is no more.
+async fn receive(place: &Place, inlet: &Inlet, found: &watch::Sender<Option<Url>>) -> Lost {
+    let events = HeaderValue::from_static("text/event-stream");
+    let mut headers = place.headers.clone();
+    headers.insert(ACCEPT, events);
+    let opened = place.client.get(place.url.clone()).headers(headers).send().await;
+    let response = match opened {
+        Ok(response) => response,
+        Err(error) => return lost(unsent(&error)),
+    };
+    if !response.status().is_success() {
+        return lost(refused(response).await);
+    }
+    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    if !kind.starts_with(b"text/event-stream") {
+        return Lost::Broken("its address gives no stream of events".into());
+    }
+    match read(place, inlet, response, found).await {
+        Ok(()) => Lost::Broken("its stream of events ended".into()),
+        Err(why) => Lost::Broken(why),
+    }
+}
+
+async fn read(
+    place: &Place,
+    inlet: &Inlet,
+    mut response: Response,
+    found: &watch::Sender<Option<Url>>,
+) -> Result<(), Box<str>> {
+    let mut decoder = SseDecoder::new(inlet.limit());
+    while let Some(chunk) = response.chunk().await.map_err(|error| words(&error))? {
+        decoder.feed(&chunk);
+        while let Some(event) = decoder.next_event() {
+            match event {
+                SseEvent::Message { name: "endpoint", data, .. } => {
+                    let endpoint = endpoint(&place.url, data)?;
+                    found.send_replace(Some(endpoint));
+                }
+                SseEvent::Message { name: "message", data, .. } => inlet.message(data).await,
+                SseEvent::Message { .. } => {}
+                SseEvent::TooLong { head } => inlet.too_long(head),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where to post to. Another origin would get the headers that are meant for this one.
+fn endpoint(base: &Url, data: &[u8]) -> Result<Url, Box<str>> {
+    let text = std::str::from_utf8(data).unwrap_or_default().trim();
+    let Ok(url) = base.join(text) else { return Err("its endpoint is no address".into()) };
+    if url.origin() == base.origin() {
+        Ok(url)
+    } else {
+        Err("its endpoint lies on another origin".into())
+    }
+}
+
+/// Posts every message once the server has said where to; ends with the session.
+async fn send(
+    place: &Arc<Place>,
+    inlet: &Arc<Inlet>,
+    orders: &Orders,
+    mut endpoint: watch::Receiver<Option<Url>>,
+) {
+    let url = tokio::select! {
+        found = endpoint.wait_for(Option::is_some) => found.ok().and_then(|url| url.clone()),
+        () = orders.closed() => None,
+    };
+    let Some(url) = url else { return };
+    let mut posts = Group::new();
+    loop {
+        let order = tokio::select! {
+            biased;
+            Some(()) = posts.next() => continue,
+            order = orders.next(), if posts.len() < AT_ONCE => order,
+            () = orders.closed(), if posts.len() >= AT_ONCE => None,
+        };
+        let (what, body) = match order {
+            None => return,
+            Some(Order::Forget { tell: false, .. }) => continue,
+            Some(Order::Forget { id, .. }) => {
+                (What::Notification { method: method::CANCELLED.into() }, cancelled(id))
+            }
+            Some(Order::Send(parcel)) => parcel.take(),
+        };
+        let first =
+            matches!(&what, What::Notification { method } if &**method == method::INITIALIZED);
+        let id = if let What::Request { id, .. } = what { Some(id) } else { None };
+        let (place, inlet, url) = (place.clone(), inlet.clone(), url.clone());
+        let post = async move {
+            if let Err(fault) = post(&place, url, body).await {
+                match id {
+                    Some(id) => inlet.fail(id, fault),
+                    None => tracing::debug!(server = inlet.server(), "not taken by the server"),
+                }
+            }
+        };
+        if first {
+            // Nothing may be asked before the server knows.
+            post.await;
+        } else {
+            posts.spawn(post);
+        }
+    }
+}
+
+async fn post(place: &Place, url: Url, body: Bytes) -> Result<(), Fault> {
+    let json = HeaderValue::from_static("application/json");
+    let headers = place.headers.clone();
+    let post = place.client.post(url).headers(headers).header(CONTENT_TYPE, json).body(body);
+    let late =
+        || Fault::Lost { reason: Lost::Broken("it does not take the message".into()), sent: true };
+    let response = timeout(TAKEN, post.send()).await.map_err(|_| late())?;
+    let response = response.map_err(|error| unsent(&error))?;
+    if response.status().is_success() { Ok(()) } else { Err(refused(response).await) }
+}
+
+/// Why there is no stream, in the words for a connection that is lost.
+fn lost(fault: Fault) -> Lost {
+    match fault {
+        Fault::Lost { reason, .. } => reason,
+        Fault::Protocol(fault) => Lost::Broken(fault.to_string().into()),
+        Fault::Answer(error) => Lost::Broken(error.message.into()),
+        Fault::Late => Lost::Broken("no answer in time".into()),
+    }
+}
