@@ -1,6 +1,7 @@
-//! What holds for every input: properties of framing, envelopes, skimming and ids.
+//! What holds for every input: properties of framing, events, envelopes, skimming and ids.
 
 mod envelopes;
+mod events;
 mod frames;
 mod json;
 mod mangled;

@@ -1,0 +1,155 @@
+//! Server-Sent Events: the same events whatever the chunks, and those of a plain reading.
+
+use innkeeper_protocol::framing::HEAD_LIMIT;
+use innkeeper_protocol::sse::{DEFAULT_NAME, SseDecoder, SseEvent};
+use proptest::prelude::*;
+
+/// Everything that a decoder says of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Said {
+    events: Vec<Owned>,
+    last_id: Option<String>,
+    retry: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Owned {
+    Message(String, Vec<u8>, Option<String>),
+    TooLong(Vec<u8>),
+}
+
+/// Reads `input` in chunks of the given sizes, over and over.
+fn decoded(input: &[u8], limit: usize, sizes: &[usize]) -> Said {
+    let mut decoder = SseDecoder::new(limit);
+    let (mut said, mut rest) = (Said::default(), input);
+    for size in sizes.iter().cycle() {
+        let (chunk, later) = rest.split_at((*size).min(rest.len()));
+        decoder.feed(chunk);
+        while let Some(event) = decoder.next_event() {
+            said.events.push(match event {
+                SseEvent::TooLong { head } => Owned::TooLong(head.to_vec()),
+                SseEvent::Message { name, data, id } => {
+                    Owned::Message(name.to_owned(), data.to_vec(), id.map(str::to_owned))
+                }
+            });
+        }
+        rest = later;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    said.last_id = decoder.last_event_id().map(str::to_owned);
+    said.retry = decoder.retry();
+    said
+}
+
+/// The lines of the whole input that have an end.
+fn lines(input: &[u8]) -> Vec<&[u8]> {
+    let mut rest = input.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(input);
+    let mut lines = Vec::new();
+    while let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+        lines.push(&rest[..end]);
+        let after = if rest[end..].starts_with(b"\r\n") { end + 2 } else { end + 1 };
+        rest = &rest[after..];
+    }
+    lines
+}
+
+/// The same, said plainly about the whole input. What is too long at the end of the input is told
+/// without its event having ended, so inputs end events here.
+fn expected(input: &[u8], limit: usize) -> Said {
+    let mut said = Said::default();
+    let (mut data, mut name, mut id) = (None::<Vec<u8>>, String::new(), None);
+    for line in lines(input) {
+        if line.is_empty() {
+            if let Some(id) = &id {
+                said.last_id = Some(String::clone(id)).filter(|id| !id.is_empty());
+            }
+            let name = std::mem::take(&mut name);
+            let name = if name.is_empty() { DEFAULT_NAME.to_owned() } else { name };
+            said.events.extend(match (data.take(), id.take()) {
+                (None, _) => None,
+                (Some(data), _) if data.len() > limit => {
+                    Some(Owned::TooLong(data[..limit.min(HEAD_LIMIT)].to_vec()))
+                }
+                (Some(data), id) => Some(Owned::Message(name, data, id)),
+            });
+            continue;
+        }
+        let mut halves = line.splitn(2, |byte| *byte == b':');
+        let field = halves.next().unwrap_or_default();
+        let value = halves.next().unwrap_or_default();
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        let text = String::from_utf8_lossy(value).into_owned();
+        match field {
+            b"data" => match &mut data {
+                Some(data) => data.extend([b"\n", value].concat()),
+                None => data = Some(value.to_vec()),
+            },
+            b"event" => name = text,
+            b"id" if !text.contains('\0') => id = Some(text),
+            b"retry" if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                said.retry = Some(text.parse().unwrap_or(u64::MAX));
+            }
+            _ => {}
+        }
+    }
+    said
+}
+
+fn input(longest: usize) -> impl Strategy<Value = Vec<u8>> {
+    let field = prop::sample::select(vec![
+        "data", "data:", "data: ", "event: ", "event:", "id: ", "id", "retry: ", "retry:", ":",
+        "x: ", "datas:",
+    ]);
+    let end = || prop::sample::select(vec!["\n", "\r", "\r\n"]);
+    let piece = prop_oneof![
+        6 => (field, "[a-c0-9: ]{0,6}", end()).prop_map(|(field, value, end)| {
+            [field, &value, end].concat().into_bytes()
+        }),
+        4 => end().prop_map(|end| end.as_bytes().to_vec()),
+        1 => Just("\u{FEFF}".into()),
+        1 => Just(b"id: a\0b\n".to_vec()),
+        1 => (0..longest).prop_map(|length| [b"data: ", &vec![b'x'; length][..], b"\n"].concat()),
+        1 => prop::collection::vec(any::<u8>(), 0..12),
+    ];
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| [&pieces.concat()[..], b"\n\n"].concat())
+}
+
+proptest! {
+    #[test]
+    fn events_do_not_depend_on_the_chunks(
+        input in input(60),
+        limit in 0_usize..80,
+        sizes in prop::collection::vec(1_usize..40, 1..8),
+    ) {
+        let expected = expected(&input, limit);
+        prop_assert_eq!(&decoded(&input, limit, &[usize::MAX]), &expected);
+        prop_assert_eq!(&decoded(&input, limit, &[1]), &expected);
+        prop_assert_eq!(&decoded(&input, limit, &sizes), &expected);
+    }
+
+    /// A stream that ends anywhere has told what the whole one tells first.
+    #[test]
+    fn a_stream_cut_off_anywhere_tells_the_beginning(input in input(60), limit in 0_usize..80, cut: u16) {
+        let whole = decoded(&input, limit, &[usize::MAX]).events;
+        let cut = usize::from(cut) % input.len();
+        let events = decoded(&input[..cut], limit, &[7]).events;
+        prop_assert_eq!(&events[..], &whole[..events.len()]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn long_events_do_not_depend_on_the_chunks(
+        input in input(300_000),
+        limit in 60_000_usize..400_000,
+        sizes in prop::collection::vec(1_usize..100_000, 1..8),
+    ) {
+        let expected = expected(&input, limit);
+        prop_assert!(decoded(&input, limit, &[usize::MAX]) == expected);
+        prop_assert!(decoded(&input, limit, &sizes) == expected);
+    }
+}
