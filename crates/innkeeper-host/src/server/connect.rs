@@ -141,6 +141,8 @@ impl Talk<'_> {
             revision: Revision::LATEST,
             client_name: &self.client.name,
             client_version: &self.client.version,
+            capabilities: None,
+            log_level: None,
         }
     }
 
