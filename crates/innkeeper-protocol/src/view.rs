@@ -27,7 +27,7 @@ pub use server::{
     InitializeResult, ListChanged, ResourcesCapability, ServerCapabilities, ServerInfo,
 };
 pub use template::{TEMPLATE_LIMIT, URI_LIMIT, uri_matches};
-pub use tool::{Tool, ToolAnnotations};
+pub use tool::{TaskSupport, Tool, ToolAnnotations};
 
 pub(crate) use object::Object;
 
