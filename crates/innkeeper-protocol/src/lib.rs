@@ -4,8 +4,8 @@
 //! view is read from it and none replaces it, so what a server sends can be handed on unchanged.
 //!
 //! In reading order: [`framing`] cuts bytes into lines and [`sse`] into events, [`envelope`] makes a message of a line and a
-//! line of a message, [`skim`] walks JSON text without building a tree, [`view`] and [`modern`] read
-//! typed parts out of results.
+//! line of a message, [`skim`] walks JSON text without building a tree, [`http`] knows the headers,
+//! [`view`] and [`modern`] read typed parts out of results.
 
 pub mod framing;
 pub mod sse;
@@ -15,6 +15,7 @@ mod id;
 pub mod skim;
 mod text;
 
+pub mod http;
 pub mod method;
 mod revision;
 

@@ -32,6 +32,17 @@ pub const LOGGING_SET_LEVEL: &str = "logging/setLevel";
 /// Opens the stream of a modern server's change notifications.
 pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
 
+/// Asks how far a task is.
+pub const TASKS_GET: &str = "tasks/get";
+/// Asks for the result of a task of the revision 2025-11-25, and waits for it.
+pub const TASKS_RESULT: &str = "tasks/result";
+/// Asks for a task to be stopped.
+pub const TASKS_CANCEL: &str = "tasks/cancel";
+/// Lists the tasks of the revision 2025-11-25.
+pub const TASKS_LIST: &str = "tasks/list";
+/// Gives a task of the extension the input it asks for.
+pub const TASKS_UPDATE: &str = "tasks/update";
+
 /// Server to client: have a model answer.
 pub const SAMPLING_CREATE_MESSAGE: &str = "sampling/createMessage";
 /// Server to client: the directories it may work in.
@@ -63,3 +74,7 @@ pub const ROOTS_LIST_CHANGED: &str = "notifications/roots/list_changed";
 pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 /// What [`SUBSCRIPTIONS_LISTEN`] will report.
 pub const SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+/// A task of the revision 2025-11-25 has changed.
+pub const TASKS_STATUS: &str = "notifications/tasks/status";
+/// A task of the extension has changed.
+pub const TASKS_CHANGED: &str = "notifications/tasks";

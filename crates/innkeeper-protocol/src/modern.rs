@@ -23,7 +23,10 @@ pub const META_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// Key of the subscription that a notification belongs to.
 pub const META_SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// What a client says of itself with every request. It declares no capabilities.
+/// Key of the tasks extension under `extensions` of either side's capabilities.
+pub const EXTENSION_TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// What a client says of itself with every request.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestMeta<'a> {
     /// The revision the request is written in.
@@ -32,6 +35,10 @@ pub struct RequestMeta<'a> {
     pub client_name: &'a str,
     /// The client's version.
     pub client_version: &'a str,
+    /// What the client can do for the server, an object; nothing unless given.
+    pub capabilities: Option<&'a RawValue>,
+    /// From which level on the server should log for this request; it logs nothing unless given.
+    pub log_level: Option<&'a str>,
 }
 
 impl RequestMeta<'_> {
@@ -57,7 +64,13 @@ impl Serialize for Meta<'_> {
         meta.serialize_entry(META_PROTOCOL_VERSION, &self.of.revision)?;
         let client = ClientInfo { name: self.of.client_name, version: self.of.client_version };
         meta.serialize_entry(META_CLIENT_INFO, &client)?;
-        meta.serialize_entry(META_CLIENT_CAPABILITIES, &NoCapabilities {})?;
+        match self.of.capabilities {
+            Some(capabilities) => meta.serialize_entry(META_CLIENT_CAPABILITIES, capabilities)?,
+            None => meta.serialize_entry(META_CLIENT_CAPABILITIES, &NoCapabilities {})?,
+        }
+        if let Some(level) = self.of.log_level {
+            meta.serialize_entry(META_LOG_LEVEL, level)?;
+        }
         meta.end()
     }
 }

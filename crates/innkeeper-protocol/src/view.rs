@@ -5,12 +5,14 @@
 
 mod check;
 mod content;
+mod input_required;
 mod notification;
 mod object;
 mod page;
 mod prompt;
 mod resource;
 mod server;
+mod task;
 mod template;
 mod tool;
 
@@ -19,6 +21,7 @@ mod tests;
 
 pub use check::{check_prompt_result, check_read_result, check_tool_result};
 pub use content::{BLOCK_LIMIT, Content, ToolResult};
+pub use input_required::{INPUT_REQUEST_LIMIT, INPUT_STATE_LIMIT, InputRequest, InputRequired};
 pub use notification::{CancelledNotification, LogMessage, ProgressNotification};
 pub use page::{PAGE_ITEM_LIMIT, Page};
 pub use prompt::{Prompt, PromptArgument};
@@ -26,8 +29,9 @@ pub use resource::{Resource, ResourceTemplate};
 pub use server::{
     InitializeResult, ListChanged, ResourcesCapability, ServerCapabilities, ServerInfo,
 };
+pub use task::{Task, TaskStatus};
 pub use template::{TEMPLATE_LIMIT, URI_LIMIT, uri_matches};
-pub use tool::{Tool, ToolAnnotations};
+pub use tool::{TaskSupport, Tool, ToolAnnotations};
 
 pub(crate) use object::Object;
 

@@ -12,7 +12,7 @@ use innkeeper_protocol::modern::{DiscoverResult, RequestMeta};
 use innkeeper_protocol::view::{InitializeResult, ServerCapabilities};
 use innkeeper_protocol::{Era, ErrorObject, Revision, method};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::connection::{millis, name_fault};
@@ -57,7 +57,7 @@ pub(crate) enum Opening {
 pub(crate) struct Client<'a> {
     pub(crate) server: &'a Arc<str>,
     pub(crate) info: &'a ClientInfo,
-    pub(crate) capabilities: Map<String, Value>,
+    pub(crate) capabilities: Box<RawValue>,
 }
 
 /// What a server said about itself.
@@ -154,6 +154,8 @@ impl Talk<'_> {
             revision: Revision::LATEST,
             client_name: &self.client.info.name,
             client_version: &self.client.info.version,
+            capabilities: Some(&self.client.capabilities),
+            log_level: None,
         }
     }
 

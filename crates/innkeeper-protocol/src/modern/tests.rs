@@ -3,7 +3,9 @@
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{DiscoverResult, RequestMeta, VERSIONS_LIMIT};
+use super::{
+    DiscoverResult, META_CLIENT_CAPABILITIES, META_LOG_LEVEL, RequestMeta, VERSIONS_LIMIT,
+};
 use crate::revision::Revision;
 
 fn raw(value: &serde_json::Value) -> Box<RawValue> {
@@ -16,6 +18,8 @@ fn a_request_says_its_revision_client_and_capabilities() {
         revision: Revision::LATEST,
         client_name: "the \"app\"",
         client_version: "1.2",
+        capabilities: None,
+        log_level: None,
     };
     let expected = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -27,6 +31,22 @@ fn a_request_says_its_revision_client_and_capabilities() {
     let mut with_token = expected;
     with_token["progressToken"] = json!(u64::MAX);
     assert_eq!(read(&meta.to_meta(Some(u64::MAX))), with_token);
+}
+
+#[test]
+fn a_request_says_what_its_client_can_do_and_wants_logged() {
+    let capabilities = RawValue::from_string(r#"{"roots": {}, "n":1e999}"#.to_owned()).unwrap();
+    let meta = RequestMeta {
+        revision: Revision::LATEST,
+        client_name: "app",
+        client_version: "1",
+        capabilities: Some(&capabilities),
+        log_level: Some("debug"),
+    };
+    let written = meta.to_meta(Some(1));
+    let said = |key| crate::skim::member(written.get(), key);
+    assert_eq!(said(META_CLIENT_CAPABILITIES), Some(capabilities.get()));
+    assert_eq!(said(META_LOG_LEVEL), Some("\"debug\""));
 }
 
 #[test]

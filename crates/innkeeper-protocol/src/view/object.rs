@@ -99,12 +99,17 @@ impl<'a, const N: usize> Object<'a, N> {
 
     /// Where a member is, or would be.
     pub(crate) fn pointer_to(&self, name: &str) -> String {
-        format!("{}/{}", self.pointer, name.replace('~', "~0").replace('/', "~1"))
+        pointer_below(&self.pointer, name)
     }
 
     fn wrong(&self, name: &'static str, expected: &'static str) -> ViewError {
         ViewError::new(self.pointer_to(name), expected, self.get(name))
     }
+}
+
+/// Where the member `name` of the value at `pointer` is.
+pub(super) fn pointer_below(pointer: &str, name: &str) -> String {
+    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
 /// Keeps a piece of valid JSON.

@@ -1,8 +1,10 @@
 //! Views of whole and of broken parts.
 
+mod asks;
 mod check;
 mod offers;
 mod results;
+mod task;
 mod template;
 
 use serde_json::value::RawValue;

@@ -19,6 +19,21 @@ pub struct Tool {
     pub output_schema: Option<Box<RawValue>>,
     /// Hints about what it does.
     pub annotations: ToolAnnotations,
+    /// Whether a call may or must become a task of the revision 2025-11-25.
+    pub task_support: TaskSupport,
+}
+
+/// Whether a call of a tool may become a task (`execution.taskSupport`, 2025-11-25). In 2026-07-28
+/// the server decides at every call and says nothing here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TaskSupport {
+    /// It may not; so is it too if the server says nothing, or something unknown.
+    #[default]
+    Forbidden,
+    /// As the client wants.
+    Optional,
+    /// It must.
+    Required,
 }
 
 /// What a server says of a tool's behaviour: hints, no promises.
@@ -43,7 +58,15 @@ impl Tool {
     ///
     /// If `name` is not a string or `inputSchema` not an object.
     pub fn read(raw: &RawValue) -> Result<Self, ViewError> {
-        let wanted = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
+        let wanted = [
+            "name",
+            "title",
+            "description",
+            "inputSchema",
+            "outputSchema",
+            "annotations",
+            "execution",
+        ];
         let tool = Object::read(raw, wanted)?;
         Ok(Self {
             name: tool.required_string("name")?,
@@ -52,7 +75,19 @@ impl Tool {
             input_schema: tool.required_object("inputSchema")?,
             output_schema: tool.raw_object("outputSchema"),
             annotations: ToolAnnotations::read(tool.get("annotations")).unwrap_or_default(),
+            task_support: TaskSupport::read(tool.get("execution")),
         })
+    }
+}
+
+impl TaskSupport {
+    fn read(execution: Option<&str>) -> Self {
+        let execution = Object::at(String::new(), execution, ["taskSupport"]).ok();
+        match execution.and_then(|execution| execution.string("taskSupport")).as_deref() {
+            Some("optional") => Self::Optional,
+            Some("required") => Self::Required,
+            _ => Self::Forbidden,
+        }
     }
 }
 

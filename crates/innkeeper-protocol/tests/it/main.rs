@@ -1,8 +1,9 @@
-//! What holds for every input: properties of framing, events, envelopes, skimming and ids.
+//! What holds for every input: properties of framing, events, headers, envelopes, skimming and ids.
 
 mod envelopes;
 mod events;
 mod frames;
+mod headers;
 mod json;
 mod mangled;
 mod skimming;

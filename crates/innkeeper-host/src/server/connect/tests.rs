@@ -23,7 +23,11 @@ async fn against<F: Future<Output = Peer>>(
     let session = Session::open(owner, reader, writer, Limits::default());
     let began = Instant::now();
     let info = ClientInfo::default();
-    let client = Client { server: &server, info: &info, capabilities: Map::new() };
+    let client = Client {
+        server: &server,
+        info: &info,
+        capabilities: RawValue::from_string("{}".to_owned()).unwrap(),
+    };
     let greeting = greet(&session, client, opening, began + ALLOWED);
     let (greeting, peer) = tokio::join!(greeting, play(peer));
     (greeting, peer, began.elapsed())

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_protocol::http;
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use tokio::time::sleep;
@@ -26,7 +27,7 @@ pub(super) async fn listen(talk: Arc<Talk>) -> Option<u64> {
         let mut ask = talk.ask(Method::GET, session.as_ref());
         let last = resume.last.as_deref().and_then(|last| HeaderValue::from_str(last).ok());
         if let Some(last) = last {
-            ask = ask.header("last-event-id", last);
+            ask = ask.header(http::LAST_EVENT_ID, last);
         }
         match ask.send().await {
             Ok(response) if response.status().is_success() => {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use innkeeper_protocol::{Revision, method};
-use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
+use innkeeper_protocol::{Revision, http, method};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use tokio::time::{sleep, timeout};
 
 use super::events::{Resume, read};
-use super::talk::{REVISION, Talk};
+use super::talk::Talk;
 use super::{End, Era, refused, unsent};
 use crate::error::{Lost, ProtocolFault};
 use crate::server::session::Fault;
@@ -27,11 +27,6 @@ const RESUME_LONGEST: Duration = Duration::from_secs(30);
 
 /// Streams without anything in them, one after the other, before a request is given up.
 const FRUITLESS: u32 = 5;
-
-/// The header that names the method.
-const METHOD: &str = "mcp-method";
-/// The header that names the tool, prompt or resource.
-const NAME: &str = "mcp-name";
 
 /// How much of an odd content type is shown.
 const SHOWN: usize = 80;
@@ -91,12 +86,12 @@ fn described(talk: &Talk, post: RequestBuilder, request: &Request) -> RequestBui
     if talk.era() != Era::Modern && !discover {
         return post;
     }
-    let mut post = post.header(METHOD, request.method);
+    let mut post = post.header(http::METHOD, request.method);
     if discover && talk.era() == Era::Unknown {
-        post = post.header(REVISION, Revision::LATEST.as_str());
+        post = post.header(http::PROTOCOL_VERSION, Revision::LATEST.as_str());
     }
-    if let Some(name) = &request.name {
-        post = post.header(NAME, &**name);
+    if let (Some(name), Some(_)) = (&request.name, http::name_member(request.method)) {
+        post = post.header(http::NAME, &*http::encode_value(name));
     }
     for (name, value) in &request.params {
         post = post.header(name, value);
@@ -169,9 +164,9 @@ async fn stream(talk: &Talk, mut response: Response, request: &Request) -> Resul
         let Ok(last) = HeaderValue::from_str(last) else { return Err(broken) };
         sleep(resume.retry.unwrap_or(RESUME).min(RESUME_LONGEST)).await;
         response = loop {
-            let header = HeaderName::from_static("last-event-id");
             let session = talk.session();
-            let again = talk.ask(Method::GET, session.as_ref()).header(header, last.clone());
+            let again =
+                talk.ask(Method::GET, session.as_ref()).header(http::LAST_EVENT_ID, last.clone());
             match again.send().await {
                 Ok(response) if response.status().is_success() => break response,
                 Ok(_) => return Err(broken),

@@ -4,19 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use innkeeper_protocol::{Revision, envelope, method};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use innkeeper_protocol::{Revision, envelope, http, method};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use tokio::time::timeout;
 
 use super::super::Place;
 use super::{refused, unsent};
 use crate::server::session::{Fault, Inlet};
-
-/// The header that names a session.
-pub(super) const SESSION: &str = "mcp-session-id";
-/// The header that names the revision.
-pub(super) const REVISION: &str = "mcp-protocol-version";
 
 /// What answers may look like.
 const ANSWERS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
@@ -78,7 +73,7 @@ impl Talk {
     pub(super) fn begun(&self, hello: Bytes, headers: &HeaderMap) {
         let mut state = self.state();
         state.hello = Some(hello);
-        state.session = headers.get(SESSION).cloned();
+        state.session = headers.get(http::SESSION_ID).cloned();
     }
 
     /// A request with everything that each one carries, in a session if there is one.
@@ -87,10 +82,11 @@ impl Talk {
         let events = HeaderValue::from_static("text/event-stream");
         headers.insert(ACCEPT, if verb == Method::GET { events } else { ANSWERS });
         if let Some(session) = session {
-            headers.insert(SESSION, session.clone());
+            carry(&mut headers, http::SESSION_ID, session.clone());
         }
         if let Some(revision) = self.inlet.revision() {
-            headers.insert(REVISION, HeaderValue::from_static(revision.as_str()));
+            let revision = HeaderValue::from_static(revision.as_str());
+            carry(&mut headers, http::PROTOCOL_VERSION, revision);
         }
         self.place.client.request(verb, self.place.url.clone()).headers(headers)
     }
@@ -141,5 +137,12 @@ impl Talk {
                 tracing::debug!(server = self.inlet.server(), "the session may not have ended");
             }
         }
+    }
+}
+
+/// Sets a header by the name that the specification writes.
+fn carry(headers: &mut HeaderMap, name: &'static str, value: HeaderValue) {
+    if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
+        headers.insert(name, value);
     }
 }

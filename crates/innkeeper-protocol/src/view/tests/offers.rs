@@ -3,7 +3,7 @@
 use super::raw;
 use crate::view::{
     InitializeResult, ListChanged, PAGE_ITEM_LIMIT, Page, Prompt, Resource, ResourceTemplate,
-    ResourcesCapability, ServerCapabilities, Tool, ToolAnnotations,
+    ResourcesCapability, ServerCapabilities, TaskSupport, Tool, ToolAnnotations,
 };
 
 #[test]
@@ -26,6 +26,20 @@ fn a_tool_is_read_in_full() {
         open_world_hint: Some(false),
     };
     assert_eq!(tool.annotations, hints);
+}
+
+#[test]
+fn a_tool_says_whether_its_calls_become_tasks() {
+    let support = |execution: &str| {
+        let json = format!(r#"{{"name":"x","inputSchema":{{}},"execution":{execution}}}"#);
+        Tool::read(&raw(&json)).unwrap().task_support
+    };
+    assert_eq!(support(r#"{"taskSupport":"required"}"#), TaskSupport::Required);
+    assert_eq!(support(r#"{"taskSupport":"optional"}"#), TaskSupport::Optional);
+    for forbidden in [r#"{"taskSupport":"forbidden"}"#, r#"{"taskSupport":"x"}"#, "{}", "5", "null"]
+    {
+        assert_eq!(support(forbidden), TaskSupport::Forbidden, "{forbidden}");
+    }
 }
 
 #[test]

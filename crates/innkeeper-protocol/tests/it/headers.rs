@@ -1,0 +1,97 @@
+//! Headers: every value can be sent and read back, and annotations are those of a plain reading.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use innkeeper_protocol::http::{ParamHeaders, encode_value};
+use proptest::prelude::*;
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+
+/// What a server makes of a header's value.
+fn decoded(value: &str) -> String {
+    let encoded = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
+    encoded.map_or(value.to_owned(), |encoded| {
+        String::from_utf8(STANDARD.decode(encoded).expect("base64")).expect("UTF-8")
+    })
+}
+
+/// Every annotation with its path, or `None` if one of them is against the rules.
+fn annotations(schema: &Value, path: Option<&str>) -> Option<Vec<(String, String)>> {
+    let Some(schema) = schema.as_object() else { return Some(Vec::new()) };
+    let mut found = Vec::new();
+    for (key, value) in schema {
+        match key.as_str() {
+            "properties" => {
+                for (name, property) in value.as_object().into_iter().flatten() {
+                    let path = path.map(|path| format!("{path}/{name}"));
+                    found.extend(annotations(property, path.as_deref())?);
+                }
+            }
+            "items" | "not" => found.extend(annotations(value, None)?),
+            "anyOf" => {
+                for schema in value.as_array().into_iter().flatten() {
+                    found.extend(annotations(schema, None)?);
+                }
+            }
+            "x-mcp-header" => {
+                let name = value.as_str().filter(|name| !name.is_empty() && !name.contains(' '))?;
+                let type_ = schema.get("type")?.as_str()?;
+                ["string", "integer", "boolean"].contains(&type_).then_some(())?;
+                found.push((name.to_owned(), path.filter(|path| !path.is_empty())?.to_owned()));
+            }
+            _ => {}
+        }
+    }
+    Some(found)
+}
+
+/// Schemas that are annotated often, mostly as they should be.
+fn schema() -> impl Strategy<Value = Value> {
+    let type_ = prop::sample::select(vec!["string", "string", "integer", "boolean", "number"]);
+    let leaf = prop_oneof![
+        2 => type_.clone().prop_map(|type_| json!({"type": type_})),
+        3 => (type_, "[a-zA-C]{1,2}|[ ]?").prop_map(|(type_, name)| {
+            json!({"x-mcp-header": name, "type": type_})
+        }),
+        1 => Just(json!(true)),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        let name = "[ab]|x-mcp-header|type";
+        let properties = prop::collection::btree_map(name, inner.clone(), 1..3);
+        prop_oneof![
+            8 => properties.prop_map(|properties| json!({"type": "object", "properties": properties})),
+            1 => inner.clone().prop_map(|items| json!({"type": "array", "items": items})),
+            1 => inner.clone().prop_map(|other| json!({"anyOf": [{}, other]})),
+            1 => inner.prop_map(|data| json!({"default": data})),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_value_can_be_sent_and_read_back(value in prop_oneof![any::<String>(), "[ -~]{0,20}"]) {
+        let sent = encode_value(&value);
+        prop_assert!(sent.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{}", sent);
+        prop_assert_eq!(sent.trim(), &sent);
+        prop_assert_eq!(decoded(&sent), value);
+    }
+
+    #[test]
+    fn annotations_are_those_of_a_plain_reading(schema in schema()) {
+        let expected = annotations(&schema, Some("")).filter(|found| {
+            let mut names: Vec<_> = found.iter().map(|(name, _)| name.to_lowercase()).collect();
+            names.sort_unstable();
+            names.windows(2).all(|pair| pair[0] != pair[1])
+        });
+        let read = ParamHeaders::read(&to_raw_value(&schema).unwrap());
+        prop_assert_eq!(read.is_ok(), expected.is_some(), "{:?}", read);
+        let (Ok(headers), Some(expected)) = (read, expected) else { return Ok(()) };
+        prop_assert_eq!(headers.is_empty(), expected.is_empty());
+        for (name, path) in expected {
+            let steps = path.split('/').skip(1).collect::<Vec<_>>();
+            let arguments = steps.iter().rev().fold(json!("x"), |inner, step| json!({*step: inner}));
+            let header = (format!("Mcp-Param-{name}"), "x".to_owned());
+            prop_assert_eq!(headers.of(&arguments), [header]);
+        }
+    }
+}
