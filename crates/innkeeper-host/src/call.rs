@@ -1,5 +1,6 @@
 //! The life of one call: resolve, validate, permit, send, outcome, record.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use innkeeper_protocol::view::{check_prompt_result, check_read_result, check_tool_result};
@@ -23,6 +24,9 @@ pub struct CallOptions {
     /// Where progress goes, in the order the server sends it. Reports that find the channel full
     /// are dropped; asking for none costs nothing.
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// How often the request may be sent again when it is lost, at most 10; 0 for a caller that
+    /// repeats calls itself. Default: the server's `retry.max`.
+    pub retries: Option<u32>,
 }
 
 /// What a tool answered: the result object exactly as the server sent it.
@@ -70,14 +74,14 @@ struct ItemParams<'a, T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<&'a T>,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<&'a RawValue>,
+    meta: Option<Cow<'a, RawValue>>,
 }
 
 #[derive(Serialize)]
 struct ReadParams<'a> {
     uri: &'a str,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<&'a RawValue>,
+    meta: Option<Cow<'a, RawValue>>,
 }
 
 /// Calls a tool by its public name.
@@ -100,17 +104,19 @@ pub(crate) async fn tool(
         return Err(CallError::Validation { item: route.public.clone(), problems });
     }
     let connection = &*route.connection;
-    let id = connection.session.next_id();
-    let own_meta = progress_meta(connection, id, &options);
-    let meta = own_meta.as_deref().or(connection.meta.as_deref());
-    let params = ItemParams { name: &route.tool, arguments: Some(&arguments), meta };
+    let params = |id| ItemParams {
+        name: &route.tool,
+        arguments: Some(&arguments),
+        meta: meta(connection, id, &options),
+    };
     let ask = Ask {
-        id,
         method: method::TOOLS_CALL,
         item: &route.tool,
-        params: &params,
+        params,
         timeout: options.timeout.unwrap_or(route.timeout),
-        progress: options.progress,
+        progress: options.progress.as_ref(),
+        retries: options.retries,
+        harmless: route.harmless,
     };
     let mut is_error = false;
     let raw = connection
@@ -144,18 +150,20 @@ pub(crate) async fn prompt(
         return Err(CallError::Validation { item: name.into(), problems });
     }
     let connection = &*route.connection;
-    let id = connection.session.next_id();
-    let own_meta = progress_meta(connection, id, &options);
-    let meta = own_meta.as_deref().or(connection.meta.as_deref());
     let given = (!arguments.is_empty()).then_some(arguments);
-    let params = ItemParams { name: &route.prompt, arguments: given, meta };
+    let params = |id| ItemParams {
+        name: &route.prompt,
+        arguments: given,
+        meta: meta(connection, id, &options),
+    };
     let ask = Ask {
-        id,
         method: method::PROMPTS_GET,
         item: &route.prompt,
-        params: &params,
+        params,
         timeout: options.timeout.unwrap_or(route.timeout),
-        progress: options.progress,
+        progress: options.progress.as_ref(),
+        retries: options.retries,
+        harmless: true,
     };
     connection.ask(ask, |raw| shaped(check_prompt_result(raw))).await
 }
@@ -169,17 +177,15 @@ pub(crate) async fn resource(
 ) -> Result<Box<RawValue>, CallError> {
     let route = catalog.resource(uri, server)?;
     let connection = &*route.0;
-    let id = connection.session.next_id();
-    let own_meta = progress_meta(connection, id, &options);
-    let meta = own_meta.as_deref().or(connection.meta.as_deref());
-    let params = ReadParams { uri, meta };
+    let params = |id| ReadParams { uri, meta: meta(connection, id, &options) };
     let ask = Ask {
-        id,
         method: method::RESOURCES_READ,
         item: uri,
-        params: &params,
+        params,
         timeout: options.timeout.unwrap_or(route.1),
-        progress: options.progress,
+        progress: options.progress.as_ref(),
+        retries: options.retries,
+        harmless: true,
     };
     connection.ask(ask, |raw| shaped(check_read_result(raw))).await
 }
@@ -188,13 +194,19 @@ fn shaped(checked: Result<(), ViewError>) -> Result<CallOutcome, ProtocolFault> 
     checked.map(|()| CallOutcome::Ok).map_err(ProtocolFault::Shape)
 }
 
-/// The `_meta` of a request that wants progress: its token is the request's own id.
-fn progress_meta(connection: &Connection, id: u64, options: &CallOptions) -> Option<Box<RawValue>> {
-    options.progress.as_ref()?;
+/// The `_meta` of a request: its own where it wants progress, whose token is the request's id.
+fn meta<'a>(
+    connection: &'a Connection,
+    id: u64,
+    options: &CallOptions,
+) -> Option<Cow<'a, RawValue>> {
+    if options.progress.is_none() {
+        return connection.meta.as_deref().map(Cow::Borrowed);
+    }
     let mut meta: Map<String, Value> = match &connection.meta {
         Some(meta) => serde_json::from_str(meta.get()).unwrap_or_default(),
         None => Map::new(),
     };
     meta.insert("progressToken".to_owned(), id.into());
-    serde_json::value::to_raw_value(&meta).ok()
+    serde_json::value::to_raw_value(&meta).ok().map(Cow::Owned)
 }

@@ -308,7 +308,7 @@ impl Catalog {
 /// The error of a request that a server takes no more: nothing is sent.
 fn unavailable(server: &Arc<str>, away: &Away) -> CallError {
     let (server, reason) = (server.clone(), away.lost.clone());
-    CallError::Unavailable { server, reason, may_have_run: false }
+    CallError::Unavailable { server, reason, may_have_run: false, attempts: 0 }
 }
 
 fn closest(called: &str, known: &[&str]) -> Option<Box<str>> {

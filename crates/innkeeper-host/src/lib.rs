@@ -10,6 +10,7 @@ pub mod call;
 pub mod catalog;
 pub(crate) mod name;
 mod registry;
+mod retry;
 mod schema;
 
 pub(crate) mod lifecycle;

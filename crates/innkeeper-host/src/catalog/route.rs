@@ -13,6 +13,8 @@ pub(crate) struct ToolRoute {
     pub(crate) tool: Box<str>,
     pub(crate) arguments: ArgumentSchema,
     pub(crate) timeout: Duration,
+    /// Whether the server says that it may be called twice.
+    pub(crate) harmless: bool,
     pub(crate) connection: Arc<Connection>,
 }
 

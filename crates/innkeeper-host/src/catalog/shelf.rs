@@ -45,11 +45,14 @@ impl Shelf {
             }
             match ArgumentSchema::new(&tool.view.input_schema) {
                 Ok(arguments) => {
+                    let hints = &tool.view.annotations;
+                    let harmless = [hints.read_only_hint, hints.idempotent_hint];
                     tools.push(Arc::new(ToolRoute {
                         public: name::public(&config.name, name),
                         tool: name.as_str().into(),
                         arguments,
                         timeout: config.timeout,
+                        harmless: harmless.contains(&Some(true)),
                         connection: connection.clone(),
                     }));
                     true

@@ -7,11 +7,10 @@ use super::tree::Node;
 
 /// Keys of a server without behaviour.
 pub(super) const SERVER: &[&str] =
-    &["oauth", "maxTotalTimeout", "restart", "retry", "cache", "limits", "sandbox"];
+    &["oauth", "maxTotalTimeout", "restart", "cache", "limits", "sandbox"];
 
 /// Keys of the `host` object without behaviour.
-pub(super) const HOST: &[&str] =
-    &["maxTotalTimeout", "restart", "retry", "cache", "limits", "sandbox"];
+pub(super) const HOST: &[&str] = &["maxTotalTimeout", "restart", "cache", "limits", "sandbox"];
 
 /// Transports that are read and not spoken.
 pub(super) const TRANSPORTS: &[Transport] =

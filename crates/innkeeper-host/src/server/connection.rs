@@ -11,9 +11,11 @@ use tokio::time::Instant;
 
 use super::session::{Answer, Fault, Held, Outgoing, Progress, Session};
 use super::silence::Silence;
+use crate::config::Retry;
 use crate::error::{CallError, CallKind, ProtocolFault};
 use crate::event::{CallOutcome, CallRecord, Event, Events};
 use crate::measure::Meter;
+use crate::retry::{Again, Attempts, Plan};
 use crate::text::display_safe;
 
 /// How much of an unexpected kind of result is shown.
@@ -31,22 +33,25 @@ pub(crate) struct Connection {
     /// The `_meta` every request of the modern era carries.
     pub(crate) meta: Option<Box<RawValue>>,
     pub(crate) permits: Semaphore,
+    pub(crate) retry: Retry,
     pub(crate) meter: Arc<Meter>,
     pub(crate) silence: Silence,
     pub(crate) events: Events,
 }
 
-/// One request to a server.
-#[derive(Debug)]
-pub(crate) struct Ask<'a, P> {
-    /// From [`Session::next_id`], known before the parameters because it is the progress token.
-    pub(crate) id: u64,
+/// One request to a server, however often it has to be sent.
+pub(crate) struct Ask<'a, F> {
     pub(crate) method: &'static str,
     /// The tool, prompt or URI, for messages and records.
     pub(crate) item: &'a str,
-    pub(crate) params: &'a P,
+    /// Makes the parameters of one attempt: its id, never used twice, is the progress token.
+    pub(crate) params: F,
     pub(crate) timeout: Duration,
-    pub(crate) progress: Option<mpsc::Sender<Progress>>,
+    pub(crate) progress: Option<&'a mpsc::Sender<Progress>>,
+    /// How often it may be sent again. Default: what is configured.
+    pub(crate) retries: Option<u32>,
+    /// Whether it may run twice.
+    pub(crate) harmless: bool,
 }
 
 impl Connection {
@@ -54,20 +59,26 @@ impl Connection {
     /// it once, however it ends: answer, error, deadline, or a caller that goes away.
     pub(crate) async fn ask<P: Serialize>(
         &self,
-        ask: Ask<'_, P>,
+        ask: Ask<'_, impl Fn(u64) -> P>,
         judge: impl FnOnce(&RawValue) -> Result<CallOutcome, ProtocolFault>,
     ) -> Result<Box<RawValue>, CallError> {
         let mut record = Record::open(self, ask.method, ask.item);
         let deadline = record.sent + ask.timeout.min(LONGEST);
-        let answer = match self.permit(deadline).await {
-            Some(permit) => {
-                record.id = ask.id;
-                if permit.waited {
-                    record.sent = Instant::now();
+        let mut attempts = self.attempts(&ask, deadline);
+        let answer = loop {
+            let answer = match self.permit(deadline).await {
+                Some(permit) => {
+                    if permit.waited && record.id == 0 {
+                        record.sent = Instant::now();
+                    }
+                    record.id = self.session.next_id();
+                    Some(self.send(&ask, record.id, deadline).await)
                 }
-                self.send(&ask, deadline).await
+                None => None,
+            };
+            if let Some(answer) = self.last(&mut attempts, &ask, answer).await {
+                break answer;
             }
-            None => Err(Fault::Late),
         };
         let judged = answer.map(Held::take).and_then(|result| {
             let judged = self.final_result(&result).and_then(|()| judge(&result));
@@ -79,7 +90,7 @@ impl Connection {
                 Ok(result)
             }
             Err(fault) => {
-                let error = self.name(fault, ask.item, ask.timeout);
+                let error = self.name(fault, ask.item, ask.timeout).tried(attempts.made());
                 record.fail(&error);
                 Err(error)
             }
@@ -94,10 +105,20 @@ impl Connection {
         timeout: Duration,
     ) -> Result<Box<RawValue>, CallError> {
         let started = Instant::now();
-        let id = self.session.next_id();
-        let ask = Ask { id, method, item: method, params, timeout, progress: None };
-        let answer = self.send(&ask, started + timeout).await;
-        let answer = answer.map(Held::take).map_err(|fault| self.name(fault, method, timeout));
+        let (mut id, deadline) = (None, started + timeout);
+        let (progress, retries) = (None, None);
+        let params = |_| params;
+        let ask = Ask { method, item: method, params, timeout, progress, retries, harmless: true };
+        let mut attempts = self.attempts(&ask, deadline);
+        let answer = loop {
+            let next = *id.insert(self.session.next_id());
+            let answer = Some(self.send(&ask, next, deadline).await);
+            if let Some(answer) = self.last(&mut attempts, &ask, answer).await {
+                break answer;
+            }
+        };
+        let name = |fault| self.name(fault, method, timeout).tried(attempts.made());
+        let answer = answer.map(Held::take).map_err(name);
         let latency_ms = millis(started.elapsed());
         let server = &*self.server;
         match &answer {
@@ -135,13 +156,49 @@ impl Connection {
         Some(Permit { _held: permit, waited: true })
     }
 
-    async fn send<P: Serialize>(&self, ask: &Ask<'_, P>, deadline: Instant) -> Answer {
+    fn attempts<F>(&self, ask: &Ask<'_, F>, deadline: Instant) -> Attempts {
+        let most = ask.retries.unwrap_or(self.retry.max);
+        Attempts::new(Plan { policy: self.retry, most, harmless: ask.harmless, deadline })
+    }
+
+    /// The answer to give, if this is it; else the pause before the next attempt is over.
+    async fn last<F>(
+        &self,
+        attempts: &mut Attempts,
+        ask: &Ask<'_, F>,
+        answer: Option<Answer>,
+    ) -> Option<Answer> {
+        let tell = |again: Again<'_>| self.tell_again(ask.method, ask.item, &again);
+        attempts.after(answer, self.session.closed(), tell).await.break_value()
+    }
+
+    fn tell_again(&self, method: &'static str, item: &str, again: &Again<'_>) {
+        let (server, reason) = (&*self.server, again.reason.to_string());
+        let (attempt, delay_s) = (again.attempt, again.delay.as_secs_f64());
+        tracing::warn!(server, method, item, attempt, delay_s, reason, "request is sent again");
+        self.events.publish(Event::CallRetried {
+            server: self.server.clone(),
+            method,
+            item: item.into(),
+            attempt,
+            delay: again.delay,
+            reason,
+        });
+    }
+
+    async fn send<P: Serialize>(
+        &self,
+        ask: &Ask<'_, impl Fn(u64) -> P>,
+        id: u64,
+        deadline: Instant,
+    ) -> Answer {
+        let params = (ask.params)(id);
         let outgoing = Outgoing {
-            id: ask.id,
+            id,
             method: ask.method,
-            params: ask.params,
+            params: &params,
             deadline,
-            progress: ask.progress.clone(),
+            progress: ask.progress.cloned(),
             cancellable: true,
         };
         self.session.request(outgoing).await
@@ -165,7 +222,7 @@ pub(crate) fn name_fault(
         Fault::Answer(error) => CallError::Server { server, item: item.into(), error },
         Fault::Protocol(source) => CallError::Protocol { server, item: item.into(), source },
         Fault::Lost { reason, sent } => {
-            CallError::Unavailable { server, reason, may_have_run: sent }
+            CallError::Unavailable { server, reason, may_have_run: sent, attempts: 1 }
         }
         Fault::Late => CallError::Timeout { server, item: item.into(), after },
     }

@@ -225,6 +225,7 @@ impl Launcher {
             revision,
             meta,
             permits: Semaphore::new(server.config.max_concurrent),
+            retry: server.config.retry,
             meter: server.meter.clone(),
             silence: Silence::new(server.config.unavailable_after_timeouts),
             events: self.events.clone(),

@@ -14,6 +14,7 @@ mod install;
 mod order;
 mod process;
 mod record;
+mod retry;
 mod start;
 mod stop;
 mod words;

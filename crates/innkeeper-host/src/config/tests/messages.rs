@@ -66,7 +66,6 @@ fn each_type_has_its_words() {
     mcp.json:2:50 servers.fs.tools: expected object
     mcp.json:2:53 servers.fs.restart: `restart` is not in effect yet
     mcp.json:2:64 servers.fs.restart: expected `never` or object
-    mcp.json:2:74 servers.fs.retry: `retry` is not in effect yet
     mcp.json:2:83 servers.fs.retry: expected object
     mcp.json:2:86 servers.fs.oauth: a server of type `stdio` has no use for this
     mcp.json:2:95 servers.fs.oauth: expected object
@@ -91,7 +90,6 @@ fn numbers_out_of_range_are_told_with_the_bound() {
     mcp.json:2:49 servers.fs.unavailableAfterTimeouts: expected 1000 or less
     mcp.json:2:55 servers.fs.restart: `restart` is not in effect yet
     mcp.json:2:88 servers.fs.restart.onFailure.max: expected 1 or more
-    mcp.json:3:1 servers.fs.retry: `retry` is not in effect yet
     mcp.json:3:18 servers.fs.retry.max: expected 10 or less
     mcp.json:3:23 servers.fs.cache: `cache` is not in effect yet
     mcp.json:3:40 servers.fs.cache.ttl: expected 0 or more
