@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
+use crate::cache::{Key, Missed};
 use crate::catalog::Catalog;
 use crate::error::{ArgumentProblem, CallError, ProtocolFault};
 use crate::event::CallOutcome;
@@ -27,6 +28,9 @@ pub struct CallOptions {
     /// How often the request may be sent again when it is lost, at most 10; 0 for a caller that
     /// repeats calls itself. Default: the server's `retry.max`.
     pub retries: Option<u32>,
+    /// Whether a prompt or resource is asked for although a copy is kept; what the server says is
+    /// kept instead. Default: no. Results of tools are never kept.
+    pub fresh: bool,
 }
 
 /// What a tool answered: the result object exactly as the server sent it.
@@ -151,21 +155,18 @@ pub(crate) async fn prompt(
     }
     let connection = &*route.connection;
     let given = (!arguments.is_empty()).then_some(arguments);
+    let asked = Asked {
+        method: method::PROMPTS_GET,
+        item: &route.prompt,
+        key: Key::prompt(name, arguments),
+        timeout: options.timeout.unwrap_or(route.timeout),
+    };
     let params = |id| ItemParams {
         name: &route.prompt,
         arguments: given,
         meta: meta(connection, id, &options),
     };
-    let ask = Ask {
-        method: method::PROMPTS_GET,
-        item: &route.prompt,
-        params,
-        timeout: options.timeout.unwrap_or(route.timeout),
-        progress: options.progress.as_ref(),
-        retries: options.retries,
-        harmless: true,
-    };
-    connection.ask(ask, |raw| shaped(check_prompt_result(raw))).await
+    asked.of(connection, &options, params, check_prompt_result).await
 }
 
 /// Reads a resource, from `server` if it is named.
@@ -177,21 +178,59 @@ pub(crate) async fn resource(
 ) -> Result<Box<RawValue>, CallError> {
     let route = catalog.resource(uri, server)?;
     let connection = &*route.0;
-    let params = |id| ReadParams { uri, meta: meta(connection, id, &options) };
-    let ask = Ask {
+    let asked = Asked {
         method: method::RESOURCES_READ,
         item: uri,
-        params,
+        key: Key::resource(uri),
         timeout: options.timeout.unwrap_or(route.1),
-        progress: options.progress.as_ref(),
-        retries: options.retries,
-        harmless: true,
     };
-    connection.ask(ask, |raw| shaped(check_read_result(raw))).await
+    let params = |id| ReadParams { uri, meta: meta(connection, id, &options) };
+    asked.of(connection, &options, params, check_read_result).await
 }
 
-fn shaped(checked: Result<(), ViewError>) -> Result<CallOutcome, ProtocolFault> {
-    checked.map(|()| CallOutcome::Ok).map_err(ProtocolFault::Shape)
+/// A prompt or resource that is asked for, and what it is kept under.
+struct Asked<'a> {
+    method: &'static str,
+    item: &'a str,
+    key: Key,
+    timeout: Duration,
+}
+
+impl Asked<'_> {
+    /// Gives what is kept, else what the server says now.
+    async fn of<P: Serialize>(
+        &self,
+        connection: &Connection,
+        options: &CallOptions,
+        params: impl Fn(u64) -> P,
+        check: impl FnOnce(&RawValue) -> Result<(), ViewError>,
+    ) -> Result<Box<RawValue>, CallError> {
+        let &Self { method, item, timeout, .. } = self;
+        let (progress, retries) = (options.progress.as_ref(), options.retries);
+        let ask = |timeout| {
+            let ask = Ask { method, item, params, timeout, progress, retries, harmless: true };
+            connection
+                .ask(ask, |raw| check(raw).map(|()| CallOutcome::Ok).map_err(ProtocolFault::Shape))
+        };
+        let found = connection.cache.read(&self.key, options.fresh, timeout, ask).await;
+        let server = &*connection.server;
+        match found {
+            Ok(found) => {
+                connection.meter.looked_up(found.age.is_some());
+                if let Some(age) = found.age {
+                    let age_s = age.as_secs_f64();
+                    tracing::debug!(server, method, item, age_s, "from the cache");
+                }
+                Ok(found.result)
+            }
+            Err(Missed::Failed(error)) => Err(error),
+            Err(Missed::Late) => {
+                tracing::warn!(server, method, item, "no answer to the same request in time");
+                let server = connection.server.clone();
+                Err(CallError::Timeout { server, item: item.into(), after: timeout })
+            }
+        }
+    }
 }
 
 /// The `_meta` of a request: its own where it wants progress, whose token is the request's id.

@@ -6,6 +6,7 @@
 
 pub mod host;
 
+mod cache;
 pub mod call;
 pub mod catalog;
 pub(crate) mod name;

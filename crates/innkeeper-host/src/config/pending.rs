@@ -6,11 +6,10 @@ use super::source::Report;
 use super::tree::Node;
 
 /// Keys of a server without behaviour.
-pub(super) const SERVER: &[&str] =
-    &["oauth", "maxTotalTimeout", "restart", "cache", "limits", "sandbox"];
+pub(super) const SERVER: &[&str] = &["oauth", "maxTotalTimeout", "restart", "limits", "sandbox"];
 
 /// Keys of the `host` object without behaviour.
-pub(super) const HOST: &[&str] = &["maxTotalTimeout", "restart", "cache", "limits", "sandbox"];
+pub(super) const HOST: &[&str] = &["maxTotalTimeout", "restart", "limits", "sandbox"];
 
 /// Transports that are read and not spoken.
 pub(super) const TRANSPORTS: &[Transport] =

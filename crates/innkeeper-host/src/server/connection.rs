@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::session::{Answer, Fault, Held, Outgoing, Progress, Session};
 use super::silence::Silence;
+use crate::cache::Cache;
 use crate::config::Retry;
 use crate::error::{CallError, CallKind, ProtocolFault};
 use crate::event::{CallOutcome, CallRecord, Event, Events};
@@ -22,7 +23,7 @@ use crate::text::display_safe;
 const SHOWN: usize = 64;
 
 /// The longest a request may be allowed: a longer time cannot be counted on every system.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// One server that takes requests.
 #[derive(Debug)]
@@ -34,6 +35,7 @@ pub(crate) struct Connection {
     pub(crate) meta: Option<Box<RawValue>>,
     pub(crate) permits: Semaphore,
     pub(crate) retry: Retry,
+    pub(crate) cache: Cache,
     pub(crate) meter: Arc<Meter>,
     pub(crate) silence: Silence,
     pub(crate) events: Events,

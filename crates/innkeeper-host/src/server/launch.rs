@@ -16,6 +16,7 @@ use super::session::{Limits, Session};
 use super::silence::Silence;
 use super::stderr::StderrTail;
 use super::{Server, offer};
+use crate::cache::Cache;
 use crate::catalog::Shelf;
 use crate::error::{CallError, CallKind, Phase, ServerFailure, StartReason};
 use crate::event::{Event, Events};
@@ -226,6 +227,7 @@ impl Launcher {
             meta,
             permits: Semaphore::new(server.config.max_concurrent),
             retry: server.config.retry,
+            cache: Cache::new(server.config.cache),
             meter: server.meter.clone(),
             silence: Silence::new(server.config.unavailable_after_timeouts),
             events: self.events.clone(),
