@@ -1,10 +1,12 @@
 //! What one server answered, kept for a while: its resources and prompts, and nothing else.
 //!
-//! A copy that is too old for a hit stays as long as there is room, for when the server is away.
+//! A copy that is too old for a hit stays as long as there is room, and is given with a mark when the
+//! server is away.
 //! Requests for the same thing at the same time are one: who comes later waits for the first. If
 //! that one fails, each of them asks for itself; if its caller goes away, the next takes over. So
 //! nobody sends more than one request, and nobody fails for another.
 
+mod stale;
 mod store;
 
 use std::collections::{BTreeMap, HashMap};
@@ -41,6 +43,13 @@ impl Key {
         // Names with values are always written.
         let sorted = serde_json::to_string(&sorted).unwrap_or_default();
         Self::Prompt(name.into(), sorted.into())
+    }
+
+    /// The URI, or the name of the prompt.
+    pub(crate) fn item(&self) -> &str {
+        match self {
+            Self::Resource(item) | Self::Prompt(item, _) => item,
+        }
     }
 
     fn bytes(&self) -> usize {
@@ -152,6 +161,12 @@ impl Cache {
                 }
             }
         }
+    }
+
+    /// Gives what is kept, however old, with the mark of an old copy, and its age.
+    pub(crate) fn last(&self, key: &Key) -> Option<(Box<RawValue>, Duration)> {
+        let kept = self.shelves().store.last(key, Instant::now())?;
+        Some((stale::marked(&kept.result, kept.age), kept.age))
     }
 
     fn turn(&self, key: &Key, fresh: bool, join: bool) -> Turn<'_> {

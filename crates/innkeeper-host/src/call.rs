@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::cache::{Key, Missed};
 use crate::catalog::Catalog;
-use crate::error::{ArgumentProblem, CallError, ProtocolFault};
+use crate::error::{ArgumentProblem, CallError, Lost, ProtocolFault};
 use crate::event::CallOutcome;
 use crate::server::connection::{Ask, Connection};
 use crate::server::session::Progress;
@@ -29,7 +29,8 @@ pub struct CallOptions {
     /// repeats calls itself. Default: the server's `retry.max`.
     pub retries: Option<u32>,
     /// Whether a prompt or resource is asked for although a copy is kept; what the server says is
-    /// kept instead. Default: no. Results of tools are never kept.
+    /// kept instead, and no old copy is given if it is away. Default: no. Results of tools are never
+    /// kept.
     pub fresh: bool,
 }
 
@@ -139,7 +140,14 @@ pub(crate) async fn prompt(
     arguments: &Map<String, Value>,
     options: CallOptions,
 ) -> Result<Box<RawValue>, CallError> {
-    let route = catalog.prompt(name)?;
+    let key = Key::prompt(name, arguments);
+    let route = match catalog.prompt(name) {
+        Ok(route) => route,
+        Err(error) => {
+            let connection = catalog.last_connection(&error);
+            return last_copy(connection, method::PROMPTS_GET, &key, &options, error);
+        }
+    };
     let mut problems = Vec::new();
     for required in route.required.iter().filter(|required| !arguments.contains_key(&***required)) {
         let message = format!("missing required argument `{required}`");
@@ -158,7 +166,7 @@ pub(crate) async fn prompt(
     let asked = Asked {
         method: method::PROMPTS_GET,
         item: &route.prompt,
-        key: Key::prompt(name, arguments),
+        key,
         timeout: options.timeout.unwrap_or(route.timeout),
     };
     let params = |id| ItemParams {
@@ -176,12 +184,19 @@ pub(crate) async fn resource(
     server: Option<&str>,
     options: CallOptions,
 ) -> Result<Box<RawValue>, CallError> {
-    let route = catalog.resource(uri, server)?;
+    let key = Key::resource(uri);
+    let route = match catalog.resource(uri, server) {
+        Ok(route) => route,
+        Err(error) => {
+            let connection = catalog.last_connection(&error);
+            return last_copy(connection, method::RESOURCES_READ, &key, &options, error);
+        }
+    };
     let connection = &*route.0;
     let asked = Asked {
         method: method::RESOURCES_READ,
         item: uri,
-        key: Key::resource(uri),
+        key,
         timeout: options.timeout.unwrap_or(route.1),
     };
     let params = |id| ReadParams { uri, meta: meta(connection, id, &options) };
@@ -197,7 +212,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Gives what is kept, else what the server says now.
+    /// Gives what is kept, else what the server says now, else an old copy.
     async fn of<P: Serialize>(
         &self,
         connection: &Connection,
@@ -223,7 +238,9 @@ impl Asked<'_> {
                 }
                 Ok(found.result)
             }
-            Err(Missed::Failed(error)) => Err(error),
+            Err(Missed::Failed(error)) => {
+                last_copy(Some(connection), method, &self.key, options, error)
+            }
             Err(Missed::Late) => {
                 tracing::warn!(server, method, item, "no answer to the same request in time");
                 let server = connection.server.clone();
@@ -231,6 +248,28 @@ impl Asked<'_> {
             }
         }
     }
+}
+
+/// What is kept, however old, of a server that is away, marked as such; else the error. Nothing is
+/// given once the server was stopped, or to a caller that wants no copy.
+fn last_copy(
+    connection: Option<&Connection>,
+    method: &'static str,
+    key: &Key,
+    options: &CallOptions,
+    error: CallError,
+) -> Result<Box<RawValue>, CallError> {
+    let away = match &error {
+        CallError::Unavailable { reason, .. } => *reason != Lost::Shutdown,
+        _ => false,
+    };
+    let connection = connection.filter(|_| away && !options.fresh);
+    let kept = connection.and_then(|connection| Some((connection, connection.cache.last(key)?)));
+    let Some((connection, (result, age))) = kept else { return Err(error) };
+    let (server, age_s) = (&*connection.server, age.as_secs_f64());
+    let error: &dyn std::error::Error = &error;
+    tracing::warn!(server, method, item = key.item(), age_s, error, "old copy from the cache");
+    Ok(result)
 }
 
 /// The `_meta` of a request: its own where it wants progress, whose token is the request's id.

@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use crate::error::{CallError, Lost, RoutingError};
 use crate::lifecycle::ServerState;
 use crate::name;
+use crate::server::connection::Connection;
 use crate::server::offer::Offer;
 
 pub(crate) use route::{PromptRoute, ResourceRoute, ToolRoute};
@@ -288,6 +289,12 @@ impl Catalog {
                     .map(Into::into),
             })),
         }
+    }
+
+    /// The last connection of the server whose absence is the error.
+    pub(crate) fn last_connection(&self, error: &CallError) -> Option<&Connection> {
+        let CallError::Unavailable { server, .. } = error else { return None };
+        Some(&self.away.get(server)?.shelf.as_ref()?.connection)
     }
 
     /// Resolves when no request waits for an answer; the caller bounds the wait.

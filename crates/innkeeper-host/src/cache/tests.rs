@@ -280,3 +280,17 @@ async fn an_answer_that_was_under_way_at_a_change_is_given_and_not_kept() {
     assert_eq!((before.unwrap(), after.unwrap()), (r#"{"n":1}"#.into(), r#"{"n":2}"#.into()));
     assert_eq!(server.read(&cache, &key).await.unwrap(), r#"{"n":2}"#);
 }
+
+/// Proves: FR7.3
+#[tokio::test(start_paused = true)]
+async fn an_old_copy_is_given_with_its_age_until_there_is_no_room_for_it() {
+    let (cache, key) = (cache(1, 1 << 20), Key::resource("fx://a"));
+    assert!(cache.last(&key).is_none());
+    keep(&cache, "fx://a", r#"{"contents":[]}"#).await;
+    sleep(seconds(1000)).await;
+    let (copy, age) = cache.last(&key).unwrap();
+    assert_eq!(age, seconds(1000));
+    assert_eq!(copy.get(), r#"{"_meta":{"stale":true,"ageSeconds":1000},"contents":[]}"#);
+    keep(&cache, "fx://b", "{}").await;
+    assert!(cache.last(&key).is_none());
+}

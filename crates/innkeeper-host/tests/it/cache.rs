@@ -1,6 +1,6 @@
 //! What is kept of resources and prompts: who is asked again, and who is not.
 
-use innkeeper_host::{CallOptions, Event, Host};
+use innkeeper_host::{CallOptions, ErrorClass, Event, Host, ServerState};
 use innkeeper_testkit::Fixture;
 use serde_json::{Map, Value, json};
 
@@ -156,5 +156,71 @@ async fn what_was_kept_is_gone_after_a_restart() {
     assert_eq!(host.metrics()["one"].cache_entries, 0);
     read(&host, "fx://one/static").await;
     assert_eq!(scene.journal().count("resources/read"), 2);
+    host.shutdown().await;
+}
+
+/// Proves: FR7.3, N28
+#[tokio::test]
+async fn what_a_lost_server_said_is_given_with_a_mark_and_what_it_never_said_is_an_error() {
+    let scene = Scene::new();
+    let crashing = |name| scene.fx(name).with("--crash-after", 1);
+    // The newer era keeps for zero seconds here, and sends a `_meta` of its own.
+    let host = scene.start([crashing("old"), crashing("new").with("--era", "modern")]).await;
+    let host = host.unwrap();
+    for server in ["old", "new"] {
+        let (uri, prompt) = (format!("fx://{server}/static"), format!("{server}.greet"));
+        let first = read_with(&host, &uri, CallOptions::default()).await;
+        assert!(first["_meta"].get("stale").is_none(), "{first}");
+        let greeting = greet(&host, &prompt, json!({"name": "Ada"})).await;
+        host.call_tool(&format!("{server}.pid"), ()).await.unwrap_err();
+        assert_eq!(host.status()[server].state, ServerState::Unavailable);
+
+        let mut copy = read_with(&host, &uri, CallOptions::default()).await;
+        let meta = copy["_meta"].as_object_mut().unwrap();
+        assert_eq!(meta.remove("stale"), Some(json!(true)));
+        assert!(meta.remove("ageSeconds").unwrap().is_u64());
+        if meta.is_empty() {
+            copy.as_object_mut().unwrap().remove("_meta");
+        }
+        assert_eq!(copy, first, "all else is as it was");
+        let options = CallOptions::default();
+        let named = host.read_resource(&uri, Some(server), options.clone()).await.unwrap();
+        assert!(named.get().contains(r#""stale":true"#));
+        let copy = greet(&host, &prompt, json!({"name": "Ada"})).await;
+        assert!(copy.contains(r#""stale":true"#) && copy != greeting, "{copy}");
+
+        let other = format!("fx://{server}/item/1");
+        let never = host.read_resource(&other, None, options.clone()).await.unwrap_err();
+        assert_eq!(never.class(), ErrorClass::ServerUnavailable);
+        let bob = json!({"name": "Bob"}).as_object().unwrap().clone();
+        let never = host.get_prompt(&prompt, &bob, options).await.unwrap_err();
+        assert_eq!(never.class(), ErrorClass::ServerUnavailable);
+        let insisted = host.read_resource(&uri, None, fresh()).await.unwrap_err();
+        assert_eq!(insisted.class(), ErrorClass::ServerUnavailable);
+        let tool = host.call_tool(&format!("{server}.pid"), ()).await.unwrap_err();
+        assert_eq!(tool.class(), ErrorClass::ServerUnavailable);
+    }
+    assert_eq!(scene.journal().count("resources/read"), 2);
+    host.shutdown().await;
+    let over = host.read_resource("fx://old/static", None, CallOptions::default()).await;
+    assert_eq!(over.unwrap_err().class(), ErrorClass::ServerUnavailable, "it was stopped");
+}
+
+/// Proves: FR7.3
+#[cfg(unix)]
+#[tokio::test]
+async fn a_reading_that_its_server_dies_of_gives_the_copy_too() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("one").with("--era", "modern")]).await.unwrap();
+    let first = read(&host, "fx://one/static").await;
+    let pid = rustix::process::Pid::from_raw(scene.journal().pids()[0].cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    assert!(host.catalog().server("one").is_some(), "the host does not know yet");
+    let copy = read_with(&host, "fx://one/static", CallOptions::default()).await;
+    assert_eq!(
+        (&copy["_meta"]["stale"], &copy["contents"][0]["text"]),
+        (&json!(true), &json!(first))
+    );
+    assert_eq!(host.metrics()["one"].error_count, 1, "it was asked");
     host.shutdown().await;
 }
