@@ -1,5 +1,7 @@
 //! The life of one call: resolve, validate, permit, send, outcome, record.
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::view::{check_prompt_result, check_read_result, check_tool_result};
@@ -9,10 +11,12 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
+use crate::cache::{Key, Missed};
 use crate::catalog::Catalog;
-use crate::error::{ArgumentProblem, CallError, ProtocolFault};
+use crate::error::{ArgumentProblem, CallError, Lost, ProtocolFault};
 use crate::event::CallOutcome;
 use crate::server::connection::{Ask, Connection};
+use crate::server::rounds::Further;
 use crate::server::session::Progress;
 
 /// How one call differs from the configuration.
@@ -23,6 +27,13 @@ pub struct CallOptions {
     /// Where progress goes, in the order the server sends it. Reports that find the channel full
     /// are dropped; asking for none costs nothing.
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// How often the request may be sent again when it is lost, at most 10; 0 for a caller that
+    /// repeats calls itself. Default: the server's `retry.max`.
+    pub retries: Option<u32>,
+    /// Whether a prompt or resource is asked for although a copy is kept; what the server says is
+    /// kept instead, and no old copy is given if it is away. Default: no. Results of tools are never
+    /// kept.
+    pub fresh: bool,
 }
 
 /// What a tool answered: the result object exactly as the server sent it.
@@ -70,14 +81,22 @@ struct ItemParams<'a, T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<&'a T>,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<&'a RawValue>,
+    meta: Option<Cow<'a, RawValue>>,
+    #[serde(rename = "inputResponses", skip_serializing_if = "Option::is_none")]
+    responses: Option<Arc<RawValue>>,
+    #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
+    state: Option<Arc<RawValue>>,
 }
 
 #[derive(Serialize)]
 struct ReadParams<'a> {
     uri: &'a str,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<&'a RawValue>,
+    meta: Option<Cow<'a, RawValue>>,
+    #[serde(rename = "inputResponses", skip_serializing_if = "Option::is_none")]
+    responses: Option<Arc<RawValue>>,
+    #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
+    state: Option<Arc<RawValue>>,
 }
 
 /// Calls a tool by its public name.
@@ -100,17 +119,23 @@ pub(crate) async fn tool(
         return Err(CallError::Validation { item: route.public.clone(), problems });
     }
     let connection = &*route.connection;
-    let id = connection.session.next_id();
-    let own_meta = progress_meta(connection, id, &options);
-    let meta = own_meta.as_deref().or(connection.meta.as_deref());
-    let params = ItemParams { name: &route.tool, arguments: Some(&arguments), meta };
+    let params = |id, Further { responses, state }: Further| ItemParams {
+        name: &route.tool,
+        arguments: Some(&arguments),
+        meta: meta(connection, id, &options),
+        responses,
+        state,
+    };
+    let shown = route.headers.of(&arguments);
     let ask = Ask {
-        id,
         method: method::TOOLS_CALL,
         item: &route.tool,
-        params: &params,
+        params,
+        headers: &shown,
         timeout: options.timeout.unwrap_or(route.timeout),
-        progress: options.progress,
+        progress: options.progress.as_ref(),
+        retries: options.retries,
+        harmless: route.harmless,
     };
     let mut is_error = false;
     let raw = connection
@@ -129,7 +154,14 @@ pub(crate) async fn prompt(
     arguments: &Map<String, Value>,
     options: CallOptions,
 ) -> Result<Box<RawValue>, CallError> {
-    let route = catalog.prompt(name)?;
+    let key = Key::prompt(name, arguments);
+    let route = match catalog.prompt(name) {
+        Ok(route) => route,
+        Err(error) => {
+            let connection = catalog.last_connection(&error);
+            return last_copy(connection, method::PROMPTS_GET, &key, &options, error);
+        }
+    };
     let mut problems = Vec::new();
     for required in route.required.iter().filter(|required| !arguments.contains_key(&***required)) {
         let message = format!("missing required argument `{required}`");
@@ -144,20 +176,21 @@ pub(crate) async fn prompt(
         return Err(CallError::Validation { item: name.into(), problems });
     }
     let connection = &*route.connection;
-    let id = connection.session.next_id();
-    let own_meta = progress_meta(connection, id, &options);
-    let meta = own_meta.as_deref().or(connection.meta.as_deref());
     let given = (!arguments.is_empty()).then_some(arguments);
-    let params = ItemParams { name: &route.prompt, arguments: given, meta };
-    let ask = Ask {
-        id,
+    let asked = Asked {
         method: method::PROMPTS_GET,
         item: &route.prompt,
-        params: &params,
+        key,
         timeout: options.timeout.unwrap_or(route.timeout),
-        progress: options.progress,
     };
-    connection.ask(ask, |raw| shaped(check_prompt_result(raw))).await
+    let params = |id, Further { responses, state }: Further| ItemParams {
+        name: &route.prompt,
+        arguments: given,
+        meta: meta(connection, id, &options),
+        responses,
+        state,
+    };
+    asked.of(connection, &options, params, check_prompt_result).await
 }
 
 /// Reads a resource, from `server` if it is named.
@@ -167,34 +200,112 @@ pub(crate) async fn resource(
     server: Option<&str>,
     options: CallOptions,
 ) -> Result<Box<RawValue>, CallError> {
-    let route = catalog.resource(uri, server)?;
+    let key = Key::resource(uri);
+    let route = match catalog.resource(uri, server) {
+        Ok(route) => route,
+        Err(error) => {
+            let connection = catalog.last_connection(&error);
+            return last_copy(connection, method::RESOURCES_READ, &key, &options, error);
+        }
+    };
     let connection = &*route.0;
-    let id = connection.session.next_id();
-    let own_meta = progress_meta(connection, id, &options);
-    let meta = own_meta.as_deref().or(connection.meta.as_deref());
-    let params = ReadParams { uri, meta };
-    let ask = Ask {
-        id,
+    let asked = Asked {
         method: method::RESOURCES_READ,
         item: uri,
-        params: &params,
+        key,
         timeout: options.timeout.unwrap_or(route.1),
-        progress: options.progress,
     };
-    connection.ask(ask, |raw| shaped(check_read_result(raw))).await
+    let params = |id, Further { responses, state }: Further| {
+        let meta = meta(connection, id, &options);
+        ReadParams { uri, meta, responses, state }
+    };
+    asked.of(connection, &options, params, check_read_result).await
 }
 
-fn shaped(checked: Result<(), ViewError>) -> Result<CallOutcome, ProtocolFault> {
-    checked.map(|()| CallOutcome::Ok).map_err(ProtocolFault::Shape)
+/// A prompt or resource that is asked for, and what it is kept under.
+struct Asked<'a> {
+    method: &'static str,
+    item: &'a str,
+    key: Key,
+    timeout: Duration,
 }
 
-/// The `_meta` of a request that wants progress: its token is the request's own id.
-fn progress_meta(connection: &Connection, id: u64, options: &CallOptions) -> Option<Box<RawValue>> {
-    options.progress.as_ref()?;
+impl Asked<'_> {
+    /// Gives what is kept, else what the server says now, else an old copy.
+    async fn of<P: Serialize>(
+        &self,
+        connection: &Connection,
+        options: &CallOptions,
+        params: impl Fn(u64, Further) -> P,
+        check: impl FnOnce(&RawValue) -> Result<(), ViewError>,
+    ) -> Result<Box<RawValue>, CallError> {
+        let &Self { method, item, timeout, .. } = self;
+        let (progress, retries) = (options.progress.as_ref(), options.retries);
+        let ask = |timeout| {
+            let headers = &[][..];
+            let ask =
+                Ask { method, item, params, headers, timeout, progress, retries, harmless: true };
+            connection
+                .ask(ask, |raw| check(raw).map(|()| CallOutcome::Ok).map_err(ProtocolFault::Shape))
+        };
+        let found = connection.cache.read(&self.key, options.fresh, timeout, ask).await;
+        let server = &*connection.server;
+        match found {
+            Ok(found) => {
+                connection.meter.looked_up(found.age.is_some());
+                if let Some(age) = found.age {
+                    let age_s = age.as_secs_f64();
+                    tracing::debug!(server, method, item, age_s, "from the cache");
+                }
+                Ok(found.result)
+            }
+            Err(Missed::Failed(error)) => {
+                last_copy(Some(connection), method, &self.key, options, error)
+            }
+            Err(Missed::Late) => {
+                tracing::warn!(server, method, item, "no answer to the same request in time");
+                let server = connection.server.clone();
+                Err(CallError::Timeout { server, item: item.into(), after: timeout })
+            }
+        }
+    }
+}
+
+/// What is kept, however old, of a server that is away, marked as such; else the error. Nothing is
+/// given once the server was stopped, or to a caller that wants no copy.
+fn last_copy(
+    connection: Option<&Connection>,
+    method: &'static str,
+    key: &Key,
+    options: &CallOptions,
+    error: CallError,
+) -> Result<Box<RawValue>, CallError> {
+    let away = match &error {
+        CallError::Unavailable { reason, .. } => *reason != Lost::Shutdown,
+        _ => false,
+    };
+    let connection = connection.filter(|_| away && !options.fresh);
+    let kept = connection.and_then(|connection| Some((connection, connection.cache.last(key)?)));
+    let Some((connection, (result, age))) = kept else { return Err(error) };
+    let (server, age_s) = (&*connection.server, age.as_secs_f64());
+    let error: &dyn std::error::Error = &error;
+    tracing::warn!(server, method, item = key.item(), age_s, error, "old copy from the cache");
+    Ok(result)
+}
+
+/// The `_meta` of a request: its own where it wants progress, whose token is the request's id.
+fn meta<'a>(
+    connection: &'a Connection,
+    id: u64,
+    options: &CallOptions,
+) -> Option<Cow<'a, RawValue>> {
+    if options.progress.is_none() {
+        return connection.meta.as_deref().map(Cow::Borrowed);
+    }
     let mut meta: Map<String, Value> = match &connection.meta {
         Some(meta) => serde_json::from_str(meta.get()).unwrap_or_default(),
         None => Map::new(),
     };
     meta.insert("progressToken".to_owned(), id.into());
-    serde_json::value::to_raw_value(&meta).ok()
+    serde_json::value::to_raw_value(&meta).ok().map(Cow::Owned)
 }

@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use crate::error::{CallError, Lost, RoutingError};
 use crate::lifecycle::ServerState;
 use crate::name;
+use crate::server::connection::Connection;
 use crate::server::offer::Offer;
 
 pub(crate) use route::{PromptRoute, ResourceRoute, ToolRoute};
@@ -290,6 +291,12 @@ impl Catalog {
         }
     }
 
+    /// The last connection of the server whose absence is the error.
+    pub(crate) fn last_connection(&self, error: &CallError) -> Option<&Connection> {
+        let CallError::Unavailable { server, .. } = error else { return None };
+        Some(&self.away.get(server)?.shelf.as_ref()?.connection)
+    }
+
     /// Resolves when no request waits for an answer; the caller bounds the wait.
     pub(crate) async fn idle(&self) {
         for shelf in self.shelves() {
@@ -308,7 +315,7 @@ impl Catalog {
 /// The error of a request that a server takes no more: nothing is sent.
 fn unavailable(server: &Arc<str>, away: &Away) -> CallError {
     let (server, reason) = (server.clone(), away.lost.clone());
-    CallError::Unavailable { server, reason, may_have_run: false }
+    CallError::Unavailable { server, reason, may_have_run: false, attempts: 0 }
 }
 
 fn closest(called: &str, known: &[&str]) -> Option<Box<str>> {

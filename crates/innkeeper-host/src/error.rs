@@ -78,7 +78,7 @@ pub enum CallError {
         problems: Vec<ArgumentProblem>,
     },
     /// The server is not there, or went away before it answered.
-    #[error("server `{server}` is unavailable: {reason}")]
+    #[error("server `{server}` is unavailable: {reason}{}", Tries(*attempts))]
     Unavailable {
         /// The server.
         server: Arc<str>,
@@ -86,6 +86,8 @@ pub enum CallError {
         reason: Lost,
         /// Whether the request may have reached the server before it went away.
         may_have_run: bool,
+        /// How often it was tried to send it; 0 where the server was known to take none.
+        attempts: u32,
     },
     /// No answer within the time allowed; the server was sent a cancellation.
     #[error("server `{server}` did not answer `{item}` within {}", Seconds(*after))]
@@ -143,6 +145,14 @@ impl CallError {
             Self::Protocol { .. } => ErrorClass::Protocol,
             Self::Server { .. } => ErrorClass::Server,
         }
+    }
+
+    /// The same with the number of attempts it took.
+    pub(crate) fn tried(mut self, times: u32) -> Self {
+        if let Self::Unavailable { attempts, .. } = &mut self {
+            *attempts = times;
+        }
+        self
     }
 
     /// The server concerned, if one could be determined.
@@ -306,7 +316,21 @@ pub enum ProtocolFault {
     /// A list that does not end.
     #[error("the list does not end: {0}")]
     EndlessList(&'static str),
-    /// The server asks for something more instead of answering.
+    /// The server asks for input again and again.
+    #[error("it asked for more input after {limit} rounds")]
+    EndlessRounds {
+        /// How often it may ask in one call.
+        limit: u32,
+    },
+    /// The server needs input that the application does not give.
+    #[error("it needs `{method}`: {why}")]
+    InputRefused {
+        /// What it asked for.
+        method: Box<str>,
+        /// Why it does not get it.
+        why: Box<str>,
+    },
+    /// The answer is of a kind that is not known here.
     #[error("the answer is no final result but {0}")]
     NotFinal(Box<str>),
     /// An HTTP answer that says nothing in JSON-RPC.
@@ -482,6 +506,14 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
+struct Tries(u32);
+
+impl fmt::Display for Tries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 > 1 { write!(f, " (after {} attempts)", self.0) } else { Ok(()) }
+    }
+}
+
 struct Seconds(Duration);
 
 impl fmt::Display for Seconds {
@@ -521,5 +553,24 @@ impl fmt::Display for Failures<'_> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unavailable_server_is_told_with_the_attempts_if_there_were_several() {
+        let reason = Lost::Busy { status: 503, retry_after: None };
+        let error = |attempts| {
+            let (server, reason) = ("web".into(), reason.clone());
+            CallError::Unavailable { server, reason, may_have_run: false, attempts: 1 }
+                .tried(attempts)
+                .to_string()
+        };
+        assert_eq!(error(1), "server `web` is unavailable: it is busy (HTTP 503)");
+        let several = "server `web` is unavailable: it is busy (HTTP 503) (after 4 attempts)";
+        assert_eq!(error(4), several);
     }
 }

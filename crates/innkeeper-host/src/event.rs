@@ -40,6 +40,21 @@ pub enum Event {
         /// What went wrong.
         reason: String,
     },
+    /// A request did not reach its server, or may run twice, and will be sent again.
+    CallRetried {
+        /// The server.
+        server: Arc<str>,
+        /// The method, `tools/call` for example.
+        method: &'static str,
+        /// The tool, prompt or URI.
+        item: Box<str>,
+        /// Which attempt comes next, from 2.
+        attempt: u32,
+        /// The pause before it.
+        delay: Duration,
+        /// What became of the one before.
+        reason: String,
+    },
     /// The server is ready.
     Ready {
         /// The server.

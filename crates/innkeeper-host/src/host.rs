@@ -224,7 +224,10 @@ impl Host {
         call::tool(&self.catalog(), name, arguments.into(), options).await
     }
 
-    /// Gets the prompt `{server}.{prompt}` as the server sent it.
+    /// Gets the prompt `{server}.{prompt}` as the server sent it, now or up to `cache.ttl` ago;
+    /// [`CallOptions::fresh`] asks in any case. The same prompt asked for at the same time by
+    /// several callers is one request. While the server is unavailable, what is kept is given
+    /// however old it is, with `stale: true` and `ageSeconds` in its `_meta`.
     ///
     /// # Errors
     ///
@@ -238,7 +241,8 @@ impl Host {
         call::prompt(&self.catalog(), name, arguments, options).await
     }
 
-    /// Reads a resource from the server that lists its URI, or has a template for it, or is named.
+    /// Reads a resource from the server that lists its URI, or has a template for it, or is named;
+    /// kept and shared as [`Host::get_prompt`] says.
     ///
     /// # Errors
     ///
@@ -285,8 +289,14 @@ impl Host {
 
     /// Counts and latencies of every server since the start.
     pub fn metrics(&self) -> IndexMap<Arc<str>, ServerMetrics> {
-        let servers = self.0.registry.servers();
-        servers.map(|server| (server.name.clone(), server.meter.snapshot())).collect()
+        let servers = self.0.registry.servers().map(|server| {
+            let mut told = server.meter.snapshot();
+            if let Some(shelf) = &server.status().shelf {
+                (told.cache_entries, told.cache_bytes) = shelf.connection.cache.size();
+            }
+            (server.name.clone(), told)
+        });
+        servers.collect()
     }
 
     /// What happens from here on. A listener that lags more than 1,024 events loses the oldest.

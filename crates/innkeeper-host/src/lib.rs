@@ -6,11 +6,13 @@
 
 pub mod host;
 
+mod cache;
 pub mod call;
 pub mod callback;
 pub mod catalog;
 pub(crate) mod name;
 mod registry;
+mod retry;
 mod schema;
 
 pub(crate) mod lifecycle;

@@ -41,6 +41,14 @@ pub struct ServerMetrics {
     pub p95_latency: f64,
     /// 99 of 100 calls were at least this fast.
     pub p99_latency: f64,
+    /// Prompts and resources that were given without a request: in none of the counts above.
+    pub cache_hits: u64,
+    /// Prompts and resources the server was asked for and answered.
+    pub cache_misses: u64,
+    /// Copies kept now.
+    pub cache_entries: usize,
+    /// Their bytes.
+    pub cache_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -52,6 +60,8 @@ struct Counts {
     micros: u64,
     latencies: Histogram<u64>,
     last_success: Option<Instant>,
+    hits: u64,
+    misses: u64,
 }
 
 /// The live counters behind [`ServerMetrics`].
@@ -70,6 +80,8 @@ impl Meter {
             micros: 0,
             latencies,
             last_success: None,
+            hits: 0,
+            misses: 0,
         }))
     }
 
@@ -90,6 +102,12 @@ impl Meter {
         let micros = u64::try_from(latency.as_micros()).unwrap_or(SLOWEST_MICROS).max(1);
         counts.micros += micros;
         counts.latencies.saturating_record(micros);
+    }
+
+    /// Counts a prompt or resource by where it came from.
+    pub(crate) fn looked_up(&self, hit: bool) {
+        let mut counts = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *if hit { &mut counts.hits } else { &mut counts.misses } += 1;
     }
 
     /// When a call last had a result that is not an error.
@@ -117,6 +135,11 @@ impl Meter {
             p50_latency: millis(counts.latencies.value_at_quantile(0.50)),
             p95_latency: millis(counts.latencies.value_at_quantile(0.95)),
             p99_latency: millis(counts.latencies.value_at_quantile(0.99)),
+            cache_hits: counts.hits,
+            cache_misses: counts.misses,
+            // Whoever knows the server's connection fills these in.
+            cache_entries: 0,
+            cache_bytes: 0,
         }
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod connection;
 pub(crate) mod launch;
 pub(crate) mod offer;
 pub(crate) mod process;
+pub(crate) mod rounds;
 pub(crate) mod session;
 pub(crate) mod silence;
 pub(crate) mod stderr;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_protocol::http::ParamHeaders;
+
 use crate::schema::ArgumentSchema;
 use crate::server::connection::Connection;
 
@@ -12,7 +14,11 @@ pub(crate) struct ToolRoute {
     pub(crate) public: Box<str>,
     pub(crate) tool: Box<str>,
     pub(crate) arguments: ArgumentSchema,
+    /// Arguments that the server wants to see in headers.
+    pub(crate) headers: ParamHeaders,
     pub(crate) timeout: Duration,
+    /// Whether the server says that it may be called twice.
+    pub(crate) harmless: bool,
     pub(crate) connection: Arc<Connection>,
 }
 

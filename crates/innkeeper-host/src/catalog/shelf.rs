@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_protocol::Era;
+use innkeeper_protocol::http::ParamHeaders;
 use serde_json::value::RawValue;
 
 use super::route::{PromptRoute, ToolRoute};
-use crate::config::{Refusal, ServerConfig};
+use crate::config::{Refusal, ServerConfig, TransportConfig};
 use crate::name;
 use crate::schema::ArgumentSchema;
 use crate::server::connection::Connection;
@@ -35,6 +37,10 @@ impl Shelf {
         mut offer: Offer,
         left_out: &mut Vec<Quarantined>,
     ) -> Self {
+        // What a request says of itself in headers, only HTTP of the modern era has.
+        let modern = connection.revision.era() == Era::Modern;
+        let shows_arguments = modern && matches!(config.transport, TransportConfig::Http { .. });
+        let none = ParamHeaders::default;
         let mut hidden = Vec::new();
         let mut tools = Vec::with_capacity(offer.tools.len());
         offer.tools.retain(|tool| {
@@ -43,13 +49,20 @@ impl Shelf {
                 hidden.push((name.as_str().into(), words(&refusal)));
                 return false;
             }
-            match ArgumentSchema::new(&tool.view.input_schema) {
-                Ok(arguments) => {
+            let schema = &tool.view.input_schema;
+            let headers = if shows_arguments { ParamHeaders::read(schema) } else { Ok(none()) };
+            let read = headers.map_err(|error| error.to_string());
+            match read.and_then(|headers| Ok((headers, ArgumentSchema::new(schema)?))) {
+                Ok((headers, arguments)) => {
+                    let hints = &tool.view.annotations;
+                    let harmless = [hints.read_only_hint, hints.idempotent_hint];
                     tools.push(Arc::new(ToolRoute {
                         public: name::public(&config.name, name),
                         tool: name.as_str().into(),
                         arguments,
+                        headers,
                         timeout: config.timeout,
+                        harmless: harmless.contains(&Some(true)),
                         connection: connection.clone(),
                     }));
                     true

@@ -3,24 +3,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_protocol::{Era, Revision, skim};
+use innkeeper_protocol::{Era, Revision};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio::time::Instant;
 
-use super::session::{Answer, Fault, Held, Outgoing, Progress, Session};
+use super::rounds::{Further, Next, Rounds};
+use super::session::{Answer, Extend, Fault, Held, Outgoing, Progress, Session};
 use super::silence::Silence;
+use crate::cache::Cache;
+use crate::callback::Callbacks;
+use crate::config::Retry;
 use crate::error::{CallError, CallKind, ProtocolFault};
 use crate::event::{CallOutcome, CallRecord, Event, Events};
 use crate::measure::Meter;
-use crate::text::display_safe;
-
-/// How much of an unexpected kind of result is shown.
-const SHOWN: usize = 64;
+use crate::retry::{Again, Attempts, Plan};
 
 /// The longest a request may be allowed: a longer time cannot be counted on every system.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// One server that takes requests.
 #[derive(Debug)]
@@ -31,22 +32,48 @@ pub(crate) struct Connection {
     /// The `_meta` every request of the modern era carries.
     pub(crate) meta: Option<Box<RawValue>>,
     pub(crate) permits: Semaphore,
+    /// How long one call may take, whatever the server reports.
+    pub(crate) most: Duration,
+    pub(crate) retry: Retry,
+    pub(crate) cache: Cache,
+    pub(crate) callbacks: Callbacks,
     pub(crate) meter: Arc<Meter>,
     pub(crate) silence: Silence,
     pub(crate) events: Events,
 }
 
-/// One request to a server.
-#[derive(Debug)]
-pub(crate) struct Ask<'a, P> {
-    /// From [`Session::next_id`], known before the parameters because it is the progress token.
-    pub(crate) id: u64,
+/// How long a request may take.
+#[derive(Clone, Copy, Debug)]
+struct Time {
+    /// When a server that shows nothing of itself is too late.
+    silence: Instant,
+    /// When it is over in any case.
+    ends: Instant,
+}
+
+impl Time {
+    fn from(start: Instant, silence: Duration, most: Duration) -> Self {
+        let silence = silence.min(LONGEST);
+        Self { silence: start + silence, ends: start + most.min(LONGEST).max(silence) }
+    }
+}
+
+/// One request to a server, however often it has to be sent.
+pub(crate) struct Ask<'a, F> {
     pub(crate) method: &'static str,
     /// The tool, prompt or URI, for messages and records.
     pub(crate) item: &'a str,
-    pub(crate) params: &'a P,
+    /// Makes the parameters of one attempt: its id, never used twice, is the progress token, and
+    /// further rounds carry what the server wanted to know.
+    pub(crate) params: F,
+    /// Arguments that have to be shown in headers.
+    pub(crate) headers: &'a [(String, String)],
     pub(crate) timeout: Duration,
-    pub(crate) progress: Option<mpsc::Sender<Progress>>,
+    pub(crate) progress: Option<&'a mpsc::Sender<Progress>>,
+    /// How often it may be sent again. Default: what is configured.
+    pub(crate) retries: Option<u32>,
+    /// Whether it may run twice.
+    pub(crate) harmless: bool,
 }
 
 impl Connection {
@@ -54,24 +81,41 @@ impl Connection {
     /// it once, however it ends: answer, error, deadline, or a caller that goes away.
     pub(crate) async fn ask<P: Serialize>(
         &self,
-        ask: Ask<'_, P>,
+        ask: Ask<'_, impl Fn(u64, Further) -> P>,
         judge: impl FnOnce(&RawValue) -> Result<CallOutcome, ProtocolFault>,
     ) -> Result<Box<RawValue>, CallError> {
         let mut record = Record::open(self, ask.method, ask.item);
-        let deadline = record.sent + ask.timeout.min(LONGEST);
-        let answer = match self.permit(deadline).await {
-            Some(permit) => {
-                record.id = ask.id;
-                if permit.waited {
-                    record.sent = Instant::now();
+        let mut time = Time::from(record.sent, ask.timeout, self.most);
+        let mut attempts = self.attempts(&ask, time.silence);
+        let mut rounds = Rounds::default();
+        let answer = loop {
+            let answer = match self.permit(time.silence).await {
+                Some(permit) => {
+                    if permit.waited && record.id == 0 {
+                        record.sent = Instant::now();
+                    }
+                    record.id = self.session.next_id();
+                    Some(self.send(&ask, record.id, rounds.further(), time).await)
                 }
-                self.send(&ask, deadline).await
+                None => None,
+            };
+            let Some(answer) = self.last(&mut attempts, &ask, answer).await else { continue };
+            let result = match answer {
+                Ok(result) if self.revision.era() == Era::Modern => result.take(),
+                other => break other.map(Held::take),
+            };
+            match rounds.next(self, &result, time.ends).await {
+                Ok(Next::Done) => break Ok(result),
+                Ok(Next::Again) => {
+                    // The user or the model took their time, not the server.
+                    time.silence = (Instant::now() + ask.timeout).min(time.ends);
+                    attempts = self.attempts(&ask, time.silence);
+                }
+                Err(fault) => break Err(fault),
             }
-            None => Err(Fault::Late),
         };
-        let judged = answer.map(Held::take).and_then(|result| {
-            let judged = self.final_result(&result).and_then(|()| judge(&result));
-            judged.map(|outcome| (result, outcome)).map_err(Fault::Protocol)
+        let judged = answer.and_then(|result| {
+            judge(&result).map(|outcome| (result, outcome)).map_err(Fault::Protocol)
         });
         match judged {
             Ok((result, outcome)) => {
@@ -79,7 +123,7 @@ impl Connection {
                 Ok(result)
             }
             Err(fault) => {
-                let error = self.name(fault, ask.item, ask.timeout);
+                let error = self.name(fault, ask.item, ask.timeout).tried(attempts.made());
                 record.fail(&error);
                 Err(error)
             }
@@ -94,10 +138,20 @@ impl Connection {
         timeout: Duration,
     ) -> Result<Box<RawValue>, CallError> {
         let started = Instant::now();
-        let id = self.session.next_id();
-        let ask = Ask { id, method, item: method, params, timeout, progress: None };
-        let answer = self.send(&ask, started + timeout).await;
-        let answer = answer.map(Held::take).map_err(|fault| self.name(fault, method, timeout));
+        let (mut id, time) = (None, Time::from(started, timeout, timeout));
+        let (progress, retries, headers) = (None, None, &[][..]);
+        let (item, params) = (method, |_, _| params);
+        let ask = Ask { method, item, params, headers, timeout, progress, retries, harmless: true };
+        let mut attempts = self.attempts(&ask, time.silence);
+        let answer = loop {
+            let next = *id.insert(self.session.next_id());
+            let answer = Some(self.send(&ask, next, Further::default(), time).await);
+            if let Some(answer) = self.last(&mut attempts, &ask, answer).await {
+                break answer;
+            }
+        };
+        let name = |fault| self.name(fault, method, timeout).tried(attempts.made());
+        let answer = answer.map(Held::take).map_err(name);
         let latency_ms = millis(started.elapsed());
         let server = &*self.server;
         match &answer {
@@ -111,22 +165,6 @@ impl Connection {
         answer
     }
 
-    /// In the modern era a result can be a request for more input, which nobody here gives and no
-    /// server was offered.
-    fn final_result(&self, result: &RawValue) -> Result<(), ProtocolFault> {
-        if self.revision.era() == Era::Legacy {
-            return Ok(());
-        }
-        let kind = skim::members(result.get()).find(|(key, _)| *key == "resultType");
-        match kind {
-            None | Some((_, "\"complete\"" | "null")) => Ok(()),
-            Some((_, other)) => {
-                let shown: String = other.chars().take(SHOWN).collect();
-                Err(ProtocolFault::NotFinal(display_safe(&shown).into()))
-            }
-        }
-    }
-
     async fn permit(&self, deadline: Instant) -> Option<Permit<'_>> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Some(Permit { _held: permit, waited: false });
@@ -135,11 +173,50 @@ impl Connection {
         Some(Permit { _held: permit, waited: true })
     }
 
-    async fn send<P: Serialize>(&self, ask: &Ask<'_, P>, deadline: Instant) -> Answer {
-        let outgoing = Outgoing::new(ask.id, ask.method, ask.params, deadline);
+    fn attempts<F>(&self, ask: &Ask<'_, F>, deadline: Instant) -> Attempts {
+        let most = ask.retries.unwrap_or(self.retry.max);
+        Attempts::new(Plan { policy: self.retry, most, harmless: ask.harmless, deadline })
+    }
+
+    /// The answer to give, if this is it; else the pause before the next attempt is over.
+    async fn last<F>(
+        &self,
+        attempts: &mut Attempts,
+        ask: &Ask<'_, F>,
+        answer: Option<Answer>,
+    ) -> Option<Answer> {
+        let tell = |again: Again<'_>| self.tell_again(ask.method, ask.item, &again);
+        attempts.after(answer, self.session.closed(), tell).await.break_value()
+    }
+
+    fn tell_again(&self, method: &'static str, item: &str, again: &Again<'_>) {
+        let (server, reason) = (&*self.server, again.reason.to_string());
+        let (attempt, delay_s) = (again.attempt, again.delay.as_secs_f64());
+        tracing::warn!(server, method, item, attempt, delay_s, reason, "request is sent again");
+        self.events.publish(Event::CallRetried {
+            server: self.server.clone(),
+            method,
+            item: item.into(),
+            attempt,
+            delay: again.delay,
+            reason,
+        });
+    }
+
+    async fn send<P: Serialize>(
+        &self,
+        ask: &Ask<'_, impl Fn(u64, Further) -> P>,
+        id: u64,
+        further: Further,
+        time: Time,
+    ) -> Answer {
+        let params = (ask.params)(id, further);
+        let outgoing = Outgoing::new(id, ask.method, &params, time.silence);
         let outgoing = Outgoing {
             name: (ask.item != ask.method).then_some(ask.item),
-            progress: ask.progress.clone(),
+            headers: ask.headers,
+            extend: Some(Extend { idle: ask.timeout, ends: time.ends }),
+            progress: ask.progress.cloned(),
             ..outgoing
         };
         self.session.request(outgoing).await
@@ -163,7 +240,7 @@ pub(crate) fn name_fault(
         Fault::Answer(error) => CallError::Server { server, item: item.into(), error },
         Fault::Protocol(source) => CallError::Protocol { server, item: item.into(), source },
         Fault::Lost { reason, sent } => {
-            CallError::Unavailable { server, reason, may_have_run: sent }
+            CallError::Unavailable { server, reason, may_have_run: sent, attempts: 1 }
         }
         Fault::Late => CallError::Timeout { server, item: item.into(), after },
     }

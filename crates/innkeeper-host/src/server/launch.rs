@@ -17,6 +17,7 @@ use super::session::{Limits, Owner, Session};
 use super::silence::Silence;
 use super::stderr::StderrTail;
 use super::{Server, offer};
+use crate::cache::Cache;
 use crate::callback::Callbacks;
 use crate::catalog::Shelf;
 use crate::error::{CallError, CallKind, Lost, Phase, ServerFailure, StartReason};
@@ -288,6 +289,10 @@ impl Launcher {
             revision,
             meta,
             permits: Semaphore::new(server.config.max_concurrent),
+            retry: server.config.retry,
+            most: server.config.max_total_timeout,
+            cache: Cache::new(server.config.cache),
+            callbacks: self.callbacks.clone(),
             meter: server.meter.clone(),
             silence: Silence::new(server.config.unavailable_after_timeouts),
             events: self.events.clone(),

@@ -6,6 +6,7 @@ mod setup;
 mod shell;
 
 mod alone;
+mod cache;
 mod calls;
 mod catalog;
 mod failure;
@@ -14,6 +15,7 @@ mod install;
 mod order;
 mod process;
 mod record;
+mod retry;
 mod start;
 mod stop;
 mod words;

@@ -66,7 +66,6 @@ fn each_type_has_its_words() {
     mcp.json:2:50 servers.fs.tools: expected object
     mcp.json:2:53 servers.fs.restart: `restart` is not in effect yet
     mcp.json:2:64 servers.fs.restart: expected `never` or object
-    mcp.json:2:74 servers.fs.retry: `retry` is not in effect yet
     mcp.json:2:83 servers.fs.retry: expected object
     mcp.json:2:86 servers.fs.oauth: a server of type `stdio` has no use for this
     mcp.json:2:95 servers.fs.oauth: expected object
@@ -91,9 +90,7 @@ fn numbers_out_of_range_are_told_with_the_bound() {
     mcp.json:2:49 servers.fs.unavailableAfterTimeouts: expected 1000 or less
     mcp.json:2:55 servers.fs.restart: `restart` is not in effect yet
     mcp.json:2:88 servers.fs.restart.onFailure.max: expected 1 or more
-    mcp.json:3:1 servers.fs.retry: `retry` is not in effect yet
     mcp.json:3:18 servers.fs.retry.max: expected 10 or less
-    mcp.json:3:23 servers.fs.cache: `cache` is not in effect yet
     mcp.json:3:40 servers.fs.cache.ttl: expected 0 or more
     mcp.json:3:58 servers.fs.cache.maxBytes: expected a size from 1 KiB to 1 TiB
     mcp.json:3:66 servers.fs.limits: `limits` is not in effect yet
@@ -196,7 +193,6 @@ fn an_unknown_key_is_a_warning_with_the_key_that_was_meant() {
     mcp.json:1:64 servers.fs.max_concurrent: unknown key
         hint: did you mean `maxConcurrent`?
     mcp.json:1:85 servers.fs.zzz: unknown key
-    mcp.json:2:1 servers.fs.cache: `cache` is not in effect yet
     mcp.json:2:11 servers.fs.cache.tll: unknown key
         hint: did you mean `ttl`?
     mcp.json:2:22 servers.fs.alwaysAllow: has no meaning for this host; it is left out
@@ -207,12 +203,12 @@ fn an_unknown_key_is_a_warning_with_the_key_that_was_meant() {
 fn keys_without_behaviour_say_so() {
     let text = r#"{
   "servers": {"fs": {"command": "x", "restart": "never", "sandbox": {"network": false}}},
-  "host": {"cache": {"ttl": 1}}
+  "host": {"cache": {"ttl": 1}, "limits": {}}
 }"#;
     assert_snapshot!(told(text), @"
     mcp.json:2:38 servers.fs.restart: `restart` is not in effect yet
     mcp.json:2:58 servers.fs.sandbox: `sandbox` is not in effect yet
-    mcp.json:3:12 host.cache: `cache` is not in effect yet
+    mcp.json:3:33 host.limits: `limits` is not in effect yet
     ");
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use innkeeper_host::Host;
+use innkeeper_host::{CallOptions, Host};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -106,7 +106,8 @@ async fn metrics_read_while_calls_end_are_never_torn() {
                     1 => drop(host.call_tool("one.pid", ()).await.unwrap()),
                     2 => {
                         let uri = "fx://one/item/1";
-                        drop(host.read_resource(uri, None, Default::default()).await.unwrap());
+                        let fresh = CallOptions { fresh: true, ..CallOptions::default() };
+                        drop(host.read_resource(uri, None, fresh).await.unwrap());
                     }
                     _ => {
                         let call = host.call_tool("one.sleep", json!({"ms": 50}));

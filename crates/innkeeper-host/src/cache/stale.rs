@@ -1,0 +1,67 @@
+//! The mark on an old copy: `_meta.stale` and `_meta.ageSeconds`, everything else byte for byte.
+
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use innkeeper_protocol::skim;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// The result with its age in whole seconds.
+pub(super) fn marked(result: &RawValue, age: Duration) -> Box<RawValue> {
+    let text = result.get();
+    let old = skim::member(text, "_meta");
+    let mut meta: IndexMap<String, Box<RawValue>> =
+        old.and_then(|meta| serde_json::from_str(meta).ok()).unwrap_or_default();
+    let marks = [("stale", to_raw_value(&true)), ("ageSeconds", to_raw_value(&age.as_secs()))];
+    for (name, mark) in marks {
+        // A truth value and a number are always written.
+        meta.extend(mark.ok().map(|mark| (name.to_owned(), mark)));
+    }
+    let meta = serde_json::to_string(&meta).unwrap_or_default();
+    let marked = match old {
+        Some(old) => {
+            let at = old.as_ptr() as usize - text.as_ptr() as usize;
+            [&text[..at], &meta, &text[at + old.len()..]].concat()
+        }
+        None => {
+            let inside = text.find('{').map_or(0, |brace| brace + 1);
+            let comma = if skim::members(text).next().is_some() { "," } else { "" };
+            [&text[..inside], r#""_meta":"#, &meta, comma, &text[inside..]].concat()
+        }
+    };
+    // Results are objects, so that this is one as well.
+    RawValue::from_string(marked).unwrap_or_else(|_| result.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mark_is_added_and_nothing_else_is_touched() {
+        for (result, expected) in [
+            (r#"{}"#, r#"{"_meta":{"stale":true,"ageSeconds":7}}"#),
+            (r#"{ }"#, r#"{"_meta":{"stale":true,"ageSeconds":7} }"#),
+            (
+                r#"{ "contents" : [1.0e400, "\u00e9"]}"#,
+                r#"{"_meta":{"stale":true,"ageSeconds":7}, "contents" : [1.0e400, "\u00e9"]}"#,
+            ),
+            (
+                r#"{"a":1, "_meta": {"big": 123456789012345678901234567890, "x":{"_meta":1}} ,"b":2}"#,
+                r#"{"a":1, "_meta": {"big":123456789012345678901234567890,"x":{"_meta":1},"stale":true,"ageSeconds":7} ,"b":2}"#,
+            ),
+            (
+                r#"{"_meta":{"ageSeconds":"old","stale":false,"z":1}}"#,
+                r#"{"_meta":{"ageSeconds":7,"stale":true,"z":1}}"#,
+            ),
+            (r#"{"_meta":null}"#, r#"{"_meta":{"stale":true,"ageSeconds":7}}"#),
+            (
+                r#"{"_meta":{"a":1},"_meta":{"b":2}}"#,
+                r#"{"_meta":{"a":1},"_meta":{"b":2,"stale":true,"ageSeconds":7}}"#,
+            ),
+        ] {
+            let result = RawValue::from_string(result.to_owned()).unwrap();
+            assert_eq!(marked(&result, Duration::from_millis(7900)).get(), expected);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Calls of the modern era in several rounds: the server asks, the application answers, and the same
+//! request goes out again with the answers.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use innkeeper_protocol::skim;
+use innkeeper_protocol::view::{InputRequest, InputRequired};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+use tokio::time::{Instant, timeout_at};
+
+use super::connection::Connection;
+use super::session::Fault;
+use crate::callback::{Kind, Refusal, ServerRequest};
+use crate::error::ProtocolFault;
+use crate::text::display_safe;
+
+/// Rounds of one call; a server that asks more has lost its way.
+const ROUNDS: u32 = 8;
+
+/// How much of an unexpected kind of result is shown.
+const SHOWN: usize = 64;
+
+/// What the rounds after the first carry beside the parameters.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Further {
+    /// The answers, by the names the server gave its questions.
+    #[serde(rename = "inputResponses", skip_serializing_if = "Option::is_none")]
+    pub(crate) responses: Option<Arc<RawValue>>,
+    /// What the server wants back as it was.
+    #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<Arc<RawValue>>,
+}
+
+/// What becomes of a call after a result.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// It is the last one.
+    Done,
+    /// The request has to be sent again.
+    Again,
+}
+
+/// The rounds of one call.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    made: u32,
+    further: Further,
+}
+
+impl Rounds {
+    /// What the next request has to carry.
+    pub(super) fn further(&self) -> Further {
+        self.further.clone()
+    }
+
+    /// Looks at a result, and gathers what the server asks for in it.
+    pub(super) async fn next(
+        &mut self,
+        connection: &Connection,
+        result: &RawValue,
+        ends: Instant,
+    ) -> Result<Next, Fault> {
+        let kind = skim::members(result.get()).find(|(key, _)| *key == "resultType");
+        match kind {
+            None | Some((_, "\"complete\"" | "null")) => return Ok(Next::Done),
+            Some((_, "\"input_required\"")) => {}
+            Some((_, other)) => {
+                let shown: String = other.chars().take(SHOWN).collect();
+                let fault = ProtocolFault::NotFinal(display_safe(&shown).into());
+                return Err(Fault::Protocol(fault));
+            }
+        }
+        self.made += 1;
+        if self.made > ROUNDS {
+            return Err(Fault::Protocol(ProtocolFault::EndlessRounds { limit: ROUNDS }));
+        }
+        let wanted = InputRequired::read(result);
+        let wanted = wanted.map_err(|error| Fault::Protocol(ProtocolFault::Shape(error)))?;
+        let gathering = gather(connection, &wanted.requests);
+        let responses = timeout_at(ends, gathering).await.map_err(|_| Fault::Late)??;
+        self.further = Further { responses, state: wanted.state.map(Arc::from) };
+        Ok(Next::Again)
+    }
+}
+
+/// Has the application answer everything, one after the other: a user reads one question at a time.
+async fn gather(
+    connection: &Connection,
+    requests: &[InputRequest],
+) -> Result<Option<Arc<RawValue>>, Fault> {
+    if requests.is_empty() {
+        return Ok(None);
+    }
+    let refused = |method: &str, why: String| {
+        let method = display_safe(method).into();
+        Fault::Protocol(ProtocolFault::InputRefused { method, why: why.into() })
+    };
+    let nobody = |method: &str| refused(method, "nobody here answers that".to_owned());
+    // What cannot be answered at all is not half asked of the user.
+    for request in requests {
+        if !connection.callbacks.answers(&connection.server, Kind::of(&request.method)) {
+            return Err(nobody(&request.method));
+        }
+    }
+    let mut responses: Map<String, Value> = Map::new();
+    for InputRequest { key, method, params } in requests {
+        let request = ServerRequest {
+            server: connection.server.clone(),
+            method: method.as_str().into(),
+            params: params.clone(),
+        };
+        let answering = async {
+            match connection.callbacks.answer(request) {
+                Some(answering) => answering.await,
+                None => Err(Refusal::unknown()),
+            }
+        };
+        // It runs in the task of the caller, whom a panic of it must not end.
+        let answer = AssertUnwindSafe(answering).catch_unwind().await;
+        let answer = answer.unwrap_or_else(|_| Err(Refusal::internal("the callback panicked")));
+        let answer = answer.map_err(|refusal| refused(method, refusal.message))?;
+        responses.insert(key.clone(), answer);
+    }
+    let written = to_raw_value(&responses);
+    let written = written.map_err(|error| refused("", error.to_string()))?;
+    Ok(Some(written.into()))
+}
