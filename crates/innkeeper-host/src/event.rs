@@ -103,9 +103,10 @@ pub struct CallRecord {
     pub method: &'static str,
     /// The tool, prompt or URI.
     pub item: Box<str>,
-    /// The id of the request on the wire; 0 if nothing was sent.
+    /// The id of the request on the wire, the last one if it was sent again; 0 if nothing was sent.
     pub id: u64,
-    /// From the moment the call was allowed to be sent until its outcome.
+    /// From the moment the call was allowed to be sent until its outcome, with all attempts and the
+    /// pauses between them.
     pub latency: Duration,
     /// How it ended.
     pub outcome: CallOutcome,

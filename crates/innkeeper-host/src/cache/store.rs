@@ -104,3 +104,79 @@ impl Store {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is done to a store: an answer of so many bytes put in, one taken out, or one dropped.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Put(u8, usize),
+        Last(u8),
+        Forget(u8),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            3 => (0..8u8, 2..40usize).prop_map(|(key, bytes)| Step::Put(key, bytes)),
+            3 => (0..8u8).prop_map(Step::Last),
+            1 => (0..8u8).prop_map(Step::Forget),
+        ];
+        proptest::collection::vec(step, 0..60)
+    }
+
+    fn key(number: u8) -> Key {
+        Key::resource(&number.to_string())
+    }
+
+    proptest! {
+        #[test]
+        fn a_store_does_what_a_list_in_the_order_of_use_would(
+            steps in steps(), max_entries in 1..6usize, max_bytes in 1..100u64,
+        ) {
+            let mut store = Store::new(max_entries, max_bytes);
+            // The longest unused first.
+            let mut list: Vec<(u8, u64)> = Vec::new();
+            let now = Instant::now();
+            for step in steps {
+                match step {
+                    Step::Put(number, bytes) => {
+                        let text = format!("\"{}\"", "x".repeat(bytes - 2));
+                        let result: Arc<RawValue> = RawValue::from_string(text).unwrap().into();
+                        store.put(Arc::new(key(number)), result, Duration::MAX, now);
+                        list.retain(|(kept, _)| *kept != number);
+                        list.push((number, bytes as u64 + 1));
+                        if bytes as u64 + 1 > max_bytes {
+                            list.pop();
+                        }
+                        while list.len() > max_entries
+                            || list.iter().map(|(_, bytes)| bytes).sum::<u64>() > max_bytes
+                        {
+                            list.remove(0);
+                        }
+                    }
+                    Step::Last(number) => {
+                        let at = list.iter().position(|(kept, _)| *kept == number);
+                        prop_assert_eq!(store.last(&key(number), now).is_some(), at.is_some());
+                        if let Some(at) = at {
+                            let used = list.remove(at);
+                            list.push(used);
+                        }
+                    }
+                    Step::Forget(number) => {
+                        store.forget(|kept| *kept == key(number));
+                        list.retain(|(kept, _)| *kept != number);
+                    }
+                }
+                let bytes = list.iter().map(|(_, bytes)| bytes).sum();
+                prop_assert_eq!(store.size(), (list.len(), bytes));
+                let order: Vec<&Key> = store.uses.values().map(|key| &**key).collect();
+                let expected: Vec<Key> = list.iter().map(|(number, _)| key(*number)).collect();
+                prop_assert_eq!(order, expected.iter().collect::<Vec<_>>());
+            }
+        }
+    }
+}
