@@ -92,6 +92,17 @@ impl Fixture {
         &self.args
     }
 
+    /// The configuration keys added, whatever the server is reached by.
+    pub(crate) fn keys(&self) -> &Map<String, Value> {
+        &self.keys
+    }
+
+    /// The value of a switch given with [`Fixture::with`]; of several, the last.
+    pub(crate) fn value(&self, switch: &str) -> Option<&str> {
+        let at = self.args.iter().rposition(|arg| arg == switch)?;
+        self.args.get(at + 1).map(String::as_str)
+    }
+
     /// The server's entry of a configuration file.
     #[must_use]
     pub fn entry(&self) -> Value {

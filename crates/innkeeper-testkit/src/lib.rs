@@ -1,7 +1,8 @@
 //! What tests of an MCP host need: a server that misbehaves on request, and eyes on the result.
 //!
 //! [`fx`] configures the fixture server `innkeeper-fx`, a real process over stdio; [`Journal`]
-//! reads what it received. [`Peer`] is a server in memory, for tests that stop the clock.
+//! reads what it received. [`Remote`] puts the same server behind HTTP, SSE, a WebSocket or a unix
+//! socket, with the faults only those have. [`Peer`] is a server in memory, for tests that stop the clock.
 //! [`Nonce`] and the counts beside it show what a host left behind.
 //!
 //! Nothing here is shared with the product crates, so that an error in one cannot hide behind the
@@ -18,6 +19,8 @@ mod nonce;
 #[cfg(target_os = "linux")]
 mod own;
 mod peer;
+#[cfg(unix)]
+pub mod remote;
 
 #[cfg(target_os = "linux")]
 pub use census::{Found, processes_with, until_gone, wait_gone};
@@ -28,3 +31,5 @@ pub use nonce::Nonce;
 #[cfg(target_os = "linux")]
 pub use own::{open_fds, rss_kib, threads, zombie_children};
 pub use peer::{Offer, Peer};
+#[cfg(unix)]
+pub use remote::{Endpoint, Fault, Remote, Seen};

@@ -11,5 +11,6 @@ mod journal;
 mod lists;
 mod peer;
 mod process;
+mod remote;
 mod switches;
 mod talk;
