@@ -8,6 +8,7 @@ use super::{Lock, PinPolicy, PinnedServer, PinnedText, canonical, launch};
 use crate::catalog::Shelf;
 use crate::config::ServerConfig;
 use crate::server::offer::Offered;
+use crate::text::display_safe;
 
 const CHANGED: &str = "changed since it was pinned; see `innkeeper lock --check`";
 const NOT_PINNED: &str = "it is not pinned; `innkeeper lock` accepts it";
@@ -58,7 +59,7 @@ impl Guard {
         }
         let verdicts = verdicts(pinned, shelf);
         for (name, reason) in &verdicts {
-            tell(format!("tool `{name}`"), reason, refuses);
+            tell(format!("tool `{}`", display_safe(name)), reason, refuses);
         }
         if refuses {
             shelf.withhold(&verdicts.into_iter().collect());

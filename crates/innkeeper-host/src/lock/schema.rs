@@ -135,7 +135,7 @@ impl Schemas<'_, '_> {
             match (before, after) {
                 (Some(before), Some(after)) => self.compare(&place, before, after),
                 (Some(_), None) => {
-                    self.tell(ChangeClass::Breaking, &place, "removed", before, None)
+                    self.tell(ChangeClass::Breaking, &place, "removed", before, None);
                 }
                 (None, Some(added)) => self.added(&place, name, added, required(name)),
                 (None, None) => {}

@@ -12,6 +12,7 @@ mod failure;
 mod health;
 mod install;
 mod order;
+mod pins;
 mod process;
 mod record;
 mod start;
