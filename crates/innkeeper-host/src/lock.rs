@@ -40,6 +40,10 @@ pub use package::Package;
 /// The largest lock that is read, in bytes: two full tool lists, spread over lines.
 pub const MAX_LOCK_BYTES: u64 = 64 << 20;
 
+/// The longest definition that is pinned, in bytes; nobody would read more, and every change of a
+/// list has all of them hashed. A longer one does not fit any lock.
+pub(crate) const DEFINITION_LIMIT: usize = 1 << 20;
+
 /// The form of the file that is written and read here.
 const VERSION: u32 = 1;
 
@@ -202,13 +206,14 @@ impl PinnedServer {
     /// What a ready server is now.
     pub(crate) fn of(config: &ServerConfig, shelf: &Shelf) -> Self {
         let (launch, package) = launch::of(&config.transport);
+        let fits = |tool: &&Offered<Tool>| tool.raw.get().len() <= DEFINITION_LIMIT;
         let pin = |tool: &Offered<Tool>| (tool.view.name.clone(), PinnedTool::of(&tool.raw));
         Self {
             launch,
             package,
             server_info: shelf.server_info.as_deref().map(Identity::of),
             instructions: shelf.instructions.as_deref().map(PinnedText::of),
-            tools: shelf.all_tools().map(pin).collect(),
+            tools: shelf.all_tools().filter(fits).map(pin).collect(),
         }
     }
 }

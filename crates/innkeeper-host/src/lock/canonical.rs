@@ -1,13 +1,12 @@
 //! One spelling for equal JSON: what is hashed, and how a lock file is laid out.
 //!
-//! Members are sorted by the bytes of their names (equal names keep their order), strings are
-//! written with the fewest escapes, numbers stay as they are spelled, and white space between
+//! Members are sorted by the bytes of their names as written (equal names keep their order), strings
+//! are written with the fewest escapes, numbers stay as they are spelled, and white space between
 //! tokens goes. What cannot be read is taken as it is spelled, so that there is always an answer.
 
-use std::fmt::{self, Write};
+use std::borrow::Cow;
+use std::fmt::Write;
 
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
@@ -29,75 +28,147 @@ pub(super) fn hash_of(value: &RawValue) -> String {
     hash(&compact(value.get()))
 }
 
-/// The canonical form on one line.
+/// The canonical form of a JSON text on one line.
 pub(super) fn compact(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    Writer { out: &mut out, pretty: false }.value(json, 0);
-    out
+    written(json, false)
 }
 
-/// The canonical form with one member a line, ended by a newline.
+/// The canonical form of a JSON text with one member a line, ended by a newline.
 pub(super) fn pretty(json: &str) -> String {
-    let mut out = String::with_capacity(json.len() * 2);
-    Writer { out: &mut out, pretty: true }.value(json, 0);
+    let mut out = written(json, true);
     out.push('\n');
     out
 }
 
-struct Writer<'o> {
-    out: &'o mut String,
+fn written(json: &str, pretty: bool) -> String {
+    let out = String::with_capacity(json.len());
+    let mut writer = Writer { json, at: 0, out, pretty };
+    writer.value(0);
+    writer.out
+}
+
+/// Reads a JSON text once, from front to back, and writes its canonical form. Nothing is checked:
+/// the text is known to be JSON.
+struct Writer<'j> {
+    json: &'j str,
+    at: usize,
+    out: String,
     pretty: bool,
 }
 
-impl Writer<'_> {
-    fn value(&mut self, json: &str, depth: usize) {
-        let json = json.trim_matches([' ', '\t', '\r', '\n']);
-        let known = match json.as_bytes().first() {
-            _ if depth > DEPTH => None,
-            Some(b'{') => serde_json::from_str(json).ok().map(|read| self.object(read, depth)),
-            Some(b'[') => serde_json::from_str(json).ok().map(|read| self.array(read, depth)),
-            Some(b'"') => serde_json::from_str(json).ok().map(|read: String| self.string(&read)),
-            Some(_) | None => None,
-        };
-        if known.is_none() {
-            self.out.push_str(json);
+impl<'j> Writer<'j> {
+    fn value(&mut self, depth: usize) {
+        match self.next() {
+            Some(b'{') if depth < DEPTH => self.object(depth),
+            Some(b'[') if depth < DEPTH => self.array(depth),
+            Some(b'"') => {
+                let text = self.string();
+                self.out.push_str(&text);
+            }
+            Some(b'{' | b'[') => {
+                let from = self.at;
+                self.skip();
+                self.copy(from);
+            }
+            Some(_) => {
+                let from = self.at;
+                let rest = self.json.as_bytes()[from..].iter();
+                self.at += rest.take_while(|byte| !b",]} \t\r\n".contains(byte)).count().max(1);
+                self.copy(from);
+            }
+            None => {}
         }
     }
 
-    fn object(&mut self, Members(mut members): Members<'_>, depth: usize) {
-        members.sort_by(|one, other| one.0.cmp(&other.0));
-        self.out.push('{');
-        for (index, (name, value)) in members.iter().enumerate() {
-            self.item(index, depth + 1);
-            self.string(name);
+    fn object(&mut self, depth: usize) {
+        self.at += 1;
+        let start = self.out.len();
+        let mut members = Vec::new();
+        while let Some(byte @ (b'"' | b',')) = self.next() {
+            if byte == b',' {
+                self.at += 1;
+                continue;
+            }
+            let (name, from) = (self.string(), self.out.len() - start);
+            self.line(depth + 1);
+            self.out.push_str(&name);
             self.out.push_str(if self.pretty { ": " } else { ":" });
-            self.value(value.get(), depth + 1);
+            // The colon.
+            self.next();
+            self.at += 1;
+            self.value(depth + 1);
+            members.push((name, from..self.out.len() - start));
+        }
+        self.at += 1;
+        members.sort_by(|one, other| inside(&one.0).cmp(inside(&other.0)));
+        let unsorted = self.out.split_off(start);
+        self.out.push('{');
+        for (index, (_, range)) in members.iter().enumerate() {
+            self.out.push_str(if index > 0 { "," } else { "" });
+            self.out.push_str(&unsorted[range.clone()]);
         }
         self.close(members.is_empty(), depth, '}');
     }
 
-    fn array(&mut self, items: Vec<&RawValue>, depth: usize) {
+    fn array(&mut self, depth: usize) {
+        self.at += 1;
         self.out.push('[');
-        let empty = items.is_empty();
-        for (index, value) in items.into_iter().enumerate() {
-            self.item(index, depth + 1);
-            self.value(value.get(), depth + 1);
+        let mut empty = true;
+        while let Some(byte) = self.next().filter(|byte| *byte != b']') {
+            if byte == b',' {
+                self.at += 1;
+                continue;
+            }
+            self.out.push_str(if empty { "" } else { "," });
+            self.line(depth + 1);
+            self.value(depth + 1);
+            empty = false;
         }
+        self.at += 1;
         self.close(empty, depth, ']');
     }
 
-    fn string(&mut self, text: &str) {
-        match serde_json::to_string(text) {
-            Ok(quoted) => self.out.push_str(&quoted),
-            Err(_) => self.out.push_str(text),
+    /// The next byte that is no white space.
+    fn next(&mut self) -> Option<u8> {
+        let rest = self.json.as_bytes().get(self.at..)?.iter();
+        self.at += rest.take_while(|byte| b" \t\r\n".contains(byte)).count();
+        self.json.as_bytes().get(self.at).copied()
+    }
+
+    /// Passes a string and gives its one spelling; the given one where it is no Unicode.
+    fn string(&mut self) -> Cow<'j, str> {
+        let from = self.at;
+        self.skip();
+        let spelled = self.json.get(from..self.at).unwrap_or_default();
+        if !spelled.contains('\\') {
+            return Cow::Borrowed(spelled);
+        }
+        let meant = serde_json::from_str::<String>(spelled);
+        let quoted = meant.and_then(|meant| serde_json::to_string(&meant));
+        quoted.map_or(Cow::Borrowed(spelled), Cow::Owned)
+    }
+
+    /// Passes a string, or an object or array with all that is in it.
+    fn skip(&mut self) {
+        let (mut open, mut within, mut escaped) = (0_usize, false, false);
+        for byte in &self.json.as_bytes()[self.at..] {
+            self.at += 1;
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => within = !within,
+                b'{' | b'[' if !within => open += 1,
+                b'}' | b']' if !within => open = open.saturating_sub(1),
+                _ => {}
+            }
+            if open == 0 && !within {
+                return;
+            }
         }
     }
 
-    fn item(&mut self, index: usize, depth: usize) {
-        if index > 0 {
-            self.out.push(',');
-        }
-        self.line(depth);
+    fn copy(&mut self, from: usize) {
+        self.out.push_str(self.json.get(from..self.at).unwrap_or_default());
     }
 
     fn close(&mut self, empty: bool, depth: usize, bracket: char) {
@@ -115,29 +186,7 @@ impl Writer<'_> {
     }
 }
 
-/// The members of an object in their order, doubled names included.
-struct Members<'j>(Vec<(String, &'j RawValue)>);
-
-impl<'j> Deserialize<'j> for Members<'j> {
-    fn deserialize<D: Deserializer<'j>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Reader)
-    }
-}
-
-struct Reader;
-
-impl<'j> Visitor<'j> for Reader {
-    type Value = Members<'j>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'j>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
-        while let Some(member) = map.next_entry()? {
-            members.push(member);
-        }
-        Ok(Members(members))
-    }
+/// A string's spelling without its quotes.
+fn inside(quoted: &str) -> &str {
+    quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or(quoted)
 }

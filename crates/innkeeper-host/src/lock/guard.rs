@@ -4,13 +4,14 @@ use std::collections::HashMap;
 
 use innkeeper_protocol::view::Tool;
 
-use super::{Lock, PinPolicy, PinnedServer, PinnedText, canonical, launch};
+use super::{DEFINITION_LIMIT, Lock, PinPolicy, PinnedServer, PinnedText, canonical, launch};
 use crate::catalog::Shelf;
 use crate::config::ServerConfig;
 use crate::server::offer::Offered;
 use crate::text::display_safe;
 
 const CHANGED: &str = "changed since it was pinned; see `innkeeper lock --check`";
+const TOO_LARGE: &str = "its definition is longer than 1 MiB and cannot be pinned";
 const NOT_PINNED: &str = "it is not pinned; `innkeeper lock` accepts it";
 
 /// A lock and what is done about what does not fit it.
@@ -71,6 +72,9 @@ impl Guard {
 /// The tools on offer that do not fit, in their order.
 fn verdicts(pinned: &PinnedServer, shelf: &Shelf) -> Vec<(Box<str>, &'static str)> {
     let judge = |tool: &Offered<Tool>| {
+        if tool.raw.get().len() > DEFINITION_LIMIT {
+            return Some((tool.view.name.as_str().into(), TOO_LARGE));
+        }
         let reason = match pinned.tools.get(&tool.view.name) {
             None => NOT_PINNED,
             Some(pin) if pin.hash != canonical::hash_of(&tool.raw) => CHANGED,

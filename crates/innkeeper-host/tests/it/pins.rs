@@ -101,6 +101,23 @@ async fn a_changed_and_an_unknown_tool_are_refused_and_the_others_can_be_called(
 }
 
 #[tokio::test]
+async fn a_definition_at_the_limit_is_pinned_and_one_past_it_is_refused() {
+    let scene = Scene::new();
+    let long = |name: &str, more: usize| {
+        let short = tool(name, "").to_string().len();
+        tool(name, &"x".repeat((1 << 20) - short + more))
+    };
+    let both = [long("at", 0), long("past", 1)];
+    let lock = pinned(&scene, serving(&scene, &both)).await;
+    assert_eq!(lock.servers["one"].tools.keys().collect::<Vec<_>>(), ["at"]);
+    let config = scene.config([serving(&scene, &both)]);
+    let host = builder(config).pins(lock, PinPolicy::Refuse).start().await.unwrap();
+    assert_eq!(catalog_tools(&host.catalog(), "one"), ["at"]);
+    assert!(refusal(&host, "one.past").await.ends_with("longer than 1 MiB and cannot be pinned"));
+    host.shutdown().await;
+}
+
+#[tokio::test]
 async fn what_is_only_reported_is_offered() {
     let scene = Scene::new();
     let lock = pinned(&scene, serving(&scene, &[tool("read", "Reads.")])).await;

@@ -25,6 +25,8 @@ fn the_canonical_form_keeps_numbers_and_doubled_members_and_nothing_else_of_the_
         ("12345678901234567890123.0e-2", "12345678901234567890123.0e-2"),
         (r#"{"a":2,"b":0,"a":1}"#, r#"{"a":2,"a":1,"b":0}"#),
         (r#"{"a":"\ud800"}"#, r#"{"a":"\ud800"}"#),
+        (r#"{"\ud800" : 1, "a b":2 , "a":"]}\\\"" }"#, r#"{"\ud800":1,"a":"]}\\\"","a b":2}"#),
+        (r#"{"x":{ },"y":[ ]}"#, r#"{"x":{},"y":[]}"#),
     ] {
         assert_eq!(canonical::compact(given), form, "{given}");
         assert_eq!(canonical::compact(&canonical::pretty(given)), form, "{given}");
@@ -41,6 +43,10 @@ fn nesting_without_end_is_hashed_all_the_same() {
     let deep = |inside: &str| format!("{}{inside}{}", "[".repeat(10_000), "]".repeat(10_000));
     assert_eq!(canonical::hash_of(&raw(&deep("1"))), canonical::hash_of(&raw(&deep("1"))));
     assert_ne!(canonical::hash_of(&raw(&deep("1"))), canonical::hash_of(&raw(&deep("2"))));
+    let mut server = server("one", &[]);
+    let definition = raw(&format!(r#"{{"name": "a", "_meta" : {} }}"#, deep(" 1 ")));
+    server.tools.insert("a".to_owned(), PinnedTool::of(&definition));
+    Lock::from_text(&lock([("one", server)]).to_text().unwrap(), "mcp.lock").unwrap();
 }
 
 #[test]

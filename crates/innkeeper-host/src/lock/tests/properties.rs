@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use serde_json::Map;
 
+use super::super::canonical;
 use super::*;
 
 /// Values with the members that definitions have, in every wrong place as well.
@@ -44,6 +45,23 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
+/// Values with texts and names of all kinds of characters.
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        any::<i64>().prop_map(Value::from),
+        (-1e9..1e9).prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+        Just(json!(null)),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let object = prop::collection::btree_map("[a-c\\\\\"{}\n ]{0,2}", inner.clone(), 0..4);
+        prop_oneof![
+            prop::collection::vec(inner, 0..4).prop_map(Value::from),
+            object.prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
 fn definition() -> impl Strategy<Value = Map<String, Value>> {
     let keys =
         vec!["title", "description", "inputSchema", "outputSchema", "annotations", "_meta", "x"];
@@ -82,6 +100,15 @@ proptest! {
         let again = one(&serde_json::to_string_pretty(&reversed(&tool)).unwrap());
         prop_assert_eq!(told(&pinned.compare(&pinned)), [""; 0]);
         prop_assert_eq!(told(&pinned.compare(&again)), [""; 0]);
+    }
+
+    #[test]
+    fn the_canonical_form_means_the_same_and_is_its_own(value in any_value()) {
+        let given = serde_json::to_string_pretty(&value).unwrap();
+        let form = canonical::compact(&given);
+        prop_assert_eq!(serde_json::from_str::<Value>(&form).unwrap(), value);
+        prop_assert_eq!(&canonical::compact(&form), &form);
+        prop_assert_eq!(&canonical::compact(&canonical::pretty(&given)), &form);
     }
 
     #[test]
