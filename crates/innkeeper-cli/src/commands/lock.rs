@@ -178,6 +178,25 @@ mod tests {
     }
 
     #[test]
+    fn a_package_without_a_version_and_a_server_that_is_not_there_are_warned_of() {
+        let text = r#"{"version": 1, "servers": {
+            "loose": {"launch": {"command": "npx", "args": ["p"]}, "tools": {},
+                "package": {"name": "p", "version": null}},
+            "exact": {"launch": {"command": "npx", "args": ["p@1.0.0"]}, "tools": {},
+                "package": {"name": "p", "version": "1.0.0"}}
+        }}"#;
+        let lock = Lock::from_text(text, "mcp.lock").unwrap();
+        let (mut output, out, err) = crate::output::capture::output(false, false);
+        warn(&mut output, &lock, &["exact", "never"]).unwrap();
+        assert_eq!(out.text(), "");
+        insta::assert_snapshot!(err.text(), @r"
+        warning: server `exact` is not ready: its pins stay as they were
+        warning: server `never` is not ready: it is not pinned
+        warning: server `loose` runs whatever version of `p` its package runner finds; name one
+        ");
+    }
+
+    #[test]
     fn long_texts_are_shown_from_where_they_part_and_the_rest_is_counted() {
         let same = "x".repeat(1_000);
         let (before, after) = (format!("{same}old"), format!("{same}new{same}"));
