@@ -7,11 +7,14 @@ mod demo;
 mod doctor;
 mod graph;
 mod import;
+mod lock;
 mod prompt;
 mod read;
 mod schema;
 mod tools;
 mod why;
+
+use std::path::PathBuf;
 
 use innkeeper_host::Environment;
 
@@ -28,6 +31,8 @@ pub(crate) struct Context {
     pub(crate) global: Global,
     pub(crate) environment: Environment,
     pub(crate) output: Output,
+    /// The lock that the servers are held against, once a configuration has been read.
+    pub(crate) lock: Option<PathBuf>,
 }
 
 /// Runs one verb over a configuration.
@@ -40,6 +45,7 @@ pub(crate) async fn run(context: &mut Context, verb: HostVerb) -> Result<(), Fai
         HostVerb::Read(args) => read::run(context, &args).await,
         HostVerb::Graph => graph::run(context),
         HostVerb::Schema => schema::run(context),
+        HostVerb::Lock(args) => lock::run(context, &args).await,
         HostVerb::Why(args) => why::run(context, &args).await,
         HostVerb::Doctor => doctor::run(context),
         HostVerb::Demo(args) => demo::run(context, &args).await,

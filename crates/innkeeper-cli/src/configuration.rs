@@ -8,6 +8,7 @@ use innkeeper_host::{Config, ConfigError};
 use crate::commands::Context;
 use crate::exit::Failure;
 use crate::output::{Output, Tone};
+use crate::pins;
 
 /// Where a configuration is looked for when none is named.
 const DEFAULTS: [&str; 3] = ["mcp.json", ".vscode/mcp.json", ".mcp.json"];
@@ -24,11 +25,13 @@ pub(crate) fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-/// Reads the configuration, says its warnings, and applies `--timeout`.
+/// Reads the configuration, says its warnings, and applies `--timeout`. From here on, servers are
+/// held against the lock beside it.
 pub(crate) fn load(context: &mut Context) -> Result<Config, Failure> {
     let files = files(&context.global.config)?;
     let mut config = Config::load(&files, &context.environment).map_err(|error| refuse(&error))?;
     say_problems(&mut context.output, &config.warnings)?;
+    context.lock = Some(pins::beside(&files));
     if let Some(timeout) = context.global.timeout {
         for server in config.servers.values_mut() {
             server.timeout = timeout;

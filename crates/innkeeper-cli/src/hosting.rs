@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use innkeeper_host::{Config, Environment, Host, ShutdownReport, StartError, Supervisor};
+use innkeeper_host::{Config, Environment, Host, Lock, ShutdownReport, StartError, Supervisor};
 
 use crate::commands::Context;
 use crate::configuration::refuse;
 use crate::exit::Failure;
 use crate::output::{Output, Tone};
+use crate::pins;
 use crate::progress;
 use crate::signals::{Ended, Signals};
 
@@ -23,6 +24,13 @@ pub(crate) async fn with_host<T>(
     let builder = Host::builder(config).supervisor(supervisor()?);
     let builder = match ledger(&context.environment) {
         Some(directory) => builder.ledger(directory),
+        None => builder,
+    };
+    let builder = match pinned(context)? {
+        Some(lock) => {
+            let policy = lock.policy;
+            builder.pins(lock, policy)
+        }
         None => builder,
     };
     let progress = progress::show(builder.events());
@@ -50,6 +58,11 @@ pub(crate) async fn with_host<T>(
         Ended::Done(value) => value.map(|value| (value, report)),
         Ended::Cut(signal) => Err(Failure::signalled(signal)),
     }
+}
+
+/// What the servers are held against, if a lock stands beside their configuration.
+fn pinned(context: &Context) -> Result<Option<Lock>, Failure> {
+    context.lock.as_deref().map_or(Ok(None), pins::read)
 }
 
 /// This program supervises the servers it starts.

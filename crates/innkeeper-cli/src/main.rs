@@ -7,6 +7,7 @@ mod signals;
 
 mod configuration;
 mod hosting;
+mod pins;
 mod progress;
 
 mod log;
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
     let log = log::install(global.log_level, global.log_format, output.colours_talk());
     let _flush = log.at_end();
     output.talk_behind(&log);
-    let mut context = Context { global, environment, output };
+    let mut context = Context { global, environment, output, lock: None };
     match run(&mut context, verb) {
         Ok(()) => Code::Done.into(),
         Err(failure) => failure.report(&mut context.output),

@@ -20,7 +20,7 @@ use crate::server::connection::Connection;
 use crate::server::offer::Offer;
 
 pub(crate) use route::{PromptRoute, ResourceRoute, ToolRoute};
-pub(crate) use shelf::Shelf;
+pub(crate) use shelf::{Hidden, Shelf};
 
 /// One server as the catalog shows it.
 #[derive(Clone, Debug)]
@@ -53,9 +53,10 @@ impl CatalogServer {
         self.shelf.as_ref()?.server_info.as_deref()
     }
 
-    /// What the server tells a model about its use.
+    /// What the server tells a model about its use; nothing while its pin refuses it.
     pub fn instructions(&self) -> Option<&str> {
-        self.shelf.as_ref()?.instructions.as_deref()
+        let shelf = self.shelf.as_ref().filter(|shelf| !shelf.instructions_refused)?;
+        shelf.instructions.as_deref()
     }
 
     /// Its tools, prompts, resources and templates; `None` for a server that is not ready.
@@ -235,6 +236,13 @@ impl Catalog {
         };
         if let Some((server, away)) = self.away.get_key_value(server) {
             return unavailable(server, away);
+        }
+        let shelf = self.servers.get(server).and_then(|server| server.shelf.as_ref());
+        if what == "tool"
+            && let Some(reason) = shelf.and_then(|shelf| shelf.refused(item))
+        {
+            let (server, tool, reason) = (server.into(), item.into(), reason.into());
+            return CallError::Routing(RoutingError::ToolChanged { server, tool, reason });
         }
         CallError::Routing(RoutingError::UnknownItem {
             server: server.into(),

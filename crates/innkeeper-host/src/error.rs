@@ -190,6 +190,16 @@ pub enum RoutingError {
         /// What may have been meant.
         suggestion: Option<Box<str>>,
     },
+    /// The server has a tool of that name, and it is not the one that was pinned.
+    #[error("tool `{tool}` of server `{server}` is refused: {reason}")]
+    ToolChanged {
+        /// The server.
+        server: Arc<str>,
+        /// The tool.
+        tool: Box<str>,
+        /// Whether it changed or is new, and what to type.
+        reason: Box<str>,
+    },
     /// No server offers the resource.
     #[error("no server offers the resource `{uri}`{}", Meant(suggestion))]
     UnknownResource {

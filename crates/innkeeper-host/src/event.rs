@@ -90,6 +90,17 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// Something of a server is not as it was pinned.
+    PinBroken {
+        /// The server.
+        server: Arc<str>,
+        /// What it is: a tool, `instructions`, `serverInfo`, `launch` or the `server`.
+        what: String,
+        /// Whether it changed or is new.
+        reason: String,
+        /// Whether it is kept from applications and models.
+        refused: bool,
+    },
     /// A call has ended.
     Called(CallRecord),
 }

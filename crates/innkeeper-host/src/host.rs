@@ -12,12 +12,13 @@ use tokio::time::{Instant, timeout};
 
 use crate::call::{self, CallOptions, ToolResult};
 use crate::callback::{Answers, Callback, Callbacks};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Hidden, Shelf};
 use crate::config::{Config, ConfigError, Environment};
 use crate::error::{CallError, RestartError, StartError};
 use crate::event::{Event, Events};
 use crate::ledger::Ledger;
 use crate::lifecycle::ServerState;
+use crate::lock::{Guard, Lock, PinPolicy};
 use crate::measure::ServerMetrics;
 use crate::registry::Registry;
 use crate::server::connect::ClientInfo;
@@ -59,6 +60,7 @@ pub struct HostBuilder {
     environment: Option<Environment>,
     callbacks: Callbacks,
     events: Events,
+    guard: Option<Guard>,
 }
 
 impl HostBuilder {
@@ -101,6 +103,15 @@ impl HostBuilder {
         self
     }
 
+    /// What the servers' tools were when they were pinned, and what is done with those that are
+    /// not the same any more. Holds for the start, for every change of a list and every restart.
+    /// Default: no pins.
+    #[must_use]
+    pub fn pins(mut self, lock: Lock, policy: PinPolicy) -> Self {
+        self.guard = Some(Guard { lock, policy });
+        self
+    }
+
     /// What happens from here on, the start included. A listener that lags loses the oldest.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.events.listen()
@@ -123,10 +134,11 @@ impl HostBuilder {
     /// A configuration that cannot be used, with every problem; or every required server that did
     /// not become ready, after everything was stopped. Dropping the future kills what was started.
     pub async fn start(self) -> Result<Host, StartError> {
-        let Self { config, supervisor, ledger, client, environment, callbacks, events } = self;
+        let Self { config, supervisor, ledger, client, environment, callbacks, events, guard } =
+            self;
         let environment = environment.unwrap_or_else(|| config.environment.clone());
         let launches = start::prepare(&config, &environment)?;
-        let registry = Arc::new(Registry::new(&config, events.clone()));
+        let registry = Arc::new(Registry::new(&config, events.clone(), guard));
         let tasks = Tasks::default();
         let launcher = Launcher {
             supervisor: supervisor.unwrap_or_else(Supervisor::beside_this_program),
@@ -187,6 +199,7 @@ impl Host {
             environment: None,
             callbacks: Callbacks::default(),
             events: Events::new(),
+            guard: None,
         }
     }
 
@@ -280,11 +293,16 @@ impl Host {
                     .as_ref()
                     .map_or(0, |shelf| shelf.connection.session.in_flight()),
                 stderr: running.map(|running| running.stderr.tail(4 << 10)).unwrap_or_default(),
-                hidden: status.shelf.as_ref().map(|shelf| shelf.hidden.clone()).unwrap_or_default(),
+                hidden: status.shelf.as_deref().map(hidden).unwrap_or_default(),
             };
             (server.name.clone(), told)
         });
         servers.collect()
+    }
+
+    /// The pins of every server that is ready now: what `mcp.lock` would hold. No traffic.
+    pub fn pins(&self) -> Lock {
+        self.0.registry.pins()
     }
 
     /// Counts and latencies of every server since the start.
@@ -368,6 +386,12 @@ impl Drop for Inner {
         self.kill();
         self.tasks.stop();
     }
+}
+
+/// The tools that are kept out, with the reason.
+fn hidden(shelf: &Shelf) -> Vec<(Box<str>, String)> {
+    let told = |hidden: &Hidden| (hidden.tool.view.name.as_str().into(), hidden.reason.clone());
+    shelf.hidden.iter().map(told).collect()
 }
 
 /// The time of day of a moment that is over.

@@ -1,5 +1,6 @@
 //! The servers of a host with their states, and the catalog made from them at every change.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,7 +13,8 @@ use crate::catalog::{Catalog, CatalogServer, Shelf};
 use crate::config::Config;
 use crate::error::Lost;
 use crate::event::{Event, Events};
-use crate::lifecycle::{Happening, next};
+use crate::lifecycle::{Happening, ServerState, next};
+use crate::lock::{Guard, Lock, Mismatch, PinnedServer};
 use crate::server::offer::Quarantined;
 use crate::server::{Handle, Server};
 use crate::shutdown::ServerStopped;
@@ -24,6 +26,7 @@ pub(crate) struct Registry {
     catalog: ArcSwap<Catalog>,
     events: Events,
     allow_bare_names: bool,
+    guard: Option<Guard>,
     /// Closed while the host starts and once it stops: nothing is offered then.
     open: AtomicBool,
     /// Set once the host stops.
@@ -32,7 +35,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub(crate) fn new(config: &Config, events: Events) -> Self {
+    pub(crate) fn new(config: &Config, events: Events, guard: Option<Guard>) -> Self {
         let servers = config.servers.values().map(|config| {
             let server = Server::new(config.clone());
             (server.name.clone(), Arc::new(server))
@@ -42,6 +45,7 @@ impl Registry {
             catalog: ArcSwap::from_pointee(Catalog::default()),
             events,
             allow_bare_names: config.host.allow_bare_names,
+            guard,
             open: AtomicBool::new(false),
             closing: SetOnce::new(),
             building: Mutex::new(()),
@@ -103,7 +107,8 @@ impl Registry {
         self.rebuild();
     }
 
-    pub(crate) fn ready(&self, server: &Server, shelf: Shelf, handle: Handle, took: Duration) {
+    pub(crate) fn ready(&self, server: &Server, mut shelf: Shelf, handle: Handle, took: Duration) {
+        self.inspect(server, &mut shelf);
         let tools = shelf.tools.len();
         {
             let mut status = server.status();
@@ -122,11 +127,45 @@ impl Registry {
     }
 
     /// What a server offers has changed.
-    pub(crate) fn reshelved(&self, server: &Server, shelf: Shelf) {
+    pub(crate) fn reshelved(&self, server: &Server, mut shelf: Shelf) {
+        self.inspect(server, &mut shelf);
         server.status().shelf = Some(Arc::new(shelf));
         self.rebuild();
         tracing::info!(server = &*server.name, "catalog changed");
         self.events.publish(Event::CatalogChanged { server: server.name.clone() });
+    }
+
+    /// Holds what a server offers against its pins, and tells what was not told before.
+    fn inspect(&self, server: &Server, shelf: &mut Shelf) {
+        let Some(guard) = &self.guard else { return };
+        guard.inspect(&server.config, shelf);
+        let before = server.status().shelf.clone();
+        let told: HashSet<&Mismatch> = before.iter().flat_map(|shelf| &shelf.mismatches).collect();
+        for broken in shelf.mismatches.iter().filter(|broken| !told.contains(broken)) {
+            let Mismatch { what, reason, refused } = broken;
+            let name = &*server.name;
+            tracing::warn!(server = name, what, reason, refused, security = true, "pin broken");
+            self.events.publish(Event::PinBroken {
+                server: server.name.clone(),
+                what: what.clone(),
+                reason: (*reason).to_owned(),
+                refused: *refused,
+            });
+        }
+    }
+
+    /// What the servers that are ready are now.
+    pub(crate) fn pins(&self) -> Lock {
+        let mut lock = Lock::default();
+        for server in self.servers.values() {
+            let status = server.status();
+            if let (ServerState::Ready, Some(shelf)) = (status.state, status.shelf.clone()) {
+                drop(status);
+                let pins = PinnedServer::of(&server.config, &shelf);
+                lock.servers.insert(server.name.to_string(), pins);
+            }
+        }
+        lock
     }
 
     /// A server cannot be used any more.

@@ -208,7 +208,7 @@ pub(crate) async fn follow_changes(
         let Some(shelf) = server.status().shelf.clone() else { return };
         let started = Instant::now();
         let mut left_out = Vec::new();
-        let mut offer = shelf.offer.clone();
+        let mut offer = shelf.whole_offer();
         let connection = &shelf.connection;
         let limit = server.config.timeout;
         let read = offer::refresh(connection, &declared, change, limit, &mut offer, &mut left_out);

@@ -34,10 +34,10 @@
 //! leave; [`Host::status`] tells which it is.
 
 pub use innkeeper_host::{
-    CallError, CallKind, CallOptions, Catalog, CatalogServer, ClientInfo, Config, ConfigError,
-    Environment, ErrorClass, Event, Exit, Host, HostBuilder, Isolation, Offer, Offered, Progress,
-    RestartError, ServerMetrics, ServerState, ServerStatus, ShutdownReport, StartError, Supervisor,
-    ToolResult, display_safe, split_name,
+    CallError, CallKind, CallOptions, Catalog, CatalogServer, Change, ChangeClass, ClientInfo,
+    Config, ConfigError, Environment, ErrorClass, Event, Exit, Host, HostBuilder, Isolation, Lock,
+    LockError, Offer, Offered, PinPolicy, Progress, RestartError, ServerMetrics, ServerState,
+    ServerStatus, ShutdownReport, StartError, Supervisor, ToolResult, display_safe, split_name,
 };
 
 /// The configuration in detail: servers, transports, problems with their places.
@@ -46,6 +46,8 @@ pub use innkeeper_host::config;
 pub use innkeeper_host::error;
 /// What a host tells while it runs.
 pub use innkeeper_host::event;
+/// Pins in detail: what a lock holds and how locks differ.
+pub use innkeeper_host::lock;
 /// How an application becomes its own supervisor.
 pub use innkeeper_host::shim;
 /// How servers were stopped.

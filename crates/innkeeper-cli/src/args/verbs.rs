@@ -25,6 +25,8 @@ pub(crate) enum HostVerb {
     Graph,
     /// Print the JSON Schema of the configuration
     Schema,
+    /// Pin every tool definition in mcp.lock, or check that none has changed
+    Lock(LockArgs),
     /// Tell where a tool is defined, what rules apply to it, and its last failures
     Why(WhyArgs),
     /// Tell what this machine lacks for the configuration
@@ -70,6 +72,14 @@ pub(crate) struct ReadArgs {
     /// The server to ask, where more than one has the resource
     #[arg(long, value_name = "SERVER")]
     pub(crate) server: Option<String>,
+}
+
+/// What `lock` takes.
+#[derive(Args, Debug)]
+pub(crate) struct LockArgs {
+    /// Write nothing; print what is not as it was pinned, and exit with 1 if anything is
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
 /// What `why` takes.

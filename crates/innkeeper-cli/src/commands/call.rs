@@ -1,5 +1,6 @@
 //! `call`: starts one server and what it depends on, makes one call, prints the result object.
 
+use innkeeper_host::error::RoutingError;
 use innkeeper_host::{CallError, Host};
 use serde_json::Value;
 
@@ -59,6 +60,7 @@ fn input_schema(host: &Host, server: &str, target: &str) -> Value {
 /// A call that has no result, with the exit code of its class.
 pub(super) fn refuse(error: &CallError) -> Failure {
     match error {
+        CallError::Routing(RoutingError::ToolChanged { .. }) => Failure::usage(error.to_string()),
         CallError::Routing(_) => {
             Failure::usage(error.to_string()).hint("`innkeeper tools` lists what there is")
         }

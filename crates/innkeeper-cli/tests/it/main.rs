@@ -6,5 +6,6 @@ mod program;
 
 mod builtin_servers;
 mod command_line;
+mod pins;
 mod real_servers;
 mod verbs;

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use innkeeper_protocol::Era;
 use innkeeper_protocol::http::ParamHeaders;
+use innkeeper_protocol::view::Tool;
 use serde_json::value::RawValue;
 
 use super::route::{PromptRoute, ToolRoute};
 use crate::config::{Refusal, ServerConfig, TransportConfig};
+use crate::lock::{Mismatch, Refused};
 use crate::name;
 use crate::schema::ArgumentSchema;
 use crate::server::connection::Connection;
-use crate::server::offer::{Offer, Quarantined};
+use crate::server::offer::{Offer, Offered, Quarantined};
 
 /// One server's part of the catalog.
 #[derive(Debug)]
@@ -23,9 +25,22 @@ pub(crate) struct Shelf {
     pub(crate) offer: Offer,
     pub(crate) tools: Vec<Arc<ToolRoute>>,
     pub(crate) prompts: Vec<Arc<PromptRoute>>,
-    /// Tools the server has and the configuration or their schema keeps out, with the reason.
-    pub(crate) hidden: Vec<(Box<str>, String)>,
+    /// Tools the server has and the configuration, their schema or their pins keep out.
+    pub(crate) hidden: Vec<Hidden>,
+    /// What is not as it was pinned.
+    pub(crate) mismatches: Vec<Mismatch>,
+    /// Whether the instructions are among it, and are not given to anybody.
+    pub(crate) instructions_refused: bool,
     pub(crate) timeout: Duration,
+}
+
+/// A tool that is kept out.
+#[derive(Clone, Debug)]
+pub(crate) struct Hidden {
+    pub(crate) tool: Offered<Tool>,
+    pub(crate) reason: String,
+    /// Whether it is its pin that keeps it out.
+    pub(crate) by_pin: bool,
 }
 
 impl Shelf {
@@ -46,7 +61,8 @@ impl Shelf {
         offer.tools.retain(|tool| {
             let name = &tool.view.name;
             if let Some(refusal) = config.tools.refusal(name) {
-                hidden.push((name.as_str().into(), words(&refusal)));
+                let tool = tool.clone();
+                hidden.push(Hidden { tool, reason: words(&refusal), by_pin: false });
                 return false;
             }
             let schema = &tool.view.input_schema;
@@ -68,8 +84,9 @@ impl Shelf {
                     true
                 }
                 Err(reason) => {
-                    hidden.push((name.as_str().into(), reason.clone()));
-                    left_out.push(Quarantined { what: format!("tool `{name}`"), reason });
+                    let (tool, what) = (tool.clone(), format!("tool `{name}`"));
+                    hidden.push(Hidden { tool, reason: reason.clone(), by_pin: false });
+                    left_out.push(Quarantined { what, reason });
                     false
                 }
             }
@@ -89,7 +106,46 @@ impl Shelf {
             .collect();
         let (server_info, instructions) = about;
         let timeout = config.timeout;
-        Self { connection, server_info, instructions, offer, tools, prompts, hidden, timeout }
+        Self {
+            connection,
+            server_info,
+            instructions,
+            offer,
+            tools,
+            prompts,
+            hidden,
+            mismatches: Vec::new(),
+            instructions_refused: false,
+            timeout,
+        }
+    }
+
+    /// Takes these tools off the shelf.
+    pub(crate) fn withhold(&mut self, refused: &Refused) {
+        self.tools.retain(|route| !refused.contains_key(&route.tool));
+        let is_refused = |tool: &mut Offered<Tool>| refused.contains_key(&*tool.view.name);
+        for tool in self.offer.tools.extract_if(.., is_refused) {
+            let reason = (*refused.get(&*tool.view.name).unwrap_or(&"")).to_owned();
+            self.hidden.push(Hidden { tool, reason, by_pin: true });
+        }
+    }
+
+    /// Every tool the server listed, those on offer first.
+    pub(crate) fn all_tools(&self) -> impl Iterator<Item = &Offered<Tool>> {
+        self.offer.tools.iter().chain(self.hidden.iter().map(|hidden| &hidden.tool))
+    }
+
+    /// What the server offers, with the tools that are kept out.
+    pub(crate) fn whole_offer(&self) -> Offer {
+        let tools = self.all_tools().cloned().collect();
+        Offer { tools, ..self.offer.clone() }
+    }
+
+    /// Why a tool is refused by its pin, if it is.
+    pub(crate) fn refused(&self, tool: &str) -> Option<&str> {
+        let hidden =
+            self.hidden.iter().find(|hidden| hidden.by_pin && hidden.tool.view.name == tool);
+        hidden.map(|hidden| hidden.reason.as_str())
     }
 
     /// Whether the server lists this resource or has a template for it.

@@ -8,7 +8,7 @@ mod lossless;
 use innkeeper_host::{Catalog, Event};
 
 /// The names of a server's tools, as they are called.
-fn tools(catalog: &Catalog, server: &str) -> Vec<String> {
+pub(crate) fn tools(catalog: &Catalog, server: &str) -> Vec<String> {
     let offer = catalog.server(server).unwrap().offer().unwrap();
     offer.tools.iter().map(|tool| tool.view.name.clone()).collect()
 }

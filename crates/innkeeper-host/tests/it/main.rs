@@ -13,6 +13,7 @@ mod failure;
 mod health;
 mod install;
 mod order;
+mod pins;
 mod process;
 mod record;
 mod retry;

@@ -147,6 +147,7 @@ fn word(event: &Event) -> String {
         Event::CatalogChanged { .. } => "changed".to_owned(),
         Event::Quarantined { .. } => "quarantined".to_owned(),
         Event::CallRetried { attempt, .. } => format!("call retried {attempt}"),
+        Event::PinBroken { .. } => "pin broken".to_owned(),
         Event::Called(_) => "called".to_owned(),
     }
 }

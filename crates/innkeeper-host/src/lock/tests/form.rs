@@ -1,0 +1,118 @@
+//! How a lock is written, hashed and read.
+
+use std::io::Write as _;
+
+use super::super::{LockError, MAX_LOCK_BYTES, Package, canonical, package};
+use super::*;
+
+#[test]
+fn a_lock_is_written_sorted_and_read_back_the_same() {
+    let mut one = server("npx", &[json!({"name": "b", "inputSchema": {}}), json!({"name": "a"})]);
+    one.instructions = Some(PinnedText::of("Be brief."));
+    let lock = lock([("one", one)]);
+    let text = lock.to_text().unwrap();
+    insta::assert_snapshot!(text);
+    let read = Lock::from_text(&text, "mcp.lock").unwrap();
+    assert_eq!(read.to_text().unwrap(), text);
+    assert_eq!(told(&lock.compare(&read)), [""; 0]);
+}
+
+#[test]
+fn the_canonical_form_keeps_numbers_and_doubled_members_and_nothing_else_of_the_spelling() {
+    for (given, form) in [
+        (r#" { "b" : 1 , "a" : [ true , null ] } "#, r#"{"a":[true,null],"b":1}"#),
+        (r#""\u0061\/\n\u00e9""#, r#""a/\né""#),
+        ("12345678901234567890123.0e-2", "12345678901234567890123.0e-2"),
+        (r#"{"a":2,"b":0,"a":1}"#, r#"{"a":2,"a":1,"b":0}"#),
+        (r#"{"a":"\ud800"}"#, r#"{"a":"\ud800"}"#),
+        (r#"{"\ud800" : 1, "a b":2 , "a":"]}\\\"" }"#, r#"{"\ud800":1,"a":"]}\\\"","a b":2}"#),
+        (r#"{"x":{ },"y":[ ]}"#, r#"{"x":{},"y":[]}"#),
+    ] {
+        assert_eq!(canonical::compact(given), form, "{given}");
+        assert_eq!(canonical::compact(&canonical::pretty(given)), form, "{given}");
+    }
+    // RFC 6234 has the second; the first is that of the same bytes.
+    let hash = canonical::hash_of(&raw(r#" "abc" "#));
+    assert_eq!(hash, canonical::hash("\"abc\""));
+    let abc = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    assert_eq!(canonical::hash("abc"), abc);
+}
+
+#[test]
+fn nesting_without_end_is_hashed_all_the_same() {
+    let deep = |inside: &str| format!("{}{inside}{}", "[".repeat(10_000), "]".repeat(10_000));
+    assert_eq!(canonical::hash_of(&raw(&deep("1"))), canonical::hash_of(&raw(&deep("1"))));
+    assert_ne!(canonical::hash_of(&raw(&deep("1"))), canonical::hash_of(&raw(&deep("2"))));
+    let mut server = server("one", &[]);
+    let definition = raw(&format!(r#"{{"name": "a", "_meta" : {} }}"#, deep(" 1 ")));
+    server.tools.insert("a".to_owned(), PinnedTool::of(&definition));
+    Lock::from_text(&lock([("one", server)]).to_text().unwrap(), "mcp.lock").unwrap();
+}
+
+#[test]
+fn a_number_beyond_precision_is_a_change_all_the_same() {
+    let with = |number: &str| {
+        let definition = raw(&format!(r#"{{"name":"a","x":{number}}}"#));
+        let mut server = server("one", &[]);
+        server.tools.insert("a".to_owned(), PinnedTool::of(&definition));
+        lock([("one", server)])
+    };
+    let (old, new) = (with("1000000000000000000000001"), with("1000000000000000000000002"));
+    assert_eq!(told(&old.compare(&new)), ["suspicious one.a definition changed"]);
+}
+
+#[test]
+fn what_is_no_lock_is_refused_with_file_and_line() {
+    let refuse = |text: &str| Lock::from_text(text, "dir/mcp.lock").unwrap_err().to_string();
+    assert_eq!(refuse("{\n  \"version\": 1,\n  oops\n}"), "dir/mcp.lock:3:3: not a lock");
+    assert_eq!(refuse(""), "dir/mcp.lock:1:0: not a lock");
+    let newer = refuse(r#"{"version": 2, "more": true}"#);
+    assert_eq!(newer, "`dir/mcp.lock` is a lock of version 2; version 1 is read here");
+    let text = tools(&[json!({"name": "a", "description": "Old."})]).to_text().unwrap();
+    let edited = refuse(&text.replace("Old.", "New."));
+    let words = "`dir/mcp.lock`: the hash of tool `a` of `one` does not fit what stands beside it";
+    assert_eq!(edited, words);
+}
+
+#[test]
+fn a_file_at_the_limit_is_read_and_one_past_it_is_not() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let text = lock([]).to_text().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let spaces = vec![b' '; usize::try_from(MAX_LOCK_BYTES).unwrap() - text.len()];
+    file.write_all(&spaces).unwrap();
+    assert!(Lock::from_file(file.path()).unwrap().is_some());
+    file.write_all(b" ").unwrap();
+    let error = Lock::from_file(file.path()).unwrap_err();
+    assert!(matches!(error, LockError::TooLarge { .. }), "{error}");
+    assert!(Lock::from_file(file.path().with_extension("none")).unwrap().is_none());
+}
+
+#[test]
+fn the_package_of_a_runner_is_known_and_its_version_where_it_is_exact() {
+    let of = |line: &str| {
+        let mut words = line.split(' ').map(str::to_owned);
+        let command = words.next().unwrap();
+        package::of(&command, &words.collect::<Vec<_>>())
+    };
+    for (line, name, version) in [
+        ("npx -y @scope/name@1.2.3 /srv", "@scope/name", Some("1.2.3")),
+        ("/usr/bin/npx -y @scope/name", "@scope/name", None),
+        ("npx name@latest", "name", None),
+        ("npx name@^1.2.3", "name", None),
+        ("npx name@1.2", "name", None),
+        ("npx --yes --package=name@1.2.3-rc.1 bin", "name", Some("1.2.3-rc.1")),
+        ("npx -p name@1.2.3 bin", "name", Some("1.2.3")),
+        ("uvx name==1.2", "name", Some("1.2")),
+        ("uvx name@1.2.3", "name", Some("1.2.3")),
+        ("uvx --python 3.12 name", "name", None),
+        ("uvx --from name[extra]==2.0 bin", "name[extra]", Some("2.0")),
+        ("uvx name==1.*", "name", None),
+        ("pipx run --spec name==1.0 bin", "name", Some("1.0")),
+    ] {
+        let version = version.map(str::to_owned);
+        assert_eq!(of(line), Some(Package { name: name.to_owned(), version }), "{line}");
+    }
+    assert_eq!(of("node server.js@1.2.3"), None);
+    assert_eq!(of("npx -y"), None);
+}
