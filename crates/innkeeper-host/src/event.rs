@@ -75,6 +75,15 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// A limit or a part of the sandbox has no effect here; the server is started all the same.
+    LimitNotApplied {
+        /// The server.
+        server: Arc<str>,
+        /// The key, `limits.memory` for example.
+        what: &'static str,
+        /// Why.
+        reason: String,
+    },
     /// A call has ended.
     Called(CallRecord),
 }

@@ -6,12 +6,10 @@ use super::source::Report;
 use super::tree::Node;
 
 /// Keys of a server without behaviour.
-pub(super) const SERVER: &[&str] =
-    &["oauth", "maxTotalTimeout", "restart", "retry", "cache", "limits", "sandbox"];
+pub(super) const SERVER: &[&str] = &["oauth", "maxTotalTimeout", "restart", "retry", "cache"];
 
 /// Keys of the `host` object without behaviour.
-pub(super) const HOST: &[&str] =
-    &["maxTotalTimeout", "restart", "retry", "cache", "limits", "sandbox"];
+pub(super) const HOST: &[&str] = &["maxTotalTimeout", "restart", "retry", "cache"];
 
 /// Transports that are read and not spoken.
 pub(super) const TRANSPORTS: &[Transport] =

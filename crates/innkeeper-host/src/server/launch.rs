@@ -108,6 +108,7 @@ impl Launcher {
         launch: &Launch,
         all: Limit,
     ) -> Result<(Running, Shelf, Duration), ServerFailure> {
+        launch.bounds.tell_not_applied(&server.name, &self.supervisor, &self.events);
         let began = Instant::now();
         let allowed = server.config.init_timeout;
         let own = Limit { ends: began + allowed, allowed };

@@ -11,6 +11,7 @@ mod catalog;
 mod failure;
 mod health;
 mod install;
+mod limits;
 mod order;
 mod process;
 mod record;

@@ -146,6 +146,7 @@ fn word(event: &Event) -> String {
         Event::Stopped { .. } => "stopped".to_owned(),
         Event::CatalogChanged { .. } => "changed".to_owned(),
         Event::Quarantined { .. } => "quarantined".to_owned(),
+        Event::LimitNotApplied { what, .. } => format!("{what} not applied"),
         Event::Called(_) => "called".to_owned(),
     }
 }
