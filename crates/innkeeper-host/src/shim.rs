@@ -44,9 +44,8 @@ const CONFINE: &str = "__confine";
 /// }
 /// ```
 ///
-/// Blocks until the server's whole tree is gone, or becomes the server (see `docs/isolation.md`).
-/// Installs signal handlers, which is why it must
-/// not be called for any other purpose.
+/// Blocks until the server's whole tree is gone, or becomes the server if that has limits. Installs
+/// signal handlers, which is why it must not be called for any other purpose.
 pub fn run_if_requested(args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let mut args = args.skip(1);
     (args.next()? == FLAG).then(|| run(args))
