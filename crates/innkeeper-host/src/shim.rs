@@ -11,6 +11,8 @@ pub(crate) mod landlock;
 mod launch;
 #[cfg(unix)]
 mod signals;
+#[cfg(target_os = "linux")]
+pub(crate) mod sockets;
 #[cfg(unix)]
 mod supervise;
 #[cfg(unix)]

@@ -103,7 +103,9 @@ fn lower(resource: Resource, soft: u64, hard: u64) -> io::Result<()> {
 
 #[cfg(target_os = "linux")]
 fn restrict(bounds: &Bounds, program: &OsStr) -> io::Result<()> {
-    bounds.sandbox.as_ref().map_or(Ok(()), |sandbox| super::landlock::restrict(sandbox, program))
+    let Some(sandbox) = &bounds.sandbox else { return Ok(()) };
+    super::landlock::restrict(sandbox, program)?;
+    if sandbox.network { Ok(()) } else { super::sockets::refuse() }
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -89,7 +89,7 @@ impl Paths {
             found.extend(missing.map(|path| (key, format!("`{path}` does not exist"))));
         }
         if !network && !restricts_network() {
-            let why = "this kernel cannot keep a program from connecting; Linux 6.7 can";
+            let why = "this system cannot keep a program from connecting; Linux 6.7 can";
             found.push(("sandbox.network", why.to_owned()));
         }
         found
@@ -98,7 +98,7 @@ impl Paths {
 
 #[cfg(target_os = "linux")]
 fn restricts_network() -> bool {
-    crate::shim::landlock::restricts_network()
+    crate::shim::sockets::FILTERED || crate::shim::landlock::restricts_network()
 }
 
 #[cfg(not(target_os = "linux"))]
