@@ -216,6 +216,31 @@ async fn a_server_whose_sandbox_cannot_be_had_is_not_started() {
     mark.reaches(0);
 }
 
+/// Takes Landlock away from this thread and the processes it starts, as an older kernel would.
+fn without_landlock() {
+    use seccompiler::{SeccompAction, SeccompFilter, TargetArch, apply_filter};
+    let rules = [(libc::SYS_landlock_create_ruleset, Vec::new())].into();
+    let refuse = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    let target = TargetArch::try_from(std::env::consts::ARCH).unwrap();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, target).unwrap();
+    apply_filter(&seccompiler::BpfProgram::try_from(filter).unwrap()).unwrap();
+}
+
+#[tokio::test]
+async fn a_server_is_not_started_by_a_kernel_that_cannot_give_it_its_sandbox() {
+    without_landlock();
+    let mark = Mark::new();
+    let mut launch = mark.script("echo ran");
+    assert_eq!(said(&launch).await, "ran\n");
+    launch.bounds = sandbox(&Sandbox::default());
+    let error = spawn(&launch, &shim(), None).await.unwrap_err();
+    assert!(matches!(error, SpawnError::Bounds { .. }), "{error}");
+    assert!(
+        error.to_string().ends_with("needs Landlock, which this kernel lacks or has turned off")
+    );
+    mark.reaches(0);
+}
+
 #[tokio::test]
 async fn a_confined_tree_is_ended_whatever_it_does() {
     let mark = Mark::new();
