@@ -101,6 +101,15 @@ pub enum Event {
         /// Whether it is kept from applications and models.
         refused: bool,
     },
+    /// A limit or a part of the sandbox has no effect here; the server is started all the same.
+    LimitNotApplied {
+        /// The server.
+        server: Arc<str>,
+        /// The key, `limits.memory` for example.
+        what: &'static str,
+        /// Why.
+        reason: String,
+    },
     /// A call has ended.
     Called(CallRecord),
 }

@@ -45,7 +45,7 @@ pub use measure::ServerMetrics;
 pub use name::split as split_name;
 pub use server::connect::ClientInfo;
 pub use server::offer::{Offer, Offered};
-pub use server::process::{Exit, Isolation, Supervisor};
+pub use server::process::{Exit, Isolation, Limit, Supervisor};
 pub use server::session::Progress;
 pub use shutdown::ShutdownReport;
 pub use text::{deceives, display_safe};

@@ -122,6 +122,9 @@ impl Launcher {
         way: &Way,
         all: Limit,
     ) -> Result<(Running, Shelf, Duration), ServerFailure> {
+        if let Way::Child(launch) = way {
+            launch.bounds.tell_not_applied(&server.name, &self.supervisor, &self.events);
+        }
         let began = Instant::now();
         let allowed = server.config.init_timeout;
         let own = Limit { ends: began + allowed, allowed };

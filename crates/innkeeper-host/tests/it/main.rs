@@ -12,6 +12,7 @@ mod catalog;
 mod failure;
 mod health;
 mod install;
+mod limits;
 mod order;
 mod pins;
 mod process;

@@ -148,6 +148,7 @@ fn word(event: &Event) -> String {
         Event::Quarantined { .. } => "quarantined".to_owned(),
         Event::CallRetried { attempt, .. } => format!("call retried {attempt}"),
         Event::PinBroken { .. } => "pin broken".to_owned(),
+        Event::LimitNotApplied { what, .. } => format!("{what} not applied"),
         Event::Called(_) => "called".to_owned(),
     }
 }
