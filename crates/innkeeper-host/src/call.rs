@@ -1,6 +1,5 @@
 //! The life of one call: resolve, validate, permit, send, outcome, record.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,18 +10,20 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
-use crate::cache::{Key, Missed};
+use crate::cache::{Key, Missed, Reply};
 use crate::catalog::Catalog;
 use crate::error::{ArgumentProblem, CallError, Lost, ProtocolFault};
 use crate::event::CallOutcome;
 use crate::server::connection::{Ask, Connection};
+use crate::server::meta::Meta;
 use crate::server::rounds::Further;
 use crate::server::session::Progress;
 
 /// How one call differs from the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct CallOptions {
-    /// The time until the answer must be there. Default: the server's `timeout`.
+    /// How long the server may go without an answer or progress. Default: its `timeout`. Progress,
+    /// and the application being asked, begin it anew, up to the server's `maxTotalTimeout`.
     pub timeout: Option<Duration>,
     /// Where progress goes, in the order the server sends it. Reports that find the channel full
     /// are dropped; asking for none costs nothing.
@@ -34,6 +35,13 @@ pub struct CallOptions {
     /// kept instead, and no old copy is given if it is away. Default: no. Results of tools are never
     /// kept.
     pub fresh: bool,
+}
+
+impl CallOptions {
+    /// The token of a request whose progress the caller listens to.
+    fn token(&self, id: u64) -> Option<u64> {
+        self.progress.as_ref().map(|_| id)
+    }
 }
 
 /// What a tool answered: the result object exactly as the server sent it.
@@ -81,7 +89,7 @@ struct ItemParams<'a, T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<&'a T>,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<Cow<'a, RawValue>>,
+    meta: Option<Meta<'a>>,
     #[serde(rename = "inputResponses", skip_serializing_if = "Option::is_none")]
     responses: Option<Arc<RawValue>>,
     #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
@@ -92,7 +100,7 @@ struct ItemParams<'a, T> {
 struct ReadParams<'a> {
     uri: &'a str,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<Cow<'a, RawValue>>,
+    meta: Option<Meta<'a>>,
     #[serde(rename = "inputResponses", skip_serializing_if = "Option::is_none")]
     responses: Option<Arc<RawValue>>,
     #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
@@ -122,7 +130,8 @@ pub(crate) async fn tool(
     let params = |id, Further { responses, state }: Further| ItemParams {
         name: &route.tool,
         arguments: Some(&arguments),
-        meta: meta(connection, id, &options),
+        // Progress moves the deadline, so it is asked for whether or not the caller listens.
+        meta: connection.identity.meta(Some(id)),
         responses,
         state,
     };
@@ -138,7 +147,7 @@ pub(crate) async fn tool(
         harmless: route.harmless,
     };
     let mut is_error = false;
-    let raw = connection
+    let Reply { result: raw, .. } = connection
         .ask(ask, |raw| {
             is_error = check_tool_result(raw).map_err(ProtocolFault::Shape)?;
             Ok(if is_error { CallOutcome::ToolError } else { CallOutcome::Ok })
@@ -186,7 +195,7 @@ pub(crate) async fn prompt(
     let params = |id, Further { responses, state }: Further| ItemParams {
         name: &route.prompt,
         arguments: given,
-        meta: meta(connection, id, &options),
+        meta: connection.identity.meta(options.token(id)),
         responses,
         state,
     };
@@ -216,7 +225,7 @@ pub(crate) async fn resource(
         timeout: options.timeout.unwrap_or(route.1),
     };
     let params = |id, Further { responses, state }: Further| {
-        let meta = meta(connection, id, &options);
+        let meta = connection.identity.meta(options.token(id));
         ReadParams { uri, meta, responses, state }
     };
     asked.of(connection, &options, params, check_read_result).await
@@ -291,21 +300,4 @@ fn last_copy(
     let error: &dyn std::error::Error = &error;
     tracing::warn!(server, method, item = key.item(), age_s, error, "old copy from the cache");
     Ok(result)
-}
-
-/// The `_meta` of a request: its own where it wants progress, whose token is the request's id.
-fn meta<'a>(
-    connection: &'a Connection,
-    id: u64,
-    options: &CallOptions,
-) -> Option<Cow<'a, RawValue>> {
-    if options.progress.is_none() {
-        return connection.meta.as_deref().map(Cow::Borrowed);
-    }
-    let mut meta: Map<String, Value> = match &connection.meta {
-        Some(meta) => serde_json::from_str(meta.get()).unwrap_or_default(),
-        None => Map::new(),
-    };
-    meta.insert("progressToken".to_owned(), id.into());
-    serde_json::value::to_raw_value(&meta).ok().map(Cow::Owned)
 }

@@ -4,6 +4,7 @@ pub(crate) mod body;
 pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod launch;
+pub(crate) mod meta;
 pub(crate) mod offer;
 pub(crate) mod process;
 pub(crate) mod rounds;

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::body::Body;
 use super::connect::{Client, ClientInfo, Greeting, Opening, greet};
 use super::connection::Connection;
+use super::meta::Identity;
 use super::offer::{Quarantined, read_all};
 use super::process::{self, Launch, Supervisor};
 use super::session::{Limits, Owner, Session};
@@ -290,7 +291,7 @@ impl Launcher {
             server: server.name.clone(),
             session: running.session.clone(),
             revision,
-            meta,
+            identity: meta.as_deref().map(Identity::of).unwrap_or_default(),
             permits: Semaphore::new(server.config.max_concurrent),
             retry: server.config.retry,
             most: server.config.max_total_timeout,
