@@ -208,10 +208,6 @@ impl Cache {
     }
 
     /// Drops one resource.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for updates of resources once they are read")
-    )]
     pub(crate) fn forget_uri(&self, uri: &str) {
         self.forget(|key| matches!(key, Key::Resource(kept) if **kept == *uri));
     }

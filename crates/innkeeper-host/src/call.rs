@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::view::{check_prompt_result, check_read_result, check_tool_result};
-use innkeeper_protocol::{ViewError, method};
+use innkeeper_protocol::{Era, ViewError, method};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use crate::cache::{Key, Missed, Reply};
@@ -15,6 +15,7 @@ use crate::catalog::Catalog;
 use crate::error::{ArgumentProblem, CallError, Lost, ProtocolFault};
 use crate::event::CallOutcome;
 use crate::server::connection::{Ask, Connection};
+use crate::server::listen::WISHES;
 use crate::server::meta::Meta;
 use crate::server::rounds::Further;
 use crate::server::session::Progress;
@@ -229,6 +230,102 @@ pub(crate) async fn resource(
         ReadParams { uri, meta, responses, state }
     };
     asked.of(connection, &options, params, check_read_result).await
+}
+
+/// What an argument to be completed belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompletionOf<'a> {
+    /// The prompt of this public name.
+    Prompt(&'a str),
+    /// The resource template, as its server lists it.
+    Template {
+        /// The template.
+        uri: &'a str,
+        /// The server that lists it.
+        server: &'a str,
+    },
+}
+
+/// Asks a server what values an argument may have.
+pub(crate) async fn complete(
+    catalog: &Catalog,
+    of: CompletionOf<'_>,
+    argument: (&str, &str),
+    given: &Map<String, Value>,
+    options: CallOptions,
+) -> Result<Box<RawValue>, CallError> {
+    let prompt;
+    let template;
+    let (connection, item, reference, timeout) = match of {
+        CompletionOf::Prompt(name) => {
+            prompt = catalog.prompt(name)?;
+            let reference = json!({ "type": "ref/prompt", "name": prompt.prompt });
+            (&*prompt.connection, &*prompt.prompt, reference, prompt.timeout)
+        }
+        CompletionOf::Template { uri, server } => {
+            template = catalog.resource(uri, Some(server))?;
+            (&*template.0, uri, json!({ "type": "ref/resource", "uri": uri }), template.1)
+        }
+    };
+    let (name, value) = argument;
+    let mut params = json!({ "ref": reference, "argument": { "name": name, "value": value } });
+    if !given.is_empty() {
+        params["context"] = json!({ "arguments": given });
+    }
+    own(connection, method::COMPLETION_COMPLETE, item, params, timeout, &options).await
+}
+
+/// Asks a server to tell of changes of a resource, or to stop telling.
+pub(crate) async fn subscribe(
+    catalog: &Catalog,
+    uri: &str,
+    server: Option<&str>,
+    wanted: bool,
+    options: CallOptions,
+) -> Result<(), CallError> {
+    let route = catalog.resource(uri, server)?;
+    let connection = &*route.0;
+    if connection.revision.era() == Era::Modern {
+        if connection.wishes.set(uri, wanted) {
+            return Ok(());
+        }
+        let message = format!("more than {WISHES} resources are subscribed to");
+        let problems = vec![ArgumentProblem { pointer: String::new(), message }];
+        return Err(CallError::Validation { item: uri.into(), problems });
+    }
+    let method = if wanted { method::RESOURCES_SUBSCRIBE } else { method::RESOURCES_UNSUBSCRIBE };
+    own(connection, method, uri, json!({ "uri": uri }), route.1, &options).await.map(drop)
+}
+
+/// A request with parameters of no other kind, that may run twice.
+async fn own(
+    connection: &Connection,
+    method: &'static str,
+    item: &str,
+    params: Value,
+    timeout: Duration,
+    options: &CallOptions,
+) -> Result<Box<RawValue>, CallError> {
+    #[derive(Serialize)]
+    struct Params<'a> {
+        #[serde(flatten)]
+        own: &'a Value,
+        #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+        meta: Option<Value>,
+    }
+    let meta = |token| connection.identity.meta(token).map(|meta| json!(meta));
+    let ask = Ask {
+        method,
+        item,
+        params: |id, _| Params { own: &params, meta: meta(options.token(id)) },
+        headers: &[],
+        timeout: options.timeout.unwrap_or(timeout),
+        progress: options.progress.as_ref(),
+        retries: options.retries,
+        harmless: true,
+    };
+    let Reply { result, .. } = connection.ask(ask, |_| Ok(CallOutcome::Ok)).await?;
+    Ok(result)
 }
 
 /// A prompt or resource that is asked for, and what it is kept under.

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio::time::Instant;
 
+use super::listen::Wishes;
 use super::meta::Identity;
 use super::rounds::{Further, Next, Rounds};
 use super::session::{Answer, Extend, Fault, Held, Outgoing, Progress, Session};
@@ -38,6 +39,7 @@ pub(crate) struct Connection {
     pub(crate) retry: Retry,
     pub(crate) cache: Cache,
     pub(crate) callbacks: Callbacks,
+    pub(crate) wishes: Wishes,
     pub(crate) meter: Arc<Meter>,
     pub(crate) silence: Silence,
     pub(crate) events: Events,

@@ -9,7 +9,8 @@ use super::*;
 fn open(limits: Limits) -> (Peer, Session, Tasks) {
     let (peer, reader, writer) = Peer::new();
     let (tasks, callbacks) = (Tasks::default(), Callbacks::default());
-    let owner = Owner { server: "fx".into(), callbacks, tasks: tasks.clone() };
+    let (server, events) = ("fx".into(), Events::new());
+    let owner = Owner { server, callbacks, events, tasks: tasks.clone() };
     let session = Session::open(owner, reader, writer, limits);
     (peer, session, tasks)
 }
