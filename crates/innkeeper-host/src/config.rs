@@ -45,6 +45,7 @@ mod depend;
 mod graph;
 mod load;
 mod names;
+mod origin;
 
 use std::path::{Path, PathBuf};
 
@@ -57,6 +58,7 @@ pub use graph::UnknownServer;
 pub use host::HostConfig;
 pub use kept::Kept;
 pub use load::MAX_FILE_BYTES;
+pub use origin::Origin;
 pub use problem::{ConfigError, Position, Problem, Severity};
 pub use schema::json_schema;
 pub use secret::{Expanded, Secret};
@@ -83,6 +85,9 @@ pub struct Config {
     /// What it was read against; servers inherit from it.
     #[serde(skip)]
     pub environment: Environment,
+    /// How it was read.
+    #[serde(skip)]
+    pub origin: Origin,
 }
 
 impl Config {
@@ -143,6 +148,16 @@ impl Config {
     /// The first name that no server has.
     pub fn only(&self, servers: &[&str]) -> Result<Self, UnknownServer> {
         graph::only(self, servers)
+    }
+
+    /// What stands in its files now, read against the same environment and with the same servers
+    /// picked out of it; `None` for a configuration without files.
+    ///
+    /// # Errors
+    ///
+    /// As [`Config::load`].
+    pub fn read_again(&self) -> Option<Result<Self, ConfigError>> {
+        origin::again(self)
     }
 
     /// The servers in the order of starting: a wave depends on the waves before it only.

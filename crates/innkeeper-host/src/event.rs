@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 
+use crate::config::Problem;
 use crate::error::CallKind;
 
 /// How many events a slow listener may lag behind before it loses the oldest; a start of 100
@@ -100,6 +101,25 @@ pub enum Event {
         reason: String,
         /// Whether it is kept from applications and models.
         refused: bool,
+    },
+    /// Another configuration was taken up.
+    Reloaded {
+        /// Servers that are new.
+        added: Vec<Arc<str>>,
+        /// Servers that are no longer there.
+        removed: Vec<Arc<str>>,
+        /// Servers whose settings are not those they run with, or were not until now.
+        changed: Vec<Arc<str>>,
+    },
+    /// The configuration cannot be used; everything is as it was.
+    ReloadFailed {
+        /// All that is wrong with it.
+        problems: Vec<Problem>,
+    },
+    /// A watched file has a server that nobody has decided on; it is not started.
+    NotTrusted {
+        /// The server.
+        server: Arc<str>,
     },
     /// A call has ended.
     Called(CallRecord),

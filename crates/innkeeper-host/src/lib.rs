@@ -22,6 +22,8 @@ pub mod shim;
 pub mod shutdown;
 mod start;
 
+pub mod reload;
+
 pub mod config;
 pub mod error;
 pub mod event;
@@ -43,6 +45,7 @@ pub use lifecycle::ServerState;
 pub use lock::{Change, ChangeClass, Lock, LockError, PinPolicy};
 pub use measure::ServerMetrics;
 pub use name::split as split_name;
+pub use reload::{ReloadError, ReloadOptions, ReloadReport};
 pub use server::connect::ClientInfo;
 pub use server::offer::{Offer, Offered};
 pub use server::process::{Exit, Isolation, Supervisor};

@@ -14,7 +14,8 @@ pub(crate) mod stderr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use arc_swap::ArcSwap;
+use tokio::sync::{SetOnce, mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::catalog::Shelf;
@@ -23,9 +24,10 @@ use crate::error::Lost;
 use crate::lifecycle::ServerState;
 use crate::measure::Meter;
 use crate::registry::Registry;
+use crate::reload::difference::{self, Difference};
 use crate::shutdown::{ServerStopped, Stage};
 use body::Body;
-use launch::Running;
+use launch::{Running, Way};
 use process::{Isolation, Killer};
 
 /// How long the last words of a server whose process ended, or the exit of one whose output
@@ -42,11 +44,28 @@ const GONE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) name: Arc<str>,
-    pub(crate) config: ServerConfig,
+    settings: ArcSwap<Settings>,
     pub(crate) meter: Arc<Meter>,
     status: Mutex<Status>,
     /// Held while the server is started again: one at a time.
     pub(crate) turn: tokio::sync::Mutex<()>,
+    /// Set once the configuration does not have it any more.
+    pub(crate) removed: SetOnce<()>,
+}
+
+/// What a server is started with.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) way: Arc<Way>,
+}
+
+/// Settings that wait for the next start.
+#[derive(Clone, Debug)]
+pub(crate) struct Pending {
+    pub(crate) settings: Settings,
+    /// The keys that are not in effect before.
+    pub(crate) keys: Vec<&'static str>,
 }
 
 /// What changes about a server.
@@ -59,6 +78,7 @@ pub(crate) struct Status {
     /// What can kill a process whose start is under way.
     pub(crate) launching: Option<Killer>,
     pub(crate) stopped: Option<ServerStopped>,
+    pub(crate) pending: Option<Pending>,
 }
 
 /// The reins of a running server.
@@ -79,7 +99,7 @@ pub(crate) struct StopOrder {
 }
 
 impl Server {
-    pub(crate) fn new(config: ServerConfig) -> Self {
+    pub(crate) fn new(settings: Settings) -> Self {
         let status = Status {
             state: ServerState::Starting,
             shelf: None,
@@ -87,13 +107,46 @@ impl Server {
             running: None,
             launching: None,
             stopped: None,
+            pending: None,
         };
         Self {
-            name: config.name.as_str().into(),
-            config,
+            name: settings.config.name.as_str().into(),
+            settings: ArcSwap::from_pointee(settings),
             meter: Arc::new(Meter::new()),
             status: Mutex::new(status),
             turn: tokio::sync::Mutex::default(),
+            removed: SetOnce::new(),
+        }
+    }
+
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+        self.settings.load().config.clone()
+    }
+
+    pub(crate) fn way(&self) -> Arc<Way> {
+        self.settings.load().way.clone()
+    }
+
+    /// Takes what the configuration says now: what needs no start is in effect from here on, the
+    /// rest waits, in `start`, for the next one.
+    pub(crate) fn want(&self, config: &ServerConfig, start: Option<Settings>) -> Difference {
+        let mut status = self.status();
+        let Settings { config: old, way } = &**self.settings.load();
+        let change = difference::between(old, config);
+        if !change.now.is_empty() {
+            let config = Arc::new(difference::adjusted(old, config));
+            self.settings.store(Arc::new(Settings { config, way: way.clone() }));
+        }
+        let waits = start.filter(|_| !change.later.is_empty());
+        status.pending = waits.map(|settings| Pending { settings, keys: change.later.clone() });
+        change
+    }
+
+    /// Puts the settings that wait into effect; the server does not run.
+    pub(crate) fn take_up_pending(&self) {
+        let mut status = self.status();
+        if let Some(pending) = status.pending.take() {
+            self.settings.store(Arc::new(pending.settings));
         }
     }
 
@@ -210,13 +263,13 @@ pub(crate) async fn follow_changes(
         let mut left_out = Vec::new();
         let mut offer = shelf.whole_offer();
         let connection = &shelf.connection;
-        let limit = server.config.timeout;
+        let limit = server.config().timeout;
         let read = offer::refresh(connection, &declared, change, limit, &mut offer, &mut left_out);
         match read.await {
             Ok(()) => {
                 let about = (shelf.server_info.clone(), shelf.instructions.clone());
                 let next =
-                    Shelf::new(connection.clone(), &server.config, about, offer, &mut left_out);
+                    Shelf::new(connection.clone(), &server.config(), about, offer, &mut left_out);
                 registry.quarantined(&server, &left_out);
                 registry.reshelved(&server, next);
             }

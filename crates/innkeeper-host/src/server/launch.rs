@@ -123,7 +123,7 @@ impl Launcher {
         all: Limit,
     ) -> Result<(Running, Shelf, Duration), ServerFailure> {
         let began = Instant::now();
-        let allowed = server.config.init_timeout;
+        let allowed = server.config().init_timeout;
         let own = Limit { ends: began + allowed, allowed };
         let mut clock = Clock { own, installs: self.install_timeout, all };
         let mut opening = Opening::Discover;
@@ -241,7 +241,7 @@ impl Launcher {
     }
 
     fn limits(&self, server: &Server) -> Limits {
-        Limits { callback: server.config.max_total_timeout, ..self.limits }
+        Limits { callback: server.config().max_total_timeout, ..self.limits }
     }
 
     /// Keeps reading stderr; the receiver learns of its end.
@@ -283,18 +283,19 @@ impl Launcher {
             .map_err(|reason| (Phase::Handshake, reason))?;
         let Greeting { revision, meta, capabilities, server_info, instructions } = greeting;
         running.declared = capabilities;
+        let config = server.config();
         let connection = Arc::new(Connection {
             server: server.name.clone(),
             session: running.session.clone(),
             revision,
             meta,
-            permits: Semaphore::new(server.config.max_concurrent),
-            retry: server.config.retry,
-            most: server.config.max_total_timeout,
-            cache: Cache::new(server.config.cache),
+            permits: Semaphore::new(config.max_concurrent),
+            retry: config.retry,
+            most: config.max_total_timeout,
+            cache: Cache::new(config.cache),
             callbacks: self.callbacks.clone(),
             meter: server.meter.clone(),
-            silence: Silence::new(server.config.unavailable_after_timeouts),
+            silence: Silence::new(config.unavailable_after_timeouts),
             events: self.events.clone(),
         });
         let mut left_out = Vec::new();
@@ -304,7 +305,7 @@ impl Launcher {
             .await
             .map_err(|reason| (Phase::Lists, reason))?;
         let about = (server_info, instructions);
-        let shelf = Shelf::new(connection, &server.config, about, offer, &mut left_out);
+        let shelf = Shelf::new(connection, &server.config(), about, offer, &mut left_out);
         self.tell_left_out(server, &left_out);
         Ok(shelf)
     }

@@ -16,6 +16,7 @@ mod order;
 mod pins;
 mod process;
 mod record;
+mod reload;
 mod retry;
 mod start;
 mod stop;
