@@ -41,6 +41,15 @@ pub enum Event {
         /// What went wrong.
         reason: String,
     },
+    /// A server that was lost will be started again (`restart`).
+    Restarting {
+        /// The server.
+        server: Arc<str>,
+        /// Which restart this is since it was last ready for a minute, from 1.
+        attempt: u32,
+        /// The pause before it.
+        delay: Duration,
+    },
     /// A request did not reach its server, or may run twice, and will be sent again.
     CallRetried {
         /// The server.

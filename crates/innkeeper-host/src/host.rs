@@ -29,7 +29,7 @@ use crate::server::launch::Launcher;
 use crate::server::process::{Isolation, Supervisor};
 use crate::server::session::Limits;
 use crate::shutdown::{self, DRAIN, ShutdownReport};
-use crate::start::{self, Start};
+use crate::start::{self, Start, Wish};
 use crate::tasks::Tasks;
 
 /// How long the host's own tasks may take to end after the servers are gone.
@@ -146,6 +146,7 @@ impl HostBuilder {
             ledger: ledger.and_then(|directory| open_ledger(&directory)),
             client,
             limits: Limits::default(),
+            start_timeout: config.host.start_timeout,
             install_timeout: config.host.install_timeout,
             callbacks,
             events,
@@ -377,12 +378,12 @@ impl Host {
     ///
     /// See [`RestartError`]; a server that does not become ready again is unavailable.
     pub async fn restart_server(&self, name: &str) -> Result<(), RestartError> {
-        let Inner { registry, launcher, reloader, tasks, .. } = &*self.0;
+        let Inner { registry, launcher, tasks, .. } = &*self.0;
         let Some(server) = registry.server(name) else {
             return Err(RestartError::Unknown(name.into()));
         };
         let start = Start::of(registry, launcher, &server);
-        let restart = start::restart(start, reloader.host.start_timeout);
+        let restart = start::restart(start, Wish::Asked);
         let (done, result) = oneshot::channel();
         // Whoever asked for it may have stopped waiting.
         tasks.spawn(async move { drop(done.send(restart.await)) });

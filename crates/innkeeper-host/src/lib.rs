@@ -19,6 +19,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod server;
 pub mod shim;
 
+mod revive;
 pub mod shutdown;
 mod start;
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use indexmap::IndexMap;
 use tokio::sync::SetOnce;
+use tokio::time::Instant;
 
 use crate::catalog::{Catalog, CatalogServer, Shelf};
 use crate::error::Lost;
@@ -171,6 +172,7 @@ impl Registry {
             let mut status = server.status();
             status.running = Some(handle);
             status.launching = None;
+            status.falls.ready(Instant::now());
             status.shelf = Some(Arc::new(shelf));
             if let Some(state) = next(status.state, Happening::Initialized) {
                 status.state = state;
@@ -225,12 +227,12 @@ impl Registry {
         lock
     }
 
-    /// A server cannot be used any more.
-    pub(crate) fn lost(&self, server: &Server, lost: Lost) {
+    /// A server cannot be used any more; whether that is news.
+    pub(crate) fn lost(&self, server: &Server, lost: Lost) -> bool {
         let reason = lost.to_string();
         {
             let mut status = server.status();
-            let Some(state) = next(status.state, Happening::Lost) else { return };
+            let Some(state) = next(status.state, Happening::Lost) else { return false };
             status.state = state;
             // The shelf stays: it tells whose the resources were.
             status.lost = Some(lost);
@@ -238,6 +240,7 @@ impl Registry {
         self.rebuild();
         tracing::error!(server = &*server.name, reason, "unavailable");
         self.events.publish(Event::Unavailable { server: server.name.clone(), reason });
+        true
     }
 
     pub(crate) fn stopped(&self, server: &Server, report: &ServerStopped) {

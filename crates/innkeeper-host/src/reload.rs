@@ -17,7 +17,7 @@ use crate::registry::Registry;
 use crate::server::launch::{Launcher, Limit};
 use crate::server::{Server, Settings};
 use crate::shutdown::{self, DRAIN};
-use crate::start::{self, Start};
+use crate::start::{self, Start, Wish};
 
 pub use trust::{LaunchSpec, Trust};
 
@@ -253,7 +253,7 @@ impl Reloader {
                 if is_new {
                     return start.added(limit).await.err();
                 }
-                match start::restart(start, allowed).await {
+                match start::restart(start, Wish::Asked).await {
                     Err(RestartError::Failed(failure)) => Some(*failure),
                     // Another reload cannot have removed it; of a shutdown nothing is told.
                     Ok(()) | Err(RestartError::Unknown(_) | RestartError::Shutdown) => None,

@@ -25,6 +25,7 @@ use crate::lifecycle::ServerState;
 use crate::measure::Meter;
 use crate::registry::Registry;
 use crate::reload::difference::{self, Difference};
+use crate::revive::{self, Falls};
 use crate::shutdown::{ServerStopped, Stage};
 use body::Body;
 use launch::{Running, Way};
@@ -79,6 +80,7 @@ pub(crate) struct Status {
     pub(crate) launching: Option<Killer>,
     pub(crate) stopped: Option<ServerStopped>,
     pub(crate) pending: Option<Pending>,
+    pub(crate) falls: Falls,
 }
 
 /// The reins of a running server.
@@ -108,6 +110,7 @@ impl Server {
             launching: None,
             stopped: None,
             pending: None,
+            falls: Falls::default(),
         };
         Self {
             name: settings.config.name.as_str().into(),
@@ -155,12 +158,13 @@ impl Server {
     }
 }
 
-/// Looks after a ready server until it ends or is stopped.
+/// Looks after a ready server until it ends or is stopped; `fallen` is called if it failed.
 pub(crate) async fn supervise(
     registry: Arc<Registry>,
     server: Arc<Server>,
     mut running: Running,
     mut orders: mpsc::Receiver<StopOrder>,
+    fallen: impl FnOnce() + Send,
 ) {
     let mut gone = false;
     let order = tokio::select! {
@@ -168,7 +172,10 @@ pub(crate) async fn supervise(
         lost = ended(&mut running) => {
             gone = true;
             running.session.close(lost.clone());
-            registry.lost(&server, lost);
+            let failed = revive::is_failure(&lost);
+            if registry.lost(&server, lost) && failed {
+                fallen();
+            }
             running.body.kill();
             // The kill is not taken back; a tree that resists is reported when it is stopped.
             drop(timeout(GONE, running.body.gone()).await);

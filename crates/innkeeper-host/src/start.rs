@@ -14,6 +14,7 @@ use crate::config::{
 use crate::error::{Lost, Phase, RestartError, ServerFailure, StartError, StartReason};
 use crate::lifecycle::ServerState;
 use crate::registry::Registry;
+use crate::revive::revive;
 use crate::server::launch::{Launcher, Limit, Way};
 use crate::server::process::{self, Launch};
 use crate::server::{Handle, Server, Settings, follow_changes, supervise};
@@ -82,9 +83,9 @@ async fn gather(group: &mut Group<Result<(), ServerFailure>>) -> Vec<ServerFailu
 /// The start of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
-    registry: Arc<Registry>,
+    pub(crate) registry: Arc<Registry>,
     launcher: Arc<Launcher>,
-    server: Arc<Server>,
+    pub(crate) server: Arc<Server>,
     /// What is not on it is not waited for.
     board: Arc<Board>,
 }
@@ -166,8 +167,10 @@ impl Start {
         // Before the tasks that may find it lost or changed again.
         self.registry.ready(&self.server, shelf, handle, took);
         let tasks = &self.launcher.tasks;
+        let again = Self::of(&self.registry, &self.launcher, &self.server);
+        let fallen = move || again.launcher.tasks.clone().spawn(revive(again));
         let (registry, server) = (self.registry.clone(), self.server.clone());
-        tasks.spawn(supervise(registry, server, running, orders));
+        tasks.spawn(supervise(registry, server, running, orders, fallen));
         let (registry, server) = (self.registry.clone(), self.server.clone());
         tasks.spawn(follow_changes(registry, server, session, declared));
         Ok(())
@@ -185,14 +188,35 @@ impl Start {
     }
 }
 
-/// Stops one server, whatever it is at, and starts it again with the settings that wait for that.
-/// What it depends on is let alone: it was started, and its state is its own.
-pub(crate) async fn restart(start: Start, allowed: Duration) -> Result<(), RestartError> {
+/// Who wants a server started again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wish {
+    /// The application: whatever the server is at, with the settings that wait for that.
+    Asked,
+    /// Its configuration, since it was lost: with the settings it had, unless it has become ready
+    /// more often than this.
+    Lost {
+        /// How often it had become ready.
+        readies: u32,
+    },
+}
+
+/// Stops one server and starts it again. What it depends on is let alone: it was started, and its
+/// state is its own.
+pub(crate) async fn restart(start: Start, wish: Wish) -> Result<(), RestartError> {
     let Start { registry, server, .. } = &start;
+    let allowed = start.launcher.start_timeout;
     let _turn = server.turn.lock().await;
+    if let Wish::Lost { readies } = wish
+        && server.status().falls.readies() != readies
+    {
+        return Ok(());
+    }
     let again = async {
         drop(shutdown::stop_one(server.clone(), server.config().shutdown_timeout).await);
-        server.take_up_pending();
+        if matches!(wish, Wish::Asked) {
+            server.take_up_pending();
+        }
         registry.restarting(server);
         let result = start.start(Limit { ends: Instant::now() + allowed, allowed }).await;
         result.map_err(|failure| {

@@ -51,6 +51,8 @@ pub(crate) struct Launcher {
     pub(crate) ledger: Option<Ledger>,
     pub(crate) client: ClientInfo,
     pub(crate) limits: Limits,
+    /// For one start, or one restart.
+    pub(crate) start_timeout: Duration,
     pub(crate) install_timeout: Duration,
     pub(crate) callbacks: Callbacks,
     pub(crate) events: Events,

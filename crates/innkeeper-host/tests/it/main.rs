@@ -17,6 +17,7 @@ mod pins;
 mod process;
 mod record;
 mod reload;
+mod restart;
 mod retry;
 mod start;
 mod stop;

@@ -148,6 +148,7 @@ fn word(event: &Event) -> String {
         Event::Quarantined { .. } => "quarantined".to_owned(),
         Event::CallRetried { attempt, .. } => format!("call retried {attempt}"),
         Event::PinBroken { .. } => "pin broken".to_owned(),
+        Event::Restarting { attempt, .. } => format!("restarting {attempt}"),
         Event::Reloaded { .. } => "reloaded".to_owned(),
         Event::ReloadFailed { .. } => "reload failed".to_owned(),
         Event::NotTrusted { .. } => "not trusted".to_owned(),
