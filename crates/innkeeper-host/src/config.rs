@@ -46,6 +46,7 @@ mod graph;
 mod load;
 mod names;
 mod origin;
+mod watch;
 
 use std::path::{Path, PathBuf};
 
@@ -64,6 +65,7 @@ pub use schema::json_schema;
 pub use secret::{Expanded, Secret};
 pub use server::{Cache, Limits, Oauth, Restart, Retry, Sandbox, ServerConfig, TransportConfig};
 pub use tree::MAX_DEPTH;
+pub(crate) use watch::Watch;
 
 /// Everything a host needs to know before it starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

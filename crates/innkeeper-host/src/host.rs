@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use crate::call::{self, CallOptions, ToolResult};
 use crate::callback::{Answers, Callback, Callbacks};
 use crate::catalog::{Catalog, Hidden, Shelf};
-use crate::config::{Config, ConfigError, Environment};
+use crate::config::{Config, ConfigError, Environment, Watch};
 use crate::error::{CallError, RestartError, StartError};
 use crate::event::{Event, Events};
 use crate::ledger::Ledger;
@@ -60,6 +60,7 @@ pub struct HostBuilder {
     callbacks: Callbacks,
     events: Events,
     guard: Option<Guard>,
+    watch: Option<Trust>,
 }
 
 impl HostBuilder {
@@ -111,6 +112,17 @@ impl HostBuilder {
         self
     }
 
+    /// Takes up what the configuration's files hold whenever that changes, as [`Host::reload`] does;
+    /// what changed waits until it is started again. Nothing is started that `trust` does not let
+    /// be: then [`Event::NotTrusted`] is told. Files that cannot be watched are told as
+    /// [`Event::ReloadFailed`], and so is what cannot be used. A file of `envFile` is not watched.
+    /// Default: nothing is watched.
+    #[must_use]
+    pub fn watch(mut self, trust: Trust) -> Self {
+        self.watch = Some(trust);
+        self
+    }
+
     /// What happens from here on, the start included. A listener that lags loses the oldest.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.events.listen()
@@ -133,8 +145,19 @@ impl HostBuilder {
     /// A configuration that cannot be used, with every problem; or every required server that did
     /// not become ready, after everything was stopped. Dropping the future kills what was started.
     pub async fn start(self) -> Result<Host, StartError> {
-        let Self { config, supervisor, ledger, client, environment, callbacks, events, guard } =
-            self;
+        let Self {
+            config,
+            supervisor,
+            ledger,
+            client,
+            environment,
+            callbacks,
+            events,
+            guard,
+            watch,
+        } = self;
+        // Before the start, so that what changes during it is seen after it.
+        let watch = watch.map(|trust| (Watch::of(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
         let servers = start::prepare(config.servers.values(), &environment)?;
         let servers = servers.into_iter().map(|settings| Arc::new(Server::new(settings)));
@@ -168,6 +191,7 @@ impl HostBuilder {
         let Inner { registry, launcher, .. } = &*host.0;
         start::start_all(registry, launcher, &config).await?;
         registry.open();
+        host.watch(watch);
         Ok(host)
     }
 }
@@ -199,6 +223,15 @@ impl Host {
         Self::builder(config).start().await
     }
 
+    fn watch(&self, watch: Option<(Result<Watch, ConfigError>, Trust)>) {
+        let Inner { reloader, tasks, .. } = &*self.0;
+        match watch {
+            Some((Ok(watch), trust)) => tasks.spawn(reloader.clone().watch(watch, trust)),
+            Some((Err(error), _)) => reloader.failed(&error),
+            None => {}
+        }
+    }
+
     /// A host that is not started yet.
     pub fn builder(config: Config) -> HostBuilder {
         HostBuilder {
@@ -210,6 +243,7 @@ impl Host {
             callbacks: Callbacks::default(),
             events: Events::new(),
             guard: None,
+            watch: None,
         }
     }
 

@@ -46,7 +46,7 @@ pub use lifecycle::ServerState;
 pub use lock::{Change, ChangeClass, Lock, LockError, PinPolicy};
 pub use measure::ServerMetrics;
 pub use name::split as split_name;
-pub use reload::{ReloadError, ReloadOptions, ReloadReport};
+pub use reload::{LaunchSpec, ReloadError, ReloadOptions, ReloadReport, Trust};
 pub use server::connect::ClientInfo;
 pub use server::offer::{Offer, Offered};
 pub use server::process::{Exit, Isolation, Supervisor};

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use tokio::time::{Instant, timeout};
 
-use crate::config::{Config, ConfigError, Environment, HostConfig, Problem, ServerConfig};
+use crate::config::{Config, ConfigError, Environment, HostConfig, Problem, ServerConfig, Watch};
 use crate::error::{RestartError, ServerFailure};
 use crate::event::Event;
 use crate::registry::Registry;
@@ -132,6 +132,19 @@ impl Reloader {
         };
         self.tell(&result);
         result
+    }
+
+    /// Takes up what the files hold whenever that is something else, for as long as the host lives.
+    pub(crate) async fn watch(self: Arc<Self>, mut watch: Watch, trust: Trust) {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.registry.closed() => return,
+                () = watch.changed() => {}
+            }
+            // How it went was told.
+            drop(self.reload(ReloadOptions::default(), &trust).await);
+        }
     }
 
     async fn take_up(
@@ -265,6 +278,14 @@ impl Reloader {
         failed
     }
 
+    /// Tells of a configuration that cannot be used, or not be watched.
+    pub(crate) fn failed(&self, error: &ConfigError) {
+        let problems = error.0.clone();
+        let error: &dyn std::error::Error = error;
+        tracing::error!(error, "reload failed");
+        self.registry.events().publish(Event::ReloadFailed { problems });
+    }
+
     fn tell(&self, result: &Result<ReloadReport, ReloadError>) {
         let events = self.registry.events();
         match result {
@@ -287,12 +308,7 @@ impl Reloader {
                 let (added, removed) = (report.added.clone(), report.removed.clone());
                 events.publish(Event::Reloaded { added, removed, changed });
             }
-            Err(ReloadError::Config(error)) => {
-                let problems = error.0.clone();
-                let error: &dyn std::error::Error = error;
-                tracing::error!(error, "reload failed");
-                events.publish(Event::ReloadFailed { problems });
-            }
+            Err(ReloadError::Config(error)) => self.failed(error),
             Err(ReloadError::NoFiles | ReloadError::Shutdown) => {}
         }
     }

@@ -38,7 +38,7 @@ pub use innkeeper_host::{
     Config, ConfigError, Environment, ErrorClass, Event, Exit, Host, HostBuilder, Isolation, Lock,
     LockError, Offer, Offered, PinPolicy, Progress, ReloadError, ReloadOptions, ReloadReport,
     RestartError, ServerMetrics, ServerState, ServerStatus, ShutdownReport, StartError, Supervisor,
-    ToolResult, display_safe, split_name,
+    ToolResult, Trust, display_safe, split_name,
 };
 
 /// The configuration in detail: servers, transports, problems with their places.

@@ -21,4 +21,5 @@ mod restart;
 mod retry;
 mod start;
 mod stop;
+mod watch;
 mod words;
