@@ -45,6 +45,8 @@ mod depend;
 mod graph;
 mod load;
 mod names;
+mod origin;
+mod watch;
 
 use std::path::{Path, PathBuf};
 
@@ -57,11 +59,13 @@ pub use graph::UnknownServer;
 pub use host::HostConfig;
 pub use kept::Kept;
 pub use load::MAX_FILE_BYTES;
+pub use origin::Origin;
 pub use problem::{ConfigError, Position, Problem, Severity};
 pub use schema::json_schema;
 pub use secret::{Expanded, Secret};
 pub use server::{Cache, Limits, Oauth, Restart, Retry, Sandbox, ServerConfig, TransportConfig};
 pub use tree::MAX_DEPTH;
+pub(crate) use watch::Watch;
 
 /// Everything a host needs to know before it starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -83,6 +87,9 @@ pub struct Config {
     /// What it was read against; servers inherit from it.
     #[serde(skip)]
     pub environment: Environment,
+    /// How it was read.
+    #[serde(skip)]
+    pub origin: Origin,
 }
 
 impl Config {
@@ -143,6 +150,16 @@ impl Config {
     /// The first name that no server has.
     pub fn only(&self, servers: &[&str]) -> Result<Self, UnknownServer> {
         graph::only(self, servers)
+    }
+
+    /// What stands in its files now, read against the same environment and with the same servers
+    /// picked out of it; `None` for a configuration without files.
+    ///
+    /// # Errors
+    ///
+    /// As [`Config::load`].
+    pub fn read_again(&self) -> Option<Result<Self, ConfigError>> {
+        origin::again(self)
     }
 
     /// The servers in the order of starting: a wave depends on the waves before it only.

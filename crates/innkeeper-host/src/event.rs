@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 
+use crate::config::Problem;
 use crate::error::CallKind;
 
 /// How many events a slow listener may lag behind before it loses the oldest; a start of 100
@@ -40,6 +41,15 @@ pub enum Event {
         delay: Duration,
         /// What went wrong.
         reason: String,
+    },
+    /// A server that was lost will be started again (`restart`).
+    Restarting {
+        /// The server.
+        server: Arc<str>,
+        /// Which restart this is since it was last ready for a minute, from 1.
+        attempt: u32,
+        /// The pause before it.
+        delay: Duration,
     },
     /// A request did not reach its server, or may run twice, and will be sent again.
     CallRetried {
@@ -128,6 +138,25 @@ pub enum Event {
         what: &'static str,
         /// Why.
         reason: String,
+    },
+    /// Another configuration was taken up.
+    Reloaded {
+        /// Servers that are new.
+        added: Vec<Arc<str>>,
+        /// Servers that are no longer there.
+        removed: Vec<Arc<str>>,
+        /// Servers whose settings are not those they run with, or were not until now.
+        changed: Vec<Arc<str>>,
+    },
+    /// The configuration cannot be used; everything is as it was.
+    ReloadFailed {
+        /// All that is wrong with it.
+        problems: Vec<Problem>,
+    },
+    /// A watched file has a server that nobody has decided on; it is not started.
+    NotTrusted {
+        /// The server.
+        server: Arc<str>,
     },
     /// A call has ended.
     Called(CallRecord),

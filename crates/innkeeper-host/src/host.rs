@@ -4,16 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use arc_swap::ArcSwap;
 use indexmap::IndexMap;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tokio::sync::{OnceCell, broadcast, oneshot};
+use tokio::sync::{Mutex, OnceCell, broadcast, oneshot};
 use tokio::time::{Instant, timeout};
 
 use crate::call::{self, CallOptions, CompletionOf, ToolResult};
 use crate::callback::{Answers, Callback, Callbacks};
 use crate::catalog::{Catalog, Hidden, Shelf};
-use crate::config::{Config, ConfigError, Environment};
+use crate::config::{Config, ConfigError, Environment, Watch};
 use crate::error::{CallError, RestartError, StartError};
 use crate::event::{Event, Events};
 use crate::ledger::Ledger;
@@ -21,16 +22,15 @@ use crate::lifecycle::ServerState;
 use crate::lock::{Guard, Lock, PinPolicy};
 use crate::measure::ServerMetrics;
 use crate::registry::Registry;
+use crate::reload::{ReloadError, ReloadOptions, ReloadReport, Reloader, Trust};
+use crate::server::Server;
 use crate::server::connect::ClientInfo;
 use crate::server::launch::Launcher;
 use crate::server::process::{Isolation, Supervisor};
 use crate::server::session::Limits;
-use crate::shutdown::{self, ShutdownReport};
-use crate::start::{self, Launches};
+use crate::shutdown::{self, DRAIN, ShutdownReport};
+use crate::start::{self, Start, Wish};
 use crate::tasks::Tasks;
-
-/// How long calls under way may finish once the host is told to stop.
-const DRAIN: Duration = Duration::from_secs(1);
 
 /// How long the host's own tasks may take to end after the servers are gone.
 const TASKS_END: Duration = Duration::from_secs(1);
@@ -43,10 +43,9 @@ pub struct Host(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     registry: Arc<Registry>,
-    config: Config,
     tasks: Tasks,
     launcher: Arc<Launcher>,
-    launches: Launches,
+    reloader: Arc<Reloader>,
     shutdown: OnceCell<ShutdownReport>,
 }
 
@@ -61,6 +60,7 @@ pub struct HostBuilder {
     callbacks: Callbacks,
     events: Events,
     guard: Option<Guard>,
+    watch: Option<Trust>,
 }
 
 impl HostBuilder {
@@ -112,6 +112,17 @@ impl HostBuilder {
         self
     }
 
+    /// Takes up what the configuration's files hold whenever that changes, as [`Host::reload`] does;
+    /// what changed waits until it is started again. Nothing is started that `trust` does not let
+    /// be: then [`Event::NotTrusted`] is told. Files that cannot be watched are told as
+    /// [`Event::ReloadFailed`], and so is what cannot be used. A file of `envFile` is not watched.
+    /// Default: nothing is watched.
+    #[must_use]
+    pub fn watch(mut self, trust: Trust) -> Self {
+        self.watch = Some(trust);
+        self
+    }
+
     /// What happens from here on, the start included. A listener that lags loses the oldest.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.events.listen()
@@ -124,7 +135,7 @@ impl HostBuilder {
     /// Every program that is missing and everything else that keeps a server from being launched.
     pub fn check(&self) -> Result<(), ConfigError> {
         let environment = self.environment.as_ref().unwrap_or(&self.config.environment);
-        start::prepare(&self.config, environment).map(drop)
+        start::prepare(self.config.servers.values(), environment).map(drop)
     }
 
     /// Starts all servers, those others depend on first.
@@ -134,30 +145,53 @@ impl HostBuilder {
     /// A configuration that cannot be used, with every problem; or every required server that did
     /// not become ready, after everything was stopped. Dropping the future kills what was started.
     pub async fn start(self) -> Result<Host, StartError> {
-        let Self { config, supervisor, ledger, client, environment, callbacks, events, guard } =
-            self;
+        let Self {
+            config,
+            supervisor,
+            ledger,
+            client,
+            environment,
+            callbacks,
+            events,
+            guard,
+            watch,
+        } = self;
+        // Before the start, so that what changes during it is seen after it.
+        let watch = watch.map(|trust| (Watch::of(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
-        let launches = start::prepare(&config, &environment)?;
-        let registry = Arc::new(Registry::new(&config, events.clone(), guard));
+        let servers = start::prepare(config.servers.values(), &environment)?;
+        let servers = servers.into_iter().map(|settings| Arc::new(Server::new(settings)));
+        let bare = config.host.allow_bare_names;
+        let registry = Arc::new(Registry::new(servers, bare, events.clone(), guard));
         let tasks = Tasks::default();
         let launcher = Launcher {
             supervisor: supervisor.unwrap_or_else(Supervisor::beside_this_program),
             ledger: ledger.and_then(|directory| open_ledger(&directory)),
             client,
             limits: Limits::default(),
+            start_timeout: config.host.start_timeout,
             install_timeout: config.host.install_timeout,
             callbacks,
             events,
             tasks: tasks.clone(),
         };
         let launcher = Arc::new(launcher);
-        let shutdown = OnceCell::new();
-        let inner = Arc::new(Inner { registry, config, tasks, launcher, launches, shutdown });
+        let reloader = Reloader {
+            registry: registry.clone(),
+            launcher: launcher.clone(),
+            environment,
+            host: config.host.clone(),
+            config: ArcSwap::from_pointee(config.clone()),
+            turn: Mutex::default(),
+        };
+        let (reloader, shutdown) = (Arc::new(reloader), OnceCell::new());
+        let inner = Arc::new(Inner { registry, tasks, launcher, reloader, shutdown });
         // Before anything is started, so that dropping this future ends it.
         let host = Host(inner);
-        let Inner { registry, launcher, launches, config, .. } = &*host.0;
-        start::start_all(registry, launcher.clone(), launches, config).await?;
+        let Inner { registry, launcher, .. } = &*host.0;
+        start::start_all(registry, launcher, &config).await?;
         registry.open();
+        host.watch(watch);
         Ok(host)
     }
 }
@@ -189,6 +223,15 @@ impl Host {
         Self::builder(config).start().await
     }
 
+    fn watch(&self, watch: Option<(Result<Watch, ConfigError>, Trust)>) {
+        let Inner { reloader, tasks, .. } = &*self.0;
+        match watch {
+            Some((Ok(watch), trust)) => tasks.spawn(reloader.clone().watch(watch, trust)),
+            Some((Err(error), _)) => reloader.failed(&error),
+            None => {}
+        }
+    }
+
     /// A host that is not started yet.
     pub fn builder(config: Config) -> HostBuilder {
         HostBuilder {
@@ -200,6 +243,7 @@ impl Host {
             callbacks: Callbacks::default(),
             events: Events::new(),
             guard: None,
+            watch: None,
         }
     }
 
@@ -325,7 +369,7 @@ impl Host {
 
     /// Every server of the configuration with its state, also those that are not in the catalog.
     pub fn status(&self) -> IndexMap<Arc<str>, ServerStatus> {
-        let servers = self.0.registry.servers().map(|server| {
+        let servers = self.0.registry.servers().into_iter().map(|server| {
             let status = server.status();
             let running = status.running.as_ref();
             let told = ServerStatus {
@@ -340,6 +384,10 @@ impl Host {
                     .map_or(0, |shelf| shelf.connection.session.in_flight()),
                 stderr: running.map(|running| running.stderr.tail(4 << 10)).unwrap_or_default(),
                 hidden: status.shelf.as_deref().map(hidden).unwrap_or_default(),
+                pending_restart: status
+                    .pending
+                    .as_ref()
+                    .map_or_else(Vec::new, |pending| pending.keys.clone()),
             };
             (server.name.clone(), told)
         });
@@ -353,7 +401,7 @@ impl Host {
 
     /// Counts and latencies of every server since the start.
     pub fn metrics(&self) -> IndexMap<Arc<str>, ServerMetrics> {
-        let servers = self.0.registry.servers().map(|server| {
+        let servers = self.0.registry.servers().into_iter().map(|server| {
             let mut told = server.meter.snapshot();
             if let Some(shelf) = &server.status().shelf {
                 (told.cache_entries, told.cache_bytes) = shelf.connection.cache.size();
@@ -368,8 +416,41 @@ impl Host {
         self.0.registry.events().listen()
     }
 
-    /// Stops a server, whatever state it is in, and starts it again with the configuration it had;
-    /// nothing else does. Its calls under way fail, those to others go on. Ends within its
+    /// Reads the configuration from its files again and takes up what is different. New servers are
+    /// started, those others depend on first; one that fails is unavailable. Those that are gone get
+    /// no new calls, have a second for those under way, and are stopped. Those with the same settings
+    /// are not touched, however the text has changed. Changed ones run on, and their status tells
+    /// which settings wait until they are started again; `required`, `dependencies`, `timeout`,
+    /// `initTimeout`, `shutdownTimeout`, `tools` and `restart` wait for nothing. Settings of the host
+    /// need a new one. One reload at a time; dropping the future leaves it going on.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReloadError`]: everything is as it was.
+    pub async fn reload(&self) -> Result<ReloadReport, ReloadError> {
+        self.reload_with(ReloadOptions::default()).await
+    }
+
+    /// Takes up a given configuration, or starts the servers that changed again at once; each is away
+    /// only while it is started.
+    ///
+    /// # Errors
+    ///
+    /// As [`Host::reload`].
+    pub async fn reload_with(&self, options: ReloadOptions) -> Result<ReloadReport, ReloadError> {
+        let reloader = self.0.reloader.clone();
+        let (done, result) = oneshot::channel();
+        self.0.tasks.spawn(async move {
+            // What the application asks for, it has decided on.
+            let result = reloader.reload(options, &Trust::Everything).await;
+            // Whoever asked for it may have stopped waiting.
+            drop(done.send(result));
+        });
+        result.await.unwrap_or(Err(ReloadError::Shutdown))
+    }
+
+    /// Stops a server, whatever state it is in, and starts it again with the settings it had, or
+    /// those that wait for that since a reload. Its calls under way fail, those to others go on. Ends within its
     /// `shutdownTimeout`, the host's `startTimeout` and two seconds; a second restart of the same
     /// server waits for the first. Dropping the future leaves the restart going on.
     ///
@@ -377,13 +458,12 @@ impl Host {
     ///
     /// See [`RestartError`]; a server that does not become ready again is unavailable.
     pub async fn restart_server(&self, name: &str) -> Result<(), RestartError> {
-        let Inner { registry, launcher, launches, config, tasks, .. } = &*self.0;
-        let (Some(server), Some(launch)) = (registry.server(name), launches.get(name)) else {
+        let Inner { registry, launcher, tasks, .. } = &*self.0;
+        let Some(server) = registry.server(name) else {
             return Err(RestartError::Unknown(name.into()));
         };
-        let (registry, launcher) = (registry.clone(), launcher.clone());
-        let allowed = config.host.start_timeout;
-        let restart = start::restart(registry, launcher, launch.clone(), server.clone(), allowed);
+        let start = Start::of(registry, launcher, &server);
+        let restart = start::restart(start, Wish::Asked);
         let (done, result) = oneshot::channel();
         // Whoever asked for it may have stopped waiting.
         tasks.spawn(async move { drop(done.send(restart.await)) });
@@ -400,7 +480,10 @@ impl Host {
             self.0.registry.close();
             // Calls that need longer fail as the servers stop.
             drop(timeout(DRAIN, catalog.idle()).await);
-            let report = shutdown::stop_all(&self.0.registry, &self.0.config).await;
+            // A reload ends as soon as it sees that.
+            drop(timeout(TASKS_END, self.0.reloader.turn.lock()).await);
+            let config = self.0.reloader.config.load_full();
+            let report = shutdown::stop_all(&self.0.registry, &config).await;
             self.0.tasks.stop();
             // A task that does not end holds nothing of a server any more.
             drop(timeout(TASKS_END, self.0.tasks.ended()).await);
@@ -417,7 +500,7 @@ impl Host {
 
 impl Inner {
     fn kill(&self) {
-        for server in self.registry.servers() {
+        for server in self.registry.servers().into_iter().chain(self.registry.leaving()) {
             let status = server.status();
             let running = status.running.as_ref().and_then(|running| running.killer.as_ref());
             for killer in running.into_iter().chain(&status.launching) {
@@ -465,4 +548,6 @@ pub struct ServerStatus {
     pub stderr: String,
     /// Tools it has that are not offered, with the reason.
     pub hidden: Vec<(Box<str>, String)>,
+    /// Keys of its configuration that have changed and wait until it is started again.
+    pub pending_restart: Vec<&'static str>,
 }

@@ -20,8 +20,11 @@ pub(crate) mod lifecycle;
 pub(crate) mod server;
 pub mod shim;
 
+mod revive;
 pub mod shutdown;
 mod start;
+
+pub mod reload;
 
 pub mod config;
 pub mod error;
@@ -44,6 +47,7 @@ pub use lifecycle::ServerState;
 pub use lock::{Change, ChangeClass, Lock, LockError, PinPolicy};
 pub use measure::ServerMetrics;
 pub use name::split as split_name;
+pub use reload::{LaunchSpec, ReloadError, ReloadOptions, ReloadReport, Trust};
 pub use server::connect::ClientInfo;
 pub use server::offer::{Offer, Offered};
 pub use server::process::{Exit, Isolation, Limit, Supervisor};

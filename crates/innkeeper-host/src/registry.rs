@@ -8,9 +8,9 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use indexmap::IndexMap;
 use tokio::sync::SetOnce;
+use tokio::time::Instant;
 
 use crate::catalog::{Catalog, CatalogServer, Shelf};
-use crate::config::Config;
 use crate::error::Lost;
 use crate::event::{Event, Events};
 use crate::lifecycle::{Happening, ServerState, next};
@@ -22,7 +22,7 @@ use crate::shutdown::ServerStopped;
 /// All servers of one host.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    servers: IndexMap<Arc<str>, Arc<Server>>,
+    members: ArcSwap<Members>,
     catalog: ArcSwap<Catalog>,
     events: Events,
     allow_bare_names: bool,
@@ -34,17 +34,28 @@ pub(crate) struct Registry {
     building: Mutex<()>,
 }
 
+/// Which servers there are; replaced as a whole when the configuration is another one.
+#[derive(Debug, Default)]
+struct Members {
+    /// Those of the configuration, in its order.
+    present: IndexMap<Arc<str>, Arc<Server>>,
+    /// Those it does not have any more and that may not be stopped yet.
+    leaving: Vec<Arc<Server>>,
+}
+
 impl Registry {
-    pub(crate) fn new(config: &Config, events: Events, guard: Option<Guard>) -> Self {
-        let servers = config.servers.values().map(|config| {
-            let server = Server::new(config.clone());
-            (server.name.clone(), Arc::new(server))
-        });
+    pub(crate) fn new(
+        servers: impl IntoIterator<Item = Arc<Server>>,
+        allow_bare_names: bool,
+        events: Events,
+        guard: Option<Guard>,
+    ) -> Self {
+        let present = by_name(servers);
         Self {
-            servers: servers.collect(),
+            members: ArcSwap::from_pointee(Members { present, leaving: Vec::new() }),
             catalog: ArcSwap::from_pointee(Catalog::default()),
             events,
-            allow_bare_names: config.host.allow_bare_names,
+            allow_bare_names,
             guard,
             open: AtomicBool::new(false),
             closing: SetOnce::new(),
@@ -57,12 +68,58 @@ impl Registry {
         self.catalog.load_full()
     }
 
-    pub(crate) fn servers(&self) -> impl DoubleEndedIterator<Item = &Arc<Server>> {
-        self.servers.values()
+    /// The servers of the configuration, in its order.
+    pub(crate) fn servers(&self) -> Vec<Arc<Server>> {
+        self.members.load().present.values().cloned().collect()
     }
 
-    pub(crate) fn server(&self, name: &str) -> Option<&Arc<Server>> {
-        self.servers.get(name)
+    pub(crate) fn server(&self, name: &str) -> Option<Arc<Server>> {
+        self.members.load().present.get(name).cloned()
+    }
+
+    /// Servers that the configuration does not have any more and that may not be stopped yet.
+    pub(crate) fn leaving(&self) -> Vec<Arc<Server>> {
+        self.members.load().leaving.clone()
+    }
+
+    /// Has exactly these servers from now on, and gives those that are not among them.
+    pub(crate) fn replace(&self, servers: Vec<Arc<Server>>) -> Vec<Arc<Server>> {
+        let present = by_name(servers);
+        let before = self.members.load_full();
+        let gone = before.present.values().filter(|server| !present.contains_key(&server.name));
+        let leaving: Vec<Arc<Server>> = gone.cloned().collect();
+        for server in &leaving {
+            // A server is removed once.
+            drop(server.removed.set(()));
+        }
+        self.members.store(Arc::new(Members { present, leaving: leaving.clone() }));
+        self.rebuild();
+        leaving
+    }
+
+    /// Those that were leaving are stopped.
+    pub(crate) fn left(&self) {
+        let present = self.members.load().present.clone();
+        self.members.store(Arc::new(Members { present, leaving: Vec::new() }));
+    }
+
+    /// Makes the routes of a ready server anew, by its settings of now.
+    pub(crate) fn shelve_again(&self, server: &Server) {
+        loop {
+            let Some(shelf) = server.status().shelf.clone() else { return };
+            let about = (shelf.server_info.clone(), shelf.instructions.clone());
+            let (connection, offer) = (shelf.connection.clone(), shelf.whole_offer());
+            // What cannot be used was told when it was read.
+            let mut told = Vec::new();
+            let mut next = Shelf::new(connection, &server.config(), about, offer, &mut told);
+            self.inspect(server, &mut next);
+            let mut status = server.status();
+            // Its lists may have been read anew meanwhile.
+            if status.shelf.as_ref().is_some_and(|now| Arc::ptr_eq(now, &shelf)) {
+                status.shelf = Some(Arc::new(next));
+                return;
+            }
+        }
     }
 
     pub(crate) fn events(&self) -> &Events {
@@ -81,10 +138,11 @@ impl Registry {
         self.open.store(false, Ordering::Relaxed);
         // A second stop finds it set.
         drop(self.closing.set(()));
-        let away = self.servers.values().map(|server| CatalogServer {
+        let members = self.members.load();
+        let away = members.present.values().map(|server| CatalogServer {
             name: server.name.clone(),
             state: crate::ServerState::Shutdown,
-            transport: server.config.transport.kind(),
+            transport: server.config().transport.kind(),
             lost: Some(Lost::Shutdown),
             shelf: server.status().shelf.clone(),
         });
@@ -114,6 +172,7 @@ impl Registry {
             let mut status = server.status();
             status.running = Some(handle);
             status.launching = None;
+            status.falls.ready(Instant::now());
             status.shelf = Some(Arc::new(shelf));
             if let Some(state) = next(status.state, Happening::Initialized) {
                 status.state = state;
@@ -138,7 +197,7 @@ impl Registry {
     /// Holds what a server offers against its pins, and tells what was not told before.
     fn inspect(&self, server: &Server, shelf: &mut Shelf) {
         let Some(guard) = &self.guard else { return };
-        guard.inspect(&server.config, shelf);
+        guard.inspect(&server.config(), shelf);
         let before = server.status().shelf.clone();
         let told: HashSet<&Mismatch> = before.iter().flat_map(|shelf| &shelf.mismatches).collect();
         for broken in shelf.mismatches.iter().filter(|broken| !told.contains(broken)) {
@@ -157,23 +216,23 @@ impl Registry {
     /// What the servers that are ready are now.
     pub(crate) fn pins(&self) -> Lock {
         let mut lock = Lock::default();
-        for server in self.servers.values() {
+        for server in self.servers() {
             let status = server.status();
             if let (ServerState::Ready, Some(shelf)) = (status.state, status.shelf.clone()) {
                 drop(status);
-                let pins = PinnedServer::of(&server.config, &shelf);
+                let pins = PinnedServer::of(&server.config(), &shelf);
                 lock.servers.insert(server.name.to_string(), pins);
             }
         }
         lock
     }
 
-    /// A server cannot be used any more.
-    pub(crate) fn lost(&self, server: &Server, lost: Lost) {
+    /// A server cannot be used any more; whether that is news.
+    pub(crate) fn lost(&self, server: &Server, lost: Lost) -> bool {
         let reason = lost.to_string();
         {
             let mut status = server.status();
-            let Some(state) = next(status.state, Happening::Lost) else { return };
+            let Some(state) = next(status.state, Happening::Lost) else { return false };
             status.state = state;
             // The shelf stays: it tells whose the resources were.
             status.lost = Some(lost);
@@ -181,6 +240,7 @@ impl Registry {
         self.rebuild();
         tracing::error!(server = &*server.name, reason, "unavailable");
         self.events.publish(Event::Unavailable { server: server.name.clone(), reason });
+        true
     }
 
     pub(crate) fn stopped(&self, server: &Server, report: &ServerStopped) {
@@ -196,6 +256,16 @@ impl Registry {
         let (stage, exit) = (report.stage.as_str(), report.exit.map(|exit| exit.to_string()));
         tracing::info!(server = &*server.name, stage, exit, "shutdown");
         self.events.publish(Event::Stopped { server: server.name.clone() });
+    }
+
+    /// Those whose first start was given up with the host are not starting any more.
+    pub(crate) fn settle(&self) {
+        for server in self.servers() {
+            let mut status = server.status();
+            if status.state == ServerState::Starting && status.running.is_none() {
+                status.state = ServerState::Shutdown;
+            }
+        }
     }
 
     pub(crate) fn quarantined(&self, server: &Server, left_out: &[Quarantined]) {
@@ -215,16 +285,21 @@ impl Registry {
         if !self.open.load(Ordering::Relaxed) {
             return;
         }
-        let servers = self.servers.values().map(|server| {
+        let members = self.members.load();
+        let servers = members.present.values().map(|server| {
             let status = server.status();
             CatalogServer {
                 name: server.name.clone(),
                 state: status.state,
-                transport: server.config.transport.kind(),
+                transport: server.config().transport.kind(),
                 lost: status.lost.clone(),
                 shelf: status.shelf.clone(),
             }
         });
         self.catalog.store(Arc::new(Catalog::build(servers.collect(), self.allow_bare_names)));
     }
+}
+
+fn by_name(servers: impl IntoIterator<Item = Arc<Server>>) -> IndexMap<Arc<str>, Arc<Server>> {
+    servers.into_iter().map(|server| (server.name.clone(), server)).collect()
 }

@@ -17,7 +17,8 @@ pub(crate) mod stderr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use arc_swap::ArcSwap;
+use tokio::sync::{SetOnce, mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use crate::catalog::Shelf;
@@ -26,10 +27,12 @@ use crate::error::Lost;
 use crate::lifecycle::ServerState;
 use crate::measure::Meter;
 use crate::registry::Registry;
+use crate::reload::difference::{self, Difference};
+use crate::revive::{self, Falls};
 use crate::shutdown::{ServerStopped, Stage};
 use body::Body;
 pub(crate) use follow::follow_changes;
-use launch::Running;
+use launch::{Running, Way};
 use process::{Isolation, Killer};
 
 /// How long the last words of a server whose process ended, or the exit of one whose output
@@ -43,11 +46,28 @@ const GONE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) name: Arc<str>,
-    pub(crate) config: ServerConfig,
+    settings: ArcSwap<Settings>,
     pub(crate) meter: Arc<Meter>,
     status: Mutex<Status>,
     /// Held while the server is started again: one at a time.
     pub(crate) turn: tokio::sync::Mutex<()>,
+    /// Set once the configuration does not have it any more.
+    pub(crate) removed: SetOnce<()>,
+}
+
+/// What a server is started with.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) way: Arc<Way>,
+}
+
+/// Settings that wait for the next start.
+#[derive(Clone, Debug)]
+pub(crate) struct Pending {
+    pub(crate) settings: Settings,
+    /// The keys that are not in effect before.
+    pub(crate) keys: Vec<&'static str>,
 }
 
 /// What changes about a server.
@@ -60,6 +80,8 @@ pub(crate) struct Status {
     /// What can kill a process whose start is under way.
     pub(crate) launching: Option<Killer>,
     pub(crate) stopped: Option<ServerStopped>,
+    pub(crate) pending: Option<Pending>,
+    pub(crate) falls: Falls,
 }
 
 /// The reins of a running server.
@@ -80,7 +102,7 @@ pub(crate) struct StopOrder {
 }
 
 impl Server {
-    pub(crate) fn new(config: ServerConfig) -> Self {
+    pub(crate) fn new(settings: Settings) -> Self {
         let status = Status {
             state: ServerState::Starting,
             shelf: None,
@@ -88,13 +110,47 @@ impl Server {
             running: None,
             launching: None,
             stopped: None,
+            pending: None,
+            falls: Falls::default(),
         };
         Self {
-            name: config.name.as_str().into(),
-            config,
+            name: settings.config.name.as_str().into(),
+            settings: ArcSwap::from_pointee(settings),
             meter: Arc::new(Meter::new()),
             status: Mutex::new(status),
             turn: tokio::sync::Mutex::default(),
+            removed: SetOnce::new(),
+        }
+    }
+
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+        self.settings.load().config.clone()
+    }
+
+    pub(crate) fn way(&self) -> Arc<Way> {
+        self.settings.load().way.clone()
+    }
+
+    /// Takes what the configuration says now: what needs no start is in effect from here on, the
+    /// rest waits, in `start`, for the next one.
+    pub(crate) fn want(&self, config: &ServerConfig, start: Option<Settings>) -> Difference {
+        let mut status = self.status();
+        let Settings { config: old, way } = &**self.settings.load();
+        let change = difference::between(old, config);
+        if !change.now.is_empty() {
+            let config = Arc::new(difference::adjusted(old, config));
+            self.settings.store(Arc::new(Settings { config, way: way.clone() }));
+        }
+        let waits = start.filter(|_| !change.later.is_empty());
+        status.pending = waits.map(|settings| Pending { settings, keys: change.later.clone() });
+        change
+    }
+
+    /// Puts the settings that wait into effect; the server does not run.
+    pub(crate) fn take_up_pending(&self) {
+        let mut status = self.status();
+        if let Some(pending) = status.pending.take() {
+            self.settings.store(Arc::new(pending.settings));
         }
     }
 
@@ -103,12 +159,13 @@ impl Server {
     }
 }
 
-/// Looks after a ready server until it ends or is stopped.
+/// Looks after a ready server until it ends or is stopped; `fallen` is called if it failed.
 pub(crate) async fn supervise(
     registry: Arc<Registry>,
     server: Arc<Server>,
     mut running: Running,
     mut orders: mpsc::Receiver<StopOrder>,
+    fallen: impl FnOnce() + Send,
 ) {
     let mut gone = false;
     let order = tokio::select! {
@@ -116,7 +173,10 @@ pub(crate) async fn supervise(
         lost = ended(&mut running) => {
             gone = true;
             running.session.close(lost.clone());
-            registry.lost(&server, lost);
+            let failed = revive::is_failure(&lost);
+            if registry.lost(&server, lost) && failed {
+                fallen();
+            }
             running.body.kill();
             // The kill is not taken back; a tree that resists is reported when it is stopped.
             drop(timeout(GONE, running.body.gone()).await);

@@ -13,6 +13,9 @@ use crate::server::process::{Exit, Stopped};
 use crate::server::{Server, StopOrder};
 use crate::tasks::Group;
 
+/// How long calls under way may finish once their server, or the host, is told to stop.
+pub(crate) const DRAIN: Duration = Duration::from_secs(1);
+
 /// What is added to the grace of a wave before its servers are given up: the kill and the reaping.
 const AFTER_GRACE: Duration = Duration::from_secs(2);
 
@@ -94,21 +97,45 @@ impl ShutdownReport {
 pub(crate) async fn stop_all(registry: &Arc<Registry>, config: &Config) -> ShutdownReport {
     let began = Instant::now();
     registry.close();
+    // Whoever was stopping these has given up.
+    let mut leaving = Group::new();
+    for server in registry.leaving() {
+        let grace = server.config().shutdown_timeout;
+        leaving.spawn(stop_one(server, grace));
+    }
+    let mut stopped = stop_waves(config, |name| registry.server(name)).await;
+    while let Some(report) = leaving.next().await {
+        stopped.extend(report);
+    }
+    registry.settle();
+    let order = |report: &ServerStopped| config.servers.get_index_of(&*report.server);
+    stopped.sort_by_key(order);
+    ShutdownReport { servers: stopped, took: began.elapsed() }
+}
+
+/// Stops those servers of a configuration that `find` finds, waves of dependents first, within the
+/// longest `shutdownTimeout` and two seconds.
+pub(crate) async fn stop_waves(
+    config: &Config,
+    find: impl Fn(&str) -> Option<Arc<Server>>,
+) -> Vec<ServerStopped> {
     let waves = config.waves();
+    let waves = waves.iter().map(|wave| wave.iter().filter_map(|name| find(name)).collect());
+    let mut waves: Vec<Vec<Arc<Server>>> = waves.collect();
+    waves.retain(|wave| !wave.is_empty());
     let count = u32::try_from(waves.len()).unwrap_or(1).max(1);
     let mut stopped = Vec::new();
-    for wave in waves.iter().rev() {
+    for wave in waves.into_iter().rev() {
         let mut group = Group::new();
-        for server in wave.iter().filter_map(|name| registry.server(name)) {
-            group.spawn(stop_one(server.clone(), server.config.shutdown_timeout / count));
+        for server in wave {
+            let grace = server.config().shutdown_timeout / count;
+            group.spawn(stop_one(server, grace));
         }
         while let Some(report) = group.next().await {
             stopped.extend(report);
         }
     }
-    let order = |report: &ServerStopped| config.servers.get_index_of(&*report.server);
-    stopped.sort_by_key(order);
-    ShutdownReport { servers: stopped, took: began.elapsed() }
+    stopped
 }
 
 /// The report of a server that is stopped already is the one from then: whoever asked for it may

@@ -8,12 +8,16 @@ use std::time::Duration;
 use tokio::sync::{SetOnce, mpsc};
 use tokio::time::{Instant, timeout_at};
 
-use crate::config::{Config, ConfigError, Environment, Problem, Severity, TransportConfig};
+use crate::config::{
+    Config, ConfigError, Environment, Problem, ServerConfig, Severity, TransportConfig,
+};
 use crate::error::{Lost, Phase, RestartError, ServerFailure, StartError, StartReason};
+use crate::lifecycle::ServerState;
 use crate::registry::Registry;
+use crate::revive::revive;
 use crate::server::launch::{Launcher, Limit, Way};
 use crate::server::process::{self, Bounds, Launch};
-use crate::server::{Handle, Server, follow_changes, supervise};
+use crate::server::{Handle, Server, Settings, follow_changes, supervise};
 use crate::shutdown;
 use crate::tasks::Group;
 use crate::transport::Remote;
@@ -26,31 +30,20 @@ const GATHER: Duration = Duration::from_secs(1);
 /// order of the file, so that servers of one wave start in the same order every time.
 type Board = HashMap<Arc<str>, SetOnce<bool>>;
 
-/// How each server is reached.
-pub(crate) type Launches = HashMap<Arc<str>, Arc<Way>>;
-
 /// Starts everything or stops what was started.
 pub(crate) async fn start_all(
     registry: &Arc<Registry>,
-    launcher: Arc<Launcher>,
-    launches: &Launches,
+    launcher: &Arc<Launcher>,
     config: &Config,
 ) -> Result<(), StartError> {
     let allowed = config.host.start_timeout;
     let limit = Limit { ends: Instant::now() + allowed, allowed };
-    let board: Board =
-        registry.servers().map(|server| (server.name.clone(), SetOnce::new())).collect();
+    let servers = registry.servers();
+    let board: Board = servers.iter().map(|server| (server.name.clone(), SetOnce::new())).collect();
     let board = Arc::new(board);
     let mut group = Group::new();
-    for server in registry.servers() {
-        let Some(launch) = launches.get(&server.name) else { continue };
-        let start = Start {
-            registry: registry.clone(),
-            launcher: launcher.clone(),
-            server: server.clone(),
-            launch: launch.clone(),
-            board: board.clone(),
-        };
+    for server in servers {
+        let start = Start { board: board.clone(), ..Start::of(registry, launcher, &server) };
         drop(group.spawn(start.run(limit)));
     }
     let mut failures = gather(&mut group).await;
@@ -88,15 +81,41 @@ async fn gather(group: &mut Group<Result<(), ServerFailure>>) -> Vec<ServerFailu
 }
 
 /// The start of one server.
-struct Start {
-    registry: Arc<Registry>,
+#[derive(Clone, Debug)]
+pub(crate) struct Start {
+    pub(crate) registry: Arc<Registry>,
     launcher: Arc<Launcher>,
-    server: Arc<Server>,
-    launch: Arc<Way>,
+    pub(crate) server: Arc<Server>,
+    /// What is not on it is not waited for.
     board: Arc<Board>,
 }
 
 impl Start {
+    pub(crate) fn of(
+        registry: &Arc<Registry>,
+        launcher: &Arc<Launcher>,
+        server: &Arc<Server>,
+    ) -> Self {
+        let (registry, launcher) = (registry.clone(), launcher.clone());
+        Self { registry, launcher, server: server.clone(), board: Arc::default() }
+    }
+
+    /// Starts a server that has just been added, if those it depends on are ready.
+    pub(crate) async fn added(mut self, limit: Limit) -> Result<(), ServerFailure> {
+        let server = self.server.clone();
+        let _turn = server.turn.lock().await;
+        let outcome = |name: &String| {
+            let ready = self
+                .registry
+                .server(name)
+                .is_some_and(|dependency| dependency.status().state == ServerState::Ready);
+            (name.as_str().into(), SetOnce::new_with(Some(ready)))
+        };
+        self.board = Arc::new(server.config().dependencies.iter().map(outcome).collect());
+        let result = self.start(limit).await;
+        result.inspect_err(|failure| self.failed(failure))
+    }
+
     /// Fails only for a required server; an optional one is marked unavailable.
     async fn run(self, limit: Limit) -> Result<(), ServerFailure> {
         let result = self.start(limit).await;
@@ -106,11 +125,11 @@ impl Start {
         }
         let Err(failure) = result else { return Ok(()) };
         self.failed(&failure);
-        if self.server.config.required { Err(failure) } else { Ok(()) }
+        if self.server.config().required { Err(failure) } else { Ok(()) }
     }
 
     fn failed(&self, failure: &ServerFailure) {
-        let (server, required) = (&*failure.server, self.server.config.required);
+        let (server, required) = (&*failure.server, self.server.config().required);
         let error: &dyn std::error::Error = failure;
         tracing::error!(server, required, security = true, error, "start failed");
         let reason = format!("{} {}", failure.phase, failure.reason);
@@ -127,7 +146,7 @@ impl Start {
             stderr: String::new(),
             attempts: 0,
         })?;
-        let started = self.launcher.start(&self.server, &self.launch, limit).await;
+        let started = self.launcher.start(&self.server, &self.server.way(), limit).await;
         let (running, shelf, took) = started?;
         let (stop, orders) = mpsc::channel(1);
         let handle = Handle {
@@ -148,15 +167,17 @@ impl Start {
         // Before the tasks that may find it lost or changed again.
         self.registry.ready(&self.server, shelf, handle, took);
         let tasks = &self.launcher.tasks;
+        let again = Self::of(&self.registry, &self.launcher, &self.server);
+        let fallen = move || again.launcher.tasks.clone().spawn(revive(again));
         let (registry, server) = (self.registry.clone(), self.server.clone());
-        tasks.spawn(supervise(registry, server, running, orders));
+        tasks.spawn(supervise(registry, server, running, orders, fallen));
         let (registry, server) = (self.registry.clone(), self.server.clone());
         tasks.spawn(follow_changes(registry, server, session, declared));
         Ok(())
     }
 
     async fn dependencies(&self) -> Result<(), StartReason> {
-        for dependency in &self.server.config.dependencies {
+        for dependency in &self.server.config().dependencies {
             if let Some((name, outcome)) = self.board.get_key_value(dependency.as_str())
                 && !*outcome.wait().await
             {
@@ -167,26 +188,36 @@ impl Start {
     }
 }
 
-/// Stops one server, whatever it is at, and starts it again.
-pub(crate) async fn restart(
-    registry: Arc<Registry>,
-    launcher: Arc<Launcher>,
-    launch: Arc<Way>,
-    server: Arc<Server>,
-    allowed: Duration,
-) -> Result<(), RestartError> {
+/// Who wants a server started again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wish {
+    /// The application: whatever the server is at, with the settings that wait for that.
+    Asked,
+    /// Its configuration, since it was lost: with the settings it had, unless it has become ready
+    /// more often than this.
+    Lost {
+        /// How often it had become ready.
+        readies: u32,
+    },
+}
+
+/// Stops one server and starts it again. What it depends on is let alone: it was started, and its
+/// state is its own.
+pub(crate) async fn restart(start: Start, wish: Wish) -> Result<(), RestartError> {
+    let Start { registry, server, .. } = &start;
+    let allowed = start.launcher.start_timeout;
     let _turn = server.turn.lock().await;
+    if let Wish::Lost { readies } = wish
+        && server.status().falls.readies() != readies
+    {
+        return Ok(());
+    }
     let again = async {
-        drop(shutdown::stop_one(server.clone(), server.config.shutdown_timeout).await);
-        registry.restarting(&server);
-        let start = Start {
-            registry: registry.clone(),
-            launcher,
-            server: server.clone(),
-            launch,
-            // What it depends on is let alone: it was started, and its state is its own.
-            board: Arc::default(),
-        };
+        drop(shutdown::stop_one(server.clone(), server.config().shutdown_timeout).await);
+        if matches!(wish, Wish::Asked) {
+            server.take_up_pending();
+        }
+        registry.restarting(server);
         let result = start.start(Limit { ends: Instant::now() + allowed, allowed }).await;
         result.map_err(|failure| {
             start.failed(&failure);
@@ -199,65 +230,63 @@ pub(crate) async fn restart(
             // What was started meanwhile is killed; what was stopped before stays so.
             let stopped = server.status().stopped.clone();
             if let Some(report) = stopped {
-                registry.stopped(&server, &report);
+                registry.stopped(server, &report);
             }
             Err(RestartError::Shutdown)
         }
+        _ = server.removed.wait() => Err(RestartError::Unknown((&*server.name).into())),
         result = again => result,
     }
 }
 
-/// Finds every program and makes every environment before anything is started (TR10.1, TR8.3).
-pub(crate) fn prepare(config: &Config, parent: &Environment) -> Result<Launches, ConfigError> {
-    let mut launches = HashMap::new();
+/// Finds the program and makes the environment of every server before any is started (TR10.1,
+/// TR8.3).
+pub(crate) fn prepare<'c>(
+    servers: impl IntoIterator<Item = &'c ServerConfig>,
+    parent: &Environment,
+) -> Result<Vec<Settings>, ConfigError> {
+    let mut prepared = Vec::new();
     let mut problems = Vec::new();
-    for (name, server) in &config.servers {
-        let problem = |key: &str, message: String, hint: Option<String>| Problem {
-            severity: Severity::Error,
-            source: server.position.source.to_string(),
-            line: server.position.line,
-            column: server.position.column,
-            key: format!("servers.{name}.{key}"),
-            message,
-            hint,
-        };
-        let TransportConfig::Stdio { command, args, env, unset_env, cwd } = &server.transport
-        else {
-            match Remote::of(&server.transport, parent) {
-                Some(Ok(remote)) => {
-                    launches.insert(name.as_str().into(), Arc::new(Way::Remote(remote)));
-                }
-                Some(Err((key, message))) => problems.push(problem(key, message, None)),
-                None => {}
+    for server in servers {
+        match way_to(server, parent) {
+            Ok(way) => {
+                prepared.push(Settings { config: Arc::new(server.clone()), way: Arc::new(way) });
             }
-            continue;
-        };
-        let declared = env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
-        let env = process::child_environment(parent, server.inherit_env, &declared.collect());
-        let mut env = match env {
-            Ok(env) => env,
-            Err(error) => {
-                problems.push(problem("env", error.to_string(), None));
-                continue;
-            }
-        };
-        env.retain(|(name, _)| !unset_env.iter().any(|unset| name == unset.as_str()));
-        let cwd = cwd.as_ref().map(|cwd| cwd.expose().clone());
-        let from = cwd.as_deref().or(parent.current_dir()).unwrap_or(Path::new("."));
-        match process::resolve(command.expose(), &env, from) {
-            Ok(program) => {
-                let args = args.iter().map(|arg| arg.expose().into()).collect();
-                let command = command.as_written().into();
-                let bounds = Bounds::new(server.limits, server.sandbox.as_ref(), from);
-                let launch = Launch { command, program, args, env, cwd, bounds };
-                launches.insert(name.as_str().into(), Arc::new(Way::Child(launch)));
-            }
-            Err(error) => {
-                let message = error.quoting(command.as_written()).to_string();
-                let hint = "install it, or write its full path".to_owned();
-                problems.push(problem("command", message, Some(hint)));
-            }
+            Err(problem) => problems.push(problem),
         }
     }
-    if problems.is_empty() { Ok(launches) } else { Err(ConfigError(problems)) }
+    if problems.is_empty() { Ok(prepared) } else { Err(ConfigError(problems)) }
+}
+
+fn way_to(server: &ServerConfig, parent: &Environment) -> Result<Way, Problem> {
+    let problem = |key: &str, message: String, hint: Option<String>| Problem {
+        severity: Severity::Error,
+        source: server.position.source.to_string(),
+        line: server.position.line,
+        column: server.position.column,
+        key: format!("servers.{}.{key}", server.name),
+        message,
+        hint,
+    };
+    if let Some(remote) = Remote::of(&server.transport, parent) {
+        let remote = remote.map_err(|(key, message)| problem(key, message, None))?;
+        return Ok(Way::Remote(remote));
+    }
+    let TransportConfig::Stdio { command, args, env, unset_env, cwd } = &server.transport else {
+        return Err(problem("type", "no way to reach it".to_owned(), None));
+    };
+    let declared = env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
+    let env = process::child_environment(parent, server.inherit_env, &declared.collect());
+    let mut env = env.map_err(|error| problem("env", error.to_string(), None))?;
+    env.retain(|(name, _)| !unset_env.iter().any(|unset| name == unset.as_str()));
+    let cwd = cwd.as_ref().map(|cwd| cwd.expose().clone());
+    let from = cwd.as_deref().or(parent.current_dir()).unwrap_or(Path::new("."));
+    let program = process::resolve(command.expose(), &env, from).map_err(|error| {
+        let message = error.quoting(command.as_written()).to_string();
+        problem("command", message, Some("install it, or write its full path".to_owned()))
+    })?;
+    let args = args.iter().map(|arg| arg.expose().into()).collect();
+    let command = command.as_written().into();
+    let bounds = Bounds::new(server.limits, server.sandbox.as_ref(), from);
+    Ok(Way::Child(Launch { command, program, args, env, cwd, bounds }))
 }

@@ -36,8 +36,9 @@
 pub use innkeeper_host::{
     CallError, CallKind, CallOptions, Catalog, CatalogServer, Change, ChangeClass, ClientInfo,
     Config, ConfigError, Environment, ErrorClass, Event, Exit, Host, HostBuilder, Isolation, Lock,
-    LockError, Offer, Offered, PinPolicy, Progress, RestartError, ServerMetrics, ServerState,
-    ServerStatus, ShutdownReport, StartError, Supervisor, ToolResult, display_safe, split_name,
+    LockError, Offer, Offered, PinPolicy, Progress, ReloadError, ReloadOptions, ReloadReport,
+    RestartError, ServerMetrics, ServerState, ServerStatus, ShutdownReport, StartError, Supervisor,
+    ToolResult, Trust, display_safe, split_name,
 };
 
 /// The configuration in detail: servers, transports, problems with their places.
@@ -48,6 +49,8 @@ pub use innkeeper_host::error;
 pub use innkeeper_host::event;
 /// Pins in detail: what a lock holds and how locks differ.
 pub use innkeeper_host::lock;
+/// How another configuration is taken up.
+pub use innkeeper_host::reload;
 /// How an application becomes its own supervisor.
 pub use innkeeper_host::shim;
 /// How servers were stopped.

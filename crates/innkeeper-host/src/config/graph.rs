@@ -35,7 +35,9 @@ pub(super) fn only(config: &Config, wanted: &[&str]) -> Result<Config, UnknownSe
     }
     let servers = config.servers.iter().filter(|(name, _)| keep.contains(name.as_str()));
     let servers = servers.map(|(name, server)| (name.clone(), server.clone())).collect();
-    Ok(Config { servers, ..config.clone() })
+    let mut only = Config { servers, ..config.clone() };
+    only.origin.only = Some(wanted.iter().map(|name| (*name).to_owned()).collect());
+    Ok(only)
 }
 
 fn unknown(config: &Config, name: &str) -> UnknownServer {

@@ -9,6 +9,7 @@ use super::depend::{self, Located};
 use super::document::{self, Document};
 use super::files::{self, Surroundings};
 use super::names;
+use super::origin::Origin;
 use super::problem::{ConfigError, Problem};
 use super::settings;
 use super::source::{Report, Source};
@@ -27,7 +28,9 @@ pub(super) fn files(paths: &[PathBuf], env: &Environment) -> Result<Config, Conf
             Err(message) => Part::unreadable(&name, base, env, message),
         }
     };
-    merge(paths.iter().map(part).collect(), env)
+    let config = merge(paths.iter().map(part).collect(), env)?;
+    let origin = Origin { files: paths.to_owned(), only: None };
+    Ok(Config { origin, ..config })
 }
 
 pub(super) fn text(

@@ -179,7 +179,7 @@ pub(super) enum Restart {
     Never,
     /// It is started again, `max` times at most.
     OnFailure {
-        /// The number of restarts over the life of the host.
+        /// The number of restarts, counted anew once it has been ready for a minute.
         #[schemars(range(min = 1, max = 100))]
         max: u32,
     },

@@ -122,16 +122,18 @@ impl TransportConfig {
     }
 }
 
-/// Whether a server is started again after it failed.
+/// Whether a server is started again after it failed: its process ended, or its output or the
+/// connection to it. One that does not answer in time has not failed; it may still be at work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Restart {
     /// It stays down until the application asks for it.
     #[default]
     Never,
-    /// It is started again, this many times at most.
+    /// It is started again with the settings it had, after 1 s, 2 s, 4 s and so on up to 30 s, give
+    /// or take a tenth.
     OnFailure {
-        /// The number of restarts over the life of the host.
+        /// The most restarts. Once it has been ready for a minute, they are counted anew.
         max: u32,
     },
 }

@@ -70,12 +70,13 @@ async fn read_again(
     let mut left_out = Vec::new();
     let mut offer = shelf.whole_offer();
     let connection = &shelf.connection;
-    let limit = server.config.timeout;
+    let limit = server.config().timeout;
     let read = offer::refresh(connection, declared, change, limit, &mut offer, &mut left_out);
     match read.await {
         Ok(()) => {
             let about = (shelf.server_info.clone(), shelf.instructions.clone());
-            let next = Shelf::new(connection.clone(), &server.config, about, offer, &mut left_out);
+            let next =
+                Shelf::new(connection.clone(), &server.config(), about, offer, &mut left_out);
             registry.quarantined(server, &left_out);
             registry.reshelved(server, next);
         }

@@ -53,6 +53,8 @@ pub(crate) struct Launcher {
     pub(crate) ledger: Option<Ledger>,
     pub(crate) client: ClientInfo,
     pub(crate) limits: Limits,
+    /// For one start, or one restart.
+    pub(crate) start_timeout: Duration,
     pub(crate) install_timeout: Duration,
     pub(crate) callbacks: Callbacks,
     pub(crate) events: Events,
@@ -128,7 +130,7 @@ impl Launcher {
             launch.bounds.tell_not_applied(&server.name, &self.supervisor, &self.events);
         }
         let began = Instant::now();
-        let allowed = server.config.init_timeout;
+        let allowed = server.config().init_timeout;
         let own = Limit { ends: began + allowed, allowed };
         let mut clock = Clock { own, installs: self.install_timeout, all };
         let mut opening = Opening::Discover;
@@ -246,7 +248,7 @@ impl Launcher {
     }
 
     fn limits(&self, server: &Server) -> Limits {
-        Limits { callback: server.config.max_total_timeout, ..self.limits }
+        Limits { callback: server.config().max_total_timeout, ..self.limits }
     }
 
     /// Keeps reading stderr; the receiver learns of its end.
@@ -288,19 +290,20 @@ impl Launcher {
             .map_err(|reason| (Phase::Handshake, reason))?;
         let Greeting { revision, meta, capabilities, server_info, instructions } = greeting;
         running.declared = capabilities;
+        let config = server.config();
         let connection = Arc::new(Connection {
             server: server.name.clone(),
             session: running.session.clone(),
             revision,
             identity: meta.as_deref().map(Identity::of).unwrap_or_default(),
-            permits: Semaphore::new(server.config.max_concurrent),
-            retry: server.config.retry,
-            most: server.config.max_total_timeout,
-            cache: Cache::new(server.config.cache),
+            permits: Semaphore::new(config.max_concurrent),
+            retry: config.retry,
+            most: config.max_total_timeout,
+            cache: Cache::new(config.cache),
             callbacks: self.callbacks.clone(),
             wishes: Wishes::default(),
             meter: server.meter.clone(),
-            silence: Silence::new(server.config.unavailable_after_timeouts),
+            silence: Silence::new(config.unavailable_after_timeouts),
             events: self.events.clone(),
         });
         let mut left_out = Vec::new();
@@ -310,7 +313,7 @@ impl Launcher {
             .await
             .map_err(|reason| (Phase::Lists, reason))?;
         let about = (server_info, instructions);
-        let shelf = Shelf::new(connection, &server.config, about, offer, &mut left_out);
+        let shelf = Shelf::new(connection, &server.config(), about, offer, &mut left_out);
         self.tell_left_out(server, &left_out);
         Ok(shelf)
     }

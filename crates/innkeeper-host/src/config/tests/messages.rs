@@ -64,7 +64,6 @@ fn each_type_has_its_words() {
     mcp.json:2:18 servers.fs.maxConcurrent: expected integer
     mcp.json:2:34 servers.fs.timeout: expected number
     mcp.json:2:50 servers.fs.tools: expected object
-    mcp.json:2:53 servers.fs.restart: `restart` is not in effect yet
     mcp.json:2:64 servers.fs.restart: expected `never` or object
     mcp.json:2:83 servers.fs.retry: expected object
     mcp.json:2:86 servers.fs.oauth: a server of type `stdio` has no use for this
@@ -87,7 +86,6 @@ fn numbers_out_of_range_are_told_with_the_bound() {
     mcp.json:1:92 servers.fs.shutdownTimeout: expected 86400 or less
     mcp.json:2:18 servers.fs.maxConcurrent: expected 1 or more
     mcp.json:2:49 servers.fs.unavailableAfterTimeouts: expected 1000 or less
-    mcp.json:2:55 servers.fs.restart: `restart` is not in effect yet
     mcp.json:2:88 servers.fs.restart.onFailure.max: expected 1 or more
     mcp.json:3:18 servers.fs.retry.max: expected 10 or less
     mcp.json:3:40 servers.fs.cache.ttl: expected 0 or more
@@ -103,7 +101,6 @@ fn nested_values_are_told_by_the_part_that_was_meant() {
     let text = r#""command": "x", "restart": {"onFailure": {}}, "env": {"A": ["x"], "B": "${NO}"},
 "limits": {"memory": "5 parsecs"}"#;
     assert_snapshot!(told_of_server(text), @"
-    mcp.json:1:37 servers.fs.restart: `restart` is not in effect yet
     mcp.json:1:62 servers.fs.restart.onFailure.max: missing
     mcp.json:1:80 servers.fs.env.A: expected string, number, boolean or null
     mcp.json:1:92 servers.fs.env.B: variable `NO` is not set
@@ -111,7 +108,6 @@ fn nested_values_are_told_by_the_part_that_was_meant() {
     mcp.json:2:22 servers.fs.limits.memory: expected a size such as `512 MiB`
     ");
     assert_snapshot!(told_of_server(r#""command": "x", "restart": {"onFail": 1}"#), @"
-    mcp.json:1:37 servers.fs.restart: `restart` is not in effect yet
     mcp.json:1:48 servers.fs.restart.onFail: unknown key
     mcp.json:1:48 servers.fs.restart.onFailure: missing
     ");
@@ -199,13 +195,9 @@ fn an_unknown_key_is_a_warning_with_the_key_that_was_meant() {
 #[test]
 fn keys_without_behaviour_say_so() {
     let text = r#"{
-  "servers": {"fs": {"command": "x", "restart": "never", "retry": {"max": 1}}},
-  "host": {"cache": {"ttl": 1}, "restart": "never"}
+  "servers": {"fs": {"url": "http://a", "oauth": {}, "retry": {"max": 1}}}
 }"#;
-    assert_snapshot!(told(text), @"
-    mcp.json:2:38 servers.fs.restart: `restart` is not in effect yet
-    mcp.json:3:33 host.restart: `restart` is not in effect yet
-    ");
+    assert_snapshot!(told(text), @"mcp.json:2:41 servers.fs.oauth: `oauth` is not in effect yet");
 }
 
 #[test]

@@ -151,6 +151,10 @@ fn word(event: &Event) -> String {
         Event::LimitNotApplied { what, .. } => format!("{what} not applied"),
         Event::ResourceUpdated { .. } => "updated".to_owned(),
         Event::Message { .. } => "message".to_owned(),
+        Event::Restarting { attempt, .. } => format!("restarting {attempt}"),
+        Event::Reloaded { .. } => "reloaded".to_owned(),
+        Event::ReloadFailed { .. } => "reload failed".to_owned(),
+        Event::NotTrusted { .. } => "not trusted".to_owned(),
         Event::Called(_) => "called".to_owned(),
     }
 }
