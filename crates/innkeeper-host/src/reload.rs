@@ -168,6 +168,10 @@ impl Reloader {
                 report.changed.push(ServerChange { server, keys, pending: change.later });
             }
         }
+        for undecided in report.not_trusted.iter().filter_map(|name| self.registry.server(name)) {
+            // What waited is not what the configuration says any more.
+            undecided.status().pending = None;
+        }
         let leaving = self.registry.replace(servers);
         report.removed = leaving.iter().map(|server| server.name.clone()).collect();
         report.warnings.clone_from(&config.warnings);
@@ -321,10 +325,5 @@ fn decided(running: Option<&Server>, config: &ServerConfig, trust: &Trust) -> bo
     let waits = running.status().pending.as_ref().map(|waits| waits.settings.config.clone());
     let known = waits.iter().any(|waits| LaunchSpec::of(waits).is(&launch))
         || LaunchSpec::of(&running.config()).is(&launch);
-    if known || trust.allows(&launch) {
-        return true;
-    }
-    // What waited is not what the file says any more.
-    running.status().pending = None;
-    false
+    known || trust.allows(&launch)
 }

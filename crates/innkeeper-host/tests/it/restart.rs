@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use innkeeper_host::{CallError, Event, Host, ServerState};
+use innkeeper_host::{CallError, Event, Host, ReloadOptions, ServerState};
 use innkeeper_testkit::Fixture;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -150,5 +150,22 @@ async fn starts_that_fail_count_and_a_shutdown_ends_the_waiting() {
     pass(Duration::from_secs(60)).await;
     let again = |event: &Event| matches!(event, Event::Launching { .. });
     assert!(!told(&mut events).iter().any(again));
+    scene.assert_gone().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_removed_meanwhile_does_not_come_back() {
+    let scene = Scene::new();
+    let host = scene.start([reviving(&scene, 9), scene.fx("other")]).await.unwrap();
+    let mut events = host.events();
+    kill(&host);
+    let (_, delay) = announced(&mut events).await;
+    let config = Some(scene.config([scene.fx("other")]));
+    let report = host.reload_with(ReloadOptions { config, ..ReloadOptions::default() }).await;
+    assert_eq!(report.unwrap().removed, ["one".into()]);
+    pass(delay).await;
+    host.call_tool("other.sleep", json!({"ms": 200})).await.unwrap();
+    assert_eq!(scene.journal().of("one").pids().len(), 1);
+    host.shutdown().await;
     scene.assert_gone().await;
 }
