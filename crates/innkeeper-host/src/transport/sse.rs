@@ -17,8 +17,8 @@ use crate::error::Lost;
 use crate::server::session::{Fault, Inlet, Order, Orders, What};
 use crate::tasks::Group;
 
-/// Messages on their way at once.
-const AT_ONCE: usize = 1024;
+/// Messages on their way at once: each needs a connection of its own. Others wait in their queue.
+const AT_ONCE: usize = 64;
 
 /// How long a server may take to say that it has a message. Its answer comes on the stream.
 const TAKEN: Duration = Duration::from_secs(30);

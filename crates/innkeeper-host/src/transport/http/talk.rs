@@ -7,6 +7,7 @@ use bytes::Bytes;
 use innkeeper_protocol::{Revision, envelope, http, method};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, StatusCode};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::super::Place;
@@ -18,6 +19,10 @@ const ANSWERS: HeaderValue = HeaderValue::from_static("application/json, text/ev
 
 /// How long a server may take over the end of a session or the beginning of another.
 const CONTROL: Duration = Duration::from_secs(5);
+
+/// Notifications and answers of ours sent at the same time: each needs a connection of its own, and
+/// a server may ask for thousands.
+const ASIDE: usize = 16;
 
 /// What is known of the era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +50,14 @@ pub(super) struct Talk {
     state: Mutex<State>,
     /// Held while a session is begun anew: one at a time.
     renewing: tokio::sync::Mutex<()>,
+    /// The turns of what nobody waits for.
+    pub(super) aside: Semaphore,
 }
 
 impl Talk {
     pub(super) fn new(place: Arc<Place>, inlet: Inlet) -> Self {
-        Self { place, inlet, state: Mutex::default(), renewing: tokio::sync::Mutex::default() }
+        let (state, renewing) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { place, inlet, state, renewing, aside: Semaphore::new(ASIDE) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
