@@ -7,6 +7,7 @@ mod shell;
 
 mod alone;
 mod cache;
+mod callbacks;
 mod calls;
 mod catalog;
 mod failure;
@@ -16,7 +17,9 @@ mod order;
 mod pins;
 mod process;
 mod record;
+mod remote;
 mod retry;
+mod rounds;
 mod start;
 mod stop;
 mod words;
