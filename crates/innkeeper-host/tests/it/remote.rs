@@ -8,6 +8,7 @@ mod origin;
 mod resume;
 mod same;
 mod session;
+mod sse;
 mod websocket;
 
 use std::fmt::Debug;

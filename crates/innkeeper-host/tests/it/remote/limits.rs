@@ -12,22 +12,28 @@ use crate::setup::{Scene, text, until_told};
 /// The most bytes of one message.
 const LIMIT: usize = 16 << 20;
 
-/// What of an answer of the tool `big` is not its text, up to one digit of the id.
-const AROUND: usize =
-    r#"{"jsonrpc":"2.0","id":1234567890,"result":{"content":[{"type":"text","text":""}]}}"#.len();
-
 async fn big(host: &Host, bytes: usize) -> Result<usize, CallError> {
     let called = host.call_tool("a.big", json!({"bytes": bytes})).await;
     called.map(|result| text(&result).len())
 }
 
-/// Asks for an answer just below the limit, then for one just above it.
+/// What of the next answer of the tool `big` is not its text.
+fn around(scene: &Scene) -> usize {
+    let journal = scene.journal().of("a");
+    let last = journal.received("tools/call").last().unwrap().message["id"].as_u64().unwrap();
+    let result = json!({"content": [{"type": "text", "text": ""}]});
+    json!({"jsonrpc": "2.0", "id": last + 1, "result": result}).to_string().len()
+}
+
+/// Asks for an answer as long as the limit, then for one that is a byte longer.
 async fn around_the_limit(way: impl Fn(Plan) -> Plan) -> (Host, Remote, Scene, CallError) {
     let scene = Scene::new();
     let remote = way(Remote::of(forgiving(&scene))).start().await;
     let host = beside(&scene, &remote).await;
-    assert_eq!(big(&host, LIMIT - AROUND - 8).await.unwrap(), LIMIT - AROUND - 8);
-    let error = big(&host, LIMIT + 1).await.unwrap_err();
+    answers(&host, "a").await;
+    let fits = LIMIT - around(&scene);
+    assert_eq!(big(&host, fits).await.unwrap(), fits);
+    let error = big(&host, LIMIT - around(&scene) + 1).await.unwrap_err();
     answers(&host, "b").await;
     (host, remote, scene, error)
 }

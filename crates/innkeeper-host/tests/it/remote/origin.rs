@@ -4,9 +4,11 @@ use innkeeper_host::StartError;
 use innkeeper_host::error::ProtocolFault;
 use innkeeper_testkit::remote::Plan;
 use innkeeper_testkit::{Endpoint, Fault, Remote};
+use serde_json::json;
+use tokio::time::Instant;
 
 use super::{answers, beside, echo, file, forgiving, hosting, protocol_fault};
-use crate::setup::{Scene, builder, chain};
+use crate::setup::{Log, PATIENCE, Scene, builder, chain};
 
 const SECRET: &str = "Bearer swordfish";
 
@@ -97,4 +99,38 @@ async fn an_endpoint_that_is_never_named_costs_the_start_of_its_server() {
     answers(&host, "b").await;
     assert!(echo(&host, "a", "").await.is_err());
     host.shutdown().await;
+}
+
+/// Fault 100.
+#[tokio::test]
+async fn a_server_that_never_speaks_tls_costs_its_own_start() {
+    let scene = Scene::new();
+    let silent = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("https://{}/mcp", silent.local_addr().unwrap());
+    let entry = json!({"type": "http", "url": url, "initTimeout": 1, "required": false});
+    let began = Instant::now();
+    let host = hosting(&scene, [("a", entry), ("b", scene.fx("b").entry())]).await;
+    assert!(began.elapsed() < PATIENCE);
+    assert!(echo(&host, "a", "").await.is_err());
+    answers(&host, "b").await;
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn no_secret_of_an_address_or_header_is_in_an_error_or_the_log() {
+    let log = Log::capture();
+    let scene = Scene::new();
+    let fixture = scene.fx("a").key("retry", json!({"max": 1, "initialDelay": 0.01}));
+    let remote = with_secret(Remote::of(fixture)).start().await;
+    let mut entry = remote.entry();
+    entry["url"] = json!(format!("{}?key=swordfish", remote.url()));
+    let host = hosting(&scene, [("a", entry)]).await;
+    answers(&host, "a").await;
+    remote.stop().await;
+    let error = echo(&host, "a", "").await.unwrap_err();
+    let told = format!("{} {error:?}", chain(&error).join(": "));
+    assert!(!told.contains("swordfish"), "{told}");
+    host.shutdown().await;
+    let lines = serde_json::to_string(&log.lines()).unwrap();
+    assert!(lines.contains("cannot be reached") && !lines.contains("swordfish"), "{lines}");
 }

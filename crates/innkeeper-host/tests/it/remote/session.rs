@@ -145,3 +145,39 @@ async fn a_server_that_dies_and_comes_back_is_found_again() {
     assert_eq!(echo(&host, "a", "back again").await.unwrap(), "back again");
     host.shutdown().await;
 }
+
+#[tokio::test]
+async fn every_message_after_the_handshake_names_its_session_and_revision() {
+    let scene = Scene::new();
+    let remote = Remote::of(scene.fx("a")).start().await;
+    let host = hosting(&scene, [("a", remote.entry())]).await;
+    answers(&host, "a").await;
+    host.shutdown().await;
+    let seen = remote.requests();
+    let first = seen.iter().position(|seen| seen.rpc_method() == Some("initialize")).unwrap();
+    for (place, seen) in seen.iter().enumerate() {
+        let named = place > first;
+        assert_eq!(seen.header("mcp-session-id").is_some(), named, "{seen:#?}");
+        if named {
+            assert_eq!(seen.header("mcp-protocol-version"), Some("2025-11-25"), "{seen:#?}");
+        }
+        let accepted = seen.header("accept").unwrap();
+        assert!(accepted.contains("text/event-stream"), "{seen:#?}");
+    }
+    let sessions: std::collections::HashSet<_> =
+        seen.iter().filter_map(|seen| seen.header("mcp-session-id")).collect();
+    assert_eq!(sessions.len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_whose_own_stream_fails_answers_calls_all_the_same() {
+    for fault in [Fault::status(500), Fault::html(), Fault::hang_up(), Fault::status(404)] {
+        let scene = Scene::new();
+        let remote = Remote::of(scene.fx("a")).fault(fault.on_http("GET")).start().await;
+        let host = hosting(&scene, [("a", remote.entry())]).await;
+        remote.until(PATIENCE, |seen| seen.iter().any(|seen| seen.method == "GET")).await;
+        answers(&host, "a").await;
+        assert_eq!(scene.journal().count("initialize"), 1);
+        host.shutdown().await;
+    }
+}
