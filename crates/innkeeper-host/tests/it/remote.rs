@@ -3,6 +3,7 @@
 mod again;
 mod end;
 mod limits;
+mod load;
 mod odd;
 mod origin;
 mod resume;
