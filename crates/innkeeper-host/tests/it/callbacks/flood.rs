@@ -8,7 +8,7 @@ use innkeeper_host::{Answers, Callback, ServerRequest};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::{Reached, Way, heard};
+use super::{Reached, WAYS, Way, heard, shared};
 use crate::setup::{PATIENCE, Scene, text};
 
 /// Counts who is asked at the same time, and holds everyone until told.
@@ -121,6 +121,44 @@ async fn a_flood_of_pings_is_answered_and_holds_nobody_up() {
         answered(&scene, count).await;
         let journal = scene.journal();
         assert!(journal.responses().iter().all(|answer| answer["result"] == json!({})), "{way:?}");
+        host.shutdown().await;
+    }
+}
+
+/// Fault 42: who is asked in the middle of an answer waits for that answer, and both for their time.
+#[tokio::test]
+async fn a_question_inside_of_an_answer_ends_with_the_time_of_the_call() {
+    let scene = Scene::new();
+    let server = scene.fx("a").switch("--ask-elicit").key("unavailableAfterTimeouts", 9);
+    let server = server.key("timeout", 0.5).key("maxTotalTimeout", 2);
+    let reached = Reached::by(Way::Pipe, [server, scene.fx("b")]).await;
+    let host = reached.host_alone(&scene).await;
+    let callback = {
+        let host = host.clone();
+        move |_: ServerRequest| {
+            let host = host.clone();
+            async move {
+                drop(host.call_tool("a.pid", ()).await);
+                Ok(json!({"action": "accept"}))
+            }
+        }
+    };
+    host.set_callback(&Answers::elicitation(), shared(callback));
+    let called = tokio::time::timeout(PATIENCE, host.call_tool("a.pid", ())).await;
+    called.expect("it ends").unwrap_err();
+    host.call_tool("b.pid", ()).await.unwrap();
+    host.set_callback(&Answers::elicitation(), None);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_to_be_sent_is_an_error_for_the_server() {
+    for way in WAYS {
+        let scene = Scene::new();
+        let reached = Reached::by(way, [scene.fx("a").switch("--ask-sampling")]).await;
+        let callback = |_: ServerRequest| async { Ok(json!("x".repeat(9 << 20))) };
+        let host = reached.host(&scene, &Answers::sampling(), callback).await;
+        assert_eq!(heard(&host, "a").await[0]["error"]["code"], -32603, "{way:?}");
         host.shutdown().await;
     }
 }

@@ -78,3 +78,17 @@ async fn a_server_that_is_gone_is_left_at_once() {
         assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     }
 }
+
+#[tokio::test]
+async fn a_remote_server_can_be_started_again_in_a_session_of_its_own() {
+    for way in [http, |plan: Plan| plan.sse(), |plan: Plan| plan.websocket()] {
+        let scene = Scene::new();
+        let remote = way(Remote::of(scene.fx("a"))).start().await;
+        let host = hosting(&scene, [("a", remote.entry())]).await;
+        host.restart_server("a").await.unwrap();
+        assert_eq!(super::echo(&host, "a", "again").await.unwrap(), "again");
+        assert_eq!(scene.journal().count("initialize"), 2);
+        assert!(host.shutdown().await.is_clean());
+        scene.assert_gone().await;
+    }
+}

@@ -132,7 +132,7 @@ async fn headers_without_end_end_the_call_and_nothing_else() {
 
 /// The time-out of a call at a server that stops in the middle of this.
 async fn late(scene: &Scene, host: &Host) {
-    let brief = Some(Duration::from_millis(300));
+    let brief = Some(Duration::from_secs(1));
     let options = CallOptions { timeout: brief, ..CallOptions::default() };
     let called = host.call_tool_with("a.echo", json!({"message": "odd"}), options).await;
     assert!(matches!(called, Err(CallError::Timeout { .. })), "{called:?}");
@@ -167,7 +167,7 @@ async fn in_the_newer_era_the_stream_of_a_call_that_is_late_is_closed() {
         let server = forgiving(&scene).with("--era", "modern");
         let remote = Remote::of(server).fault(fault.on("tools/call").nth(1)).start().await;
         let host = beside(&scene, &remote).await;
-        let brief = Some(Duration::from_millis(300));
+        let brief = Some(Duration::from_secs(1));
         let options = CallOptions { timeout: brief, ..CallOptions::default() };
         let called = host.call_tool_with("a.echo", json!({"message": "odd"}), options).await;
         assert!(matches!(called, Err(CallError::Timeout { .. })), "{called:?}");

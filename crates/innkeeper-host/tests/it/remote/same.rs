@@ -109,7 +109,7 @@ async fn converse(scene: &Scene, host: &Host, lacks: Lacks) -> Heard {
 
 /// Runs into the deadline of a call, of which the server has to learn.
 async fn cancel(scene: &Scene, host: &Host) {
-    let brief = Some(Duration::from_millis(50));
+    let brief = Some(Duration::from_millis(500));
     let options = CallOptions { timeout: brief, ..CallOptions::default() };
     let late = host.call_tool_with("a.sleep", json!({"ms": 60_000}), options).await;
     assert!(matches!(late, Err(CallError::Timeout { .. })), "{late:?}");
