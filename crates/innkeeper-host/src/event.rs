@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 
 use crate::error::CallKind;
@@ -81,6 +82,24 @@ pub enum Event {
         /// The server.
         server: Arc<str>,
     },
+    /// A resource has changed; copies of it are forgotten.
+    ResourceUpdated {
+        /// The server.
+        server: Arc<str>,
+        /// The resource.
+        uri: String,
+    },
+    /// The server has said something for a log.
+    Message {
+        /// The server.
+        server: Arc<str>,
+        /// How bad it is, in the words of syslog, as the server sent it.
+        level: String,
+        /// Which part of the server says it.
+        logger: Option<String>,
+        /// What it says: any JSON, to be escaped wherever it is shown.
+        data: Option<Box<RawValue>>,
+    },
     /// Something a server offered was left out of the catalog.
     Quarantined {
         /// The server.
@@ -100,6 +119,15 @@ pub enum Event {
         reason: String,
         /// Whether it is kept from applications and models.
         refused: bool,
+    },
+    /// A limit or a part of the sandbox has no effect here; the server is started all the same.
+    LimitNotApplied {
+        /// The server.
+        server: Arc<str>,
+        /// The key, `limits.memory` for example.
+        what: &'static str,
+        /// Why.
+        reason: String,
     },
     /// A call has ended.
     Called(CallRecord),

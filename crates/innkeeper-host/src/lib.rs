@@ -6,6 +6,7 @@
 
 pub mod host;
 
+mod arguments;
 mod cache;
 pub mod call;
 pub mod callback;
@@ -32,7 +33,7 @@ mod tasks;
 mod text;
 mod transport;
 
-pub use call::{CallOptions, ToolResult};
+pub use call::{CallOptions, CompletionOf, ToolResult};
 pub use callback::{Answers, Callback, Refusal, ServerRequest};
 pub use catalog::{Catalog, CatalogServer};
 pub use config::{Config, ConfigError, Environment};
@@ -45,7 +46,7 @@ pub use measure::ServerMetrics;
 pub use name::split as split_name;
 pub use server::connect::ClientInfo;
 pub use server::offer::{Offer, Offered};
-pub use server::process::{Exit, Isolation, Supervisor};
+pub use server::process::{Exit, Isolation, Limit, Supervisor};
 pub use server::session::Progress;
 pub use shutdown::ShutdownReport;
 pub use text::{deceives, display_safe};

@@ -12,7 +12,7 @@ use crate::config::{Config, ConfigError, Environment, Problem, Severity, Transpo
 use crate::error::{Lost, Phase, RestartError, ServerFailure, StartError, StartReason};
 use crate::registry::Registry;
 use crate::server::launch::{Launcher, Limit, Way};
-use crate::server::process::{self, Launch};
+use crate::server::process::{self, Bounds, Launch};
 use crate::server::{Handle, Server, follow_changes, supervise};
 use crate::shutdown;
 use crate::tasks::Group;
@@ -248,7 +248,8 @@ pub(crate) fn prepare(config: &Config, parent: &Environment) -> Result<Launches,
             Ok(program) => {
                 let args = args.iter().map(|arg| arg.expose().into()).collect();
                 let command = command.as_written().into();
-                let launch = Launch { command, program, args, env, cwd };
+                let bounds = Bounds::new(server.limits, server.sandbox.as_ref(), from);
+                let launch = Launch { command, program, args, env, cwd, bounds };
                 launches.insert(name.as_str().into(), Arc::new(Way::Child(launch)));
             }
             Err(error) => {

@@ -5,10 +5,10 @@ use super::source::Report;
 use super::tree::Node;
 
 /// Keys of a server without behaviour.
-pub(super) const SERVER: &[&str] = &["oauth", "restart", "limits", "sandbox"];
+pub(super) const SERVER: &[&str] = &["oauth", "restart"];
 
 /// Keys of the `host` object without behaviour.
-pub(super) const HOST: &[&str] = &["restart", "limits", "sandbox"];
+pub(super) const HOST: &[&str] = &["restart"];
 
 /// Warns about every one of these keys that the user has set.
 pub(super) fn warn<'k>(

@@ -1,5 +1,6 @@
 //! The process room: a server's child processes, how they start, and how the last one is gone.
 
+mod bounds;
 mod environment;
 mod error;
 mod exit;
@@ -25,9 +26,10 @@ use unix as platform;
 #[cfg(windows)]
 use windows as platform;
 
+pub(crate) use bounds::Bounds;
 pub(crate) use environment::child_environment;
 pub(crate) use error::SpawnError;
-pub use exit::Exit;
+pub use exit::{Exit, Limit};
 pub(crate) use platform::{Killer, Process, Stderr, Stdin, Stdout, spawn};
 pub(crate) use program::resolve;
 pub(crate) use stop::{Stopped, stop};
@@ -60,6 +62,8 @@ pub(crate) struct Launch {
     pub(crate) env: Vec<(OsString, OsString)>,
     /// The working directory; that of the host if absent.
     pub(crate) cwd: Option<PathBuf>,
+    /// What its processes may use and touch.
+    pub(crate) bounds: Bounds,
 }
 
 /// The host's ends of a server's standard streams.

@@ -1,9 +1,9 @@
 //! Takes the launch from the host and starts the server.
 
 use std::ffi::OsString;
-use std::io::{self, IoSliceMut, Read};
+use std::io::{self, IoSliceMut, PipeReader, Read};
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -13,14 +13,15 @@ use rustix::io::{Errno, FdFlags};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use rustix::process::Pid;
 
-use super::wire::{LAUNCH_LIMIT, Part, Start};
+use super::CONFINE;
+use super::wire::{Confine, LAUNCH_LIMIT, Os, Part, REPORT_LIMIT, Report, Start};
 
 /// The bytes taken by the first read; nearly every launch fits.
 const FIRST_READ: usize = 64 << 10;
 
 /// A launch as it came from the host.
 pub(super) struct Received {
-    start: Start,
+    pub(super) start: Start,
     stdin: OwnedFd,
     stdout: OwnedFd,
     stderr: OwnedFd,
@@ -84,14 +85,19 @@ fn close_on_exec() -> RecvFlags {
 }
 
 /// Starts the server in a process group of its own and closes the shim's ends of its streams.
-#[expect(clippy::disallowed_methods, reason = "this is where a server's process is made")]
 pub(super) fn start(received: Received) -> Result<Pid, (Part, i32)> {
     let Received { start, stdin, stdout, stderr } = received;
     let cwd = start.cwd.map(OsString::from);
     let env = start.env.into_iter().map(|(name, value)| (name.into(), value.into()));
-    let mut command = Command::new(OsString::from(start.program));
+    let (mut command, confining) = match start.confine {
+        None => (program(start.program, start.args), None),
+        Some(confine) => {
+            let confined = confined(confine, start.program, start.args);
+            let (command, told) = confined.map_err(|error| (Part::Bounds, errno(&error)))?;
+            (command, Some(told))
+        }
+    };
     command
-        .args(start.args.into_iter().map(OsString::from))
         .env_clear()
         .envs(env.collect::<Vec<(OsString, OsString)>>())
         .stdin(Stdio::from(stdin))
@@ -101,10 +107,60 @@ pub(super) fn start(received: Received) -> Result<Pid, (Part, i32)> {
     if let Some(cwd) = &cwd {
         command.current_dir(cwd);
     }
-    // The child is waited for with every other process of the tree, not through this handle.
-    command.spawn().map(|child| Pid::from_child(&child)).map_err(|error| {
+    let mut child = command.spawn().map_err(|error| {
         let usable = cwd.is_none_or(|cwd| Path::new(&cwd).join(".").metadata().is_ok());
         let part = if usable { Part::Program } else { Part::Directory };
-        (part, error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()))
-    })
+        (part, errno(&error))
+    })?;
+    if let Some(Confining { told, tell }) = confining {
+        drop(tell);
+        if let Some(failure) = failure(told) {
+            drop(child.wait());
+            return Err(failure);
+        }
+    }
+    // The child is waited for with every other process of the tree, not through this handle.
+    Ok(Pid::from_child(&child))
+}
+
+fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where a server's process is made")]
+fn program(program: Os, args: Vec<Os>) -> Command {
+    let mut command = Command::new(OsString::from(program));
+    command.args(args.into_iter().map(OsString::from));
+    command
+}
+
+/// What a process that confines itself says before it becomes the server: nothing if it succeeds.
+struct Confining {
+    told: PipeReader,
+    /// Its end, open across its execution and closed by the server's.
+    tell: OwnedFd,
+}
+
+/// The program that confines itself, in front of the server's own.
+fn confined(confine: Confine, server: Os, args: Vec<Os>) -> io::Result<(Command, Confining)> {
+    let (told, tell) = io::pipe()?;
+    rustix::io::fcntl_setfd(&tell, FdFlags::empty())?;
+    let mut command = program(confine.program, confine.args);
+    command
+        .arg(CONFINE)
+        .arg(tell.as_raw_fd().to_string())
+        .arg(serde_json::to_string(&confine.bounds)?)
+        .arg(OsString::from(server))
+        .args(args.into_iter().map(OsString::from));
+    Ok((command, Confining { told, tell: tell.into() }))
+}
+
+/// Waits until the server runs, or until it is known why it does not.
+fn failure(told: PipeReader) -> Option<(Part, i32)> {
+    let mut line = String::new();
+    told.take(REPORT_LIMIT as u64).read_to_string(&mut line).ok()?;
+    match Report::parse(line.strip_suffix('\n')?)? {
+        Report::Failed(part, errno) => Some((part, errno)),
+        Report::Started(_) | Report::TooMany | Report::Exited(_) | Report::Gone => None,
+    }
 }

@@ -24,6 +24,10 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// or running as another user, is tried again this often.
 const PAUSE_LIMIT: Duration = Duration::from_millis(250);
 
+/// How often the processes of a tree are counted that may have so many only: a chain of forks gets
+/// no further in that time than one round of killing reaches.
+const COUNT: Duration = Duration::from_millis(200);
+
 /// How many ended processes are taken before the next round of killing, so that a tree that starts
 /// processes faster than they are counted cannot put that round off.
 const REAP_BATCH: usize = 1024;
@@ -40,12 +44,14 @@ pub(super) fn run() -> io::Result<()> {
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let Some(received) = launch::receive(&control)? else { return Ok(()) };
     control.set_nonblocking(true)?;
+    let processes = received.start.processes;
     match launch::start(received) {
         Err((part, errno)) => report(&control, Report::Failed(part, errno)),
         Ok(main) => {
             report(&control, Report::Started(main.as_raw_nonzero().get().unsigned_abs()));
             let phase = Phase::Serving;
-            Supervision { control, signals, host, main, main_ended: false, phase }.run();
+            let main_ended = false;
+            Supervision { control, signals, host, main, main_ended, processes, phase }.run();
         }
     }
     Ok(())
@@ -107,14 +113,17 @@ struct Supervision {
     main: Pid,
     /// Its id may mean another process from then on.
     main_ended: bool,
+    /// How many processes the tree may have.
+    processes: Option<u64>,
     phase: Phase,
 }
 
 impl Supervision {
     fn run(mut self) {
         while self.reap() {
+            self.count();
             let wait = match self.phase {
-                Phase::Serving | Phase::Asked => None,
+                Phase::Serving | Phase::Asked => self.processes.map(|_| COUNT),
                 Phase::Lingering { until } => Some(until.saturating_duration_since(now())),
                 Phase::Killing { pause } => {
                     self.kill_round();
@@ -159,6 +168,20 @@ impl Supervision {
             Phase::Asked => self.phase = Phase::Lingering { until: now() + LINGER },
             Phase::Serving | Phase::Lingering { .. } => self.kill(),
             Phase::Killing { .. } => {}
+        }
+    }
+
+    /// Ends a tree that has more processes than it may have.
+    fn count(&mut self) {
+        let Some(allowed) = self.processes else { return };
+        if matches!(self.phase, Phase::Killing { .. }) {
+            return;
+        }
+        let mut count = 0;
+        tree::each_descendant(rustix::process::getpid(), |_| count += 1);
+        if count > allowed {
+            report(&self.control, Report::TooMany);
+            self.kill();
         }
     }
 

@@ -41,6 +41,38 @@ pub(crate) struct Start {
     pub(crate) args: Vec<Os>,
     pub(crate) env: Vec<(Os, Os)>,
     pub(crate) cwd: Option<Os>,
+    /// The program that confines itself and then becomes the server; none without bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) confine: Option<Confine>,
+    /// How many processes the tree may have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) processes: Option<u64>,
+}
+
+/// How a server is confined.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Confine {
+    /// What was started as this shim, and will know the bounds when it sees them.
+    pub(crate) program: Os,
+    pub(crate) args: Vec<Os>,
+    pub(crate) bounds: Bounds,
+}
+
+/// What a process may use and touch.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Bounds {
+    pub(crate) memory: Option<u64>,
+    pub(crate) cpu_seconds: Option<u64>,
+    pub(crate) open_files: Option<u64>,
+    pub(crate) sandbox: Option<Sandbox>,
+}
+
+/// What a process may touch; every path is absolute.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sandbox {
+    pub(crate) read: Vec<Os>,
+    pub(crate) write: Vec<Os>,
+    pub(crate) network: bool,
 }
 
 impl Start {
@@ -70,6 +102,15 @@ pub(crate) enum Os {
     Bytes(Vec<u8>),
 }
 
+impl Os {
+    pub(crate) fn to_os_string(&self) -> OsString {
+        match self {
+            Self::Text(text) => text.into(),
+            Self::Bytes(bytes) => OsStr::from_bytes(bytes).to_owned(),
+        }
+    }
+}
+
 impl From<&OsStr> for Os {
     fn from(text: &OsStr) -> Self {
         match text.to_str() {
@@ -93,6 +134,7 @@ impl From<Os> for OsString {
 pub(crate) enum Part {
     Program,
     Directory,
+    Bounds,
 }
 
 /// What the shim tells the host.
@@ -102,6 +144,8 @@ pub(crate) enum Report {
     Started(u32),
     /// The server could not be started, for this `errno`; the shim ends.
     Failed(Part, i32),
+    /// The tree has more processes than it may have; the shim ends it.
+    TooMany,
     /// The server's main process ended.
     Exited(Exit),
     /// No process of the tree is left; the shim ends.
@@ -115,9 +159,11 @@ impl Report {
             Self::Started(pid) => format!("started {pid}\n"),
             Self::Failed(Part::Program, errno) => format!("failed program {errno}\n"),
             Self::Failed(Part::Directory, errno) => format!("failed directory {errno}\n"),
+            Self::Failed(Part::Bounds, errno) => format!("failed bounds {errno}\n"),
+            Self::TooMany => "toomany\n".to_owned(),
             Self::Exited(Exit::Code(code)) => format!("exited code {code}\n"),
             Self::Exited(Exit::Signal(signal)) => format!("exited signal {signal}\n"),
-            Self::Exited(Exit::Unknown) => "exited unknown\n".to_owned(),
+            Self::Exited(Exit::OverLimit(_) | Exit::Unknown) => "exited unknown\n".to_owned(),
             Self::Gone => "gone\n".to_owned(),
         }
     }
@@ -133,6 +179,10 @@ impl Report {
             ("failed", Some("directory"), Some(errno)) => {
                 Self::Failed(Part::Directory, errno.parse().ok()?)
             }
+            ("failed", Some("bounds"), Some(errno)) => {
+                Self::Failed(Part::Bounds, errno.parse().ok()?)
+            }
+            ("toomany", None, None) => Self::TooMany,
             ("exited", Some("code"), Some(code)) => Self::Exited(Exit::Code(code.parse().ok()?)),
             ("exited", Some("signal"), Some(signal)) => {
                 Self::Exited(Exit::Signal(signal.parse().ok()?))
@@ -155,6 +205,8 @@ mod tests {
             Report::Started(4_194_304),
             Report::Failed(Part::Program, 2),
             Report::Failed(Part::Directory, 20),
+            Report::Failed(Part::Bounds, 95),
+            Report::TooMany,
             Report::Exited(Exit::Code(-1)),
             Report::Exited(Exit::Signal(9)),
             Report::Exited(Exit::Unknown),
@@ -182,6 +234,8 @@ mod tests {
             args: vec![quoted.into()],
             env: vec![(OsStr::new("K").into(), odd.into())],
             cwd: None,
+            confine: None,
+            processes: None,
         };
         let frame = start.encode().unwrap();
         assert_eq!(frame[..4], u32::try_from(frame.len() - 4).unwrap().to_le_bytes());

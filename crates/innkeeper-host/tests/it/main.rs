@@ -13,6 +13,7 @@ mod catalog;
 mod failure;
 mod health;
 mod install;
+mod limits;
 mod order;
 mod pins;
 mod process;

@@ -21,6 +21,8 @@ pub(crate) enum SpawnError {
     Directory { command: Box<str>, source: io::Error },
     #[error("command `{command}` could not be started: {source}")]
     Other { command: Box<str>, source: io::Error },
+    #[error("the limits or sandbox of command `{command}` cannot be applied: {why}")]
+    Bounds { command: Box<str>, why: Box<str> },
     #[error("the supervisor of command `{command}` could not be started: {source}")]
     Supervisor { command: Box<str>, source: io::Error },
 }
@@ -44,6 +46,11 @@ impl SpawnError {
 
     pub(super) fn supervisor(command: &str, source: impl Into<io::Error>) -> Self {
         Self::Supervisor { command: command.into(), source: source.into() }
+    }
+
+    /// A server is not started without the sandbox that was asked for.
+    pub(super) fn bounds(command: &str, why: impl Into<Box<str>>) -> Self {
+        Self::Bounds { command: command.into(), why: why.into() }
     }
 
     pub(super) fn other(command: &str, source: impl Into<io::Error>) -> Self {

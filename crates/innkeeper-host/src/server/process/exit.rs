@@ -9,8 +9,32 @@ pub enum Exit {
     Code(i32),
     /// This signal ended it.
     Signal(i32),
+    /// It used up what its configuration allows of this, and was ended for it.
+    OverLimit(Limit),
     /// It ended, and something else in the application took the status first.
     Unknown,
+}
+
+/// A limit of which it is known that a process was ended for it.
+///
+/// Memory and open files are not among them: a program is refused more, and how it ends then, if
+/// it does, is its own affair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// `limits.cpuSeconds`.
+    CpuSeconds,
+    /// `limits.processes`.
+    Processes,
+}
+
+impl Limit {
+    /// The key of the configuration.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::CpuSeconds => "limits.cpuSeconds",
+            Self::Processes => "limits.processes",
+        }
+    }
 }
 
 impl Exit {
@@ -28,6 +52,7 @@ impl fmt::Display for Exit {
                 Some(name) => write!(f, "signal {signal} ({name})"),
                 None => write!(f, "signal {signal}"),
             },
+            Self::OverLimit(limit) => write!(f, "its limit reached (`{}`)", limit.key()),
             Self::Unknown => f.write_str("an unknown status"),
         }
     }
@@ -45,12 +70,14 @@ fn signal_name(_signal: i32) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::Exit;
+    use super::{Exit, Limit};
 
     #[test]
     fn an_exit_is_worded_with_its_code_or_the_name_of_its_signal() {
         assert_eq!(Exit::Code(3).to_string(), "exit code 3");
         assert_eq!(Exit::Unknown.to_string(), "an unknown status");
+        let over = Exit::OverLimit(Limit::CpuSeconds);
+        assert_eq!(over.to_string(), "its limit reached (`limits.cpuSeconds`)");
         assert_eq!(Exit::Signal(250).to_string(), "signal 250");
         if cfg!(unix) {
             assert_eq!(Exit::Signal(9).to_string(), "signal 9 (SIGKILL)");

@@ -1,5 +1,6 @@
 //! The process room with real processes, hostile ones among them.
 
+mod bounds;
 mod end;
 mod host;
 mod hostile;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Exit, Launch, Pipes, Process, Supervisor, spawn};
+use super::{Bounds, Exit, Launch, Pipes, Process, Supervisor, spawn};
 
 /// How long a test waits for something that takes milliseconds on an idle machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -54,6 +55,7 @@ impl Mark {
                 (MARK.into(), self.as_str().into()),
             ],
             cwd: None,
+            bounds: Bounds::default(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Server processes on Unix: beside a shim, or in a group of the host's own.
 
+mod confine;
 mod group;
 mod pipes;
 mod shim;
@@ -36,12 +37,15 @@ enum Kept {
 /// Starts a server. Cancelling kills what was started.
 ///
 /// # Errors
-/// The program, its working directory or the supervisor cannot be used.
+/// The program, its working directory, its sandbox or the supervisor cannot be used.
 pub(crate) async fn spawn(
     launch: &Launch,
     supervisor: &Supervisor,
     ledger: Option<&Ledger>,
 ) -> Result<(Process, Pipes), SpawnError> {
+    if let Some(why) = launch.bounds.refused(supervisor) {
+        return Err(SpawnError::bounds(&launch.command, why));
+    }
     Ok(match supervisor {
         Supervisor::Shim { program, args } => {
             let (process, pipes) = shim::spawn(launch, (program, args), ledger).await?;

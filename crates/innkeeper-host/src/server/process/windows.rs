@@ -38,13 +38,16 @@ pub(crate) struct Process {
 /// Starts a server in a job object; there is no supervisor and nothing to note in a ledger.
 ///
 /// # Errors
-/// The program or its working directory cannot be used.
+/// The program or its working directory cannot be used, or a sandbox is asked for.
 pub(crate) async fn spawn(
     launch: &Launch,
-    _supervisor: &Supervisor,
+    supervisor: &Supervisor,
     _ledger: Option<&Ledger>,
 ) -> Result<(Process, Pipes), SpawnError> {
     let command = launch.command.as_str();
+    if let Some(why) = launch.bounds.refused(supervisor) {
+        return Err(SpawnError::bounds(command, why));
+    }
     let mut wrap = CommandWrap::with_new(&launch.program, |made| {
         made.args(&launch.args)
             .env_clear()

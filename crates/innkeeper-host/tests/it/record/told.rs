@@ -148,6 +148,9 @@ fn word(event: &Event) -> String {
         Event::Quarantined { .. } => "quarantined".to_owned(),
         Event::CallRetried { attempt, .. } => format!("call retried {attempt}"),
         Event::PinBroken { .. } => "pin broken".to_owned(),
+        Event::LimitNotApplied { what, .. } => format!("{what} not applied"),
+        Event::ResourceUpdated { .. } => "updated".to_owned(),
+        Event::Message { .. } => "message".to_owned(),
         Event::Called(_) => "called".to_owned(),
     }
 }

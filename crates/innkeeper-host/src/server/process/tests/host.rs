@@ -7,12 +7,12 @@ use super::*;
 /// The variables that tell the host process of a test what to do.
 const HOST_MARK: &str = "INNKEEPER_TEST_HOST_MARK";
 const HOST_SCRIPT: &str = "INNKEEPER_TEST_HOST_SCRIPT";
-const HOST_COPY: &str = "INNKEEPER_TEST_HOST_COPY";
+const HOST_HOW: &str = "INNKEEPER_TEST_HOST_HOW";
 
 /// Starts a host process that runs `script`, and waits until the script is ready.
-fn host(mark: &Mark, script: &str, copied: &str) -> Child {
+fn host(mark: &Mark, script: &str, how: &str) -> Child {
     let test = "server::process::tests::host::runs_a_server_until_it_is_killed";
-    let env = [(HOST_MARK, mark.as_str()), (HOST_SCRIPT, script), (HOST_COPY, copied)];
+    let env = [(HOST_MARK, mark.as_str()), (HOST_SCRIPT, script), (HOST_HOW, how)];
     let mut host = other_test_process(test, &env);
     let mut lines = BufReader::new(host.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().ends_with("host ready")), "the host ended early");
@@ -27,8 +27,13 @@ fn runs_a_server_until_it_is_killed() {
     let mark = Mark::of(mark);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let (process, _pipes) = start_ready(&mark.script(&script)).await;
-        if std::env::var_os(HOST_COPY).is_some_and(|copy| copy == "copied") {
+        let how = std::env::var_os(HOST_HOW).unwrap_or_default();
+        let mut launch = mark.script(&script);
+        if how == "confined" {
+            launch.bounds = super::bounds::wide();
+        }
+        let (process, _pipes) = start_ready(&launch).await;
+        if how == "copied" {
             copy_of_the_control_socket(&process);
         }
         println!("host ready");
@@ -46,12 +51,14 @@ fn copy_of_the_control_socket(process: &Process) {
 
 #[test]
 fn nothing_survives_a_host_that_is_killed() {
-    let mark = Mark::new();
-    let mut host = host(&mark, super::hostile::HOSTILE, "");
-    mark.reaches(super::hostile::HOSTILE_COUNT);
-    host.kill().unwrap();
-    host.wait().unwrap();
-    mark.reaches(0);
+    for how in ["", "confined"] {
+        let mark = Mark::new();
+        let mut host = host(&mark, super::hostile::HOSTILE, how);
+        mark.reaches(super::hostile::HOSTILE_COUNT);
+        host.kill().unwrap();
+        host.wait().unwrap();
+        mark.reaches(0);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::{Pipes, pid, pipes, reap, record, sweep};
+use super::{Pipes, confine, pid, pipes, reap, record, sweep};
 use crate::ledger::{Entry, Kind, Ledger};
-use crate::server::process::{Exit, Launch, SpawnError};
+use crate::server::process::{Exit, Launch, Limit, SpawnError};
 use crate::shim::wire::{KILL, Part, REPORT_LIMIT, Report, SEND, Start, TERMINATE};
 
 /// How long a shim may take to start the server: it executes two programs, which only a file
@@ -32,7 +32,30 @@ pub(super) struct Supervised {
     shim: Shim,
     heard: Vec<u8>,
     exit: Option<Exit>,
+    over: Over,
     reaped: Option<oneshot::Receiver<()>>,
+}
+
+/// What is known of limits when the server ends.
+#[derive(Clone, Copy, Debug)]
+struct Over {
+    /// Whether its processor time is limited: else that signal has another sender.
+    cpu: bool,
+    /// Whether it had too many processes.
+    processes: bool,
+}
+
+impl Over {
+    /// How it ended, by its limit where that is known.
+    fn exit(self, exit: Exit) -> Exit {
+        match exit {
+            Exit::Signal(signal) if self.cpu && signal == Signal::XCPU.as_raw() => {
+                Exit::OverLimit(Limit::CpuSeconds)
+            }
+            Exit::Signal(_) if self.processes => Exit::OverLimit(Limit::Processes),
+            exit => exit,
+        }
+    }
 }
 
 /// The way to a shim; keeps neither it nor the tree alive.
@@ -141,11 +164,12 @@ pub(super) async fn spawn(
         io::ErrorKind::ArgumentListTooLong => SpawnError::TooLarge { command: command.into() },
         _ => SpawnError::supervisor(command, error),
     };
-    let frame = frame(launch).map_err(failed)?;
+    let frame = frame(launch, program, args).map_err(failed)?;
     let (pipes, ends) = pipes::open().map_err(|error| SpawnError::other(command, error))?;
     let shim = Shim::start(program, args, ledger).map_err(failed)?;
     let heard = Vec::with_capacity(REPORT_LIMIT);
-    let mut process = Supervised { id: 0, shim, heard, exit: None, reaped: None };
+    let over = Over { cpu: launch.bounds.limits.cpu_seconds.is_some(), processes: false };
+    let mut process = Supervised { id: 0, shim, heard, exit: None, over, reaped: None };
     let started = timeout(START_LIMIT, async {
         process.shim.control.send(&frame, ends).await?;
         process.report().await
@@ -161,6 +185,9 @@ pub(super) async fn spawn(
             command: command.into(),
             source: io::Error::from_raw_os_error(errno),
         }),
+        Ok(Ok(Some(Report::Failed(Part::Bounds, errno)))) => {
+            Err(SpawnError::bounds(command, confine::words(errno)))
+        }
         Ok(Ok(Some(Report::Failed(Part::Program, errno)))) => {
             let error = io::Error::from_raw_os_error(errno);
             Err(SpawnError::from_exec(command, error, launch.program.exists()))
@@ -171,12 +198,14 @@ pub(super) async fn spawn(
     }
 }
 
-fn frame(launch: &Launch) -> io::Result<Vec<u8>> {
+fn frame(launch: &Launch, shim: &Path, shim_args: &[OsString]) -> io::Result<Vec<u8>> {
     let start = Start {
         program: launch.program.as_os_str().into(),
         args: launch.args.iter().map(|arg| arg.as_os_str().into()).collect(),
         env: launch.env.iter().map(|(k, v)| (k.as_os_str().into(), v.as_os_str().into())).collect(),
         cwd: launch.cwd.as_ref().map(|cwd| cwd.as_os_str().into()),
+        confine: confine::confine(&launch.bounds, shim, shim_args)?,
+        processes: launch.bounds.limits.processes,
     };
     start.encode()
 }
@@ -261,7 +290,8 @@ impl Supervised {
     /// Takes in the next report; `false` once there will be none.
     async fn hear(&mut self) -> bool {
         match self.report().await {
-            Ok(Some(Report::Exited(exit))) => self.exit = Some(exit),
+            Ok(Some(Report::Exited(exit))) => self.exit = Some(self.over.exit(exit)),
+            Ok(Some(Report::TooMany)) => self.over.processes = true,
             Ok(Some(Report::Gone)) => self.shim.gone = true,
             Ok(Some(Report::Started(_) | Report::Failed(..))) => {}
             Ok(None) | Err(_) => {
