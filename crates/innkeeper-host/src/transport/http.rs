@@ -22,9 +22,9 @@ use talk::{Era, Talk};
 
 pub(super) use answer::{refused, unsent, words};
 
-/// Messages on their way at once. Calls have a limit of their own below; this one stops a server
-/// that answers nothing from collecting notifications and answers of ours.
-const AT_ONCE: usize = 1024;
+/// Notifications and answers of ours that are on their way or wait to be. Nobody waits for them, so
+/// a server that takes none loses further ones. Requests have `maxConcurrent`.
+const ASIDE: usize = 1024;
 
 /// Carries messages until the session closes, then ends the server's session.
 pub(super) async fn carry(
@@ -45,9 +45,9 @@ pub(super) async fn carry(
                 }
                 continue;
             }
-            order = orders.next(), if posts.len() < AT_ONCE => order,
-            () = orders.closed(), if posts.len() >= AT_ONCE => None,
+            order = orders.next() => order,
         };
+        let room = posts.len().saturating_sub(requests.len()) < ASIDE;
         match order {
             None => break,
             Some(Order::Forget { id, tell }) => {
@@ -55,7 +55,7 @@ pub(super) async fn carry(
                     post.abort();
                 }
                 // In the modern era the end of the answer's stream says it.
-                if tell && talk.era() == Era::Legacy {
+                if tell && room && talk.era() == Era::Legacy {
                     let body = cancelled(id);
                     let (talk, method) = (talk.clone(), method::CANCELLED);
                     posts.spawn(async move { post::notify(&talk, method, body).await });
@@ -71,8 +71,15 @@ pub(super) async fn carry(
                     }
                     What::Notification { method } if &*method == method::INITIALIZED => {
                         // Nothing may be asked before the server knows.
-                        post::notify(&talk, &method, body).await;
+                        tokio::select! {
+                            _ = post::notify(&talk, &method, body) => {}
+                            () = orders.closed() => break,
+                        }
                         posts.spawn(listen::listen(talk.clone()));
+                    }
+                    What::Notification { .. } | What::Response if !room => {
+                        let server = talk.inlet.server();
+                        tracing::debug!(server, "it takes nothing, so it loses a message");
                     }
                     What::Notification { method } => {
                         let talk = talk.clone();

@@ -17,8 +17,8 @@ use crate::error::Lost;
 use crate::server::session::{Fault, Inlet, Order, Orders, What};
 use crate::tasks::Group;
 
-/// Messages on their way at once.
-const AT_ONCE: usize = 1024;
+/// Messages on their way at once: each needs a connection of its own. Others wait in their queue.
+const AT_ONCE: usize = 64;
 
 /// How long a server may take to say that it has a message. Its answer comes on the stream.
 const TAKEN: Duration = Duration::from_secs(30);
@@ -158,11 +158,13 @@ async fn post(place: &Place, url: Url, body: Bytes) -> Result<(), Fault> {
     let json = HeaderValue::from_static("application/json");
     let headers = place.headers.clone();
     let post = place.client.post(url).headers(headers).header(CONTENT_TYPE, json).body(body);
+    let taken = async {
+        let response = post.send().await.map_err(|error| unsent(&error))?;
+        if response.status().is_success() { Ok(()) } else { Err(refused(response).await) }
+    };
     let late =
-        || Fault::Lost { reason: Lost::Broken("it does not take the message".into()), sent: true };
-    let response = timeout(TAKEN, post.send()).await.map_err(|_| late())?;
-    let response = response.map_err(|error| unsent(&error))?;
-    if response.status().is_success() { Ok(()) } else { Err(refused(response).await) }
+        Fault::Lost { reason: Lost::Broken("it does not take the message".into()), sent: true };
+    timeout(TAKEN, taken).await.unwrap_or(Err(late))
 }
 
 /// Why there is no stream, in the words for a connection that is lost.

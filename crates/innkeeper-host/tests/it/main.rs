@@ -7,6 +7,7 @@ mod shell;
 
 mod alone;
 mod cache;
+mod callbacks;
 mod calls;
 mod catalog;
 mod failure;
@@ -18,8 +19,10 @@ mod pins;
 mod process;
 mod record;
 mod reload;
+mod remote;
 mod restart;
 mod retry;
+mod rounds;
 mod start;
 mod stop;
 mod watch;

@@ -226,3 +226,6 @@ impl Orders {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! The way out of a session: a pipe that takes lines, or a transport that takes messages.
 
+use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::{RequestId, envelope, method};
 use serde::Serialize;
 
@@ -71,13 +72,17 @@ impl Outlet {
         }
     }
 
-    /// Queues an answer to a request of the server unless it has stopped reading.
+    /// Queues an answer to a request of the server unless it has stopped reading. One that is too
+    /// long to be sent becomes an error, so that the server does not wait for it.
     pub(super) fn answer(&self, id: &RequestId, result: &impl Serialize) {
-        match self {
+        let fits = match self {
             Self::Pipe(writer) => writer.answer(id, result),
             Self::Messages(messages) => {
-                small(messages, What::Response, |body| envelope::write_response(body, id, result));
+                small(messages, What::Response, |body| envelope::write_response(body, id, result))
             }
+        };
+        if !fits {
+            self.refuse(id, code::INTERNAL_ERROR, "the answer is too long");
         }
     }
 
@@ -121,13 +126,12 @@ impl Outlet {
     }
 }
 
-/// Sends what nobody waits for: without room, or after the end, it is dropped.
+/// Sends what nobody waits for: without room, or after the end, it is dropped. False if it is too
+/// long to be sent at all.
 fn small(
     messages: &Messages,
     what: What,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
-) {
-    if messages.has_room() {
-        drop(messages.send(what, write));
-    }
+) -> bool {
+    !messages.has_room() || !matches!(messages.send(what, write), Err(Fault::Protocol(_)))
 }

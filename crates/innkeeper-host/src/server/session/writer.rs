@@ -132,9 +132,10 @@ impl Writer {
         self.small(|queue| envelope::write_notification(queue, method, params));
     }
 
-    /// Queues an answer to a request of the server unless it has stopped reading.
-    pub(super) fn answer(&self, id: &RequestId, result: &impl Serialize) {
-        self.small(|queue| envelope::write_response(queue, id, result));
+    /// Queues an answer to a request of the server unless it has stopped reading; false if it is
+    /// too long to be sent.
+    pub(super) fn answer(&self, id: &RequestId, result: &impl Serialize) -> bool {
+        self.small(|queue| envelope::write_response(queue, id, result))
     }
 
     /// Queues an error answer to a request of the server unless it has stopped reading.
@@ -142,17 +143,22 @@ impl Writer {
         self.small(|queue| envelope::write_error(queue, id, code, message));
     }
 
-    fn small(&self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>) {
+    fn small(&self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>) -> bool {
         if !self.has_room() {
-            return;
+            return true;
         }
         let mut state = self.state();
         let before = state.queue.len();
         if state.lost.is_none() && write(&mut state.queue).is_ok() {
+            if state.queue.len() - before > self.limit {
+                state.queue.truncate(before);
+                return false;
+            }
             self.queued.fetch_add(state.queue.len() - before, Ordering::Relaxed);
             drop(state);
             self.offer(before == 0);
         }
+        true
     }
 
     /// Tries the pipe at once if asked to and nothing is ahead; else the flushing task does it.

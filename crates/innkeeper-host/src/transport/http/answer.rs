@@ -57,7 +57,9 @@ pub(in crate::transport) async fn refused(mut response: Response) -> Fault {
         }
     }
     if matches!(status, 429 | 502 | 503) {
-        return Fault::Lost { reason: Lost::Busy { status, retry_after }, sent: false };
+        // A gateway that got no answer of use may have passed the request on.
+        let sent = status == 502;
+        return Fault::Lost { reason: Lost::Busy { status, retry_after }, sent };
     }
     if let Some(error) = error_object(&body) {
         return Fault::Answer(error);

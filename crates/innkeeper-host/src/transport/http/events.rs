@@ -1,5 +1,6 @@
 //! Reading a stream of events: what is in it goes to the session, and where it could go on is kept.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use innkeeper_protocol::sse::{SseDecoder, SseEvent};
@@ -15,6 +16,9 @@ const AFTER_ANSWER: Duration = Duration::from_millis(250);
 
 /// How often it is looked whether the answer came by another way.
 const LOOK: Duration = Duration::from_secs(30);
+
+/// Ids of events that are remembered: more than a server is likely to send again.
+const REMEMBERED: usize = 256;
 
 /// How a stream ended.
 #[derive(Debug)]
@@ -34,6 +38,24 @@ pub(super) struct Resume {
     pub(super) retry: Option<Duration>,
     /// Whether the last stream had anything in it.
     pub(super) heard: bool,
+    /// Whether it took another one up.
+    again: bool,
+    known: VecDeque<Box<str>>,
+}
+
+impl Resume {
+    /// Whether an event has not come before. Only a stream that takes another one up repeats any.
+    fn is_new(&mut self, id: Option<&str>) -> bool {
+        let Some(id) = id.filter(|id| !id.is_empty()) else { return true };
+        let known = self.known.iter().any(|known| &**known == id);
+        if !known {
+            if self.known.len() == REMEMBERED {
+                self.known.pop_front();
+            }
+            self.known.push_back(id.into());
+        }
+        !(known && self.again)
+    }
 }
 
 /// Gives every message of a stream to the session until it ends, or until the request is answered.
@@ -46,6 +68,7 @@ pub(super) async fn read(
     let mut decoder = SseDecoder::new(inlet.limit());
     let answered = || id.is_some_and(|id| !inlet.waits(id));
     resume.heard = false;
+    resume.again = resume.last.is_some();
     loop {
         let chunk = match timeout(LOOK, response.chunk()).await {
             Ok(Ok(Some(chunk))) => chunk,
@@ -60,8 +83,8 @@ pub(super) async fn read(
         decoder.feed(&chunk);
         while let Some(event) = decoder.next_event() {
             match event {
-                SseEvent::Message { name: "message", data, .. }
-                    if !data.trim_ascii().is_empty() =>
+                SseEvent::Message { name: "message", data, id }
+                    if !data.trim_ascii().is_empty() && resume.is_new(id) =>
                 {
                     inlet.message(data).await;
                 }

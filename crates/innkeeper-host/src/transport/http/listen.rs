@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::http;
-use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
+use reqwest::{Method, StatusCode};
 use tokio::time::sleep;
 
 use super::events::{Resume, read};
@@ -22,8 +22,14 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub(super) async fn listen(talk: Arc<Talk>) -> Option<u64> {
     let mut resume = Resume::default();
     let mut pause = PAUSE;
+    // The session whose stream was open last.
+    let mut open = None;
     loop {
         let session = talk.session();
+        if session != open {
+            // Events of one session mean nothing to another.
+            resume = Resume::default();
+        }
         let mut ask = talk.ask(Method::GET, session.as_ref());
         let last = resume.last.as_deref().and_then(|last| HeaderValue::from_str(last).ok());
         if let Some(last) = last {
@@ -35,8 +41,16 @@ pub(super) async fn listen(talk: Arc<Talk>) -> Option<u64> {
                 if !kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
                     return None;
                 }
+                open = session;
                 read(&talk.inlet, response, None, &mut resume).await;
                 pause = PAUSE;
+            }
+            // The session has ended since its stream was open, which no call may notice for long.
+            Ok(response) if response.status() == StatusCode::NOT_FOUND && open == session => {
+                let Some(gone) = &session else { return None };
+                if talk.renew(gone).await.is_err() {
+                    pause = (pause * 2).min(LONGEST);
+                }
             }
             // The server has no such stream, unless the session it was asked for is another by now.
             Ok(response) if response.status().is_client_error() && talk.session() == session => {

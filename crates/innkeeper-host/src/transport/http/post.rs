@@ -16,7 +16,7 @@ use crate::error::{Lost, ProtocolFault};
 use crate::server::session::Fault;
 use crate::text::display_safe;
 
-/// How long a notification or an answer of ours may take; nobody waits for it.
+/// How long a notification or an answer of ours may take, its turn included; nobody waits for it.
 const TOLD: Duration = Duration::from_secs(30);
 
 /// The pause before a stream is taken up again, unless the server says another.
@@ -51,8 +51,12 @@ pub(super) async fn request(talk: Arc<Talk>, request: Request) -> Option<u64> {
 
 /// Sends what has no answer.
 pub(super) async fn notify(talk: &Talk, method: &str, body: Bytes) -> Option<u64> {
-    let session = talk.session();
-    let sent = timeout(TOLD, talk.post(session.as_ref(), body).send()).await;
+    let told = async {
+        let _turn = talk.aside.acquire().await;
+        let session = talk.session();
+        talk.post(session.as_ref(), body).send().await
+    };
+    let sent = timeout(TOLD, told).await;
     let status = sent.ok().and_then(Result::ok).map(|response| response.status());
     if status.is_none_or(|status| !status.is_success()) {
         let (server, status) = (talk.inlet.server(), status.map(|status| status.as_u16()));

@@ -7,17 +7,28 @@ use bytes::Bytes;
 use innkeeper_protocol::{Revision, envelope, http, method};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, StatusCode};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::super::Place;
 use super::{refused, unsent};
+use crate::error::Lost;
 use crate::server::session::{Fault, Inlet};
 
 /// What answers may look like.
 const ANSWERS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// How long a server may take over the end of a session or the beginning of another.
+/// How long a server may take to answer the beginning of another session: as for its first one,
+/// unless that is configured.
+const BEGINNING: Duration = Duration::from_secs(30);
+
+/// How long a server may take over the end of a session, or over what follows the beginning of
+/// another.
 const CONTROL: Duration = Duration::from_secs(5);
+
+/// Notifications and answers of ours sent at the same time: each needs a connection of its own, and
+/// a server may ask for thousands.
+const ASIDE: usize = 16;
 
 /// What is known of the era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +56,14 @@ pub(super) struct Talk {
     state: Mutex<State>,
     /// Held while a session is begun anew: one at a time.
     renewing: tokio::sync::Mutex<()>,
+    /// The turns of what nobody waits for.
+    pub(super) aside: Semaphore,
 }
 
 impl Talk {
     pub(super) fn new(place: Arc<Place>, inlet: Inlet) -> Self {
-        Self { place, inlet, state: Mutex::default(), renewing: tokio::sync::Mutex::default() }
+        let (state, renewing) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { place, inlet, state, renewing, aside: Semaphore::new(ASIDE) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -108,14 +122,25 @@ impl Talk {
         let Some(hello) = hello.filter(|_| session.as_ref() == Some(gone)) else { return Ok(()) };
         let server = self.inlet.server();
         tracing::warn!(server, "the session is gone, beginning another");
-        let response =
-            self.post(None, hello.clone()).send().await.map_err(|error| unsent(&error))?;
+        let late = "it does not begin another session".into();
+        let begun = timeout(BEGINNING, self.post(None, hello.clone()).send()).await;
+        let begun = begun.map_err(|_| Fault::Lost { reason: Lost::Broken(late), sent: false })?;
+        let mut response = begun.map_err(|error| unsent(&error))?;
         if !response.status().is_success() {
             return Err(refused(response).await);
         }
         self.begun(hello, response.headers());
         // What it says of itself was learnt from the first one; the stream has to be read off.
-        drop(timeout(CONTROL, response.bytes()).await);
+        let mut left = self.inlet.limit();
+        let rest = async {
+            while let Ok(Some(chunk)) = response.chunk().await {
+                left = left.saturating_sub(chunk.len());
+                if left == 0 {
+                    break;
+                }
+            }
+        };
+        drop(timeout(CONTROL, rest).await);
         let mut body = Vec::new();
         drop(envelope::write_notification(&mut body, method::INITIALIZED, None::<&()>));
         let told = self.post(self.session().as_ref(), body.into()).send();
