@@ -37,6 +37,7 @@ mod server;
 mod check;
 mod launch;
 mod leak;
+mod oauth;
 mod pending;
 mod remote;
 mod settings;
@@ -60,7 +61,9 @@ pub use load::MAX_FILE_BYTES;
 pub use problem::{ConfigError, Position, Problem, Severity};
 pub use schema::json_schema;
 pub use secret::{Expanded, Secret};
-pub use server::{Cache, Limits, Oauth, Restart, Retry, Sandbox, ServerConfig, TransportConfig};
+pub use server::{
+    Cache, Grant, Limits, Oauth, Restart, Retry, Sandbox, ServerConfig, TransportConfig,
+};
 pub use tree::MAX_DEPTH;
 
 /// Everything a host needs to know before it starts.

@@ -28,6 +28,7 @@ use crate::server::session::Limits;
 use crate::shutdown::{self, ShutdownReport};
 use crate::start::{self, Launches};
 use crate::tasks::Tasks;
+use crate::transport::auth::{Authorize, SignIn, UserAgent};
 
 /// How long calls under way may finish once the host is told to stop.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -59,6 +60,7 @@ pub struct HostBuilder {
     client: ClientInfo,
     environment: Option<Environment>,
     callbacks: Callbacks,
+    sign_in: SignIn,
     events: Events,
     guard: Option<Guard>,
 }
@@ -103,6 +105,31 @@ impl HostBuilder {
         self
     }
 
+    /// Who shows a person the pages where to sign in at remote servers. It may take longer than a
+    /// call or a start does: these end, the sign-in goes on, and the next one has its token.
+    /// Default: nobody; a server that wants it is unavailable.
+    #[must_use]
+    pub fn user_agent(mut self, agent: impl UserAgent) -> Self {
+        self.sign_in.agent = Some(Arc::new(agent));
+        self
+    }
+
+    /// Where tokens of remote servers are kept, in files that only their owner can read. Several
+    /// hosts may share it. Default: nowhere; they end with the host.
+    #[must_use]
+    pub fn token_store(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.sign_in.directory = Some(directory.into());
+        self
+    }
+
+    /// Who gives tokens for remote servers, in place of the OAuth client, the user agent and the
+    /// token store.
+    #[must_use]
+    pub fn authorize(mut self, authorize: impl Authorize) -> Self {
+        self.sign_in.authorize = Some(Arc::new(authorize));
+        self
+    }
+
     /// What the servers' tools were when they were pinned, and what is done with those that are
     /// not the same any more. Holds for the start, for every change of a list and every restart.
     /// Default: no pins.
@@ -134,8 +161,8 @@ impl HostBuilder {
     /// A configuration that cannot be used, with every problem; or every required server that did
     /// not become ready, after everything was stopped. Dropping the future kills what was started.
     pub async fn start(self) -> Result<Host, StartError> {
-        let Self { config, supervisor, ledger, client, environment, callbacks, events, guard } =
-            self;
+        let Self { config, supervisor, ledger, client, environment, .. } = self;
+        let Self { callbacks, sign_in, events, guard, .. } = self;
         let environment = environment.unwrap_or_else(|| config.environment.clone());
         let launches = start::prepare(&config, &environment)?;
         let registry = Arc::new(Registry::new(&config, events.clone(), guard));
@@ -147,6 +174,7 @@ impl HostBuilder {
             limits: Limits::default(),
             install_timeout: config.host.install_timeout,
             callbacks,
+            sign_in,
             events,
             tasks: tasks.clone(),
         };
@@ -198,6 +226,7 @@ impl Host {
             client: ClientInfo::default(),
             environment: None,
             callbacks: Callbacks::default(),
+            sign_in: SignIn::default(),
             events: Events::new(),
             guard: None,
         }

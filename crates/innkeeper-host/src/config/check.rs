@@ -8,11 +8,10 @@ use super::filter::ToolFilter;
 use super::host::HostConfig;
 use super::place::{Step, key, locate};
 use super::problem::Severity;
-use super::secret::Secret;
-use super::server::{Oauth, ServerConfig, TransportConfig};
+use super::server::{ServerConfig, TransportConfig};
 use super::settings::{self, Shared};
 use super::source::Report;
-use super::{Kept, expand, launch, pending, raw, remote, tree, validate};
+use super::{Kept, expand, launch, oauth, pending, raw, remote, tree, validate};
 
 /// A server on its way into the configuration.
 #[derive(Debug)]
@@ -49,8 +48,16 @@ pub(super) fn server(
         return draft;
     }
     let mut checker = Checker { entry, surroundings, report };
-    if let Some(transport) = checker.transport(&mut typed) {
-        draft.config = Some(checker.settle(transport, host, typed, &draft.dependencies));
+    let transport = checker.transport(&mut typed);
+    let remote = !matches!(transport, Some(TransportConfig::Stdio { .. }));
+    let oauth = match typed.oauth.take().filter(|_| remote) {
+        Some(typed) => oauth::oauth(&mut checker, typed).map(Some),
+        None => Some(None),
+    };
+    if let (Some(transport), Some(oauth)) = (transport, oauth) {
+        let mut config = checker.settle(transport, host, typed, &draft.dependencies);
+        config.oauth = oauth;
+        draft.config = Some(config);
     }
     draft
 }
@@ -132,7 +139,7 @@ impl Checker<'_> {
             cache: shared.cache,
             limits: shared.limits,
             sandbox: shared.sandbox,
-            oauth: typed.oauth.map(oauth),
+            oauth: None,
             extra: Kept::new(tree::to_map(&self.entry.extra)),
         }
     }
@@ -193,12 +200,4 @@ fn useless(kind: raw::Transport) -> &'static [&'static str] {
 fn tools(typed: raw::Tools) -> ToolFilter {
     let allow = typed.allow.map(|allow| raw::texts(Some(allow)));
     ToolFilter { allow, deny: raw::texts(typed.deny) }
-}
-
-fn oauth(typed: raw::Oauth) -> Oauth {
-    Oauth {
-        client_id: typed.client_id,
-        client_secret: typed.client_secret.map(Secret::new),
-        scopes: raw::texts(typed.scopes),
-    }
 }

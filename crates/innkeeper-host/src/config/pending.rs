@@ -5,7 +5,7 @@ use super::source::Report;
 use super::tree::Node;
 
 /// Keys of a server without behaviour.
-pub(super) const SERVER: &[&str] = &["oauth", "restart"];
+pub(super) const SERVER: &[&str] = &["restart"];
 
 /// Keys of the `host` object without behaviour.
 pub(super) const HOST: &[&str] = &["restart"];

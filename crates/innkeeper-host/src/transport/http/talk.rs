@@ -6,11 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use innkeeper_protocol::{Revision, envelope, http, method};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, RequestBuilder, StatusCode};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use tokio::time::timeout;
 
 use super::super::Place;
-use super::{refused, unsent};
+use super::refused;
 use crate::server::session::{Fault, Inlet};
 
 /// What answers may look like.
@@ -91,6 +91,11 @@ impl Talk {
         self.place.client.request(verb, self.place.url.clone()).headers(headers)
     }
 
+    /// Sends a request, signed in.
+    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Fault> {
+        self.place.send(request).await
+    }
+
     /// A POST of this message.
     pub(super) fn post(&self, session: Option<&HeaderValue>, body: Bytes) -> RequestBuilder {
         let json = HeaderValue::from_static("application/json");
@@ -108,8 +113,7 @@ impl Talk {
         let Some(hello) = hello.filter(|_| session.as_ref() == Some(gone)) else { return Ok(()) };
         let server = self.inlet.server();
         tracing::warn!(server, "the session is gone, beginning another");
-        let response =
-            self.post(None, hello.clone()).send().await.map_err(|error| unsent(&error))?;
+        let response = self.send(self.post(None, hello.clone())).await?;
         if !response.status().is_success() {
             return Err(refused(response).await);
         }
@@ -118,7 +122,7 @@ impl Talk {
         drop(timeout(CONTROL, response.bytes()).await);
         let mut body = Vec::new();
         drop(envelope::write_notification(&mut body, method::INITIALIZED, None::<&()>));
-        let told = self.post(self.session().as_ref(), body.into()).send();
+        let told = self.send(self.post(self.session().as_ref(), body.into()));
         drop(timeout(CONTROL, told).await);
         self.inlet.changed();
         Ok(())
@@ -128,7 +132,7 @@ impl Talk {
     pub(super) async fn leave(&self) {
         let session = self.session();
         if let Some(session) = session {
-            let ended = self.ask(Method::DELETE, Some(&session)).send();
+            let ended = self.place.send_once(self.ask(Method::DELETE, Some(&session)));
             let status = timeout(CONTROL, ended).await.ok().and_then(Result::ok);
             let status = status.map(|response| response.status());
             if status.is_none_or(|status| {
