@@ -302,8 +302,8 @@ impl Host {
     ///
     /// What servers were told in their handshake stays: one that was told of nothing asks nothing
     /// until it is started again.
-    pub fn set_callback(&self, answers: &Answers, callback: Option<Arc<dyn Callback>>) {
-        self.0.launcher.callbacks.set(answers, callback.as_ref());
+    pub fn set_callback(&self, answers: &Answers, callback: Option<&Arc<dyn Callback>>) {
+        self.0.launcher.callbacks.set(answers, callback);
     }
 
     /// Every server of the configuration with its state, also those that are not in the catalog.

@@ -11,6 +11,7 @@ use crate::repository::Repository;
 const EDGES: &[(&str, &[&str])] = &[
     ("innkeeper", &["innkeeper-host", "innkeeper-protocol"]),
     ("innkeeper-cli", &["innkeeper-host", "innkeeper-protocol"]),
+    ("innkeeper-conformance", &["innkeeper-host", "innkeeper-protocol"]),
     ("innkeeper-host", &["innkeeper-protocol"]),
     ("innkeeper-protocol", &[]),
     ("innkeeper-testkit", &[]),

@@ -116,7 +116,14 @@ impl Talk<'_> {
         loop {
             tokio::select! {
                 answer = &mut discover, if matches!(modern, Asked::Open) => match answer {
-                    Ok(result) => return self.accept_modern(&result.take()),
+                    Ok(result) => match self.accept_modern(&result.take()) {
+                        Ok(greeting) => return Ok(greeting),
+                        // Some answer anything with anything: the other question decides.
+                        Err((fault, _)) => {
+                            modern = Asked::Refused(fault);
+                            legacy = open(legacy);
+                        }
+                    },
                     Err(Fault::Answer(error)) if wants_other_revision(&error) => {
                         modern = Asked::Refused(refused_revision(&error));
                         legacy = open(legacy);
@@ -161,7 +168,14 @@ impl Talk<'_> {
 
     async fn discover(&self) -> Answer {
         let params = json!({ "_meta": self.request_meta().to_meta(None) });
-        self.ask(method::SERVER_DISCOVER, &params).await
+        let answer = self.ask(method::SERVER_DISCOVER, &params).await;
+        match &answer {
+            // It names the very revision that it was asked in; once more, then.
+            Err(Fault::Answer(error)) if supports(error, Revision::LATEST) => {
+                self.ask(method::SERVER_DISCOVER, &params).await
+            }
+            _ => answer,
+        }
     }
 
     async fn initialize(&self) -> Answer {
@@ -242,6 +256,15 @@ fn is_modern(code: i64) -> bool {
 
 fn wants_other_revision(error: &ErrorObject) -> bool {
     error.code == code::UNSUPPORTED_PROTOCOL_VERSION
+}
+
+/// Whether a refusal of a revision says that this one is spoken.
+fn supports(error: &ErrorObject, revision: Revision) -> bool {
+    let data =
+        error.data.as_deref().and_then(|data| serde_json::from_str::<Value>(data.get()).ok());
+    let supported = data.as_ref().and_then(|data| data.get("supported")?.as_array());
+    wants_other_revision(error)
+        && supported.is_some_and(|all| all.iter().any(|one| *one == revision.as_str()))
 }
 
 fn refused_revision(error: &ErrorObject) -> Fault {
