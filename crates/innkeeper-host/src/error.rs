@@ -266,7 +266,7 @@ pub enum Lost {
     /// The connection broke before the answer came.
     Broken(Box<str>),
     /// It wants a token, and there is none that it takes.
-    NotSignedIn(AuthFault),
+    NotSignedIn(Box<AuthFault>),
     /// It, or what stands before it, takes no requests now: HTTP 429, 502 or 503.
     Busy {
         /// The status of the HTTP answer.

@@ -3,7 +3,7 @@
 use super::check::Checker;
 use super::place::key;
 use super::raw;
-use super::secret::Secret;
+use super::secret::{Expanded, Secret};
 use super::server::{Grant, Oauth};
 
 /// The settings of an entry; `None` once an error has been told.
@@ -11,7 +11,8 @@ pub(super) fn oauth(checker: &mut Checker<'_>, typed: raw::Oauth) -> Option<Oaut
     let mut value = |name: &'static str, written: Option<String>| match written {
         None => Some(None),
         Some(written) => {
-            checker.expand(&[key("oauth"), key(name)], &written).map(|it| Some(it.value))
+            let replaced = checker.expand(&[key("oauth"), key(name)], &written)?;
+            Some(Some(Expanded::new(replaced.value, written)))
         }
     };
     let client_id = value("clientId", typed.client_id);
@@ -20,7 +21,7 @@ pub(super) fn oauth(checker: &mut Checker<'_>, typed: raw::Oauth) -> Option<Oaut
     let redirect_uri = value("redirectUri", typed.redirect_uri);
     let oauth = Oauth {
         client_id: client_id?,
-        client_secret: client_secret?.map(Secret::new),
+        client_secret: client_secret?.map(|secret| Secret::new(secret.expose())),
         scopes: raw::texts(typed.scopes),
         client_metadata_url: client_metadata_url?,
         redirect_uri: redirect_uri?,
@@ -38,7 +39,9 @@ fn check(checker: &mut Checker<'_>, oauth: &Oauth) -> bool {
         checker.error(&[key("oauth"), key(name)], message);
         whole = false;
     };
-    let https = |url: &String| url.strip_prefix("https://").is_some_and(|rest| rest.contains('/'));
+    let https = |url: &Expanded| {
+        url.expose().strip_prefix("https://").is_some_and(|rest| rest.contains('/'))
+    };
     if oauth.client_metadata_url.as_ref().is_some_and(|url| !https(url)) {
         wrong("clientMetadataUrl", "expected `https://` with a path");
     }

@@ -199,7 +199,7 @@ pub struct Sandbox {
 pub struct Oauth {
     /// The identifier of a client that is registered already.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_id: Option<String>,
+    pub client_id: Option<Expanded>,
     /// Its secret, for clients that have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<Secret>,
@@ -208,10 +208,10 @@ pub struct Oauth {
     /// The address of a description of the client, for authorization servers that read one in place
     /// of a registration.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_metadata_url: Option<String>,
+    pub client_metadata_url: Option<Expanded>,
     /// Where browsers are sent back to. Default: where the application listens.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub redirect_uri: Option<String>,
+    pub redirect_uri: Option<Expanded>,
     /// What tokens are given for. Default: a person's consent.
     pub grant: Grant,
 }

@@ -161,5 +161,5 @@ pub(super) fn is_bearer(scheme: &str) -> bool {
 }
 
 fn no_token(error: AuthError) -> Fault {
-    Fault::Lost { reason: Lost::NotSignedIn(error.fault), sent: false }
+    Fault::Lost { reason: Lost::NotSignedIn(Box::new(error.fault)), sent: false }
 }

@@ -148,7 +148,7 @@ fn kind_of_v6(address: Ipv6Addr) -> Kind {
         [0, 0, 0, 0, 0, 0] | [0x2001, 0, ..] | [0x64, 0xff9b, 1, ..] => Kind::Never,
         [0xfd00, 0xec2, ..] => Kind::Never,
         [0xfc00..=0xfdff, ..] => Kind::Private,
-        [0xfe80..=0xfeff | 0xff00..=0xffff, ..] => Kind::Never,
+        [0xfe80..=0xffff, ..] => Kind::Never,
         _ => Kind::Public,
     }
 }
@@ -161,7 +161,6 @@ mod tests {
         Guard::new(&Url::parse(server).unwrap(), Vec::new()).allows(&Url::parse(url).unwrap())
     }
 
-    /// Proves: F95.
     #[test]
     fn only_addresses_of_the_kind_that_the_server_has_are_asked() {
         let public = "https://mcp.example.com/mcp";

@@ -115,7 +115,7 @@ impl Inner {
     fn configured(&self, redirect_uri: String) -> Option<Client> {
         let config = &self.terms.config;
         let secret = config.client_secret.as_ref().map(|secret| secret.expose().to_owned());
-        Some(Client { id: config.client_id.clone()?, secret, redirect_uri })
+        Some(Client { id: config.client_id.as_ref()?.expose().clone(), secret, redirect_uri })
     }
 
     /// A person signs in with a browser.
@@ -130,8 +130,8 @@ impl Inner {
             let why = "its authorization server does not say that it knows PKCE with `S256`";
             return Err(AuthFault::Discovery(why.into()));
         }
-        let redirect = self.terms.config.redirect_uri.clone();
-        let redirect = redirect.unwrap_or_else(|| agent.redirect_uri());
+        let redirect = self.terms.config.redirect_uri.as_ref();
+        let redirect = redirect.map_or_else(|| agent.redirect_uri(), |uri| uri.expose().clone());
         let client = self.client(state, library, &redirect, scopes).await?;
         library.be(&client)?;
         let page = library.page(scopes).await?;
@@ -172,7 +172,8 @@ impl Inner {
         if let Some(url) = &self.terms.config.client_metadata_url
             && library.takes_client_metadata()
         {
-            return Ok(Client { id: url.clone(), secret: None, redirect_uri: redirect.to_owned() });
+            let (id, redirect_uri) = (url.expose().clone(), redirect.to_owned());
+            return Ok(Client { id, secret: None, redirect_uri });
         }
         let known = state.record.clients.get(library.issuer());
         if let Some(client) = known.filter(|client| client.redirect_uri == redirect) {
