@@ -12,6 +12,8 @@ mod rows;
 
 mod test;
 
+mod conformance;
+
 mod fuzz;
 
 mod bench;
@@ -32,6 +34,7 @@ usage: cargo xtask VERB
   servers                   puts the published servers in place that the tests talk to
   tidy                      the house rules
   rows [--owed]             each requirement with its tests; `--owed` lists those still due
+  conformance [REVISION …]  the official suite with our host as the client
   bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
                             the host beside a bare pipe and beside the official SDK
   soak [--cycles N]         starts and stops with kills, a thousand unless told otherwise
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         "servers" => test::servers(rest),
         "tidy" => tidy::run(rest),
         "rows" => rows::run(rest),
+        "conformance" => conformance::run(rest),
         "bench" => bench::run(rest),
         "soak" => soak::run(rest),
         "fuzz" => fuzz::run(rest),

@@ -2,13 +2,14 @@
 
 mod machine;
 mod servers;
+pub(crate) mod suite;
 mod tools;
 
 use std::thread;
 
 use crate::program::{Program, root};
 use crate::steps::Steps;
-use crate::{Chore, fuzz, rows, soak, tidy};
+use crate::{Chore, conformance, fuzz, rows, soak, tidy};
 
 pub(crate) use tools::Tool;
 
@@ -29,7 +30,7 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
         return Err(format!("`test` takes no `{argument}`"));
     }
     machine::check()?;
-    let providing = thread::spawn(servers::provide);
+    let providing = thread::spawn(|| servers::provide().and_then(|()| suite::provide()));
     let fetching = thread::spawn(|| Tool::NEXTEST.provide());
     let mut steps = Steps::default();
     steps.step("format", formatted);
@@ -49,6 +50,7 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
             Tool::NEXTEST.provide()?.line(line).run()
         });
         steps.step("doctests", || Program::cargo("test --locked --doc --package innkeeper").run());
+        steps.step("conformance", || conformance::run(&[]));
         steps.step("soak", || soak::cycles(SOAK_CYCLES));
         steps.step("fuzz", || fuzz::short(FUZZ_SECONDS));
     }

@@ -76,6 +76,20 @@ pub(crate) struct Found {
     pub(crate) age: Option<Duration>,
 }
 
+/// What a server answered, and whether it holds for whoever asks the same: not what a user said in
+/// between.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) result: Box<RawValue>,
+    pub(crate) keep: bool,
+}
+
+impl From<Box<RawValue>> for Reply {
+    fn from(result: Box<RawValue>) -> Self {
+        Self { result, keep: true }
+    }
+}
+
 /// What has come of a request that others wait for.
 #[derive(Debug)]
 enum Landed {
@@ -119,7 +133,7 @@ impl Cache {
 
     /// Gives what is kept, or has `ask` get it in what is left of `limit`. A `fresh` answer is
     /// asked for in any case, and kept.
-    pub(crate) async fn read<E, F>(
+    pub(crate) async fn read<E, R, F>(
         &self,
         key: &Key,
         fresh: bool,
@@ -127,10 +141,11 @@ impl Cache {
         ask: impl FnOnce(Duration) -> F,
     ) -> Result<Found, Missed<E>>
     where
-        F: Future<Output = Result<Box<RawValue>, E>>,
+        R: Into<Reply>,
+        F: Future<Output = Result<R, E>>,
     {
         if self.policy.ttl.is_zero() {
-            let result = ask(limit).await.map_err(Missed::Failed)?;
+            let Reply { result, .. } = ask(limit).await.map_err(Missed::Failed)?.into();
             return Ok(Found { result, age: None });
         }
         let deadline = Instant::now() + limit.min(LONGEST);
@@ -139,9 +154,10 @@ impl Cache {
             match self.turn(key, fresh, join) {
                 Turn::Kept(kept) => return Ok(kept.into()),
                 Turn::Lead(lead) => {
-                    let result = ask(left).await;
-                    lead.land(result.as_deref().ok());
-                    let result = result.map_err(Missed::Failed)?;
+                    let reply: Result<Reply, E> = ask(left).await.map(Into::into);
+                    let kept = reply.as_ref().ok().filter(|reply| reply.keep);
+                    lead.land(kept.map(|reply| &*reply.result));
+                    let Reply { result, .. } = reply.map_err(Missed::Failed)?;
                     return Ok(Found { result, age: None });
                 }
                 Turn::Follow(flight) => {
@@ -192,10 +208,6 @@ impl Cache {
     }
 
     /// Drops one resource.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for updates of resources once they are read")
-    )]
     pub(crate) fn forget_uri(&self, uri: &str) {
         self.forget(|key| matches!(key, Key::Resource(kept) if **kept == *uri));
     }

@@ -1,28 +1,30 @@
 //! The life of one call: resolve, validate, permit, send, outcome, record.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::view::{check_prompt_result, check_read_result, check_tool_result};
-use innkeeper_protocol::{ViewError, method};
+use innkeeper_protocol::{Era, ViewError, method};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use crate::cache::{Key, Missed};
+use crate::cache::{Key, Missed, Reply};
 use crate::catalog::Catalog;
 use crate::error::{ArgumentProblem, CallError, Lost, ProtocolFault};
 use crate::event::CallOutcome;
 use crate::server::connection::{Ask, Connection};
+use crate::server::listen::WISHES;
+use crate::server::meta::Meta;
 use crate::server::rounds::Further;
 use crate::server::session::Progress;
 
 /// How one call differs from the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct CallOptions {
-    /// The time until the answer must be there. Default: the server's `timeout`.
+    /// How long the server may go without an answer or progress. Default: its `timeout`. Progress,
+    /// and the application being asked, begin it anew, up to the server's `maxTotalTimeout`.
     pub timeout: Option<Duration>,
     /// Where progress goes, in the order the server sends it. Reports that find the channel full
     /// are dropped; asking for none costs nothing.
@@ -34,6 +36,13 @@ pub struct CallOptions {
     /// kept instead, and no old copy is given if it is away. Default: no. Results of tools are never
     /// kept.
     pub fresh: bool,
+}
+
+impl CallOptions {
+    /// The token of a request whose progress the caller listens to.
+    fn token(&self, id: u64) -> Option<u64> {
+        self.progress.as_ref().map(|_| id)
+    }
 }
 
 /// What a tool answered: the result object exactly as the server sent it.
@@ -81,7 +90,7 @@ struct ItemParams<'a, T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<&'a T>,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<Cow<'a, RawValue>>,
+    meta: Option<Meta<'a>>,
     #[serde(rename = "inputResponses", skip_serializing_if = "Option::is_none")]
     responses: Option<Arc<RawValue>>,
     #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
@@ -92,7 +101,7 @@ struct ItemParams<'a, T> {
 struct ReadParams<'a> {
     uri: &'a str,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<Cow<'a, RawValue>>,
+    meta: Option<Meta<'a>>,
     #[serde(rename = "inputResponses", skip_serializing_if = "Option::is_none")]
     responses: Option<Arc<RawValue>>,
     #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
@@ -122,7 +131,8 @@ pub(crate) async fn tool(
     let params = |id, Further { responses, state }: Further| ItemParams {
         name: &route.tool,
         arguments: Some(&arguments),
-        meta: meta(connection, id, &options),
+        // Progress moves the deadline, so it is asked for whether or not the caller listens.
+        meta: connection.identity.meta(Some(id)),
         responses,
         state,
     };
@@ -138,7 +148,7 @@ pub(crate) async fn tool(
         harmless: route.harmless,
     };
     let mut is_error = false;
-    let raw = connection
+    let Reply { result: raw, .. } = connection
         .ask(ask, |raw| {
             is_error = check_tool_result(raw).map_err(ProtocolFault::Shape)?;
             Ok(if is_error { CallOutcome::ToolError } else { CallOutcome::Ok })
@@ -186,7 +196,7 @@ pub(crate) async fn prompt(
     let params = |id, Further { responses, state }: Further| ItemParams {
         name: &route.prompt,
         arguments: given,
-        meta: meta(connection, id, &options),
+        meta: connection.identity.meta(options.token(id)),
         responses,
         state,
     };
@@ -216,10 +226,106 @@ pub(crate) async fn resource(
         timeout: options.timeout.unwrap_or(route.1),
     };
     let params = |id, Further { responses, state }: Further| {
-        let meta = meta(connection, id, &options);
+        let meta = connection.identity.meta(options.token(id));
         ReadParams { uri, meta, responses, state }
     };
     asked.of(connection, &options, params, check_read_result).await
+}
+
+/// What an argument to be completed belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompletionOf<'a> {
+    /// The prompt of this public name.
+    Prompt(&'a str),
+    /// The resource template, as its server lists it.
+    Template {
+        /// The template.
+        uri: &'a str,
+        /// The server that lists it.
+        server: &'a str,
+    },
+}
+
+/// Asks a server what values an argument may have.
+pub(crate) async fn complete(
+    catalog: &Catalog,
+    of: CompletionOf<'_>,
+    argument: (&str, &str),
+    given: &Map<String, Value>,
+    options: CallOptions,
+) -> Result<Box<RawValue>, CallError> {
+    let prompt;
+    let template;
+    let (connection, item, reference, timeout) = match of {
+        CompletionOf::Prompt(name) => {
+            prompt = catalog.prompt(name)?;
+            let reference = json!({ "type": "ref/prompt", "name": prompt.prompt });
+            (&*prompt.connection, &*prompt.prompt, reference, prompt.timeout)
+        }
+        CompletionOf::Template { uri, server } => {
+            template = catalog.resource(uri, Some(server))?;
+            (&*template.0, uri, json!({ "type": "ref/resource", "uri": uri }), template.1)
+        }
+    };
+    let (name, value) = argument;
+    let mut params = json!({ "ref": reference, "argument": { "name": name, "value": value } });
+    if !given.is_empty() {
+        params["context"] = json!({ "arguments": given });
+    }
+    own(connection, method::COMPLETION_COMPLETE, item, params, timeout, &options).await
+}
+
+/// Asks a server to tell of changes of a resource, or to stop telling.
+pub(crate) async fn subscribe(
+    catalog: &Catalog,
+    uri: &str,
+    server: Option<&str>,
+    wanted: bool,
+    options: CallOptions,
+) -> Result<(), CallError> {
+    let route = catalog.resource(uri, server)?;
+    let connection = &*route.0;
+    if connection.revision.era() == Era::Modern {
+        if connection.wishes.set(uri, wanted) {
+            return Ok(());
+        }
+        let message = format!("more than {WISHES} resources are subscribed to");
+        let problems = vec![ArgumentProblem { pointer: String::new(), message }];
+        return Err(CallError::Validation { item: uri.into(), problems });
+    }
+    let method = if wanted { method::RESOURCES_SUBSCRIBE } else { method::RESOURCES_UNSUBSCRIBE };
+    own(connection, method, uri, json!({ "uri": uri }), route.1, &options).await.map(drop)
+}
+
+/// A request with parameters of no other kind, that may run twice.
+async fn own(
+    connection: &Connection,
+    method: &'static str,
+    item: &str,
+    params: Value,
+    timeout: Duration,
+    options: &CallOptions,
+) -> Result<Box<RawValue>, CallError> {
+    #[derive(Serialize)]
+    struct Params<'a> {
+        #[serde(flatten)]
+        own: &'a Value,
+        #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+        meta: Option<Value>,
+    }
+    let meta = |token| connection.identity.meta(token).map(|meta| json!(meta));
+    let ask = Ask {
+        method,
+        item,
+        params: |id, _| Params { own: &params, meta: meta(options.token(id)) },
+        headers: &[],
+        timeout: options.timeout.unwrap_or(timeout),
+        progress: options.progress.as_ref(),
+        retries: options.retries,
+        harmless: true,
+    };
+    let Reply { result, .. } = connection.ask(ask, |_| Ok(CallOutcome::Ok)).await?;
+    Ok(result)
 }
 
 /// A prompt or resource that is asked for, and what it is kept under.
@@ -291,21 +397,4 @@ fn last_copy(
     let error: &dyn std::error::Error = &error;
     tracing::warn!(server, method, item = key.item(), age_s, error, "old copy from the cache");
     Ok(result)
-}
-
-/// The `_meta` of a request: its own where it wants progress, whose token is the request's id.
-fn meta<'a>(
-    connection: &'a Connection,
-    id: u64,
-    options: &CallOptions,
-) -> Option<Cow<'a, RawValue>> {
-    if options.progress.is_none() {
-        return connection.meta.as_deref().map(Cow::Borrowed);
-    }
-    let mut meta: Map<String, Value> = match &connection.meta {
-        Some(meta) => serde_json::from_str(meta.get()).unwrap_or_default(),
-        None => Map::new(),
-    };
-    meta.insert("progressToken".to_owned(), id.into());
-    serde_json::value::to_raw_value(&meta).ok().map(Cow::Owned)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 
 use crate::error::CallKind;
@@ -80,6 +81,24 @@ pub enum Event {
     CatalogChanged {
         /// The server.
         server: Arc<str>,
+    },
+    /// A resource has changed; copies of it are forgotten.
+    ResourceUpdated {
+        /// The server.
+        server: Arc<str>,
+        /// The resource.
+        uri: String,
+    },
+    /// The server has said something for a log.
+    Message {
+        /// The server.
+        server: Arc<str>,
+        /// How bad it is, in the words of syslog, as the server sent it.
+        level: String,
+        /// Which part of the server says it.
+        logger: Option<String>,
+        /// What it says: any JSON, to be escaped wherever it is shown.
+        data: Option<Box<RawValue>>,
     },
     /// Something a server offered was left out of the catalog.
     Quarantined {

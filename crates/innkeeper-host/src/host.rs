@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{OnceCell, broadcast, oneshot};
 use tokio::time::{Instant, timeout};
 
-use crate::call::{self, CallOptions, ToolResult};
+use crate::call::{self, CallOptions, CompletionOf, ToolResult};
 use crate::callback::{Answers, Callback, Callbacks};
 use crate::catalog::{Catalog, Hidden, Shelf};
 use crate::config::{Config, ConfigError, Environment};
@@ -296,6 +296,52 @@ impl Host {
         options: CallOptions,
     ) -> Result<Box<RawValue>, CallError> {
         call::resource(&self.catalog(), uri, server, options).await
+    }
+
+    /// Asks a server to tell of changes of a resource ([`Event::ResourceUpdated`]), until it is
+    /// stopped or [`Host::unsubscribe_resource`] takes it back. At most 1,024 per server.
+    ///
+    /// # Errors
+    ///
+    /// As [`Host::read_resource`].
+    pub async fn subscribe_resource(
+        &self,
+        uri: &str,
+        server: Option<&str>,
+        options: CallOptions,
+    ) -> Result<(), CallError> {
+        call::subscribe(&self.catalog(), uri, server, true, options).await
+    }
+
+    /// Takes [`Host::subscribe_resource`] back.
+    ///
+    /// # Errors
+    ///
+    /// As [`Host::read_resource`].
+    pub async fn unsubscribe_resource(
+        &self,
+        uri: &str,
+        server: Option<&str>,
+        options: CallOptions,
+    ) -> Result<(), CallError> {
+        call::subscribe(&self.catalog(), uri, server, false, options).await
+    }
+
+    /// Asks a server what values an argument of a prompt or a template may have: the name and what
+    /// is written of it so far, beside the arguments that are given already. Gives its result as it
+    /// was sent.
+    ///
+    /// # Errors
+    ///
+    /// See [`CallError`]; a server that completes nothing answers with an error.
+    pub async fn complete(
+        &self,
+        of: CompletionOf<'_>,
+        argument: (&str, &str),
+        given: &Map<String, Value>,
+        options: CallOptions,
+    ) -> Result<Box<RawValue>, CallError> {
+        call::complete(&self.catalog(), of, argument, given, options).await
     }
 
     /// Has `callback` answer these requests of servers from now on; `None` has nobody answer.

@@ -32,7 +32,7 @@ mod tasks;
 mod text;
 mod transport;
 
-pub use call::{CallOptions, ToolResult};
+pub use call::{CallOptions, CompletionOf, ToolResult};
 pub use callback::{Answers, Callback, Refusal, ServerRequest};
 pub use catalog::{Catalog, CatalogServer};
 pub use config::{Config, ConfigError, Environment};

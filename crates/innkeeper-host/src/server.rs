@@ -3,7 +3,10 @@
 pub(crate) mod body;
 pub(crate) mod connect;
 pub(crate) mod connection;
+mod follow;
 pub(crate) mod launch;
+pub(crate) mod listen;
+pub(crate) mod meta;
 pub(crate) mod offer;
 pub(crate) mod process;
 pub(crate) mod rounds;
@@ -15,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 use crate::catalog::Shelf;
 use crate::config::ServerConfig;
@@ -25,15 +28,13 @@ use crate::measure::Meter;
 use crate::registry::Registry;
 use crate::shutdown::{ServerStopped, Stage};
 use body::Body;
+pub(crate) use follow::follow_changes;
 use launch::Running;
 use process::{Isolation, Killer};
 
 /// How long the last words of a server whose process ended, or the exit of one whose output
 /// ended, are waited for before its pending calls fail.
 const LAST_WORDS: Duration = Duration::from_millis(80);
-
-/// The least time between two readings of lists that a server keeps changing.
-const BETWEEN_READINGS: Duration = Duration::from_millis(250);
 
 /// How long a killed tree may take to disappear.
 const GONE: Duration = Duration::from_secs(1);
@@ -189,42 +190,5 @@ async fn disconnect(
         exit: None,
         took: started.elapsed(),
         leftovers,
-    }
-}
-
-/// Reads a server's lists again when it says that they changed: at once, then at most four times
-/// a second however often it says so, and never two readings at a time.
-pub(crate) async fn follow_changes(
-    registry: Arc<Registry>,
-    server: Arc<Server>,
-    session: session::Session,
-    declared: innkeeper_protocol::view::ServerCapabilities,
-) {
-    loop {
-        let change = tokio::select! {
-            change = session.changed() => change,
-            _ = session.closed() => return,
-        };
-        let Some(shelf) = server.status().shelf.clone() else { return };
-        let started = Instant::now();
-        let mut left_out = Vec::new();
-        let mut offer = shelf.whole_offer();
-        let connection = &shelf.connection;
-        let limit = server.config.timeout;
-        let read = offer::refresh(connection, &declared, change, limit, &mut offer, &mut left_out);
-        match read.await {
-            Ok(()) => {
-                let about = (shelf.server_info.clone(), shelf.instructions.clone());
-                let next =
-                    Shelf::new(connection.clone(), &server.config, about, offer, &mut left_out);
-                registry.quarantined(&server, &left_out);
-                registry.reshelved(&server, next);
-            }
-            Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(server = &*server.name, error, "changed lists could not be read");
-            }
-        }
-        sleep(BETWEEN_READINGS.saturating_sub(started.elapsed())).await;
     }
 }

@@ -21,12 +21,12 @@ const STAMP: &str = "installed-from";
 pub(super) fn provide() -> Chore {
     let home = root().join("target/test-servers");
     fs::create_dir_all(&home).map_err(|error| format!("`{}`: {error}", relative(&home)))?;
-    once(&home.join("npm"), &format!("{PACKAGE}{LOCK}"), npm)?;
+    once(&home.join("npm"), &format!("{PACKAGE}{LOCK}"), |folder| npm(folder, PACKAGE, LOCK))?;
     once(&home.join("venv"), REQUIREMENTS, venv)
 }
 
 /// Makes the folder afresh unless it was made whole from the same words before.
-fn once(folder: &Path, source: &str, make: impl FnOnce(&Path) -> Chore) -> Chore {
+pub(super) fn once(folder: &Path, source: &str, make: impl FnOnce(&Path) -> Chore) -> Chore {
     let stamp = folder.join(STAMP);
     if fs::read_to_string(&stamp).is_ok_and(|words| words == source) {
         return Ok(());
@@ -40,10 +40,11 @@ fn once(folder: &Path, source: &str, make: impl FnOnce(&Path) -> Chore) -> Chore
     fs::write(&stamp, source).map_err(problem)
 }
 
-fn npm(folder: &Path) -> Chore {
+/// Installs exactly what a lock names; nothing of it is run.
+pub(super) fn npm(folder: &Path, package: &str, lock: &str) -> Chore {
     let problem = |error: std::io::Error| format!("`{}`: {error}", relative(folder));
-    fs::write(folder.join("package.json"), PACKAGE).map_err(problem)?;
-    fs::write(folder.join("package-lock.json"), LOCK).map_err(problem)?;
+    fs::write(folder.join("package.json"), package).map_err(problem)?;
+    fs::write(folder.join("package-lock.json"), lock).map_err(problem)?;
     let line = "ci --ignore-scripts --no-audit --no-fund --loglevel=error";
     Program::new("npm").line(line).within(folder).run_into(&folder.join("install.log"))
 }

@@ -9,10 +9,12 @@ use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio::time::Instant;
 
+use super::listen::Wishes;
+use super::meta::Identity;
 use super::rounds::{Further, Next, Rounds};
 use super::session::{Answer, Extend, Fault, Held, Outgoing, Progress, Session};
 use super::silence::Silence;
-use crate::cache::Cache;
+use crate::cache::{Cache, Reply};
 use crate::callback::Callbacks;
 use crate::config::Retry;
 use crate::error::{CallError, CallKind, ProtocolFault};
@@ -29,14 +31,15 @@ pub(crate) struct Connection {
     pub(crate) server: Arc<str>,
     pub(crate) session: Session,
     pub(crate) revision: Revision,
-    /// The `_meta` every request of the modern era carries.
-    pub(crate) meta: Option<Box<RawValue>>,
+    /// What every request of the modern era carries.
+    pub(crate) identity: Identity,
     pub(crate) permits: Semaphore,
     /// How long one call may take, whatever the server reports.
     pub(crate) most: Duration,
     pub(crate) retry: Retry,
     pub(crate) cache: Cache,
     pub(crate) callbacks: Callbacks,
+    pub(crate) wishes: Wishes,
     pub(crate) meter: Arc<Meter>,
     pub(crate) silence: Silence,
     pub(crate) events: Events,
@@ -83,7 +86,7 @@ impl Connection {
         &self,
         ask: Ask<'_, impl Fn(u64, Further) -> P>,
         judge: impl FnOnce(&RawValue) -> Result<CallOutcome, ProtocolFault>,
-    ) -> Result<Box<RawValue>, CallError> {
+    ) -> Result<Reply, CallError> {
         let mut record = Record::open(self, ask.method, ask.item);
         let mut time = Time::from(record.sent, ask.timeout, self.most);
         let mut attempts = self.attempts(&ask, time.silence);
@@ -120,7 +123,7 @@ impl Connection {
         match judged {
             Ok((result, outcome)) => {
                 record.close(outcome);
-                Ok(result)
+                Ok(Reply { result, keep: rounds.none() })
             }
             Err(fault) => {
                 let error = self.name(fault, ask.item, ask.timeout).tried(attempts.made());

@@ -11,6 +11,8 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::body::Body;
 use super::connect::{Client, ClientInfo, Greeting, Opening, greet};
 use super::connection::Connection;
+use super::listen::Wishes;
+use super::meta::Identity;
 use super::offer::{Quarantined, read_all};
 use super::process::{self, Launch, Supervisor};
 use super::session::{Limits, Owner, Session};
@@ -243,7 +245,7 @@ impl Launcher {
 
     fn owner(&self, server: &Server) -> Owner {
         let (callbacks, tasks) = (self.callbacks.clone(), self.tasks.clone());
-        Owner { server: server.name.clone(), callbacks, tasks }
+        Owner { server: server.name.clone(), callbacks, events: self.events.clone(), tasks }
     }
 
     fn limits(&self, server: &Server) -> Limits {
@@ -293,12 +295,13 @@ impl Launcher {
             server: server.name.clone(),
             session: running.session.clone(),
             revision,
-            meta,
+            identity: meta.as_deref().map(Identity::of).unwrap_or_default(),
             permits: Semaphore::new(server.config.max_concurrent),
             retry: server.config.retry,
             most: server.config.max_total_timeout,
             cache: Cache::new(server.config.cache),
             callbacks: self.callbacks.clone(),
+            wishes: Wishes::default(),
             meter: server.meter.clone(),
             silence: Silence::new(server.config.unavailable_after_timeouts),
             events: self.events.clone(),

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::connection::Connection;
+use super::meta::Meta;
 use super::session::Change;
 use crate::error::{CallError, ProtocolFault};
 use crate::name;
@@ -137,7 +138,7 @@ async fn list(
     let mut seen = HashSet::new();
     let (mut bytes, mut cursor) = (0, None::<String>);
     for _ in 0..PAGE_LIMIT {
-        let params = ListParams { cursor: cursor.as_deref(), meta: connection.meta.as_deref() };
+        let params = ListParams { cursor: cursor.as_deref(), meta: connection.identity.meta(None) };
         let left = deadline.saturating_duration_since(Instant::now());
         let page = match connection.fetch(method, &params, left).await {
             // A server that declares a list and does not know the method has an empty one.
@@ -190,7 +191,7 @@ struct ListParams<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<&'a str>,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<&'a RawValue>,
+    meta: Option<Meta<'a>>,
 }
 
 impl List {

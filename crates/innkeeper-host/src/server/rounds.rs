@@ -52,6 +52,11 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
+    /// Whether there was no more than the first request.
+    pub(super) fn none(&self) -> bool {
+        self.made == 0
+    }
+
     /// What the next request has to carry.
     pub(super) fn further(&self) -> Further {
         self.further.clone()

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 
 use crate::callback::Callbacks;
 use crate::error::{CallKind, Lost, ProtocolFault};
+use crate::event::Events;
 use crate::tasks::Tasks;
 
 use asked::Asked;
@@ -112,6 +113,8 @@ pub(crate) struct Outgoing<'a, P> {
     /// Whether the server is told when the caller goes away (the specification forbids it for
     /// `initialize`).
     pub(crate) cancellable: bool,
+    /// Whether it stays open as long as the connection does, so that nobody waits for its end.
+    pub(crate) background: bool,
 }
 
 impl<'a, P> Outgoing<'a, P> {
@@ -128,6 +131,7 @@ impl<'a, P> Outgoing<'a, P> {
             extend: None,
             progress: None,
             cancellable: true,
+            background: false,
         }
     }
 }
@@ -146,6 +150,7 @@ pub(crate) struct Extend {
 pub(crate) struct Owner {
     pub(crate) server: Arc<str>,
     pub(crate) callbacks: Callbacks,
+    pub(crate) events: Events,
     pub(crate) tasks: Tasks,
 }
 
@@ -158,6 +163,7 @@ struct Shared {
     asked: Asked,
     budget: Budget,
     changes: Changes,
+    events: Events,
     next_id: AtomicU64,
     noise: AtomicU64,
     revision: OnceLock<Revision>,
@@ -193,7 +199,7 @@ impl Session {
     }
 
     fn new(owner: Owner, outlet: Outlet, limits: Limits) -> Self {
-        let Owner { server, callbacks, tasks } = owner;
+        let Owner { server, callbacks, events, tasks } = owner;
         Self(Arc::new(Shared {
             server,
             limits,
@@ -202,6 +208,7 @@ impl Session {
             asked: Asked::new(callbacks, tasks, limits.callback),
             budget: Budget::new(limits.results),
             changes: Changes::default(),
+            events,
             // A random start keeps a server from answering requests it has not seen yet.
             next_id: AtomicU64::new(fastrand::u64(1..1 << 31)),
             noise: AtomicU64::new(0),
@@ -223,7 +230,7 @@ impl Session {
             let room = tokio::time::timeout_at(deadline, shared.outlet.room()).await;
             room.map_err(|_| Fault::Late)?;
         }
-        let (answer, alone) = shared.pending.insert(id, out.progress.clone())?;
+        let (answer, alone) = shared.pending.insert(id, out.progress.clone(), out.background)?;
         let mut abandon = Abandon { shared, id, tell: false, armed: true };
         shared.outlet.request(&out, alone)?;
         abandon.tell = out.cancellable;
@@ -268,7 +275,17 @@ impl Session {
         self.0.changes.next().await
     }
 
-    /// How many requests wait for an answer.
+    /// The resources that were said to have changed since last asked.
+    pub(crate) fn take_updated(&self) -> Vec<String> {
+        self.0.changes.take_updated()
+    }
+
+    /// Takes every list for changed.
+    pub(crate) fn assume_changed(&self) {
+        self.0.changes.tell_all();
+    }
+
+    /// How many requests wait for an answer, standing ones aside.
     pub(crate) fn in_flight(&self) -> usize {
         self.0.pending.len()
     }

@@ -4,6 +4,7 @@ mod change;
 mod left_out;
 mod list;
 mod lossless;
+mod told;
 
 use innkeeper_host::{Catalog, Event};
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::*;
 use crate::callback::Callbacks;
 use crate::error::{ErrorClass, ProtocolFault};
+use crate::event::Events;
 use crate::server::session::{Limits, Owner};
 use crate::tasks::Tasks;
 
@@ -19,7 +20,7 @@ async fn against<F: Future<Output = Peer>>(
     let (peer, reader, writer) = Peer::new();
     let server: Arc<str> = "fx".into();
     let (callbacks, tasks) = (Callbacks::default(), Tasks::default());
-    let owner = Owner { server: server.clone(), callbacks, tasks };
+    let owner = Owner { server: server.clone(), callbacks, events: Events::new(), tasks };
     let session = Session::open(owner, reader, writer, Limits::default());
     let began = Instant::now();
     let info = ClientInfo::default();

@@ -1,18 +1,20 @@
 //! What a server sends: answers to their callers, progress in order, changes coalesced, the rest counted.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use indexmap::IndexSet;
 use innkeeper_protocol::envelope::{Incoming, Message};
-use innkeeper_protocol::view::ProgressNotification;
+use innkeeper_protocol::view::{LogMessage, ProgressNotification};
 use innkeeper_protocol::{
-    ErrorObject, Frame, Malformed, MalformedKind, RequestId, envelope, method,
+    ErrorObject, Frame, Malformed, MalformedKind, RequestId, envelope, method, skim,
 };
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
 use super::{Fault, Progress, Shared, asked};
 use crate::error::{Lost, ProtocolFault};
+use crate::event::Event;
 
 /// Which lists a server says have changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,11 +27,16 @@ pub(crate) struct Change {
 const TOOLS: u8 = 1;
 const PROMPTS: u8 = 2;
 const RESOURCES: u8 = 4;
+const UPDATED: u8 = 8;
 
-/// Changes told and not yet looked at; any number of notifications takes one byte.
+/// Resources that are remembered as changed; beyond that all of them count as changed.
+const UPDATES: usize = 1024;
+
+/// Changes told and not yet looked at; any number of notifications takes bounded memory.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     flags: AtomicU8,
+    updated: Mutex<IndexSet<String>>,
     told: Notify,
 }
 
@@ -37,6 +44,21 @@ impl Changes {
     /// Says that everything may have changed.
     pub(super) fn tell_all(&self) {
         self.tell(TOOLS | PROMPTS | RESOURCES);
+    }
+
+    fn update(&self, uri: String) {
+        let mut updated = self.updated.lock().unwrap_or_else(PoisonError::into_inner);
+        let many = updated.len() >= UPDATES;
+        if !many {
+            updated.insert(uri);
+        }
+        drop(updated);
+        self.tell(if many { UPDATED | RESOURCES } else { UPDATED });
+    }
+
+    pub(super) fn take_updated(&self) -> Vec<String> {
+        let mut updated = self.updated.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *updated).into_iter().collect()
     }
 
     fn tell(&self, flag: u8) {
@@ -127,7 +149,31 @@ impl Shared {
             method::TOOLS_LIST_CHANGED => self.changes.tell(TOOLS),
             method::PROMPTS_LIST_CHANGED => self.changes.tell(PROMPTS),
             method::RESOURCES_LIST_CHANGED => self.changes.tell(RESOURCES),
+            method::RESOURCES_UPDATED => self.updated(params),
+            method::MESSAGE => self.log(params),
             _ => tracing::debug!(server = &*self.server, method, "notification"),
+        }
+    }
+
+    fn updated(&self, params: Option<&RawValue>) {
+        let uri = params.and_then(|params| skim::member(params.get(), "uri"));
+        match uri.and_then(|uri| serde_json::from_str(uri).ok()) {
+            Some(uri) => self.changes.update(uri),
+            None => self.noise("update of a resource without its URI", None),
+        }
+    }
+
+    /// Hands a log message on, if anybody listens.
+    fn log(&self, params: Option<&RawValue>) {
+        if !self.events.wanted() {
+            return;
+        }
+        match params.and_then(|params| LogMessage::read(params).ok()) {
+            Some(LogMessage { level, logger, data }) => {
+                let server = self.server.clone();
+                self.events.publish(Event::Message { server, level, logger, data });
+            }
+            None => self.noise("log message that cannot be read", None),
         }
     }
 

@@ -18,11 +18,15 @@ pub(super) struct Waiter {
     far: f64,
     /// When it last showed that it was at work on this.
     touched: Option<Instant>,
+    /// Whether nobody waits for its end.
+    background: bool,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     waiting: HashMap<u64, Waiter>,
+    /// How many of them somebody waits for.
+    calls: usize,
     lost: Option<Lost>,
 }
 
@@ -51,22 +55,27 @@ impl Pending {
         &self,
         id: u64,
         progress: Option<mpsc::Sender<Progress>>,
+        background: bool,
     ) -> Result<(oneshot::Receiver<Answer>, bool), Fault> {
         let (answer, receiver) = oneshot::channel();
         let mut table = self.table();
         if let Some(reason) = &table.lost {
             return Err(Fault::Lost { reason: reason.clone(), sent: false });
         }
-        let alone = table.waiting.is_empty();
+        let alone = table.calls == 0;
+        table.calls += usize::from(!background);
         let far = f64::NEG_INFINITY;
-        table.waiting.insert(id, Waiter { answer, progress, far, touched: None });
+        table.waiting.insert(id, Waiter { answer, progress, far, touched: None, background });
         Ok((receiver, alone))
     }
 
     pub(super) fn remove(&self, id: u64) -> Option<Waiter> {
         let mut table = self.table();
         let waiter = table.waiting.remove(&id);
-        if table.waiting.is_empty() {
+        if waiter.as_ref().is_some_and(|waiter| !waiter.background) {
+            table.calls -= 1;
+        }
+        if table.calls == 0 {
             // Told once, so that no call wakes those who wait for the end of the connection.
             self.fate.send_if_modified(|fate| !std::mem::replace(&mut fate.idle, true));
         }
@@ -102,7 +111,7 @@ impl Pending {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.table().waiting.len()
+        self.table().calls
     }
 
     /// Fails everything that waits and everything to come; the first reason stays.
@@ -110,6 +119,7 @@ impl Pending {
         let waiting = {
             let mut table = self.table();
             table.lost.get_or_insert_with(|| reason.clone());
+            table.calls = 0;
             std::mem::take(&mut table.waiting)
         };
         for waiter in waiting.into_values() {

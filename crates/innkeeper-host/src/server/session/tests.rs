@@ -9,7 +9,8 @@ use super::*;
 fn open(limits: Limits) -> (Peer, Session, Tasks) {
     let (peer, reader, writer) = Peer::new();
     let (tasks, callbacks) = (Tasks::default(), Callbacks::default());
-    let owner = Owner { server: "fx".into(), callbacks, tasks: tasks.clone() };
+    let (server, events) = ("fx".into(), Events::new());
+    let owner = Owner { server, callbacks, events, tasks: tasks.clone() };
     let session = Session::open(owner, reader, writer, limits);
     (peer, session, tasks)
 }
@@ -328,4 +329,43 @@ async fn a_burst_of_changes_is_told_once() {
     assert_eq!(change, Change { tools: true, prompts: true, resources: false });
     let more = tokio::time::timeout(Duration::from_secs(5), session.changed()).await;
     assert!(more.is_err(), "{more:?}");
+}
+
+/// Faults 30 and 31: progress in odd orders, and progress for ever.
+#[tokio::test(start_paused = true)]
+async fn progress_moves_a_deadline_as_far_as_the_hard_end_and_going_back_does_not() {
+    let (mut peer, session, _tasks) = ordinary();
+    let began = Instant::now();
+    let seconds = Duration::from_secs;
+    let (id, params) = (session.next_id(), json!({}));
+    let outgoing = Outgoing::new(id, method::TOOLS_CALL, &params, began + seconds(10));
+    let extend = Some(Extend { idle: seconds(10), ends: began + seconds(35) });
+    let outgoing = Outgoing { extend, ..outgoing };
+    let server = async {
+        peer.expect(method::TOOLS_CALL).await;
+        for (second, progress) in [(8, json!(1)), (16, json!(2)), (24, json!(3)), (32, json!(4))] {
+            tokio::time::sleep_until(began + seconds(second)).await;
+            peer.notify(method::PROGRESS, json!({ "progressToken": id, "progress": progress }))
+                .await;
+        }
+    };
+    let (answer, ()) = tokio::join!(session.request(outgoing), server);
+    assert!(matches!(answer, Err(Fault::Late)));
+    assert_eq!(began.elapsed(), seconds(35), "it did not end at its hard end");
+    let (began, id) = (Instant::now(), session.next_id());
+    let outgoing = Outgoing::new(id, method::TOOLS_CALL, &params, began + seconds(10));
+    let extend = Some(Extend { idle: seconds(10), ends: began + seconds(60) });
+    let outgoing = Outgoing { extend, ..outgoing };
+    let server = async {
+        peer.expect(method::CANCELLED).await;
+        peer.expect(method::TOOLS_CALL).await;
+        for progress in [json!(5), json!(5), json!(4), json!("6")] {
+            tokio::time::sleep(seconds(3)).await;
+            peer.notify(method::PROGRESS, json!({ "progressToken": id, "progress": progress }))
+                .await;
+        }
+    };
+    let (answer, ()) = tokio::join!(session.request(outgoing), server);
+    assert!(matches!(answer, Err(Fault::Late)));
+    assert_eq!(began.elapsed(), seconds(13), "the one step forward was after three seconds");
 }

@@ -7,7 +7,7 @@ use innkeeper_host::{CallError, CallOptions, ErrorClass};
 use serde_json::{Map, json};
 use tokio::time::Instant;
 
-use super::{routing, unavailable};
+use super::{ids, routing, unavailable};
 use crate::setup::{Scene, builder, text};
 
 /// Proves: FR4.1
@@ -22,10 +22,12 @@ async fn a_tool_gets_its_parameters_and_the_caller_its_result() {
     assert!(failed.is_error(), "the tool's own failure is a result");
     let without = host.call_tool("one.pid", ()).await.unwrap();
     assert_eq!(text(&without), scene.journal().pids()[0].to_string());
-    let sent = scene.journal();
-    let sent = sent.params("tools/call");
-    assert_eq!(*sent[0], json!({"name": "echo", "arguments": {"message": "hello"}}));
-    assert_eq!(*sent[2], json!({"name": "pid", "arguments": {}}));
+    let journal = scene.journal();
+    let (sent, ids) = (journal.params("tools/call"), ids(&journal, "tools/call"));
+    let meta = |call: usize| json!({"progressToken": ids[call]});
+    let echo = json!({"name": "echo", "arguments": {"message": "hello"}, "_meta": meta(0)});
+    assert_eq!(*sent[0], echo);
+    assert_eq!(*sent[2], json!({"name": "pid", "arguments": {}, "_meta": meta(2)}));
     host.shutdown().await;
 }
 

@@ -149,6 +149,8 @@ fn word(event: &Event) -> String {
         Event::CallRetried { attempt, .. } => format!("call retried {attempt}"),
         Event::PinBroken { .. } => "pin broken".to_owned(),
         Event::LimitNotApplied { what, .. } => format!("{what} not applied"),
+        Event::ResourceUpdated { .. } => "updated".to_owned(),
+        Event::Message { .. } => "message".to_owned(),
         Event::Called(_) => "called".to_owned(),
     }
 }

@@ -1,0 +1,138 @@
+//! The standing request of the modern era under which a server tells of changes.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use indexmap::IndexSet;
+use innkeeper_protocol::view::ServerCapabilities;
+use innkeeper_protocol::{Era, method};
+use serde::Serialize;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+
+use super::connection::{Connection, LONGEST};
+use super::meta::Meta;
+use super::session::{Fault, Outgoing};
+
+/// The pause before the request is sent again; doubles with every failure.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// A request that was open for so long did not fail at once.
+const STABLE: Duration = Duration::from_secs(60);
+
+/// Resources whose changes an application may wish to hear of at a time, per server.
+pub(crate) const WISHES: usize = 1024;
+
+/// The resources whose changes the application wants to hear of.
+#[derive(Debug, Default)]
+pub(crate) struct Wishes {
+    uris: Mutex<IndexSet<String>>,
+    changed: Notify,
+}
+
+impl Wishes {
+    /// Adds or removes a resource; `false` where there are too many already.
+    pub(crate) fn set(&self, uri: &str, wanted: bool) -> bool {
+        let mut uris = self.uris.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = match wanted {
+            true if uris.len() >= WISHES => return uris.contains(uri),
+            true => uris.insert(uri.to_owned()),
+            false => uris.shift_remove(uri),
+        };
+        if changed {
+            self.changed.notify_one();
+        }
+        true
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.uris.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+#[derive(Serialize)]
+struct ListenParams<'a> {
+    notifications: Filter,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<Meta<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Filter {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tools_list_changed: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    prompts_list_changed: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    resources_list_changed: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    resource_subscriptions: Vec<String>,
+}
+
+impl Filter {
+    fn of(declared: &ServerCapabilities, wishes: &Wishes) -> Option<Self> {
+        let tells = |list: Option<bool>| list.unwrap_or_default();
+        let resources = declared.resources.unwrap_or_default();
+        let filter = Self {
+            tools_list_changed: tells(declared.tools.map(|list| list.list_changed)),
+            prompts_list_changed: tells(declared.prompts.map(|list| list.list_changed)),
+            resources_list_changed: resources.list_changed,
+            resource_subscriptions: wishes.all(),
+        };
+        let lists = filter.tools_list_changed
+            || filter.prompts_list_changed
+            || filter.resources_list_changed;
+        (lists || !filter.resource_subscriptions.is_empty()).then_some(filter)
+    }
+}
+
+/// Keeps the request open; returns where the server has nothing to tell or will not.
+pub(super) async fn listen(connection: &Connection, declared: &ServerCapabilities) {
+    if connection.revision.era() == Era::Legacy {
+        return;
+    }
+    let (server, wishes, mut pause) = (&*connection.server, &connection.wishes, PAUSE);
+    loop {
+        let Some(filter) = Filter::of(declared, wishes) else {
+            wishes.changed.notified().await;
+            continue;
+        };
+        let opened = Instant::now();
+        let session = &connection.session;
+        let params = ListenParams { notifications: filter, meta: connection.identity.meta(None) };
+        let outgoing = Outgoing::new(
+            session.next_id(),
+            method::SUBSCRIPTIONS_LISTEN,
+            &params,
+            opened + LONGEST,
+        );
+        let request = session.request(Outgoing { background: true, ..outgoing });
+        let answer = tokio::select! {
+            answer = request => answer,
+            // Dropping the request ends it at the server; the next one asks for what is wanted now.
+            () = wishes.changed.notified() => continue,
+        };
+        match answer {
+            // Both were said politely: it tells of nothing, or it tells nothing more for now.
+            Err(Fault::Answer(error)) => {
+                let code = error.code;
+                tracing::info!(server, code, "the server does not tell of changes");
+                return;
+            }
+            Err(Fault::Protocol(_)) => return,
+            Ok(_) => {}
+            Err(Fault::Lost { reason, .. }) => {
+                tracing::debug!(server, reason = reason.to_string(), "no changes are heard");
+            }
+            Err(Fault::Late) => continue,
+        }
+        pause = if opened.elapsed() >= STABLE { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+        sleep(pause / 2).await;
+        // What changed in between was told to nobody.
+        session.assume_changed();
+    }
+}

@@ -1,0 +1,54 @@
+//! `conformance`: the official suite drives our host as a client, in every revision it scores.
+
+use std::path::PathBuf;
+
+use crate::program::{Program, relative, root};
+use crate::test::suite;
+use crate::{Chore, say};
+
+/// The revisions with a list of scored scenarios of their own.
+const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
+
+/// Runs the scenarios of these revisions, of both unless told otherwise.
+///
+/// # Errors
+///
+/// The suite cannot be put in place, or a scored scenario failed.
+pub(crate) fn run(arguments: &[&str]) -> Chore {
+    if let Some(odd) = arguments.iter().find(|argument| !REVISIONS.contains(argument)) {
+        return Err(format!("`{odd}` is none of {}", REVISIONS.join(", ")));
+    }
+    Program::cargo("build --locked --package innkeeper-conformance").run()?;
+    suite::provide()?;
+    let chosen = if arguments.is_empty() { &REVISIONS[..] } else { arguments };
+    for revision in chosen {
+        leg(revision)?;
+    }
+    Ok(())
+}
+
+/// One revision. Scenarios that are run and not scored are reported by the suite and fail nothing.
+fn leg(revision: &str) -> Chore {
+    let results = root().join("target/conformance").join(revision);
+    if results.exists() {
+        let problem = |error| format!("`{}`: {error}", relative(&results));
+        std::fs::remove_dir_all(&results).map_err(problem)?;
+    }
+    // The suite splits the command at spaces.
+    let client = client();
+    if client.to_string_lossy().contains(' ') {
+        return Err("the suite cannot start a program whose path has a space in it".to_owned());
+    }
+    let log = root().join(format!("target/conformance-{revision}.log"));
+    drop(std::fs::remove_file(&log));
+    let suite = suite::program().line("client --requirements").arg(revision).arg("--command");
+    suite.path(&client).arg("-o").path(&results).run_into(&log)?;
+    let said = std::fs::read_to_string(&log).unwrap_or_default();
+    let summary = said.lines().rev().find(|line| line.contains("scored")).unwrap_or("passed");
+    say::line(format_args!("client, {revision}: {}", summary.trim()));
+    Ok(())
+}
+
+fn client() -> PathBuf {
+    root().join("target/debug/innkeeper-conformance")
+}
