@@ -17,7 +17,11 @@ const REDIRECT: &str = "http://localhost:3000/callback";
 pub(crate) fn settings(scenario: &str, context: &Value) -> Value {
     let mut oauth = Map::new();
     oauth.insert("clientMetadataUrl".to_owned(), json!(METADATA));
-    let names = [("client_id", "clientId"), ("client_secret", "clientSecret")];
+    let names = [
+        ("client_id", "clientId"),
+        ("client_secret", "clientSecret"),
+        ("private_key_pem", "privateKey"),
+    ];
     for (told, name) in names {
         if let Some(value) = context[told].as_str() {
             oauth.insert(name.to_owned(), json!(value));

@@ -492,6 +492,17 @@ impl StartReason {
     }
 }
 
+impl ServerFailure {
+    /// Whether it is for want of a person to sign in.
+    pub fn wants_a_person(&self) -> bool {
+        let StartReason::Call(error) = &self.reason else { return false };
+        let CallError::Unavailable { reason: Lost::NotSignedIn(fault), .. } = &**error else {
+            return false;
+        };
+        **fault == AuthFault::Nobody
+    }
+}
+
 struct Listed<'a, T>(&'a [T]);
 
 impl<T: fmt::Display> fmt::Display for Listed<'_, T> {

@@ -249,6 +249,9 @@ pub(super) struct Oauth {
     pub(super) client_id: Option<String>,
     /// Its secret, for clients that have one.
     pub(super) client_secret: Option<String>,
+    /// The key it proves itself with in place of a secret, in PEM: P-256, Ed25519 or RSA. For the
+    /// grant `client_credentials`.
+    pub(super) private_key: Option<String>,
     /// The scopes to ask for; without them those that the server names.
     pub(super) scopes: Option<Vec<Text>>,
     /// Where a description of the client is published, `https://`; for authorization servers that

@@ -203,6 +203,9 @@ pub struct Oauth {
     /// Its secret, for clients that have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<Secret>,
+    /// The key it proves itself with in place of a secret, in PEM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub private_key: Option<Secret>,
     /// The scopes to ask for. Default: those the server names.
     pub scopes: Vec<String>,
     /// The address of a description of the client, for authorization servers that read one in place

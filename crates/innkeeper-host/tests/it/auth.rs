@@ -299,6 +299,9 @@ async fn hosts_that_share_a_store_renew_a_token_one_at_a_time() {
         other.shutdown().await;
     }
     call(&host).await.unwrap();
+    let renewals = inn.seen("/token");
+    let renewals = renewals.iter().filter(|form| form.contains("grant_type=refresh_token"));
+    assert_eq!(renewals.count(), 1);
     host.shutdown().await;
 }
 

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, Method, Url};
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::guard::Guard;
@@ -47,6 +49,25 @@ impl Outgoing {
     /// Whether an address may be asked, or be shown to a person.
     pub(super) fn allows(&self, url: &Url) -> bool {
         self.guard.allows(url)
+    }
+
+    /// Posts a form and gives the JSON of the answer, whatever its status is.
+    pub(super) async fn post_form(
+        &self,
+        url: &str,
+        form: &[(&str, &str)],
+    ) -> Result<Value, String> {
+        let encoded = Url::parse_with_params("http://form/", form);
+        let encoded = encoded.map_err(|error| error.to_string())?;
+        let request = http::Request::post(url)
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header(ACCEPT, "application/json")
+            .body(encoded.query().unwrap_or_default().as_bytes().to_vec());
+        let request = request.map_err(|error| error.to_string())?;
+        let answer = timeout(ANSWER, self.answer(request)).await.unwrap_or(Err(Unanswered::Late));
+        let answer = answer.map_err(|error| error.to_string())?;
+        // What the parser says may quote a token.
+        serde_json::from_slice(answer.body()).map_err(|_| "its answer is no JSON".to_owned())
     }
 
     async fn answer(

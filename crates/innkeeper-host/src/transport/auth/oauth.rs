@@ -1,5 +1,6 @@
 //! Tokens by OAuth: kept, renewed before their end, and asked for anew when a server wants that.
 
+mod assertion;
 mod flow;
 mod library;
 

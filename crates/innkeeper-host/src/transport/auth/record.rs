@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rmcp::transport::auth::{OAuthTokenResponse, StoredCredentials};
+use rmcp::transport::auth::StoredCredentials;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ pub(super) struct Record {
 impl Token {
     /// The token in the answer of an authorization server.
     pub(super) fn of(
-        answer: &OAuthTokenResponse,
+        answer: &impl Serialize,
         issuer: &str,
         client: Client,
         requested: &[String],

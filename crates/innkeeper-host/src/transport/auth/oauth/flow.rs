@@ -75,7 +75,11 @@ impl Inner {
             Grant::AuthorizationCode => self.by_person(state, &mut library, &scopes).await?,
             Grant::ClientCredentials => {
                 let client = self.configured(String::new()).ok_or(AuthFault::Nobody)?;
-                library.own_token(&self.terms.url, client, &scopes).await?
+                let url = &self.terms.url;
+                match &self.terms.config.private_key {
+                    Some(key) => library.own_token_by_key(url, client, key, &scopes).await?,
+                    None => library.own_token(url, client, &scopes).await?,
+                }
             }
         };
         state.record.token = Some(token);

@@ -18,6 +18,8 @@ use tracing::instrument::WithSubscriber;
 use super::super::AuthFault;
 use super::super::client::Outgoing;
 use super::super::record::{Client, Token};
+use super::assertion::assertion;
+use crate::config::Secret;
 
 /// The name that clients are registered by.
 const NAME: &str = "Innkeeper";
@@ -30,6 +32,7 @@ pub(super) struct Library {
     manager: AuthorizationManager,
     /// What the library renews lies here.
     kept: InMemoryCredentialStore,
+    http: Arc<Outgoing>,
     metadata: AuthorizationMetadata,
     issuer: String,
     /// Whether it was published, not guessed.
@@ -44,7 +47,7 @@ impl Library {
         header: Option<&str>,
     ) -> Result<Self, AuthFault> {
         let no_use = |error: AuthError| AuthFault::Discovery(words(&error));
-        let manager = AuthorizationManager::new_with_oauth_http_client(url.clone(), http);
+        let manager = AuthorizationManager::new_with_oauth_http_client(url.clone(), http.clone());
         let mut manager = manager.await.map_err(no_use)?;
         let kept = InMemoryCredentialStore::new();
         manager.set_credential_store(kept.clone());
@@ -54,7 +57,7 @@ impl Library {
         manager.set_metadata(metadata.clone());
         let published = found.source != AuthorizationMetadataSource::LegacyEndpointFallback;
         let issuer = metadata.issuer.clone().unwrap_or_else(|| metadata.token_endpoint.clone());
-        Ok(Self { manager, kept, metadata, issuer, published })
+        Ok(Self { manager, kept, http, metadata, issuer, published })
     }
 
     /// The authorization server's own name.
@@ -153,6 +156,34 @@ impl Library {
         manager.configure_client_credentials(&credentials).map_err(no_token)?;
         let answer = quiet(manager.exchange_client_credentials(&credentials)).await;
         let answer = answer.map_err(no_token)?;
+        Token::of(&answer, &self.issuer, client, scopes).ok_or_else(no_text)
+    }
+
+    /// A token for the client itself, which proves with a key who it is.
+    pub(super) async fn own_token_by_key(
+        &self,
+        url: &Url,
+        client: Client,
+        key: &Secret,
+        scopes: &[String],
+    ) -> Result<Token, AuthFault> {
+        let no_token = |why: &str| AuthFault::NoToken(AuthFault::words(why));
+        let stated = assertion(key.expose(), &client.id, &self.issuer).map_err(no_token)?;
+        let scope = scopes.join(" ");
+        let mut form = vec![
+            ("grant_type", "client_credentials"),
+            ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
+            ("client_assertion", &*stated),
+            ("resource", url.as_str()),
+        ];
+        if !scope.is_empty() {
+            form.push(("scope", &scope));
+        }
+        let answer = self.http.post_form(&self.metadata.token_endpoint, &form).await;
+        let answer = answer.map_err(|why| no_token(&why))?;
+        if let Some(error) = answer.get("error").and_then(Value::as_str) {
+            return Err(no_token(error));
+        }
         Token::of(&answer, &self.issuer, client, scopes).ok_or_else(no_text)
     }
 
