@@ -126,7 +126,7 @@ impl Remote {
     ) -> Result<Carried, ClientError> {
         let client = client::build(self)?;
         let tasks = owner.tasks.clone();
-        let access = sign_in.access(&owner.server, self, oauth, &tasks)?;
+        let access = sign_in.access(&owner.server, self, oauth, &tasks);
         let (session, inlet, orders) = Session::carried(owner, limits);
         let (alive, ended) = oneshot::channel::<()>();
         let (url, headers) = (self.url.clone(), self.headers.clone());

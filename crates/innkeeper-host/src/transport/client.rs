@@ -69,7 +69,8 @@ pub(super) fn build_guarded(
     guard: impl Resolve + 'static,
 ) -> Result<Client, ClientError> {
     // It may be `https` where the server is not.
-    let builder = builder(remote)?.tls_backend_preconfigured(tls(true, false)?);
+    let tls = tls(true, remote.kind == Kind::WebSocket)?;
+    let builder = builder(remote)?.tls_backend_preconfigured(tls);
     Ok(builder.dns_resolver(Arc::new(guard)).build()?)
 }
 

@@ -21,6 +21,8 @@ struct Browser {
     visits: Arc<AtomicU32>,
     /// How long the person looks at the page.
     takes: Duration,
+    /// Whether they say no then.
+    declines: bool,
 }
 
 impl Browser {
@@ -36,9 +38,12 @@ impl UserAgent for Browser {
 
     fn visit(&self, visit: Visit) -> Visiting {
         self.visits.fetch_add(1, Ordering::SeqCst);
-        let takes = self.takes;
+        let (takes, declines) = (self.takes, self.declines);
         Box::pin(async move {
             tokio::time::sleep(takes).await;
+            if declines {
+                return Ok(format!("{}?error=access_denied", visit.redirect_uri));
+            }
             let client = reqwest::Client::builder()
                 .tls_backend_preconfigured(no_tls())
                 .redirect(reqwest::redirect::Policy::none());
@@ -159,6 +164,15 @@ async fn without_a_way_to_reach_a_person_the_error_says_what_to_do_and_nothing_i
                  `\"grant\": \"client_credentials\"`";
     assert_eq!(error, words);
     assert!(inn.seen("/metadata").is_empty());
+}
+
+#[tokio::test]
+async fn a_person_who_says_no_is_not_asked_again() {
+    let inn = Inn::open(Rules::default()).await;
+    let browser = Browser { declines: true, ..Browser::default() };
+    let error = why(start(&inn, &browser).await);
+    assert!(error.ends_with("signing in was declined: access_denied"), "{error}");
+    assert_eq!(browser.visits(), 1);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The requests that the OAuth library makes, sent by a client of ours.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
@@ -34,16 +35,22 @@ enum Unanswered {
 
 /// Sends what the guard lets through, and follows no redirects.
 pub(super) struct Outgoing {
-    client: Client,
+    /// Made when it is needed: most servers want no token, and it reads certificates.
+    client: OnceLock<Result<Client, ClientError>>,
+    remote: Remote,
     guard: Guard,
-    server: Url,
 }
 
 impl Outgoing {
-    pub(super) fn new(remote: &Remote) -> Result<Self, ClientError> {
+    pub(super) fn new(remote: &Remote) -> Self {
         let guard = Guard::new(&remote.url, remote.proxies.hosts());
-        let client = client::build_guarded(remote, guard.clone())?;
-        Ok(Self { client, guard, server: remote.url.clone() })
+        Self { client: OnceLock::new(), remote: remote.clone(), guard }
+    }
+
+    fn client(&self) -> Result<&Client, Unanswered> {
+        let build = || client::build_guarded(&self.remote, self.guard.clone());
+        let client = self.client.get_or_init(build);
+        client.as_ref().map_err(|error| Unanswered::Failed(error.to_string().into()))
     }
 
     /// Whether an address may be asked, or be shown to a person.
@@ -80,8 +87,8 @@ impl Outgoing {
             return Err(Unanswered::Refused);
         }
         // Only the headers are wanted, and what follows may be a stream without end.
-        let probe = *request.method() == Method::GET && *request.url() == self.server;
-        let mut answer = self.client.execute(request).await.map_err(failed)?;
+        let probe = *request.method() == Method::GET && *request.url() == self.remote.url;
+        let mut answer = self.client()?.execute(request).await.map_err(failed)?;
         let mut response = http::Response::new(Vec::new());
         *response.status_mut() = answer.status();
         *response.headers_mut() = answer.headers().clone();

@@ -41,6 +41,8 @@ struct Inner {
 struct State {
     /// Whether the store was looked at.
     read: bool,
+    /// Whether it could not be written, so that what it has is old.
+    unsaved: bool,
     record: Record,
     /// The library, once it knows the authorization server.
     library: Option<Library>,
@@ -147,7 +149,7 @@ impl Inner {
     /// Takes what the store has; what cannot be read counts as not there.
     fn read(&self, state: &mut State) {
         state.read = true;
-        let Some(store) = &self.terms.store else { return };
+        let Some(store) = self.terms.store.as_ref().filter(|_| !state.unsaved) else { return };
         match store.load() {
             Ok(Some(record)) => state.record = record,
             Ok(None) => {}
@@ -161,7 +163,9 @@ impl Inner {
     fn save(&self, state: &mut State) {
         state.record.server = self.terms.server.to_string();
         let Some(store) = &self.terms.store else { return };
-        if let Err(error) = store.save(&state.record) {
+        let saved = store.save(&state.record);
+        state.unsaved = saved.is_err();
+        if let Err(error) = saved {
             let server = &*self.terms.server;
             tracing::warn!(server, %error, "token not kept");
         }
@@ -209,7 +213,11 @@ impl Inner {
         let renewed = library.renew(token).await?;
         match &renewed {
             Some(renewed) => token.clone_from(renewed),
-            None => token.not_renewed(),
+            None => {
+                token.not_renewed();
+                // It may be the client that is not known any more.
+                record.clients.remove(library.issuer());
+            }
         }
         self.save(state);
         Ok(renewed.and_then(|token| self.set(Some(&token))))

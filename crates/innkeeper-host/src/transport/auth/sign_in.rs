@@ -14,7 +14,7 @@ use super::store::Store;
 use super::{Authorize, Protected, UserAgent};
 use crate::config::Oauth;
 use crate::tasks::Tasks;
-use crate::transport::{ClientError, Remote};
+use crate::transport::Remote;
 
 /// How the servers of a host are signed in at. Tokens outlive the connections they are for.
 #[derive(Default)]
@@ -53,9 +53,9 @@ impl SignIn {
         remote: &Remote,
         oauth: Option<&Oauth>,
         tasks: &Tasks,
-    ) -> Result<Option<Arc<Access>>, ClientError> {
+    ) -> Option<Arc<Access>> {
         if remote.headers.contains_key(AUTHORIZATION) || remote.socket.is_some() {
-            return Ok(None);
+            return None;
         }
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let url = remote.url.as_str();
@@ -63,7 +63,7 @@ impl SignIn {
             && known.url == url
             && known.oauth.as_ref() == oauth
         {
-            return Ok(Some(known.access.clone()));
+            return Some(known.access.clone());
         }
         let authorize = match &self.authorize {
             Some(authorize) => authorize.clone(),
@@ -72,7 +72,7 @@ impl SignIn {
                     server: server.clone(),
                     url: remote.url.clone(),
                     config: oauth.cloned().unwrap_or_default(),
-                    http: Arc::new(Outgoing::new(remote)?),
+                    http: Arc::new(Outgoing::new(remote)),
                     agent: self.agent.clone(),
                     store: self.directory.as_deref().map(|dir| Store::new(dir, server, url)),
                 };
@@ -83,6 +83,6 @@ impl SignIn {
         let access = Arc::new(Access::new(protected, authorize, tasks.clone()));
         let known = Known { url: url.to_owned(), oauth: oauth.cloned(), access: access.clone() };
         servers.insert(server.clone(), known);
-        Ok(Some(access))
+        Some(access)
     }
 }

@@ -199,9 +199,16 @@ impl Library {
                 Ok(Some(Token::of(&answer, &self.issuer, client, granted).ok_or_else(no_text)?))
             }
             Err(AuthError::TokenRefreshRejected(_) | AuthError::AuthorizationRequired) => Ok(None),
+            Err(AuthError::TokenRefreshFailed(text)) if is_final(&text) => Ok(None),
             Err(error) => Err(no_token(error)),
         }
     }
+}
+
+/// Whether an authorization server has said no, and not that it cannot now.
+fn is_final(text: &str) -> bool {
+    let later = ["server_error", "temporarily_unavailable", "slow_down"];
+    text.contains(ANSWERED) && !later.iter().any(|code| text.contains(code))
 }
 
 /// Runs a piece of the library without a log.
