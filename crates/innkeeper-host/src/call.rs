@@ -117,7 +117,13 @@ pub(crate) async fn tool(
 ) -> Result<ToolResult, CallError> {
     let route = catalog.tool(name)?;
     let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
-    let problems = if arguments.is_object() {
+    let problems = if let Some(broken) = route.rules.check(&arguments) {
+        if let Some(rule) = &broken.rule {
+            let (server, tool) = (&*route.connection.server, &*route.tool);
+            tracing::warn!(server, tool, rule, security = true, "arguments refused");
+        }
+        vec![broken.problem]
+    } else if arguments.is_object() {
         route.arguments.check(&arguments)
     } else {
         // The protocol wants an object, whatever the schema says.

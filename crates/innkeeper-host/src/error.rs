@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_protocol::{ErrorObject, Malformed, RequestId, ViewError};
+use innkeeper_protocol::{ErrorObject, Malformed, ViewError};
 use serde::Serialize;
 
 use crate::config::ConfigError;
@@ -327,9 +327,6 @@ pub enum ProtocolFault {
     /// The request cannot be written as JSON.
     #[error("the request cannot be written: {0}")]
     Unwritable(Box<str>),
-    /// A list that does not end.
-    #[error("the list does not end: {0}")]
-    EndlessList(&'static str),
     /// The server asks for input again and again.
     #[error("it asked for more input after {limit} rounds")]
     EndlessRounds {
@@ -361,9 +358,6 @@ pub enum ProtocolFault {
     /// An HTTP answer without the answer to the request.
     #[error("its HTTP answer does not have the answer to the request")]
     NoAnswer,
-    /// The message id is one that is not waited for; kept for diagnostics.
-    #[error("answer to an unknown id {0}")]
-    UnknownId(RequestId),
 }
 
 /// Why a host could not be started; nothing is left running.

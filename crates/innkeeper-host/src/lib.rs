@@ -6,6 +6,7 @@
 
 pub mod host;
 
+mod arguments;
 mod cache;
 pub mod call;
 pub mod callback;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use innkeeper_protocol::http::ParamHeaders;
 
+use crate::arguments::ArgumentRules;
 use crate::schema::ArgumentSchema;
 use crate::server::connection::Connection;
 
@@ -14,6 +15,8 @@ pub(crate) struct ToolRoute {
     pub(crate) public: Box<str>,
     pub(crate) tool: Box<str>,
     pub(crate) arguments: ArgumentSchema,
+    /// What holds for arguments whatever the schema says.
+    pub(crate) rules: ArgumentRules,
     /// Arguments that the server wants to see in headers.
     pub(crate) headers: ParamHeaders,
     pub(crate) timeout: Duration,

@@ -9,6 +9,7 @@ use innkeeper_protocol::view::Tool;
 use serde_json::value::RawValue;
 
 use super::route::{PromptRoute, ToolRoute};
+use crate::arguments::ArgumentRules;
 use crate::config::{Refusal, ServerConfig, TransportConfig};
 use crate::lock::{Mismatch, Refused};
 use crate::name;
@@ -76,6 +77,7 @@ impl Shelf {
                         public: name::public(&config.name, name),
                         tool: name.as_str().into(),
                         arguments,
+                        rules: ArgumentRules::new(name, schema, &config.tools),
                         headers,
                         timeout: config.timeout,
                         harmless: harmless.contains(&Some(true)),

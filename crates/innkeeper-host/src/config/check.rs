@@ -199,5 +199,8 @@ fn useless(kind: raw::Transport) -> &'static [&'static str] {
 
 fn tools(typed: raw::Tools) -> ToolFilter {
     let allow = typed.allow.map(|allow| raw::texts(Some(allow)));
-    ToolFilter { allow, deny: raw::texts(typed.deny) }
+    let denied = typed.deny_arguments.unwrap_or_default();
+    let deny_arguments =
+        denied.into_iter().map(|(tools, texts)| (tools, raw::texts(Some(texts)))).collect();
+    ToolFilter { allow, deny: raw::texts(typed.deny), deny_arguments }
 }

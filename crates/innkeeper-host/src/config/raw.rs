@@ -161,11 +161,14 @@ impl Transport {
 
 /// Lists of tool names; `*` stands for any run of characters.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Tools {
     /// What is offered; without this list every tool is.
     pub(super) allow: Option<Vec<Text>>,
     /// What is not offered, whatever `allow` says.
     pub(super) deny: Option<Vec<Text>>,
+    /// Texts that arguments must not have, by the tools they are for; `*` as above in both.
+    pub(super) deny_arguments: Option<IndexMap<String, Vec<Text>>>,
 }
 
 /// Whether a server is started again after a failure.

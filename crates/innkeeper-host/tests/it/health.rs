@@ -63,7 +63,7 @@ async fn only_a_success_moves_the_time_of_the_last_success() {
     host.shutdown().await;
 }
 
-/// Proves: FR6.3, FR6.6, FR6.7
+/// Proves: FR6.6, FR6.7, N27
 #[tokio::test]
 async fn a_call_without_an_answer_in_time_takes_its_server_out_and_no_other() {
     let scene = Scene::new();

@@ -131,6 +131,7 @@ async fn children_of_a_server_that_leaves_by_itself_are_not_left_behind() {
     assert_eq!(processes_with(scene.nonce()), []);
 }
 
+/// Proves: TR11.3
 #[tokio::test]
 async fn without_a_shim_a_server_is_killed_with_its_process_group() {
     let scene = Scene::new();

@@ -8,7 +8,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use crate::setup::{Scene, text};
+use crate::setup::{Log, Scene, text};
 
 /// What is wrong with the arguments of a call that must be refused for them.
 async fn problems(host: &Host, tool: &str, arguments: Value) -> Vec<ArgumentProblem> {
@@ -127,5 +127,24 @@ async fn arguments_are_an_object_even_where_the_schema_allows_anything() {
     }
     assert_eq!(scene.journal().count("tools/call"), 0);
     host.call_tool("one.any", json!({"anything": [1]})).await.unwrap();
+    host.shutdown().await;
+}
+
+/// Proves: TR10.6, TR10.5
+#[tokio::test]
+async fn denied_arguments_are_not_sent_and_the_refusal_is_in_the_log_as_a_security_event() {
+    let scene = Scene::new();
+    let log = Log::capture();
+    let rules = json!({"denyArguments": {"ech*": ["*secret*"]}});
+    let host = scene.start([scene.fx("one").key("tools", rules)]).await.unwrap();
+    let refused =
+        problems(&host, "one.echo", json!({"message": "the Secret and the secret"})).await;
+    assert_eq!(refused[0].to_string(), "`/message`: `tools.denyArguments` has `*secret*`");
+    assert_eq!(scene.journal().count("tools/call"), 0);
+    let lines = log.of("arguments refused");
+    assert_eq!((lines.len(), &lines[0]["security"]), (1, &json!(true)));
+    assert_eq!((&lines[0]["tool"], &lines[0]["rule"]), (&json!("echo"), &json!("*secret*")));
+    assert!(!lines[0].to_string().contains("the Secret"), "the arguments are in the log");
+    host.call_tool("one.echo", json!({"message": "rm -rf /"})).await.unwrap();
     host.shutdown().await;
 }

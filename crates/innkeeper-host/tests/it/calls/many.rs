@@ -32,7 +32,7 @@ async fn at_once(host: &Host, count: usize) {
     assert_eq!(ended, count);
 }
 
-/// Proves: TR9.4, TR3.3
+/// Proves: TR9.4, TR3.3, TR7.6
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_and_five_hundred_calls_over_five_servers_all_get_their_own_answer() {
     let scene = Scene::new();
@@ -141,5 +141,23 @@ async fn metrics_read_while_calls_end_are_never_torn() {
     assert_eq!(metrics.tool_error_count, 120);
     assert_eq!(metrics.success_count + metrics.cancelled_count, 360);
     assert!(metrics.cancelled_count >= 100, "{metrics:?}");
+    host.shutdown().await;
+}
+
+/// Proves: TR9.1, TR7.4
+#[tokio::test]
+async fn a_host_adds_less_than_ten_milliseconds_to_a_call() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("one")]).await.unwrap();
+    let message = json!({"message": "hi"});
+    let mut took = Vec::new();
+    for _ in 0..200 {
+        let began = tokio::time::Instant::now();
+        host.call_tool("one.echo", message.clone()).await.unwrap();
+        took.push(began.elapsed());
+    }
+    took.sort();
+    // The server's own time is in it, and a machine under load may stop either for longer.
+    assert!(took[100] < Duration::from_millis(10), "half of the calls took {:?}", took[100]);
     host.shutdown().await;
 }
