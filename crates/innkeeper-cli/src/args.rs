@@ -4,8 +4,8 @@ mod order;
 mod verbs;
 
 pub(crate) use verbs::{
-    CallArgs, CompletionsArgs, DemoArgs, HostVerb, ImportArgs, LockArgs, PromptArgs, ReadArgs,
-    ServerArgs, ServerKind, WhyArgs,
+    CallArgs, CompletionsArgs, DemoArgs, HostVerb, ImportArgs, LockArgs, LoginArgs, PromptArgs,
+    ReadArgs, ServerArgs, ServerKind, WhyArgs,
 };
 
 use std::ffi::OsString;

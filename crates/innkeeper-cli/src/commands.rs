@@ -8,6 +8,7 @@ mod doctor;
 mod graph;
 mod import;
 mod lock;
+mod login;
 mod prompt;
 mod read;
 mod schema;
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 use innkeeper_host::Environment;
 
 use crate::args::{Global, HostVerb};
+use crate::browser::Browser;
 use crate::exit::Failure;
 use crate::output::Output;
 
@@ -33,6 +35,8 @@ pub(crate) struct Context {
     pub(crate) output: Output,
     /// The lock that the servers are held against, once a configuration has been read.
     pub(crate) lock: Option<PathBuf>,
+    /// Where a person signs in, for the verb that is for that.
+    pub(crate) browser: Option<Browser>,
 }
 
 /// Runs one verb over a configuration.
@@ -46,6 +50,7 @@ pub(crate) async fn run(context: &mut Context, verb: HostVerb) -> Result<(), Fai
         HostVerb::Graph => graph::run(context),
         HostVerb::Schema => schema::run(context),
         HostVerb::Lock(args) => lock::run(context, &args).await,
+        HostVerb::Login(args) => login::run(context, &args).await,
         HostVerb::Why(args) => why::run(context, &args).await,
         HostVerb::Doctor => doctor::run(context),
         HostVerb::Demo(args) => demo::run(context, &args).await,

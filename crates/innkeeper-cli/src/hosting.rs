@@ -22,8 +22,13 @@ pub(crate) async fn with_host<T>(
     let mut signals = Signals::listen()
         .map_err(|error| Failure::failed("signals cannot be listened to").because(error))?;
     let builder = Host::builder(config).supervisor(supervisor()?);
-    let builder = match ledger(&context.environment) {
-        Some(directory) => builder.ledger(directory),
+    let builder = match state(&context.environment) {
+        Some(state) => builder.ledger(state.join("running")).token_store(state.join("tokens")),
+        None => builder,
+    };
+    let signs_in = context.browser.is_some();
+    let builder = match context.browser.take() {
+        Some(browser) => builder.user_agent(browser),
         None => builder,
     };
     let builder = match pinned(context)? {
@@ -33,9 +38,12 @@ pub(crate) async fn with_host<T>(
         }
         None => builder,
     };
-    let progress = progress::show(builder.events());
+    // Progress would run over the address that a person is to open.
+    let progress = (!signs_in).then(|| progress::show(builder.events()));
     let started = signals.guard(builder.start()).await;
-    progress.end();
+    if let Some(progress) = progress {
+        progress.end();
+    }
     let host = match started {
         Ended::Done(Ok(host)) => host,
         Ended::Done(Err(error)) => return Err(not_started(&error)),
@@ -71,13 +79,13 @@ fn supervisor() -> Result<Supervisor, Failure> {
         .map_err(|error| Failure::failed("this program cannot find itself").because(error))
 }
 
-/// Where running servers are noted, as the XDG base directories have it.
-fn ledger(environment: &Environment) -> Option<PathBuf> {
+/// Where running servers and tokens are kept, as the XDG base directories have it.
+fn state(environment: &Environment) -> Option<PathBuf> {
     let state = match environment.get("XDG_STATE_HOME").filter(|path| path.starts_with('/')) {
         Some(path) => PathBuf::from(path),
         None => PathBuf::from(environment.home()?).join(".local/state"),
     };
-    Some(state.join("innkeeper/running"))
+    Some(state.join("innkeeper"))
 }
 
 fn not_started(error: &StartError) -> Failure {
@@ -95,6 +103,9 @@ fn not_started(error: &StartError) -> Failure {
                 for line in server.stderr.lines() {
                     failure = failure.detail(format!("    {}: {line}", server.server));
                 }
+            }
+            for server in failures.iter().filter(|server| server.wants_a_person()) {
+                failure = failure.hint(format!("`innkeeper login {}` signs in", server.server));
             }
             failure.hint("`required: false` lets the others start without a server")
         }

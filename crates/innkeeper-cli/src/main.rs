@@ -14,6 +14,7 @@ mod log;
 mod timestamp;
 
 mod arguments;
+mod browser;
 mod builtin;
 mod cause;
 mod commands;
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
     let log = log::install(global.log_level, global.log_format, output.colours_talk());
     let _flush = log.at_end();
     output.talk_behind(&log);
-    let mut context = Context { global, environment, output, lock: None };
+    let mut context = Context { global, environment, output, lock: None, browser: None };
     match run(&mut context, verb) {
         Ok(()) => Code::Done.into(),
         Err(failure) => failure.report(&mut context.output),

@@ -5,6 +5,7 @@
 //! scenario by its name: the host does what it does for any application.
 
 mod answer;
+mod auth;
 mod sample;
 
 use std::io::Write;
@@ -43,11 +44,14 @@ fn told(problem: &str) -> ExitCode {
 }
 
 async fn run(url: &str, environment: &Environment) -> Result<(), Failed> {
-    let file = json!({ "servers": { SERVER: { "type": "http", "url": url } } });
+    let scenario = environment.get("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
+    let oauth = auth::settings(scenario, &context(environment)?);
+    let file = json!({ "servers": { SERVER: { "type": "http", "url": url, "oauth": oauth } } });
     let config = Config::from_value(&file, "conformance", ".".as_ref(), environment)?;
     let host = Host::builder(config)
         .callback(&Answers::everything(), answer::answer)
         .environment(environment.clone())
+        .user_agent(auth::Headless)
         .start()
         .await?;
     let used = use_everything(&host, environment).await;
@@ -55,10 +59,14 @@ async fn run(url: &str, environment: &Environment) -> Result<(), Failed> {
     used
 }
 
+/// What the suite tells of a scenario.
+fn context(environment: &Environment) -> Result<Value, Failed> {
+    Ok(serde_json::from_str(environment.get("MCP_CONFORMANCE_CONTEXT").unwrap_or("{}"))?)
+}
+
 /// Makes the calls the suite asks for, and one of every other tool.
 async fn use_everything(host: &Host, environment: &Environment) -> Result<(), Failed> {
-    let context = environment.get("MCP_CONFORMANCE_CONTEXT").unwrap_or("{}");
-    let context: Value = serde_json::from_str(context)?;
+    let context = context(environment)?;
     let wanted = context["toolCalls"].as_array().cloned().unwrap_or_default();
     let mut calls: Vec<(String, Value)> = wanted
         .into_iter()

@@ -37,7 +37,7 @@ mod server;
 mod check;
 mod launch;
 mod leak;
-mod pending;
+mod oauth;
 mod remote;
 mod settings;
 
@@ -63,7 +63,9 @@ pub use origin::Origin;
 pub use problem::{ConfigError, Position, Problem, Severity};
 pub use schema::json_schema;
 pub use secret::{Expanded, Secret};
-pub use server::{Cache, Limits, Oauth, Restart, Retry, Sandbox, ServerConfig, TransportConfig};
+pub use server::{
+    Cache, Grant, Limits, Oauth, Restart, Retry, Sandbox, ServerConfig, TransportConfig,
+};
 pub use tree::MAX_DEPTH;
 pub(crate) use watch::Watch;
 

@@ -8,6 +8,7 @@ use innkeeper_protocol::{ErrorObject, Malformed, ViewError};
 use serde::Serialize;
 
 use crate::config::ConfigError;
+use crate::transport::auth::AuthFault;
 
 /// The class of an error, the same in every language and edge (TR6.1 and routing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -264,6 +265,8 @@ pub enum Lost {
     Unreachable(Box<str>),
     /// The connection broke before the answer came.
     Broken(Box<str>),
+    /// It wants a token, and there is none that it takes.
+    NotSignedIn(Box<AuthFault>),
     /// It, or what stands before it, takes no requests now: HTTP 429, 502 or 503.
     Busy {
         /// The status of the HTTP answer.
@@ -289,6 +292,7 @@ impl fmt::Display for Lost {
             Self::ResultsNotTaken => f.write_str("earlier results have not been taken"),
             Self::Unreachable(why) => write!(f, "it cannot be reached: {why}"),
             Self::Broken(why) => write!(f, "the connection broke: {why}"),
+            Self::NotSignedIn(fault) => fault.fmt(f),
             Self::Busy { status, retry_after: None } => write!(f, "it is busy (HTTP {status})"),
             Self::Busy { status, retry_after: Some(after) } => {
                 write!(f, "it is busy (HTTP {status}) and asks to wait {}", Seconds(*after))
@@ -472,11 +476,24 @@ impl StartReason {
             Self::Exited(_) => true,
             // A connection that was refused or cut off in the middle says no to nothing yet.
             Self::Call(error) => match &**error {
-                CallError::Unavailable { reason, .. } => !matches!(reason, Lost::Broken(_)),
+                CallError::Unavailable { reason, .. } => {
+                    !matches!(reason, Lost::Broken(_) | Lost::NotSignedIn(_))
+                }
                 _ => false,
             },
             Self::Spawn(_) | Self::TimedOut(_) | Self::Dependency(_) | Self::StartLimit(_) => false,
         }
+    }
+}
+
+impl ServerFailure {
+    /// Whether it is for want of a person to sign in.
+    pub fn wants_a_person(&self) -> bool {
+        let StartReason::Call(error) = &self.reason else { return false };
+        let CallError::Unavailable { reason: Lost::NotSignedIn(fault), .. } = &**error else {
+            return false;
+        };
+        **fault == AuthFault::Nobody
     }
 }
 

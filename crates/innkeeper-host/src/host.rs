@@ -31,6 +31,7 @@ use crate::server::session::Limits;
 use crate::shutdown::{self, DRAIN, ShutdownReport};
 use crate::start::{self, Start, Wish};
 use crate::tasks::Tasks;
+use crate::transport::auth::{Authorize, SignIn, UserAgent};
 
 /// How long the host's own tasks may take to end after the servers are gone.
 const TASKS_END: Duration = Duration::from_secs(1);
@@ -58,6 +59,7 @@ pub struct HostBuilder {
     client: ClientInfo,
     environment: Option<Environment>,
     callbacks: Callbacks,
+    sign_in: SignIn,
     events: Events,
     guard: Option<Guard>,
     watch: Option<Trust>,
@@ -103,6 +105,31 @@ impl HostBuilder {
         self
     }
 
+    /// Who shows a person the pages where to sign in at remote servers. It may take longer than a
+    /// call or a start does: these end, the sign-in goes on, and the next one has its token.
+    /// Default: nobody; a server that wants it is unavailable.
+    #[must_use]
+    pub fn user_agent(mut self, agent: impl UserAgent) -> Self {
+        self.sign_in.agent = Some(Arc::new(agent));
+        self
+    }
+
+    /// Where tokens of remote servers are kept, in files that only their owner can read. Several
+    /// hosts may share it. Default: nowhere; they end with the host.
+    #[must_use]
+    pub fn token_store(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.sign_in.directory = Some(directory.into());
+        self
+    }
+
+    /// Who gives tokens for remote servers, in place of the OAuth client, the user agent and the
+    /// token store.
+    #[must_use]
+    pub fn authorize(mut self, authorize: impl Authorize) -> Self {
+        self.sign_in.authorize = Some(Arc::new(authorize));
+        self
+    }
+
     /// What the servers' tools were when they were pinned, and what is done with those that are
     /// not the same any more. Holds for the start, for every change of a list and every restart.
     /// Default: no pins.
@@ -145,17 +172,8 @@ impl HostBuilder {
     /// A configuration that cannot be used, with every problem; or every required server that did
     /// not become ready, after everything was stopped. Dropping the future kills what was started.
     pub async fn start(self) -> Result<Host, StartError> {
-        let Self {
-            config,
-            supervisor,
-            ledger,
-            client,
-            environment,
-            callbacks,
-            events,
-            guard,
-            watch,
-        } = self;
+        let Self { config, supervisor, ledger, client, environment, .. } = self;
+        let Self { callbacks, sign_in, events, guard, watch, .. } = self;
         // Before the start, so that what changes during it is seen after it.
         let watch = watch.map(|trust| (Watch::of(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
@@ -172,6 +190,7 @@ impl HostBuilder {
             start_timeout: config.host.start_timeout,
             install_timeout: config.host.install_timeout,
             callbacks,
+            sign_in,
             events,
             tasks: tasks.clone(),
         };
@@ -241,6 +260,7 @@ impl Host {
             client: ClientInfo::default(),
             environment: None,
             callbacks: Callbacks::default(),
+            sign_in: SignIn::default(),
             events: Events::new(),
             guard: None,
             watch: None,

@@ -54,3 +54,6 @@ pub use server::process::{Exit, Isolation, Limit, Supervisor};
 pub use server::session::Progress;
 pub use shutdown::ShutdownReport;
 pub use text::{deceives, display_safe};
+pub use transport::auth::{
+    AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected, UserAgent, Visit, Visiting,
+};

@@ -58,6 +58,7 @@ impl Plan {
             | Lost::NotStarted(_)
             | Lost::Starting
             | Lost::Shutdown
+            | Lost::NotSignedIn(_)
             | Lost::ResultsNotTaken => return None,
         };
         let Retry { initial_delay, max_delay, .. } = self.policy;

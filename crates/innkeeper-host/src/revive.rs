@@ -77,6 +77,7 @@ pub(crate) fn is_failure(lost: &Lost) -> bool {
         | Lost::NotStarted(_)
         | Lost::Starting
         | Lost::Shutdown
+        | Lost::NotSignedIn(_)
         | Lost::ResultsNotTaken => false,
     }
 }

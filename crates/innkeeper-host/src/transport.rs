@@ -1,5 +1,6 @@
 //! Ways to reach a server that is no child process: where it is, and who carries the messages.
 
+pub(crate) mod auth;
 mod client;
 mod http;
 mod sse;
@@ -10,12 +11,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{RequestBuilder, Response, Url};
 use tokio::sync::oneshot;
 
-use crate::config::{Environment, Secret, TransportConfig};
-use crate::server::session::{Limits, Owner, Session};
+use crate::config::{Environment, Oauth, Secret, TransportConfig};
+use crate::server::session::{Fault, Limits, Owner, Session};
+use auth::{Access, SignIn};
 
 pub(crate) use client::ClientError;
 
@@ -115,13 +117,20 @@ impl Remote {
     /// # Errors
     ///
     /// The HTTP client cannot be made, for want of root certificates for instance.
-    pub(crate) fn open(&self, owner: Owner, limits: Limits) -> Result<Carried, ClientError> {
+    pub(crate) fn open(
+        &self,
+        owner: Owner,
+        limits: Limits,
+        sign_in: &SignIn,
+        oauth: Option<&Oauth>,
+    ) -> Result<Carried, ClientError> {
         let client = client::build(self)?;
         let tasks = owner.tasks.clone();
+        let access = sign_in.access(&owner.server, self, oauth, &tasks);
         let (session, inlet, orders) = Session::carried(owner, limits);
         let (alive, ended) = oneshot::channel::<()>();
-        let place =
-            Arc::new(Place { client, url: self.url.clone(), headers: self.headers.clone() });
+        let (url, headers) = (self.url.clone(), self.headers.clone());
+        let place = Arc::new(Place { client, url, headers, access });
         match self.kind {
             Kind::Http => tasks.spawn(http::carry(place, inlet, orders, alive)),
             Kind::Sse => tasks.spawn(sse::carry(place, inlet, orders, alive)),
@@ -144,4 +153,25 @@ struct Place {
     client: reqwest::Client,
     url: Url,
     headers: HeaderMap,
+    /// Signs requests in; `None` where the headers do.
+    access: Option<Arc<Access>>,
+}
+
+impl Place {
+    /// Sends a request, signed in if the server wants that. One that the server refused for want of
+    /// a token did not run: it is sent again with another.
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Fault> {
+        match &self.access {
+            Some(access) => access.send(request).await,
+            None => request.send().await.map_err(|error| http::unsent(&error)),
+        }
+    }
+
+    /// The same without asking anybody for anything, for what is said in leaving.
+    async fn send_once(&self, request: RequestBuilder) -> Result<Response, Fault> {
+        match &self.access {
+            Some(access) => access.send_once(request).await,
+            None => request.send().await.map_err(|error| http::unsent(&error)),
+        }
+    }
 }

@@ -27,6 +27,8 @@ pub(crate) enum HostVerb {
     Schema,
     /// Pin every tool definition in mcp.lock, or check that none has changed
     Lock(LockArgs),
+    /// Sign in at a remote server with a browser; the other verbs use what it gives
+    Login(LoginArgs),
     /// Tell where a tool is defined, what rules apply to it, and its last failures
     Why(WhyArgs),
     /// Tell what this machine lacks for the configuration
@@ -80,6 +82,14 @@ pub(crate) struct LockArgs {
     /// Write nothing; print what is not as it was pinned, and exit with 1 if anything is
     #[arg(long)]
     pub(crate) check: bool,
+}
+
+/// What `login` takes.
+#[derive(Args, Debug)]
+pub(crate) struct LoginArgs {
+    /// The server, as the configuration names it
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
 }
 
 /// What `why` takes.

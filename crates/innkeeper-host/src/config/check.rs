@@ -8,11 +8,10 @@ use super::filter::ToolFilter;
 use super::host::HostConfig;
 use super::place::{Step, key, locate};
 use super::problem::Severity;
-use super::secret::Secret;
-use super::server::{Oauth, ServerConfig, TransportConfig};
+use super::server::{ServerConfig, TransportConfig};
 use super::settings::{self, Shared};
 use super::source::Report;
-use super::{Kept, expand, launch, pending, raw, remote, tree, validate};
+use super::{Kept, expand, launch, oauth, raw, remote, tree, validate};
 
 /// A server on its way into the configuration.
 #[derive(Debug)]
@@ -49,8 +48,16 @@ pub(super) fn server(
         return draft;
     }
     let mut checker = Checker { entry, surroundings, report };
-    if let Some(transport) = checker.transport(&mut typed) {
-        draft.config = Some(checker.settle(transport, host, typed, &draft.dependencies));
+    let transport = checker.transport(&mut typed);
+    let remote = !matches!(transport, Some(TransportConfig::Stdio { .. }));
+    let oauth = match typed.oauth.take().filter(|_| remote) {
+        Some(typed) => oauth::oauth(&mut checker, typed).map(Some),
+        None => Some(None),
+    };
+    if let (Some(transport), Some(oauth)) = (transport, oauth) {
+        let mut config = checker.settle(transport, host, typed, &draft.dependencies);
+        config.oauth = oauth;
+        draft.config = Some(config);
     }
     draft
 }
@@ -83,8 +90,6 @@ impl Checker<'_> {
         };
         let useless = useless(kind);
         self.warn_useless(kind, useless);
-        let pending = pending::SERVER.iter().copied().filter(|key| !useless.contains(key));
-        pending::warn(&self.entry.node, &self.entry.path, pending, self.report);
         if kind == raw::Transport::Stdio {
             launch::stdio(self, typed)
         } else {
@@ -132,7 +137,7 @@ impl Checker<'_> {
             cache: shared.cache,
             limits: shared.limits,
             sandbox: shared.sandbox,
-            oauth: typed.oauth.map(oauth),
+            oauth: None,
             extra: Kept::new(tree::to_map(&self.entry.extra)),
         }
     }
@@ -196,12 +201,4 @@ fn tools(typed: raw::Tools) -> ToolFilter {
     let deny_arguments =
         denied.into_iter().map(|(tools, texts)| (tools, raw::texts(Some(texts)))).collect();
     ToolFilter { allow, deny: raw::texts(typed.deny), deny_arguments }
-}
-
-fn oauth(typed: raw::Oauth) -> Oauth {
-    Oauth {
-        client_id: typed.client_id,
-        client_secret: typed.client_secret.map(Secret::new),
-        scopes: raw::texts(typed.scopes),
-    }
 }

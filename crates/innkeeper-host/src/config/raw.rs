@@ -252,8 +252,27 @@ pub(super) struct Oauth {
     pub(super) client_id: Option<String>,
     /// Its secret, for clients that have one.
     pub(super) client_secret: Option<String>,
-    /// The scopes to ask for.
+    /// The key it proves itself with in place of a secret, in PEM: P-256, Ed25519 or RSA. For the
+    /// grant `client_credentials`.
+    pub(super) private_key: Option<String>,
+    /// The scopes to ask for; without them those that the server names.
     pub(super) scopes: Option<Vec<Text>>,
+    /// Where a description of the client is published, `https://`; for authorization servers that
+    /// read it in place of a registration.
+    pub(super) client_metadata_url: Option<String>,
+    /// Where browsers are sent back to; without it where the application listens.
+    pub(super) redirect_uri: Option<String>,
+    /// What tokens are given for.
+    pub(super) grant: Option<Grant>,
+}
+
+/// What tokens are given for: a person's consent, or the client itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(super) enum Grant {
+    AuthorizationCode,
+    ClientCredentials,
 }
 
 /// The texts of a list, without what was refused.

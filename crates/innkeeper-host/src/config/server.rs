@@ -201,10 +201,33 @@ pub struct Sandbox {
 pub struct Oauth {
     /// The identifier of a client that is registered already.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_id: Option<String>,
+    pub client_id: Option<Expanded>,
     /// Its secret, for clients that have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<Secret>,
-    /// The scopes to ask for.
+    /// The key it proves itself with in place of a secret, in PEM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub private_key: Option<Secret>,
+    /// The scopes to ask for. Default: those the server names.
     pub scopes: Vec<String>,
+    /// The address of a description of the client, for authorization servers that read one in place
+    /// of a registration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_metadata_url: Option<Expanded>,
+    /// Where browsers are sent back to. Default: where the application listens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirect_uri: Option<Expanded>,
+    /// What tokens are given for. Default: a person's consent.
+    pub grant: Grant,
+}
+
+/// What tokens are given for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grant {
+    /// A person signs in with a browser.
+    #[default]
+    AuthorizationCode,
+    /// The client itself has access.
+    ClientCredentials,
 }

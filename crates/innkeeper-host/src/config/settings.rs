@@ -13,7 +13,7 @@ use super::raw_value::ByteSize;
 use super::server::{Cache, Limits, Restart, Retry, Sandbox};
 use super::source::Report;
 use super::tree::Node;
-use super::{pending, raw, schema, unknown, validate};
+use super::{raw, schema, unknown, validate};
 
 /// The host's settings out of every file; a key may be set in one of them only.
 pub(super) fn host(parts: &mut [Part<'_>]) -> HostConfig {
@@ -24,7 +24,6 @@ pub(super) fn host(parts: &mut [Part<'_>]) -> HostConfig {
             continue;
         };
         unknown::take(node, &schema::HOST, "host", &mut part.report);
-        pending::warn(node, "host", pending::HOST.iter().copied(), &mut part.report);
         let value = validate::host(node, "host", &mut part.report);
         check_sizes(node, "host", &mut part.report);
         for member in node.members() {

@@ -26,6 +26,7 @@ use crate::error::{CallError, CallKind, Lost, Phase, ServerFailure, StartReason}
 use crate::event::{Event, Events};
 use crate::ledger::Ledger;
 use crate::tasks::Tasks;
+use crate::transport::auth::SignIn;
 use crate::transport::{Carried, Kind, Remote};
 
 /// How often it is looked whether a package runner has started the server.
@@ -57,6 +58,7 @@ pub(crate) struct Launcher {
     pub(crate) start_timeout: Duration,
     pub(crate) install_timeout: Duration,
     pub(crate) callbacks: Callbacks,
+    pub(crate) sign_in: SignIn,
     pub(crate) events: Events,
     pub(crate) tasks: Tasks,
 }
@@ -234,7 +236,8 @@ impl Launcher {
     }
 
     fn connect(&self, server: &Server, remote: &Remote) -> Result<Running, StartReason> {
-        let carried = remote.open(self.owner(server), self.limits(server));
+        let (owner, limits) = (self.owner(server), self.limits(server));
+        let carried = remote.open(owner, limits, &self.sign_in, server.config().oauth.as_ref());
         let Carried { session, ended } =
             carried.map_err(|error| StartReason::Spawn(error.to_string().into()))?;
         let (_, stderr_ended) = oneshot::channel();

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::{Client, NoProxy, Proxy, redirect};
+use reqwest::dns::Resolve;
+use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url, redirect};
 use rustls_platform_verifier::Verifier;
 
 use super::{Kind, Remote};
@@ -48,10 +49,32 @@ impl Proxies {
             none_for: named("no_proxy", "NO_PROXY"),
         }
     }
+
+    /// The names of their machines.
+    pub(super) fn hosts(&self) -> Vec<String> {
+        let proxies = [&self.http, &self.https].into_iter().flatten();
+        let host = |proxy: &String| Url::parse(proxy).ok()?.host_str().map(str::to_owned);
+        proxies.filter_map(host).collect()
+    }
 }
 
 /// A client that follows no redirects, repeats nothing and reads no environment.
 pub(super) fn build(remote: &Remote) -> Result<Client, ClientError> {
+    Ok(builder(remote)?.build()?)
+}
+
+/// The same for the addresses that a server names, with a guard over where names lead.
+pub(super) fn build_guarded(
+    remote: &Remote,
+    guard: impl Resolve + 'static,
+) -> Result<Client, ClientError> {
+    // It may be `https` where the server is not.
+    let tls = tls(true, remote.kind == Kind::WebSocket)?;
+    let builder = builder(remote)?.tls_backend_preconfigured(tls);
+    Ok(builder.dns_resolver(Arc::new(guard)).build()?)
+}
+
+fn builder(remote: &Remote) -> Result<ClientBuilder, ClientError> {
     let websocket = remote.kind == Kind::WebSocket;
     let mut builder = Client::builder()
         .tls_backend_preconfigured(tls(remote.url.scheme() == "https", websocket)?)
@@ -81,7 +104,7 @@ pub(super) fn build(remote: &Remote) -> Result<Client, ClientError> {
             builder = builder.proxy(Proxy::https(proxy)?.no_proxy(none));
         }
     }
-    Ok(builder.build()?)
+    Ok(builder)
 }
 
 /// How to trust servers: as the system does. Only where it is needed are its certificates read.

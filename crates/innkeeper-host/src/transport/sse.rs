@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use super::Place;
-use super::http::{cancelled, refused, unsent, words};
+use super::http::{cancelled, refused, words};
 use crate::error::Lost;
 use crate::server::session::{Fault, Inlet, Order, Orders, What};
 use crate::tasks::Group;
@@ -52,10 +52,10 @@ async fn receive(place: &Place, inlet: &Inlet, found: &watch::Sender<Option<Url>
     let events = HeaderValue::from_static("text/event-stream");
     let mut headers = place.headers.clone();
     headers.insert(ACCEPT, events);
-    let opened = place.client.get(place.url.clone()).headers(headers).send().await;
+    let opened = place.send(place.client.get(place.url.clone()).headers(headers)).await;
     let response = match opened {
         Ok(response) => response,
-        Err(error) => return lost(unsent(&error)),
+        Err(fault) => return lost(fault),
     };
     if !response.status().is_success() {
         return lost(refused(response).await);
@@ -159,7 +159,7 @@ async fn post(place: &Place, url: Url, body: Bytes) -> Result<(), Fault> {
     let headers = place.headers.clone();
     let post = place.client.post(url).headers(headers).header(CONTENT_TYPE, json).body(body);
     let taken = async {
-        let response = post.send().await.map_err(|error| unsent(&error))?;
+        let response = place.send(post).await?;
         if response.status().is_success() { Ok(()) } else { Err(refused(response).await) }
     };
     let late =

@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::Place;
-use super::http::{cancelled, unsent};
+use super::http::cancelled;
 use crate::error::Lost;
 use crate::server::session::{Fault, Inlet, Order, Orders};
 use crate::text::display_safe;
@@ -63,7 +63,7 @@ async fn open(place: &Place, limit: usize) -> Result<WebSocketStream<Upgraded>, 
         .header(SEC_WEBSOCKET_VERSION, word("13"))
         .header(SEC_WEBSOCKET_PROTOCOL, word(SUBPROTOCOL))
         .header(SEC_WEBSOCKET_KEY, &key);
-    let response = request.send().await.map_err(|error| match unsent(&error) {
+    let response = place.send(request).await.map_err(|fault| match fault {
         Fault::Lost { reason, .. } => reason,
         Fault::Answer(_) | Fault::Protocol(_) | Fault::Late => Lost::ClosedOutput,
     })?;

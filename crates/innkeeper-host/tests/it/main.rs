@@ -6,6 +6,7 @@ mod setup;
 mod shell;
 
 mod alone;
+mod auth;
 mod cache;
 mod callbacks;
 mod calls;

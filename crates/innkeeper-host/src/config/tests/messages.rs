@@ -193,14 +193,6 @@ fn an_unknown_key_is_a_warning_with_the_key_that_was_meant() {
 }
 
 #[test]
-fn keys_without_behaviour_say_so() {
-    let text = r#"{
-  "servers": {"fs": {"url": "http://a", "oauth": {}, "retry": {"max": 1}}}
-}"#;
-    assert_snapshot!(told(text), @"mcp.json:2:41 servers.fs.oauth: `oauth` is not in effect yet");
-}
-
-#[test]
 fn a_transport_needs_its_keys_and_has_no_use_for_others() {
     let text = r#"{"servers": {
   "none": {},

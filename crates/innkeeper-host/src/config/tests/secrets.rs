@@ -28,7 +28,8 @@ fn a_configuration_never_prints_what_a_variable_held() {
             "env": {"A": "${CANARY}", "B": "canary-5f1e"}},
       "b": {"url": "https://${CANARY}:${CANARY}@h/${CANARY}?k=${CANARY}",
             "headers": {"X": "Bearer ${CANARY}", "Y": "canary-5f1e"},
-            "oauth": {"clientSecret": "canary-5f1e"}}
+            "oauth": {"clientId": "${CANARY}", "clientSecret": "canary-5f1e",
+                      "redirectUri": "${CANARY}", "clientMetadataUrl": "https://${CANARY}/c"}}
     }}"#;
     let printed = printed(text);
     assert!(printed.contains("${CANARY}"), "{printed}");

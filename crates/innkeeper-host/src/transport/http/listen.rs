@@ -10,6 +10,8 @@ use tokio::time::sleep;
 
 use super::events::{Resume, read};
 use super::talk::Talk;
+use crate::error::Lost;
+use crate::server::session::Fault;
 
 /// The pause before the stream is opened again, unless the server says another; doubles with every
 /// failure.
@@ -35,7 +37,7 @@ pub(super) async fn listen(talk: Arc<Talk>) -> Option<u64> {
         if let Some(last) = last {
             ask = ask.header(http::LAST_EVENT_ID, last);
         }
-        match ask.send().await {
+        match talk.send(ask).await {
             Ok(response) if response.status().is_success() => {
                 let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
                 if !kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
@@ -56,6 +58,7 @@ pub(super) async fn listen(talk: Arc<Talk>) -> Option<u64> {
             Ok(response) if response.status().is_client_error() && talk.session() == session => {
                 return None;
             }
+            Err(Fault::Lost { reason: Lost::NotSignedIn(_), .. }) => return None,
             Ok(_) | Err(_) => pause = (pause * 2).min(LONGEST),
         }
         sleep(resume.retry.unwrap_or(pause).max(pause.min(PAUSE)).min(LONGEST)).await;

@@ -54,7 +54,7 @@ pub(super) async fn notify(talk: &Talk, method: &str, body: Bytes) -> Option<u64
     let told = async {
         let _turn = talk.aside.acquire().await;
         let session = talk.session();
-        talk.post(session.as_ref(), body).send().await
+        talk.send(talk.post(session.as_ref(), body)).await
     };
     let sent = timeout(TOLD, told).await;
     let status = sent.ok().and_then(Result::ok).map(|response| response.status());
@@ -70,8 +70,7 @@ async fn answered(talk: &Talk, request: &Request) -> Result<(), Fault> {
     loop {
         let session = talk.session().filter(|_| request.method != method::INITIALIZE);
         let post = talk.post(session.as_ref(), request.body.clone());
-        let response = described(talk, post, request).send().await;
-        let response = response.map_err(|error| unsent(&error))?;
+        let response = talk.send(described(talk, post, request)).await?;
         match (&session, response.status()) {
             // It was not run: the server does not know whose it is.
             (Some(session), StatusCode::NOT_FOUND) if !renewed && talk.era() == Era::Legacy => {
@@ -171,16 +170,14 @@ async fn stream(talk: &Talk, mut response: Response, request: &Request) -> Resul
             let session = talk.session();
             let again =
                 talk.ask(Method::GET, session.as_ref()).header(http::LAST_EVENT_ID, last.clone());
-            match again.send().await {
+            match talk.send(again).await {
                 Ok(response) if response.status().is_success() => break response,
                 Ok(_) => return Err(broken),
-                Err(error) => {
+                Err(fault) => {
+                    let Fault::Lost { reason, .. } = fault else { return Err(fault) };
                     fruitless += 1;
-                    if fruitless >= FRUITLESS {
-                        return Err(Fault::Lost {
-                            reason: Lost::Broken(super::answer::words(&error)),
-                            sent: true,
-                        });
+                    if fruitless >= FRUITLESS || matches!(reason, Lost::NotSignedIn(_)) {
+                        return Err(Fault::Lost { reason, sent: true });
                     }
                     sleep(resume.retry.unwrap_or(RESUME).min(RESUME_LONGEST)).await;
                 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use innkeeper_protocol::{Revision, envelope, http, method};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, RequestBuilder, StatusCode};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::super::Place;
-use super::{refused, unsent};
+use super::refused;
 use crate::error::Lost;
 use crate::server::session::{Fault, Inlet};
 
@@ -105,6 +105,11 @@ impl Talk {
         self.place.client.request(verb, self.place.url.clone()).headers(headers)
     }
 
+    /// Sends a request, signed in.
+    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Fault> {
+        self.place.send(request).await
+    }
+
     /// A POST of this message.
     pub(super) fn post(&self, session: Option<&HeaderValue>, body: Bytes) -> RequestBuilder {
         let json = HeaderValue::from_static("application/json");
@@ -123,9 +128,9 @@ impl Talk {
         let server = self.inlet.server();
         tracing::warn!(server, "the session is gone, beginning another");
         let late = "it does not begin another session".into();
-        let begun = timeout(BEGINNING, self.post(None, hello.clone()).send()).await;
-        let begun = begun.map_err(|_| Fault::Lost { reason: Lost::Broken(late), sent: false })?;
-        let mut response = begun.map_err(|error| unsent(&error))?;
+        let begun = timeout(BEGINNING, self.send(self.post(None, hello.clone()))).await;
+        let late = |_| Fault::Lost { reason: Lost::Broken(late), sent: false };
+        let mut response = begun.map_err(late)??;
         if !response.status().is_success() {
             return Err(refused(response).await);
         }
@@ -143,7 +148,7 @@ impl Talk {
         drop(timeout(CONTROL, rest).await);
         let mut body = Vec::new();
         drop(envelope::write_notification(&mut body, method::INITIALIZED, None::<&()>));
-        let told = self.post(self.session().as_ref(), body.into()).send();
+        let told = self.send(self.post(self.session().as_ref(), body.into()));
         drop(timeout(CONTROL, told).await);
         self.inlet.changed();
         Ok(())
@@ -153,7 +158,7 @@ impl Talk {
     pub(super) async fn leave(&self) {
         let session = self.session();
         if let Some(session) = session {
-            let ended = self.ask(Method::DELETE, Some(&session)).send();
+            let ended = self.place.send_once(self.ask(Method::DELETE, Some(&session)));
             let status = timeout(CONTROL, ended).await.ok().and_then(Result::ok);
             let status = status.map(|response| response.status());
             if status.is_none_or(|status| {

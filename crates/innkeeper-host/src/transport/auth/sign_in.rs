@@ -1,0 +1,88 @@
+//! What an application says about signing in, and from it the access to each server.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use reqwest::header::AUTHORIZATION;
+
+use super::access::Access;
+use super::client::Outgoing;
+use super::oauth::{self, Terms};
+use super::store::Store;
+use super::{Authorize, Protected, UserAgent};
+use crate::config::Oauth;
+use crate::tasks::Tasks;
+use crate::transport::Remote;
+
+/// How the servers of a host are signed in at. Tokens outlive the connections they are for.
+#[derive(Default)]
+pub(crate) struct SignIn {
+    /// In place of the OAuth client of our own.
+    pub(crate) authorize: Option<Arc<dyn Authorize>>,
+    /// Who opens browsers; without one nobody can sign in.
+    pub(crate) agent: Option<Arc<dyn UserAgent>>,
+    /// Where tokens are kept; without it in memory only.
+    pub(crate) directory: Option<PathBuf>,
+    servers: Mutex<HashMap<Arc<str>, Known>>,
+}
+
+/// The access to a server at the address it was made for.
+struct Known {
+    url: String,
+    oauth: Option<Oauth>,
+    access: Arc<Access>,
+}
+
+impl fmt::Debug for SignIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignIn")
+            .field("agent", &self.agent.is_some())
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SignIn {
+    /// The access to a server; `None` for one that has its `Authorization` in the configuration and
+    /// for one on a Unix socket.
+    pub(in crate::transport) fn access(
+        &self,
+        server: &Arc<str>,
+        remote: &Remote,
+        oauth: Option<&Oauth>,
+        tasks: &Tasks,
+    ) -> Option<Arc<Access>> {
+        if remote.headers.contains_key(AUTHORIZATION) || remote.socket.is_some() {
+            return None;
+        }
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let url = remote.url.as_str();
+        if let Some(known) = servers.get(server)
+            && known.url == url
+            && known.oauth.as_ref() == oauth
+        {
+            return Some(known.access.clone());
+        }
+        let authorize = match &self.authorize {
+            Some(authorize) => authorize.clone(),
+            None => {
+                let terms = Terms {
+                    server: server.clone(),
+                    url: remote.url.clone(),
+                    config: oauth.cloned().unwrap_or_default(),
+                    http: Arc::new(Outgoing::new(remote)),
+                    agent: self.agent.clone(),
+                    store: self.directory.as_deref().map(|dir| Store::new(dir, server, url)),
+                };
+                Arc::new(oauth::Oauth::new(terms)) as Arc<dyn Authorize>
+            }
+        };
+        let protected = Protected { server: server.clone(), url: url.into() };
+        let access = Arc::new(Access::new(protected, authorize, tasks.clone()));
+        let known = Known { url: url.to_owned(), oauth: oauth.cloned(), access: access.clone() };
+        servers.insert(server.clone(), known);
+        Some(access)
+    }
+}
