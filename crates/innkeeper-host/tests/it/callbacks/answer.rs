@@ -134,7 +134,7 @@ async fn a_callback_of_one_server_goes_before_that_of_all_and_both_can_be_taken_
     let all = |_| async { Ok(json!("all")) };
     let host = reached.host(&scene, &Answers::sampling(), all).await;
     let own = shared(|_: ServerRequest| async { Ok(json!("a's own")) });
-    host.set_callback(&Answers::sampling().of("a"), own);
+    host.set_callback(&Answers::sampling().of("a"), own.as_ref());
     assert_eq!(heard(&host, "a").await[0]["result"], "a's own");
     assert_eq!(heard(&host, "b").await[0]["result"], "all");
     host.set_callback(&Answers::sampling().of("a"), None);
@@ -161,7 +161,7 @@ async fn a_callback_set_after_the_start_answers_what_is_asked_all_the_same() {
             async { Ok(json!({"roots": []})) }
         }
     };
-    host.set_callback(&Answers::everything(), shared(callback));
+    host.set_callback(&Answers::everything(), shared(callback).as_ref());
     assert_eq!(heard(&host, "a").await[0]["result"], json!({"roots": []}));
     assert_eq!(*seen.lock().unwrap(), [ROOTS]);
     host.shutdown().await;
@@ -194,9 +194,9 @@ async fn a_callback_that_panics_is_an_error_for_the_server_and_nobody_elses_prob
             tokio::task::yield_now().await;
             panic!("later, as this test wants it")
         };
-        host.set_callback(&Answers::sampling(), shared(later));
+        host.set_callback(&Answers::sampling(), shared(later).as_ref());
         assert_eq!(heard(&host, "a").await[0]["error"]["code"], -32603, "{way:?}");
-        host.set_callback(&Answers::sampling(), shared(|_| async { Ok(json!("well")) }));
+        host.set_callback(&Answers::sampling(), shared(|_| async { Ok(json!("well")) }).as_ref());
         assert_eq!(heard(&host, "a").await[0]["result"], "well", "{way:?}");
         host.call_tool("b.pid", ()).await.unwrap();
         host.shutdown().await;

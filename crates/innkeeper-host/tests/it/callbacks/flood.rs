@@ -143,7 +143,7 @@ async fn a_question_inside_of_an_answer_ends_with_the_time_of_the_call() {
             }
         }
     };
-    host.set_callback(&Answers::elicitation(), shared(callback));
+    host.set_callback(&Answers::elicitation(), shared(callback).as_ref());
     let called = tokio::time::timeout(PATIENCE, host.call_tool("a.pid", ())).await;
     called.expect("it ends").unwrap_err();
     host.call_tool("b.pid", ()).await.unwrap();
