@@ -5,7 +5,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use super::super::{HostConfig, Restart, Secret, TransportConfig};
+use super::super::{Grant, HostConfig, Restart, Secret, TransportConfig};
 use super::{args, load, server, told, told_of_server};
 
 /// Proves: FR1.5
@@ -282,4 +282,24 @@ fn unknown_keys_are_kept_but_not_shown() {
     assert_eq!(server.extra.get("apiKey"), Some(&json!("canary-in-unknown-key")));
     let shown = format!("{server:?}{}", serde_json::to_string(&server).unwrap());
     assert!(shown.contains("apiKey") && !shown.contains("canary"), "{shown}");
+}
+
+#[test]
+fn how_to_sign_in_is_read_and_what_does_not_go_together_is_told() {
+    let whole = r#""url": "https://a/mcp", "oauth": {"grant": "client_credentials", "clientId": "us",
+        "clientSecret": "s", "scopes": ["a", "b"]}"#;
+    let oauth = server(whole).unwrap().oauth.unwrap();
+    assert_eq!(oauth.grant, Grant::ClientCredentials);
+    assert_eq!(oauth.client_id.unwrap().expose(), "us");
+    assert_eq!(oauth.scopes, ["a", "b"]);
+    for (keys, words) in [
+        (r#""grant": "client_credentials", "clientId": "us""#, "oauth.grant: "),
+        (r#""clientSecret": "s""#, "oauth.clientSecret: has no `clientId`"),
+        (r#""clientMetadataUrl": "http://a/b""#, "oauth.clientMetadataUrl: expected `https://`"),
+        (r#""clientId": "us", "privateKey": "k""#, "oauth.privateKey: is for the grant"),
+        (r#""clientId": "${NO_SUCH}""#, "oauth.clientId: "),
+    ] {
+        let told = told_of_server(&format!(r#""url": "https://a", "oauth": {{{keys}}}"#));
+        assert!(told.contains(words), "{told}");
+    }
 }
