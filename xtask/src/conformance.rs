@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::program::{Program, relative, root};
-use crate::test::suite;
+use crate::test::{BUILD, suite};
 use crate::{Chore, say};
 
 /// The revisions with a list of scored scenarios of their own.
@@ -18,7 +18,8 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
     if let Some(odd) = arguments.iter().find(|argument| !REVISIONS.contains(argument)) {
         return Err(format!("`{odd}` is none of {}", REVISIONS.join(", ")));
     }
-    Program::cargo("build --locked --package innkeeper-conformance").run()?;
+    // With the words that the tests are built with, so that nothing is built twice.
+    Program::cargo(BUILD).run()?;
     suite::provide()?;
     let chosen = if arguments.is_empty() { &REVISIONS[..] } else { arguments };
     for revision in chosen {
@@ -44,8 +45,11 @@ fn leg(revision: &str) -> Chore {
     let suite = suite::program().line("client --requirements").arg(revision).arg("--command");
     suite.path(&client).arg("-o").path(&results).run_into(&log)?;
     let said = std::fs::read_to_string(&log).unwrap_or_default();
-    let summary = said.lines().rev().find(|line| line.contains("scored")).unwrap_or("passed");
-    say::line(format_args!("client, {revision}: {}", summary.trim()));
+    let passed = said.lines().filter(|line| line.trim_start().starts_with('✓')).count();
+    let failed: Vec<&str> =
+        said.lines().filter_map(|line| line.trim_start().strip_prefix("✗ ")).collect();
+    let failed = if failed.is_empty() { "none".to_owned() } else { failed.join(", ") };
+    say::line(format_args!("client, {revision}: {passed} passed, not scored and failed: {failed}"));
     Ok(())
 }
 

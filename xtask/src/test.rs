@@ -13,6 +13,9 @@ use crate::{Chore, conformance, fuzz, rows, soak, tidy};
 
 pub(crate) use tools::Tool;
 
+/// How everything that the tests need is built.
+pub(crate) const BUILD: &str = "build --locked --workspace --all-targets --features xtask/soak";
+
 /// Workspaces of their own, formatted like the rest where they are there.
 const BESIDE: &[&str] = &["bench/Cargo.toml", "fuzz/Cargo.toml"];
 /// Cycles of the short soak: the full one has a thousand.
@@ -40,9 +43,7 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
         let lint = "clippy --locked --workspace --all-targets --features xtask/soak -- -D warnings";
         Program::cargo(lint).run()
     });
-    let built = steps.step("build", || {
-        Program::cargo("build --locked --workspace --all-targets --features xtask/soak").run()
-    });
+    let built = steps.step("build", || Program::cargo(BUILD).run());
     steps.step("servers", || joined(providing));
     if built && steps.step("test runner", || joined(fetching).map(drop)) {
         steps.step("tests", || {

@@ -8,11 +8,13 @@ mod talk;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use innkeeper_protocol::{envelope, method};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 use super::Place;
 use crate::server::session::{Inlet, Order, Orders, What};
@@ -25,6 +27,9 @@ pub(super) use answer::{refused, unsent, words};
 /// Notifications and answers of ours that are on their way or wait to be. Nobody waits for them, so
 /// a server that takes none loses further ones. Requests have `maxConcurrent`.
 const ASIDE: usize = 1024;
+
+/// How long the first requests wait for the server to open the stream of its own messages.
+const OPENING: Duration = Duration::from_millis(500);
 
 /// Carries messages until the session closes, then ends the server's session.
 pub(super) async fn carry(
@@ -75,7 +80,13 @@ pub(super) async fn carry(
                             _ = post::notify(&talk, &method, body) => {}
                             () = orders.closed() => break,
                         }
-                        posts.spawn(listen::listen(talk.clone()));
+                        // Some servers lose what they say before they have a stream to say it on.
+                        let (opened, open) = oneshot::channel();
+                        posts.spawn(listen::listen(talk.clone(), opened));
+                        tokio::select! {
+                            _ = timeout(OPENING, open) => {}
+                            () = orders.closed() => break,
+                        }
                     }
                     What::Notification { .. } | What::Response if !room => {
                         let server = talk.inlet.server();

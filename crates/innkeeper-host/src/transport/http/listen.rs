@@ -6,6 +6,7 @@ use std::time::Duration;
 use innkeeper_protocol::http;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, StatusCode};
+use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::events::{Resume, read};
@@ -20,8 +21,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Keeps the stream open for as long as the server offers it.
-pub(super) async fn listen(talk: Arc<Talk>) -> Option<u64> {
+/// Keeps the stream open for as long as the server offers it. `opened` is dropped as soon as the
+/// server has answered for the first time.
+pub(super) async fn listen(talk: Arc<Talk>, opened: oneshot::Sender<()>) -> Option<u64> {
+    let mut opened = Some(opened);
     let mut resume = Resume::default();
     let mut pause = PAUSE;
     // The session whose stream was open last.
@@ -37,7 +40,9 @@ pub(super) async fn listen(talk: Arc<Talk>) -> Option<u64> {
         if let Some(last) = last {
             ask = ask.header(http::LAST_EVENT_ID, last);
         }
-        match talk.send(ask).await {
+        let answer = talk.send(ask).await;
+        drop(opened.take());
+        match answer {
             Ok(response) if response.status().is_success() => {
                 let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
                 if !kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
