@@ -10,6 +10,7 @@ mod cache;
 mod calls;
 mod catalog;
 mod failure;
+mod faults;
 mod health;
 mod install;
 mod limits;
