@@ -8,7 +8,7 @@ use serde_json::{Map, json};
 use tokio::time::Instant;
 
 use super::{SLACK, on_call, value, within};
-use crate::setup::{Scene, text};
+use crate::setup::{Log, Scene, text};
 
 /// Fault 1.
 #[tokio::test]
@@ -52,6 +52,20 @@ async fn an_answer_of_a_hundred_megabytes_fails_its_call_and_keeps_the_connectio
         panic!("{error:?}");
     };
     assert_eq!(value(&host.call_tool("sh.any", ()).await.unwrap()), json!({"content": []}));
+    host.shutdown().await;
+}
+
+/// Fault 8.
+#[tokio::test]
+async fn an_answer_over_many_lines_costs_the_time_of_its_call_and_the_log_names_the_cause() {
+    let (scene, log) = (Scene::new(), Log::capture());
+    let pretty = scene.fx("one").with("--malformed", "pretty").key("timeout", 0.3);
+    let host = scene.start([pretty]).await.unwrap();
+    let error = host.call_tool("one.echo", json!({"message": ""})).await.unwrap_err();
+    assert!(matches!(error, CallError::Timeout { .. }), "{error:?}");
+    let lines = log.of("unusable message");
+    let detail = lines[0]["detail"].as_str().unwrap();
+    assert!(detail.contains("multi-line JSON"), "{detail}");
     host.shutdown().await;
 }
 
