@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::repository::Repository;
 use crate::{Chore, say};
 use proofs::Proof;
+pub(crate) use proofs::tests as tests_of;
 use table::Row;
 
 /// Issues that are done: each of their rows needs a test or a command.

@@ -2,6 +2,7 @@
 
 mod documents;
 mod edges;
+mod faults;
 mod files;
 mod modules;
 mod purity;
@@ -49,6 +50,7 @@ const RULES: &[Rule] = &[
     modules::one_test_binary_each,
     documents::the_map_is_true,
     documents::decisions_are_numbered,
+    faults::every_fault_has_its_row,
 ];
 
 /// Applies every rule.

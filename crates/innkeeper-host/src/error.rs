@@ -261,6 +261,8 @@ pub enum Lost {
     Shutdown,
     /// Results that nobody takes fill the memory set aside for this server.
     ResultsNotTaken,
+    /// It writes what nobody can read: so many useless lines in a row, or lines without end.
+    Noise,
     /// No connection to its address could be made.
     Unreachable(Box<str>),
     /// The connection broke before the answer came.
@@ -290,6 +292,7 @@ impl fmt::Display for Lost {
             Self::Starting => f.write_str("it is still starting"),
             Self::Shutdown => f.write_str("the host is shutting down"),
             Self::ResultsNotTaken => f.write_str("earlier results have not been taken"),
+            Self::Noise => f.write_str("it writes too much that is no message"),
             Self::Unreachable(why) => write!(f, "it cannot be reached: {why}"),
             Self::Broken(why) => write!(f, "the connection broke: {why}"),
             Self::NotSignedIn(fault) => fault.fmt(f),
@@ -578,20 +581,4 @@ impl fmt::Display for Failures<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unavailable_server_is_told_with_the_attempts_if_there_were_several() {
-        let reason = Lost::Busy { status: 503, retry_after: None };
-        let error = |attempts| {
-            let (server, reason) = ("web".into(), reason.clone());
-            CallError::Unavailable { server, reason, may_have_run: false, attempts: 1 }
-                .tried(attempts)
-                .to_string()
-        };
-        assert_eq!(error(1), "server `web` is unavailable: it is busy (HTTP 503)");
-        let several = "server `web` is unavailable: it is busy (HTTP 503) (after 4 attempts)";
-        assert_eq!(error(4), several);
-    }
-}
+mod tests;

@@ -59,6 +59,7 @@ impl Plan {
             | Lost::Starting
             | Lost::Shutdown
             | Lost::NotSignedIn(_)
+            | Lost::Noise
             | Lost::ResultsNotTaken => return None,
         };
         let Retry { initial_delay, max_delay, .. } = self.policy;

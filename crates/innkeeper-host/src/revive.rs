@@ -69,6 +69,7 @@ pub(crate) fn is_failure(lost: &Lost) -> bool {
         Lost::Exited(_)
         | Lost::ClosedOutput
         | Lost::ClosedInput
+        | Lost::Noise
         | Lost::Unreachable(_)
         | Lost::Broken(_)
         | Lost::Busy { .. } => true,

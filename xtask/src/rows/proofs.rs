@@ -1,8 +1,10 @@
 //! Finds the tests that say which rows they prove.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::repository::Repository;
+use crate::source::Source;
 
 /// The line above a test, up to its ids.
 const MARK: &str = "/// Proves:";
@@ -42,6 +44,13 @@ pub(super) fn find(repository: &Repository) -> (Vec<Proof>, Vec<String>) {
         }
     }
     (proofs, problems)
+}
+
+/// The names of all tests in a file.
+pub(crate) fn tests(source: &Source) -> BTreeSet<String> {
+    let lines: Vec<(&str, &str)> = source.comments.lines().zip(source.code.lines()).collect();
+    let attributes = (0..lines.len()).filter(|at| lines[*at].1.trim_start().starts_with("#["));
+    attributes.filter_map(|at| test_below(&lines[at..])).collect()
 }
 
 /// The name of the test that follows, with nothing but comments and attributes in between.

@@ -15,6 +15,13 @@ use crate::registry::Registry;
 /// The least time between two readings of lists that a server keeps changing.
 const BETWEEN_READINGS: Duration = Duration::from_millis(250);
 
+/// Readings with no quiet time between them until the pause begins to double: a server that sets
+/// itself up is done by then, one that tells of a change after every reading is not.
+const IN_A_ROW: u32 = 8;
+
+/// The longest pause: what comes after it is still found within a few seconds.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
 /// Hears what a server says of itself until its session closes.
 pub(crate) async fn follow_changes(
     registry: Arc<Registry>,
@@ -36,17 +43,37 @@ pub(crate) async fn follow_changes(
     }
 }
 
+/// How long to wait after each reading.
+#[derive(Debug, Default)]
+struct Pace {
+    in_a_row: u32,
+}
+
+impl Pace {
+    /// The pause after a reading before which nothing had changed for this long.
+    fn pause(&mut self, quiet: Duration) -> Duration {
+        let again = quiet < BETWEEN_READINGS;
+        self.in_a_row = if again { self.in_a_row.saturating_add(1) } else { 0 };
+        let doublings = self.in_a_row.saturating_sub(IN_A_ROW);
+        BETWEEN_READINGS.saturating_mul(2_u32.saturating_pow(doublings)).min(LONGEST_PAUSE)
+    }
+}
+
 /// Reads a server's lists again when it says that they changed: at once, then at most four times
-/// a second however often it says so, and never two readings at a time.
+/// a second however often it says so, less often if it never stops, and never two readings at a
+/// time.
 async fn follow(
     registry: &Registry,
     server: &Server,
     session: &Session,
     declared: &ServerCapabilities,
 ) {
+    let mut pace = Pace::default();
     loop {
+        let waiting = Instant::now();
         let change = session.changed().await;
         let started = Instant::now();
+        let mut pause = BETWEEN_READINGS;
         let Some(shelf) = server.status().shelf.clone() else { return };
         for uri in session.take_updated() {
             shelf.connection.cache.forget_uri(&uri);
@@ -55,8 +82,13 @@ async fn follow(
         }
         if change != Change::default() {
             read_again(registry, server, &shelf, declared, change).await;
+            pause = pace.pause(started - waiting);
+            if pause > BETWEEN_READINGS && pause < LONGEST_PAUSE {
+                let pause_s = pause.as_secs_f64();
+                tracing::warn!(server = &*server.name, pause_s, "lists change without end");
+            }
         }
-        sleep(BETWEEN_READINGS.saturating_sub(started.elapsed())).await;
+        sleep(pause.saturating_sub(started.elapsed())).await;
     }
 }
 
@@ -84,5 +116,25 @@ async fn read_again(
             let error: &dyn std::error::Error = &error;
             tracing::warn!(server = &*server.name, error, "changed lists could not be read");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fault 39.
+    #[test]
+    fn the_pause_grows_while_a_server_changes_its_lists_without_end_and_not_before() {
+        let mut pace = Pace::default();
+        let mut pauses = |quiet: u64, count: usize| -> Vec<u128> {
+            let quiet = Duration::from_millis(quiet);
+            (0..count).map(|_| pace.pause(quiet).as_millis()).collect()
+        };
+        assert_eq!(pauses(60_000, 1), [250]);
+        assert_eq!(pauses(0, 8), [250; 8]);
+        assert_eq!(pauses(249, 7), [500, 1000, 2000, 4000, 5000, 5000, 5000]);
+        assert_eq!(pauses(0, 40)[39], 5000);
+        assert_eq!(pauses(250, 1), [250], "a quiet moment and all is as before");
     }
 }

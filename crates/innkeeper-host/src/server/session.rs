@@ -9,7 +9,7 @@ mod outlet;
 mod pending;
 mod writer;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -42,6 +42,8 @@ const AFTER_END: Duration = Duration::from_millis(250);
 pub(crate) struct Limits {
     /// Bytes of one line from the server; 16 MiB, what other hosts accept as well.
     pub(crate) line: usize,
+    /// Bytes of lines over that limit that are thrown away; sixteen whole ones.
+    pub(crate) thrown_away: u64,
     /// Bytes waiting to be written; two of the largest requests a model is likely to make.
     pub(crate) write_queue: usize,
     /// Bytes of results that were received and not yet taken by their callers; four full lines.
@@ -53,7 +55,13 @@ pub(crate) struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         let callback = Duration::from_mins(10);
-        Self { line: 16 << 20, write_queue: 8 << 20, results: 64 << 20, callback }
+        Self {
+            line: 16 << 20,
+            thrown_away: 256 << 20,
+            write_queue: 8 << 20,
+            results: 64 << 20,
+            callback,
+        }
     }
 }
 
@@ -166,6 +174,8 @@ struct Shared {
     events: Events,
     next_id: AtomicU64,
     noise: AtomicU64,
+    /// Lines since the last message, none of which was one.
+    useless: AtomicU32,
     revision: OnceLock<Revision>,
 }
 
@@ -212,6 +222,7 @@ impl Session {
             // A random start keeps a server from answering requests it has not seen yet.
             next_id: AtomicU64::new(fastrand::u64(1..1 << 31)),
             noise: AtomicU64::new(0),
+            useless: AtomicU32::new(0),
             revision: OnceLock::new(),
         }))
     }
@@ -362,6 +373,9 @@ async fn read(shared: Arc<Shared>, mut reader: impl AsyncRead + Send + Unpin) {
             if shared.budget.is_full() {
                 shared.budget.settle().await;
             }
+        }
+        if framer.discarded() > shared.limits.thrown_away {
+            return shared.close(Lost::Noise);
         }
     }
     if let Some(frame) = framer.finish() {

@@ -54,6 +54,8 @@ impl StderrTail {
                 Ok(count) => {
                     self.keep(&bytes[..count]);
                     lines.split(&bytes[..count], |text| rate.pass(text, &mut line));
+                    // The runtime would let a flood take its thread for 128 reads.
+                    tokio::task::yield_now().await;
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(_) => break,
@@ -95,7 +97,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn split(&mut self, bytes: &[u8], mut line: impl FnMut(&str)) {
+    fn split(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let text = piece.strip_suffix(b"\n").unwrap_or(piece);
             let room = LINE_BYTES.saturating_sub(self.begun.len());
@@ -106,10 +108,10 @@ impl Lines {
         }
     }
 
-    fn finish(&mut self, mut line: impl FnMut(&str)) {
+    fn finish(&mut self, mut line: impl FnMut(&[u8])) {
         let text = self.begun.strip_suffix(b"\r").unwrap_or(&self.begun);
         if !text.is_empty() {
-            line(&display_safe(&String::from_utf8_lossy(text)));
+            line(text);
         }
         self.begun.clear();
     }
@@ -127,14 +129,15 @@ impl Rate {
         Self { second: Instant::now(), passed: 0, held_back: 0 }
     }
 
-    fn pass(&mut self, text: &str, line: &mut impl FnMut(&str)) {
+    /// Escapes what it lets through, and spends no time on the rest.
+    fn pass(&mut self, text: &[u8], line: &mut impl FnMut(&str)) {
         if self.second.elapsed() >= Duration::from_secs(1) {
             self.summarise(line);
             *self = Self::new();
         }
         if self.passed < LINES_PER_SECOND {
             self.passed += 1;
-            line(text);
+            line(&display_safe(&String::from_utf8_lossy(text)));
         } else {
             self.held_back += 1;
         }

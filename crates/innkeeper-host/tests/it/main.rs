@@ -12,6 +12,7 @@ mod callbacks;
 mod calls;
 mod catalog;
 mod failure;
+mod faults;
 mod health;
 mod install;
 mod limits;

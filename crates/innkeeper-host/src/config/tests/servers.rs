@@ -28,6 +28,16 @@ fn command_arguments_environment_type_and_limits_are_read() {
     assert_eq!(server.limits.open_files, Some(64));
 }
 
+/// Proves: TR11.2
+#[test]
+fn paths_with_either_slash_pass_unchanged() {
+    let server =
+        server(r#""command": "C:\\tools/x.exe", "args": ["a\\b/c", "..\\d", "/e/f"]"#).unwrap();
+    let TransportConfig::Stdio { command, .. } = &server.transport else { panic!("not stdio") };
+    assert_eq!(command.expose(), r"C:\tools/x.exe");
+    assert_eq!(args(&server), [r"a\b/c", r"..\d", "/e/f"]);
+}
+
 #[test]
 fn what_is_not_said_has_the_documented_default() {
     let server = server(r#""command": "x""#).unwrap();

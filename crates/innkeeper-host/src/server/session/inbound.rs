@@ -29,6 +29,9 @@ const PROMPTS: u8 = 2;
 const RESOURCES: u8 = 4;
 const UPDATED: u8 = 8;
 
+/// Useless lines in a row that are put up with: no banner or log of a start is as long.
+pub(super) const USELESS: u32 = 1000;
+
 /// Resources that are remembered as changed; beyond that all of them count as changed.
 const UPDATES: usize = 1024;
 
@@ -108,6 +111,9 @@ impl Shared {
     }
 
     fn take(this: &Arc<Self>, incoming: Incoming<'_>) {
+        if this.useless.load(Ordering::Relaxed) != 0 {
+            this.useless.store(0, Ordering::Relaxed);
+        }
         match incoming {
             Incoming::Response { id, outcome } => this.answer(&id, outcome),
             Incoming::Request { id, method, params } => Self::request(this, id, &method, params),
@@ -205,6 +211,9 @@ impl Shared {
             .and_then(RequestId::as_ours)
             .and_then(|id| self.pending.remove(id));
         self.noise("malformed message", Some(&malformed));
+        if waiter.is_none() && self.useless.fetch_add(1, Ordering::Relaxed) >= USELESS {
+            self.close(Lost::Noise);
+        }
         if let Some(waiter) = waiter {
             let fault = Fault::Protocol(ProtocolFault::Malformed(malformed));
             drop(waiter.answer.send(Err(fault)));

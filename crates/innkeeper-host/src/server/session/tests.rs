@@ -369,3 +369,41 @@ async fn progress_moves_a_deadline_as_far_as_the_hard_end_and_going_back_does_no
     assert!(matches!(answer, Err(Fault::Late)));
     assert_eq!(began.elapsed(), seconds(13), "the one step forward was after three seconds");
 }
+
+/// Fault 1: noise is put up with as long as there is a message now and then.
+#[tokio::test(start_paused = true)]
+async fn a_thousand_useless_lines_in_a_row_are_put_up_with_and_the_next_ends_the_session() {
+    let (mut peer, session, _tasks) = ordinary();
+    let noise = "npm WARN not json\n".repeat(inbound::USELESS as usize);
+    for _ in 0..2 {
+        let waiting = spawn_call(&session, json!({}), 60);
+        let request = peer.expect(method::TOOLS_CALL).await;
+        peer.raw(noise.as_bytes()).await;
+        peer.reply(&request["id"], json!({ "ok": true })).await;
+        assert_eq!(waiting.await.unwrap().unwrap(), json!({ "ok": true }));
+    }
+    let waiting = spawn_call(&session, json!({}), 60);
+    peer.expect(method::TOOLS_CALL).await;
+    peer.raw(noise.as_bytes()).await;
+    peer.raw(b"one more\n").await;
+    let lost = waiting.await.unwrap().unwrap_err();
+    assert!(matches!(lost, Fault::Lost { reason: Lost::Noise, .. }), "{lost:?}");
+}
+
+/// Fault 3: what is thrown away of endless lines is bounded, too.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_writes_endless_lines_is_given_up_after_so_many_bytes() {
+    let limits = Limits { line: 10 << 10, thrown_away: 1 << 20, ..Limits::default() };
+    let (mut peer, session, _tasks) = open(limits);
+    let piece = vec![b'x'; 64 << 10];
+    for _ in 0..16 {
+        peer.raw(&piece).await;
+    }
+    let waiting = spawn_call(&session, json!({}), 60);
+    let request = peer.expect(method::TOOLS_CALL).await;
+    peer.raw(b"\n").await;
+    peer.reply(&request["id"], json!({ "ok": true })).await;
+    assert_eq!(waiting.await.unwrap().unwrap(), json!({ "ok": true }), "it is at the limit");
+    peer.raw(&piece).await;
+    assert_eq!(session.closed().await, Lost::Noise);
+}
