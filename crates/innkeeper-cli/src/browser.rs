@@ -2,13 +2,18 @@
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
+use std::time::Duration;
 
 use innkeeper_host::{UserAgent, Visit, Visiting, display_safe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// The most bytes of a request; a code and a state have a few hundred.
 const REQUEST: usize = 16 << 10;
+
+/// How long one connection may take to say something.
+const HEARD: Duration = Duration::from_secs(5);
 
 /// What the person sees in the end.
 const PAGE: &str = "<!doctype html><title>Innkeeper</title><p>You can close this page.\n";
@@ -49,7 +54,9 @@ impl UserAgent for Browser {
             loop {
                 let (stream, _) = listener.accept().await.map_err(words)?;
                 // A browser asks for its icon too, and others may knock.
-                if let Ok(Some(target)) = called_back(stream, &state).await {
+                // One that says nothing is not waited for.
+                let heard = timeout(HEARD, called_back(stream, &state)).await;
+                if let Ok(Ok(Some(target))) = heard {
                     return Ok(format!("{origin}{target}"));
                 }
             }

@@ -520,6 +520,8 @@ impl Host {
 
 impl Inner {
     fn kill(&self) {
+        // What is killed is not to be started again.
+        self.registry.close();
         for server in self.registry.servers().into_iter().chain(self.registry.leaving()) {
             let status = server.status();
             let running = status.running.as_ref().and_then(|running| running.killer.as_ref());

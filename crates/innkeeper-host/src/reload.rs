@@ -142,8 +142,12 @@ impl Reloader {
                 () = self.registry.closed() => return,
                 () = watch.changed() => {}
             }
-            // How it went was told.
-            drop(self.reload(ReloadOptions::default(), &trust).await);
+            // How it went was told, but for this.
+            let reloaded = self.reload(ReloadOptions::default(), &trust).await;
+            if matches!(reloaded, Err(ReloadError::NoFiles)) {
+                tracing::warn!("the configuration comes from no file any more, none is watched");
+                return;
+            }
         }
     }
 
@@ -257,9 +261,10 @@ impl Reloader {
         waits: impl Fn(&str) -> bool,
     ) -> Vec<ServerFailure> {
         let allowed = self.host.start_timeout;
-        let limit = Limit { ends: Instant::now() + allowed, allowed };
         let mut failed = Vec::new();
         for wave in config.waves() {
+            // Restarts have a time of their own, which is not to be taken from those after them.
+            let limit = Limit { ends: Instant::now() + allowed, allowed };
             let starts = wave.into_iter().filter_map(|name| {
                 let server = self.registry.server(name)?;
                 let start = Start::of(&self.registry, &self.launcher, &server);

@@ -194,15 +194,17 @@ pub(crate) async fn supervise(
 async fn ended(running: &mut Running) -> Lost {
     let Running { body, session, .. } = running;
     tokio::select! {
+        // A session that closed knows why; its output ends with it.
+        biased;
         exit = body.exited() => {
             drop(timeout(LAST_WORDS, session.output_ended()).await);
             Lost::Exited(exit)
         }
-        () = session.output_ended() => {
-            timeout(LAST_WORDS, body.exited()).await.map_or(Lost::ClosedOutput, Lost::Exited)
-        }
         lost = session.closed() => {
             timeout(LAST_WORDS, body.exited()).await.map_or(lost, Lost::Exited)
+        }
+        () = session.output_ended() => {
+            timeout(LAST_WORDS, body.exited()).await.map_or(Lost::ClosedOutput, Lost::Exited)
         }
     }
 }
@@ -220,7 +222,9 @@ async fn stop(
     };
     let process = match &mut running.body {
         Body::Child(process) => process,
-        Body::Connection(ended) => return disconnect(server, close, ended, gone, grace).await,
+        Body::Connection(_) => {
+            return disconnect(server, close, &mut running.body, gone, grace).await;
+        }
     };
     let report = process::stop(process, close, grace).await;
     ServerStopped {
@@ -236,14 +240,13 @@ async fn stop(
 async fn disconnect(
     server: &Server,
     close: impl FnOnce(),
-    ended: &mut oneshot::Receiver<()>,
+    connection: &mut Body,
     gone: bool,
     grace: Duration,
 ) -> ServerStopped {
     let started = Instant::now();
     close();
-    // The other end is dropped, nothing is ever sent.
-    let leftovers = timeout(grace.max(GONE), ended).await.is_err();
+    let leftovers = timeout(grace.max(GONE), connection.gone()).await.is_err();
     ServerStopped {
         server: server.name.clone(),
         stage: if gone { Stage::AlreadyGone } else { Stage::Disconnected },

@@ -7,30 +7,42 @@ use tokio::task::{AbortHandle, JoinSet};
 
 /// The background tasks of a host; they end when it is dropped or shut down.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tasks(Arc<Mutex<JoinSet<()>>>);
+pub(crate) struct Tasks(Arc<Mutex<Set>>);
+
+#[derive(Debug, Default)]
+struct Set {
+    tasks: JoinSet<()>,
+    /// Nothing is begun any more.
+    stopped: bool,
+}
 
 impl Tasks {
-    fn set(&self) -> MutexGuard<'_, JoinSet<()>> {
+    fn set(&self) -> MutexGuard<'_, Set> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `future` until it is done or the tasks are told to stop.
+    /// Runs `future` until it is done or the tasks are told to stop; not at all after that.
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         let mut set = self.set();
+        if set.stopped {
+            return;
+        }
         // Those that have ended are forgotten here, so that the set holds what runs.
-        while set.try_join_next().is_some() {}
-        drop(set.spawn(future));
+        while set.tasks.try_join_next().is_some() {}
+        drop(set.tasks.spawn(future));
     }
 
     /// Ends all tasks where they wait; does not wait and needs no runtime.
     pub(crate) fn stop(&self) {
-        self.set().abort_all();
+        let mut set = self.set();
+        set.stopped = true;
+        set.tasks.abort_all();
     }
 
     /// Waits until every task has ended; the caller bounds the wait.
     pub(crate) async fn ended(&self) {
-        let mut set = std::mem::take(&mut *self.set());
-        while set.join_next().await.is_some() {}
+        let mut tasks = std::mem::take(&mut self.set().tasks);
+        while tasks.join_next().await.is_some() {}
     }
 }
 

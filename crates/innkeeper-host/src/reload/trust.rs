@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::config::{Expanded, ServerConfig, TransportConfig};
+use crate::config::{Expanded, Limits, Oauth, Sandbox, ServerConfig, TransportConfig};
 
 /// Whether what a watched file says is started.
 ///
@@ -66,6 +66,12 @@ pub struct LaunchSpec {
     pub url: Option<Expanded>,
     /// The names of the headers it is sent.
     pub headers: Vec<String>,
+    /// What it may use.
+    pub limits: Limits,
+    /// What it may touch.
+    pub sandbox: Option<Sandbox>,
+    /// How it is signed in at; secrets do not show.
+    pub oauth: Option<Oauth>,
     fingerprint: [u8; 32],
 }
 
@@ -80,6 +86,9 @@ impl LaunchSpec {
             inherit_env: server.inherit_env,
             url: None,
             headers: Vec::new(),
+            limits: server.limits,
+            sandbox: server.sandbox.clone(),
+            oauth: server.oauth.clone(),
             fingerprint: fingerprint(server),
         };
         match &server.transport {
@@ -145,6 +154,13 @@ fn fingerprint(server: &ServerConfig) -> [u8; 32] {
             }
         }
     }
+    // What it may use and touch, and how it is signed in at; secrets are not in the text.
+    let bounds = serde_json::json!([&server.limits, &server.sandbox, &server.oauth]);
+    part(b'b', bounds.to_string().as_bytes());
+    let oauth = server.oauth.iter();
+    for secret in oauth.flat_map(|oauth| [&oauth.client_secret, &oauth.private_key]).flatten() {
+        part(b's', secret.expose().as_bytes());
+    }
     hash.finalize().into()
 }
 
@@ -193,6 +209,8 @@ mod tests {
             ("env", json!({"A": null})),
             ("cwd", json!("/")),
             ("inheritEnv", json!(true)),
+            ("sandbox", json!({"write": ["/"]})),
+            ("limits", json!({"processes": 9})),
         ] {
             let mut other = plain.clone();
             other[key] = value;

@@ -9,8 +9,8 @@ use super::process::{Exit, Isolation, Killer, Process};
 pub(crate) enum Body {
     /// A child process and all it starts.
     Child(Process),
-    /// A connection; it is over when the receiver's other end is gone.
-    Connection(oneshot::Receiver<()>),
+    /// A connection; it is over when the receiver's other end is gone, and that was seen.
+    Connection(Option<oneshot::Receiver<()>>),
 }
 
 impl Body {
@@ -55,8 +55,13 @@ impl Body {
     pub(crate) async fn gone(&mut self) {
         match self {
             Self::Child(process) => process.gone().await,
-            // The other end is dropped, nothing is ever sent.
-            Self::Connection(ended) => drop(ended.await),
+            Self::Connection(ended) => {
+                if let Some(open) = ended {
+                    // The other end is dropped, nothing is ever sent.
+                    let _dropped = open.await;
+                    *ended = None;
+                }
+            }
         }
     }
 

@@ -142,7 +142,9 @@ impl Talk<'_> {
                         legacy = Asked::Refused(Fault::Answer(error));
                         modern = open(modern);
                     }
-                    Err(fault @ Fault::Answer(_)) if matches!(modern, Asked::Open) => {
+                    Err(fault @ (Fault::Answer(_) | Fault::Protocol(_)))
+                        if matches!(modern, Asked::Open) =>
+                    {
                         legacy = Asked::Refused(fault);
                     }
                     Err(fault) => return Err((fault, method::INITIALIZE)),

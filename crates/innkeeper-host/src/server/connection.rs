@@ -111,7 +111,7 @@ impl Connection {
                 Ok(Next::Done) => break Ok(result),
                 Ok(Next::Again) => {
                     // The user or the model took their time, not the server.
-                    time.silence = (Instant::now() + ask.timeout).min(time.ends);
+                    time.silence = (Instant::now() + ask.timeout.min(LONGEST)).min(time.ends);
                     attempts = self.attempts(&ask, time.silence);
                 }
                 Err(fault) => break Err(fault),
@@ -218,7 +218,7 @@ impl Connection {
         let outgoing = Outgoing {
             name: (ask.item != ask.method).then_some(ask.item),
             headers: ask.headers,
-            extend: Some(Extend { idle: ask.timeout, ends: time.ends }),
+            extend: Some(Extend { idle: ask.timeout.min(LONGEST), ends: time.ends }),
             progress: ask.progress.cloned(),
             ..outgoing
         };

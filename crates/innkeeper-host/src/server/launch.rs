@@ -82,6 +82,13 @@ pub(crate) struct Running {
     pub(crate) declared: ServerCapabilities,
 }
 
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A connection is carried by a task of its own, which ends with the session.
+        self.session.close(Lost::Shutdown);
+    }
+}
+
 /// A launch that did not work out.
 struct Miss {
     phase: Phase,
@@ -135,7 +142,9 @@ impl Launcher {
         let allowed = server.config().init_timeout;
         let own = Limit { ends: began + allowed, allowed };
         let mut clock = Clock { own, installs: self.install_timeout, all };
-        let mut opening = Opening::Discover;
+        // The older transport has the older era only.
+        let only = matches!(way, Way::Remote(remote) if remote.kind == Kind::Sse);
+        let mut opening = if only { Opening::InitializeOnly } else { Opening::Discover };
         let mut attempt = 1;
         let mut told: Option<Miss> = None;
         loop {
@@ -156,7 +165,7 @@ impl Launcher {
                 let server = server.name.clone();
                 return Err(ServerFailure { server, phase, reason, stderr, attempts: attempt });
             }
-            if matches!(miss.phase, Phase::Handshake) {
+            if !only && matches!(miss.phase, Phase::Handshake) {
                 // It may have ended because of the question; ask the older one first this time.
                 opening = Opening::Initialize;
             }
@@ -242,7 +251,7 @@ impl Launcher {
             carried.map_err(|error| StartReason::Spawn(error.to_string().into()))?;
         let (_, stderr_ended) = oneshot::channel();
         let (stderr, declared) = (StderrTail::default(), ServerCapabilities::default());
-        Ok(Running { body: Body::Connection(ended), session, stderr, stderr_ended, declared })
+        Ok(Running { body: Body::Connection(Some(ended)), session, stderr, stderr_ended, declared })
     }
 
     fn owner(&self, server: &Server) -> Owner {

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::connection::{Connection, LONGEST};
 use super::meta::Meta;
 use super::session::{Fault, Outgoing};
+use crate::error::ProtocolFault;
 
 /// The pause before the request is sent again; doubles with every failure.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -123,6 +124,8 @@ pub(super) async fn listen(connection: &Connection, declared: &ServerCapabilitie
                 tracing::info!(server, code, "the server does not tell of changes");
                 return;
             }
+            // A gateway that is out of order, or out of patience, says nothing for the server.
+            Err(Fault::Protocol(ProtocolFault::Status { status: 408 | 500.., .. })) => {}
             Err(Fault::Protocol(_)) => return,
             Ok(_) => {}
             Err(Fault::Lost { reason, .. }) => {

@@ -32,6 +32,12 @@ const UPDATED: u8 = 8;
 /// Useless lines in a row that are put up with: no banner or log of a start is as long.
 pub(super) const USELESS: u32 = 1000;
 
+/// The longest URI that is remembered so; longer ones count as all of them.
+const LONGEST_URI: usize = 8 << 10;
+
+/// The longest log message that is handed on, in bytes.
+const LONGEST_MESSAGE: usize = 64 << 10;
+
 /// Resources that are remembered as changed; beyond that all of them count as changed.
 const UPDATES: usize = 1024;
 
@@ -51,7 +57,7 @@ impl Changes {
 
     fn update(&self, uri: String) {
         let mut updated = self.updated.lock().unwrap_or_else(PoisonError::into_inner);
-        let many = updated.len() >= UPDATES;
+        let many = updated.len() >= UPDATES || uri.len() > LONGEST_URI;
         if !many {
             updated.insert(uri);
         }
@@ -174,12 +180,13 @@ impl Shared {
         if !self.events.wanted() {
             return;
         }
-        match params.and_then(|params| LogMessage::read(params).ok()) {
+        let short = params.filter(|params| params.get().len() <= LONGEST_MESSAGE);
+        match short.and_then(|params| LogMessage::read(params).ok()) {
             Some(LogMessage { level, logger, data }) => {
                 let server = self.server.clone();
                 self.events.publish(Event::Message { server, level, logger, data });
             }
-            None => self.noise("log message that cannot be read", None),
+            None => self.noise("log message that is too long or cannot be read", None),
         }
     }
 

@@ -6,6 +6,7 @@ mod library;
 
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use reqwest::Url;
 
@@ -15,6 +16,10 @@ use super::store::Store;
 use super::{AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected, UserAgent};
 use crate::config::{self, Grant, Secret};
 use library::Library;
+use tokio::time::Instant;
+
+/// How long after a failed renewal none is tried while the token still holds.
+const RENEW_AGAIN: Duration = Duration::from_secs(30);
 
 /// One server and the ways to sign in there.
 pub(super) struct Terms {
@@ -44,6 +49,8 @@ struct State {
     /// Whether it could not be written, so that what it has is old.
     unsaved: bool,
     record: Record,
+    /// When the last renewal failed.
+    renewal_failed: Option<Instant>,
     /// The library, once it knows the authorization server.
     library: Option<Library>,
 }
@@ -99,6 +106,11 @@ impl Inner {
         if token.is_fresh() {
             return Ok(self.set(Some(&token)));
         }
+        // One that still holds is not worth waiting for an authorization server that is slow.
+        let failed = state.renewal_failed.is_some_and(|when| when.elapsed() < RENEW_AGAIN);
+        if failed && token.lasts() {
+            return Ok(Some(token.access()));
+        }
         let renewed =
             if token.can_be_renewed() { self.renew(&mut state, None).await } else { Ok(None) };
         match renewed {
@@ -108,6 +120,7 @@ impl Inner {
             Err(fault) => {
                 let fault = fault.to_string();
                 tracing::warn!(server = &*self.terms.server, fault, "token not renewed");
+                state.renewal_failed = Some(Instant::now());
                 Ok(token.lasts().then(|| token.access()))
             }
         }

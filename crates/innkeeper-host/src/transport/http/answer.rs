@@ -7,6 +7,7 @@ use innkeeper_protocol::{ErrorObject, skim};
 use reqwest::Response;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
+use tokio::time::timeout;
 
 use crate::error::{Lost, ProtocolFault};
 use crate::server::session::Fault;
@@ -14,6 +15,9 @@ use crate::text::display_safe;
 
 /// How much of the body of a refusal is read.
 const BODY: usize = 64 << 10;
+
+/// How long that may take.
+const READ: Duration = Duration::from_secs(5);
 
 /// How much of it is shown.
 const SHOWN: usize = 200;
@@ -49,13 +53,17 @@ pub(in crate::transport) async fn refused(mut response: Response) -> Fault {
     let status = response.status().as_u16();
     let retry_after = retry_after(response.headers());
     let mut body = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        body.extend_from_slice(&chunk);
-        if body.len() > BODY {
-            body.truncate(BODY);
-            break;
+    let reading = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            body.extend_from_slice(&chunk);
+            if body.len() > BODY {
+                body.truncate(BODY);
+                break;
+            }
         }
-    }
+    };
+    // What has come by then says as much.
+    drop(timeout(READ, reading).await);
     if matches!(status, 429 | 502 | 503) {
         // A gateway that got no answer of use may have passed the request on.
         let sent = status == 502;

@@ -31,6 +31,9 @@ const FRUITLESS: u32 = 5;
 /// How much of an odd content type is shown.
 const SHOWN: usize = 80;
 
+/// How often it is looked whether the answer came by another way.
+const LOOK: Duration = Duration::from_secs(30);
+
 /// One request.
 pub(super) struct Request {
     pub(super) id: u64,
@@ -43,8 +46,19 @@ pub(super) struct Request {
 /// Sends a request and sees to it that it is answered, if only by a fault.
 pub(super) async fn request(talk: Arc<Talk>, request: Request) -> Option<u64> {
     let id = request.id;
-    if let Err(fault) = answered(&talk, &request).await {
-        talk.inlet.fail(id, fault);
+    let elsewhere = async {
+        while talk.inlet.waits(id) {
+            sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        result = answered(&talk, &request) => {
+            if let Err(fault) = result {
+                talk.inlet.fail(id, fault);
+            }
+        }
+        // The answer came by another way, or nobody waits for it any more.
+        () = elsewhere => {}
     }
     Some(id)
 }

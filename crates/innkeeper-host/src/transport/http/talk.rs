@@ -134,7 +134,7 @@ impl Talk {
         if !response.status().is_success() {
             return Err(refused(response).await);
         }
-        self.begun(hello, response.headers());
+        let headers = response.headers().clone();
         // What it says of itself was learnt from the first one; the stream has to be read off.
         let mut left = self.inlet.limit();
         let rest = async {
@@ -148,8 +148,10 @@ impl Talk {
         drop(timeout(CONTROL, rest).await);
         let mut body = Vec::new();
         drop(envelope::write_notification(&mut body, method::INITIALIZED, None::<&()>));
-        let told = self.send(self.post(self.session().as_ref(), body.into()));
+        let told = self.send(self.post(headers.get(http::SESSION_ID), body.into()));
         drop(timeout(CONTROL, told).await);
+        // Only now may others use it; whoever gives up before leaves the old one to be renewed.
+        self.begun(hello, &headers);
         self.inlet.changed();
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use innkeeper_host::CallError;
+use innkeeper_host::error::Lost;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -25,7 +26,9 @@ async fn a_flood_of_malformed_requests_from_a_server_that_does_not_read_is_no_de
     let mut calls: tokio::task::JoinSet<_> = calls.collect();
     while let Some(call) = calls.join_next().await {
         let error = call.unwrap().unwrap_err();
-        assert!(matches!(error, CallError::Timeout { .. }), "{error:?}");
+        // The flood itself makes it unavailable, unless the calls are over before.
+        let noisy = matches!(&error, CallError::Unavailable { reason: Lost::Noise, .. });
+        assert!(noisy || matches!(error, CallError::Timeout { .. }), "{error:?}");
     }
     assert!(began.elapsed() < time + SLACK, "{:?}", began.elapsed());
     let began = Instant::now();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use innkeeper_host::error::Lost;
+use innkeeper_host::shutdown::Stage;
 use innkeeper_host::{CallError, CallOptions, Event, Host, ServerState};
 use innkeeper_testkit::{Fault, Remote};
 use serde_json::json;
@@ -64,10 +65,17 @@ async fn a_websocket_that_ends_abruptly_makes_its_server_unavailable_and_no_othe
 async fn a_message_that_is_far_too_long_ends_the_websocket_before_it_is_read() {
     let scene = Scene::new();
     let (host, _remote) = met(&scene, Fault::long(100 << 20)).await;
+    let mut events = host.events();
     let (reason, _) = unavailable(echo(&host, "a", "").await);
     assert!(matches!(reason, Lost::Broken(_)), "{reason:?}");
     answers(&host, "b").await;
-    host.shutdown().await;
+    // Its status gives the same reason as the call, and its end is in the report.
+    until_told(&mut events, |event| matches!(event, Event::Unavailable { .. })).await;
+    let status = host.status()["a"].reason.clone();
+    assert!(status.is_some_and(|status| status.contains("the connection broke")));
+    let report = host.shutdown().await;
+    let ended = report.servers.iter().find(|server| &*server.server == "a");
+    assert_eq!(ended.map(|server| server.stage), Some(Stage::AlreadyGone), "{report:?}");
 }
 
 #[tokio::test]
