@@ -14,9 +14,6 @@ use crate::server::session::Inlet;
 /// used again.
 const AFTER_ANSWER: Duration = Duration::from_millis(250);
 
-/// How often it is looked whether the answer came by another way.
-const LOOK: Duration = Duration::from_secs(30);
-
 /// Ids of events that are remembered: more than a server is likely to send again.
 const REMEMBERED: usize = 256;
 
@@ -70,14 +67,12 @@ pub(super) async fn read(
     resume.heard = false;
     resume.again = resume.last.is_some();
     loop {
-        let chunk = match timeout(LOOK, response.chunk()).await {
-            Ok(Ok(Some(chunk))) => chunk,
-            Ok(Ok(None)) => return if answered() { End::Answered } else { End::Closed },
-            Ok(Err(error)) => {
+        let chunk = match response.chunk().await {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => return if answered() { End::Answered } else { End::Closed },
+            Err(error) => {
                 return if answered() { End::Answered } else { End::Broke(words(&error)) };
             }
-            Err(_) if answered() => return End::Answered,
-            Err(_) => continue,
         };
         resume.heard = true;
         decoder.feed(&chunk);
