@@ -34,7 +34,7 @@ impl Calls {
         let calls = self.count.max(1) as f64;
         json!({
             "peer": peer,
-            "case": work.case.name(),
+            "case": work.name,
             "runtime": if work.threads { "multi" } else { "current" },
             "calls": self.count,
             "per_second": calls / self.wall.as_secs_f64(),
@@ -72,7 +72,7 @@ impl Started {
     pub fn report(&self, peer: &str, work: &Work) -> Value {
         json!({
             "peer": peer,
-            "case": work.case.name(),
+            "case": work.name,
             "runtime": if work.threads { "multi" } else { "current" },
             "ready_ms": self.ready.as_secs_f64() * 1e3,
             "tools": self.tools,

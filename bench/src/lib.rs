@@ -5,6 +5,7 @@ pub mod client;
 pub mod echo;
 pub mod figures;
 pub mod program;
+pub mod remote;
 pub mod sdk;
 pub mod text;
 pub mod work;

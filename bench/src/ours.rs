@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use innkeeper_host::{Config, Environment, Host, Isolation, ServerStatus};
 use serde_json::json;
 
 use crate::client::Client;
 use crate::log;
+use crate::remote::Remote;
 use crate::work::Work;
 
 /// One host for all servers.
@@ -15,6 +17,8 @@ use crate::work::Work;
 pub struct Ours {
     host: Host,
     servers: usize,
+    /// Where the server is not a child of the host.
+    remote: Option<Arc<Remote>>,
 }
 
 /// The log of the command, one JSON line a call, where a service's goes: to stderr, which here
@@ -31,7 +35,11 @@ fn keep_log(work: &Work) {
 impl Client for Ours {
     async fn connect(work: &Work, servers: usize) -> Self {
         keep_log(work);
-        let entry = json!({"command": work.echo.display().to_string()});
+        let remote = Remote::start(work).map(Arc::new);
+        let entry = match &remote {
+            Some(remote) => json!({"url": remote.url}),
+            None => json!({"command": work.echo.display().to_string()}),
+        };
         let entries: serde_json::Map<_, _> =
             (0..servers).map(|n| (format!("echo{n}"), entry.clone())).collect();
         let environment = Environment::of_process();
@@ -39,12 +47,16 @@ impl Client for Ours {
             Config::from_value(&json!({"servers": entries}), "bench", Path::new("."), &environment)
                 .expect("the configuration is right");
         let host = Host::start(config).await.expect("every server starts");
-        Self { host, servers }
+        Self { host, servers, remote }
     }
 
     fn tools(&self) -> usize {
         let isolated = |status: &ServerStatus| status.isolation == Some(Isolation::Tree);
-        assert!(self.host.status().values().all(isolated), "innkeeper-shim is beside this program");
+        let children = self.remote.is_none();
+        assert!(
+            !children || self.host.status().values().all(isolated),
+            "innkeeper-shim is beside this program"
+        );
         let catalog = self.host.catalog();
         assert_eq!(catalog.servers().count(), self.servers, "every server is in the catalog");
         catalog.tool_names().count()

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use rmcp::model::CallToolRequestParams;
 use rmcp::service::RunningService;
-use rmcp::transport::TokioChildProcess;
+use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{RoleClient, ServiceExt};
 use serde_json::{Map, Value};
 use tokio::process::Command;
 
 use crate::client::Client;
+use crate::remote::Remote;
 use crate::work::Work;
 
 type Session = RunningService<RoleClient, ()>;
@@ -20,14 +21,22 @@ type Session = RunningService<RoleClient, ()>;
 pub struct Sdk {
     sessions: Arc<Vec<Session>>,
     tools: usize,
+    /// Where the servers are no children of the client.
+    remote: Option<Arc<Remote>>,
 }
 
-async fn session(work: Work) -> (Session, usize) {
-    let (transport, _) = TokioChildProcess::builder(Command::new(&work.echo))
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the echo server starts");
-    let session = ().serve(transport).await.expect("the handshake succeeds");
+async fn session(work: Work, url: Option<String>) -> (Session, usize) {
+    let session = match url {
+        Some(url) => ().serve(StreamableHttpClientTransport::from_uri(url)).await,
+        None => {
+            let (transport, _) = TokioChildProcess::builder(Command::new(&work.echo))
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("the echo server starts");
+            ().serve(transport).await
+        }
+    };
+    let session = session.expect("the handshake succeeds");
     let (tools, prompts, resources) = tokio::join!(
         session.list_all_tools(),
         session.list_all_prompts(),
@@ -41,14 +50,17 @@ async fn session(work: Work) -> (Session, usize) {
 
 impl Client for Sdk {
     async fn connect(work: &Work, servers: usize) -> Self {
-        let tasks: Vec<_> = (0..servers).map(|_| tokio::spawn(session(work.clone()))).collect();
+        let remote = Remote::start(work).map(Arc::new);
+        let url = remote.as_ref().map(|remote| remote.url.clone());
+        let session = || tokio::spawn(session(work.clone(), url.clone()));
+        let tasks: Vec<_> = (0..servers).map(|_| session()).collect();
         let (mut sessions, mut tools) = (Vec::new(), 0);
         for task in tasks {
             let (session, found) = task.await.expect("a session's task ends well");
             sessions.push(session);
             tools += found;
         }
-        Self { sessions: Arc::new(sessions), tools }
+        Self { sessions: Arc::new(sessions), tools, remote }
     }
 
     fn tools(&self) -> usize {
@@ -73,5 +85,6 @@ impl Client for Sdk {
         for task in tasks {
             let _ = task.await;
         }
+        drop(self.remote);
     }
 }

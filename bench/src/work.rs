@@ -26,11 +26,26 @@ pub enum Case {
     Start,
 }
 
+/// How the server is reached.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Over {
+    /// A child process and its pipes.
+    Pipes,
+    /// Streamable HTTP, answers as JSON.
+    Json,
+    /// Streamable HTTP, each answer as a stream of one event.
+    Events,
+}
+
 /// The work of one process.
 #[derive(Clone, Debug)]
 pub struct Work {
+    /// What the command line calls the load.
+    pub name: String,
     /// The shape of the load.
     pub case: Case,
+    /// How the server is reached.
+    pub over: Over,
     /// Whether calls run on a multi-thread runtime.
     pub threads: bool,
     /// How long calls are counted.
@@ -42,7 +57,7 @@ pub struct Work {
     pub pipe: usize,
     /// Whether our host logs each call.
     pub log: bool,
-    /// The echo server's program.
+    /// The echo server's program; the one that serves HTTP is beside it.
     pub echo: PathBuf,
 }
 
@@ -54,7 +69,9 @@ impl Work {
     /// A sentence naming the argument that is missing or not understood.
     pub fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut work = Self {
+            name: "sequential".to_owned(),
             case: Case::Sequential,
+            over: Over::Pipes,
             threads: false,
             span: Duration::from_secs(1),
             servers: 20,
@@ -66,7 +83,10 @@ impl Work {
             let [name, value] = pair else { return Err(format!("`{}` needs a value", pair[0])) };
             let wrong = || format!("`{name}` does not take `{value}`");
             match name.as_str() {
-                "--case" => work.case = Case::named(value).ok_or_else(wrong)?,
+                "--case" => {
+                    (work.case, work.over) = named(value).ok_or_else(wrong)?;
+                    work.name.clone_from(value);
+                }
                 "--runtime" => work.threads = value == "multi",
                 "--seconds" => {
                     work.span = Duration::from_secs_f64(value.parse().map_err(|_| wrong())?);
@@ -90,29 +110,23 @@ impl Work {
     }
 }
 
+/// A load, and over what, by the word of the command line.
+fn named(name: &str) -> Option<(Case, Over)> {
+    Some(match name {
+        "sequential" => (Case::Sequential, Over::Pipes),
+        "flight" => (Case::Flight, Over::Pipes),
+        "result" => (Case::Result, Over::Pipes),
+        "message" => (Case::Message, Over::Pipes),
+        "start" => (Case::Start, Over::Pipes),
+        "http" => (Case::Sequential, Over::Json),
+        "http-events" => (Case::Sequential, Over::Events),
+        "http-flight" => (Case::Flight, Over::Json),
+        "http-result" => (Case::Result, Over::Json),
+        _ => return None,
+    })
+}
+
 impl Case {
-    fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "sequential" => Self::Sequential,
-            "flight" => Self::Flight,
-            "result" => Self::Result,
-            "message" => Self::Message,
-            "start" => Self::Start,
-            _ => return None,
-        })
-    }
-
-    /// The word of the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sequential => "sequential",
-            Self::Flight => "flight",
-            Self::Result => "result",
-            Self::Message => "message",
-            Self::Start => "start",
-        }
-    }
-
     /// The `message` argument of a call.
     pub fn message(self) -> String {
         match self {

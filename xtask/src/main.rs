@@ -22,6 +22,8 @@ mod soak;
 
 mod coverage;
 
+mod platforms;
+
 use std::process::ExitCode;
 
 /// What a chore comes back with: nothing, or a sentence that says what is wrong.
@@ -40,6 +42,7 @@ usage: cargo xtask VERB
   soak [--cycles N]         starts and stops with kills, a thousand unless told otherwise
   fuzz [--seconds N] [TARGET …]
                             the fuzz targets, 600 seconds each unless told otherwise
+  platforms                 what ships, checked for Windows and macOS
   coverage                  line coverage, a table per crate";
 
 fn main() -> ExitCode {
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(rest),
         "soak" => soak::run(rest),
         "fuzz" => fuzz::run(rest),
+        "platforms" => platforms::run(rest),
         "coverage" => coverage::run(rest),
         "" | "help" | "--help" | "-h" => {
             say::line(USAGE);

@@ -60,6 +60,15 @@ const GOALS: &[Goal] = &[
     ),
     goal("threads: calls/s ÷ rmcp", ["flight", "multi", "per_second"], SDK, Bound::AtLeast(2.5)),
     goal("20 servers ready ÷ rmcp", ["start", "current", "ready_ms"], SDK, Bound::AtMost(1.0)),
+    goal("HTTP: one at a time ÷ rmcp", ["http", "current", "p50_us"], SDK, Bound::AtMost(1.0)),
+    goal("HTTP: as an event ÷ rmcp", ["http-events", "current", "p50_us"], SDK, Bound::AtMost(1.0)),
+    goal(
+        "HTTP: 50 in flight, calls/s ÷ rmcp",
+        ["http-flight", "current", "per_second"],
+        SDK,
+        Bound::AtLeast(1.0),
+    ),
+    goal("HTTP: 1 MB result ÷ rmcp", ["http-result", "current", "p50_us"], SDK, Bound::AtMost(1.0)),
     Goal {
         what: "idle memory with 20 servers, MB",
         case: "start",

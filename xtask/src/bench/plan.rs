@@ -32,6 +32,18 @@ macro_rules! entries {
     };
 }
 
+/// Over HTTP there is no bare loop: an HTTP client is what a client over HTTP begins with.
+macro_rules! http_entries {
+    ($case:literal) => {
+        &[
+            Entry { case: $case, peer: SDK, runtime: "current" },
+            Entry { case: $case, peer: OURS, runtime: "current" },
+            Entry { case: $case, peer: SDK, runtime: "multi" },
+            Entry { case: $case, peer: OURS, runtime: "multi" },
+        ]
+    };
+}
+
 /// Every case with those who meet in it.
 pub(super) const PLAN: &[&[Entry]] = &[
     entries!("sequential"),
@@ -39,6 +51,10 @@ pub(super) const PLAN: &[&[Entry]] = &[
     entries!("result"),
     entries!("message"),
     entries!("start"),
+    http_entries!("http"),
+    http_entries!("http-events"),
+    http_entries!("http-flight"),
+    http_entries!("http-result"),
 ];
 
 /// The words for a case and the figures people want of it: name in the line, heading, divisor.
@@ -48,6 +64,10 @@ pub(super) fn words(case: &str) -> (&'static str, &'static [Figure]) {
         "flight" => ("100 B, 50 in flight", &[RATE, CPU]),
         "result" => ("1 MB result", &[MILLIS, PEAK]),
         "message" => ("1 MB there and back", &[MILLIS, PEAK]),
+        "http" => ("HTTP, 100 B, one at a time", &[MICROS, CPU]),
+        "http-events" => ("HTTP, 100 B as an event, one at a time", &[MICROS, CPU]),
+        "http-flight" => ("HTTP, 100 B, 50 in flight", &[RATE, CPU]),
+        "http-result" => ("HTTP, 1 MB result", &[MILLIS, PEAK]),
         _ => ("20 servers", &[READY, IDLE, BESIDE, CLOSE]),
     }
 }

@@ -227,6 +227,9 @@ pub(super) struct Limits {
     /// Open files.
     #[schemars(range(min = 16, max = 1_048_576))]
     pub(super) open_files: Option<u32>,
+    /// The longest file it may write: bytes, or a number with `KiB`, `MiB`, `GiB`, `kB`, `MB` or
+    /// `GB`.
+    pub(super) file_size: Option<ByteSize>,
     /// Processes.
     #[schemars(range(min = 1, max = 32_768))]
     pub(super) processes: Option<u32>,

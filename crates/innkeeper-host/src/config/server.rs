@@ -178,6 +178,9 @@ pub struct Limits {
     /// Open files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_files: Option<u64>,
+    /// The longest file it may write, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_size: Option<u64>,
     /// Processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u64>,

@@ -144,6 +144,7 @@ fn limits(host: Limits, typed: raw::Limits) -> Limits {
     Limits {
         memory: typed.memory.and_then(ByteSize::bytes).or(host.memory),
         cpu_seconds: typed.cpu_seconds.map(u64::from).or(host.cpu_seconds),
+        file_size: typed.file_size.and_then(ByteSize::bytes).or(host.file_size),
         open_files: typed.open_files.map(u64::from).or(host.open_files),
         processes: typed.processes.map(u64::from).or(host.processes),
     }

@@ -7,10 +7,11 @@ mod inlet;
 mod messages;
 mod outlet;
 mod pending;
+mod spread;
 mod writer;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use innkeeper_protocol::{Era, ErrorObject, LineFramer, Revision};
@@ -32,6 +33,7 @@ pub(crate) use inlet::Inlet;
 pub(crate) use messages::{Order, Orders, What};
 use outlet::Outlet;
 use pending::Pending;
+use spread::Spread;
 use writer::Writer;
 
 /// How long after the end of a server's output or input its exit may still be learnt.
@@ -176,6 +178,7 @@ struct Shared {
     noise: AtomicU64,
     /// Lines since the last message, none of which was one.
     useless: AtomicU32,
+    spread: Mutex<Spread>,
     revision: OnceLock<Revision>,
 }
 
@@ -223,6 +226,7 @@ impl Session {
             next_id: AtomicU64::new(fastrand::u64(1..1 << 31)),
             noise: AtomicU64::new(0),
             useless: AtomicU32::new(0),
+            spread: Mutex::default(),
             revision: OnceLock::new(),
         }))
     }

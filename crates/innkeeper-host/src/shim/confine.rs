@@ -80,6 +80,9 @@ fn limit(bounds: &Bounds) -> io::Result<()> {
     if let Some(files) = bounds.open_files {
         lower(Resource::Nofile, files, files)?;
     }
+    if let Some(size) = bounds.file_size {
+        lower(Resource::Fsize, size, size)?;
+    }
     if let Some(seconds) = bounds.cpu_seconds {
         // The signal that tells why comes first; who ignores it is killed a second later.
         lower(Resource::Cpu, seconds, seconds.saturating_add(1))?;

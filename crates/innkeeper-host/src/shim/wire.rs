@@ -64,6 +64,7 @@ pub(crate) struct Bounds {
     pub(crate) memory: Option<u64>,
     pub(crate) cpu_seconds: Option<u64>,
     pub(crate) open_files: Option<u64>,
+    pub(crate) file_size: Option<u64>,
     pub(crate) sandbox: Option<Sandbox>,
 }
 

@@ -68,10 +68,11 @@ impl Bounds {
             Supervisor::Shim { .. } => None,
         };
         let elsewhere = (!cfg!(target_os = "linux")).then_some("this system does not enforce it");
-        let Limits { memory, cpu_seconds, open_files, processes } = self.limits;
+        let Limits { memory, cpu_seconds, open_files, file_size, processes } = self.limits;
         limit("limits.memory", memory, nowhere.or(elsewhere));
         limit("limits.cpuSeconds", cpu_seconds, nowhere);
         limit("limits.openFiles", open_files, nowhere);
+        limit("limits.fileSize", file_size, nowhere);
         limit("limits.processes", processes, nowhere.or(elsewhere));
         if self.refused(supervisor).is_none() {
             found.extend(self.sandbox.iter().flat_map(Paths::not_applied));

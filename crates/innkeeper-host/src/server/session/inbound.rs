@@ -112,7 +112,10 @@ impl Shared {
                     }
                 }
             }
-            Err(malformed) => this.malformed(malformed),
+            Err(malformed) => {
+                this.malformed(malformed);
+                this.spread(text);
+            }
         }
     }
 
@@ -222,6 +225,20 @@ impl Shared {
             self.close(Lost::Noise);
         }
         if let Some(waiter) = waiter {
+            let fault = Fault::Protocol(ProtocolFault::Malformed(malformed));
+            drop(waiter.answer.send(Err(fault)));
+        }
+    }
+
+    /// A line that may be part of an answer over many: its caller need not wait for the deadline.
+    fn spread(&self, line: &[u8]) {
+        let id = self.spread.lock().unwrap_or_else(PoisonError::into_inner).line(line);
+        let waiter =
+            id.as_ref().and_then(RequestId::as_ours).and_then(|id| self.pending.remove(id));
+        if let Some(waiter) = waiter {
+            let kind = MalformedKind::MultiLineJson;
+            let malformed =
+                Malformed { id, looks_like_response: true, kind, detail: String::new() };
             let fault = Fault::Protocol(ProtocolFault::Malformed(malformed));
             drop(waiter.answer.send(Err(fault)));
         }

@@ -27,7 +27,7 @@ const KINDS: [(&str, End); 18] = [
     ("notutf8", End::Fault),
     ("nul", End::Fault),
     ("truncated", End::Fault),
-    ("pretty", End::Late),
+    ("pretty", End::Fault),
     ("batch", End::Result),
     ("stringid", End::Result),
     ("floatid", End::Result),

@@ -26,6 +26,7 @@ pub(super) fn wide() -> Bounds {
         memory: Some(1 << 30),
         cpu_seconds: Some(60),
         open_files: Some(512),
+        file_size: Some(1 << 40),
         processes: Some(100),
     };
     let everything = Sandbox { write: vec!["/".to_owned()], network: true, ..Sandbox::default() };
@@ -83,15 +84,17 @@ async fn a_confined_program_that_cannot_be_started_fails_as_it_would_without_bou
 #[tokio::test]
 async fn limits_hold_for_the_server_and_what_it_starts_and_are_never_raised() {
     let mark = Mark::new();
-    let mut launch = mark.script("sh -c 'ulimit -n; ulimit -Hn; ulimit -d; ulimit -t; ulimit -Hc'");
+    let mut launch =
+        mark.script("sh -c 'ulimit -n; ulimit -Hn; ulimit -d; ulimit -t; ulimit -f; ulimit -Hc'");
     let set = Limits {
         open_files: Some(64),
+        file_size: Some(1 << 20),
         memory: Some(64 << 20),
         cpu_seconds: Some(9),
         processes: None,
     };
     launch.bounds = limits(set);
-    assert_eq!(said(&launch).await, "64\n64\n65536\n9\n0\n");
+    assert_eq!(said(&launch).await, "64\n64\n65536\n9\n2048\n0\n");
     let mut launch = mark.script("ulimit -n");
     let free = said(&launch).await;
     launch.bounds = limits(Limits { open_files: Some(1 << 40), ..Limits::default() });
@@ -117,6 +120,17 @@ async fn a_program_that_uses_up_its_processor_time_is_ended_and_the_exit_says_so
     launch.bounds = limits(Limits { cpu_seconds: Some(1), ..Limits::default() });
     let (mut process, _pipes) = start(&launch).await;
     assert_eq!(exited(&mut process).await, Exit::OverLimit(Limit::CpuSeconds));
+}
+
+/// Fault 89.
+#[tokio::test]
+async fn a_program_that_writes_a_longer_file_than_its_limit_is_refused_the_rest() {
+    let dir = tempfile::tempdir().unwrap();
+    let mark = Mark::new();
+    let mut launch = mark.script("trap '' XFSZ; head -c 5000 /dev/zero > file; wc -c < file");
+    launch.cwd = Some(dir.path().to_owned());
+    launch.bounds = limits(Limits { file_size: Some(4096), ..Limits::default() });
+    assert_eq!(said(&launch).await.trim(), "4096");
 }
 
 #[tokio::test]

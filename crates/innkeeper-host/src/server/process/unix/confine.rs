@@ -18,9 +18,10 @@ pub(super) fn confine(
     args: &[OsString],
 ) -> io::Result<Option<Confine>> {
     // The tree is counted by the shim.
-    let Limits { memory, cpu_seconds, open_files, processes: _ } = bounds.limits;
+    let Limits { memory, cpu_seconds, open_files, file_size, processes: _ } = bounds.limits;
     let sandbox = bounds.sandbox.as_ref().map(sandbox);
-    if (memory, cpu_seconds, open_files, &sandbox) == (None, None, None, &None) {
+    let limited = [memory, cpu_seconds, open_files, file_size].iter().any(Option::is_some);
+    if !limited && sandbox.is_none() {
         return Ok(None);
     }
     // The shim starts it in the server's directory. A name alone is looked up in the server's `PATH`.
@@ -29,7 +30,7 @@ pub(super) fn confine(
     Ok(Some(Confine {
         program: program.as_os_str().into(),
         args: args.iter().map(|arg| arg.as_os_str().into()).collect(),
-        bounds: wire::Bounds { memory, cpu_seconds, open_files, sandbox },
+        bounds: wire::Bounds { memory, cpu_seconds, open_files, file_size, sandbox },
     }))
 }
 
