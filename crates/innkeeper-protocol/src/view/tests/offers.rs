@@ -49,7 +49,8 @@ fn a_server_says_whether_calls_may_become_tasks_and_be_cancelled_as_such() {
     assert_eq!(all, TasksCapability { call: true, cancel: true });
     let call = read(r#"{"requests":{"tools":{"call":{"x":1}}},"cancel":null}"#);
     assert_eq!(call, TasksCapability { call: true, cancel: false });
-    for none in ["{}", "5", "null", r#"{"requests":[]}"#, r#"{"requests":{"tools":{"call":false}}}"#]
+    for none in
+        ["{}", "5", "null", r#"{"requests":[]}"#, r#"{"requests":{"tools":{"call":false}}}"#]
     {
         assert_eq!(read(none), TasksCapability::default(), "{none}");
     }
