@@ -14,7 +14,7 @@ use crate::cache::{Key, Missed, Reply};
 use crate::catalog::Catalog;
 use crate::error::{ArgumentProblem, CallError, Lost, ProtocolFault};
 use crate::event::CallOutcome;
-use crate::server::connection::{Ask, Connection};
+use crate::server::connection::{Ask, Connection, LONGEST};
 use crate::server::listen::WISHES;
 use crate::server::meta::Meta;
 use crate::server::rounds::Further;
@@ -95,6 +95,22 @@ struct ItemParams<'a, T> {
     responses: Option<Arc<RawValue>>,
     #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
     state: Option<Arc<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<TaskWish>,
+}
+
+/// Asks a server to make a task of a call.
+#[derive(Serialize)]
+struct TaskWish {
+    /// How long it should be kept, in milliseconds: as long as the call may take.
+    ttl: u64,
+}
+
+impl TaskWish {
+    fn of(most: Duration) -> Self {
+        // No longer than a year, so it can always be counted.
+        Self { ttl: u64::try_from(most.min(LONGEST).as_millis()).unwrap_or_default() }
+    }
 }
 
 #[derive(Serialize)]
@@ -134,6 +150,7 @@ pub(crate) async fn tool(
         return Err(CallError::Validation { item: route.public.clone(), problems });
     }
     let connection = &*route.connection;
+    let timeout = options.timeout.unwrap_or(route.timeout);
     let params = |id, Further { responses, state }: Further| ItemParams {
         name: &route.tool,
         arguments: Some(&arguments),
@@ -141,6 +158,7 @@ pub(crate) async fn tool(
         meta: connection.identity.meta(Some(id)),
         responses,
         state,
+        task: route.as_task.then(|| TaskWish::of(connection.most.max(timeout))),
     };
     let shown = route.headers.of(&arguments);
     let ask = Ask {
@@ -148,10 +166,11 @@ pub(crate) async fn tool(
         item: &route.tool,
         params,
         headers: &shown,
-        timeout: options.timeout.unwrap_or(route.timeout),
+        timeout,
         progress: options.progress.as_ref(),
         retries: options.retries,
         harmless: route.harmless,
+        as_task: route.as_task,
     };
     let mut is_error = false;
     let Reply { result: raw, .. } = connection
@@ -205,6 +224,7 @@ pub(crate) async fn prompt(
         meta: connection.identity.meta(options.token(id)),
         responses,
         state,
+        task: None,
     };
     asked.of(connection, &options, params, check_prompt_result).await
 }
@@ -329,6 +349,7 @@ async fn own(
         progress: options.progress.as_ref(),
         retries: options.retries,
         harmless: true,
+        as_task: false,
     };
     let Reply { result, .. } = connection.ask(ask, |_| Ok(CallOutcome::Ok)).await?;
     Ok(result)
@@ -354,9 +375,18 @@ impl Asked<'_> {
         let &Self { method, item, timeout, .. } = self;
         let (progress, retries) = (options.progress.as_ref(), options.retries);
         let ask = |timeout| {
-            let headers = &[][..];
-            let ask =
-                Ask { method, item, params, headers, timeout, progress, retries, harmless: true };
+            let (headers, harmless, as_task) = (&[][..], true, false);
+            let ask = Ask {
+                method,
+                item,
+                params,
+                headers,
+                timeout,
+                progress,
+                retries,
+                harmless,
+                as_task,
+            };
             connection
                 .ask(ask, |raw| check(raw).map(|()| CallOutcome::Ok).map_err(ProtocolFault::Shape))
         };

@@ -347,6 +347,20 @@ pub enum ProtocolFault {
     /// The answer is of a kind that is not known here.
     #[error("the answer is no final result but {0}")]
     NotFinal(Box<str>),
+    /// The task that the answer began ended without a result.
+    #[error("its task is `{status}` and has no result{}", Quoted(message))]
+    NoTaskResult {
+        /// How the task ended.
+        status: &'static str,
+        /// The server's words about that, escaped for display; empty if it has none.
+        message: Box<str>,
+    },
+    /// The task that the answer began was forgotten before its result was known.
+    #[error("it kept its task for {} only", Seconds(*after))]
+    TaskExpired {
+        /// How long the server kept it.
+        after: Duration,
+    },
     /// An HTTP answer that says nothing in JSON-RPC.
     #[error("it answered with HTTP {status}{}", Quoted(text))]
     Status {

@@ -3,6 +3,7 @@
 pub(crate) mod body;
 pub(crate) mod connect;
 pub(crate) mod connection;
+pub(crate) mod deferred;
 mod follow;
 pub(crate) mod launch;
 pub(crate) mod listen;

@@ -77,6 +77,11 @@ impl Revision {
         self >= Self::V2025_06_18
     }
 
+    /// Whether tasks are part of the protocol itself; 2026-07-28 made them an extension.
+    pub fn has_core_tasks(self) -> bool {
+        self == Self::V2025_11_25
+    }
+
     /// Whether servers may send requests; 2026-07-28 replaced them by results that ask for input.
     pub fn has_server_requests(self) -> bool {
         self.era() == Era::Legacy
@@ -150,6 +155,7 @@ mod tests {
         assert!(having(Revision::allows_batches).eq(["2025-03-26"]));
         assert!(having(Revision::has_output_schema).eq(structured));
         assert!(having(Revision::has_elicitation).eq(structured));
+        assert!(having(Revision::has_core_tasks).eq(["2025-11-25"]));
         assert!(having(Revision::has_server_requests).eq(legacy));
         assert!(having(Revision::has_ping).eq(legacy));
         assert!(having(Revision::has_set_level).eq(legacy));

@@ -28,8 +28,9 @@ pub use prompt::{Prompt, PromptArgument};
 pub use resource::{Resource, ResourceTemplate};
 pub use server::{
     InitializeResult, ListChanged, ResourcesCapability, ServerCapabilities, ServerInfo,
+    TasksCapability,
 };
-pub use task::{Task, TaskStatus};
+pub use task::{TASK_ID_LIMIT, Task, TaskStatus};
 pub use template::{TEMPLATE_LIMIT, URI_LIMIT, uri_matches};
 pub use tool::{TaskSupport, Tool, ToolAnnotations};
 

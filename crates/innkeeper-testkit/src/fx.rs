@@ -16,6 +16,7 @@ mod server;
 mod start;
 mod switch;
 mod table;
+mod task;
 mod timer;
 mod tool;
 mod wire;

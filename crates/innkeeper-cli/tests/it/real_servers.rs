@@ -42,10 +42,14 @@ fn tools(servers: &Value) -> Value {
 }
 
 fn run_with_path(folder: &Path) -> std::process::Output {
+    run_verb(&["tools", "--json"], folder)
+}
+
+fn run_verb(verb: &[&str], folder: &Path) -> std::process::Output {
     #[expect(clippy::disallowed_methods, reason = "node is found where the tests find it")]
     let path = std::env::var("PATH").unwrap();
     let state = folder.join("state");
-    crate::program::innkeeper(&["tools", "--json"], folder)
+    crate::program::innkeeper(verb, folder)
         .env("PATH", path)
         .env("XDG_STATE_HOME", state)
         .stdin(std::process::Stdio::null())
@@ -109,6 +113,21 @@ fn servers_of_both_eras_and_of_npm_and_pypi_are_ready_with_the_right_revision() 
     }
     assert_eq!(told["servers"]["everything"]["prompts"].as_array().unwrap().len(), 4);
     assert_eq!(told["servers"]["everything"]["resourceTemplates"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_tool_that_only_works_as_a_task_is_called_like_any_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = npm("@modelcontextprotocol/server-everything", &[]);
+    let text = json!({ "host": { "initTimeout": 60 }, "servers": { "all": server } }).to_string();
+    std::fs::write(folder.path().join("mcp.json"), text).unwrap();
+    let call = ["call", "all.simulate-research-query", "topic=inns", "--json"];
+    let output = run_verb(&call, folder.path());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report = result["content"][0]["text"].as_str().unwrap();
+    assert!(report.starts_with("# Research Report: inns"), "{report}");
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub(crate) struct ToolRoute {
     pub(crate) timeout: Duration,
     /// Whether the server says that it may be called twice.
     pub(crate) harmless: bool,
+    /// Whether it has to be called as a task of the revision 2025-11-25.
+    pub(crate) as_task: bool,
     pub(crate) connection: Arc<Connection>,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use innkeeper_protocol::Era;
 use innkeeper_protocol::http::ParamHeaders;
-use innkeeper_protocol::view::Tool;
+use innkeeper_protocol::view::{TaskSupport, Tool};
 use serde_json::value::RawValue;
 
 use super::route::{PromptRoute, ToolRoute};
@@ -57,6 +57,7 @@ impl Shelf {
         let modern = connection.revision.era() == Era::Modern;
         let shows_arguments = modern && matches!(config.transport, TransportConfig::Http { .. });
         let none = ParamHeaders::default;
+        let takes_tasks = connection.revision.has_core_tasks() && connection.tasks.call;
         let mut hidden = Vec::new();
         let mut tools = Vec::with_capacity(offer.tools.len());
         offer.tools.retain(|tool| {
@@ -81,6 +82,7 @@ impl Shelf {
                         headers,
                         timeout: config.timeout,
                         harmless: harmless.contains(&Some(true)),
+                        as_task: takes_tasks && tool.view.task_support == TaskSupport::Required,
                         connection: connection.clone(),
                     }));
                     true

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::envelope::code;
-use innkeeper_protocol::modern::{DiscoverResult, RequestMeta};
+use innkeeper_protocol::modern::{DiscoverResult, EXTENSION_TASKS, RequestMeta};
 use innkeeper_protocol::view::{InitializeResult, ServerCapabilities};
 use innkeeper_protocol::{Era, ErrorObject, Revision, method};
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::connection::{millis, name_fault};
@@ -78,7 +78,8 @@ pub(crate) async fn greet(
     deadline: Instant,
 ) -> Result<Greeting, CallError> {
     let started = Instant::now();
-    let talk = Talk { session, client, deadline };
+    let extended = extended(&client.capabilities);
+    let talk = Talk { session, client, extended, deadline };
     talk.run(opening).await.map_err(|(fault, method)| {
         name_fault(talk.client.server, fault, method, deadline.saturating_duration_since(started))
     })
@@ -96,6 +97,8 @@ enum Asked {
 struct Talk<'a> {
     session: &'a Session,
     client: Client<'a>,
+    /// The client's capabilities as the modern era has them.
+    extended: Box<RawValue>,
     deadline: Instant,
 }
 
@@ -163,7 +166,7 @@ impl Talk<'_> {
             revision: Revision::LATEST,
             client_name: &self.client.info.name,
             client_version: &self.client.info.version,
-            capabilities: Some(&self.client.capabilities),
+            capabilities: Some(&self.extended),
             log_level: None,
         }
     }
@@ -237,6 +240,14 @@ impl Talk<'_> {
             instructions: found.instructions,
         })
     }
+}
+
+/// The capabilities with the extensions that are spoken here.
+fn extended(capabilities: &RawValue) -> Box<RawValue> {
+    let mut all: Map<String, Value> = serde_json::from_str(capabilities.get()).unwrap_or_default();
+    all.insert("extensions".to_owned(), json!({ EXTENSION_TASKS: {} }));
+    // An object with text for keys can always be written.
+    to_raw_value(&all).unwrap_or_default()
 }
 
 fn open(asked: Asked) -> Asked {

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_protocol::{Era, Revision};
+use innkeeper_protocol::view::TasksCapability;
+use innkeeper_protocol::{Era, Revision, skim};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio::time::Instant;
 
+use super::deferred;
 use super::listen::Wishes;
 use super::meta::Identity;
-use super::rounds::{Further, Next, Rounds};
+use super::rounds::{Further, Rounds, Turn};
 use super::session::{Answer, Extend, Fault, Held, Outgoing, Progress, Session};
 use super::silence::Silence;
 use crate::cache::{Cache, Reply};
@@ -31,6 +33,8 @@ pub(crate) struct Connection {
     pub(crate) server: Arc<str>,
     pub(crate) session: Session,
     pub(crate) revision: Revision,
+    /// What the server can do with tasks that are part of its revision.
+    pub(crate) tasks: TasksCapability,
     /// What every request of the modern era carries.
     pub(crate) identity: Identity,
     pub(crate) permits: Semaphore,
@@ -77,6 +81,8 @@ pub(crate) struct Ask<'a, F> {
     pub(crate) retries: Option<u32>,
     /// Whether it may run twice.
     pub(crate) harmless: bool,
+    /// Whether a server of the legacy era was asked to make a task of it.
+    pub(crate) as_task: bool,
 }
 
 impl Connection {
@@ -92,30 +98,42 @@ impl Connection {
         let mut attempts = self.attempts(&ask, time.silence);
         let mut rounds = Rounds::default();
         let answer = loop {
-            let answer = match self.permit(time.silence).await {
+            let (answer, permit) = match self.permit(time.silence).await {
                 Some(permit) => {
                     if permit.waited && record.id == 0 {
                         record.sent = Instant::now();
                     }
                     record.id = self.session.next_id();
-                    Some(self.send(&ask, record.id, rounds.further(), time).await)
+                    let answer = self.send(&ask, record.id, rounds.further(), time).await;
+                    (Some(answer), Some(permit))
                 }
-                None => None,
+                None => (None, None),
             };
+            // Nothing of this call is at the server during a pause.
+            let permit = permit.filter(|_| matches!(answer, Some(Ok(_))));
             let Some(answer) = self.last(&mut attempts, &ask, answer).await else { continue };
             let result = match answer {
-                Ok(result) if self.revision.era() == Era::Modern => result.take(),
-                other => break other.map(Held::take),
-            };
-            match rounds.next(self, &result, time.ends).await {
-                Ok(Next::Done) => break Ok(result),
-                Ok(Next::Again) => {
-                    // The user or the model took their time, not the server.
-                    time.silence = (Instant::now() + ask.timeout.min(LONGEST)).min(time.ends);
-                    attempts = self.attempts(&ask, time.silence);
-                }
+                Ok(result) => result.take(),
                 Err(fault) => break Err(fault),
+            };
+            let asked = match self.turn(&ask, &result) {
+                Ok(Turn::Final) => break Ok(result),
+                Ok(Turn::Task) => {
+                    let _open = self.session.hold(record.id, ask.progress.cloned());
+                    break deferred::finish(self, &ask, &result, time.ends).await;
+                }
+                Ok(Turn::Question) => {
+                    drop(permit);
+                    rounds.next(self, &result, time.ends).await
+                }
+                Err(fault) => Err(fault),
+            };
+            if let Err(fault) = asked {
+                break Err(fault);
             }
+            // The user or the model took their time, not the server.
+            time.silence = (Instant::now() + ask.timeout.min(LONGEST)).min(time.ends);
+            attempts = self.attempts(&ask, time.silence);
         };
         let judged = answer.and_then(|result| {
             judge(&result).map(|outcome| (result, outcome)).map_err(Fault::Protocol)
@@ -144,7 +162,9 @@ impl Connection {
         let (mut id, time) = (None, Time::from(started, timeout, timeout));
         let (progress, retries, headers) = (None, None, &[][..]);
         let (item, params) = (method, |_, _| params);
-        let ask = Ask { method, item, params, headers, timeout, progress, retries, harmless: true };
+        let (harmless, as_task) = (true, false);
+        let ask =
+            Ask { method, item, params, headers, timeout, progress, retries, harmless, as_task };
         let mut attempts = self.attempts(&ask, time.silence);
         let answer = loop {
             let next = *id.insert(self.session.next_id());
@@ -166,6 +186,17 @@ impl Connection {
             }
         }
         answer
+    }
+
+    /// What a result is; in the legacy era there are no others than last ones unasked.
+    fn turn<F>(&self, ask: &Ask<'_, F>, result: &RawValue) -> Result<Turn, Fault> {
+        match self.revision.era() {
+            Era::Modern => Turn::of(result, ask.method),
+            Era::Legacy if ask.as_task && skim::member(result.get(), "task").is_some() => {
+                Ok(Turn::Task)
+            }
+            Era::Legacy => Ok(Turn::Final),
+        }
     }
 
     async fn permit(&self, deadline: Instant) -> Option<Permit<'_>> {
@@ -192,7 +223,7 @@ impl Connection {
         attempts.after(answer, self.session.closed(), tell).await.break_value()
     }
 
-    fn tell_again(&self, method: &'static str, item: &str, again: &Again<'_>) {
+    pub(super) fn tell_again(&self, method: &'static str, item: &str, again: &Again<'_>) {
         let (server, reason) = (&*self.server, again.reason.to_string());
         let (attempt, delay_s) = (again.attempt, again.delay.as_secs_f64());
         tracing::warn!(server, method, item, attempt, delay_s, reason, "request is sent again");

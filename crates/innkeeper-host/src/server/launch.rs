@@ -307,6 +307,7 @@ impl Launcher {
             server: server.name.clone(),
             session: running.session.clone(),
             revision,
+            tasks: running.declared.tasks,
             identity: meta.as_deref().map(Identity::of).unwrap_or_default(),
             permits: Semaphore::new(config.max_concurrent),
             retry: config.retry,

@@ -5,8 +5,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use innkeeper_protocol::skim;
 use innkeeper_protocol::view::{InputRequest, InputRequired};
+use innkeeper_protocol::{method, skim};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ use crate::error::ProtocolFault;
 use crate::text::display_safe;
 
 /// Rounds of one call; a server that asks more has lost its way.
-const ROUNDS: u32 = 8;
+pub(super) const ROUNDS: u32 = 8;
 
 /// How much of an unexpected kind of result is shown.
 const SHOWN: usize = 64;
@@ -35,13 +35,32 @@ pub(crate) struct Further {
     pub(crate) state: Option<Arc<RawValue>>,
 }
 
-/// What becomes of a call after a result.
+/// What a result is.
 #[derive(Debug)]
-pub(super) enum Next {
-    /// It is the last one.
-    Done,
-    /// The request has to be sent again.
-    Again,
+pub(super) enum Turn {
+    /// The last one.
+    Final,
+    /// A question: the request has to be sent again with its answer.
+    Question,
+    /// The beginning of a task that has the result later.
+    Task,
+}
+
+impl Turn {
+    /// What the result of a request of the modern era is.
+    pub(super) fn of(result: &RawValue, method: &str) -> Result<Self, Fault> {
+        let kind = skim::members(result.get()).find(|(key, _)| *key == "resultType");
+        match kind {
+            None | Some((_, "\"complete\"" | "null")) => Ok(Self::Final),
+            Some((_, "\"input_required\"")) => Ok(Self::Question),
+            Some((_, "\"task\"")) if method == method::TOOLS_CALL => Ok(Self::Task),
+            Some((_, other)) => {
+                let shown: String = other.chars().take(SHOWN).collect();
+                let fault = ProtocolFault::NotFinal(display_safe(&shown).into());
+                Err(Fault::Protocol(fault))
+            }
+        }
+    }
 }
 
 /// The rounds of one call.
@@ -62,23 +81,13 @@ impl Rounds {
         self.further.clone()
     }
 
-    /// Looks at a result, and gathers what the server asks for in it.
+    /// Gathers what the server asks for in a result.
     pub(super) async fn next(
         &mut self,
         connection: &Connection,
         result: &RawValue,
         ends: Instant,
-    ) -> Result<Next, Fault> {
-        let kind = skim::members(result.get()).find(|(key, _)| *key == "resultType");
-        match kind {
-            None | Some((_, "\"complete\"" | "null")) => return Ok(Next::Done),
-            Some((_, "\"input_required\"")) => {}
-            Some((_, other)) => {
-                let shown: String = other.chars().take(SHOWN).collect();
-                let fault = ProtocolFault::NotFinal(display_safe(&shown).into());
-                return Err(Fault::Protocol(fault));
-            }
-        }
+    ) -> Result<(), Fault> {
         self.made += 1;
         if self.made > ROUNDS {
             return Err(Fault::Protocol(ProtocolFault::EndlessRounds { limit: ROUNDS }));
@@ -88,12 +97,12 @@ impl Rounds {
         let gathering = gather(connection, &wanted.requests);
         let responses = timeout_at(ends, gathering).await.map_err(|_| Fault::Late)??;
         self.further = Further { responses, state: wanted.state.map(Arc::from) };
-        Ok(Next::Again)
+        Ok(())
     }
 }
 
 /// Has the application answer everything, one after the other: a user reads one question at a time.
-async fn gather(
+pub(super) async fn gather(
     connection: &Connection,
     requests: &[InputRequest],
 ) -> Result<Option<Arc<RawValue>>, Fault> {

@@ -18,7 +18,8 @@ use innkeeper_protocol::{Era, ErrorObject, LineFramer, Revision};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::callback::Callbacks;
@@ -180,6 +181,8 @@ struct Shared {
     useless: AtomicU32,
     spread: Mutex<Spread>,
     revision: OnceLock<Revision>,
+    /// Told whenever the server says that a task has changed.
+    task_told: Notify,
 }
 
 /// A handle on the connection; cheap to clone.
@@ -228,6 +231,7 @@ impl Session {
             useless: AtomicU32::new(0),
             spread: Mutex::default(),
             revision: OnceLock::new(),
+            task_told: Notify::new(),
         }))
     }
 
@@ -252,6 +256,41 @@ impl Session {
         let answer = shared.answered(id, answer, deadline, extend).await?;
         abandon.armed = false;
         answer
+    }
+
+    /// Counts a request that was answered as open, and passes on its progress, as long as the guard
+    /// lives: what it began goes on at the server.
+    pub(crate) fn hold(&self, id: u64, progress: Option<mpsc::Sender<Progress>>) -> Hold<'_> {
+        self.0.pending.hold(id, progress);
+        Hold { shared: &self.0, id }
+    }
+
+    /// Sends a request whose answer matters to nobody, in the background, and forgets it after
+    /// `limit`. To be called inside of a runtime.
+    pub(crate) fn tell(
+        &self,
+        method: &'static str,
+        name: String,
+        params: Box<RawValue>,
+        limit: Duration,
+    ) {
+        let session = self.clone();
+        self.0.asked.tasks().spawn(async move {
+            let deadline = Instant::now() + limit;
+            let outgoing = Outgoing::new(session.next_id(), method, &params, deadline);
+            let outgoing =
+                Outgoing { name: Some(&name), cancellable: false, background: true, ..outgoing };
+            if let Err(fault) = session.request(outgoing).await {
+                let (server, outcome) = (&*session.0.server, fault.kind().as_str());
+                tracing::debug!(server, method, outcome, "not taken by the server");
+            }
+        });
+    }
+
+    /// Resolves when the server says, after this was called and first polled or enabled, that a
+    /// task has changed.
+    pub(crate) fn task_told(&self) -> Notified<'_> {
+        self.0.task_told.notified()
     }
 
     /// Queues a notification; dropped, not waited for, when the server does not read.
@@ -342,6 +381,19 @@ impl Shared {
                 return Err(Fault::Late);
             }
         }
+    }
+}
+
+/// An answered request that counts as open.
+#[derive(Debug)]
+pub(crate) struct Hold<'a> {
+    shared: &'a Shared,
+    id: u64,
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.shared.pending.remove(self.id);
     }
 }
 

@@ -27,5 +27,6 @@ mod retry;
 mod rounds;
 mod start;
 mod stop;
+mod tasks;
 mod watch;
 mod words;

@@ -82,7 +82,9 @@ async fn two_rounds(scene: &Scene, entry: Value) {
     let able = "io.modelcontextprotocol/clientCapabilities";
     for call in &calls {
         let able = &call.message["params"]["_meta"][able];
-        assert_eq!(*able, json!({"sampling": {}, "elicitation": {}, "roots": {}}));
+        let extensions = json!({"io.modelcontextprotocol/tasks": {}});
+        let all = ["sampling", "elicitation", "roots"].map(|kind| able[kind] == json!({}));
+        assert_eq!((all, &able["extensions"]), ([true; 3], &extensions));
         assert_eq!(call.message["params"]["name"], "pid");
     }
     assert!(journal.responses().is_empty(), "an answer is no message of its own");

@@ -152,6 +152,13 @@ fn answered<'a>(members: &Members<'a>) -> Result<Incoming<'a>, Malformed> {
     }
 }
 
+impl ErrorObject {
+    /// Reads an error object that stands somewhere else than in a response; `None` if it is none.
+    pub fn read(raw: &RawValue) -> Option<Self> {
+        error_object(raw)
+    }
+}
+
 fn error_object(error: &RawValue) -> Option<ErrorObject> {
     let (mut code, mut message, mut data) = (None, None, None);
     for (key, value) in skim::members(error.get()) {

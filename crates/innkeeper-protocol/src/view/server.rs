@@ -18,6 +18,8 @@ pub struct ServerCapabilities {
     pub logging: bool,
     /// Completion of arguments.
     pub completions: bool,
+    /// Tasks of the revision 2025-11-25.
+    pub tasks: TasksCapability,
     /// The whole object as it was sent, for everything else in it.
     pub raw: Box<RawValue>,
 }
@@ -36,6 +38,15 @@ pub struct ResourcesCapability {
     pub subscribe: bool,
     /// Whether it says when the list changes.
     pub list_changed: bool,
+}
+
+/// What a server can do with tasks of the revision 2025-11-25.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TasksCapability {
+    /// Whether a call of a tool may become one.
+    pub call: bool,
+    /// Whether it stops one when asked to.
+    pub cancel: bool,
 }
 
 /// Who a server says it is; never a proof of anything.
@@ -100,7 +111,7 @@ impl ServerCapabilities {
     /// Reads the member `capabilities` of an answer.
     pub(crate) fn read<const N: usize>(answer: &Object<'_, N>) -> Result<Self, ViewError> {
         let raw = answer.required_object("capabilities")?;
-        let wanted = ["tools", "prompts", "resources", "logging", "completions"];
+        let wanted = ["tools", "prompts", "resources", "logging", "completions", "tasks"];
         let offered = Object::read(&raw, wanted)?;
         let declared = |name| offered.get(name).filter(|raw| *raw != "false");
         let (tools, prompts) = (declared("tools"), declared("prompts"));
@@ -113,6 +124,7 @@ impl ServerCapabilities {
             }),
             logging: declared("logging").is_some(),
             completions: declared("completions").is_some(),
+            tasks: declared("tasks").map(TasksCapability::read).unwrap_or_default(),
             raw,
         })
     }
@@ -127,8 +139,19 @@ impl Default for ServerCapabilities {
             resources: None,
             logging: false,
             completions: false,
+            tasks: TasksCapability::default(),
             raw: boxed("{}").unwrap_or_default(),
         }
+    }
+}
+
+impl TasksCapability {
+    fn read(raw: &str) -> Self {
+        let below = |path: &[&str]| {
+            let found = path.iter().try_fold(raw, |raw, name| crate::skim::member(raw, name));
+            found.is_some_and(|raw| !matches!(raw, "false" | "null"))
+        };
+        Self { call: below(&["requests", "tools", "call"]), cancel: below(&["cancel"]) }
     }
 }
 

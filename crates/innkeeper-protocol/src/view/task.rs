@@ -5,6 +5,10 @@ use serde_json::value::RawValue;
 
 use super::{InputRequest, Object, ViewError};
 
+/// The longest id of a task, in bytes: it goes into every question about the task, and over HTTP into
+/// a header.
+pub const TASK_ID_LIMIT: usize = 1024;
+
 /// What a server says of a task, in either form.
 #[derive(Clone, Debug)]
 pub struct Task {
@@ -50,8 +54,8 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// If `taskId` or `status` is not a string, or `inputRequests` is not what
-    /// [`InputRequired::read`](super::InputRequired::read) reads.
+    /// If `taskId` or `status` is not a string, the former is longer than [`TASK_ID_LIMIT`], or
+    /// `inputRequests` is not what [`InputRequired::read`](super::InputRequired::read) reads.
     pub fn read(raw: &RawValue) -> Result<Self, ViewError> {
         let answer = Object::read(raw, ["task", "taskId"])?;
         let wrapped = answer.get("taskId").is_none().then(|| answer.get("task")).flatten();
@@ -69,8 +73,13 @@ impl Task {
             "inputRequests",
         ];
         let task = Object::at(pointer, wrapped.or(Some(raw.get())), wanted)?;
+        let id = task.required_string("taskId")?;
+        if id.len() > TASK_ID_LIMIT {
+            let pointer = task.pointer_to("taskId");
+            return Err(ViewError { pointer, expected: "at most 1024 bytes", found: "more" });
+        }
         Ok(Self {
-            id: task.required_string("taskId")?,
+            id,
             status: TaskStatus::of(task.required_string("status")?),
             status_message: task.string("statusMessage"),
             poll_interval_ms: task.unsigned("pollIntervalMs").or(task.unsigned("pollInterval")),

@@ -79,7 +79,10 @@ impl Server {
             let place = waiting.asked.iter().position(|(asked, _)| asked == id)?;
             Some((index, waiting, place))
         });
-        let Some((index, waiting, place)) = found else { return };
+        let Some((index, waiting, place)) = found else {
+            self.task_answered(response);
+            return;
+        };
         let (_, method) = waiting.asked.remove(place);
         let mut answer = json!({"method": method});
         for member in ["result", "error"] {
@@ -148,7 +151,7 @@ impl Server {
         .collect()
     }
 
-    fn question(&self, method: &str) -> Value {
+    pub(super) fn question(&self, method: &str) -> Value {
         let server = self.switches.server();
         match method {
             "sampling/createMessage" => json!({

@@ -126,6 +126,9 @@ impl Server {
             self.wire.line(message::notification("notifications/message", &params).as_bytes());
         }
         process::allocate(self.switches.count("--alloc"));
+        if self.switches.on("--task") {
+            return self.begin_task(request);
+        }
         let answer = match self.canned() {
             Some(answer) => answer,
             None => self.run_tool(request),

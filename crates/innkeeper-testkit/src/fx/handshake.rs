@@ -155,6 +155,7 @@ impl Server {
         if switches.on("--log-flood") {
             capabilities.insert("logging".to_owned(), json!({}));
         }
+        self.declare_tasks(&mut capabilities);
         Value::Object(capabilities)
     }
 }

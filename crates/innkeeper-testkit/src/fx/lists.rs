@@ -75,6 +75,11 @@ impl Server {
             let name = format!("many_{number}");
             tools.push(json!({"name": name, "inputSchema": {"type": "object"}}));
         }
+        if switches.on("--task") {
+            for tool in &mut tools {
+                tool["execution"] = json!({"taskSupport": "required"});
+            }
+        }
         tools
     }
 

@@ -15,6 +15,7 @@ pub(super) mod code {
     pub(in crate::fx) const INVALID_REQUEST: i64 = -32600;
     pub(in crate::fx) const METHOD_NOT_FOUND: i64 = -32601;
     pub(in crate::fx) const INVALID_PARAMS: i64 = -32602;
+    pub(in crate::fx) const INTERNAL_ERROR: i64 = -32603;
     pub(in crate::fx) const RESOURCE_NOT_FOUND: i64 = -32002;
     pub(in crate::fx) const MISSING_CAPABILITY: i64 = -32021;
     pub(in crate::fx) const UNSUPPORTED_VERSION: i64 = -32022;

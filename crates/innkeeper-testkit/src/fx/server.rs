@@ -16,6 +16,7 @@ use super::listen::Listeners;
 use super::message::{Answer, Request, code, meta};
 use super::process;
 use super::switch::Switches;
+use super::task::Tasks;
 use super::timer::Timers;
 use super::wire::Wire;
 
@@ -64,6 +65,7 @@ pub(super) struct Server {
     pub(super) listeners: Listeners,
     pub(super) calls: Calls,
     pub(super) asks: Asks,
+    pub(super) tasks: Tasks,
     end: Option<u8>,
 }
 
@@ -76,6 +78,7 @@ impl Server {
             listeners: Listeners::default(),
             calls: Calls::default(),
             asks: Asks::default(),
+            tasks: Tasks::default(),
             end: None,
             switches,
             recorder,
@@ -206,6 +209,11 @@ impl Server {
             "resources/subscribe" => self.listeners.subscribe(request.param("uri")),
             "resources/unsubscribe" => self.listeners.unsubscribe(request.param("uri")),
             "subscriptions/listen" => self.listen(request),
+            "tasks/get" | "tasks/result" | "tasks/update" | "tasks/cancel"
+                if self.switches.on("--task") =>
+            {
+                self.task_request(request)
+            }
             other => Answer::error(code::METHOD_NOT_FOUND, format!("unknown method `{other}`")),
         }
     }

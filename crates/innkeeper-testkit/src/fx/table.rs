@@ -1,6 +1,6 @@
 //! Every switch of the fixture server, in one table.
 
-use super::malformed;
+use super::{malformed, task};
 
 /// What a switch takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,11 @@ pub(super) const TABLE: &[Switch] = &[
     flag("--ignore-cancel", "answers calls that were cancelled"),
     flag("--cancel-ours", "cancels the client's own request before answering it"),
     number("--alloc", "takes this many bytes of memory on each call"),
+    // Tasks.
+    one_of("--task", task::KINDS, "makes a task of each tool call, which comes to this"),
+    number("--task-polls", "how often a task is asked after before that"),
+    number("--task-interval", "milliseconds a task wants between two questions"),
+    number("--task-ttl", "milliseconds a task says it is kept (default 60000)"),
     // Bytes.
     flag("--bad-json", "a line that is not JSON before each response"),
     number("--noise", "this many of them"),

@@ -49,6 +49,10 @@ impl Asked {
         }
     }
 
+    pub(super) fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
     /// Whether the application is at work on something the server waits for.
     pub(super) fn busy(&self) -> bool {
         self.open.load(Ordering::Relaxed) > 0

@@ -166,6 +166,8 @@ impl Shared {
             method::RESOURCES_LIST_CHANGED => self.changes.tell(RESOURCES),
             method::RESOURCES_UPDATED => self.updated(params),
             method::MESSAGE => self.log(params),
+            // Whoever polls looks at once; what it says is not believed unasked.
+            method::TASKS_STATUS | method::TASKS_CHANGED => self.task_told.notify_waiters(),
             _ => tracing::debug!(server = &*self.server, method, "notification"),
         }
     }

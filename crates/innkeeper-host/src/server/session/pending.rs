@@ -20,6 +20,8 @@ pub(super) struct Waiter {
     touched: Option<Instant>,
     /// Whether nobody waits for its end.
     background: bool,
+    /// Whether its answer has come, and the work it began goes on.
+    answered: bool,
 }
 
 #[derive(Debug, Default)]
@@ -64,9 +66,22 @@ impl Pending {
         }
         let alone = table.calls == 0;
         table.calls += usize::from(!background);
-        let far = f64::NEG_INFINITY;
-        table.waiting.insert(id, Waiter { answer, progress, far, touched: None, background });
+        let (far, touched, answered) = (f64::NEG_INFINITY, None, false);
+        let waiter = Waiter { answer, progress, far, touched, background, answered };
+        table.waiting.insert(id, waiter);
         Ok((receiver, alone))
+    }
+
+    /// Counts a request that was answered as open, and hears of its progress, until it is removed.
+    pub(super) fn hold(&self, id: u64, progress: Option<mpsc::Sender<Progress>>) {
+        let (answer, _) = oneshot::channel();
+        let (far, touched, background) = (f64::NEG_INFINITY, None, false);
+        let waiter = Waiter { answer, progress, far, touched, background, answered: true };
+        let mut table = self.table();
+        if table.lost.is_none() {
+            table.calls += 1;
+            table.waiting.insert(id, waiter);
+        }
     }
 
     pub(super) fn remove(&self, id: u64) -> Option<Waiter> {
@@ -92,9 +107,9 @@ impl Pending {
         Some(waiter.progress.clone())
     }
 
-    /// Whether this request still waits.
+    /// Whether this request still waits for its answer.
     pub(super) fn waits(&self, id: u64) -> bool {
-        self.table().waiting.contains_key(&id)
+        self.table().waiting.get(&id).is_some_and(|waiter| !waiter.answered)
     }
 
     /// When the server last showed that it was at work on a request.

@@ -44,7 +44,8 @@ async fn every_request_says_who_asks_in_which_revision_and_there_is_no_handshake
         let meta = &entry.message["params"]["_meta"];
         assert_eq!(meta[VERSION], "2026-07-28", "{}", entry.raw);
         assert_eq!(meta[CLIENT], json!({"name": "inn", "version": "9.9"}), "{}", entry.raw);
-        assert_eq!(meta[CAPABILITIES], json!({}), "{}", entry.raw);
+        let able = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+        assert_eq!(meta[CAPABILITIES], able, "{}", entry.raw);
     }
     let calls = journal.params("tools/call");
     assert_eq!(calls[0]["_meta"]["progressToken"], ids(&journal, "tools/call")[0]);

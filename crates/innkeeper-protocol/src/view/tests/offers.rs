@@ -3,7 +3,7 @@
 use super::raw;
 use crate::view::{
     InitializeResult, ListChanged, PAGE_ITEM_LIMIT, Page, Prompt, Resource, ResourceTemplate,
-    ResourcesCapability, ServerCapabilities, TaskSupport, Tool, ToolAnnotations,
+    ResourcesCapability, ServerCapabilities, TaskSupport, TasksCapability, Tool, ToolAnnotations,
 };
 
 #[test]
@@ -39,6 +39,20 @@ fn a_tool_says_whether_its_calls_become_tasks() {
     for forbidden in [r#"{"taskSupport":"forbidden"}"#, r#"{"taskSupport":"x"}"#, "{}", "5", "null"]
     {
         assert_eq!(support(forbidden), TaskSupport::Forbidden, "{forbidden}");
+    }
+}
+
+#[test]
+fn a_server_says_whether_calls_may_become_tasks_and_be_cancelled_as_such() {
+    let read = |tasks: &str| initialize(&format!(r#"{{"tasks":{tasks}}}"#)).tasks;
+    let all = read(r#"{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#);
+    assert_eq!(all, TasksCapability { call: true, cancel: true });
+    let call = read(r#"{"requests":{"tools":{"call":{"x":1}}},"cancel":null}"#);
+    assert_eq!(call, TasksCapability { call: true, cancel: false });
+    for none in
+        ["{}", "5", "null", r#"{"requests":[]}"#, r#"{"requests":{"tools":{"call":false}}}"#]
+    {
+        assert_eq!(read(none), TasksCapability::default(), "{none}");
     }
 }
 

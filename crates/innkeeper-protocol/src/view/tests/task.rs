@@ -1,7 +1,7 @@
 //! Tasks in both forms.
 
 use super::raw;
-use crate::view::{Task, TaskStatus};
+use crate::view::{TASK_ID_LIMIT, Task, TaskStatus};
 
 fn read(json: &str) -> Task {
     Task::read(&raw(json)).unwrap_or_else(|error| panic!("{json}: {error}"))
@@ -72,4 +72,15 @@ fn a_task_without_id_or_status_is_an_error_that_says_where() {
     assert_eq!(pointer(r#"{"task":{"taskId":7,"status":"working"}}"#), "/task/taskId");
     let asks = r#"{"taskId":"t","status":"input_required","inputRequests":{"a":{}}}"#;
     assert_eq!(pointer(asks), "/inputRequests/a/method");
+}
+
+#[test]
+fn an_id_may_be_as_long_as_the_limit_and_no_longer() {
+    let read = |bytes: usize| {
+        let id = "x".repeat(bytes);
+        Task::read(&raw(&format!(r#"{{"task":{{"taskId":"{id}","status":"working"}}}}"#)))
+    };
+    assert_eq!(read(TASK_ID_LIMIT).unwrap().id.len(), TASK_ID_LIMIT);
+    let error = read(TASK_ID_LIMIT + 1).unwrap_err();
+    assert_eq!(error.to_string(), "expected at most 1024 bytes at `/task/taskId`, found more");
 }
