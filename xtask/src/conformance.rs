@@ -9,6 +9,14 @@ use crate::{Chore, say};
 /// The revisions with a list of scored scenarios of their own.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
+/// The scenarios of extensions that the host has. Those of DPoP (`auth/dpop`, `auth/dpop-nonce`),
+/// of workload identities (`auth/wif-jwt-bearer`) and of skills (`sep-2640-*`) it has not.
+const EXTENSIONS: [&str; 3] = [
+    "auth/client-credentials-jwt",
+    "auth/client-credentials-basic",
+    "auth/enterprise-managed-authorization",
+];
+
 /// Runs the scenarios of these revisions, of both unless told otherwise.
 ///
 /// # Errors
@@ -25,6 +33,18 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
     for revision in chosen {
         leg(revision)?;
     }
+    EXTENSIONS.iter().try_for_each(|scenario| extension(scenario))
+}
+
+/// One scenario of an extension, which no revision scores: it has to pass all the same.
+fn extension(scenario: &str) -> Chore {
+    let name = scenario.replace('/', "-");
+    let log = root().join(format!("target/conformance-{name}.log"));
+    drop(std::fs::remove_file(&log));
+    let results = root().join("target/conformance").join(&name);
+    let suite = suite::program().line("client --scenario").arg(scenario).arg("--command");
+    suite.path(&client()).arg("-o").path(&results).run_into(&log)?;
+    say::line(format_args!("client, extension {scenario}: passed"));
     Ok(())
 }
 

@@ -30,6 +30,15 @@ pub(crate) fn settings(scenario: &str, context: &Value) -> Value {
     if scenario.starts_with("auth/client-credentials") {
         oauth.insert("grant".to_owned(), json!("client_credentials"));
     }
+    if let Some(issuer) = context["idp_issuer"].as_str() {
+        let enterprise = json!({
+            "issuer": issuer,
+            "tokenEndpoint": context["idp_token_endpoint"],
+            "clientId": context["idp_client_id"],
+            "idToken": context["idp_id_token"],
+        });
+        oauth.insert("enterprise".to_owned(), enterprise);
+    }
     Value::Object(oauth)
 }
 

@@ -64,7 +64,8 @@ pub use problem::{ConfigError, Position, Problem, Severity};
 pub use schema::json_schema;
 pub use secret::{Expanded, Secret};
 pub use server::{
-    Cache, Grant, Limits, Oauth, Restart, Retry, Sandbox, ServerConfig, TransportConfig,
+    Cache, Enterprise, Grant, IdToken, Limits, Oauth, Restart, Retry, Sandbox, ServerConfig,
+    TransportConfig,
 };
 pub use tree::MAX_DEPTH;
 pub(crate) use watch::Watch;

@@ -487,6 +487,11 @@ impl StartReason {
         matches!(source, ProtocolFault::Status { status: 400 | 404 | 405, .. })
     }
 
+    /// Whether the time for it was over.
+    pub(crate) fn is_late(&self) -> bool {
+        matches!(self, Self::TimedOut(_) | Self::StartLimit(_))
+    }
+
     /// Whether launching again may help (C2: never for a refusal of versions or a missing program).
     pub(crate) fn may_pass(&self) -> bool {
         match self {

@@ -106,7 +106,8 @@ impl HostBuilder {
     }
 
     /// Who shows a person the pages where to sign in at remote servers. It may take longer than a
-    /// call or a start does: these end, the sign-in goes on, and the next one has its token.
+    /// call does: it ends, the sign-in goes on, and the next one has its token. A start waits for it,
+    /// six minutes at most, which count against none of its limits.
     /// Default: nobody; a server that wants it is unavailable.
     #[must_use]
     pub fn user_agent(mut self, agent: impl UserAgent) -> Self {

@@ -270,7 +270,9 @@ fn way_to(server: &ServerConfig, parent: &Environment) -> Result<Way, Problem> {
     };
     if let Some(remote) = Remote::of(&server.transport, parent) {
         let remote = remote.map_err(|(key, message)| problem(key, message, None))?;
-        return Ok(Way::Remote(remote));
+        let helper = helper_of(server, parent);
+        let helper = helper.map_err(|message| problem("headersHelper", message, None))?;
+        return Ok(Way::Remote(remote.with_helper(helper)));
     }
     let TransportConfig::Stdio { command, args, env, unset_env, cwd } = &server.transport else {
         return Err(problem("type", "no way to reach it".to_owned(), None));
@@ -289,4 +291,20 @@ fn way_to(server: &ServerConfig, parent: &Environment) -> Result<Way, Problem> {
     let command = command.as_written().into();
     let bounds = Bounds::new(server.limits, server.sandbox.as_ref(), from);
     Ok(Way::Child(Launch { command, program, args, env, cwd, bounds }))
+}
+
+/// The program that prints headers for a remote server: it gets the short list of variables and what
+/// it is asked for.
+fn helper_of(server: &ServerConfig, parent: &Environment) -> Result<Option<Launch>, String> {
+    let Some((program, args)) = server.headers_helper.split_first() else { return Ok(None) };
+    let about = [("INNKEEPER_SERVER".to_owned(), server.name.clone())];
+    let env = process::child_environment(parent, false, &about.into());
+    let env = env.map_err(|error| error.to_string())?;
+    let from = parent.current_dir().unwrap_or(Path::new("."));
+    let found = process::resolve(program.expose(), &env, from);
+    let found = found.map_err(|error| error.quoting(program.as_written()).to_string())?;
+    let (command, cwd) = (program.as_written().into(), parent.current_dir().map(Path::to_owned));
+    let args = args.iter().map(|arg| arg.expose().into()).collect();
+    let bounds = Bounds::default();
+    Ok(Some(Launch { command, program: found, args, env, cwd, bounds }))
 }

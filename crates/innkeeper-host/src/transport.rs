@@ -16,9 +16,11 @@ use reqwest::{RequestBuilder, Response, Url};
 use tokio::sync::oneshot;
 
 use crate::config::{Environment, Oauth, Secret, TransportConfig};
+use crate::server::process::Launch;
 use crate::server::session::{Fault, Limits, Owner, Session};
-use auth::{Access, SignIn};
+use auth::{Access, Helper, SignIn};
 
+pub(crate) use auth::Programs;
 pub(crate) use client::ClientError;
 
 /// The ways there are.
@@ -40,6 +42,8 @@ pub(crate) struct Remote {
     /// The socket to connect to in place of the address's host (`unix:///path#/where`).
     socket: Option<PathBuf>,
     headers: HeaderMap,
+    /// The program that prints further ones.
+    helper: Option<Arc<Launch>>,
     proxies: client::Proxies,
 }
 
@@ -104,7 +108,12 @@ impl Remote {
         }
         url.set_fragment(None);
         let proxies = client::Proxies::of(environment);
-        Ok(Self { kind, url, socket, headers: carried, proxies })
+        Ok(Self { kind, url, socket, headers: carried, helper: None, proxies })
+    }
+
+    /// The same with a program that prints further headers.
+    pub(crate) fn with_helper(self, helper: Option<Launch>) -> Self {
+        Self { helper: helper.map(Arc::new), ..self }
     }
 
     /// The same place by the older transport, for servers that know only that.
@@ -123,14 +132,16 @@ impl Remote {
         limits: Limits,
         sign_in: &SignIn,
         oauth: Option<&Oauth>,
+        programs: Programs,
     ) -> Result<Carried, ClientError> {
         let client = client::build(self)?;
         let tasks = owner.tasks.clone();
         let access = sign_in.access(&owner.server, self, oauth, &tasks);
+        let helper = self.helper.clone().map(|launch| Helper::new(launch, programs));
         let (session, inlet, orders) = Session::carried(owner, limits);
         let (alive, ended) = oneshot::channel::<()>();
         let (url, headers) = (self.url.clone(), self.headers.clone());
-        let place = Arc::new(Place { client, url, headers, access });
+        let place = Arc::new(Place { client, url, headers, helper, access });
         match self.kind {
             Kind::Http => tasks.spawn(http::carry(place, inlet, orders, alive)),
             Kind::Sse => tasks.spawn(sse::carry(place, inlet, orders, alive)),
@@ -153,6 +164,8 @@ struct Place {
     client: reqwest::Client,
     url: Url,
     headers: HeaderMap,
+    /// Gives every request further headers.
+    helper: Option<Helper>,
     /// Signs requests in; `None` where the headers do.
     access: Option<Arc<Access>>,
 }
@@ -161,17 +174,19 @@ impl Place {
     /// Sends a request, signed in if the server wants that. One that the server refused for want of
     /// a token did not run: it is sent again with another.
     async fn send(&self, request: RequestBuilder) -> Result<Response, Fault> {
-        match &self.access {
-            Some(access) => access.send(request).await,
-            None => request.send().await.map_err(|error| http::unsent(&error)),
+        match (&self.helper, &self.access) {
+            (Some(helper), _) => helper.send(request).await,
+            (None, Some(access)) => access.send(request).await,
+            (None, None) => request.send().await.map_err(|error| http::unsent(&error)),
         }
     }
 
     /// The same without asking anybody for anything, for what is said in leaving.
     async fn send_once(&self, request: RequestBuilder) -> Result<Response, Fault> {
-        match &self.access {
-            Some(access) => access.send_once(request).await,
-            None => request.send().await.map_err(|error| http::unsent(&error)),
+        match (&self.helper, &self.access) {
+            (Some(helper), _) => helper.send_once(request).await,
+            (None, Some(access)) => access.send_once(request).await,
+            (None, None) => request.send().await.map_err(|error| http::unsent(&error)),
         }
     }
 }

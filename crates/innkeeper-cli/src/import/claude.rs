@@ -45,7 +45,10 @@ pub(super) fn translate(part: Part, entry: &mut Entry) -> bool {
     }
     entry.carry_time("timeout", 1000, "timeout");
     entry.carry("oauth", "oauth");
-    entry.leave("headersHelper", "no command is run to make headers; write `headers`");
+    entry.leave(
+        "headersHelper",
+        "no shell is run to make headers; write the program and its arguments as a list",
+    );
     entry.leave("alwaysLoad", "every server is loaded");
     reachable
 }

@@ -49,14 +49,18 @@ pub(super) fn server(
     }
     let mut checker = Checker { entry, surroundings, report };
     let transport = checker.transport(&mut typed);
-    let remote = !matches!(transport, Some(TransportConfig::Stdio { .. }));
-    let oauth = match typed.oauth.take().filter(|_| remote) {
+    let elsewhere = !matches!(transport, Some(TransportConfig::Stdio { .. }));
+    let oauth = match typed.oauth.take().filter(|_| elsewhere) {
         Some(typed) => oauth::oauth(&mut checker, typed).map(Some),
         None => Some(None),
     };
-    if let (Some(transport), Some(oauth)) = (transport, oauth) {
+    let helper = match typed.headers_helper.take().filter(|_| elsewhere) {
+        Some(typed) => remote::helper(&mut checker, typed),
+        None => Some(Vec::new()),
+    };
+    if let (Some(transport), Some(oauth), Some(helper)) = (transport, oauth, helper) {
         let mut config = checker.settle(transport, host, typed, &draft.dependencies);
-        config.oauth = oauth;
+        (config.oauth, config.headers_helper) = (oauth, helper);
         draft.config = Some(config);
     }
     draft
@@ -137,6 +141,7 @@ impl Checker<'_> {
             cache: shared.cache,
             limits: shared.limits,
             sandbox: shared.sandbox,
+            headers_helper: Vec::new(),
             oauth: None,
             extra: Kept::new(tree::to_map(&self.entry.extra)),
         }
@@ -188,7 +193,7 @@ impl Checker<'_> {
 /// The keys that only the other transports have a use for.
 fn useless(kind: raw::Transport) -> &'static [&'static str] {
     match kind {
-        raw::Transport::Stdio => &["url", "headers", "oauth"],
+        raw::Transport::Stdio => &["url", "headers", "headersHelper", "oauth"],
         raw::Transport::Http | raw::Transport::Sse | raw::Transport::WebSocket => {
             &["command", "args", "cwd", "env", "envFile", "inheritEnv", "limits", "sandbox"]
         }

@@ -54,7 +54,6 @@ pub(super) const WITHOUT_MEANING: &[&str] = &[
     "env_http_headers",
     "env_vars",
     "gallery",
-    "headersHelper",
     "inputs",
     "modernLogLevel",
     "protocolEra",

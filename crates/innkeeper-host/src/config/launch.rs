@@ -62,10 +62,19 @@ fn is_command_line(command: &str) -> bool {
 }
 
 fn args(checker: &mut Checker<'_>, typed: Vec<raw::Text>) -> Option<Vec<Expanded>> {
+    words(checker, "args", typed)
+}
+
+/// The words of a list that programs are started with; `None` once an error has been told.
+pub(super) fn words(
+    checker: &mut Checker<'_>,
+    list: &'static str,
+    typed: Vec<raw::Text>,
+) -> Option<Vec<Expanded>> {
     let count = typed.len();
     let mut args: Vec<Expanded> = Vec::with_capacity(count);
     for (index, raw::Text(written)) in typed.into_iter().enumerate() {
-        let steps = [key("args"), Step::Index(index)];
+        let steps = [key(list), Step::Index(index)];
         let Some(written) = written else {
             continue;
         };

@@ -1,5 +1,7 @@
 //! How to sign in at a remote server, as far as a file says it.
 
+mod enterprise;
+
 use super::check::Checker;
 use super::place::key;
 use super::raw;
@@ -8,6 +10,14 @@ use super::server::{Grant, Oauth};
 
 /// The settings of an entry; `None` once an error has been told.
 pub(super) fn oauth(checker: &mut Checker<'_>, typed: raw::Oauth) -> Option<Oauth> {
+    if let (Some(_), Some(_)) = (&typed.enterprise, typed.grant) {
+        checker.error(&[key("oauth"), key("grant")], "has no use beside `enterprise`");
+        return None;
+    }
+    let enterprise = match typed.enterprise {
+        Some(typed) => enterprise::enterprise(checker, typed).map(Some),
+        None => Some(None),
+    };
     let mut value = |name: &'static str, written: Option<String>| match written {
         None => Some(None),
         Some(written) => {
@@ -27,6 +37,7 @@ pub(super) fn oauth(checker: &mut Checker<'_>, typed: raw::Oauth) -> Option<Oaut
         scopes: raw::texts(typed.scopes),
         client_metadata_url: client_metadata_url?,
         redirect_uri: redirect_uri?,
+        enterprise: enterprise?,
         grant: match typed.grant {
             None | Some(raw::Grant::AuthorizationCode) => Grant::AuthorizationCode,
             Some(raw::Grant::ClientCredentials) => Grant::ClientCredentials,
@@ -59,6 +70,12 @@ fn check(checker: &mut Checker<'_>, oauth: &Oauth) -> bool {
     }
     if oauth.private_key.is_some() && !own {
         wrong("privateKey", "is for the grant `client_credentials`");
+    }
+    if oauth.enterprise.is_some() && oauth.client_id.is_none() {
+        wrong(
+            "enterprise",
+            "needs the `clientId` that the server's own authorization server knows",
+        );
     }
     whole
 }

@@ -63,6 +63,9 @@ pub(super) struct Server {
     pub(super) url: Option<String>,
     /// Remote: headers sent with every request.
     pub(super) headers: Option<IndexMap<String, String>>,
+    /// Remote: a program that prints further headers as a JSON object. A text is the program; with
+    /// arguments it is a list. No shell is involved.
+    pub(super) headers_helper: Option<HeadersHelper>,
     /// Remote: how to sign in.
     pub(super) oauth: Option<Oauth>,
     /// Whether the entry is left out.
@@ -247,6 +250,17 @@ pub(super) struct Sandbox {
     pub(super) network: Option<bool>,
 }
 
+/// A program that prints headers.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(super) enum HeadersHelper {
+    /// The program alone.
+    Program(String),
+    /// The program and its arguments.
+    Words(Vec<Text>),
+}
+
 /// How to sign in at a remote server.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -267,6 +281,27 @@ pub(super) struct Oauth {
     pub(super) redirect_uri: Option<String>,
     /// What tokens are given for.
     pub(super) grant: Option<Grant>,
+    /// The identity provider of an enterprise, which vouches for the user in place of a grant.
+    pub(super) enterprise: Option<Enterprise>,
+}
+
+/// Who vouches for the user: the identity provider of an enterprise and what it knows us by.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Enterprise {
+    /// The identity provider's own name, as it stands in its metadata.
+    pub(super) issuer: Option<String>,
+    /// Where it exchanges tokens, `https://`, or `http://` on this machine.
+    pub(super) token_endpoint: Option<String>,
+    /// The identifier of the client that it knows.
+    pub(super) client_id: Option<String>,
+    /// That client's secret, if it has one.
+    pub(super) client_secret: Option<String>,
+    /// The user's ID token.
+    pub(super) id_token: Option<String>,
+    /// The file with the user's ID token, read at every sign-in; a relative path starts at the
+    /// file's directory.
+    pub(super) id_token_file: Option<String>,
 }
 
 /// What tokens are given for: a person's consent, or the client itself.

@@ -3,12 +3,12 @@
 use indexmap::IndexMap;
 
 use super::check::Checker;
-use super::leak;
 use super::place::{Step, key};
 use super::raw;
 use super::secret::{Expanded, Secret};
 use super::server::TransportConfig;
 use super::trail::Trail;
+use super::{launch, leak};
 
 /// The schemes of an address for each way of reaching it.
 const WEB: [&str; 2] = ["http", "https"];
@@ -117,6 +117,36 @@ fn headers(
         headers.insert(name, Secret::new(replaced.value));
     }
     whole.then_some(headers)
+}
+
+/// The program that prints headers, with its arguments; `None` once an error has been told.
+pub(super) fn helper(
+    checker: &mut Checker<'_>,
+    typed: raw::HeadersHelper,
+) -> Option<Vec<Expanded>> {
+    let steps = [key("headersHelper")];
+    let words = match typed {
+        raw::HeadersHelper::Words(words) => launch::words(checker, "headersHelper", words)?,
+        raw::HeadersHelper::Program(line) if line.contains(char::is_whitespace) => {
+            checker.error(&steps, "has white space, and no shell takes it apart");
+            let words: Vec<&str> = line.split_whitespace().collect();
+            checker.report.hint(format!("write a list, such as `{}`", serde_json::json!(words)));
+            return None;
+        }
+        raw::HeadersHelper::Program(program) => {
+            let replaced = checker.expand(&steps, &program)?;
+            vec![Expanded::new(replaced.value, program)]
+        }
+    };
+    if words.first().is_none_or(|program| program.expose().trim().is_empty()) {
+        checker.error(&steps, "names no program");
+        return None;
+    }
+    if checker.has("oauth") {
+        checker.error(&[key("oauth")], "has no use beside `headersHelper`");
+        return None;
+    }
+    Some(words)
 }
 
 /// Whether HTTP allows this as a header's name.

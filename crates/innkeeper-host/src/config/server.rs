@@ -60,6 +60,9 @@ pub struct ServerConfig {
     /// What the process may touch. Default: no sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Sandbox>,
+    /// The program that prints further headers for a remote server, and its arguments. Default: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub headers_helper: Vec<Expanded>,
     /// How to sign in at a remote server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oauth: Option<Oauth>,
@@ -222,6 +225,54 @@ pub struct Oauth {
     pub redirect_uri: Option<Expanded>,
     /// What tokens are given for. Default: a person's consent.
     pub grant: Grant,
+    /// Who vouches for the user in place of a grant. Default: nobody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enterprise: Option<Enterprise>,
+}
+
+impl Oauth {
+    /// Every secret that there is.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        let own = [&self.client_secret, &self.private_key].into_iter().flatten();
+        let theirs = self.enterprise.iter().flat_map(|enterprise| {
+            let token = match &enterprise.id_token {
+                IdToken::Value(token) => Some(token),
+                IdToken::File(_) => None,
+            };
+            enterprise.client_secret.iter().chain(token)
+        });
+        own.chain(theirs)
+    }
+}
+
+/// The identity provider of an enterprise, which vouches for the user (enterprise-managed
+/// authorization).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Enterprise {
+    /// Its own name, as it stands in its metadata.
+    pub issuer: Expanded,
+    /// Where it exchanges tokens.
+    pub token_endpoint: Expanded,
+    /// The identifier of the client that it knows.
+    pub client_id: Expanded,
+    /// That client's secret, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<Secret>,
+    /// Who the user is.
+    #[serde(flatten)]
+    pub id_token: IdToken,
+}
+
+/// Where a user's ID token is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum IdToken {
+    /// Here.
+    #[serde(rename = "idToken")]
+    Value(Secret),
+    /// In a file, which is read at every sign-in.
+    #[serde(rename = "idTokenFile")]
+    File(Expanded<PathBuf>),
 }
 
 /// What tokens are given for.

@@ -46,6 +46,7 @@ pub(crate) fn between(old: &ServerConfig, new: &ServerConfig) -> Difference {
         cache,
         limits,
         sandbox,
+        headers_helper,
         oauth,
     } = old;
     let now = [
@@ -66,6 +67,7 @@ pub(crate) fn between(old: &ServerConfig, new: &ServerConfig) -> Difference {
         ("cache", *cache != new.cache),
         ("limits", *limits != new.limits),
         ("sandbox", *sandbox != new.sandbox),
+        ("headersHelper", exposed(headers_helper) != exposed(&new.headers_helper)),
         ("oauth", *oauth != new.oauth),
     ];
     let mut keys = of_transport(transport, &new.transport);
@@ -109,9 +111,6 @@ fn of_transport(old: &TransportConfig, new: &TransportConfig) -> Vec<&'static st
                 cwd: new_cwd,
             },
         ) => {
-            let exposed = |args: &[Expanded]| -> Vec<String> {
-                args.iter().map(|arg| arg.expose().clone()).collect()
-            };
             let directory = cwd.as_ref().map(Expanded::expose);
             changed(&[
                 ("command", command.expose() != new_command.expose()),
@@ -130,6 +129,10 @@ fn of_transport(old: &TransportConfig, new: &TransportConfig) -> Vec<&'static st
         }
         (Stdio { .. } | Http { .. } | Sse { .. } | WebSocket { .. }, _) => vec!["type"],
     }
+}
+
+fn exposed(words: &[Expanded]) -> Vec<&String> {
+    words.iter().map(Expanded::expose).collect()
 }
 
 fn changed(keys: &[(&'static str, bool)]) -> Vec<&'static str> {

@@ -66,6 +66,8 @@ pub struct LaunchSpec {
     pub url: Option<Expanded>,
     /// The names of the headers it is sent.
     pub headers: Vec<String>,
+    /// The program that prints further headers, and its arguments.
+    pub headers_helper: Vec<Expanded>,
     /// What it may use.
     pub limits: Limits,
     /// What it may touch.
@@ -86,6 +88,7 @@ impl LaunchSpec {
             inherit_env: server.inherit_env,
             url: None,
             headers: Vec::new(),
+            headers_helper: server.headers_helper.clone(),
             limits: server.limits,
             sandbox: server.sandbox.clone(),
             oauth: server.oauth.clone(),
@@ -154,11 +157,12 @@ fn fingerprint(server: &ServerConfig) -> [u8; 32] {
             }
         }
     }
+    server.headers_helper.iter().for_each(|word| part(b'p', word.expose().as_bytes()));
     // What it may use and touch, and how it is signed in at; secrets are not in the text.
     let bounds = serde_json::json!([&server.limits, &server.sandbox, &server.oauth]);
     part(b'b', bounds.to_string().as_bytes());
     let oauth = server.oauth.iter();
-    for secret in oauth.flat_map(|oauth| [&oauth.client_secret, &oauth.private_key]).flatten() {
+    for secret in oauth.flat_map(Oauth::secrets) {
         part(b's', secret.expose().as_bytes());
     }
     hash.finalize().into()
@@ -216,5 +220,8 @@ mod tests {
             other[key] = value;
             assert!(!spec(&other).is(&first), "{other}");
         }
+        let remote = |helper| spec(&json!({"url": "https://a.example", "headersHelper": helper}));
+        assert!(!remote(json!("one")).is(&remote(json!("other"))));
+        assert!(!remote(json!(["one", "a"])).is(&remote(json!("one"))));
     }
 }

@@ -7,6 +7,7 @@ mod access;
 mod client;
 mod error;
 mod guard;
+mod helper;
 mod oauth;
 mod record;
 mod sign_in;
@@ -21,6 +22,8 @@ use crate::config::Secret;
 
 pub(super) use access::Access;
 pub use error::{AuthError, AuthFault};
+pub(super) use helper::Helper;
+pub(crate) use helper::Programs;
 pub(crate) use sign_in::SignIn;
 
 /// A remote server, as far as tokens are concerned.

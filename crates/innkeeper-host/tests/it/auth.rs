@@ -1,5 +1,8 @@
 //! Signing in at remote servers, against a server that wants tokens and one that gives them.
 
+mod enterprise;
+#[cfg(unix)]
+mod helper;
 mod inn;
 
 use std::sync::Arc;
@@ -322,17 +325,43 @@ async fn hosts_that_share_a_store_renew_a_token_one_at_a_time() {
 #[tokio::test]
 async fn a_sign_in_outlives_the_call_that_began_it() {
     let inn = Inn::open(Rules::default()).await;
-    let mut browser = Browser::default();
+    let browser = Browser { takes: Duration::from_secs(1), ..Browser::default() };
     let scene = Scene::new();
-    browser.takes = Duration::from_secs(2);
-    let keys = json!({"initTimeout": 1, "required": false});
+    let keys = json!({"unavailableAfterTimeouts": 9});
     let host = at(&scene, &inn.url(), &keys).user_agent(browser.clone()).start().await.unwrap();
-    assert!(call(&host).await.is_err());
-    let again = async { while host.restart_server("inn").await.is_err() {} };
-    tokio::time::timeout(PATIENCE, again).await.unwrap();
+    inn.revoke();
+    let short = || CallOptions { timeout: Some(Duration::from_millis(300)), ..<_>::default() };
+    assert!(host.call_tool_with("inn.sleep", json!({}), short()).await.is_err());
+    call(&host).await.unwrap();
+    assert_eq!(browser.visits(), 2);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_time_a_person_takes_to_sign_in_does_not_count_against_a_start() {
+    let inn = Inn::open(Rules::default()).await;
+    let mut browser = Browser { takes: Duration::from_secs(2), ..Browser::default() };
+    let scene = Scene::new();
+    let keys = json!({"initTimeout": 1});
+    let begin = |browser: &Browser| {
+        let mut config =
+            scene.config_of(&json!({"servers": {"inn": {"url": inn.url(), "initTimeout": 1}}}));
+        config.host.start_timeout = Duration::from_secs(1);
+        builder(config).user_agent(browser.clone()).start()
+    };
+    let host = begin(&browser).await.unwrap();
     call(&host).await.unwrap();
     assert_eq!(browser.visits(), 1);
     host.shutdown().await;
+    browser.declines = true;
+    let error = why(begin(&browser).await);
+    assert!(error.ends_with("signing in was declined: access_denied"), "{error}");
+    assert_eq!(browser.visits(), 2, "who said no is not asked again");
+    // Nobody signs in at one that only says nothing.
+    let silent = Remote::of(fx("web").with("--era", "legacy"));
+    let silent = silent.fault(Fault::silence().on_http("POST").times(99)).start().await;
+    let started = at(&scene, &silent.url(), &keys).user_agent(browser.clone()).start().await;
+    assert!(why(started).contains("not ready within 1 s"));
 }
 
 /// Every request that a server may refuse: what begins a connection, and what goes over it.

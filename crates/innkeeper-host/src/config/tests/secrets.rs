@@ -29,7 +29,10 @@ fn a_configuration_never_prints_what_a_variable_held() {
       "b": {"url": "https://${CANARY}:${CANARY}@h/${CANARY}?k=${CANARY}",
             "headers": {"X": "Bearer ${CANARY}", "Y": "canary-5f1e"},
             "oauth": {"clientId": "${CANARY}", "clientSecret": "canary-5f1e",
-                      "redirectUri": "${CANARY}", "clientMetadataUrl": "https://${CANARY}/c"}}
+                      "redirectUri": "${CANARY}", "clientMetadataUrl": "https://${CANARY}/c",
+                      "enterprise": {"issuer": "${CANARY}", "clientSecret": "canary-5f1e",
+                          "tokenEndpoint": "https://${CANARY}/t", "clientId": "${CANARY}",
+                          "idToken": "canary-5f1e"}}}
     }}"#;
     let printed = printed(text);
     assert!(printed.contains("${CANARY}"), "{printed}");

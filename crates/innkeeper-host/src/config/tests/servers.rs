@@ -295,6 +295,25 @@ fn unknown_keys_are_kept_but_not_shown() {
 }
 
 #[test]
+fn a_program_for_headers_is_a_list_and_no_line_for_a_shell() {
+    let whole = r#""url": "https://a/mcp", "headersHelper": ["${PROGRAM:-tool}", "a b"]"#;
+    let helper = server(whole).unwrap().headers_helper;
+    assert_eq!((helper[0].expose().as_str(), helper[1].as_written()), ("tool", "a b"));
+    let alone = server(r#""url": "https://a/mcp", "headersHelper": "./tool""#).unwrap();
+    assert_eq!(alone.headers_helper[0].expose(), "./tool");
+    for (keys, words) in [
+        (r#""headersHelper": "tool --x""#, "hint: write a list, such as `[\"tool\",\"--x\"]`"),
+        (r#""headersHelper": []"#, "headersHelper: names no program"),
+        (r#""headersHelper": 3"#, "headersHelper: expected string or array"),
+        (r#""headersHelper": ["a", 3]"#, "headersHelper[1]: expected string"),
+        (r#""headersHelper": "a", "oauth": {}"#, "oauth: has no use beside `headersHelper`"),
+    ] {
+        let told = told_of_server(&format!(r#""url": "https://a", {keys}"#));
+        assert!(told.contains(words), "{told}");
+    }
+}
+
+#[test]
 fn how_to_sign_in_is_read_and_what_does_not_go_together_is_told() {
     let whole = r#""url": "https://a/mcp", "oauth": {"grant": "client_credentials", "clientId": "us",
         "clientSecret": "s", "scopes": ["a", "b"]}"#;
@@ -308,6 +327,19 @@ fn how_to_sign_in_is_read_and_what_does_not_go_together_is_told() {
         (r#""clientMetadataUrl": "http://a/b""#, "oauth.clientMetadataUrl: expected `https://`"),
         (r#""clientId": "us", "privateKey": "k""#, "oauth.privateKey: is for the grant"),
         (r#""clientId": "${NO_SUCH}""#, "oauth.clientId: "),
+        (r#""clientId": "us", "enterprise": {"idToken": "t"}"#, "oauth.enterprise: needs `issuer`"),
+        (r#""clientId": "us", "enterprise": {}"#, "needs an `idToken` or an `idTokenFile`"),
+        (r#""grant": "client_credentials", "enterprise": {}"#, "no use beside `enterprise`"),
+        (
+            r#""enterprise": {"issuer": "https://i", "tokenEndpoint": "https://i/t",
+                "clientId": "we", "idToken": "t"}"#,
+            "oauth.enterprise: needs the `clientId`",
+        ),
+        (
+            r#""clientId": "us", "enterprise": {"issuer": "https://i", "clientId": "we",
+                "tokenEndpoint": "http://i/t", "idToken": "t"}"#,
+            "oauth.enterprise.tokenEndpoint: expected `https://`",
+        ),
     ] {
         let told = told_of_server(&format!(r#""url": "https://a", "oauth": {{{keys}}}"#));
         assert!(told.contains(words), "{told}");

@@ -1,6 +1,7 @@
 //! One server's requests with their tokens: sent again when signing in has helped.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
@@ -31,6 +32,8 @@ pub(in crate::transport) struct Access {
     authorize: Arc<dyn Authorize>,
     tasks: Tasks,
     flight: Mutex<Option<Flight>>,
+    /// How many of them brought a token.
+    landed: AtomicU32,
 }
 
 impl fmt::Debug for Access {
@@ -41,7 +44,7 @@ impl fmt::Debug for Access {
 
 impl Access {
     pub(super) fn new(protected: Protected, authorize: Arc<dyn Authorize>, tasks: Tasks) -> Self {
-        Self { protected, authorize, tasks, flight: Mutex::default() }
+        Self { protected, authorize, tasks, flight: Mutex::default(), landed: AtomicU32::new(0) }
     }
 
     /// Sends a request with a token, and again with another one for as long as that may help.
@@ -103,6 +106,23 @@ impl Access {
         result.unwrap_or_else(|| Err(self.error(AuthFault::Shutdown)))
     }
 
+    /// How often somebody has signed in.
+    pub(super) fn landed(&self) -> u32 {
+        self.landed.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the sign-in that is under way, if one is.
+    pub(super) async fn landing(&self) -> Option<Result<(), AuthFault>> {
+        let mut flight = self.under_way()?;
+        let landed = flight.wait_for(Option::is_some).await.ok()?.clone()?;
+        Some(landed.map(drop).map_err(|error| error.fault))
+    }
+
+    fn under_way(&self) -> Option<Flight> {
+        let flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
+        flight.clone()
+    }
+
     fn flight(self: &Arc<Self>, challenge: Challenge) -> Flight {
         let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
         // One whose task has been ended will not land.
@@ -119,6 +139,7 @@ impl Access {
                 let fault = error.fault.to_string();
                 tracing::warn!(server = &*error.server, security = true, fault, "not signed in");
             }
+            access.landed.fetch_add(u32::from(result.is_ok()), Ordering::Relaxed);
             // Before it lands, so that who is refused later begins another one.
             *access.flight.lock().unwrap_or_else(PoisonError::into_inner) = None;
             drop(land.send(Some(result)));

@@ -47,6 +47,12 @@ impl Outgoing {
         Self { client: OnceLock::new(), remote: remote.clone(), guard }
     }
 
+    /// The same for an address that the configuration names, and whatever is at its host.
+    pub(super) fn toward(&self, url: &Url) -> Self {
+        let guard = Guard::new(url, self.remote.proxies.hosts());
+        Self { client: OnceLock::new(), remote: self.remote.clone(), guard }
+    }
+
     fn client(&self) -> Result<&Client, Unanswered> {
         let build = || client::build_guarded(&self.remote, self.guard.clone());
         let client = self.client.get_or_init(build);

@@ -45,6 +45,8 @@ pub enum AuthFault {
     Late(Duration),
     /// The authorization server gave no token.
     NoToken(Box<str>),
+    /// The identity provider of the enterprise does not vouch for the user.
+    Identity(Box<str>),
     /// It wants scopes that were asked for already.
     Scope(Box<str>),
     /// It refuses a token that it was just given.
@@ -52,6 +54,8 @@ pub enum AuthFault {
         /// The status of the HTTP answer.
         status: u16,
     },
+    /// The program of `headersHelper` gave no headers.
+    Helper(Box<str>),
     /// An application's own [`Authorize`](super::Authorize) says why.
     Other(Box<str>),
     /// The host is shutting down.
@@ -99,12 +103,18 @@ impl fmt::Display for AuthFault {
                 write!(f, "nobody signed in within {} s; try again", after.as_secs())
             }
             Self::NoToken(why) => write!(f, "the authorization server gave no token: {why}"),
+            Self::Identity(why) => write!(
+                f,
+                "the identity provider does not vouch for the user: {why}; \
+                 a fresh ID token in `oauth.enterprise` may help"
+            ),
             Self::Scope(scopes) => {
                 write!(f, "it wants the scope `{scopes}`, which was asked for and not given")
             }
             Self::Refused { status } => {
                 write!(f, "it refuses the token that it was just given (HTTP {status})")
             }
+            Self::Helper(why) => write!(f, "its `headersHelper` gave no headers: {why}"),
             Self::Other(why) => f.write_str(why),
             Self::Shutdown => f.write_str("the host is shutting down"),
         }

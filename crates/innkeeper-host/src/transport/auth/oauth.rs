@@ -1,6 +1,7 @@
 //! Tokens by OAuth: kept, renewed before their end, and asked for anew when a server wants that.
 
 mod assertion;
+mod enterprise;
 mod flow;
 mod library;
 
@@ -152,11 +153,16 @@ impl Inner {
                 return Ok(token);
             }
         }
-        let person = self.terms.config.grant == Grant::AuthorizationCode;
-        if person && self.terms.agent.is_none() {
+        if self.wants_person() && self.terms.agent.is_none() {
             return Err(AuthFault::Nobody);
         }
         self.sign_in(&mut state, challenge, wanted).await
+    }
+
+    /// Whether only a person can sign in.
+    fn wants_person(&self) -> bool {
+        let config = &self.terms.config;
+        config.grant == Grant::AuthorizationCode && config.enterprise.is_none()
     }
 
     /// Takes what the store has; what cannot be read counts as not there.

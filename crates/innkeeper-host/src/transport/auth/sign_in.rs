@@ -4,17 +4,23 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use reqwest::header::AUTHORIZATION;
+use tokio::time::timeout;
 
 use super::access::Access;
 use super::client::Outgoing;
 use super::oauth::{self, Terms};
 use super::store::Store;
-use super::{Authorize, Protected, UserAgent};
+use super::{AuthFault, Authorize, Protected, UserAgent};
 use crate::config::Oauth;
 use crate::tasks::Tasks;
 use crate::transport::Remote;
+
+/// How long a start waits for a sign-in: the five minutes of a person, and a minute for the requests
+/// before and after.
+const SIGNING_IN: Duration = Duration::from_mins(6);
 
 /// How the servers of a host are signed in at. Tokens outlive the connections they are for.
 #[derive(Default)]
@@ -45,8 +51,32 @@ impl fmt::Debug for SignIn {
 }
 
 impl SignIn {
-    /// The access to a server; `None` for one that has its `Authorization` in the configuration and
-    /// for one on a Unix socket.
+    fn known(&self, server: &str) -> Option<Arc<Access>> {
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.get(server).map(|known| known.access.clone())
+    }
+
+    /// How often somebody has signed in at a server.
+    pub(crate) fn landed(&self, server: &str) -> u32 {
+        self.known(server).map_or(0, |access| access.landed())
+    }
+
+    /// What a start that ran out of time has to know: whether somebody has signed in since there
+    /// were `before`, for which a sign-in that is under way is waited for; `None` if nobody has.
+    pub(crate) async fn landed_since(
+        &self,
+        server: &str,
+        before: u32,
+    ) -> Option<Result<(), AuthFault>> {
+        let access = self.known(server)?;
+        match timeout(SIGNING_IN, access.landing()).await.ok()? {
+            None if access.landed() != before => Some(Ok(())),
+            landed => landed,
+        }
+    }
+
+    /// The access to a server; `None` for one that has its `Authorization` in the configuration or
+    /// its headers from a program, and for one on a Unix socket.
     pub(in crate::transport) fn access(
         &self,
         server: &Arc<str>,
@@ -54,7 +84,8 @@ impl SignIn {
         oauth: Option<&Oauth>,
         tasks: &Tasks,
     ) -> Option<Arc<Access>> {
-        if remote.headers.contains_key(AUTHORIZATION) || remote.socket.is_some() {
+        let given = remote.headers.contains_key(AUTHORIZATION) || remote.helper.is_some();
+        if given || remote.socket.is_some() {
             return None;
         }
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);

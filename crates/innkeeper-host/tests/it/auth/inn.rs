@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -32,6 +35,10 @@ pub(crate) struct Rules {
     pub(crate) stingy: bool,
     /// What the token endpoint answers in place of a token.
     pub(crate) token_answer: Option<(u16, String)>,
+    /// What the identity provider answers in place of an assertion.
+    pub(crate) provider_answer: Option<(u16, String)>,
+    /// In place of the resource that its assertion is for.
+    pub(crate) assertion_for: Option<String>,
 }
 
 #[derive(Default)]
@@ -88,6 +95,12 @@ impl Inn {
     /// No token that was given so far is good any more.
     pub(crate) fn revoke(&self) {
         self.books.lock().unwrap().good.clear();
+    }
+
+    /// A token that somebody else has given is good from now on, and no other.
+    #[cfg(unix)]
+    pub(crate) fn admit(&self, token: &str) {
+        self.books.lock().unwrap().good = BTreeMap::from([(token.to_owned(), String::new())]);
     }
 
     /// What was asked for at this path, or called by this name, in order.
@@ -198,6 +211,7 @@ impl Desk {
                 Answer { headers: vec![("Location", to)], ..answer(302, &json!({})) }
             }
             "/token" => books.token(&rules, form),
+            "/provider" => provider(&rules, form),
             _ => answer(404, &json!({})),
         }
     }
@@ -237,6 +251,22 @@ impl Desk {
         };
         answer(200, &json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}))
     }
+}
+
+/// The identity provider: its own name is `https://idp.example`.
+fn provider(rules: &Rules, form: &str) -> Answer {
+    if let Some((status, body)) = &rules.provider_answer {
+        return Answer { status: *status, headers: Vec::new(), body: body.clone() };
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let claims = json!({"iss": "https://idp.example", "sub": "someone", "client_id": "us",
+        "aud": field(form, "audience"), "jti": "1", "iat": now, "exp": now + 300,
+        "resource": rules.assertion_for.clone().or(field(form, "resource"))});
+    let head = json!({"alg": "ES256", "typ": "oauth-id-jag+jwt"});
+    let encode = |text: &Value| URL_SAFE_NO_PAD.encode(text.to_string());
+    let assertion = format!("{}.{}.{CANARY}A", encode(&head), encode(&claims));
+    let kind = "urn:ietf:params:oauth:token-type:id-jag";
+    answer(200, &json!({"access_token": assertion, "issued_token_type": kind, "token_type": "N_A"}))
 }
 
 impl Books {

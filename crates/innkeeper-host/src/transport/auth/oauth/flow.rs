@@ -10,7 +10,7 @@ use super::super::access::is_bearer;
 use super::super::record::{Client, Token};
 use super::super::{AuthFault, Challenge, Visit};
 use super::library::Library;
-use super::{Inner, State};
+use super::{Inner, State, enterprise};
 use crate::config::{Grant, Secret};
 
 /// How long a person may take to sign in; the authorization server's page lasts as long.
@@ -71,12 +71,19 @@ impl Inner {
         self.forget_others(&mut state.record, library.issuer());
         let scopes = self.scopes(state, &library, wanted).await;
         tracing::info!(server = &*self.terms.server, security = true, "signing in");
-        let token = match self.terms.config.grant {
-            Grant::AuthorizationCode => self.by_person(state, &mut library, &scopes).await?,
-            Grant::ClientCredentials => {
+        let config = &self.terms.config;
+        let token = match (&config.enterprise, config.grant) {
+            (Some(enterprise), _) => {
+                let client = self.configured(String::new()).ok_or(AuthFault::Nobody)?;
+                enterprise::token(&self.terms, enterprise, &library, client, &scopes).await?
+            }
+            (None, Grant::AuthorizationCode) => {
+                self.by_person(state, &mut library, &scopes).await?
+            }
+            (None, Grant::ClientCredentials) => {
                 let client = self.configured(String::new()).ok_or(AuthFault::Nobody)?;
                 let url = &self.terms.url;
-                match &self.terms.config.private_key {
+                match &config.private_key {
                     Some(key) => library.own_token_by_key(url, client, key, &scopes).await?,
                     None => library.own_token(url, client, &scopes).await?,
                 }
@@ -104,7 +111,7 @@ impl Inner {
             }
         }
         scopes.retain(|scope| scope != OFFLINE || library.offers(OFFLINE));
-        if config.grant == Grant::ClientCredentials {
+        if !self.wants_person() {
             scopes.retain(|scope| scope != OFFLINE);
         } else if !scopes.is_empty()
             && library.offers(OFFLINE)

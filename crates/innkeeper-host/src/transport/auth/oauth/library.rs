@@ -65,6 +65,19 @@ impl Library {
         &self.issuer
     }
 
+    /// Where it gives tokens.
+    pub(super) fn token_endpoint(&self) -> &str {
+        &self.metadata.token_endpoint
+    }
+
+    /// Whether it takes a client's secret in the body only.
+    pub(super) fn takes_secret_in_body_only(&self) -> bool {
+        let told = self.metadata.additional_fields.get("token_endpoint_auth_methods_supported");
+        let Some(methods) = told.and_then(Value::as_array) else { return false };
+        let takes = |method: &str| methods.iter().any(|known| known == method);
+        takes("client_secret_post") && !takes("client_secret_basic")
+    }
+
     pub(super) fn is_published(&self) -> bool {
         self.published
     }
@@ -212,7 +225,7 @@ fn is_final(text: &str) -> bool {
 }
 
 /// Runs a piece of the library without a log.
-async fn quiet<T>(work: impl Future<Output = T>) -> T {
+pub(super) async fn quiet<T>(work: impl Future<Output = T>) -> T {
     work.with_subscriber(Dispatch::none()).await
 }
 
