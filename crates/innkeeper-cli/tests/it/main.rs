@@ -8,4 +8,5 @@ mod builtin_servers;
 mod command_line;
 mod pins;
 mod real_servers;
+mod trust;
 mod verbs;

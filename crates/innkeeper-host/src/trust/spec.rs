@@ -1,48 +1,15 @@
-//! Who decides whether a server that a watched file names may be started.
+//! How a server is started or reached, as it is shown to whoever decides, and its fingerprint.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::config::{Expanded, Limits, Oauth, Sandbox, ServerConfig, TransportConfig};
-
-/// Whether what a watched file says is started.
-///
-/// A file can be written by others than the owner of the host, and a server is a program that runs
-/// with the owner's rights.
-#[derive(Clone)]
-pub enum Trust {
-    /// Whoever can write to the file may start programs.
-    Everything,
-    /// Each new server, and each whose launch has changed, is asked about, every time the file
-    /// changes while the answer is no. What is asked must not wait: it has the host's thread.
-    Ask(Arc<dyn Fn(&LaunchSpec) -> bool + Send + Sync>),
-}
-
-impl Trust {
-    /// Asks `decide`.
-    pub fn ask(decide: impl Fn(&LaunchSpec) -> bool + Send + Sync + 'static) -> Self {
-        Self::Ask(Arc::new(decide))
-    }
-
-    pub(super) fn allows(&self, launch: &LaunchSpec) -> bool {
-        match self {
-            Self::Everything => true,
-            Self::Ask(decide) => decide(launch),
-        }
-    }
-}
-
-impl fmt::Debug for Trust {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Everything => "Everything",
-            Self::Ask(_) => "Ask",
-        })
-    }
-}
+use super::loader;
+use crate::config::{
+    Config, Expanded, Limits, Oauth, Sandbox, ServerConfig, TransportConfig, names_secret,
+    without_secrets,
+};
+use crate::lock::{self, Package};
 
 /// How a server is started or reached: what has to be seen to decide on it.
 ///
@@ -58,8 +25,10 @@ pub struct LaunchSpec {
     pub args: Vec<Expanded>,
     /// Where it runs.
     pub cwd: Option<Expanded<PathBuf>>,
-    /// The names of the variables it is given, and of those that are taken from it.
+    /// The names of the variables it is given.
     pub env: Vec<String>,
+    /// The names of those that are taken from it.
+    pub unset_env: Vec<String>,
     /// Whether it gets the host's whole environment.
     pub inherit_env: bool,
     /// Where it is reached, of a server that is elsewhere.
@@ -72,23 +41,32 @@ pub struct LaunchSpec {
     pub sandbox: Option<Sandbox>,
     /// How it is signed in at; secrets do not show.
     pub oauth: Option<Oauth>,
+    /// The package it comes from, where a package runner fetches it.
+    pub package: Option<Package>,
     fingerprint: [u8; 32],
 }
 
 impl LaunchSpec {
-    pub(super) fn of(server: &ServerConfig) -> Self {
+    /// Those of all servers of a configuration, in its order.
+    pub fn all(config: &Config) -> Vec<Self> {
+        config.servers.values().map(Self::of).collect()
+    }
+
+    pub(crate) fn of(server: &ServerConfig) -> Self {
         let mut spec = Self {
             name: server.name.clone(),
             command: None,
             args: Vec::new(),
             cwd: None,
             env: Vec::new(),
+            unset_env: Vec::new(),
             inherit_env: server.inherit_env,
             url: None,
             headers: Vec::new(),
             limits: server.limits,
             sandbox: server.sandbox.clone(),
             oauth: server.oauth.clone(),
+            package: lock::package_of(&server.transport),
             fingerprint: fingerprint(server),
         };
         match &server.transport {
@@ -96,7 +74,8 @@ impl LaunchSpec {
                 spec.command = Some(command.clone());
                 spec.args.clone_from(args);
                 spec.cwd.clone_from(cwd);
-                spec.env = env.keys().chain(unset_env).cloned().collect();
+                spec.env = env.keys().cloned().collect();
+                spec.unset_env.clone_from(unset_env);
             }
             TransportConfig::Http { url, headers }
             | TransportConfig::Sse { url, headers }
@@ -114,13 +93,54 @@ impl LaunchSpec {
         self.fingerprint.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
+    /// Those of its variables that name code, or a command, which is then run in its place or
+    /// beside it, whatever the command says: `LD_PRELOAD`, `NODE_OPTIONS` and their like.
+    pub fn loaders(&self) -> impl Iterator<Item = &str> {
+        self.env.iter().map(String::as_str).filter(|name| loader::is_loader(name))
+    }
+
+    /// What the variables in a text of it stand for, to be shown beside the text; `None` where
+    /// there are none, or the text looks as if one held a secret.
+    pub fn meaning(text: &Expanded) -> Option<String> {
+        let (value, written) = (text.expose(), text.as_written());
+        let is_address = value.contains("://");
+        let shown = if is_address { without_secrets(value) } else { value.clone() };
+        (written.contains("${") && shown != written && !names_secret(written)).then_some(shown)
+    }
+
     /// Whether a decision on one holds for the other.
-    pub(super) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is(&self, other: &Self) -> bool {
         self.fingerprint == other.fingerprint
     }
 }
 
+/// What a decision is about. A new key of a server has to be thought of here: it is part of the
+/// launch, or it cannot change what is run or reached.
 fn fingerprint(server: &ServerConfig) -> [u8; 32] {
+    let ServerConfig {
+        name,
+        transport,
+        inherit_env,
+        limits,
+        sandbox,
+        oauth,
+        // How long, how often and which of its tools: nothing that a launch is made of.
+        key: _,
+        position: _,
+        required: _,
+        dependencies: _,
+        timeout: _,
+        init_timeout: _,
+        shutdown_timeout: _,
+        max_total_timeout: _,
+        max_concurrent: _,
+        unavailable_after_timeouts: _,
+        tools: _,
+        restart: _,
+        retry: _,
+        cache: _,
+        extra: _,
+    } = server;
     let mut hash = Sha256::new();
     // With its length before it and a letter of its kind, no part can be taken for another.
     let mut part = |kind: u8, bytes: &[u8]| {
@@ -128,10 +148,10 @@ fn fingerprint(server: &ServerConfig) -> [u8; 32] {
         hash.update((bytes.len() as u64).to_be_bytes());
         hash.update(bytes);
     };
-    part(b'n', server.name.as_bytes());
-    part(b't', server.transport.kind().as_bytes());
-    part(b'i', &[u8::from(server.inherit_env)]);
-    match &server.transport {
+    part(b'n', name.as_bytes());
+    part(b't', transport.kind().as_bytes());
+    part(b'i', &[u8::from(*inherit_env)]);
+    match transport {
         TransportConfig::Stdio { command, args, env, unset_env, cwd } => {
             part(b'c', command.expose().as_bytes());
             args.iter().for_each(|arg| part(b'a', arg.expose().as_bytes()));
@@ -155,10 +175,10 @@ fn fingerprint(server: &ServerConfig) -> [u8; 32] {
         }
     }
     // What it may use and touch, and how it is signed in at; secrets are not in the text.
-    let bounds = serde_json::json!([&server.limits, &server.sandbox, &server.oauth]);
+    let bounds = serde_json::json!([limits, sandbox, oauth]);
     part(b'b', bounds.to_string().as_bytes());
-    let oauth = server.oauth.iter();
-    for secret in oauth.flat_map(|oauth| [&oauth.client_secret, &oauth.private_key]).flatten() {
+    let secrets = oauth.iter().flat_map(|oauth| [&oauth.client_secret, &oauth.private_key]);
+    for secret in secrets.flatten() {
         part(b's', secret.expose().as_bytes());
     }
     hash.finalize().into()
@@ -193,6 +213,31 @@ mod tests {
     }
 
     #[test]
+    fn what_variables_stand_for_is_shown_unless_it_looks_like_a_secret() {
+        let shown = |arg: &str| {
+            let one = spec(&json!({"command": "x", "args": [arg]}));
+            LaunchSpec::meaning(&one.args[0])
+        };
+        assert_eq!(shown("run-${PROGRAM}?").as_deref(), Some("run-tool?"));
+        assert_eq!(
+            shown("https://me:${PROGRAM}@a.example/").as_deref(),
+            Some("https://***@a.example/")
+        );
+        assert_eq!((shown("plain"), shown("${KEY}")), (None, None));
+    }
+
+    #[test]
+    fn packages_and_variables_that_load_code_are_among_what_is_shown() {
+        let entry = json!({"command": "npx", "args": ["-y", "p"],
+            "env": {"A": "1", "LD_PRELOAD": "x.so", "NODE_OPTIONS": null}});
+        let one = spec(&entry);
+        assert_eq!(one.loaders().collect::<Vec<_>>(), ["LD_PRELOAD"]);
+        assert_eq!(one.unset_env, ["NODE_OPTIONS"]);
+        let package = one.package.unwrap();
+        assert_eq!((&*package.name, package.version), ("p", None));
+    }
+
+    #[test]
     fn whatever_changes_a_launch_changes_its_fingerprint_and_nothing_else_does() {
         let plain = json!({"command": "tool", "args": ["a", "b"], "env": {"A": "1"}});
         let first = spec(&plain);
@@ -211,8 +256,22 @@ mod tests {
             ("inheritEnv", json!(true)),
             ("sandbox", json!({"write": ["/"]})),
             ("limits", json!({"processes": 9})),
+            ("command", json!("${PROGRAM}s")),
         ] {
             let mut other = plain.clone();
+            other[key] = value;
+            assert!(!spec(&other).is(&first), "{other}");
+        }
+        let remote = json!({"url": "https://a.example", "headers": {"A": "1"}});
+        let first = spec(&remote);
+        for (key, value) in [
+            ("url", json!("https://b.example")),
+            ("type", json!("sse")),
+            ("headers", json!({"A": "2"})),
+            ("headers", json!({"B": "1"})),
+            ("oauth", json!({"clientId": "me"})),
+        ] {
+            let mut other = remote.clone();
             other[key] = value;
             assert!(!spec(&other).is(&first), "{other}");
         }
