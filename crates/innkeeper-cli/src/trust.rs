@@ -2,7 +2,7 @@
 
 mod words;
 
-use std::io::{self, BufRead, IsTerminal as _, Read as _};
+use std::io::{self, BufRead, IsTerminal as _};
 use std::path::Path;
 
 use innkeeper_host::{Config, Decisions, Environment, LaunchSpec};
@@ -116,7 +116,7 @@ fn ask(
     output.say(&words::opening(file))?;
     for launch in undecided {
         output.label(Tone::Strong, "server", &format!("`{}`", launch.name))?;
-        for line in words::lines(launch) {
+        for line in words::lines(launch, true) {
             output.say(&format!("  {line}"))?;
         }
     }
@@ -135,7 +135,7 @@ fn refuse(file: &Path, refused: &[LaunchSpec], for_loaders: bool) -> Failure {
     };
     for launch in refused {
         failure = failure.detail(format!("server `{}`", launch.name));
-        for line in words::lines(launch) {
+        for line in words::lines(launch, false) {
             failure = failure.detail(format!("  {line}"));
         }
     }
@@ -177,6 +177,15 @@ mod tests {
         insta::assert_snapshot!(err.text());
         assert_eq!(out.text(), "");
         assert!(!err.text().contains("hunter2"));
+    }
+
+    #[test]
+    fn a_refusal_has_what_stands_in_the_file_and_nothing_that_a_variable_holds() {
+        let (mut output, _, err) = capture::output(false, false);
+        refuse(Path::new(".mcp.json"), &launches(), false).report(&mut output);
+        let said = err.text();
+        assert!(said.contains("command: `${RUNNER}`\n") && said.contains("`TOKEN`"), "{said}");
+        assert!(!said.contains("npx") && !said.contains("hunter2"), "{said}");
     }
 
     #[test]

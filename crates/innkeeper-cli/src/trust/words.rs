@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use innkeeper_host::LaunchSpec;
-use innkeeper_host::config::{Expanded, Limits};
+use innkeeper_host::config::Limits;
 use serde::Serialize;
 
 pub(super) const QUESTION: &str = "Start this, now and as long as it stays the same? [y/N] ";
@@ -16,8 +16,9 @@ pub(super) fn opening(file: &Path) -> String {
     format!("`{}` was found here, and nobody has decided on this yet:", file.display())
 }
 
-/// All of it, a line for each thing.
-pub(super) fn lines(launch: &LaunchSpec) -> Vec<String> {
+/// All of it, a line for each thing. What variables stand for is shown to a person who is to decide,
+/// and is in no other message.
+pub(super) fn lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |what: &str, text: String| {
         if !text.is_empty() {
@@ -25,9 +26,21 @@ pub(super) fn lines(launch: &LaunchSpec) -> Vec<String> {
         }
     };
     let quoted = |names: &[String]| joined(names.iter().map(|name| format!("`{name}`")), ", ");
-    line("command", joined(launch.command.iter().map(program), " "));
-    line("arguments", joined(launch.args.iter().map(with_meaning), " "));
-    let directory = launch.cwd.iter().map(|cwd| format!("`{}`", cwd.expose().display()));
+    let meant = |written: &str, meaning: Option<String>| match meaning
+        .filter(|meaning| to_decide && meaning != written)
+    {
+        Some(meaning) => format!("`{written}` = `{meaning}`"),
+        None => format!("`{written}`"),
+    };
+    // The name of a program or a directory is no secret.
+    let command = launch.command.iter();
+    let command = command.map(|text| meant(text.as_written(), Some(text.expose().clone())));
+    line("command", joined(command, ""));
+    let args = launch.args.iter().zip(launch.meanings());
+    line("arguments", joined(args.map(|(arg, meaning)| meant(arg.as_written(), meaning)), " "));
+    let directory = launch.cwd.iter();
+    let directory =
+        directory.map(|text| meant(text.as_written(), Some(text.expose().display().to_string())));
     line("directory", joined(directory, ""));
     let loaders: Vec<_> = launch.loaders().collect();
     let variables = launch.env.iter().map(|name| {
@@ -39,7 +52,8 @@ pub(super) fn lines(launch: &LaunchSpec) -> Vec<String> {
     if launch.inherit_env {
         line("environment", "all of yours".to_owned());
     }
-    line("address", joined(launch.url.iter().map(with_meaning), ""));
+    let url = launch.url.iter().map(|url| meant(url.as_written(), launch.url_meaning()));
+    line("address", joined(url, ""));
     line("headers", quoted(&launch.headers));
     let limits = (launch.limits != Limits::default()).then_some(&launch.limits);
     line("limits", limits.map(as_json).unwrap_or_default());
@@ -48,20 +62,6 @@ pub(super) fn lines(launch: &LaunchSpec) -> Vec<String> {
     let loose = launch.package.iter().filter(|package| package.version.is_none());
     line("package", joined(loose.map(|package| format!("any version of `{}`", package.name)), ""));
     lines
-}
-
-/// A program is no secret: its name is shown with its variables and without.
-fn program(command: &Expanded) -> String {
-    let (value, written) = (command.expose(), command.as_written());
-    if value == written { format!("`{written}`") } else { format!("`{written}` = `{value}`") }
-}
-
-fn with_meaning(text: &Expanded) -> String {
-    let written = text.as_written();
-    match LaunchSpec::meaning(text) {
-        Some(meaning) => format!("`{written}` = `{meaning}`"),
-        None => format!("`{written}`"),
-    }
 }
 
 fn as_json(value: &impl Serialize) -> String {

@@ -99,19 +99,34 @@ impl LaunchSpec {
         self.env.iter().map(String::as_str).filter(|name| loader::is_loader(name))
     }
 
-    /// What the variables in a text of it stand for, to be shown beside the text; `None` where
-    /// there are none, or the text looks as if one held a secret.
-    pub fn meaning(text: &Expanded) -> Option<String> {
-        let (value, written) = (text.expose(), text.as_written());
-        let is_address = value.contains("://");
-        let shown = if is_address { without_secrets(value) } else { value.clone() };
-        (written.contains("${") && shown != written && !names_secret(written)).then_some(shown)
+    /// What the variables in each of its arguments stand for, to be shown to the person who decides
+    /// and to nobody else; `None` where there are none, or the text or the option before it looks
+    /// as if one held a secret.
+    pub fn meanings(&self) -> Vec<Option<String>> {
+        let before = std::iter::once(None).chain(self.args.iter().map(Some));
+        let meant = self.args.iter().zip(before).map(|(arg, before)| {
+            let option = before.map(Expanded::as_written).filter(|text| text.starts_with('-'));
+            meaning(arg).filter(|_| !option.is_some_and(names_secret))
+        });
+        meant.collect()
+    }
+
+    /// What the variables in its address stand for, in the same way.
+    pub fn url_meaning(&self) -> Option<String> {
+        self.url.as_ref().and_then(meaning)
     }
 
     /// Whether a decision on one holds for the other.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.fingerprint == other.fingerprint
     }
+}
+
+fn meaning(text: &Expanded) -> Option<String> {
+    let (value, written) = (text.expose(), text.as_written());
+    let is_address = value.contains("://");
+    let shown = if is_address { without_secrets(value) } else { value.clone() };
+    (written.contains("${") && shown != written && !names_secret(written)).then_some(shown)
 }
 
 /// What a decision is about. A new key of a server has to be thought of here: it is part of the
@@ -174,12 +189,19 @@ fn fingerprint(server: &ServerConfig) -> [u8; 32] {
             }
         }
     }
-    // What it may use and touch, and how it is signed in at; secrets are not in the text.
+    // What it may use and touch, and how it is signed in at, as written: secrets and what variables
+    // stand for are not in the text.
     let bounds = serde_json::json!([limits, sandbox, oauth]);
     part(b'b', bounds.to_string().as_bytes());
     let secrets = oauth.iter().flat_map(|oauth| [&oauth.client_secret, &oauth.private_key]);
     for secret in secrets.flatten() {
         part(b's', secret.expose().as_bytes());
+    }
+    let texts = oauth
+        .iter()
+        .flat_map(|oauth| [&oauth.client_id, &oauth.client_metadata_url, &oauth.redirect_uri]);
+    for text in texts.flatten() {
+        part(b'o', text.expose().as_bytes());
     }
     hash.finalize().into()
 }
@@ -214,16 +236,19 @@ mod tests {
 
     #[test]
     fn what_variables_stand_for_is_shown_unless_it_looks_like_a_secret() {
-        let shown = |arg: &str| {
-            let one = spec(&json!({"command": "x", "args": [arg]}));
-            LaunchSpec::meaning(&one.args[0])
+        let behind = |option: &str, arg: &str| {
+            spec(&json!({"command": "x", "args": [option, arg]})).meanings().remove(1)
         };
+        let shown = |arg: &str| behind("-x", arg);
         assert_eq!(shown("run-${PROGRAM}?").as_deref(), Some("run-tool?"));
         assert_eq!(
             shown("https://me:${PROGRAM}@a.example/").as_deref(),
             Some("https://***@a.example/")
         );
         assert_eq!((shown("plain"), shown("${KEY}")), (None, None));
+        assert_eq!(behind("--token", "${PROGRAM}"), None);
+        let far = spec(&json!({"url": "https://${PROGRAM}/"}));
+        assert_eq!(far.url_meaning().as_deref(), Some("https://tool/"));
     }
 
     #[test]
