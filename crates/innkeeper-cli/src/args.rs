@@ -41,6 +41,12 @@ pub(crate) struct Global {
     /// Without it: `mcp.json`, else `.vscode/mcp.json`, else `.mcp.json` of this folder.
     #[arg(long = "config", value_name = "FILE", global = true)]
     pub(crate) config: Vec<PathBuf>,
+    /// Start what a configuration found in this folder names, and remember that it may
+    ///
+    /// Without it you are asked, once for each new or changed server. A file named by `--config`
+    /// needs no decision.
+    #[arg(long, global = true)]
+    pub(crate) trust: bool,
     /// Print exactly one JSON value on stdout
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -35,6 +35,8 @@ pub(crate) struct Context {
     pub(crate) output: Output,
     /// The lock that the servers are held against, once a configuration has been read.
     pub(crate) lock: Option<PathBuf>,
+    /// The configuration that was read, if nobody named it.
+    pub(crate) found: Option<PathBuf>,
     /// Where a person signs in, for the verb that is for that.
     pub(crate) browser: Option<Browser>,
 }

@@ -32,6 +32,9 @@ pub(crate) fn load(context: &mut Context) -> Result<Config, Failure> {
     let mut config = Config::load(&files, &context.environment).map_err(|error| refuse(&error))?;
     say_problems(&mut context.output, &config.warnings)?;
     context.lock = Some(pins::beside(&files));
+    if context.global.config.is_empty() {
+        context.found = files.first().cloned();
+    }
     if let Some(timeout) = context.global.timeout {
         for server in config.servers.values_mut() {
             server.timeout = timeout;

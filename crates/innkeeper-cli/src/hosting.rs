@@ -11,14 +11,17 @@ use crate::output::{Output, Tone};
 use crate::pins;
 use crate::progress;
 use crate::signals::{Ended, Signals};
+use crate::trust;
 
-/// Starts the servers of `config`, runs `work`, and shuts down. A first signal ends the work and
+/// Starts the servers of `config`, if somebody has decided on them, runs `work`, and shuts down. A first signal ends the work and
 /// shuts down in order; a second one kills what is left.
 pub(crate) async fn with_host<T>(
     context: &mut Context,
     config: Config,
     work: impl AsyncFnOnce(&Host, &mut Output) -> Result<T, Failure>,
 ) -> Result<(T, ShutdownReport), Failure> {
+    // Before signals are listened to: a person who is asked may leave by one.
+    trust::settle(context, &config)?;
     let mut signals = Signals::listen()
         .map_err(|error| Failure::failed("signals cannot be listened to").because(error))?;
     let builder = Host::builder(config).supervisor(supervisor()?);
@@ -79,8 +82,8 @@ fn supervisor() -> Result<Supervisor, Failure> {
         .map_err(|error| Failure::failed("this program cannot find itself").because(error))
 }
 
-/// Where running servers and tokens are kept, as the XDG base directories have it.
-fn state(environment: &Environment) -> Option<PathBuf> {
+/// Where running servers, tokens and decisions are kept, as the XDG base directories have it.
+pub(crate) fn state(environment: &Environment) -> Option<PathBuf> {
     let state = match environment.get("XDG_STATE_HOME").filter(|path| path.starts_with('/')) {
         Some(path) => PathBuf::from(path),
         None => PathBuf::from(environment.home()?).join(".local/state"),

@@ -9,6 +9,7 @@ mod configuration;
 mod hosting;
 mod pins;
 mod progress;
+mod trust;
 
 mod log;
 mod timestamp;
@@ -45,7 +46,8 @@ fn main() -> ExitCode {
     let log = log::install(global.log_level, global.log_format, output.colours_talk());
     let _flush = log.at_end();
     output.talk_behind(&log);
-    let mut context = Context { global, environment, output, lock: None, browser: None };
+    let mut context =
+        Context { global, environment, output, lock: None, found: None, browser: None };
     match run(&mut context, verb) {
         Ok(()) => Code::Done.into(),
         Err(failure) => failure.report(&mut context.output),

@@ -135,6 +135,12 @@ impl Output {
         writeln!(self.err.to, "{}", inline(text))
     }
 
+    /// Says a question on stderr, whose answer is typed behind it.
+    pub(crate) fn ask(&mut self, question: &str) -> io::Result<()> {
+        write!(self.err.to, "{}", inline(question))?;
+        self.err.to.flush()
+    }
+
     /// Says one line on stderr that opens with a coloured label: `note: …`.
     pub(crate) fn label(&mut self, tone: Tone, label: &str, text: &str) -> io::Result<()> {
         let label = self.err.paint(tone, label);

@@ -58,6 +58,7 @@ pub use filter::{Refusal, ToolFilter};
 pub use graph::UnknownServer;
 pub use host::HostConfig;
 pub use kept::Kept;
+pub(crate) use leak::{names_secret, without_secrets};
 pub use load::MAX_FILE_BYTES;
 pub use origin::Origin;
 pub use problem::{ConfigError, Position, Problem, Severity};

@@ -22,7 +22,7 @@ use crate::lifecycle::ServerState;
 use crate::lock::{Guard, Lock, PinPolicy};
 use crate::measure::ServerMetrics;
 use crate::registry::Registry;
-use crate::reload::{ReloadError, ReloadOptions, ReloadReport, Reloader, Trust};
+use crate::reload::{ReloadError, ReloadOptions, ReloadReport, Reloader};
 use crate::server::Server;
 use crate::server::connect::ClientInfo;
 use crate::server::launch::Launcher;
@@ -32,6 +32,7 @@ use crate::shutdown::{self, DRAIN, ShutdownReport};
 use crate::start::{self, Start, Wish};
 use crate::tasks::Tasks;
 use crate::transport::auth::{Authorize, SignIn, UserAgent};
+use crate::trust::Trust;
 
 /// How long the host's own tasks may take to end after the servers are gone.
 const TASKS_END: Duration = Duration::from_secs(1);

@@ -110,24 +110,28 @@ impl Drop for Entry {
     }
 }
 
+/// Makes a directory that only its owner reads.
 #[cfg(unix)]
-fn make_private(dir: &Path) -> io::Result<()> {
+pub(crate) fn make_private(dir: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
+/// Makes a directory.
 #[cfg(not(unix))]
-fn make_private(dir: &Path) -> io::Result<()> {
+pub(crate) fn make_private(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)
 }
 
+/// Makes an empty file that only its owner reads.
 #[cfg(unix)]
-fn create_private(path: &Path) -> io::Result<fs::File> {
+pub(crate) fn create_private(path: &Path) -> io::Result<fs::File> {
     use std::os::unix::fs::OpenOptionsExt;
     fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
+/// Makes an empty file.
 #[cfg(not(unix))]
-fn create_private(path: &Path) -> io::Result<fs::File> {
+pub(crate) fn create_private(path: &Path) -> io::Result<fs::File> {
     fs::File::create(path)
 }

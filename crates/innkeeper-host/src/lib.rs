@@ -25,6 +25,7 @@ pub mod shutdown;
 mod start;
 
 pub mod reload;
+pub mod trust;
 
 pub mod config;
 pub mod error;
@@ -47,7 +48,7 @@ pub use lifecycle::ServerState;
 pub use lock::{Change, ChangeClass, Lock, LockError, PinPolicy};
 pub use measure::ServerMetrics;
 pub use name::split as split_name;
-pub use reload::{LaunchSpec, ReloadError, ReloadOptions, ReloadReport, Trust};
+pub use reload::{ReloadError, ReloadOptions, ReloadReport};
 pub use server::connect::ClientInfo;
 pub use server::offer::{Offer, Offered};
 pub use server::process::{Exit, Isolation, Limit, Supervisor};
@@ -57,3 +58,4 @@ pub use text::{deceives, display_safe};
 pub use transport::auth::{
     AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected, UserAgent, Visit, Visiting,
 };
+pub use trust::{Decisions, LaunchSpec, Trust};

@@ -36,6 +36,7 @@ pub use error::LockError;
 pub(crate) use guard::{Guard, Mismatch, Refused};
 pub use launch::Launch;
 pub use package::Package;
+pub(crate) use package::of_transport as package_of;
 
 /// The largest lock that is read, in bytes: two full tool lists, spread over lines.
 pub const MAX_LOCK_BYTES: u64 = 64 << 20;

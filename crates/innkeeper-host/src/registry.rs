@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -16,7 +16,7 @@ use crate::event::{Event, Events};
 use crate::lifecycle::{Happening, ServerState, next};
 use crate::lock::{Guard, Lock, Mismatch, PinnedServer};
 use crate::server::offer::Quarantined;
-use crate::server::{Handle, Server};
+use crate::server::{Handle, Server, Status};
 use crate::shutdown::ServerStopped;
 
 /// All servers of one host.
@@ -107,11 +107,7 @@ impl Registry {
     pub(crate) fn shelve_again(&self, server: &Server) {
         loop {
             let Some(shelf) = server.status().shelf.clone() else { return };
-            let about = (shelf.server_info.clone(), shelf.instructions.clone());
-            let (connection, offer) = (shelf.connection.clone(), shelf.whole_offer());
-            // What cannot be used was told when it was read.
-            let mut told = Vec::new();
-            let mut next = Shelf::new(connection, &server.config(), about, offer, &mut told);
+            let mut next = shelf.made_by(&server.config());
             self.inspect(server, &mut next);
             let mut status = server.status();
             // Its lists may have been read anew meanwhile.
@@ -119,6 +115,23 @@ impl Registry {
                 status.shelf = Some(Arc::new(next));
                 return;
             }
+        }
+    }
+
+    /// Puts up what a server offers, by its settings of now: another configuration may have been
+    /// taken up since the shelf was made. They do not change while the status is held.
+    fn shelve<'s>(&self, server: &'s Server, mut shelf: Shelf) -> MutexGuard<'s, Status> {
+        self.inspect(server, &mut shelf);
+        loop {
+            let mut status = server.status();
+            let config = server.config();
+            if Arc::ptr_eq(&config, &shelf.config) {
+                status.shelf = Some(Arc::new(shelf));
+                return status;
+            }
+            drop(status);
+            shelf = shelf.made_by(&config);
+            self.inspect(server, &mut shelf);
         }
     }
 
@@ -165,15 +178,14 @@ impl Registry {
         self.rebuild();
     }
 
-    pub(crate) fn ready(&self, server: &Server, mut shelf: Shelf, handle: Handle, took: Duration) {
-        self.inspect(server, &mut shelf);
-        let tools = shelf.tools.len();
+    pub(crate) fn ready(&self, server: &Server, shelf: Shelf, handle: Handle, took: Duration) {
+        let tools;
         {
-            let mut status = server.status();
+            let mut status = self.shelve(server, shelf);
+            tools = status.shelf.as_ref().map_or(0, |shelf| shelf.tools.len());
             status.running = Some(handle);
             status.launching = None;
             status.falls.ready(Instant::now());
-            status.shelf = Some(Arc::new(shelf));
             if let Some(state) = next(status.state, Happening::Initialized) {
                 status.state = state;
             }
@@ -186,9 +198,8 @@ impl Registry {
     }
 
     /// What a server offers has changed.
-    pub(crate) fn reshelved(&self, server: &Server, mut shelf: Shelf) {
-        self.inspect(server, &mut shelf);
-        server.status().shelf = Some(Arc::new(shelf));
+    pub(crate) fn reshelved(&self, server: &Server, shelf: Shelf) {
+        drop(self.shelve(server, shelf));
         self.rebuild();
         tracing::info!(server = &*server.name, "catalog changed");
         self.events.publish(Event::CatalogChanged { server: server.name.clone() });
@@ -303,3 +314,6 @@ impl Registry {
 fn by_name(servers: impl IntoIterator<Item = Arc<Server>>) -> IndexMap<Arc<str>, Arc<Server>> {
     servers.into_iter().map(|server| (server.name.clone(), server)).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,6 @@
 //! Takes up another configuration while the host runs: starts, stops and keeps exactly what it should.
 
 pub(crate) mod difference;
-mod trust;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,8 +17,7 @@ use crate::server::launch::{Launcher, Limit};
 use crate::server::{Server, Settings};
 use crate::shutdown::{self, DRAIN};
 use crate::start::{self, Start, Wish};
-
-pub use trust::{LaunchSpec, Trust};
+use crate::trust::{LaunchSpec, Trust};
 
 /// What is taken up, and how far.
 #[derive(Clone, Debug, Default)]
@@ -193,10 +191,7 @@ impl Reloader {
         let mut launched = Vec::new();
         for server in config.servers.values() {
             let running = self.registry.server(&server.name);
-            let starts = running.as_ref().is_none_or(|running| {
-                !difference::between(&running.config(), server).later.is_empty()
-            });
-            if !starts {
+            if running.as_ref().is_some_and(|running| !may_start(running, server)) {
                 continue;
             }
             if decided(running.as_deref(), server, trust) {
@@ -323,6 +318,13 @@ impl Reloader {
     }
 }
 
+/// Whether this configuration can be news to a server at its next start. Where other settings wait
+/// for that, a restart may put them into effect before this one is wanted.
+fn may_start(running: &Server, config: &ServerConfig) -> bool {
+    let pending = running.status().pending.is_some();
+    pending || !difference::between(&running.config(), config).later.is_empty()
+}
+
 /// Whether a server may be started in this way: because somebody says so now, or did before.
 fn decided(running: Option<&Server>, config: &ServerConfig, trust: &Trust) -> bool {
     let launch = LaunchSpec::of(config);
@@ -332,3 +334,6 @@ fn decided(running: Option<&Server>, config: &ServerConfig, trust: &Trust) -> bo
         || LaunchSpec::of(&running.config()).is(&launch);
     known || trust.allows(&launch)
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,10 +35,10 @@
 
 pub use innkeeper_host::{
     CallError, CallKind, CallOptions, Catalog, CatalogServer, Change, ChangeClass, ClientInfo,
-    Config, ConfigError, Environment, ErrorClass, Event, Exit, Host, HostBuilder, Isolation, Lock,
-    LockError, Offer, Offered, PinPolicy, Progress, ReloadError, ReloadOptions, ReloadReport,
-    RestartError, ServerMetrics, ServerState, ServerStatus, ShutdownReport, StartError, Supervisor,
-    ToolResult, Trust, display_safe, split_name,
+    Config, ConfigError, Decisions, Environment, ErrorClass, Event, Exit, Host, HostBuilder,
+    Isolation, LaunchSpec, Lock, LockError, Offer, Offered, PinPolicy, Progress, ReloadError,
+    ReloadOptions, ReloadReport, RestartError, ServerMetrics, ServerState, ServerStatus,
+    ShutdownReport, StartError, Supervisor, ToolResult, Trust, display_safe, split_name,
 };
 
 /// The configuration in detail: servers, transports, problems with their places.
@@ -55,5 +55,7 @@ pub use innkeeper_host::reload;
 pub use innkeeper_host::shim;
 /// How servers were stopped.
 pub use innkeeper_host::shutdown;
+/// Whose word a server is started on.
+pub use innkeeper_host::trust;
 /// The protocol without I/O, and lenient views of what servers send.
 pub use innkeeper_protocol as protocol;

@@ -1,7 +1,7 @@
 //! `check`: every problem of the configuration; starts nothing.
 
-use innkeeper_host::Config;
 use innkeeper_host::config::{Problem, Severity};
+use innkeeper_host::{Config, LaunchSpec};
 use serde_json::json;
 
 use super::Context;
@@ -12,7 +12,10 @@ use crate::output::{Output, inline};
 pub(super) fn run(context: &mut Context) -> Result<(), Failure> {
     let files = files(&context.global.config)?;
     let (problems, servers) = match Config::load(&files, &context.environment) {
-        Ok(config) => (config.warnings, config.servers.len()),
+        Ok(mut config) => {
+            config.warnings.extend(loose_packages(&config));
+            (config.warnings, config.servers.len())
+        }
         Err(error) => (error.0, 0),
     };
     let valid = !problems.iter().any(|problem| problem.severity == Severity::Error);
@@ -26,6 +29,25 @@ pub(super) fn run(context: &mut Context) -> Result<(), Failure> {
         }
     }
     if valid { Ok(()) } else { Err(Failure::silent(Code::Usage)) }
+}
+
+/// Servers that run what somebody publishes next.
+fn loose_packages(config: &Config) -> Vec<Problem> {
+    let launches = LaunchSpec::all(config);
+    let loose = launches.iter().zip(config.servers.values()).filter_map(|(launch, server)| {
+        let package = launch.package.as_ref().filter(|package| package.version.is_none())?;
+        let name = &package.name;
+        Some(Problem {
+            severity: Severity::Warning,
+            source: server.position.source.to_string(),
+            line: server.position.line,
+            column: server.position.column,
+            key: format!("{}.args", server.key),
+            message: format!("runs whatever version of `{name}` is the newest"),
+            hint: Some(format!("name the one you looked at: `{name}@1.2.3` (`pipx`: `==1.2.3`)")),
+        })
+    });
+    loose.collect()
 }
 
 fn print(output: &mut Output, problems: &[Problem]) -> std::io::Result<()> {

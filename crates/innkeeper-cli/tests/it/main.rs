@@ -9,4 +9,5 @@ mod command_line;
 mod login;
 mod pins;
 mod real_servers;
+mod trust;
 mod verbs;

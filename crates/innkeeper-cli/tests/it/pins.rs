@@ -46,7 +46,7 @@ impl Place {
     }
 
     fn run(&self, args: &[&str], code: i32) -> Output {
-        let output = run(args, self.path());
+        let output = run(&[args, &["--config", "mcp.json"]].concat(), self.path());
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
         output

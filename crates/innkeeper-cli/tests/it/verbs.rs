@@ -27,7 +27,7 @@ fn json_of(output: &Output) -> Value {
 fn tools_lists_what_all_servers_offer_and_leaves_no_child() {
     let nonce = Nonce::new();
     let folder = folder([fx("one").nonce(&nonce), fx("two").with("--era", "modern").nonce(&nonce)]);
-    let output = run(&["tools", "--json"], folder.path());
+    let output = run(&["tools", "--json", "--config", "mcp.json"], folder.path());
     assert_eq!(output.status.code(), Some(0));
     let told = json_of(&output);
     for (server, revision) in [("one", "2025-11-25"), ("two", "2026-07-28")] {
@@ -67,7 +67,7 @@ fn the_exit_code_tells_a_tool_error_from_a_call_that_was_never_sent() {
         &["call", "one.nothing"],
         &["call", "nope.echo"],
     ] {
-        let refused = run(line, folder.path());
+        let refused = run(&[line, &["--config", "mcp.json"]].concat(), folder.path());
         assert_eq!(refused.status.code(), Some(2), "{line:?}");
         let said = String::from_utf8_lossy(&refused.stderr);
         assert!(said.starts_with("error: "), "{line:?}: {said}");

@@ -21,6 +21,8 @@ use crate::server::offer::{Offer, Offered, Quarantined};
 #[derive(Debug)]
 pub(crate) struct Shelf {
     pub(crate) connection: Arc<Connection>,
+    /// The settings it was made by.
+    pub(crate) config: Arc<ServerConfig>,
     pub(crate) server_info: Option<Box<RawValue>>,
     pub(crate) instructions: Option<String>,
     pub(crate) offer: Offer,
@@ -48,7 +50,7 @@ impl Shelf {
     /// Makes routes of an offer; what cannot be used is left out and told.
     pub(crate) fn new(
         connection: Arc<Connection>,
-        config: &ServerConfig,
+        config: &Arc<ServerConfig>,
         about: (Option<Box<RawValue>>, Option<String>),
         mut offer: Offer,
         left_out: &mut Vec<Quarantined>,
@@ -112,6 +114,7 @@ impl Shelf {
         let timeout = config.timeout;
         Self {
             connection,
+            config: config.clone(),
             server_info,
             instructions,
             offer,
@@ -122,6 +125,14 @@ impl Shelf {
             instructions_refused: false,
             timeout,
         }
+    }
+
+    /// The same offer, made into routes by other settings.
+    pub(crate) fn made_by(&self, config: &Arc<ServerConfig>) -> Self {
+        let about = (self.server_info.clone(), self.instructions.clone());
+        // What cannot be used was told when it was read.
+        let mut told = Vec::new();
+        Self::new(self.connection.clone(), config, about, self.whole_offer(), &mut told)
     }
 
     /// Takes these tools off the shelf.

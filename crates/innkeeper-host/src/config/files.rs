@@ -1,7 +1,7 @@
 //! Files beside the configuration and what its variables stand for.
 
 use std::cell::OnceCell;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -15,10 +15,27 @@ use super::source::MAX_PROBLEMS;
 /// How large one file of variables may be.
 pub(super) const MAX_ENV_FILE_BYTES: u64 = 1024 * 1024;
 
+/// Opens a regular file; `None` for anything else, such as a pipe, which could be waited for for
+/// ever.
+pub(super) fn open(path: &Path) -> io::Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // A pipe without a writer is opened at once then, and found to be none of ours.
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    }
+    let file = options.open(path)?;
+    Ok(file.metadata()?.is_file().then_some(file))
+}
+
 /// Reads a text of at most `limit` bytes; the error is in words, without the path.
 pub(super) fn read(path: &Path, limit: u64) -> Result<String, String> {
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| wording(&error))?;
+    let file = open(path).map_err(|error| wording(&error))?;
+    let other = || if path.is_dir() { "a directory, not a file" } else { "not a file" };
+    let file = file.ok_or_else(other)?;
     file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| wording(&error))?;
     if bytes.len() as u64 > limit {
         return Err(too_large(limit));
@@ -26,13 +43,8 @@ pub(super) fn read(path: &Path, limit: u64) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "not UTF-8 text".to_owned())
 }
 
-/// Reads a file of variables. Only a regular file is opened, since a pipe could be waited for
-/// for ever.
+/// Reads a file of variables.
 pub(super) fn read_variables(path: &Path) -> Result<(Variables, Vec<BadLine>), String> {
-    let metadata = path.metadata().map_err(|error| wording(&error))?;
-    if !metadata.is_file() {
-        return Err("not a file".to_owned());
-    }
     read(path, MAX_ENV_FILE_BYTES).map(|text| dotenv::parse(&text))
 }
 
@@ -45,7 +57,6 @@ fn wording(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file".to_owned(),
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        io::ErrorKind::IsADirectory => "a directory, not a file".to_owned(),
         kind => format!("cannot be read: {kind}"),
     }
 }

@@ -61,13 +61,18 @@ pub(super) fn in_argument(
     (named || known).then(|| "the argument looks like a secret".to_owned())
 }
 
+/// Whether something in a text is called what secrets are called.
+pub(crate) fn names_secret(text: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric() && !"_-".contains(c)).any(is_telling)
+}
+
 fn is_telling(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     TELLING.iter().any(|part| name.contains(part)) || name.ends_with("_key") || name == "key"
 }
 
 /// An address as it may be shown: without what stands before `@` and without its query.
-pub(super) fn without_secrets(url: &str) -> String {
+pub(crate) fn without_secrets(url: &str) -> String {
     let (url, query) = match url.split_once('?') {
         Some((url, _)) => (url, format!("?{MASK}")),
         None => (url, String::new()),

@@ -14,7 +14,7 @@ use super::problem::{ConfigError, Problem};
 use super::settings;
 use super::source::{Report, Source};
 use super::tree::{self, Node};
-use super::{Config, Environment, Kept, alias, unknown};
+use super::{Config, Environment, Kept, alias, unknown, watch};
 
 /// How large one file may be: far above any real one, far below what would hurt.
 pub const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
@@ -28,8 +28,10 @@ pub(super) fn files(paths: &[PathBuf], env: &Environment) -> Result<Config, Conf
             Err(message) => Part::unreadable(&name, base, env, message),
         }
     };
+    // First, so that what is written meanwhile counts as a change.
+    let content = watch::content(&watch::places(paths, env));
     let config = merge(paths.iter().map(part).collect(), env)?;
-    let origin = Origin { files: paths.to_owned(), only: None };
+    let origin = Origin { files: paths.to_owned(), only: None, content };
     Ok(Config { origin, ..config })
 }
 

@@ -11,7 +11,12 @@ pub struct Origin {
     pub(super) files: Vec<PathBuf>,
     /// The servers it was cut down to, if it was.
     pub(super) only: Option<Vec<String>>,
+    /// What the files held just before they were read; `None` where one could not be looked at.
+    pub(super) content: Option<Content>,
 }
+
+/// A hash of what stands in all files together.
+pub(super) type Content = [u8; 32];
 
 impl Origin {
     /// The files, in the order they were read; empty where there is none.
@@ -22,7 +27,7 @@ impl Origin {
 
 /// The configuration that stands in the files now, cut down in the same way; `None` without files.
 pub(super) fn again(config: &Config) -> Option<Result<Config, ConfigError>> {
-    let Origin { files, only } = &config.origin;
+    let Origin { files, only, content: _ } = &config.origin;
     if files.is_empty() {
         return None;
     }
@@ -34,7 +39,8 @@ pub(super) fn again(config: &Config) -> Option<Result<Config, ConfigError>> {
         // All of them are there.
         let cut = graph::only(&whole, &there).unwrap_or(whole);
         // One that is away now may be back the next time.
-        Config { origin: config.origin.clone(), ..cut }
+        let origin = Origin { only: config.origin.only.clone(), ..cut.origin };
+        Config { origin, ..cut }
     };
     Some(read.map(cut))
 }

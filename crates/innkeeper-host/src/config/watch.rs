@@ -5,7 +5,6 @@
 //! stands in. What counts is the content: a file that is only touched has not changed.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,8 +17,9 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use super::load::MAX_FILE_BYTES;
+use super::origin::Content;
 use super::problem::{Position, Problem};
-use super::{Config, ConfigError};
+use super::{Config, ConfigError, Environment, files};
 
 /// How long nothing may happen in the directories before the files are looked at: an editor needs a
 /// few writes for one save.
@@ -41,18 +41,15 @@ pub(crate) struct Watch {
     seen: Option<Content>,
 }
 
-/// What stands in all files together.
-type Content = [u8; 32];
-
 impl Watch {
     /// Begins to watch the files that a configuration was read from, and the `.env` beside each.
+    /// What was written after they were read is a change.
     ///
     /// # Errors
     ///
     /// It was not read from files, or the system does not let them be watched.
     pub(crate) fn of(config: &Config) -> Result<Self, ConfigError> {
-        let from = config.environment.current_dir().unwrap_or(Path::new("."));
-        let files = config.origin.files().iter().map(|file| from.join(file)).collect();
+        let files = places(config.origin.files(), &config.environment);
         let place = Position {
             source: config.sources.first().map_or("", String::as_str).into(),
             line: 0,
@@ -62,10 +59,13 @@ impl Watch {
         if config.origin.files().is_empty() {
             return Err(refuse("is not a file, so it is not watched".to_owned()));
         }
-        Self::begin(files).map_err(|error| refuse(format!("cannot be watched: {}", words(&error))))
+        let read = config.origin.content;
+        Self::begin(files, read)
+            .map_err(|error| refuse(format!("cannot be watched: {}", words(&error))))
     }
 
-    fn begin(files: Vec<PathBuf>) -> notify::Result<Self> {
+    /// Begins to watch files that held this when they were last looked at.
+    fn begin(files: Vec<PathBuf>, seen: Option<Content>) -> notify::Result<Self> {
         let happened = Arc::new(Notify::new());
         let wake = happened.clone();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -74,10 +74,11 @@ impl Watch {
                 wake.notify_one();
             }
         })?;
-        let (directories, seen) = (BTreeSet::new(), None);
+        let directories = BTreeSet::new();
         let mut watch = Self { files, watcher, directories, happened, seen };
         watch.watch_directories()?;
-        watch.seen = content(&watch.files);
+        // They may have changed since, while nobody watched.
+        watch.happened.notify_one();
         Ok(watch)
     }
 
@@ -175,9 +176,15 @@ fn existing(directory: &Path) -> PathBuf {
     there.filter(|there| *there != Path::new("")).unwrap_or(Path::new(".")).to_owned()
 }
 
+/// Where the files of a configuration are, as whoever read it means their names.
+pub(super) fn places(files: &[PathBuf], environment: &Environment) -> Vec<PathBuf> {
+    let from = environment.current_dir().unwrap_or(Path::new("."));
+    files.iter().map(|file| from.join(file)).collect()
+}
+
 /// What stands in the files and in the `.env` beside each; `None` while one is no file, but a pipe
-/// for example, which could be waited for for ever.
-fn content(files: &[PathBuf]) -> Option<Content> {
+/// for example.
+pub(super) fn content(files: &[PathBuf]) -> Option<Content> {
     let mut all = Sha256::new();
     for file in files {
         all.update(content_of(file)?);
@@ -189,11 +196,9 @@ fn content(files: &[PathBuf]) -> Option<Content> {
 
 fn content_of(file: &Path) -> Option<Content> {
     let read = || -> io::Result<Option<Content>> {
-        if !file.metadata()?.is_file() {
-            return Ok(None);
-        }
+        let Some(file) = files::open(file)? else { return Ok(None) };
         let mut hash = Sha256::new_with_prefix([1]);
-        io::copy(&mut File::open(file)?.take(MAX_FILE_BYTES + 1), &mut hash)?;
+        io::copy(&mut file.take(MAX_FILE_BYTES + 1), &mut hash)?;
         Ok(Some(hash.finalize().into()))
     };
     // That a file cannot be read, and why, is what it holds then.

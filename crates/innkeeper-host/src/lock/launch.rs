@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::package::{self, Package};
+use super::package::{Package, of_transport};
 use crate::config::TransportConfig;
 
 /// How a server is started or reached. Variables stand unreplaced, secrets are masked.
@@ -28,18 +28,18 @@ pub enum Launch {
 
 /// What a configuration starts or reaches, and from which package it comes.
 pub(super) fn of(transport: &TransportConfig) -> (Launch, Option<Package>) {
-    match transport {
+    let launch = match transport {
         TransportConfig::Stdio { command, args, cwd, .. } => {
             let command = command.as_written().to_owned();
-            let args: Vec<_> = args.iter().map(|arg| arg.as_written().to_owned()).collect();
-            let package = package::of(&command, &args);
+            let args = args.iter().map(|arg| arg.as_written().to_owned()).collect();
             let cwd = cwd.as_ref().map(|cwd| cwd.as_written().to_owned());
-            (Launch::Program { command, args, cwd }, package)
+            Launch::Program { command, args, cwd }
         }
         TransportConfig::Http { url, .. }
         | TransportConfig::Sse { url, .. }
         | TransportConfig::WebSocket { url, .. } => {
-            (Launch::Address { url: url.as_written().to_owned() }, None)
+            Launch::Address { url: url.as_written().to_owned() }
         }
-    }
+    };
+    (launch, of_transport(transport))
 }

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::TransportConfig;
+
 /// A package that is fetched when its server is started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +28,13 @@ const EQUALS: (&[&str], &[&str]) = (
     &["uvx", "pipx"],
     &["--from", "--spec", "--python", "-p", "--with", "--index-url", "--index", "--directory"],
 );
+
+/// The package that a server comes from, in the words of the configuration.
+pub(crate) fn of_transport(transport: &TransportConfig) -> Option<Package> {
+    let TransportConfig::Stdio { command, args, .. } = transport else { return None };
+    let args: Vec<_> = args.iter().map(|arg| arg.as_written().to_owned()).collect();
+    of(command.as_written(), &args)
+}
 
 /// The package of a command line; `None` where no package runner stands in front.
 pub(super) fn of(command: &str, args: &[String]) -> Option<Package> {

@@ -174,3 +174,43 @@ async fn what_is_no_file_is_said_not_to_be_watched_and_the_host_runs() {
     host.call_tool("one.echo", json!({"message": "on"})).await.unwrap();
     host.shutdown().await;
 }
+
+#[tokio::test]
+async fn whoever_panics_when_asked_has_said_no_and_the_file_is_watched_on() {
+    let scene = Scene::new();
+    let path = scene.path("mcp.json");
+    write(&path, [scene.fx("one")]);
+    let trust = Trust::ask(|launch| {
+        assert_ne!(launch.name, "bad", "asked about this one");
+        true
+    });
+    let host = watching(&path, trust).await;
+    let mut events = host.events();
+    write(&path, [scene.fx("one"), scene.fx("bad")]);
+    let event = until_told(&mut events, |event| matches!(event, Event::NotTrusted { .. })).await;
+    assert!(matches!(event, Event::NotTrusted { server } if &*server == "bad"));
+    write(&path, [scene.fx("one"), scene.fx("good")]);
+    until_told(
+        &mut events,
+        |event| matches!(event, Event::Reloaded { added, .. } if added == &one("good")),
+    )
+    .await;
+    host.shutdown().await;
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_that_became_a_pipe_refuses_a_reload_and_blocks_nothing() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    let scene = Scene::new();
+    let path = scene.path("mcp.json");
+    write(&path, [scene.fx("one")]);
+    let host = watching(&path, Trust::Everything).await;
+    std::fs::remove_file(&path).unwrap();
+    mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let error = host.reload().await.unwrap_err();
+    assert!(std::error::Error::source(&error).unwrap().to_string().contains("not a file"));
+    host.call_tool("one.echo", json!({"message": "on"})).await.unwrap();
+    host.shutdown().await;
+}

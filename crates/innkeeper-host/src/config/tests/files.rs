@@ -100,7 +100,7 @@ fn a_file_of_variables_that_cannot_be_used_is_an_error() {
     ]);
     assert_snapshot!(directory.told(directory.load(&["mcp.json"], &[])), @"
     mcp.json:2:39 servers.gone.envFile: `gone.env`: no such file
-    mcp.json:3:38 servers.dir.envFile: `conf`: not a file
+    mcp.json:3:38 servers.dir.envFile: `conf`: a directory, not a file
     mcp.json:5:38 servers.nul.envFile: `conf/nul.env`: `B` has a NUL character
     conf/bad.env:3:1: expected `NAME=value`
     ");
@@ -175,9 +175,10 @@ fn a_pipe_is_never_waited_for() {
     for name in [".env", "pipe"] {
         mknodat(CWD, directory.path(name), FileType::Fifo, Mode::RWXU, 0).unwrap();
     }
-    assert_snapshot!(directory.told(directory.load(&["mcp.json"], &[])), @"
+    assert_snapshot!(directory.told(directory.load(&["mcp.json", "pipe"], &[])), @"
     mcp.json:1:31 servers.a.command: variable `VALUE` is not set
         hint: set it, put it into `.env` beside the file, or write `${VALUE:-default}`
     mcp.json:1:54 servers.a.envFile: `pipe`: not a file
+    pipe: not a file
     ");
 }

@@ -15,6 +15,12 @@ fn scene() -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
+fn watch(file: &Path) -> Watch {
+    let files = vec![file.to_owned()];
+    let seen = content(&files);
+    Watch::begin(files, seen).unwrap()
+}
+
 #[test]
 fn every_directory_with_a_link_on_the_way_is_among_those_to_watch() {
     let (_scene, at) = scene();
@@ -74,7 +80,7 @@ async fn a_file_that_is_touched_has_not_changed_and_one_that_is_replaced_has() {
     let (_scene, at) = scene();
     let file = at.join("mcp.json");
     std::fs::write(&file, "one").unwrap();
-    let mut watch = Watch::begin(vec![file.clone()]).unwrap();
+    let mut watch = watch(&file);
     std::fs::write(&file, "one").unwrap();
     assert!(timeout(A_WHILE, watch.changed()).await.is_err(), "it was only touched");
     std::fs::write(at.join("next"), "two").unwrap();
@@ -91,7 +97,7 @@ async fn a_directory_of_a_file_may_be_taken_away_and_made_again() {
     let (directory, file) = (at.join("conf"), at.join("conf/mcp.json"));
     std::fs::create_dir(&directory).unwrap();
     std::fs::write(&file, "one").unwrap();
-    let mut watch = Watch::begin(vec![file.clone()]).unwrap();
+    let mut watch = watch(&file);
     std::fs::remove_dir_all(&directory).unwrap();
     timeout(SOON, watch.changed()).await.unwrap();
     for content in ["two", "three"] {
@@ -99,4 +105,21 @@ async fn a_directory_of_a_file_may_be_taken_away_and_made_again() {
         std::fs::write(&file, content).unwrap();
         timeout(SOON, watch.changed()).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn what_was_written_between_reading_and_watching_is_a_change() {
+    let (_scene, at) = scene();
+    let file = at.join("mcp.json");
+    let read = || {
+        std::fs::write(&file, r#"{"servers": {}}"#).unwrap();
+        Config::load(std::slice::from_ref(&file), &Environment::default()).unwrap()
+    };
+    let mut same = Watch::of(&read()).unwrap();
+    assert!(timeout(A_WHILE, same.changed()).await.is_err(), "nothing was written");
+    drop(same);
+    let config = read();
+    std::fs::write(&file, r#"{"servers": {"new": {"command": "new"}}}"#).unwrap();
+    let mut watch = Watch::of(&config).unwrap();
+    timeout(SOON, watch.changed()).await.unwrap();
 }

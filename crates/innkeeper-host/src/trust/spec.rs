@@ -1,48 +1,15 @@
-//! Who decides whether a server that a watched file names may be started.
+//! How a server is started or reached, as it is shown to whoever decides, and its fingerprint.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::config::{Expanded, Limits, Oauth, Sandbox, ServerConfig, TransportConfig};
-
-/// Whether what a watched file says is started.
-///
-/// A file can be written by others than the owner of the host, and a server is a program that runs
-/// with the owner's rights.
-#[derive(Clone)]
-pub enum Trust {
-    /// Whoever can write to the file may start programs.
-    Everything,
-    /// Each new server, and each whose launch has changed, is asked about, every time the file
-    /// changes while the answer is no. What is asked must not wait: it has the host's thread.
-    Ask(Arc<dyn Fn(&LaunchSpec) -> bool + Send + Sync>),
-}
-
-impl Trust {
-    /// Asks `decide`.
-    pub fn ask(decide: impl Fn(&LaunchSpec) -> bool + Send + Sync + 'static) -> Self {
-        Self::Ask(Arc::new(decide))
-    }
-
-    pub(super) fn allows(&self, launch: &LaunchSpec) -> bool {
-        match self {
-            Self::Everything => true,
-            Self::Ask(decide) => decide(launch),
-        }
-    }
-}
-
-impl fmt::Debug for Trust {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Everything => "Everything",
-            Self::Ask(_) => "Ask",
-        })
-    }
-}
+use super::loader;
+use crate::config::{
+    Config, Expanded, Limits, Oauth, Sandbox, ServerConfig, TransportConfig, names_secret,
+    without_secrets,
+};
+use crate::lock::{self, Package};
 
 /// How a server is started or reached: what has to be seen to decide on it.
 ///
@@ -58,8 +25,10 @@ pub struct LaunchSpec {
     pub args: Vec<Expanded>,
     /// Where it runs.
     pub cwd: Option<Expanded<PathBuf>>,
-    /// The names of the variables it is given, and of those that are taken from it.
+    /// The names of the variables it is given.
     pub env: Vec<String>,
+    /// The names of those that are taken from it.
+    pub unset_env: Vec<String>,
     /// Whether it gets the host's whole environment.
     pub inherit_env: bool,
     /// Where it is reached, of a server that is elsewhere.
@@ -74,17 +43,25 @@ pub struct LaunchSpec {
     pub sandbox: Option<Sandbox>,
     /// How it is signed in at; secrets do not show.
     pub oauth: Option<Oauth>,
+    /// The package it comes from, where a package runner fetches it.
+    pub package: Option<Package>,
     fingerprint: [u8; 32],
 }
 
 impl LaunchSpec {
-    pub(super) fn of(server: &ServerConfig) -> Self {
+    /// Those of all servers of a configuration, in its order.
+    pub fn all(config: &Config) -> Vec<Self> {
+        config.servers.values().map(Self::of).collect()
+    }
+
+    pub(crate) fn of(server: &ServerConfig) -> Self {
         let mut spec = Self {
             name: server.name.clone(),
             command: None,
             args: Vec::new(),
             cwd: None,
             env: Vec::new(),
+            unset_env: Vec::new(),
             inherit_env: server.inherit_env,
             url: None,
             headers: Vec::new(),
@@ -92,6 +69,7 @@ impl LaunchSpec {
             limits: server.limits,
             sandbox: server.sandbox.clone(),
             oauth: server.oauth.clone(),
+            package: lock::package_of(&server.transport),
             fingerprint: fingerprint(server),
         };
         match &server.transport {
@@ -99,7 +77,8 @@ impl LaunchSpec {
                 spec.command = Some(command.clone());
                 spec.args.clone_from(args);
                 spec.cwd.clone_from(cwd);
-                spec.env = env.keys().chain(unset_env).cloned().collect();
+                spec.env = env.keys().cloned().collect();
+                spec.unset_env.clone_from(unset_env);
             }
             TransportConfig::Http { url, headers }
             | TransportConfig::Sse { url, headers }
@@ -117,13 +96,70 @@ impl LaunchSpec {
         self.fingerprint.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
+    /// Those of its variables that name code, or a command, which is then run in its place or
+    /// beside it, whatever the command says: `LD_PRELOAD`, `NODE_OPTIONS` and their like.
+    pub fn loaders(&self) -> impl Iterator<Item = &str> {
+        self.env.iter().map(String::as_str).filter(|name| loader::is_loader(name))
+    }
+
+    /// What the variables in each of its arguments stand for, to be shown to the person who decides
+    /// and to nobody else; `None` where there are none, or the text or the option before it looks
+    /// as if one held a secret.
+    pub fn meanings(&self) -> Vec<Option<String>> {
+        let before = std::iter::once(None).chain(self.args.iter().map(Some));
+        let meant = self.args.iter().zip(before).map(|(arg, before)| {
+            let option = before.map(Expanded::as_written).filter(|text| text.starts_with('-'));
+            meaning(arg).filter(|_| !option.is_some_and(names_secret))
+        });
+        meant.collect()
+    }
+
+    /// What the variables in its address stand for, in the same way.
+    pub fn url_meaning(&self) -> Option<String> {
+        self.url.as_ref().and_then(meaning)
+    }
+
     /// Whether a decision on one holds for the other.
-    pub(super) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is(&self, other: &Self) -> bool {
         self.fingerprint == other.fingerprint
     }
 }
 
+fn meaning(text: &Expanded) -> Option<String> {
+    let (value, written) = (text.expose(), text.as_written());
+    let is_address = value.contains("://");
+    let shown = if is_address { without_secrets(value) } else { value.clone() };
+    (written.contains("${") && shown != written && !names_secret(written)).then_some(shown)
+}
+
+/// What a decision is about. A new key of a server has to be thought of here: it is part of the
+/// launch, or it cannot change what is run or reached.
 fn fingerprint(server: &ServerConfig) -> [u8; 32] {
+    let ServerConfig {
+        name,
+        transport,
+        inherit_env,
+        limits,
+        sandbox,
+        oauth,
+        headers_helper,
+        // How long, how often and which of its tools: nothing that a launch is made of.
+        key: _,
+        position: _,
+        required: _,
+        dependencies: _,
+        timeout: _,
+        init_timeout: _,
+        shutdown_timeout: _,
+        max_total_timeout: _,
+        max_concurrent: _,
+        unavailable_after_timeouts: _,
+        tools: _,
+        restart: _,
+        retry: _,
+        cache: _,
+        extra: _,
+    } = server;
     let mut hash = Sha256::new();
     // With its length before it and a letter of its kind, no part can be taken for another.
     let mut part = |kind: u8, bytes: &[u8]| {
@@ -131,10 +167,10 @@ fn fingerprint(server: &ServerConfig) -> [u8; 32] {
         hash.update((bytes.len() as u64).to_be_bytes());
         hash.update(bytes);
     };
-    part(b'n', server.name.as_bytes());
-    part(b't', server.transport.kind().as_bytes());
-    part(b'i', &[u8::from(server.inherit_env)]);
-    match &server.transport {
+    part(b'n', name.as_bytes());
+    part(b't', transport.kind().as_bytes());
+    part(b'i', &[u8::from(*inherit_env)]);
+    match transport {
         TransportConfig::Stdio { command, args, env, unset_env, cwd } => {
             part(b'c', command.expose().as_bytes());
             args.iter().for_each(|arg| part(b'a', arg.expose().as_bytes()));
@@ -157,13 +193,21 @@ fn fingerprint(server: &ServerConfig) -> [u8; 32] {
             }
         }
     }
-    server.headers_helper.iter().for_each(|word| part(b'p', word.expose().as_bytes()));
-    // What it may use and touch, and how it is signed in at; secrets are not in the text.
-    let bounds = serde_json::json!([&server.limits, &server.sandbox, &server.oauth]);
+    headers_helper.iter().for_each(|word| part(b'p', word.expose().as_bytes()));
+    // What it may use and touch, and how it is signed in at, as written: secrets and what variables
+    // stand for are not in the text.
+    let bounds = serde_json::json!([limits, sandbox, oauth]);
     part(b'b', bounds.to_string().as_bytes());
-    let oauth = server.oauth.iter();
-    for secret in oauth.flat_map(Oauth::secrets) {
+    for secret in oauth.iter().flat_map(Oauth::secrets) {
         part(b's', secret.expose().as_bytes());
+    }
+    let texts = oauth
+        .iter()
+        .flat_map(|oauth| [&oauth.client_id, &oauth.client_metadata_url, &oauth.redirect_uri]);
+    let enterprise = oauth.iter().flat_map(|oauth| &oauth.enterprise);
+    let theirs = enterprise.flat_map(|one| [&one.issuer, &one.token_endpoint, &one.client_id]);
+    for text in texts.flatten().chain(theirs) {
+        part(b'o', text.expose().as_bytes());
     }
     hash.finalize().into()
 }
@@ -197,6 +241,34 @@ mod tests {
     }
 
     #[test]
+    fn what_variables_stand_for_is_shown_unless_it_looks_like_a_secret() {
+        let behind = |option: &str, arg: &str| {
+            spec(&json!({"command": "x", "args": [option, arg]})).meanings().remove(1)
+        };
+        let shown = |arg: &str| behind("-x", arg);
+        assert_eq!(shown("run-${PROGRAM}?").as_deref(), Some("run-tool?"));
+        assert_eq!(
+            shown("https://me:${PROGRAM}@a.example/").as_deref(),
+            Some("https://***@a.example/")
+        );
+        assert_eq!((shown("plain"), shown("${KEY}")), (None, None));
+        assert_eq!(behind("--token", "${PROGRAM}"), None);
+        let far = spec(&json!({"url": "https://${PROGRAM}/"}));
+        assert_eq!(far.url_meaning().as_deref(), Some("https://tool/"));
+    }
+
+    #[test]
+    fn packages_and_variables_that_load_code_are_among_what_is_shown() {
+        let entry = json!({"command": "npx", "args": ["-y", "p"],
+            "env": {"A": "1", "LD_PRELOAD": "x.so", "NODE_OPTIONS": null}});
+        let one = spec(&entry);
+        assert_eq!(one.loaders().collect::<Vec<_>>(), ["LD_PRELOAD"]);
+        assert_eq!(one.unset_env, ["NODE_OPTIONS"]);
+        let package = one.package.unwrap();
+        assert_eq!((&*package.name, package.version), ("p", None));
+    }
+
+    #[test]
     fn whatever_changes_a_launch_changes_its_fingerprint_and_nothing_else_does() {
         let plain = json!({"command": "tool", "args": ["a", "b"], "env": {"A": "1"}});
         let first = spec(&plain);
@@ -215,13 +287,24 @@ mod tests {
             ("inheritEnv", json!(true)),
             ("sandbox", json!({"write": ["/"]})),
             ("limits", json!({"processes": 9})),
+            ("command", json!("${PROGRAM}s")),
         ] {
             let mut other = plain.clone();
             other[key] = value;
             assert!(!spec(&other).is(&first), "{other}");
         }
-        let remote = |helper| spec(&json!({"url": "https://a.example", "headersHelper": helper}));
-        assert!(!remote(json!("one")).is(&remote(json!("other"))));
-        assert!(!remote(json!(["one", "a"])).is(&remote(json!("one"))));
+        let remote = json!({"url": "https://a.example", "headers": {"A": "1"}});
+        let first = spec(&remote);
+        for (key, value) in [
+            ("url", json!("https://b.example")),
+            ("type", json!("sse")),
+            ("headers", json!({"A": "2"})),
+            ("headers", json!({"B": "1"})),
+            ("oauth", json!({"clientId": "me"})),
+        ] {
+            let mut other = remote.clone();
+            other[key] = value;
+            assert!(!spec(&other).is(&first), "{other}");
+        }
     }
 }
