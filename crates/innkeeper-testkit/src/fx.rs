@@ -16,6 +16,7 @@ mod server;
 mod start;
 mod switch;
 mod table;
+mod tally;
 mod timer;
 mod tool;
 mod wire;
@@ -24,6 +25,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use switch::Switches;
+
+pub use tally::tallied;
 
 /// Exit code for a command line that cannot be understood.
 const USAGE: u8 = 2;

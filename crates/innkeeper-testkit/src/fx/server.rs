@@ -16,6 +16,7 @@ use super::listen::Listeners;
 use super::message::{Answer, Request, code, meta};
 use super::process;
 use super::switch::Switches;
+use super::tally::Tally;
 use super::timer::Timers;
 use super::wire::Wire;
 
@@ -64,6 +65,7 @@ pub(super) struct Server {
     pub(super) listeners: Listeners,
     pub(super) calls: Calls,
     pub(super) asks: Asks,
+    pub(super) tally: Tally,
     end: Option<u8>,
 }
 
@@ -76,6 +78,7 @@ impl Server {
             listeners: Listeners::default(),
             calls: Calls::default(),
             asks: Asks::default(),
+            tally: Tally::default(),
             end: None,
             switches,
             recorder,
