@@ -57,3 +57,7 @@ pub use text::{deceives, display_safe};
 pub use transport::auth::{
     AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected, UserAgent, Visit, Visiting,
 };
+
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use transport::fuzz_http_answer;

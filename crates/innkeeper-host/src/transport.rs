@@ -20,6 +20,8 @@ use crate::server::session::{Fault, Limits, Owner, Session};
 use auth::{Access, SignIn};
 
 pub(crate) use client::ClientError;
+#[cfg(any(test, fuzzing))]
+pub use http::fuzz::http_answer as fuzz_http_answer;
 
 /// The ways there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
