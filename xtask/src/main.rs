@@ -39,7 +39,9 @@ usage: cargo xtask VERB
   conformance [REVISION …]  the official suite with our host as the client
   bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
                             the host beside a bare pipe and beside the official SDK
-  soak [--cycles N]         starts and stops with kills, a thousand unless told otherwise
+  soak [--cycles [N] | --kills [N] | --calls [N]]
+                            starts and stops, ends of hostile trees, calls with faults; all of
+                            them in full unless told otherwise
   fuzz [--seconds N] [TARGET …]
                             the fuzz targets, 600 seconds each unless told otherwise
   platforms                 what ships, checked for Windows and macOS

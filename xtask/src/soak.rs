@@ -1,4 +1,5 @@
-//! `soak`: a thousand starts and stops of hostile servers, by a program of its own.
+//! `soak`: what takes too long for every change, by a program of its own: starts and stops, ends of
+//! hostile trees, calls with faults.
 //!
 //! It is the only chore that links the product, so it is behind a feature of this package.
 
@@ -7,33 +8,53 @@ use std::path::PathBuf;
 use crate::Chore;
 use crate::program::{Program, root};
 
-/// Cycles unless told otherwise.
-const CYCLES: usize = 1000;
+/// A part with how much of it a full run has, and how much CI.
+struct Part {
+    name: &'static str,
+    full: usize,
+    short: usize,
+}
 
-/// Builds what it needs and runs it.
+const PARTS: [Part; 3] = [
+    Part { name: "--cycles", full: 1000, short: 40 },
+    Part { name: "--kills", full: 10_000, short: 160 },
+    Part { name: "--calls", full: 1_000_000, short: 5000 },
+];
+
+/// Builds what it needs and runs the parts that are named, or all.
 ///
 /// # Errors
 ///
-/// A process was left, or something grew.
+/// A process was left, an outcome was wrong, or something grew.
 pub(crate) fn run(arguments: &[&str]) -> Chore {
-    let count = match arguments {
-        [] => CYCLES,
-        ["--cycles", count] => {
-            count.parse().map_err(|_| format!("`{count}` is no number of cycles"))?
+    let named = |name: &str| PARTS.iter().find(|part| part.name == name);
+    let chosen: Vec<(&str, usize)> = match arguments {
+        [] => PARTS.iter().map(|part| (part.name, part.full)).collect(),
+        [name, rest @ ..] => {
+            let part = named(name).ok_or_else(|| format!("`soak` takes no `{name}`"))?;
+            let count = match rest {
+                [] => part.full,
+                [count] => count.parse().map_err(|_| format!("`{count}` is no number"))?,
+                [_, other, ..] => return Err(format!("`soak` takes no `{other}`")),
+            };
+            vec![(part.name, count)]
         }
-        [other, ..] => return Err(format!("`soak` takes no `{other}`")),
     };
     Program::cargo("build --locked --workspace --bins --features xtask/soak").run()?;
-    cycles(count)
+    chosen.into_iter().try_for_each(|(name, count)| part(name, count))
 }
 
-/// Runs it with what is built already.
+/// A small number of each, with what is built already.
 ///
 /// # Errors
 ///
 /// As [`run`].
-pub(crate) fn cycles(count: usize) -> Chore {
-    Program::new(program()).line(&format!("--cycles {count}")).run()
+pub(crate) fn short() -> Chore {
+    PARTS.iter().try_for_each(|it| part(it.name, it.short))
+}
+
+fn part(name: &str, count: usize) -> Chore {
+    Program::new(program()).line(&format!("{name} {count}")).run()
 }
 
 fn program() -> PathBuf {

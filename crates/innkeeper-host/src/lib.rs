@@ -59,3 +59,7 @@ pub use transport::auth::{
     AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected, UserAgent, Visit, Visiting,
 };
 pub use trust::{Decisions, LaunchSpec, Trust};
+
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use transport::fuzz_http_answer;

@@ -22,6 +22,8 @@ use auth::{Access, Helper, SignIn};
 
 pub(crate) use auth::Programs;
 pub(crate) use client::ClientError;
+#[cfg(any(test, fuzzing))]
+pub use http::fuzz::http_answer as fuzz_http_answer;
 
 /// The ways there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,6 +17,7 @@ mod start;
 mod switch;
 mod table;
 mod task;
+mod tally;
 mod timer;
 mod tool;
 mod wire;
@@ -25,6 +26,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use switch::Switches;
+
+pub use tally::tallied;
 
 /// Exit code for a command line that cannot be understood.
 const USAGE: u8 = 2;

@@ -26,6 +26,8 @@ pub mod remote;
 pub use census::{Found, processes_with, until_gone, wait_gone};
 #[cfg(unix)]
 pub use fixture::{Fixture, fx, fx_program, mcp_json};
+#[cfg(unix)]
+pub use fx::tallied;
 pub use journal::{Entry, Journal};
 pub use nonce::Nonce;
 #[cfg(target_os = "linux")]

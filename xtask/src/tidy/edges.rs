@@ -12,6 +12,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("innkeeper", &["innkeeper-host", "innkeeper-protocol"]),
     ("innkeeper-cli", &["innkeeper-host", "innkeeper-protocol"]),
     ("innkeeper-conformance", &["innkeeper-host", "innkeeper-protocol"]),
+    ("innkeeper-fuzz", &["innkeeper-host", "innkeeper-protocol"]),
     ("innkeeper-host", &["innkeeper-protocol"]),
     ("innkeeper-protocol", &[]),
     ("innkeeper-testkit", &[]),

@@ -2,6 +2,8 @@
 
 mod answer;
 mod events;
+#[cfg(any(test, fuzzing))]
+pub(in crate::transport) mod fuzz;
 mod listen;
 mod post;
 mod talk;

@@ -17,7 +17,7 @@ pub(super) const CRASH_CODE: u8 = 3;
 const COLLECT: Duration = Duration::from_millis(20);
 
 /// An id no client has issued.
-const UNKNOWN_ID: u64 = 9_007_199_254_740_991;
+pub(super) const UNKNOWN_ID: u64 = 9_007_199_254_740_991;
 
 /// Counts, and calls held back.
 #[derive(Debug, Default)]
@@ -38,6 +38,9 @@ impl Calls {
 impl Server {
     /// Takes a tool call in: the faults that end the process or the conversation come first.
     pub(super) fn accept_call(&mut self, request: &Request) -> Answer {
+        if self.is_tally(request) {
+            return self.run_tally(request);
+        }
         self.calls.received += 1;
         let switches = &self.switches;
         let crash_at = match switches.count("--crash-after") {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::switch::Switches;
+use super::tally;
 
 /// Everything listed, as the JSON that is listed.
 #[derive(Clone, Debug)]
@@ -26,6 +27,9 @@ impl Catalog {
         if switches.on("--touch") {
             let schema = object(&json!({"uri": {"type": "string"}}), &["uri"]);
             tools.push(tool("touch", "Says that a resource has changed.", &schema));
+        }
+        if switches.on("--tally") {
+            tools.push(tally::tool());
         }
         let name = switches.server();
         Ok(Self {

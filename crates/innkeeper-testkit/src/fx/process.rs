@@ -18,6 +18,12 @@ const SLEEPER: &str = "__sleeper";
 /// First argument of the child that leaves its session and starts a daemon.
 const DETACHER: &str = "__detacher";
 
+/// First argument of the child that starts another and ends, staying in its session.
+const FORKER: &str = "__forker";
+
+/// First argument of the child that leaves its session and stays.
+const LEADER: &str = "__leader";
+
 /// First argument of a link in a chain of forks.
 const LINK: &str = "__link";
 
@@ -42,6 +48,14 @@ pub(super) fn run_role(args: &[String]) -> Option<ExitCode> {
             daemon.args(rest).arg("--ignore-sigterm");
             daemon.spawn().map(drop)
         }))),
+        FORKER => Some(ended(&{
+            let mut orphan = own(SLEEPER);
+            orphan.args(rest).arg("--ignore-sigterm").spawn().map(drop)
+        })),
+        LEADER => Some(match setsid() {
+            Ok(_) => sleeper(rest),
+            Err(_) => ExitCode::FAILURE,
+        }),
         LINK => {
             let left = rest.first().and_then(|count| count.parse().ok()).unwrap_or(0);
             Some(ended(&chain(left, &rest[1..]).map(|()| thread::sleep(LIFETIME))))
@@ -73,6 +87,17 @@ pub(super) fn start_children(switches: &Switches, recorder: &Recorder) -> io::Re
             command.stdout(Stdio::null());
         }
         command.status()?;
+    }
+    if switches.on("--double-fork") {
+        let mut command = own(FORKER);
+        command.args(passed_on(switches)).stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(Stdio::null()).status()?;
+    }
+    if switches.on("--own-session") {
+        let mut command = own(LEADER);
+        command.args(passed_on(switches)).arg("--ignore-sigterm");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        note("leader", &command.spawn()?);
     }
     for _ in 0..switches.count("--zombies") {
         // Dropped without waiting, which is what leaves a zombie.

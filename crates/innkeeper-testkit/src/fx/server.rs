@@ -17,6 +17,7 @@ use super::message::{Answer, Request, code, meta};
 use super::process;
 use super::switch::Switches;
 use super::task::Tasks;
+use super::tally::Tally;
 use super::timer::Timers;
 use super::wire::Wire;
 
@@ -66,6 +67,7 @@ pub(super) struct Server {
     pub(super) calls: Calls,
     pub(super) asks: Asks,
     pub(super) tasks: Tasks,
+    pub(super) tally: Tally,
     end: Option<u8>,
 }
 
@@ -79,6 +81,7 @@ impl Server {
             calls: Calls::default(),
             asks: Asks::default(),
             tasks: Tasks::default(),
+            tally: Tally::default(),
             end: None,
             switches,
             recorder,

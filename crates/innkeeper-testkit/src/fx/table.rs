@@ -113,6 +113,7 @@ pub(super) const TABLE: &[Switch] = &[
     number("--task-polls", "how often a task is asked after before that"),
     number("--task-interval", "milliseconds a task wants between two questions"),
     number("--task-ttl", "milliseconds a task says it is kept (default 60000)"),
+    text("--tally", "adds the tool tally, which notes each run in this file: faults on request"),
     // Bytes.
     flag("--bad-json", "a line that is not JSON before each response"),
     number("--noise", "this many of them"),
@@ -147,6 +148,8 @@ pub(super) const TABLE: &[Switch] = &[
     flag("--grandchild-ignores-sigterm", "that ignores SIGTERM"),
     flag("--daemon", "has a child in a session of its own that ignores SIGTERM"),
     flag("--daemon-holds-stdout", "that keeps its stdout open"),
+    flag("--double-fork", "has a child in its session whose parent has ended, ignores SIGTERM"),
+    flag("--own-session", "has a child that leads a session of its own and ignores SIGTERM"),
     flag("--exit-while-grandchild", "exits on a tool call, leaving a child that holds its pipes"),
     number("--zombies", "has this many children that have ended and are not waited for"),
     number("--fork-loop", "a chain of this many processes"),

@@ -1,6 +1,6 @@
 //! Tool calls: what the default tools do, and when and how often they answer.
 
-use innkeeper_testkit::fx;
+use innkeeper_testkit::{fx, tallied};
 use serde_json::{Value, json};
 
 use crate::talk::{Talk, text};
@@ -98,6 +98,31 @@ fn answers_can_come_out_of_order_twice_and_unasked() {
     let stray = talk.call(1, "a.b", &json!({}));
     assert!(stray["id"].as_u64().unwrap() > 1 << 40);
     assert_eq!((&talk.message()["id"], &talk.message()["id"]), (&json!(1), &json!(1)));
+}
+
+#[test]
+fn the_tally_notes_every_run_and_answers_with_the_fault_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tally");
+    let fixture = fx("a").with("--tally", path.display());
+    let mut talk = Talk::legacy(&fixture);
+    let ask = |id: u64, fault: &str| json!({"id": id, "fault": fault});
+    assert_eq!(text(&talk.call(1, "tally", &json!({"id": 70}))), "70");
+    assert_eq!(talk.call(2, "tally", &ask(71, "failure"))["result"]["isError"], true);
+    assert_eq!(talk.call(3, "tally", &ask(72, "error"))["error"]["message"], "72");
+    assert_eq!(text(&talk.call(4, "tally", &ask(73, "twice"))), "73");
+    assert_eq!(text(&talk.message()), "73");
+    assert!(talk.call(5, "tally", &ask(74, "stranger"))["id"].as_u64().unwrap() > 1 << 40);
+    assert_eq!(text(&talk.message()), "74");
+    assert!(talk.call(6, "tally", &ask(75, "malformed")).get("result").is_none());
+    talk.post_call(7, "tally", &ask(76, "late"));
+    talk.notify("notifications/cancelled", &json!({"requestId": 7}));
+    assert_eq!(text(&talk.message()), "76", "although it is not wanted any more");
+    assert!(talk.call(8, "tally", &ask(77, "odd")).get("error").is_some());
+    talk.post_call(9, "tally", &ask(78, "crash"));
+    assert_eq!(talk.wait().0.code(), Some(3));
+    assert_eq!(text(&Talk::legacy(&fixture).call(1, "tally", &json!({"id": 79}))), "79");
+    assert_eq!(tallied(&path), Vec::from_iter(70..80));
 }
 
 #[test]

@@ -174,6 +174,21 @@ async fn the_count_sees_a_daemon_and_its_disappearance() {
 }
 
 #[tokio::test]
+async fn a_child_can_lose_its_parent_or_lead_a_session_of_its_own() {
+    for (switch, leads) in [("--double-fork", false), ("--own-session", true)] {
+        let (talk, nonce, directory) = watched(|fixture| fixture.switch(switch));
+        let (child, server) = (sleeper(&directory).await, talk.child.id());
+        let found = processes_with(&nonce);
+        let parent = found.iter().find(|found| found.pid == child).unwrap().parent;
+        assert_eq!(parent == server, leads);
+        assert_eq!(stat(child, SESSION) != stat(server, SESSION), leads);
+        assert_eq!(talk.end(), Some(0));
+        kill(child, Signal::KILL);
+        assert!(wait_gone(&nonce, PATIENCE).is_ok());
+    }
+}
+
+#[tokio::test]
 async fn a_daemon_can_hold_the_output_open() {
     let (mut talk, nonce, directory) = watched(|fixture| fixture.switch("--daemon-holds-stdout"));
     let daemon = sleeper(&directory).await;

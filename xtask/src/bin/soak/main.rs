@@ -1,32 +1,41 @@
-//! Starts and stops three hostile servers many times, with kills, and looks at what is left.
+//! What takes long: many starts and stops of three servers, ends of hostile trees, calls with faults.
 //!
-//! The program plays two parts: the keeper counts, kills and looks; guests, the same program
-//! started again, run the host.
+//! The program plays several parts: one counts, kills and looks; the others are the same program
+//! started again, and run hosts or remote servers.
+
+mod observe;
+mod partner;
 
 mod guest;
 mod keeper;
-mod observe;
+
+mod kills;
+
+mod calls;
 
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use keeper::Keeper;
 
-/// The first argument of a guest.
+/// The first argument of a guest of the cycles.
 const GUEST: &str = "__guest";
-/// Cycles when nothing is said.
-const CYCLES: usize = 1000;
+/// The first argument of a guest that has its trees ended.
+const KILLS_GUEST: &str = "__kills";
+/// The first argument of the part that runs remote servers.
+const REMOTES: &str = "__remotes";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
         [GUEST, nonce] => guest::serve(nonce),
-        [] => soak(CYCLES),
-        ["--cycles", count] => match count.parse() {
-            Ok(count) => soak(count),
-            Err(_) => Err(format!("`{count}` is no number of cycles")),
-        },
-        _ => Err("usage: soak [--cycles N]".to_owned()),
+        [KILLS_GUEST, ledger] => kills::guest::serve(ledger),
+        [REMOTES, folder] => calls::serve_remotes(folder),
+        ["--cycles", count] => number(count).and_then(cycles),
+        ["--kills", count] => number(count).and_then(kills::run),
+        ["--calls", count] => number(count).and_then(calls::run),
+        _ => Err("usage: soak --cycles N | --kills N | --calls N".to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -37,7 +46,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn soak(count: usize) -> Result<(), String> {
+fn number<T: FromStr>(count: &str) -> Result<T, String> {
+    count.parse().map_err(|_| format!("`{count}` is no number"))
+}
+
+fn cycles(count: usize) -> Result<(), String> {
     let mut keeper = Keeper::new()?;
     for cycle in 0..count {
         keeper.cycle(cycle)?;
@@ -48,7 +61,7 @@ fn soak(count: usize) -> Result<(), String> {
     keeper.finish()
 }
 
-#[expect(clippy::print_stdout, reason = "the two parts talk over it, and so does the chore")]
+#[expect(clippy::print_stdout, reason = "the parts talk over it, and so does the chore")]
 fn say(line: &str) {
     println!("{line}");
 }

@@ -91,9 +91,21 @@ async fn answered(talk: &Talk, request: &Request) -> Result<(), Fault> {
                 renewed = true;
                 talk.renew(session).await?;
             }
-            (_, status) if status.is_success() => return taken(talk, response, request).await,
-            _ => return Err(refused(response).await),
+            _ => return judged(talk, response, request).await,
         }
+    }
+}
+
+/// Takes an answer, or the fault that it is.
+pub(super) async fn judged(
+    talk: &Talk,
+    response: Response,
+    request: &Request,
+) -> Result<(), Fault> {
+    if response.status().is_success() {
+        taken(talk, response, request).await
+    } else {
+        Err(refused(response).await)
     }
 }
 

@@ -1,0 +1,4 @@
+//! A stream of events.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| innkeeper_fuzz::sse(input));
