@@ -9,6 +9,7 @@ use reqwest::{RequestBuilder, Response, StatusCode};
 use tokio::sync::{oneshot, watch};
 
 use super::{AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected};
+use crate::audit::Fact;
 use crate::config::Secret;
 use crate::error::Lost;
 use crate::server::session::Fault;
@@ -59,6 +60,7 @@ impl Access {
             let Some(header) = challenge(status, response.headers()) else {
                 return Ok(response);
             };
+            Fact::AccessDenied { status: status.as_u16() }.tell(&self.protected.server);
             rounds += 1;
             let (Some(next), true) = (again, rounds <= ROUNDS) else {
                 let fault = AuthFault::Refused { status: status.as_u16() };
@@ -116,8 +118,7 @@ impl Access {
         self.tasks.spawn(async move {
             let result = signing_in.await;
             if let Err(error) = &result {
-                let fault = error.fault.to_string();
-                tracing::warn!(server = &*error.server, security = true, fault, "not signed in");
+                Fact::NotSignedIn { why: &error.fault.to_string() }.tell(&error.server);
             }
             // Before it lands, so that who is refused later begins another one.
             *access.flight.lock().unwrap_or_else(PoisonError::into_inner) = None;
