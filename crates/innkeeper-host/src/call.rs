@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
+use crate::audit::Fact;
 use crate::cache::{Key, Missed, Reply};
 use crate::catalog::Catalog;
 use crate::error::{ArgumentProblem, CallError, Lost, ProtocolFault};
@@ -131,12 +132,16 @@ pub(crate) async fn tool(
     arguments: Value,
     options: CallOptions,
 ) -> Result<ToolResult, CallError> {
-    let route = catalog.tool(name)?;
+    let route = catalog.tool(name).inspect_err(|_| {
+        if let Some((server, tool, why)) = catalog.kept_out(name) {
+            Fact::ToolRefused { tool, why }.tell(server);
+        }
+    })?;
     let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
     let problems = if let Some(broken) = route.rules.check(&arguments) {
         if let Some(rule) = &broken.rule {
             let (server, tool) = (&*route.connection.server, &*route.tool);
-            tracing::warn!(server, tool, rule, security = true, "arguments refused");
+            Fact::ArgumentsRefused { tool, rule }.tell(server);
         }
         vec![broken.problem]
     } else if arguments.is_object() {
@@ -151,11 +156,11 @@ pub(crate) async fn tool(
     }
     let connection = &*route.connection;
     let timeout = options.timeout.unwrap_or(route.timeout);
-    let params = |id, Further { responses, state }: Further| ItemParams {
+    let params = |id, Further { responses, state, carried }: Further| ItemParams {
         name: &route.tool,
         arguments: Some(&arguments),
         // Progress moves the deadline, so it is asked for whether or not the caller listens.
-        meta: connection.identity.meta(Some(id)),
+        meta: connection.identity.carrying(Some(id), carried),
         responses,
         state,
         task: route.as_task.then(|| TaskWish::of(connection.most.max(timeout))),
@@ -218,10 +223,10 @@ pub(crate) async fn prompt(
         key,
         timeout: options.timeout.unwrap_or(route.timeout),
     };
-    let params = |id, Further { responses, state }: Further| ItemParams {
+    let params = |id, Further { responses, state, carried }: Further| ItemParams {
         name: &route.prompt,
         arguments: given,
-        meta: connection.identity.meta(options.token(id)),
+        meta: connection.identity.carrying(options.token(id), carried),
         responses,
         state,
         task: None,
@@ -251,8 +256,8 @@ pub(crate) async fn resource(
         key,
         timeout: options.timeout.unwrap_or(route.1),
     };
-    let params = |id, Further { responses, state }: Further| {
-        let meta = connection.identity.meta(options.token(id));
+    let params = |id, Further { responses, state, carried }: Further| {
+        let meta = connection.identity.carrying(options.token(id), carried);
         ReadParams { uri, meta, responses, state }
     };
     asked.of(connection, &options, params, check_read_result).await
@@ -339,11 +344,14 @@ async fn own(
         #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
         meta: Option<Value>,
     }
-    let meta = |token| connection.identity.meta(token).map(|meta| json!(meta));
+    let meta = |id, further: Further| {
+        let meta = connection.identity.carrying(options.token(id), further.carried);
+        meta.map(|meta| json!(meta))
+    };
     let ask = Ask {
         method,
         item,
-        params: |id, _| Params { own: &params, meta: meta(options.token(id)) },
+        params: |id, further| Params { own: &params, meta: meta(id, further) },
         headers: &[],
         timeout: options.timeout.unwrap_or(timeout),
         progress: options.progress.as_ref(),

@@ -219,6 +219,15 @@ impl Catalog {
         })
     }
 
+    /// The server, the name there and the reason, of a tool that exists and is not offered.
+    pub(crate) fn kept_out(&self, called: &str) -> Option<(&str, &str, &str)> {
+        let (server, item) = name::split(called, |name| self.is_server(name))?;
+        let (server, shelf) = self.servers.get_key_value(server)?;
+        let mut hidden = shelf.shelf.as_ref()?.hidden.iter();
+        let hidden = hidden.find(|hidden| hidden.tool.view.name == item)?;
+        Some((server, &hidden.tool.view.name, &hidden.reason))
+    }
+
     fn explain(&self, what: &'static str, called: &str, known: &[&str]) -> CallError {
         let Some((server, item)) = name::split(called, |name| self.is_server(name)) else {
             let ends = |name: &&str| name.len() > called.len() && ends_with_item(name, called);

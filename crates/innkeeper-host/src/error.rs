@@ -51,6 +51,16 @@ pub enum CallKind {
 }
 
 impl CallKind {
+    /// Every kind, in the order of the variants.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Routing,
+        Self::Unavailable,
+        Self::Validation,
+        Self::Timeout,
+        Self::Protocol,
+        Self::Server,
+    ];
+
     /// The word used in logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -276,6 +286,27 @@ pub enum Lost {
         /// How long it asks to be left alone (`Retry-After`).
         retry_after: Option<Duration>,
     },
+}
+
+impl Lost {
+    /// The word used in metrics.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Exited(_) => "exited",
+            Self::ClosedOutput => "closed_output",
+            Self::ClosedInput => "closed_input",
+            Self::Silent { .. } => "silent",
+            Self::NotStarted(_) => "not_started",
+            Self::Starting => "starting",
+            Self::Shutdown => "shutdown",
+            Self::ResultsNotTaken => "results_not_taken",
+            Self::Noise => "noise",
+            Self::Unreachable(_) => "unreachable",
+            Self::Broken(_) => "broken",
+            Self::NotSignedIn(_) => "not_signed_in",
+            Self::Busy { .. } => "busy",
+        }
+    }
 }
 
 impl fmt::Display for Lost {

@@ -20,7 +20,7 @@ use crate::event::{Event, Events};
 use crate::ledger::Ledger;
 use crate::lifecycle::ServerState;
 use crate::lock::{Guard, Lock, PinPolicy};
-use crate::measure::ServerMetrics;
+use crate::measure::{ServerMetrics, prometheus};
 use crate::registry::Registry;
 use crate::reload::{ReloadError, ReloadOptions, ReloadReport, Reloader};
 use crate::server::Server;
@@ -31,6 +31,7 @@ use crate::server::session::Limits;
 use crate::shutdown::{self, DRAIN, ShutdownReport};
 use crate::start::{self, Start, Wish};
 use crate::tasks::Tasks;
+use crate::telemetry::Telemetry;
 use crate::transport::auth::{Authorize, SignIn, UserAgent};
 use crate::trust::Trust;
 
@@ -64,6 +65,7 @@ pub struct HostBuilder {
     events: Events,
     guard: Option<Guard>,
     watch: Option<Trust>,
+    telemetry: Telemetry,
 }
 
 impl HostBuilder {
@@ -152,6 +154,13 @@ impl HostBuilder {
         self
     }
 
+    /// Where spans and metrics go, as OpenTelemetry has them. Default: nowhere, at no cost.
+    #[must_use]
+    pub fn telemetry(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = telemetry;
+        self
+    }
+
     /// What happens from here on, the start included. A listener that lags loses the oldest.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.events.listen()
@@ -175,7 +184,7 @@ impl HostBuilder {
     /// not become ready, after everything was stopped. Dropping the future kills what was started.
     pub async fn start(self) -> Result<Host, StartError> {
         let Self { config, supervisor, ledger, client, environment, .. } = self;
-        let Self { callbacks, sign_in, events, guard, watch, .. } = self;
+        let Self { callbacks, sign_in, events, guard, watch, telemetry, .. } = self;
         // Before the start, so that what changes during it is seen after it.
         let watch = watch.map(|trust| (Watch::of(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
@@ -194,6 +203,7 @@ impl HostBuilder {
             callbacks,
             sign_in,
             events,
+            telemetry,
             tasks: tasks.clone(),
         };
         let launcher = Arc::new(launcher);
@@ -228,7 +238,7 @@ fn open_ledger(directory: &std::path::Path) -> Option<Ledger> {
         }
         Err(error) => {
             let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, "no ledger of running servers is kept");
+            tracing::error!(severity = "critical", error, "no ledger of running servers is kept");
             None
         }
     }
@@ -266,6 +276,7 @@ impl Host {
             events: Events::new(),
             guard: None,
             watch: None,
+            telemetry: Telemetry::default(),
         }
     }
 
@@ -431,6 +442,23 @@ impl Host {
             (server.name.clone(), told)
         });
         servers.collect()
+    }
+
+    /// The same and more as text for Prometheus (format 0.0.4), to be served as
+    /// `text/plain; version=0.0.4`.
+    pub fn prometheus(&self) -> String {
+        let servers = self.0.registry.servers().into_iter().map(|server| {
+            let status = server.status();
+            let shelf = status.shelf.as_ref();
+            prometheus::Sample {
+                server: server.name.clone(),
+                up: status.state == ServerState::Ready,
+                restarts: status.falls.returns(),
+                cache: shelf.map(|shelf| shelf.connection.cache.size()).unwrap_or_default(),
+                counts: server.meter.counts(),
+            }
+        });
+        prometheus::text(&servers.collect::<Vec<_>>())
     }
 
     /// What happens from here on. A listener that lags more than 1,024 events loses the oldest.

@@ -7,6 +7,7 @@
 pub mod host;
 
 mod arguments;
+pub mod audit;
 mod cache;
 pub mod call;
 pub mod callback;
@@ -34,6 +35,7 @@ mod ledger;
 pub mod lock;
 mod measure;
 mod tasks;
+mod telemetry;
 mod text;
 mod transport;
 
@@ -54,6 +56,7 @@ pub use server::offer::{Offer, Offered};
 pub use server::process::{Exit, Isolation, Limit, Supervisor};
 pub use server::session::Progress;
 pub use shutdown::ShutdownReport;
+pub use telemetry::Telemetry;
 pub use text::{deceives, display_safe};
 pub use transport::auth::{
     AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected, UserAgent, Visit, Visiting,

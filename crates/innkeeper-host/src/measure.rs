@@ -1,5 +1,7 @@
 //! Counts and latencies per server, fed by one record a call.
 
+pub(crate) mod prometheus;
+
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -7,7 +9,13 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use tokio::time::Instant;
 
+use crate::error::CallKind;
 use crate::event::CallOutcome;
+
+/// The upper bounds of durations told to others, in seconds, as the semantic conventions of
+/// OpenTelemetry for MCP have them.
+pub(crate) const BUCKETS: [f64; 14] =
+    [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
 
 /// The longest latency told apart; anything slower counts as this (one hour, in microseconds).
 const SLOWEST_MICROS: u64 = 3_600_000_000;
@@ -51,11 +59,13 @@ pub struct ServerMetrics {
     pub cache_bytes: u64,
 }
 
-#[derive(Debug)]
-struct Counts {
+/// What was counted so far. Latencies in microseconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Counts {
     ok: u64,
     tool_errors: u64,
-    failed: u64,
+    /// By the number of their kind.
+    failed: [u64; CallKind::ALL.len()],
     cancelled: u64,
     micros: u64,
     latencies: Histogram<u64>,
@@ -75,7 +85,7 @@ impl Meter {
         Self(Mutex::new(Counts {
             ok: 0,
             tool_errors: 0,
-            failed: 0,
+            failed: [0; CallKind::ALL.len()],
             cancelled: 0,
             micros: 0,
             latencies,
@@ -93,7 +103,7 @@ impl Meter {
                 counts.last_success = Some(now);
             }
             CallOutcome::ToolError => counts.tool_errors += 1,
-            CallOutcome::Failed(_) => counts.failed += 1,
+            CallOutcome::Failed(kind) => counts.failed[kind as usize] += 1,
             CallOutcome::Cancelled => {
                 counts.cancelled += 1;
                 return;
@@ -115,9 +125,14 @@ impl Meter {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).last_success
     }
 
+    /// A copy, so that no call waits for whoever looks at all of it.
+    pub(crate) fn counts(&self) -> Counts {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
     pub(crate) fn snapshot(&self) -> ServerMetrics {
         let counts = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let errors = counts.failed + counts.tool_errors;
+        let errors = counts.failed.iter().sum::<u64>() + counts.tool_errors;
         let ended = counts.ok + errors;
         let share = |n: u64| if ended == 0 { 0.0 } else { n as f64 / ended as f64 };
         let millis = |micros: u64| if ended == 0 { 0.0 } else { micros as f64 / 1000.0 };
@@ -147,7 +162,6 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::CallKind;
 
     /// Proves: FR9.3
     #[test]

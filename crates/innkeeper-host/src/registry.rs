@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use tokio::sync::SetOnce;
 use tokio::time::Instant;
 
+use crate::audit::Fact;
 use crate::catalog::{Catalog, CatalogServer, Shelf};
 use crate::error::Lost;
 use crate::event::{Event, Events};
@@ -213,13 +214,13 @@ impl Registry {
         let told: HashSet<&Mismatch> = before.iter().flat_map(|shelf| &shelf.mismatches).collect();
         for broken in shelf.mismatches.iter().filter(|broken| !told.contains(broken)) {
             let Mismatch { what, reason, refused } = broken;
-            let name = &*server.name;
-            tracing::warn!(server = name, what, reason, refused, security = true, "pin broken");
+            let (why, refused) = (*reason, *refused);
+            Fact::PinBroken { what, why, refused }.tell(&server.name);
             self.events.publish(Event::PinBroken {
                 server: server.name.clone(),
                 what: what.clone(),
-                reason: (*reason).to_owned(),
-                refused: *refused,
+                reason: why.to_owned(),
+                refused,
             });
         }
     }

@@ -9,6 +9,7 @@ use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use tokio::time::{Instant, timeout};
 
+use crate::audit::Fact;
 use crate::config::{Config, ConfigError, Environment, HostConfig, Problem, ServerConfig, Watch};
 use crate::error::{RestartError, ServerFailure};
 use crate::event::Event;
@@ -305,8 +306,7 @@ impl Reloader {
                     tracing::info!(server, keys, "settings wait until it is started again");
                 }
                 for server in &report.not_trusted {
-                    let name = &**server;
-                    tracing::warn!(server = name, security = true, "not trusted, not started");
+                    Fact::NotTrusted.tell(server);
                     events.publish(Event::NotTrusted { server: server.clone() });
                 }
                 let (added, removed) = (report.added.clone(), report.removed.clone());

@@ -45,6 +45,11 @@ impl Falls {
         self.readies
     }
 
+    /// How often it has become ready again.
+    pub(crate) fn returns(&self) -> u32 {
+        self.readies.saturating_sub(1)
+    }
+
     /// The number of the next restart and the pause before it; `None` after `max` of them. `luck` is
     /// from 0 to 1.
     fn next(&mut self, max: u32, now: Instant, luck: f64) -> Option<(u32, Duration)> {

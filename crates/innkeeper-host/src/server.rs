@@ -169,10 +169,16 @@ pub(crate) async fn supervise(
     fallen: impl FnOnce() + Send,
 ) {
     let mut gone = false;
+    let ready = server.status().shelf.clone();
+    let reporter = ready.and_then(|shelf| shelf.connection.reporter.clone());
+    let mut session = reporter.map(|reporter| reporter.session());
     let order = tokio::select! {
         order = orders.recv() => order,
         lost = ended(&mut running) => {
             gone = true;
+            if let Some(session) = session.take() {
+                session.lost(&lost);
+            }
             running.session.close(lost.clone());
             let failed = revive::is_failure(&lost);
             if registry.lost(&server, lost) && failed {

@@ -150,7 +150,7 @@ pub(crate) async fn stop_one(server: Arc<Server>, grace: Duration) -> Option<Ser
         handle.stop.send(StopOrder { grace, done }).await.ok()?;
         report.await.ok()
     };
-    match timeout(grace + AFTER_GRACE, stopped).await {
+    let report = match timeout(grace + AFTER_GRACE, stopped).await {
         Ok(report) => report.or_else(|| server.status().stopped.clone()),
         Err(_) => {
             if let Some(killer) = &handle.killer {
@@ -164,5 +164,10 @@ pub(crate) async fn stop_one(server: Arc<Server>, grace: Duration) -> Option<Ser
                 leftovers: true,
             })
         }
+    };
+    if report.as_ref().is_some_and(|report| report.leftovers) {
+        let server = &*server.name;
+        tracing::error!(severity = "critical", server, "something of it could not be ended");
     }
+    report
 }

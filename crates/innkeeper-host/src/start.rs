@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::{SetOnce, mpsc};
 use tokio::time::{Instant, timeout_at};
 
+use crate::audit::Fact;
 use crate::config::{
     Config, ConfigError, Environment, Problem, ServerConfig, Severity, TransportConfig,
 };
@@ -54,6 +55,9 @@ pub(crate) async fn start_all(
     let order = |failure: &ServerFailure| config.servers.get_index_of(&*failure.server);
     failures.sort_by_key(order);
     shutdown::stop_all(registry, config).await;
+    let failed: Vec<&str> = failures.iter().map(|failure| &*failure.server).collect();
+    let failed = failed.join(",");
+    tracing::error!(severity = "critical", failed, "nothing runs: required servers did not start");
     Err(StartError::Servers(failures))
 }
 
@@ -129,9 +133,8 @@ impl Start {
     }
 
     fn failed(&self, failure: &ServerFailure) {
-        let (server, required) = (&*failure.server, self.server.config().required);
-        let error: &dyn std::error::Error = failure;
-        tracing::error!(server, required, security = true, error, "start failed");
+        let required = self.server.config().required;
+        Fact::StartFailed { required, error: failure }.tell(&failure.server);
         let reason = format!("{} {}", failure.phase, failure.reason);
         self.registry.lost(&self.server, Lost::NotStarted(reason.into()));
     }

@@ -12,12 +12,14 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{RequestBuilder, Response, Url};
+use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use tokio::sync::oneshot;
 
+use crate::audit::Fact;
 use crate::config::{Environment, Oauth, Secret, TransportConfig};
 use crate::server::process::Launch;
 use crate::server::session::{Fault, Limits, Owner, Session};
+use crate::telemetry::Network;
 use auth::{Access, Helper, SignIn};
 
 pub(crate) use auth::Programs;
@@ -123,6 +125,16 @@ impl Remote {
         Self { kind: Kind::Sse, ..self.clone() }
     }
 
+    /// How it is reached, in the words of telemetry.
+    pub(crate) fn network(&self) -> Network {
+        let transport = if self.socket.is_some() { "unix" } else { "tcp" };
+        let protocol = match self.kind {
+            Kind::Http | Kind::Sse => "http",
+            Kind::WebSocket => "websocket",
+        };
+        Network { transport, protocol: Some(protocol) }
+    }
+
     /// Begins to carry messages; what goes wrong later is told to the session.
     ///
     /// # Errors
@@ -137,13 +149,13 @@ impl Remote {
         programs: Programs,
     ) -> Result<Carried, ClientError> {
         let client = client::build(self)?;
-        let tasks = owner.tasks.clone();
+        let (server, tasks) = (owner.server.clone(), owner.tasks.clone());
         let access = sign_in.access(&owner.server, self, oauth, &tasks);
         let helper = self.helper.clone().map(|launch| Helper::new(launch, programs));
         let (session, inlet, orders) = Session::carried(owner, limits);
         let (alive, ended) = oneshot::channel::<()>();
         let (url, headers) = (self.url.clone(), self.headers.clone());
-        let place = Arc::new(Place { client, url, headers, helper, access });
+        let place = Arc::new(Place { server, client, url, headers, helper, access });
         match self.kind {
             Kind::Http => tasks.spawn(http::carry(place, inlet, orders, alive)),
             Kind::Sse => tasks.spawn(sse::carry(place, inlet, orders, alive)),
@@ -163,6 +175,7 @@ fn socket_of(url: &str) -> Option<(PathBuf, &str)> {
 /// A client and the place it talks to.
 #[derive(Debug)]
 struct Place {
+    server: Arc<str>,
     client: reqwest::Client,
     url: Url,
     headers: HeaderMap,
@@ -176,11 +189,21 @@ impl Place {
     /// Sends a request, signed in if the server wants that. One that the server refused for want of
     /// a token did not run: it is sent again with another.
     async fn send(&self, request: RequestBuilder) -> Result<Response, Fault> {
-        match (&self.helper, &self.access) {
-            (Some(helper), _) => helper.send(request).await,
-            (None, Some(access)) => access.send(request).await,
-            (None, None) => request.send().await.map_err(|error| http::unsent(&error)),
+        let response = match (&self.helper, &self.access) {
+            (Some(helper), _) => helper.send(request).await?,
+            (None, Some(access)) => access.send(request).await?,
+            (None, None) => request.send().await.map_err(|error| http::unsent(&error))?,
+        };
+        match response.status() {
+            status if status.is_redirection() => {
+                Fact::AddressRefused { why: "redirects are not followed" }.tell(&self.server);
+            }
+            status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+                Fact::AccessDenied { status: status.as_u16() }.tell(&self.server);
+            }
+            _ => {}
         }
+        Ok(response)
     }
 
     /// The same without asking anybody for anything, for what is said in leaving.

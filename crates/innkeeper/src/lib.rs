@@ -38,9 +38,11 @@ pub use innkeeper_host::{
     Config, ConfigError, Decisions, Environment, ErrorClass, Event, Exit, Host, HostBuilder,
     Isolation, LaunchSpec, Lock, LockError, Offer, Offered, PinPolicy, Progress, ReloadError,
     ReloadOptions, ReloadReport, RestartError, ServerMetrics, ServerState, ServerStatus,
-    ShutdownReport, StartError, Supervisor, ToolResult, Trust, display_safe, split_name,
+    ShutdownReport, StartError, Supervisor, Telemetry, ToolResult, Trust, display_safe, split_name,
 };
 
+/// The lines of the log that matter to security.
+pub use innkeeper_host::audit;
 /// The configuration in detail: servers, transports, problems with their places.
 pub use innkeeper_host::config;
 /// Errors in detail.

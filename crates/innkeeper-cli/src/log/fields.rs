@@ -8,7 +8,7 @@ use serde::Serializer as _;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use tracing::field::{Field, Visit};
 
-use super::LogFormat;
+use super::{Level, LogFormat};
 use crate::cause::chain;
 use crate::output::{deceives, inline};
 
@@ -41,14 +41,15 @@ impl Visit for Severity {
 pub(super) struct Fields<'a> {
     line: &'a mut String,
     format: LogFormat,
+    severity: Level,
     /// Where the words stand.
     words: usize,
     has_words: bool,
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn new(line: &'a mut String, format: LogFormat) -> Self {
-        Self { words: line.len(), line, format, has_words: false }
+    pub(super) fn new(line: &'a mut String, format: LogFormat, severity: Level) -> Self {
+        Self { words: line.len(), line, format, severity, has_words: false }
     }
 
     /// Writes words for an event that has none.
@@ -64,6 +65,10 @@ impl<'a> Fields<'a> {
     }
 
     fn text(&mut self, field: &Field, value: &str) {
+        if field.name() == "severity" && self.severity == Level::Critical {
+            // The line begins with it.
+            return;
+        }
         self.put(field, |line, form| match form {
             Form::Json => write_json(line, value),
             Form::Words => line.push_str(&inline(value)),

@@ -78,7 +78,7 @@ fn json(line: &mut String, severity: Level, event: &Event<'_>) {
     line.push_str("\",\"severity\":\"");
     line.push_str(severity.word());
     line.push_str("\",\"event\":");
-    let mut fields = Fields::new(line, LogFormat::Json);
+    let mut fields = Fields::new(line, LogFormat::Json, severity);
     event.record(&mut fields);
     fields.finish(|line| write_json(line, event.metadata().name()));
     line.push_str("}\n");
@@ -96,7 +96,7 @@ fn text(line: &mut String, severity: Level, event: &Event<'_>, colour: bool) {
     line.push_str(severity.word());
     line.extend(std::iter::repeat_n(' ', (start + WIDEST).saturating_sub(line.len())));
     line.push_str(if colour { "\x1b[0m " } else { " " });
-    let mut fields = Fields::new(line, LogFormat::Text);
+    let mut fields = Fields::new(line, LogFormat::Text, severity);
     event.record(&mut fields);
     fields.finish(|line| line.push_str(&inline(event.metadata().name())));
     line.push('\n');

@@ -37,6 +37,7 @@ fn every_severity_is_one_flat_json_line_with_its_word() {
     let words: Vec<_> = lines.iter().map(|line| line["severity"].as_str().unwrap()).collect();
     assert_eq!(words, ["debug", "info", "warning", "error", "critical"]);
     assert!(lines.iter().all(|line| line.as_object().unwrap().values().all(Value::is_string)));
+    assert!(lines.iter().all(|line| line.as_object().unwrap().len() == 3), "{lines:#?}");
 }
 
 /// Proves: FR9.5

@@ -243,3 +243,29 @@ fn a_good_demo(output: &std::process::Output) {
         stopped.iter().all(|server| server["stage"] == "on-eof" && server["leftovers"] == false)
     );
 }
+
+/// Proves: FR7.4, TR10.5
+#[test]
+fn one_failed_start_is_logged_in_lines_of_all_five_severities() {
+    let healthy = fx("one").switch("--init-twice").switch("--dup-tool");
+    let failing = fx("two").with("--init-error", -32000).key("dependencies", json!(["one"]));
+    let folder = folder([healthy, failing]);
+    let args = ["tools", "--log-level", "debug", "--log-format", "json"];
+    let output = run(&args, folder.path());
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    let lines = said.lines().filter(|line| line.starts_with('{'));
+    let lines: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    let severity = |line: &Value| line["severity"].as_str().unwrap().to_owned();
+    for word in ["debug", "info", "warning", "error", "critical"] {
+        assert!(lines.iter().any(|line| severity(line) == word), "{word}: {said}");
+    }
+    let over = lines.iter().find(|line| line["failed"] == "two");
+    assert_eq!(over.map(severity).as_deref(), Some("critical"), "{said}");
+    let audited: Vec<&Value> = lines.iter().filter(|line| line["security"] == true).collect();
+    assert_eq!(audited.len(), 1, "{said}");
+    assert_eq!(
+        (&audited[0]["audit"], &audited[0]["server"]),
+        (&json!("start-failed"), &json!("two"))
+    );
+}

@@ -23,6 +23,7 @@ use crate::error::{CallError, CallKind, ProtocolFault};
 use crate::event::{CallOutcome, CallRecord, Event, Events};
 use crate::measure::Meter;
 use crate::retry::{Again, Attempts, Plan};
+use crate::telemetry::{Call, Carried, Reporter};
 
 /// The longest a request may be allowed: a longer time cannot be counted on every system.
 pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -47,6 +48,8 @@ pub(crate) struct Connection {
     pub(crate) meter: Arc<Meter>,
     pub(crate) silence: Silence,
     pub(crate) events: Events,
+    /// Tells an application's spans and metrics; `None` costs nothing.
+    pub(crate) reporter: Option<Reporter>,
 }
 
 /// How long a request may take.
@@ -104,7 +107,8 @@ impl Connection {
                         record.sent = Instant::now();
                     }
                     record.id = self.session.next_id();
-                    let answer = self.send(&ask, record.id, rounds.further(), time).await;
+                    let further = Further { carried: record.carried(), ..rounds.further() };
+                    let answer = self.send(&ask, record.id, further, time).await;
                     (Some(answer), Some(permit))
                 }
                 None => (None, None),
@@ -299,11 +303,17 @@ struct Record<'a> {
     id: u64,
     sent: Instant,
     open: bool,
+    call: Option<Call>,
 }
 
 impl<'a> Record<'a> {
     fn open(connection: &'a Connection, method: &'static str, item: &'a str) -> Self {
-        Self { connection, method, item, id: 0, sent: Instant::now(), open: true }
+        let call = connection.reporter.as_ref().map(|reporter| reporter.call(method, item));
+        Self { connection, method, item, id: 0, sent: Instant::now(), open: true, call }
+    }
+
+    fn carried(&self) -> Option<Arc<Carried>> {
+        self.call.as_ref()?.carried()
     }
 
     fn close(mut self, outcome: CallOutcome) {
@@ -319,6 +329,9 @@ impl<'a> Record<'a> {
         let now = Instant::now();
         let latency = now - self.sent;
         self.connection.meter.record(outcome, latency, now);
+        if let Some(call) = self.call.take() {
+            call.end(self.id, latency, outcome, error);
+        }
         match outcome {
             CallOutcome::Ok
             | CallOutcome::ToolError

@@ -26,6 +26,7 @@ use crate::error::{CallError, CallKind, Lost, Phase, ServerFailure, StartReason}
 use crate::event::{Event, Events};
 use crate::ledger::Ledger;
 use crate::tasks::Tasks;
+use crate::telemetry::{Network, Telemetry};
 use crate::transport::auth::{AuthFault, SignIn};
 use crate::transport::{Carried, Kind, Programs, Remote};
 
@@ -60,6 +61,7 @@ pub(crate) struct Launcher {
     pub(crate) callbacks: Callbacks,
     pub(crate) sign_in: SignIn,
     pub(crate) events: Events,
+    pub(crate) telemetry: Telemetry,
     pub(crate) tasks: Tasks,
 }
 
@@ -70,6 +72,15 @@ pub(crate) enum Way {
     Child(Launch),
     /// At an address.
     Remote(Remote),
+}
+
+impl Way {
+    fn network(&self) -> Network {
+        match self {
+            Self::Child(_) => Network::PIPE,
+            Self::Remote(remote) => remote.network(),
+        }
+    }
 }
 
 /// A server that is ready.
@@ -336,6 +347,7 @@ impl Launcher {
             meter: server.meter.clone(),
             silence: Silence::new(config.unavailable_after_timeouts),
             events: self.events.clone(),
+            reporter: self.telemetry.of(&server.name, revision, way.network()),
         });
         let mut left_out = Vec::new();
         let left = clock.ends().saturating_duration_since(Instant::now());

@@ -1,8 +1,12 @@
-//! The `_meta` of requests: who asks, in which revision, and what progress is reported under.
+//! The `_meta` of requests: who asks, in which revision, under which trace and progress token.
+
+use std::sync::Arc;
 
 use innkeeper_protocol::skim;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
+
+use crate::telemetry::Carried;
 
 /// What every request to one server carries; nothing in the legacy era.
 #[derive(Debug, Default)]
@@ -19,15 +23,26 @@ impl Identity {
 
     /// The `_meta` of one request, if it has one; a token asks for progress.
     pub(crate) fn meta(&self, token: Option<u64>) -> Option<Meta<'_>> {
-        (token.is_some() || !self.0.is_empty()).then_some(Meta { identity: self, token })
+        self.carrying(token, None)
+    }
+
+    /// The same for a request that is part of a trace.
+    pub(crate) fn carrying(
+        &self,
+        token: Option<u64>,
+        carried: Option<Arc<Carried>>,
+    ) -> Option<Meta<'_>> {
+        let some = token.is_some() || carried.is_some() || !self.0.is_empty();
+        some.then_some(Meta { identity: self, token, carried })
     }
 }
 
 /// The `_meta` of one request, ready to be written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Meta<'a> {
     identity: &'a Identity,
     token: Option<u64>,
+    carried: Option<Arc<Carried>>,
 }
 
 impl Serialize for Meta<'_> {
@@ -39,12 +54,16 @@ impl Serialize for Meta<'_> {
         for (key, value) in &self.identity.0 {
             map.serialize_entry(key, value)?;
         }
+        for (key, value) in self.carried.iter().flat_map(|carried| carried.fields()) {
+            map.serialize_entry(key, value)?;
+        }
         map.end()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use opentelemetry::propagation::Injector;
     use serde_json::{json, to_value};
 
     use super::*;
@@ -58,5 +77,10 @@ mod tests {
         let identity = Identity::of(&raw);
         let text = serde_json::to_string(&identity.meta(Some(7))).unwrap();
         assert_eq!(text, r#"{"progressToken":7,"a/b":{"c": 1e400}}"#);
+        let mut carried = Carried::default();
+        carried.set("traceparent", "00-1-2-01".to_owned());
+        let identity = Identity::default();
+        let meta = identity.carrying(None, Some(Arc::new(carried)));
+        assert_eq!(to_value(meta).unwrap(), json!({ "traceparent": "00-1-2-01" }));
     }
 }

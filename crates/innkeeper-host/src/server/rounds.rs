@@ -14,8 +14,10 @@ use tokio::time::{Instant, timeout_at};
 
 use super::connection::Connection;
 use super::session::Fault;
+use crate::audit::Fact;
 use crate::callback::{Kind, Refusal, ServerRequest};
 use crate::error::ProtocolFault;
+use crate::telemetry::Carried;
 use crate::text::display_safe;
 
 /// Rounds of one call; a server that asks more has lost its way.
@@ -33,6 +35,9 @@ pub(crate) struct Further {
     /// What the server wants back as it was.
     #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<Arc<RawValue>>,
+    /// The trace that every attempt is part of; it stands in `_meta`.
+    #[serde(skip)]
+    pub(crate) carried: Option<Arc<Carried>>,
 }
 
 /// What a result is.
@@ -96,7 +101,7 @@ impl Rounds {
         let wanted = wanted.map_err(|error| Fault::Protocol(ProtocolFault::Shape(error)))?;
         let gathering = gather(connection, &wanted.requests);
         let responses = timeout_at(ends, gathering).await.map_err(|_| Fault::Late)??;
-        self.further = Further { responses, state: wanted.state.map(Arc::from) };
+        self.further = Further { responses, state: wanted.state.map(Arc::from), carried: None };
         Ok(())
     }
 }
@@ -113,7 +118,11 @@ pub(super) async fn gather(
         let method = display_safe(method).into();
         Fault::Protocol(ProtocolFault::InputRefused { method, why: why.into() })
     };
-    let nobody = |method: &str| refused(method, "nobody here answers that".to_owned());
+    let nobody = |method: &str| {
+        let (what, why) = (&*display_safe(method), "nobody here answers that");
+        Fact::RequestRefused { what, why, count: 1 }.tell(&connection.server);
+        refused(method, why.to_owned())
+    };
     // What cannot be answered at all is not half asked of the user.
     for request in requests {
         if !connection.callbacks.answers(&connection.server, Kind::of(&request.method)) {

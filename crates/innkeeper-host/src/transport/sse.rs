@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::Place;
 use super::http::{cancelled, refused, words};
+use crate::audit::Fact;
 use crate::error::Lost;
 use crate::server::session::{Fault, Inlet, Order, Orders, What};
 use crate::tasks::Group;
@@ -82,7 +83,8 @@ async fn read(
         while let Some(event) = decoder.next_event() {
             match event {
                 SseEvent::Message { name: "endpoint", data, .. } => {
-                    let endpoint = endpoint(&place.url, data)?;
+                    let endpoint = endpoint(&place.url, data)
+                        .inspect_err(|why| Fact::AddressRefused { why }.tell(inlet.server()))?;
                     found.send_replace(Some(endpoint));
                 }
                 SseEvent::Message { name: "message", data, .. } => inlet.message(data).await,

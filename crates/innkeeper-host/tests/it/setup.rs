@@ -194,6 +194,11 @@ impl Log {
     pub(crate) fn of(&self, message: &str) -> Vec<Value> {
         self.lines().into_iter().filter(|line| line["message"] == message).collect()
     }
+
+    /// The lines about security, in order.
+    pub(crate) fn audited(&self) -> Vec<Value> {
+        self.lines().into_iter().filter(|line| line["security"] == true).collect()
+    }
 }
 
 #[derive(Clone, Default)]

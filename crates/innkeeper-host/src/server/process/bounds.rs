@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Supervisor;
+use crate::audit::Fact;
 use crate::config::{Limits, Sandbox};
 use crate::event::{Event, Events};
 
@@ -42,7 +43,7 @@ impl Bounds {
         events: &Events,
     ) {
         for (what, reason) in self.not_applied(supervisor) {
-            tracing::warn!(server = &**server, what, reason, security = true, "limit not applied");
+            Fact::LimitNotApplied { what, why: &reason }.tell(server);
             events.publish(Event::LimitNotApplied { server: server.clone(), what, reason });
         }
     }

@@ -168,7 +168,10 @@ fn pid(id: u32) -> Option<Pid> {
 /// only matters if the host is killed.
 fn record(ledger: Option<&Ledger>, kind: crate::ledger::Kind, id: u32) -> Option<Entry> {
     let noted = ledger?.record(kind, id);
-    noted.inspect_err(|error| tracing::warn!(%error, "process not noted in the ledger")).ok()
+    let told = |error: &std::io::Error| {
+        tracing::error!(severity = "critical", %error, "process not noted in the ledger");
+    };
+    noted.inspect_err(told).ok()
 }
 
 /// Waits on a thread of its own: no signal handler is installed in the application, no runtime is

@@ -1,7 +1,7 @@
 //! Requests of a server: handed to the application's callback, a few at a time, for a bounded time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use innkeeper_protocol::RequestId;
@@ -11,8 +11,10 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::Shared;
+use crate::audit::Fact;
 use crate::callback::{Callbacks, Kind, Refusal, ServerRequest};
 use crate::tasks::Tasks;
+use crate::text::display_safe;
 
 /// Requests answered at the same time: what an application's model or user can take from one server.
 const AT_ONCE: usize = 4;
@@ -23,6 +25,9 @@ const WAITING: usize = 16;
 /// Questions to the user that wait behind the open one; further ones are declined.
 const QUESTIONS: usize = 4;
 
+/// How much of a method's name is shown.
+const SHOWN: usize = 64;
+
 /// The requests of one server that are being answered.
 #[derive(Debug)]
 pub(super) struct Asked {
@@ -31,6 +36,7 @@ pub(super) struct Asked {
     limit: Duration,
     open: AtomicUsize,
     questions: AtomicUsize,
+    refused: AtomicU64,
     turn: Semaphore,
     /// A user reads one question at a time.
     user: Semaphore,
@@ -44,6 +50,7 @@ impl Asked {
             limit,
             open: AtomicUsize::new(0),
             questions: AtomicUsize::new(0),
+            refused: AtomicU64::new(0),
             turn: Semaphore::new(AT_ONCE),
             user: Semaphore::new(1),
         }
@@ -51,6 +58,17 @@ impl Asked {
 
     pub(super) fn tasks(&self) -> &Tasks {
         &self.tasks
+    }
+
+    /// Tells of a request that is refused: at first of each, then of each power of two, so that a
+    /// flood cannot flood the log.
+    fn tell(&self, request: &ServerRequest, why: &str) {
+        let count = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
+        if count <= 16 || count.is_power_of_two() {
+            let method: String = request.method.chars().take(SHOWN).collect();
+            let what = &display_safe(&method);
+            Fact::RequestRefused { what, why, count }.tell(&request.server);
+        }
     }
 
     /// Whether the application is at work on something the server waits for.
@@ -70,14 +88,17 @@ pub(super) fn ask(shared: &Arc<Shared>, id: RequestId, method: &str, params: Opt
         params: params.map(ToOwned::to_owned),
     };
     if !asked.callbacks.answers(&request.server, kind) {
+        asked.tell(&request, "nobody here answers that");
         return refuse(shared, &id, &Refusal::unknown());
     }
     let question = kind == Kind::Elicitation;
     let open = Open::count(shared.clone(), id, question);
     if question && asked.questions.load(Ordering::Relaxed) > 1 + QUESTIONS {
+        asked.tell(&request, "too many questions at once");
         return open.answer(Ok(json!({ "action": "decline" })));
     }
     if asked.open.load(Ordering::Relaxed) > AT_ONCE + WAITING {
+        asked.tell(&request, "too many requests at once");
         return open.answer(Err(Refusal::internal("too many requests at once")));
     }
     asked.tasks.spawn(async move {

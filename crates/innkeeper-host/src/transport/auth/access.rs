@@ -10,6 +10,7 @@ use reqwest::{RequestBuilder, Response, StatusCode};
 use tokio::sync::{oneshot, watch};
 
 use super::{AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected};
+use crate::audit::Fact;
 use crate::config::Secret;
 use crate::error::Lost;
 use crate::server::session::Fault;
@@ -62,6 +63,7 @@ impl Access {
             let Some(header) = challenge(status, response.headers()) else {
                 return Ok(response);
             };
+            Fact::AccessDenied { status: status.as_u16() }.tell(&self.protected.server);
             rounds += 1;
             let (Some(next), true) = (again, rounds <= ROUNDS) else {
                 let fault = AuthFault::Refused { status: status.as_u16() };
@@ -136,8 +138,7 @@ impl Access {
         self.tasks.spawn(async move {
             let result = signing_in.await;
             if let Err(error) = &result {
-                let fault = error.fault.to_string();
-                tracing::warn!(server = &*error.server, security = true, fault, "not signed in");
+                Fact::NotSignedIn { why: &error.fault.to_string() }.tell(&error.server);
             }
             access.landed.fetch_add(u32::from(result.is_ok()), Ordering::Relaxed);
             // Before it lands, so that who is refused later begins another one.

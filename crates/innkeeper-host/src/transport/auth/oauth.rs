@@ -15,6 +15,7 @@ use super::client::Outgoing;
 use super::record::{Record, Token};
 use super::store::Store;
 use super::{AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected, UserAgent};
+use crate::audit::Fact;
 use crate::config::{self, Grant, Secret};
 use library::Library;
 use tokio::time::Instant;
@@ -245,11 +246,7 @@ impl Inner {
     /// Drops what another authorization server gave: it is no business of this one.
     fn forget_others(&self, record: &mut Record, issuer: &str) {
         if record.token.as_ref().is_some_and(|token| token.issuer != issuer) {
-            tracing::warn!(
-                server = &*self.terms.server,
-                security = true,
-                "another authorization server than before, its tokens are dropped"
-            );
+            Fact::IssuerChanged.tell(&self.terms.server);
             record.token = None;
             record.requested.clear();
             self.set(None);

@@ -143,7 +143,7 @@ async fn denied_arguments_are_not_sent_and_the_refusal_is_in_the_log_as_a_securi
     assert_eq!(scene.journal().count("tools/call"), 0);
     let lines = log.of("arguments refused");
     assert_eq!((lines.len(), &lines[0]["security"]), (1, &json!(true)));
-    assert_eq!((&lines[0]["tool"], &lines[0]["rule"]), (&json!("echo"), &json!("*secret*")));
+    assert_eq!((&lines[0]["tool"], &lines[0]["why"]), (&json!("echo"), &json!("*secret*")));
     assert!(!lines[0].to_string().contains("the Secret"), "the arguments are in the log");
     host.call_tool("one.echo", json!({"message": "rm -rf /"})).await.unwrap();
     host.shutdown().await;

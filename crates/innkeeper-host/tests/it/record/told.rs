@@ -65,6 +65,14 @@ async fn metrics_are_told_for_every_server_under_their_names() {
     let order = ["min_latency", "p50_latency", "p95_latency", "p99_latency", "max_latency"]
         .map(|key| two[key].as_f64().unwrap());
     assert!(order.is_sorted() && order[0] > 0.0, "{order:?}");
+    let text = host.prometheus();
+    for line in [
+        r#"innkeeper_server_up{server="one"} 1"#,
+        r#"innkeeper_calls_total{server="two",outcome="ok"} 20"#,
+        r#"innkeeper_call_duration_seconds_bucket{server="two",le="+Inf"} 20"#,
+    ] {
+        assert!(text.lines().any(|told| told == line), "{line}: {text}");
+    }
     host.shutdown().await;
 }
 

@@ -20,7 +20,7 @@ fn with_secret(plan: Plan) -> Plan {
 #[tokio::test]
 async fn a_redirect_is_followed_nowhere_and_takes_no_secret_along() {
     for status in [301, 302, 303, 307, 308] {
-        let scene = Scene::new();
+        let (log, scene) = (Log::capture(), Scene::new());
         let elsewhere = Remote::recorder().start().await;
         let redirect = Fault::redirect(status, &elsewhere.url()).on("tools/call").nth(1);
         let plan = with_secret(Remote::of(forgiving(&scene))).fault(redirect);
@@ -32,6 +32,8 @@ async fn a_redirect_is_followed_nowhere_and_takes_no_secret_along() {
             other => panic!("another fault: {other:?}"),
         }
         assert!(!fault.to_string().contains("swordfish"), "{fault}");
+        let audited = log.audited();
+        assert_eq!((audited.len(), &audited[0]["audit"]), (1, &json!("address-refused")));
         assert!(elsewhere.requests().is_empty(), "{:#?}", elsewhere.requests());
         answers(&host, "b").await;
         answers(&host, "a").await;
@@ -66,15 +68,19 @@ async fn a_redirect_in_the_handshake_is_not_followed_either() {
 }
 
 /// Fault 94.
+///
+/// Proves: TR10.5
 #[tokio::test]
 async fn an_endpoint_at_another_origin_gets_nothing() {
-    let scene = Scene::new();
+    let (log, scene) = (Log::capture(), Scene::new());
     let elsewhere = Remote::recorder().start().await;
     let other = Endpoint::At(elsewhere.origin().to_owned());
     let plan = Remote::of(scene.fx("a").key("initTimeout", 5)).sse().endpoint(other);
     let remote = with_secret(plan).start().await;
     let error = start_error(&scene, &remote).await;
     assert!(error.contains("another origin") && !error.contains("swordfish"), "{error}");
+    let audited = &log.audited()[0];
+    assert_eq!((&audited["audit"], &audited["server"]), (&json!("address-refused"), &json!("a")));
     assert!(elsewhere.requests().is_empty(), "{:#?}", elsewhere.requests());
 }
 

@@ -11,6 +11,7 @@ use super::super::record::{Client, Token};
 use super::super::{AuthFault, Challenge, Visit};
 use super::library::Library;
 use super::{Inner, State, enterprise};
+use crate::audit::Fact;
 use crate::config::{Grant, Secret};
 
 /// How long a person may take to sign in; the authorization server's page lasts as long.
@@ -70,7 +71,7 @@ impl Inner {
         let mut library = self.discover(Some(challenge)).await?;
         self.forget_others(&mut state.record, library.issuer());
         let scopes = self.scopes(state, &library, wanted).await;
-        tracing::info!(server = &*self.terms.server, security = true, "signing in");
+        Fact::SigningIn.tell(&self.terms.server);
         let config = &self.terms.config;
         let token = match (&config.enterprise, config.grant) {
             (Some(enterprise), _) => {
@@ -93,7 +94,7 @@ impl Inner {
         state.record.requested = scopes;
         state.library = Some(library);
         self.save(state);
-        tracing::info!(server = &*self.terms.server, security = true, "signed in");
+        Fact::SignedIn.tell(&self.terms.server);
         self.set(state.record.token.as_ref()).ok_or(AuthFault::NoWay)
     }
 
