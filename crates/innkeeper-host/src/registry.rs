@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use tokio::sync::SetOnce;
 use tokio::time::Instant;
 
-use crate::catalog::{Catalog, CatalogServer, Shelf};
+use crate::catalog::{Catalog, CatalogServer, Doubt, Shelf};
 use crate::error::Lost;
 use crate::event::{Event, Events};
 use crate::lifecycle::{Happening, ServerState, next};
@@ -27,6 +27,8 @@ pub(crate) struct Registry {
     events: Events,
     allow_bare_names: bool,
     guard: Option<Guard>,
+    /// What was told of the catalog as it is.
+    doubts: Mutex<HashSet<Doubt>>,
     /// Closed while the host starts and once it stops: nothing is offered then.
     open: AtomicBool,
     /// Set once the host stops.
@@ -57,6 +59,7 @@ impl Registry {
             events,
             allow_bare_names,
             guard,
+            doubts: Mutex::default(),
             open: AtomicBool::new(false),
             closing: SetOnce::new(),
             building: Mutex::new(()),
@@ -130,6 +133,7 @@ impl Registry {
     pub(crate) fn open(&self) {
         self.open.store(true, Ordering::Relaxed);
         self.rebuild();
+        self.tell_doubts();
     }
 
     /// Offers nothing any more: calls from here on find every server away.
@@ -183,6 +187,7 @@ impl Registry {
         tracing::info!(server = &*name, took_ms, tools, "initialized");
         self.events.publish(Event::Ready { server: name, took, tools });
         self.rebuild();
+        self.tell_doubts();
     }
 
     /// What a server offers has changed.
@@ -190,6 +195,7 @@ impl Registry {
         self.inspect(server, &mut shelf);
         server.status().shelf = Some(Arc::new(shelf));
         self.rebuild();
+        self.tell_doubts();
         tracing::info!(server = &*server.name, "catalog changed");
         self.events.publish(Event::CatalogChanged { server: server.name.clone() });
     }
@@ -211,6 +217,22 @@ impl Registry {
                 refused: *refused,
             });
         }
+    }
+
+    /// Tells what a person should look at and was not told before.
+    fn tell_doubts(&self) {
+        let found: HashSet<Doubt> = self.catalog().doubts().into_iter().collect();
+        let mut told = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
+        for Doubt { server, tool, reason } in found.difference(&told) {
+            let (name, tool) = (&**server, tool.as_deref());
+            tracing::warn!(server = name, tool, reason, security = true, "looks deceptive");
+            self.events.publish(Event::Doubtful {
+                server: server.clone(),
+                tool: tool.map(Into::into),
+                reason: reason.clone(),
+            });
+        }
+        *told = found;
     }
 
     /// What the servers that are ready are now.
