@@ -11,6 +11,7 @@ use crate::program::{Program, root};
 use crate::steps::Steps;
 use crate::{Chore, conformance, fuzz, rows, soak, tidy};
 
+pub(crate) use servers::{once, venv};
 pub(crate) use tools::Tool;
 
 /// How everything that the tests need is built.

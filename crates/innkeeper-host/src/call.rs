@@ -14,7 +14,7 @@ use crate::audit::Fact;
 use crate::cache::{Key, Missed, Reply};
 use crate::catalog::Catalog;
 use crate::error::{ArgumentProblem, CallError, Lost, ProtocolFault};
-use crate::event::CallOutcome;
+use crate::event::{CallOutcome, Event};
 use crate::server::connection::{Ask, Connection, LONGEST};
 use crate::server::listen::WISHES;
 use crate::server::meta::Meta;
@@ -51,6 +51,7 @@ impl CallOptions {
 pub struct ToolResult {
     raw: Box<RawValue>,
     is_error: bool,
+    misfits: Vec<ArgumentProblem>,
 }
 
 impl ToolResult {
@@ -67,6 +68,13 @@ impl ToolResult {
     /// Whether the tool itself reports a failure: for the model to read, not an error of the host.
     pub fn is_error(&self) -> bool {
         self.is_error
+    }
+
+    /// What in its structured content is not as the tool's `outputSchema` promised, at most 32; the
+    /// pointers lead into that content. Empty for a tool that promised nothing or failed, for content
+    /// of more than 256 KiB, and for a schema that cannot be used: none of these is checked.
+    pub fn misfits(&self) -> &[ArgumentProblem] {
+        &self.misfits
     }
 
     /// The typed view of the result.
@@ -184,7 +192,18 @@ pub(crate) async fn tool(
             Ok(if is_error { CallOutcome::ToolError } else { CallOutcome::Ok })
         })
         .await?;
-    Ok(ToolResult { raw, is_error })
+    let promised = route.results.as_ref().filter(|_| !is_error);
+    let misfits = promised.map_or_else(Vec::new, |schema| schema.check(&raw));
+    if let Some(first) = misfits.first() {
+        let (server, tool, problem) = (&*connection.server, &*route.tool, first.to_string());
+        tracing::warn!(server, tool, problem, "result is not as its tool promised");
+        connection.events.publish(Event::ResultMisfit {
+            server: connection.server.clone(),
+            tool: route.tool.clone(),
+            problems: misfits.clone(),
+        });
+    }
+    Ok(ToolResult { raw, is_error, misfits })
 }
 
 /// Gets a prompt by its public name.

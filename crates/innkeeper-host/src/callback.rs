@@ -1,5 +1,7 @@
 //! What servers ask of the application in the middle of their work: who answers, and with what.
 
+mod form;
+
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -98,16 +100,24 @@ pub struct Answers {
     elicitation: Option<Value>,
     roots: Option<Value>,
     other: bool,
+    secrets: bool,
 }
 
 impl Answers {
-    const NOTHING: Self =
-        Self { server: None, sampling: None, elicitation: None, roots: None, other: false };
+    const NOTHING: Self = Self {
+        server: None,
+        sampling: None,
+        elicitation: None,
+        roots: None,
+        other: false,
+        secrets: false,
+    };
 
     /// Every request of every server: sampling, elicitation in forms, roots, and what is not known.
     pub fn everything() -> Self {
         let some = || Some(json!({}));
-        Self { sampling: some(), elicitation: some(), roots: some(), other: true, server: None }
+        let (sampling, elicitation, roots) = (some(), some(), some());
+        Self { sampling, elicitation, roots, other: true, ..Self::NOTHING }
     }
 
     /// `sampling/createMessage`: have a model answer.
@@ -144,6 +154,15 @@ impl Answers {
     #[must_use]
     pub fn of(self, server: &str) -> Self {
         Self { server: Some(server.into()), ..self }
+    }
+
+    /// Has forms answered, too, that ask for a password, a token, a card number or the like. Default:
+    /// they are refused, as the specification wants it: a secret is asked for at an address that the
+    /// user visits. Fields are told by their names, titles and formats, so that a server may still
+    /// ask in other words.
+    #[must_use]
+    pub fn with_secrets(self) -> Self {
+        Self { secrets: true, ..self }
     }
 
     fn declares(&self, kind: Kind) -> Option<Value> {
@@ -210,12 +229,12 @@ impl Callbacks {
     }
 
     /// Who answers this kind of request of this server, and what is declared of it.
-    fn find(&self, server: &str, kind: Kind) -> Option<(Arc<dyn Callback>, Value)> {
+    fn find(&self, server: &str, kind: Kind) -> Option<(Entry, Value)> {
         let entries = self.0.load();
         let of = |wanted: Option<&str>| {
             let mut entries =
                 entries.iter().filter(|entry| entry.answers.server.as_deref() == wanted);
-            entries.find_map(|entry| Some((entry.callback.clone(), entry.answers.declares(kind)?)))
+            entries.find_map(|entry| Some((entry.clone(), entry.answers.declares(kind)?)))
         };
         of(Some(server)).or_else(|| of(None))
     }
@@ -243,7 +262,17 @@ impl Callbacks {
 
     /// Begins to answer; `None` without anybody who does. The callback runs inside of this.
     pub(crate) fn answer(&self, request: ServerRequest) -> Option<Answering> {
-        let (callback, _) = self.find(&request.server, Kind::of(&request.method))?;
+        let kind = Kind::of(&request.method);
+        let (Entry { answers, callback }, _) = self.find(&request.server, kind)?;
+        if kind == Kind::Elicitation
+            && !answers.secrets
+            && let Some(field) = form::secret_field(request.params.as_deref())
+        {
+            let server = &*request.server;
+            tracing::warn!(server, field, security = true, "a form asks for a secret: refused");
+            let message = "a form must not ask for a secret: have the user visit an address";
+            return Some(Box::pin(async move { Err(Refusal::new(code::INVALID_PARAMS, message)) }));
+        }
         Some(callback.answer(request))
     }
 }
@@ -275,6 +304,25 @@ mod tests {
         assert_eq!(answer(&callbacks, "a", method::ROOTS_LIST).await, Some(json!("all")));
         callbacks.set(&Answers::everything(), None);
         assert!(answer(&callbacks, "a", method::ROOTS_LIST).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_form_that_asks_for_a_secret_is_refused_unless_the_application_wants_it() {
+        let properties = json!({ "password": { "type": "string" } });
+        let params = json!({ "message": "?", "requestedSchema": { "properties": properties } });
+        let request = ServerRequest {
+            server: "a".into(),
+            method: method::ELICITATION_CREATE.into(),
+            params: Some(to_raw_value(&params).unwrap()),
+        };
+        let callbacks = Callbacks::default();
+        callbacks.set(&Answers::elicitation(), Some(&callback("filled in")));
+        let refused = callbacks.answer(request.clone()).unwrap().await.unwrap_err();
+        assert_eq!(refused.code, code::INVALID_PARAMS);
+        callbacks.set(&Answers::elicitation().with_secrets().of("a"), Some(&callback("a's")));
+        assert_eq!(callbacks.answer(request.clone()).unwrap().await, Ok(json!("a's")));
+        let other = ServerRequest { server: "b".into(), ..request };
+        assert!(callbacks.answer(other).unwrap().await.is_err());
     }
 
     #[test]

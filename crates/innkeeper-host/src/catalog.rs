@@ -3,6 +3,7 @@
 //! Built by a pure function whenever a server's state or offer changes, and swapped as a whole:
 //! finding a route reads it without a lock, an await or a message to anybody.
 
+mod doubt;
 mod route;
 mod shelf;
 
@@ -19,6 +20,7 @@ use crate::name;
 use crate::server::connection::Connection;
 use crate::server::offer::Offer;
 
+pub use doubt::Doubt;
 pub(crate) use route::{PromptRoute, ResourceRoute, ToolRoute};
 pub(crate) use shelf::{Hidden, Shelf};
 
@@ -187,6 +189,18 @@ impl Catalog {
             self.tools.get(&tool.public).is_some_and(|route| Arc::ptr_eq(route, tool))
         };
         tools.filter(reached).map(|tool| &*tool.public)
+    }
+
+    /// What a person should look at before a model uses it: text hidden in definitions or
+    /// instructions, and tools whose names look like those of a server before theirs. At most 32 of
+    /// each kind for a server; read from the snapshot at every call, without traffic.
+    pub fn doubts(&self) -> Vec<Doubt> {
+        let mut doubts: Vec<Doubt> =
+            self.shelves().flat_map(|shelf| shelf.doubts.iter().cloned()).collect();
+        doubts.extend(doubt::of_names(self.servers.iter().filter_map(|(name, server)| {
+            Some((name, server.offer()?.tools.iter().map(|tool| tool.view.name.as_str())))
+        })));
+        doubts
     }
 
     fn shelves(&self) -> impl Iterator<Item = &Arc<Shelf>> {

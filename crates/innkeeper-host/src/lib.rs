@@ -41,7 +41,7 @@ mod transport;
 
 pub use call::{CallOptions, CompletionOf, ToolResult};
 pub use callback::{Answers, Callback, Refusal, ServerRequest};
-pub use catalog::{Catalog, CatalogServer};
+pub use catalog::{Catalog, CatalogServer, Doubt};
 pub use config::{Config, ConfigError, Environment};
 pub use error::{CallError, CallKind, ErrorClass, RestartError, StartError};
 pub use event::Event;

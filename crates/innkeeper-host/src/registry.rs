@@ -11,7 +11,7 @@ use tokio::sync::SetOnce;
 use tokio::time::Instant;
 
 use crate::audit::Fact;
-use crate::catalog::{Catalog, CatalogServer, Shelf};
+use crate::catalog::{Catalog, CatalogServer, Doubt, Shelf};
 use crate::error::Lost;
 use crate::event::{Event, Events};
 use crate::lifecycle::{Happening, ServerState, next};
@@ -28,6 +28,8 @@ pub(crate) struct Registry {
     events: Events,
     allow_bare_names: bool,
     guard: Option<Guard>,
+    /// What was told of the catalog as it is.
+    doubts: Mutex<HashSet<Doubt>>,
     /// Closed while the host starts and once it stops: nothing is offered then.
     open: AtomicBool,
     /// Set once the host stops.
@@ -58,6 +60,7 @@ impl Registry {
             events,
             allow_bare_names,
             guard,
+            doubts: Mutex::default(),
             open: AtomicBool::new(false),
             closing: SetOnce::new(),
             building: Mutex::new(()),
@@ -144,6 +147,7 @@ impl Registry {
     pub(crate) fn open(&self) {
         self.open.store(true, Ordering::Relaxed);
         self.rebuild();
+        self.tell_doubts();
     }
 
     /// Offers nothing any more: calls from here on find every server away.
@@ -196,12 +200,14 @@ impl Registry {
         tracing::info!(server = &*name, took_ms, tools, "initialized");
         self.events.publish(Event::Ready { server: name, took, tools });
         self.rebuild();
+        self.tell_doubts();
     }
 
     /// What a server offers has changed.
     pub(crate) fn reshelved(&self, server: &Server, shelf: Shelf) {
         drop(self.shelve(server, shelf));
         self.rebuild();
+        self.tell_doubts();
         tracing::info!(server = &*server.name, "catalog changed");
         self.events.publish(Event::CatalogChanged { server: server.name.clone() });
     }
@@ -223,6 +229,22 @@ impl Registry {
                 refused,
             });
         }
+    }
+
+    /// Tells what a person should look at and was not told before.
+    fn tell_doubts(&self) {
+        let found: HashSet<Doubt> = self.catalog().doubts().into_iter().collect();
+        let mut told = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
+        for Doubt { server, tool, reason } in found.difference(&told) {
+            let (name, tool) = (&**server, tool.as_deref());
+            tracing::warn!(server = name, tool, reason, security = true, "looks deceptive");
+            self.events.publish(Event::Doubtful {
+                server: server.clone(),
+                tool: tool.map(Into::into),
+                reason: reason.clone(),
+            });
+        }
+        *told = found;
     }
 
     /// What the servers that are ready are now.

@@ -1,4 +1,4 @@
-//! The schema of a tool's arguments: what may be called at all, and what does not fit.
+//! The schema of a tool's arguments, or of its results: what may be called, and what does not fit.
 //!
 //! A schema comes from a server and may have been made to hurt. It is first only read
 //! ([`ArgumentSchema::new`]), which bounds what compiling and applying it can cost, and compiled at
@@ -11,6 +11,7 @@ mod keywords;
 mod load;
 mod pattern;
 mod reference;
+mod result;
 mod size;
 mod words;
 
@@ -31,6 +32,8 @@ use self::load::{Load, Scale};
 use self::pattern::Pattern;
 use self::size::Size;
 use crate::error::ArgumentProblem;
+
+pub(crate) use self::result::ResultSchema;
 
 /// The longest schema, in bytes; the longest in use have a few ten thousand.
 const BYTES: usize = 256 << 10;
@@ -84,21 +87,25 @@ impl ArgumentSchema {
     /// Why the tool cannot be offered, as one sentence: the schema is too large or too costly,
     /// describes no object, has references that lead out of it, or a dialect that is not known.
     pub(crate) fn new(raw: &RawValue) -> Result<Self, String> {
-        let refused = |reason: String| format!("its input schema cannot be used: {reason}");
+        Self::bounded(raw, describes_objects)
+            .map_err(|reason| format!("its input schema cannot be used: {reason}"))
+    }
+
+    fn bounded(raw: &RawValue, describes: impl Fn(&Value) -> bool) -> Result<Self, String> {
         let raw = if raw.get() == "null" { RawValue::TRUE } else { raw };
         if raw.get().len() > BYTES {
-            return Err(refused(format!("it is longer than {BYTES} bytes")));
+            return Err(format!("it is longer than {BYTES} bytes"));
         }
-        let schema = parsed(raw).map_err(refused)?;
+        let schema = parsed(raw)?;
         if keywords::count(&schema) > VALUES {
-            return Err(refused(format!("it has more than {VALUES} values")));
+            return Err(format!("it has more than {VALUES} values"));
         }
-        if !describes_objects(&schema) {
-            return Err(refused("it does not describe an object".to_owned()));
+        if !describes(&schema) {
+            return Err("it does not describe an object".to_owned());
         }
-        let draft = draft(&schema).map_err(refused)?;
-        let graph = Graph::read(&schema, draft.id_keyword()).map_err(refused)?;
-        Bounds::of(&graph).map_err(refused)?;
+        let draft = draft(&schema)?;
+        let graph = Graph::read(&schema, draft.id_keyword())?;
+        Bounds::of(&graph)?;
         Ok(Self { raw: raw.to_owned(), compiled: OnceLock::new() })
     }
 
@@ -112,16 +119,20 @@ impl ArgumentSchema {
             let found = words::kind(arguments);
             return whole(&format!("expected object, found {found}"));
         }
+        self.apply(arguments).unwrap_or_else(|reason| whole(&reason))
+    }
+
+    /// What does not fit, or why that cannot be told.
+    fn apply(&self, value: &Value) -> Result<Vec<ArgumentProblem>, String> {
         let compiled = self.compiled.get_or_init(|| {
             guarded(|| Compiled::new(&self.raw))
                 .unwrap_or_else(|| Err("it cannot be compiled".to_owned()))
                 .map_err(|reason| format!("the tool's input schema cannot be used: {reason}"))
         });
-        match compiled {
-            Err(reason) => whole(reason),
-            Ok(compiled) => guarded(|| compiled.check(arguments, &self.raw))
-                .unwrap_or_else(|| whole("cannot be checked against the tool's input schema")),
-        }
+        let compiled = compiled.as_ref().map_err(Clone::clone)?;
+        guarded(|| compiled.check(value, &self.raw))
+            .unwrap_or(Err("cannot be checked against the tool's input schema"))
+            .map_err(str::to_owned)
     }
 }
 
@@ -209,11 +220,15 @@ impl Compiled {
         Ok(Self { validator, graph, bounds, patterns, matching, cheap })
     }
 
-    fn check(&self, arguments: &Value, raw: &RawValue) -> Vec<ArgumentProblem> {
+    fn check(
+        &self,
+        arguments: &Value,
+        raw: &RawValue,
+    ) -> Result<Vec<ArgumentProblem>, &'static str> {
         match self.refuse(arguments) {
-            Some(reason) => whole(reason),
-            None if self.validator.is_valid(arguments) => Vec::new(),
-            None => self.explain(arguments, raw),
+            Some(reason) => Err(reason),
+            None if self.validator.is_valid(arguments) => Ok(Vec::new()),
+            None => Ok(self.explain(arguments, raw)),
         }
     }
 

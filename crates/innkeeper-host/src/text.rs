@@ -1,7 +1,13 @@
-//! Text from elsewhere made safe to show to a person.
+//! Text from elsewhere: made safe to show to a person, and what in it should make one look.
+
+mod alike;
+mod said;
 
 use std::borrow::Cow;
 use std::fmt::Write;
+
+pub(crate) use alike::Alike;
+pub(crate) use said::{hidden, hides, said};
 
 /// Escapes every character that [`deceives`]; everything else is kept.
 pub fn display_safe(text: &str) -> Cow<'_, str> {

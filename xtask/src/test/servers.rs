@@ -22,11 +22,11 @@ pub(super) fn provide() -> Chore {
     let home = root().join("target/test-servers");
     fs::create_dir_all(&home).map_err(|error| format!("`{}`: {error}", relative(&home)))?;
     once(&home.join("npm"), &format!("{PACKAGE}{LOCK}"), |folder| npm(folder, PACKAGE, LOCK))?;
-    once(&home.join("venv"), REQUIREMENTS, venv)
+    once(&home.join("venv"), REQUIREMENTS, |folder| venv(folder, REQUIREMENTS))
 }
 
 /// Makes the folder afresh unless it was made whole from the same words before.
-pub(super) fn once(folder: &Path, source: &str, make: impl FnOnce(&Path) -> Chore) -> Chore {
+pub(crate) fn once(folder: &Path, source: &str, make: impl FnOnce(&Path) -> Chore) -> Chore {
     let stamp = folder.join(STAMP);
     if fs::read_to_string(&stamp).is_ok_and(|words| words == source) {
         return Ok(());
@@ -49,11 +49,12 @@ pub(super) fn npm(folder: &Path, package: &str, lock: &str) -> Chore {
     Program::new("npm").line(line).within(folder).run_into(&folder.join("install.log"))
 }
 
-fn venv(folder: &Path) -> Chore {
+/// Makes a Python environment with exactly what a list names.
+pub(crate) fn venv(folder: &Path, requirements: &str) -> Chore {
     let log = folder.with_extension("log");
     Program::new("python3").line("-m venv").path(folder).run_into(&log)?;
     let list = folder.join("requirements.txt");
-    fs::write(&list, REQUIREMENTS).map_err(|error| format!("`{}`: {error}", relative(&list)))?;
+    fs::write(&list, requirements).map_err(|error| format!("`{}`: {error}", relative(&list)))?;
     let pip = Program::new(folder.join("bin/pip"));
     let line = "install --disable-pip-version-check --no-input --quiet --requirement";
     pip.line(line).path(&list).run_into(&log)

@@ -1,6 +1,6 @@
 //! `tools`: starts all servers, prints what they offer, shuts down.
 
-use innkeeper_host::{CatalogServer, Host, ServerState};
+use innkeeper_host::{CatalogServer, Doubt, Host, ServerState};
 use serde_json::{Map, Value, json};
 
 use super::Context;
@@ -49,6 +49,13 @@ fn everything(host: &Host, transports: &[(String, &'static str)]) -> Result<Valu
         };
         servers.insert(name.clone(), told);
     }
+    for Doubt { server, tool, reason, .. } in catalog.doubts() {
+        let told = servers.get_mut(&*server).and_then(Value::as_object_mut);
+        let list = told.map(|told| told.entry("doubts").or_insert_with(|| json!([])));
+        if let Some(list) = list.and_then(Value::as_array_mut) {
+            list.push(json!({ "tool": tool, "reason": reason }));
+        }
+    }
     Ok(json!({ "servers": servers }))
 }
 
@@ -58,10 +65,21 @@ fn print(
     transports: &[(String, &'static str)],
 ) -> std::io::Result<()> {
     let catalog = host.catalog();
+    let doubts = catalog.doubts();
     let status = host.status();
     for (name, _) in transports {
         match catalog.server(name) {
-            Some(server) => print_server(output, name, server)?,
+            Some(server) => {
+                print_server(output, name, server)?;
+                for doubt in doubts.iter().filter(|doubt| *doubt.server == **name) {
+                    let what = doubt.tool.as_deref().unwrap_or("instructions");
+                    output.data(&format!(
+                        "  look at {}: {}",
+                        inline(what),
+                        inline(&doubt.reason)
+                    ))?;
+                }
+            }
             None => {
                 let reason = status.get(name.as_str()).and_then(|away| away.reason.clone());
                 let reason = reason.unwrap_or_default();

@@ -50,6 +50,9 @@ fn explain(host: &Host, config: &Config, server: &str, target: &str) -> Value {
         (None, None, Some(reason)) => format!("server unavailable: {reason}"),
         (None, None, None) => "the server does not offer it".to_owned(),
     };
+    let mut doubts = catalog.doubts();
+    doubts.retain(|doubt| *doubt.server == *server && doubt.tool.as_deref() == Some(tool));
+    let doubts: Vec<String> = doubts.into_iter().map(|doubt| doubt.reason).collect();
     json!({
         "tool": target,
         "verdict": verdict,
@@ -62,6 +65,7 @@ fn explain(host: &Host, config: &Config, server: &str, target: &str) -> Value {
         "timeoutSeconds": entry.timeout.as_secs_f64(),
         "maxConcurrent": entry.max_concurrent,
         "isolation": status.and_then(|status| status.isolation),
+        "doubts": (!doubts.is_empty()).then_some(doubts),
         "definition": offered.map(|offered| &offered.raw),
         "lastFailure": status.and_then(|status| status.reason.clone()),
         "stderr": status.map(|status| status.stderr.clone()).filter(|text| !text.is_empty()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use innkeeper_protocol::http::ParamHeaders;
 
 use crate::arguments::ArgumentRules;
-use crate::schema::ArgumentSchema;
+use crate::schema::{ArgumentSchema, ResultSchema};
 use crate::server::connection::Connection;
 
 /// The way to one tool.
@@ -15,6 +15,8 @@ pub(crate) struct ToolRoute {
     pub(crate) public: Box<str>,
     pub(crate) tool: Box<str>,
     pub(crate) arguments: ArgumentSchema,
+    /// What the tool promises of its structured results, if anything that can be checked.
+    pub(crate) results: Option<ResultSchema>,
     /// What holds for arguments whatever the schema says.
     pub(crate) rules: ArgumentRules,
     /// Arguments that the server wants to see in headers.

@@ -8,12 +8,13 @@ use innkeeper_protocol::http::ParamHeaders;
 use innkeeper_protocol::view::{TaskSupport, Tool};
 use serde_json::value::RawValue;
 
+use super::doubt::{self, Doubt};
 use super::route::{PromptRoute, ToolRoute};
 use crate::arguments::ArgumentRules;
 use crate::config::{Refusal, ServerConfig, TransportConfig};
 use crate::lock::{Mismatch, Refused};
 use crate::name;
-use crate::schema::ArgumentSchema;
+use crate::schema::{ArgumentSchema, ResultSchema};
 use crate::server::connection::Connection;
 use crate::server::offer::{Offer, Offered, Quarantined};
 
@@ -30,6 +31,8 @@ pub(crate) struct Shelf {
     pub(crate) prompts: Vec<Arc<PromptRoute>>,
     /// Tools the server has and the configuration, their schema or their pins keep out.
     pub(crate) hidden: Vec<Hidden>,
+    /// Tools and instructions that hide text.
+    pub(crate) doubts: Vec<Doubt>,
     /// What is not as it was pinned.
     pub(crate) mismatches: Vec<Mismatch>,
     /// Whether the instructions are among it, and are not given to anybody.
@@ -80,6 +83,7 @@ impl Shelf {
                         public: name::public(&config.name, name),
                         tool: name.as_str().into(),
                         arguments,
+                        results: promised(tool, &connection, left_out),
                         rules: ArgumentRules::new(name, schema, &config.tools),
                         headers,
                         timeout: config.timeout,
@@ -112,6 +116,7 @@ impl Shelf {
             .collect();
         let (server_info, instructions) = about;
         let timeout = config.timeout;
+        let doubts = doubt::of_text(&connection.server, &offer.tools, instructions.as_deref());
         Self {
             connection,
             config: config.clone(),
@@ -121,6 +126,7 @@ impl Shelf {
             tools,
             prompts,
             hidden,
+            doubts,
             mismatches: Vec::new(),
             instructions_refused: false,
             timeout,
@@ -138,6 +144,8 @@ impl Shelf {
     /// Takes these tools off the shelf.
     pub(crate) fn withhold(&mut self, refused: &Refused) {
         self.tools.retain(|route| !refused.contains_key(&route.tool));
+        self.doubts
+            .retain(|doubt| !doubt.tool.as_ref().is_some_and(|tool| refused.contains_key(tool)));
         let is_refused = |tool: &mut Offered<Tool>| refused.contains_key(&*tool.view.name);
         for tool in self.offer.tools.extract_if(.., is_refused) {
             let reason = (*refused.get(&*tool.view.name).unwrap_or(&"")).to_owned();
@@ -172,6 +180,21 @@ impl Shelf {
     pub(crate) fn has_template_for(&self, uri: &str) -> bool {
         self.offer.resource_templates.iter().any(|template| template.view.matches(uri))
     }
+}
+
+/// The schema of a tool's results, in revisions that have one.
+fn promised(
+    tool: &Offered<Tool>,
+    connection: &Connection,
+    left_out: &mut Vec<Quarantined>,
+) -> Option<ResultSchema> {
+    let raw = tool.view.output_schema.as_ref();
+    let raw = raw.filter(|_| connection.revision.has_output_schema())?;
+    let tell = |reason| {
+        let what = format!("output schema of tool `{}`", tool.view.name);
+        left_out.push(Quarantined { what, reason });
+    };
+    ResultSchema::new(raw).map_err(tell).ok()
 }
 
 fn words(refusal: &Refusal<'_>) -> String {

@@ -6,8 +6,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::change::{Change, ChangeClass, Changes};
-use super::text::{Names, alarm, said, same_words};
+use super::text::{Names, alarm, same_words};
 use super::{Lock, PinnedServer, PinnedTool, definition};
+use crate::text::said;
 
 /// What differs in `found` from `pinned`.
 pub(super) fn locks(pinned: &Lock, found: &Lock) -> Vec<Change> {

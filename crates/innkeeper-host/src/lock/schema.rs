@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::change::{ChangeClass, Changes};
 use super::definition::{differing, text};
-use super::text::{Names, alarm, said};
+use super::text::{Names, alarm};
+use crate::text::said;
 
 /// Limits from below, those from above, and schemas that stand alone, in a list or by name.
 const AT_LEAST: [&str; 6] =

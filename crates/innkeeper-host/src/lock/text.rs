@@ -2,22 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
-
 use super::Lock;
 use crate::name;
-use crate::text::deceives;
-
-/// Members whose text is an address or a pattern by its nature and not said to a model.
-const NOT_SAID: [&str; 5] = ["$schema", "$id", "$ref", "pattern", "icons"];
+use crate::text::{Alike, hidden};
 
 /// The names of all tools that were found, to recognise them in other places.
 #[derive(Debug, Default)]
 pub(super) struct Names<'l> {
     /// Names that stand out from prose, with their servers.
     striking: HashMap<String, HashSet<&'l str>>,
-    /// Names as a hurried reader sees them, with who has them and how they are spelled.
-    seen: HashMap<String, Vec<(&'l str, &'l str)>>,
+    alike: Alike<'l>,
 }
 
 impl<'l> Names<'l> {
@@ -32,7 +26,7 @@ impl<'l> Names<'l> {
                 if stands_out(tool) {
                     add(tool.clone());
                 }
-                names.seen.entry(at_a_glance(tool)).or_default().push((server, tool));
+                names.alike.add(server, tool);
             }
         }
         names
@@ -40,9 +34,7 @@ impl<'l> Names<'l> {
 
     /// The tool of another server whose name looks like this one and is spelled otherwise.
     pub(super) fn look_alike(&self, server: &str, tool: &str) -> Option<Box<str>> {
-        let alike = self.seen.get(&at_a_glance(tool))?;
-        let other = alike.iter().find(|(owner, name)| *owner != server && *name != tool)?;
-        Some(name::public(other.0, other.1))
+        self.alike.find(server, tool).map(|(server, tool)| name::public(server, tool))
     }
 
     fn of_another(&self, server: &str, word: &str) -> bool {
@@ -55,14 +47,6 @@ fn stands_out(tool: &str) -> bool {
     tool.chars().skip(1).any(|c| !c.is_alphabetic() || c.is_uppercase())
 }
 
-/// A name without what a hurried reader does not see: case, separators, hidden characters and
-/// which of several look-alike letters it is.
-fn at_a_glance(tool: &str) -> String {
-    let kept = tool.chars().filter(|c| !deceives(*c) && !"_-.".contains(*c));
-    let folded: String = kept.flat_map(char::to_lowercase).collect();
-    unicode_security::confusable_detection::skeleton(&folded).collect()
-}
-
 /// What is alarming in a text and was not in the one before.
 pub(super) fn alarm(
     names: &Names<'_>,
@@ -70,7 +54,6 @@ pub(super) fn alarm(
     before: &str,
     after: &str,
 ) -> Option<&'static str> {
-    let hidden = |text: &str| text.chars().filter(|c| deceives(*c)).collect::<String>();
     let hides = hidden(after);
     if !hides.is_empty() && hides != hidden(before) {
         return Some("has hidden characters");
@@ -97,29 +80,4 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 /// Whether two texts differ in white space only.
 pub(super) fn same_words(before: &str, after: &str) -> bool {
     before.split_whitespace().eq(after.split_whitespace())
-}
-
-/// Everything in a definition that a model may be told, member names included.
-pub(super) fn said(value: &Value) -> String {
-    let mut said = String::new();
-    collect(value, &mut said);
-    said
-}
-
-fn collect(value: &Value, said: &mut String) {
-    match value {
-        Value::String(text) => {
-            said.push_str(text);
-            said.push('\n');
-        }
-        Value::Array(items) => items.iter().for_each(|item| collect(item, said)),
-        Value::Object(members) => {
-            for (name, value) in members.iter().filter(|(name, _)| !NOT_SAID.contains(&&***name)) {
-                said.push_str(name);
-                said.push('\n');
-                collect(value, said);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
 }

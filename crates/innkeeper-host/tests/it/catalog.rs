@@ -1,6 +1,7 @@
 //! The catalog: what servers list, how it is kept whole and true, and what is left out of it.
 
 mod change;
+mod doubt;
 mod left_out;
 mod list;
 mod lossless;

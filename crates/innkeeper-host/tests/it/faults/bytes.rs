@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use innkeeper_host::error::ProtocolFault;
-use innkeeper_host::{CallError, CallOptions};
+use innkeeper_host::{CallError, CallOptions, Event};
 use serde_json::{Map, json};
 use tokio::time::Instant;
 
 use super::{SLACK, on_call, value, within};
-use crate::setup::{Log, Scene, text};
+use crate::setup::{Log, Scene, text, told};
 
 /// Fault 1.
 #[tokio::test]
@@ -110,12 +110,19 @@ async fn an_answer_written_into_another_is_given_to_nobody() {
 
 /// Fault 21.
 #[tokio::test]
-async fn a_result_that_its_output_schema_forbids_is_handed_on_with_its_text() {
+async fn a_result_that_its_output_schema_forbids_is_handed_on_with_its_text_and_flagged() {
     let scene = Scene::new();
     let host = scene.start([scene.fx("one").switch("--bad-structured")]).await.unwrap();
+    let mut events = host.events();
     let result = host.call_tool("one.add", json!({"a": 1, "b": 2})).await.unwrap();
     assert_eq!(text(&result), "3");
     assert_eq!(value(&result)["structuredContent"]["sum"], "not a number");
+    assert_eq!(result.misfits()[0].pointer, "/sum");
+    let misfit = |event: &Event| match event {
+        Event::ResultMisfit { tool, problems, .. } => &**tool == "add" && problems.len() == 1,
+        _ => false,
+    };
+    assert!(told(&mut events).iter().any(misfit));
     host.shutdown().await;
 }
 
