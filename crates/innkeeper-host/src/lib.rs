@@ -55,5 +55,6 @@ pub use server::session::Progress;
 pub use shutdown::ShutdownReport;
 pub use text::{deceives, display_safe};
 pub use transport::auth::{
-    AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected, UserAgent, Visit, Visiting,
+    AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected, TokenStore, UserAgent,
+    Visit, Visiting,
 };
