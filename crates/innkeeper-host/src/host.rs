@@ -32,7 +32,7 @@ use crate::shutdown::{self, DRAIN, ShutdownReport};
 use crate::start::{self, Start, Wish};
 use crate::tasks::Tasks;
 use crate::telemetry::Telemetry;
-use crate::transport::auth::{Authorize, SignIn, UserAgent};
+use crate::transport::auth::{Authorize, SignIn, TokenStore, UserAgent};
 use crate::trust::Trust;
 
 /// How long the host's own tasks may take to end after the servers are gone.
@@ -123,6 +123,15 @@ impl HostBuilder {
     #[must_use]
     pub fn token_store(mut self, directory: impl Into<PathBuf>) -> Self {
         self.sign_in.directory = Some(directory.into());
+        self
+    }
+
+    /// Where tokens of remote servers are kept in place of files, such as the system's keyring. In the
+    /// directory of [`token_store`](Self::token_store), if there is one, several hosts then only
+    /// take turns; without it, two that renew a token at once may lose it. Default: files.
+    #[must_use]
+    pub fn keep_tokens(mut self, store: impl TokenStore) -> Self {
+        self.sign_in.store = Some(Arc::new(store));
         self
     }
 

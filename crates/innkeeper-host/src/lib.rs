@@ -59,7 +59,8 @@ pub use shutdown::ShutdownReport;
 pub use telemetry::Telemetry;
 pub use text::{deceives, display_safe};
 pub use transport::auth::{
-    AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected, UserAgent, Visit, Visiting,
+    AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected, TokenStore, UserAgent,
+    Visit, Visiting,
 };
 pub use trust::{Decisions, LaunchSpec, Trust};
 

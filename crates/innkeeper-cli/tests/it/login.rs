@@ -89,7 +89,9 @@ impl Desk {
                 "registration_endpoint": format!("{origin}/register"),
                 "response_types_supported": ["code"],
                 "code_challenge_methods_supported": ["S256"]})),
-            "/register" => (201, String::new(), json!({"client_id": "c"}).to_string()),
+            "/register" => {
+                (201, String::new(), json!({"client_id": "c", "redirect_uris": []}).to_string())
+            }
             "/page" => {
                 let field = |name: &str| {
                     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));

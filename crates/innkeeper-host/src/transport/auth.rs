@@ -99,3 +99,21 @@ pub trait UserAgent: Send + Sync + 'static {
     /// browser was sent back to, with its `code` and `state`.
     fn visit(&self, visit: Visit) -> Visiting;
 }
+
+/// Keeps what came of signing in, in place of files: the system's keyring, for instance.
+///
+/// What is kept is one text a server and address, of a few thousand bytes. Requests to that server
+/// wait meanwhile, so neither may take long or ask a person.
+pub trait TokenStore: Send + Sync + 'static {
+    /// What is kept under this name; `None` if nothing is.
+    ///
+    /// # Errors
+    /// It cannot be looked at. The host goes on as if nothing were kept.
+    fn load(&self, name: &str) -> std::io::Result<Option<Secret>>;
+
+    /// Keeps a text in place of what is kept under this name.
+    ///
+    /// # Errors
+    /// It cannot be kept. The host goes on with what it has in memory.
+    fn save(&self, name: &str, kept: &Secret) -> std::io::Result<()>;
+}

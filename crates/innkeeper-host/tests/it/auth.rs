@@ -5,12 +5,15 @@ mod enterprise;
 mod helper;
 mod inn;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use innkeeper_host::config::Secret;
 use innkeeper_host::{
-    AuthFault, CallError, CallOptions, Host, HostBuilder, StartError, UserAgent, Visit, Visiting,
+    AuthFault, CallError, CallOptions, Host, HostBuilder, StartError, TokenStore, UserAgent, Visit,
+    Visiting,
 };
 use innkeeper_testkit::{Fault, Remote, fx};
 use serde_json::{Value, json};
@@ -298,6 +301,46 @@ async fn a_kept_token_is_for_its_owner_alone_and_the_next_host_has_it() {
     assert_eq!(browser.visits(), 1);
     host.shutdown().await;
     other.shutdown().await;
+}
+
+/// A keyring of the application's.
+#[derive(Clone, Default)]
+struct Keyring(Arc<Mutex<BTreeMap<String, Secret>>>);
+
+impl TokenStore for Keyring {
+    fn load(&self, name: &str) -> std::io::Result<Option<Secret>> {
+        Ok(self.0.lock().unwrap().get(name).cloned())
+    }
+
+    fn save(&self, name: &str, kept: &Secret) -> std::io::Result<()> {
+        self.0.lock().unwrap().insert(name.to_owned(), kept.clone());
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn tokens_may_be_kept_elsewhere_and_hosts_take_turns_all_the_same() {
+    let inn = Inn::open(Rules { lasts: Some(0), renewable: true, ..Rules::default() }).await;
+    let (scene, keyring, browser) = (Scene::new(), Keyring::default(), Browser::default());
+    let turns = scene.path("turns");
+    let begin =
+        || at(&scene, &inn.url(), &json!({})).keep_tokens(keyring.clone()).token_store(&turns);
+    let host = begin().user_agent(browser.clone()).start().await.unwrap();
+    let started: Vec<_> = (0..3).map(|_| begin().start()).collect();
+    for other in futures_util::future::join_all(started).await {
+        let other = other.unwrap();
+        call(&other).await.unwrap();
+        other.shutdown().await;
+    }
+    let renewals = inn.seen("/token");
+    let renewals = renewals.iter().filter(|form| form.contains("grant_type=refresh_token"));
+    assert_eq!((renewals.count(), browser.visits()), (1, 1));
+    host.shutdown().await;
+    for file in std::fs::read_dir(&turns).unwrap() {
+        assert_eq!(std::fs::read(file.unwrap().path()).unwrap(), b"", "no token is in a file");
+    }
+    let kept = keyring.0.lock().unwrap();
+    assert!(kept.len() == 1 && kept.values().all(|kept| kept.expose().contains(CANARY)));
 }
 
 #[tokio::test]

@@ -195,7 +195,7 @@ impl Inner {
     async fn turn(&self) -> Option<File> {
         let store = self.terms.store.as_ref()?;
         match store.turn().await {
-            Ok(turn) => Some(turn),
+            Ok(turn) => turn,
             Err(error) => {
                 tracing::warn!(server = &*self.terms.server, %error, "tokens not locked");
                 None

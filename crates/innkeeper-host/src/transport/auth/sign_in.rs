@@ -13,7 +13,7 @@ use super::access::Access;
 use super::client::Outgoing;
 use super::oauth::{self, Terms};
 use super::store::Store;
-use super::{AuthFault, Authorize, Protected, UserAgent};
+use super::{AuthFault, Authorize, Protected, TokenStore, UserAgent};
 use crate::config::Oauth;
 use crate::tasks::Tasks;
 use crate::transport::Remote;
@@ -31,6 +31,8 @@ pub(crate) struct SignIn {
     pub(crate) agent: Option<Arc<dyn UserAgent>>,
     /// Where tokens are kept; without it in memory only.
     pub(crate) directory: Option<PathBuf>,
+    /// Where they are kept in place of files there.
+    pub(crate) store: Option<Arc<dyn TokenStore>>,
     servers: Mutex<HashMap<Arc<str>, Known>>,
 }
 
@@ -105,7 +107,7 @@ impl SignIn {
                     config: oauth.cloned().unwrap_or_default(),
                     http: Arc::new(Outgoing::new(remote)),
                     agent: self.agent.clone(),
-                    store: self.directory.as_deref().map(|dir| Store::new(dir, server, url)),
+                    store: Store::new(self.directory.as_deref(), self.store.as_ref(), server, url),
                 };
                 Arc::new(oauth::Oauth::new(terms)) as Arc<dyn Authorize>
             }
