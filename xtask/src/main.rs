@@ -20,6 +20,8 @@ mod bench;
 
 mod soak;
 
+mod simulate;
+
 mod coverage;
 
 use std::process::ExitCode;
@@ -38,6 +40,9 @@ usage: cargo xtask VERB
   bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
                             the host beside a bare pipe and beside the official SDK
   soak [--cycles N]         starts and stops with kills, a thousand unless told otherwise
+  simulate [--seeds N] [--first SEED]
+                            the host against servers and faults made up from seeds, 100000 unless
+                            told otherwise; one seed alone shows what happens in it
   fuzz [--seconds N] [TARGET …]
                             the fuzz targets, 600 seconds each unless told otherwise
   coverage                  line coverage, a table per crate";
@@ -54,6 +59,7 @@ fn main() -> ExitCode {
         "conformance" => conformance::run(rest),
         "bench" => bench::run(rest),
         "soak" => soak::run(rest),
+        "simulate" => simulate::run(rest),
         "fuzz" => fuzz::run(rest),
         "coverage" => coverage::run(rest),
         "" | "help" | "--help" | "-h" => {

@@ -52,6 +52,12 @@ impl Program {
         self
     }
 
+    /// Sets a variable of its environment.
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
     /// Runs elsewhere than in the root.
     pub(crate) fn within(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);

@@ -36,6 +36,9 @@ mod tasks;
 mod text;
 mod transport;
 
+#[cfg(all(test, unix))]
+mod simulation;
+
 pub use call::{CallOptions, CompletionOf, ToolResult};
 pub use callback::{Answers, Callback, Refusal, ServerRequest};
 pub use catalog::{Catalog, CatalogServer};

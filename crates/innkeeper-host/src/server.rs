@@ -169,6 +169,7 @@ pub(crate) async fn supervise(
 ) {
     let mut gone = false;
     let order = tokio::select! {
+        biased;
         order = orders.recv() => order,
         lost = ended(&mut running) => {
             gone = true;
