@@ -36,7 +36,8 @@ mod tasks;
 mod text;
 mod transport;
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod simulation;
 
 pub use call::{CallOptions, CompletionOf, ToolResult};

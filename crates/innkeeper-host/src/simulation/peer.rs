@@ -81,8 +81,7 @@ impl Peer {
                         return code;
                     }
                 }
-                () = self.wire.closed(), if self.deaf => return 0,
-                heard = self.wire.next(), if !self.deaf => match heard {
+                heard = self.wire.next(self.deaf) => match heard {
                     Heard::Message(message) => self.hear(&message),
                     Heard::Forgotten(id) => self.forget(&json!(id)),
                     Heard::End if self.wire.is_carried() => return 0,
@@ -147,24 +146,24 @@ impl Peer {
             method::SERVER_DISCOVER if self.plan.modern => {
                 let mut found = json!({ "supportedVersions": ["2026-07-28"] });
                 found["capabilities"] = capabilities();
-                self.greet(id, found);
+                self.greet(id, &found);
             }
             method::INITIALIZE if !self.plan.modern => {
                 let mut found = json!({ "protocolVersion": "2025-11-25" });
                 found["capabilities"] = capabilities();
                 found["serverInfo"] = json!({ "name": self.plan.name, "version": "1" });
-                self.greet(id, found);
+                self.greet(id, &found);
             }
             method::INITIALIZE => self.refuse(id, code::UNSUPPORTED_PROTOCOL_VERSION),
             // Some old ones say nothing to what they do not know.
             method::SERVER_DISCOVER if chance(&mut self.rng, 15) => {}
-            method::TOOLS_LIST => self.list(id, "tools", self.tools()),
-            method::PROMPTS_LIST => self.list(id, "prompts", prompts()),
+            method::TOOLS_LIST => self.list(id, "tools", &self.tools()),
+            method::PROMPTS_LIST => self.list(id, "prompts", &prompts()),
             method::RESOURCES_LIST => {
                 let resources = resources(&self.plan.name);
-                self.list(id, "resources", resources);
+                self.list(id, "resources", &resources);
             }
-            method::RESOURCES_TEMPLATES_LIST => self.list(id, "resourceTemplates", json!([])),
+            method::RESOURCES_TEMPLATES_LIST => self.list(id, "resourceTemplates", &json!([])),
             // It stays open.
             method::SUBSCRIPTIONS_LISTEN => {}
             method::TOOLS_CALL => {
@@ -216,10 +215,10 @@ impl Peer {
         self.after(pause, Deed::Answer(id.clone(), bytes));
     }
 
-    fn greet(&mut self, id: &Value, result: Value) {
+    fn greet(&mut self, id: &Value, result: &Value) {
         let pause = self.soon();
         if !self.false_start {
-            return self.answer(pause, id, &result);
+            return self.answer(pause, id, result);
         }
         match self.rng.u8(..4) {
             0 | 1 => self.after(pause, Deed::End(1)),
@@ -228,7 +227,7 @@ impl Peer {
         }
     }
 
-    fn list(&mut self, id: &Value, member: &str, items: Value) {
+    fn list(&mut self, id: &Value, member: &str, items: &Value) {
         let pause = self.soon();
         if self.plan.healthy || !chance(&mut self.rng, 3) {
             return self.answer(pause, id, &json!({ member: items }));

@@ -27,9 +27,15 @@ impl Wire {
         matches!(self, Self::Carried { .. })
     }
 
-    /// The next that the host says. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Heard {
+    /// The next that the host says. One that is `deaf` reads nothing; a transport sees all the same
+    /// that there is nothing to carry any more. Cancel-safe.
+    pub(super) async fn next(&mut self, deaf: bool) -> Heard {
         match self {
+            Self::Pipes { .. } if deaf => std::future::pending().await,
+            Self::Carried { orders, .. } if deaf => {
+                orders.closed().await;
+                Heard::End
+            }
             Self::Carried { orders, .. } => match orders.next().await {
                 None => Heard::End,
                 Some(Order::Forget { id, .. }) => Heard::Forgotten(id),
@@ -49,15 +55,6 @@ impl Wire {
                     Ok(read) => buffer.extend_from_slice(&bytes[..read]),
                 }
             },
-        }
-    }
-
-    /// Resolves once a transport has nothing to carry any more: it sees that though it does not
-    /// take messages. Cancel-safe.
-    pub(super) async fn closed(&self) {
-        match self {
-            Self::Carried { orders, .. } => orders.closed().await,
-            Self::Pipes { .. } => std::future::pending().await,
         }
     }
 
