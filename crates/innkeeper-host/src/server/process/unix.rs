@@ -33,7 +33,9 @@ enum Kept {
     Shim(shim::Supervised),
     Group(group::Grouped),
     #[cfg(test)]
-    Simulated(crate::simulation::Process),
+    Simulated {
+        process: crate::simulation::Process,
+    },
 }
 
 /// Starts a server. Cancelling kills what was started.
@@ -63,7 +65,7 @@ pub(crate) async fn spawn(
 #[cfg(test)]
 impl From<crate::simulation::Process> for Process {
     fn from(process: crate::simulation::Process) -> Self {
-        Self(Kept::Simulated(process))
+        Self(Kept::Simulated { process })
     }
 }
 
@@ -74,7 +76,7 @@ impl Process {
             Kept::Shim(process) => process.id(),
             Kept::Group(process) => process.id(),
             #[cfg(test)]
-            Kept::Simulated(process) => process.id(),
+            Kept::Simulated { process } => process.id(),
         }
     }
 
@@ -84,7 +86,7 @@ impl Process {
             Kept::Shim(_) if cfg!(target_os = "linux") => Isolation::Tree,
             Kept::Shim(_) | Kept::Group(_) => Isolation::Group,
             #[cfg(test)]
-            Kept::Simulated(_) => Isolation::Group,
+            Kept::Simulated { .. } => Isolation::Group,
         }
     }
 
@@ -94,7 +96,7 @@ impl Process {
             Kept::Shim(process) => process.exited().await,
             Kept::Group(process) => process.exited().await,
             #[cfg(test)]
-            Kept::Simulated(process) => process.exited().await,
+            Kept::Simulated { process } => process.exited().await,
         }
     }
 
@@ -104,7 +106,7 @@ impl Process {
             Kept::Shim(process) => process.exit(),
             Kept::Group(process) => process.exit(),
             #[cfg(test)]
-            Kept::Simulated(process) => process.exit(),
+            Kept::Simulated { process } => process.exit(),
         }
     }
 
@@ -114,7 +116,7 @@ impl Process {
             Kept::Shim(process) => process.terminate(),
             Kept::Group(process) => process.terminate(),
             #[cfg(test)]
-            Kept::Simulated(process) => process.terminate(),
+            Kept::Simulated { process } => process.terminate(),
         }
     }
 
@@ -124,7 +126,7 @@ impl Process {
             Kept::Shim(process) => process.kill(),
             Kept::Group(process) => process.kill(),
             #[cfg(test)]
-            Kept::Simulated(process) => process.kill(),
+            Kept::Simulated { process } => process.kill(),
         }
     }
 
@@ -135,7 +137,7 @@ impl Process {
             Kept::Shim(process) => process.gone().await,
             Kept::Group(process) => process.gone().await,
             #[cfg(test)]
-            Kept::Simulated(process) => process.gone().await,
+            Kept::Simulated { process } => process.gone().await,
         }
     }
 
@@ -145,7 +147,7 @@ impl Process {
             Kept::Shim(process) => Killer(Reach::Shim(process.killer())),
             Kept::Group(process) => Killer(Reach::Group(process.killer())),
             #[cfg(test)]
-            Kept::Simulated(process) => Killer(Reach::Simulated(process.killer())),
+            Kept::Simulated { process } => Killer(Reach::Simulated { killer: process.killer() }),
         }
     }
 
@@ -154,7 +156,7 @@ impl Process {
     pub(crate) fn control_socket(&self) -> Option<std::os::fd::OwnedFd> {
         match &self.0 {
             Kept::Shim(process) => process.control_socket().ok(),
-            Kept::Group(_) | Kept::Simulated(_) => None,
+            Kept::Group(_) | Kept::Simulated { .. } => None,
         }
     }
 
@@ -174,7 +176,9 @@ enum Reach {
     Shim(shim::Control),
     Group(group::Leader),
     #[cfg(test)]
-    Simulated(crate::simulation::Killer),
+    Simulated {
+        killer: crate::simulation::Killer,
+    },
 }
 
 impl Killer {
@@ -184,7 +188,7 @@ impl Killer {
             Reach::Shim(control) => control.kill(),
             Reach::Group(leader) => leader.signal(rustix::process::Signal::KILL),
             #[cfg(test)]
-            Reach::Simulated(killer) => killer.kill(),
+            Reach::Simulated { killer } => killer.kill(),
         }
     }
 }
