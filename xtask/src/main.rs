@@ -22,6 +22,8 @@ mod bench;
 
 mod soak;
 
+mod simulate;
+
 mod coverage;
 
 mod platforms;
@@ -45,6 +47,9 @@ usage: cargo xtask VERB
   soak [--cycles [N] | --kills [N] | --calls [N]]
                             starts and stops, ends of hostile trees, calls with faults; all of
                             them in full unless told otherwise
+  simulate [--seeds N] [--first SEED]
+                            the host against servers and faults made up from seeds, 100000 unless
+                            told otherwise; one seed alone shows what happens in it
   fuzz [--seconds N] [TARGET …]
                             the fuzz targets, 600 seconds each unless told otherwise
   platforms                 what ships, checked for Windows and macOS
@@ -63,6 +68,7 @@ fn main() -> ExitCode {
         "defence" => defence::run(rest),
         "bench" => bench::run(rest),
         "soak" => soak::run(rest),
+        "simulate" => simulate::run(rest),
         "fuzz" => fuzz::run(rest),
         "platforms" => platforms::run(rest),
         "coverage" => coverage::run(rest),

@@ -39,6 +39,10 @@ mod telemetry;
 mod text;
 mod transport;
 
+#[cfg(test)]
+#[cfg(unix)]
+mod simulation;
+
 pub use call::{CallOptions, CompletionOf, ToolResult};
 pub use callback::{Answers, Callback, Refusal, ServerRequest};
 pub use catalog::{Catalog, CatalogServer, Doubt};

@@ -120,8 +120,9 @@ impl Attempts {
         tell(Again { attempt: self.made + 1, delay, reason: &reason });
         self.last = self.lost(reason);
         tokio::select! {
-            () = sleep(delay) => ControlFlow::Continue(()),
+            biased;
             _ = over => ControlFlow::Break(Err(self.take_last())),
+            () = sleep(delay) => ControlFlow::Continue(()),
         }
     }
 

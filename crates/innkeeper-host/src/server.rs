@@ -173,6 +173,7 @@ pub(crate) async fn supervise(
     let reporter = ready.and_then(|shelf| shelf.connection.reporter.clone());
     let mut session = reporter.map(|reporter| reporter.session());
     let order = tokio::select! {
+        biased;
         order = orders.recv() => order,
         lost = ended(&mut running) => {
             gone = true;

@@ -118,6 +118,7 @@ impl Talk<'_> {
         tokio::pin!(silence);
         loop {
             tokio::select! {
+                biased;
                 answer = &mut discover, if matches!(modern, Asked::Open) => match answer {
                     Ok(result) => match self.accept_modern(&result.take()) {
                         Ok(greeting) => return Ok(greeting),

@@ -33,8 +33,9 @@ pub(crate) async fn follow_changes(
     let connection = shelf.connection.clone();
     drop(shelf);
     tokio::select! {
-        () = follow(&registry, &server, &session, &declared) => {}
+        biased;
         _ = session.closed() => {}
+        () = follow(&registry, &server, &session, &declared) => {}
         // Ends only where there is nothing to listen to.
         () = async {
             listen::listen(&connection, &declared).await;

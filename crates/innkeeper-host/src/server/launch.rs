@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::view::ServerCapabilities;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -14,7 +15,7 @@ use super::connection::Connection;
 use super::listen::Wishes;
 use super::meta::Identity;
 use super::offer::{Quarantined, read_all};
-use super::process::{self, Launch, Supervisor};
+use super::process::{self, Launch, Pipes, Process, Supervisor};
 use super::session::{Limits, Owner, Session};
 use super::silence::Silence;
 use super::stderr::StderrTail;
@@ -259,28 +260,47 @@ impl Launcher {
         launch: &Launch,
         clock: &Clock,
     ) -> Result<Running, StartReason> {
+        #[cfg(all(test, unix))]
+        if let Some(street) = crate::simulation::street() {
+            let (process, pipes) = street.spawn(launch);
+            return Ok(self.running(server, process, pipes, street.limits(self.limits(server))));
+        }
         let spawning = process::spawn(launch, &self.supervisor, self.ledger.as_ref());
         let spawned = timeout_at(clock.ends(), spawning).await.map_err(|_| clock.over())?;
-        let (process, pipes) =
+        let (process, Pipes { stdin, stdout, stderr }) =
             spawned.map_err(|error| StartReason::Spawn(error.to_string().into()))?;
-        let (stderr, stderr_ended) = self.drain(server, pipes.stderr);
-        let limits = self.limits(server);
-        let session = Session::open(self.owner(server), pipes.stdout, pipes.stdin, limits);
+        Ok(self.running(server, process, (stdin, stdout, stderr), self.limits(server)))
+    }
+
+    fn running<W, R, E>(
+        &self,
+        server: &Server,
+        process: Process,
+        (stdin, stdout, stderr): (W, R, E),
+        limits: Limits,
+    ) -> Running
+    where
+        W: AsyncWrite + Send + Unpin + 'static,
+        R: AsyncRead + Send + Unpin + 'static,
+        E: AsyncRead + Send + Unpin + 'static,
+    {
+        let (stderr, stderr_ended) = self.drain(server, stderr);
+        let session = Session::open(self.owner(server), stdout, stdin, limits);
         let declared = ServerCapabilities::default();
-        Ok(Running { body: Body::Child(process), session, stderr, stderr_ended, declared })
+        Running { body: Body::Child(process), session, stderr, stderr_ended, declared }
     }
 
     fn connect(&self, server: &Server, remote: &Remote) -> Result<Running, StartReason> {
         let (owner, limits) = (self.owner(server), self.limits(server));
+        #[cfg(all(test, unix))]
+        if let Some(street) = crate::simulation::street() {
+            return Ok(connected(street.carry(owner, street.limits(limits))));
+        }
         let (supervisor, ledger) = (self.supervisor.clone(), self.ledger.clone());
         let programs = Programs { supervisor, ledger };
         let config = server.config();
         let carried = remote.open(owner, limits, &self.sign_in, config.oauth.as_ref(), programs);
-        let Carried { session, ended } =
-            carried.map_err(|error| StartReason::Spawn(error.to_string().into()))?;
-        let (_, stderr_ended) = oneshot::channel();
-        let (stderr, declared) = (StderrTail::default(), ServerCapabilities::default());
-        Ok(Running { body: Body::Connection(Some(ended)), session, stderr, stderr_ended, declared })
+        carried.map(connected).map_err(|error| StartReason::Spawn(error.to_string().into()))
     }
 
     fn owner(&self, server: &Server) -> Owner {
@@ -296,7 +316,7 @@ impl Launcher {
     fn drain(
         &self,
         server: &Server,
-        stderr: process::Stderr,
+        stderr: impl AsyncRead + Send + Unpin + 'static,
     ) -> (StderrTail, oneshot::Receiver<()>) {
         let name = server.name.clone();
         let tail = StderrTail::default();
@@ -403,6 +423,13 @@ fn not_signed_in(server: &Arc<str>, fault: AuthFault) -> StartReason {
     let (server, reason) = (server.clone(), Lost::NotSignedIn(Box::new(fault)));
     let error = CallError::Unavailable { server, reason, may_have_run: false, attempts: 1 };
     StartReason::Call(Box::new(error))
+}
+
+fn connected(carried: Carried) -> Running {
+    let Carried { session, ended } = carried;
+    let (_, stderr_ended) = oneshot::channel();
+    let (stderr, declared) = (StderrTail::default(), ServerCapabilities::default());
+    Running { body: Body::Connection(Some(ended)), session, stderr, stderr_ended, declared }
 }
 
 /// Whether the program fetches packages before it runs them.

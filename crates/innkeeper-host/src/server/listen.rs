@@ -113,6 +113,7 @@ pub(super) async fn listen(connection: &Connection, declared: &ServerCapabilitie
         );
         let request = session.request(Outgoing { background: true, ..outgoing });
         let answer = tokio::select! {
+            biased;
             answer = request => answer,
             // Dropping the request ends it at the server; the next one asks for what is wanted now.
             () = wishes.changed.notified() => continue,

@@ -32,6 +32,10 @@ pub(crate) struct Process(Kept);
 enum Kept {
     Shim(shim::Supervised),
     Group(group::Grouped),
+    #[cfg(test)]
+    Simulated {
+        process: crate::simulation::Process,
+    },
 }
 
 /// Starts a server. Cancelling kills what was started.
@@ -58,12 +62,21 @@ pub(crate) async fn spawn(
     })
 }
 
+#[cfg(test)]
+impl From<crate::simulation::Process> for Process {
+    fn from(process: crate::simulation::Process) -> Self {
+        Self(Kept::Simulated { process })
+    }
+}
+
 impl Process {
     /// The id of the server's main process.
     pub(crate) fn id(&self) -> u32 {
         match &self.0 {
             Kept::Shim(process) => process.id(),
             Kept::Group(process) => process.id(),
+            #[cfg(test)]
+            Kept::Simulated { process } => process.id(),
         }
     }
 
@@ -72,6 +85,8 @@ impl Process {
         match &self.0 {
             Kept::Shim(_) if cfg!(target_os = "linux") => Isolation::Tree,
             Kept::Shim(_) | Kept::Group(_) => Isolation::Group,
+            #[cfg(test)]
+            Kept::Simulated { .. } => Isolation::Group,
         }
     }
 
@@ -80,6 +95,8 @@ impl Process {
         match &mut self.0 {
             Kept::Shim(process) => process.exited().await,
             Kept::Group(process) => process.exited().await,
+            #[cfg(test)]
+            Kept::Simulated { process } => process.exited().await,
         }
     }
 
@@ -88,6 +105,8 @@ impl Process {
         match &self.0 {
             Kept::Shim(process) => process.exit(),
             Kept::Group(process) => process.exit(),
+            #[cfg(test)]
+            Kept::Simulated { process } => process.exit(),
         }
     }
 
@@ -96,6 +115,8 @@ impl Process {
         match &self.0 {
             Kept::Shim(process) => process.terminate(),
             Kept::Group(process) => process.terminate(),
+            #[cfg(test)]
+            Kept::Simulated { process } => process.terminate(),
         }
     }
 
@@ -104,6 +125,8 @@ impl Process {
         match &self.0 {
             Kept::Shim(process) => process.kill(),
             Kept::Group(process) => process.kill(),
+            #[cfg(test)]
+            Kept::Simulated { process } => process.kill(),
         }
     }
 
@@ -113,6 +136,8 @@ impl Process {
         match &mut self.0 {
             Kept::Shim(process) => process.gone().await,
             Kept::Group(process) => process.gone().await,
+            #[cfg(test)]
+            Kept::Simulated { process } => process.gone().await,
         }
     }
 
@@ -121,6 +146,8 @@ impl Process {
         match &self.0 {
             Kept::Shim(process) => Killer(Reach::Shim(process.killer())),
             Kept::Group(process) => Killer(Reach::Group(process.killer())),
+            #[cfg(test)]
+            Kept::Simulated { process } => Killer(Reach::Simulated { killer: process.killer() }),
         }
     }
 
@@ -129,7 +156,7 @@ impl Process {
     pub(crate) fn control_socket(&self) -> Option<std::os::fd::OwnedFd> {
         match &self.0 {
             Kept::Shim(process) => process.control_socket().ok(),
-            Kept::Group(_) => None,
+            Kept::Group(_) | Kept::Simulated { .. } => None,
         }
     }
 
@@ -148,6 +175,10 @@ pub(crate) struct Killer(Reach);
 enum Reach {
     Shim(shim::Control),
     Group(group::Leader),
+    #[cfg(test)]
+    Simulated {
+        killer: crate::simulation::Killer,
+    },
 }
 
 impl Killer {
@@ -156,6 +187,8 @@ impl Killer {
         match &self.0 {
             Reach::Shim(control) => control.kill(),
             Reach::Group(leader) => leader.signal(rustix::process::Signal::KILL),
+            #[cfg(test)]
+            Reach::Simulated { killer } => killer.kill(),
         }
     }
 }

@@ -112,6 +112,7 @@ pub(super) fn ask(shared: &Arc<Shared>, id: RequestId, method: &str, params: Opt
             }
         };
         let answer = tokio::select! {
+            biased;
             answer = timeout(asked.limit, turns) => answer.unwrap_or_else(|_| {
                 Err(Refusal::internal("the application did not answer in time"))
             }),

@@ -137,7 +137,10 @@ impl Pending {
             table.calls = 0;
             std::mem::take(&mut table.waiting)
         };
-        for waiter in waiting.into_values() {
+        // Those who have waited longest are told first.
+        let mut waiting: Vec<_> = waiting.into_iter().collect();
+        waiting.sort_unstable_by_key(|(id, _)| *id);
+        for (_, waiter) in waiting {
             let fault = Fault::Lost { reason: reason.clone(), sent: true };
             // The caller may have stopped waiting; then nobody is left to tell.
             drop(waiter.answer.send(Err(fault)));
