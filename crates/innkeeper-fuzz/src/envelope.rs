@@ -24,7 +24,7 @@ pub fn envelope(line: &[u8]) {
         }
         Ok(Value::Array(items)) => match &parsed {
             Ok(Message::Batch(read)) => {
-                assert!(read.len() >= items.len().min(envelope::BATCH_LIMIT))
+                assert!(read.len() >= items.len().min(envelope::BATCH_LIMIT));
             }
             Ok(Message::One(_)) => panic!("an array is not one message"),
             Err(malformed) => assert!(items.is_empty(), "{malformed}"),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use innkeeper_protocol::Revision;
-use innkeeper_protocol::view::Tool;
+use innkeeper_protocol::view::{TasksCapability, Tool};
 use innkeeper_testkit::Peer;
 use serde_json::json;
 use serde_json::value::to_raw_value;
@@ -43,6 +43,7 @@ fn shelf(server: &Server, events: &Events, tasks: &Tasks) -> Shelf {
         server: server.name.clone(),
         session: Session::open(owner, reader, writer, Limits::default()),
         revision: Revision::V2025_11_25,
+        tasks: TasksCapability::default(),
         identity: Identity::default(),
         permits: Semaphore::new(1),
         retry: config.retry,
@@ -53,6 +54,7 @@ fn shelf(server: &Server, events: &Events, tasks: &Tasks) -> Shelf {
         meter: server.meter.clone(),
         silence: Silence::new(1),
         events: events.clone(),
+        reporter: None,
     };
     let tool = |name: &str| {
         let raw = to_raw_value(&json!({"name": name, "inputSchema": {"type": "object"}})).unwrap();

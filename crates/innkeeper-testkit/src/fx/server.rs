@@ -16,8 +16,8 @@ use super::listen::Listeners;
 use super::message::{Answer, Request, code, meta};
 use super::process;
 use super::switch::Switches;
-use super::task::Tasks;
 use super::tally::Tally;
+use super::task::Tasks;
 use super::timer::Timers;
 use super::wire::Wire;
 

@@ -92,7 +92,7 @@ impl Worker {
             let ended = worker.end(tree, end);
             let wrong = |why| format!("{number}, {:?} by {end:?}: {why}", Tree::numbered(tree));
             ended.map_err(wrong)?;
-            if (number + 1) % 1000 == 0 {
+            if (number + 1).is_multiple_of(1000) {
                 say(&format!("{} of {count} trees", number + 1));
             }
         }

@@ -51,6 +51,7 @@ fn connect(revision: Revision) -> (Peer, Arc<Connection>, Tasks) {
         meter: Arc::new(Meter::new()),
         silence: Silence::new(3),
         events,
+        reporter: None,
     };
     (peer, Arc::new(connection), tasks)
 }

@@ -113,7 +113,8 @@ fn place() -> Arc<Place> {
         (client::build(&remote).expect("a client"), remote.url.clone())
     });
     let (client, url) = (client.clone(), url.clone());
-    Arc::new(Place { client, url, headers: Default::default(), access: None })
+    let (server, headers) = ("fuzz".into(), Default::default());
+    Arc::new(Place { server, client, url, headers, helper: None, access: None })
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ impl Draw {
 
     fn is_answered_by(self, result: &ToolResult) -> bool {
         let value: Value = serde_json::from_str(result.raw().get()).unwrap_or_default();
-        value["content"][0]["text"] == self.id.to_string()
+        value["content"][0]["text"].as_str() == Some(&self.id.to_string())
     }
 }
 
