@@ -66,10 +66,13 @@ fn every(program: &PathBuf, first: u64, seeds: u64, lane: u64, lanes: u64) -> Ch
     Ok(())
 }
 
-/// Builds the tests of the host and finds their program.
+/// Builds the tests of the host and finds their program. So many seeds pay for an optimised one,
+/// with its assertions and checks of overflow left in.
 fn build() -> Chore<PathBuf> {
     let told = Program::cargo("test --locked --quiet -p innkeeper-host --lib --no-run")
-        .line("--message-format json")
+        .line("--message-format json --target-dir target/simulate")
+        .variable("CARGO_PROFILE_TEST_OPT_LEVEL", "2")
+        .variable("CARGO_PROFILE_DEV_OPT_LEVEL", "2")
         .output()?;
     let program = told.lines().rev().find_map(|line| {
         let (_, rest) = line.split_once("\"executable\":\"")?;

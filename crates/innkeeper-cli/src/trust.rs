@@ -55,10 +55,9 @@ pub(crate) fn settle(context: &mut Context, config: &Config) -> Result<(), Failu
     if !refused.is_empty() {
         return Err(refuse(&file, &refused, is_own));
     }
-    for launch in &undecided {
-        let server = &*launch.name;
-        tracing::warn!(server, security = true, "{}", words::UNDECIDED);
-    }
+    let servers: Vec<&str> = undecided.iter().map(|launch| &*launch.name).collect();
+    let servers = servers.join(", ");
+    tracing::warn!(servers, audit = "not-decided", security = true, "{}", words::UNDECIDED);
     Ok(())
 }
 

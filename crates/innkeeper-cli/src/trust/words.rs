@@ -10,7 +10,7 @@ pub(super) const QUESTION: &str = "Start this, now and as long as it stays the s
 
 /// What is logged where nobody can be asked and the file is our own.
 pub(super) const UNDECIDED: &str =
-    "nobody has decided on this server of `mcp.json`, it is started; `--trust` keeps a decision";
+    "nobody has decided on what `mcp.json` starts here, it is started; `--trust` keeps a decision";
 
 pub(super) fn opening(file: &Path) -> String {
     format!("`{}` was found here, and nobody has decided on this yet:", file.display())

@@ -99,7 +99,10 @@ fn a_check_tells_compatible_breaking_and_suspicious_changes_apart() {
     place.serve(&[read, tool("new", "Is new.")]);
     let checked = place.run(&["lock", "--check"], 1);
     insta::assert_snapshot!(words(&checked.stdout));
-    assert_eq!(words(&checked.stderr), "hint: `innkeeper lock` accepts all of this\n");
+    let said = words(&checked.stderr);
+    let (doubt, hint) = said.split_once('\n').unwrap();
+    assert!(doubt.contains("looks deceptive server=one tool=read"), "{doubt}");
+    assert_eq!(hint, "hint: `innkeeper lock` accepts all of this\n");
     let told = place.json(&["lock", "--check"], 1);
     let first = &told["changes"][1];
     assert_eq!((&first["server"], &first["tool"]), (&json!("one"), &json!("new")));

@@ -64,17 +64,17 @@ fn call(option: &[&'static str]) -> Vec<&'static str> {
 }
 
 #[test]
-fn our_own_file_is_started_without_a_terminal_and_each_undecided_server_is_a_warning() {
+fn our_own_file_is_started_without_a_terminal_and_undecided_servers_are_a_warning() {
     let place = Place::with("mcp.json", fx("one"));
     for _ in 0..2 {
         let said = place.said(&CALL, 0);
         assert_eq!(said.lines().count(), 1, "{said}");
         assert!(said.contains("nobody has decided") && said.contains("security=true"), "{said}");
-        assert!(said.contains("server=one"), "{said}");
+        assert!(said.contains("servers=one"), "{said}");
     }
     let logged = place.said(&call(&["--log-format", "json"]), 0);
     let line: Value = serde_json::from_str(&logged).unwrap();
-    assert_eq!((&line["severity"], &line["server"]), (&"warning".into(), &"one".into()));
+    assert_eq!((&line["severity"], &line["servers"]), (&"warning".into(), &"one".into()));
     assert_eq!(place.said(&call(&["--config", "mcp.json"]), 0), "", "it was named");
 }
 

@@ -250,8 +250,8 @@ fn one_failed_start_is_logged_in_lines_of_all_five_severities() {
     let healthy = fx("one").switch("--init-twice").switch("--dup-tool");
     let failing = fx("two").with("--init-error", -32000).key("dependencies", json!(["one"]));
     let folder = folder([healthy, failing]);
-    let args = ["tools", "--log-level", "debug", "--log-format", "json"];
-    let output = run(&args, folder.path());
+    let line = "tools --config mcp.json --log-level debug --log-format json";
+    let output = run(&line.split(' ').collect::<Vec<_>>(), folder.path());
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
     let lines = said.lines().filter(|line| line.starts_with('{'));
