@@ -61,7 +61,10 @@ fn every(program: &PathBuf, first: u64, seeds: u64, lane: u64, lanes: u64) -> Ch
         if seeds == 1 {
             return ran.variable("INNKEEPER_SIMULATE_SHOW", "1").run();
         }
-        ran.output()?;
+        let said = ran.output()?;
+        if !said.contains("1 passed") {
+            return Err(format!("`{TEST}` did not run: {said}"));
+        }
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ mod words;
 use std::io::{self, BufRead, IsTerminal as _};
 use std::path::Path;
 
+use innkeeper_host::audit::TARGET;
 use innkeeper_host::{Config, Decisions, Environment, LaunchSpec};
 
 use crate::commands::Context;
@@ -57,7 +58,8 @@ pub(crate) fn settle(context: &mut Context, config: &Config) -> Result<(), Failu
     }
     let servers: Vec<&str> = undecided.iter().map(|launch| &*launch.name).collect();
     let servers = servers.join(", ");
-    tracing::warn!(servers, audit = "not-decided", security = true, "{}", words::UNDECIDED);
+    let audit = "not-decided";
+    tracing::warn!(target: TARGET, servers, audit, security = true, "{}", words::UNDECIDED);
     Ok(())
 }
 

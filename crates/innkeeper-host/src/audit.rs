@@ -24,6 +24,12 @@ pub(crate) enum Fact<'a> {
     ToolRefused { tool: &'a str, why: &'a str },
     /// A rule of the configuration forbids the arguments.
     ArgumentsRefused { tool: &'a str, rule: &'a str },
+    /// A form of it asks the user for a secret.
+    SecretAsked { what: &'a str },
+    /// Something of it looks as if it were made to deceive.
+    Doubtful { tool: Option<&'a str>, why: &'a str },
+    /// The application's decision on it panicked; it counts as a no.
+    TrustPanicked,
     /// It asked for something that it does not get; how often it did.
     RequestRefused { what: &'a str, why: &'a str, count: u64 },
     /// It named an address that is not asked on its behalf.
@@ -88,6 +94,9 @@ impl<'a> Fact<'a> {
             | Self::PinBroken { .. }
             | Self::ToolRefused { .. }
             | Self::ArgumentsRefused { .. }
+            | Self::SecretAsked { .. }
+            | Self::Doubtful { .. }
+            | Self::TrustPanicked
             | Self::RequestRefused { .. }
             | Self::AddressRefused { .. }
             | Self::NotSignedIn { .. }
@@ -123,6 +132,14 @@ impl<'a> Fact<'a> {
                 why: Some(rule),
                 ..line("arguments-refused", "arguments refused")
             },
+            Self::SecretAsked { what } => {
+                let words = "a form asks for a secret: refused";
+                Line { what: Some(what), ..line("secret-asked", words) }
+            }
+            Self::Doubtful { tool, why } => {
+                Line { tool, why: Some(why), ..line("doubtful", "looks deceptive") }
+            }
+            Self::TrustPanicked => line("trust-panicked", "asking for trust panicked"),
             Self::RequestRefused { what, why, count } => Line {
                 what: Some(what),
                 why: Some(why),

@@ -14,7 +14,8 @@ use crate::audit::Fact;
 use crate::cache::{Key, Missed, Reply};
 use crate::catalog::Catalog;
 use crate::error::{ArgumentProblem, CallError, Lost, ProtocolFault};
-use crate::event::{CallOutcome, Event};
+use crate::event::CallOutcome;
+use crate::schema::ResultSchema;
 use crate::server::connection::{Ask, Connection, LONGEST};
 use crate::server::listen::WISHES;
 use crate::server::meta::Meta;
@@ -51,7 +52,8 @@ impl CallOptions {
 pub struct ToolResult {
     raw: Box<RawValue>,
     is_error: bool,
-    misfits: Vec<ArgumentProblem>,
+    /// What its tool promised of it, if anything.
+    promised: Option<Arc<ResultSchema>>,
 }
 
 impl ToolResult {
@@ -70,11 +72,14 @@ impl ToolResult {
         self.is_error
     }
 
-    /// What in its structured content is not as the tool's `outputSchema` promised, at most 32; the
-    /// pointers lead into that content. Empty for a tool that promised nothing or failed, for content
-    /// of more than 256 KiB, and for a schema that cannot be used: none of these is checked.
-    pub fn misfits(&self) -> &[ArgumentProblem] {
-        &self.misfits
+    /// The first thing in its structured content that is not as the tool's `outputSchema` promised;
+    /// the pointer leads into that content. `None` for a tool that promised nothing or failed, for
+    /// content of more than 256 KiB, and for a schema that cannot be used: none of these is checked.
+    ///
+    /// The check is made here and not during the call: it reads the content as values, and a hostile
+    /// schema can make it take about a second.
+    pub fn misfit(&self) -> Option<ArgumentProblem> {
+        self.promised.as_ref()?.check(&self.raw)
     }
 
     /// The typed view of the result.
@@ -192,18 +197,8 @@ pub(crate) async fn tool(
             Ok(if is_error { CallOutcome::ToolError } else { CallOutcome::Ok })
         })
         .await?;
-    let promised = route.results.as_ref().filter(|_| !is_error);
-    let misfits = promised.map_or_else(Vec::new, |schema| schema.check(&raw));
-    if let Some(first) = misfits.first() {
-        let (server, tool, problem) = (&*connection.server, &*route.tool, first.to_string());
-        tracing::warn!(server, tool, problem, "result is not as its tool promised");
-        connection.events.publish(Event::ResultMisfit {
-            server: connection.server.clone(),
-            tool: route.tool.clone(),
-            problems: misfits.clone(),
-        });
-    }
-    Ok(ToolResult { raw, is_error, misfits })
+    let promised = route.results.clone().filter(|_| !is_error);
+    Ok(ToolResult { raw, is_error, promised })
 }
 
 /// Gets a prompt by its public name.

@@ -12,6 +12,9 @@ use innkeeper_protocol::method;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
+use crate::audit::Fact;
+use crate::text::display_safe;
+
 /// A request that a server makes of the application.
 #[derive(Clone, Debug)]
 pub struct ServerRequest {
@@ -268,8 +271,8 @@ impl Callbacks {
             && !answers.secrets
             && let Some(field) = form::secret_field(request.params.as_deref())
         {
-            let server = &*request.server;
-            tracing::warn!(server, field, security = true, "a form asks for a secret: refused");
+            let field: String = field.chars().take(form::SHOWN).collect();
+            Fact::SecretAsked { what: &display_safe(&field) }.tell(&request.server);
             let message = "a form must not ask for a secret: have the user visit an address";
             return Some(Box::pin(async move { Err(Refusal::new(code::INVALID_PARAMS, message)) }));
         }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 
 use crate::config::Problem;
-use crate::error::{ArgumentProblem, CallKind};
+use crate::error::CallKind;
 
 /// How many events a slow listener may lag behind before it loses the oldest; a start of 100
 /// servers with several retries fits.
@@ -129,15 +129,6 @@ pub enum Event {
         reason: String,
         /// Whether it is kept from applications and models.
         refused: bool,
-    },
-    /// A tool's structured result is not as its `outputSchema` promised; it is handed on as it is.
-    ResultMisfit {
-        /// The server.
-        server: Arc<str>,
-        /// The tool, by the server's own name for it.
-        tool: Box<str>,
-        /// Where and how, at most 32.
-        problems: Vec<ArgumentProblem>,
     },
     /// Something looks as if it were made to deceive, and is offered all the same.
     Doubtful {

@@ -236,8 +236,8 @@ impl Registry {
         let found: HashSet<Doubt> = self.catalog().doubts().into_iter().collect();
         let mut told = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
         for Doubt { server, tool, reason } in found.difference(&told) {
-            let (name, tool) = (&**server, tool.as_deref());
-            tracing::warn!(server = name, tool, reason, security = true, "looks deceptive");
+            let tool = tool.as_deref();
+            Fact::Doubtful { tool, why: reason }.tell(server);
             self.events.publish(Event::Doubtful {
                 server: server.clone(),
                 tool: tool.map(Into::into),

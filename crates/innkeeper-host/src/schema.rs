@@ -124,13 +124,25 @@ impl ArgumentSchema {
 
     /// What does not fit, or why that cannot be told.
     fn apply(&self, value: &Value) -> Result<Vec<ArgumentProblem>, String> {
+        self.run(|compiled| compiled.check(value, &self.raw))
+    }
+
+    /// The first part that does not fit, or why that cannot be told.
+    fn first(&self, value: &Value) -> Result<Option<ArgumentProblem>, String> {
+        self.run(|compiled| compiled.first(value, &self.raw))
+    }
+
+    fn run<T>(
+        &self,
+        check: impl FnOnce(&Compiled) -> Result<T, &'static str>,
+    ) -> Result<T, String> {
         let compiled = self.compiled.get_or_init(|| {
             guarded(|| Compiled::new(&self.raw))
                 .unwrap_or_else(|| Err("it cannot be compiled".to_owned()))
                 .map_err(|reason| format!("the tool's input schema cannot be used: {reason}"))
         });
         let compiled = compiled.as_ref().map_err(Clone::clone)?;
-        guarded(|| compiled.check(value, &self.raw))
+        guarded(|| check(compiled))
             .unwrap_or(Err("cannot be checked against the tool's input schema"))
             .map_err(str::to_owned)
     }
@@ -229,6 +241,25 @@ impl Compiled {
             Some(reason) => Err(reason),
             None if self.validator.is_valid(arguments) => Ok(Vec::new()),
             None => Ok(self.explain(arguments, raw)),
+        }
+    }
+
+    /// The first error only: of a stranger's value under a stranger's schema, all of them would
+    /// take memory for each.
+    fn first(
+        &self,
+        value: &Value,
+        raw: &RawValue,
+    ) -> Result<Option<ArgumentProblem>, &'static str> {
+        match self.refuse(value) {
+            Some(reason) => Err(reason),
+            None if self.validator.is_valid(value) => Ok(None),
+            None if self.bounds.recursive => Ok(whole(UNEXPLAINED).pop()),
+            None => {
+                let error = self.validator.validate(value).err();
+                let schema = parsed(raw).unwrap_or_default();
+                Ok(words::problems(&schema, error.into_iter()).into_iter().next())
+            }
         }
     }
 

@@ -11,6 +11,8 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use crate::audit::Fact;
+
 pub use decisions::Decisions;
 pub use spec::LaunchSpec;
 
@@ -40,8 +42,7 @@ impl Trust {
             Self::Ask(decide) => {
                 let decided = catch_unwind(AssertUnwindSafe(|| decide(launch)));
                 decided.unwrap_or_else(|_| {
-                    let server = &*launch.name;
-                    tracing::error!(server, security = true, "asking for trust panicked");
+                    Fact::TrustPanicked.tell(&launch.name);
                     false
                 })
             }

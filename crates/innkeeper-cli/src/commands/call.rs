@@ -10,7 +10,7 @@ use crate::arguments;
 use crate::configuration::{for_item, load};
 use crate::exit::{Code, Failure};
 use crate::hosting::with_host;
-use crate::output::Output;
+use crate::output::{Output, Tone};
 
 pub(super) async fn run(context: &mut Context, args: &CallArgs) -> Result<(), Failure> {
     let config = load(context)?;
@@ -30,6 +30,10 @@ pub(super) async fn run(context: &mut Context, args: &CallArgs) -> Result<(), Fa
         let result = host.call_tool(&args.target, all).await.map_err(|error| refuse(&error))?;
         let is_error = result.is_error();
         output.value(&result)?;
+        if let Some(problem) = result.misfit() {
+            let text = format!("the result is not as `{}` promised: {problem}", args.target);
+            output.label(Tone::Note, "warning", &text)?;
+        }
         if is_error { Err(Failure::silent(Code::Failed)) } else { Ok(()) }
     };
     with_host(context, config, work).await.map(drop)

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use innkeeper_host::LaunchSpec;
-use innkeeper_host::config::Limits;
+use innkeeper_host::config::{IdToken, Limits};
 use serde::Serialize;
 
 pub(super) const QUESTION: &str = "Start this, now and as long as it stays the same? [y/N] ";
@@ -55,12 +55,26 @@ pub(super) fn lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> {
     let url = launch.url.iter().map(|url| meant(url.as_written(), launch.url_meaning()));
     line("address", joined(url, ""));
     line("headers", quoted(&launch.headers));
-    let helper = launch.headers_helper.iter().map(|text| format!("`{}`", text.as_written()));
+    let helper = launch.headers_helper.iter().zip(launch.helper_meanings());
+    let helper = helper.map(|(word, meaning)| meant(word.as_written(), meaning));
     line("headers printed by", joined(helper, " "));
     let limits = (launch.limits != Limits::default()).then_some(&launch.limits);
     line("limits", limits.map(as_json).unwrap_or_default());
     line("sandbox", launch.sandbox.as_ref().map(as_json).unwrap_or_default());
     line("signs in", launch.oauth.as_ref().map(as_json).unwrap_or_default());
+    let enterprise = launch.oauth.iter().filter_map(|oauth| oauth.enterprise.as_ref());
+    let sent = enterprise.map(|one| {
+        let to = &one.token_endpoint;
+        let to = meant(to.as_written(), Some(to.expose().clone()));
+        match &one.id_token {
+            IdToken::Value(_) => format!("a token to {to}"),
+            IdToken::File(file) => {
+                let path = file.expose().display().to_string();
+                format!("the file {} to {to}", meant(file.as_written(), Some(path)))
+            }
+        }
+    });
+    line("sends", joined(sent, ""));
     let loose = launch.package.iter().filter(|package| package.version.is_none());
     line("package", joined(loose.map(|package| format!("any version of `{}`", package.name)), ""));
     lines

@@ -106,7 +106,6 @@ fn tell(events: &mut Receiver<Event>) {
         match event {
             Event::Doubtful { reason, .. } => say(&format!("flagged: {reason}")),
             Event::Quarantined { what, reason, .. } => say(&format!("flagged: {what}: {reason}")),
-            Event::ResultMisfit { .. } => say("flagged: a result is not as its tool promised"),
             _ => {}
         }
     }

@@ -43,6 +43,15 @@ const TOGETHER: [&[&str]; 14] = [
     &["recovery", "code"],
 ];
 
+/// Words at the end of a name by which it is about a secret and not one.
+const ABOUT: [&str; 9] = ["arn", "count", "file", "hint", "id", "length", "name", "policy", "url"];
+
+/// Words before `token` by which it is a place in a list or a coin.
+const PLACES: [&str; 6] = ["cursor", "from", "next", "page", "sync", "to"];
+
+/// How much of a field's name is shown, in characters.
+pub(super) const SHOWN: usize = 64;
+
 /// The longest name or title that is looked at, in bytes; a longer one is no label of a field.
 const LABEL: usize = 1 << 10;
 
@@ -52,7 +61,7 @@ const LABEL: usize = 1 << 10;
 /// are no secrets.
 pub(super) fn secret_field(params: Option<&RawValue>) -> Option<String> {
     let params: Value = serde_json::from_str(params?.get()).ok()?;
-    if params.get("mode").is_some_and(|mode| mode != "form") {
+    if params.get("mode").is_some_and(|mode| mode == "url") {
         return None;
     }
     let fields = params.get("requestedSchema")?.get("properties")?.as_object()?;
@@ -72,8 +81,13 @@ fn names_secret(label: &str) -> bool {
     }
     let words = words(label);
     let has = |wanted: &[&str]| words.windows(wanted.len()).any(|found| found == wanted);
+    let ends = |among: &[&str]| words.last().is_some_and(|word| among.contains(&word.as_str()));
+    if ends(&ABOUT) {
+        return false;
+    }
+    let place = || words.iter().rev().nth(1).is_some_and(|word| PLACES.contains(&word.as_str()));
     // A token is one where the word ends the name: a number of tokens and a token's name are none.
-    words.last().is_some_and(|word| word == "token")
+    ends(&["token"]) && !place()
         || words.iter().any(|word| SECRETS.contains(&word.as_str()))
         || TOGETHER.iter().any(|wanted| has(wanted))
 }
@@ -149,6 +163,11 @@ mod tests {
             "city",
             "max_tokens",
             "token_count",
+            "next_page_token",
+            "fromToken",
+            "secret_name",
+            "api_key_id",
+            "passwordLength",
             "tokenName",
             "postcard",
             "spinner",

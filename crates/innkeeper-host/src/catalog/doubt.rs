@@ -47,7 +47,11 @@ pub(crate) fn of_names<'t>(
 ) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     let mut names = Alike::default();
-    for (index, (server, tools)) in servers.enumerate() {
+    let servers: Vec<_> = servers.collect();
+    if servers.len() < 2 {
+        return doubts;
+    }
+    for (index, (server, tools)) in servers.into_iter().enumerate() {
         let like = |tool: &'t str| {
             let (other, its) = names.find(server, tool)?;
             let reason = format!("its name looks like `{}`", name::public(other, its));

@@ -16,7 +16,7 @@ pub(crate) struct ToolRoute {
     pub(crate) tool: Box<str>,
     pub(crate) arguments: ArgumentSchema,
     /// What the tool promises of its structured results, if anything that can be checked.
-    pub(crate) results: Option<ResultSchema>,
+    pub(crate) results: Option<Arc<ResultSchema>>,
     /// What holds for arguments whatever the schema says.
     pub(crate) rules: ArgumentRules,
     /// Arguments that the server wants to see in headers.

@@ -187,14 +187,14 @@ fn promised(
     tool: &Offered<Tool>,
     connection: &Connection,
     left_out: &mut Vec<Quarantined>,
-) -> Option<ResultSchema> {
+) -> Option<Arc<ResultSchema>> {
     let raw = tool.view.output_schema.as_ref();
     let raw = raw.filter(|_| connection.revision.has_output_schema())?;
     let tell = |reason| {
         let what = format!("output schema of tool `{}`", tool.view.name);
         left_out.push(Quarantined { what, reason });
     };
-    ResultSchema::new(raw).map_err(tell).ok()
+    ResultSchema::new(raw).map_err(tell).ok().map(Arc::new)
 }
 
 fn words(refusal: &Refusal<'_>) -> String {

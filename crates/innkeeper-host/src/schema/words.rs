@@ -14,6 +14,10 @@ use crate::name;
 /// The most problems told at once.
 const PROBLEMS: usize = 32;
 
+/// The longest pointer told, in bytes; the end of a longer one is left out. Names in a value can be
+/// as long as the value.
+const POINTER: usize = 1 << 10;
+
 /// How many are collected before the first are picked out.
 const COLLECTED: usize = 4096;
 
@@ -57,7 +61,12 @@ struct Words<'s> {
 }
 
 impl Words<'_> {
-    fn add(&mut self, pointer: String, message: String) {
+    fn add(&mut self, mut pointer: String, message: String) {
+        if pointer.len() > POINTER {
+            pointer.truncate(pointer.floor_char_boundary(POINTER));
+            pointer.push('…');
+            pointer.shrink_to_fit();
+        }
         if self.problems.len() == COLLECTED {
             self.pick();
         }

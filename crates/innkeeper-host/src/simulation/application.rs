@@ -55,6 +55,11 @@ pub(super) struct Disturbed {
 }
 
 impl Disturbed {
+    /// Whether the server was restarted or reloaded at that time.
+    pub(super) fn covers(&self, server: &str, at: Instant) -> bool {
+        self.server == server && self.from <= at && self.until.is_none_or(|until| at <= until)
+    }
+
     pub(super) fn touches(&self, seen: &Seen) -> bool {
         self.server == seen.call.server.name
             && self.from <= seen.ended

@@ -130,6 +130,7 @@ async fn live(
     }
     let disturbed = application.disturbed.lock().unwrap_or_else(PoisonError::into_inner).clone();
     walls::calls(&seen, street, &disturbed, left, broken);
+    walls::losses(plan, events, &disturbed, left, broken);
     walls::counts(plan, &seen, events, &application.host.metrics(), broken);
     walls::restarts(plan, &failures, broken);
     broken.append(&mut application.broken);

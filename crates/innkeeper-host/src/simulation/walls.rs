@@ -134,7 +134,8 @@ pub(super) fn calls(
         if tool && runs == 0 && matches!(seen.end, End::Ok { .. } | End::ToolError) {
             fell("an answer comes from a run");
         }
-        if seen.call.misfit && seen.ready && !refused(&seen.end) {
+        let misfit = seen.call.misfit && seen.ready;
+        if misfit && (!refused(&seen.end) || street.runs("") > 0) {
             fell("what does not fit is not sent");
         }
         let let_alone = !disturbed.iter().any(|time| time.touches(seen)) && seen.ended < left;
@@ -143,6 +144,24 @@ pub(super) fn calls(
             if !good || took > PROMPT {
                 fell("a healthy server is not disturbed by others");
             }
+        }
+    }
+}
+
+/// A server that does nothing wrong, and needs no other one that might, is not taken out.
+pub(super) fn losses(
+    plan: &Plan,
+    events: &Events,
+    disturbed: &[Disturbed],
+    left: Instant,
+    broken: &mut Vec<String>,
+) {
+    for (at, event) in &*events.lock().unwrap_or_else(PoisonError::into_inner) {
+        let Event::Unavailable { server, .. } = event else { continue };
+        let mut own = plan.all().filter(|one| *one.name == **server);
+        let let_alone = *at < left && !disturbed.iter().any(|time| time.covers(server, *at));
+        if let_alone && own.all(|one| one.healthy && one.dependencies.is_empty()) {
+            broken.push(format!("a healthy server is not taken out: `{server}`: {event:?}"));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! One request as OpenTelemetry sees it: its span, its duration, and what its server is told of it.
 
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,7 +82,7 @@ impl Call {
             (outcome, _) => about.push(KeyValue::new("error.type", outcome.as_str())),
         }
         if let Some(meters) = &self.meters {
-            meters.calls.record(latency.as_secs_f64(), &about);
+            meters.calls.record(latency.as_secs_f64(), &counted(&about, error));
         }
         let Some(context) = self.span else { return };
         let span = context.span();
@@ -94,6 +96,26 @@ impl Call {
         span.set_attributes(about.drain(known..));
         span.end();
     }
+}
+
+/// The codes that JSON-RPC and MCP define or reserve; a server may have any other one every time.
+const CODES: RangeInclusive<i64> = -32768..=-32000;
+
+/// What a call is counted under: without what a server could make a new series of each time.
+fn counted<'a>(about: &'a [KeyValue], error: Option<&CallError>) -> Cow<'a, [KeyValue]> {
+    let strange =
+        matches!(error, Some(CallError::Server { error, .. }) if !CODES.contains(&error.code));
+    if !strange {
+        return Cow::Borrowed(about);
+    }
+    let kept = about.iter().filter(|one| one.key.as_str() != "rpc.response.status_code");
+    let named = kept.cloned().map(|mut one| {
+        if one.key.as_str() == "error.type" {
+            one.value = "_OTHER".into();
+        }
+        one
+    });
+    named.collect::<Vec<_>>().into()
 }
 
 impl Traces {

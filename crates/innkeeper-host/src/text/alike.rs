@@ -43,7 +43,8 @@ impl<'n> Alike<'n> {
         let looks = |(owner, name): &&Owned<'n>| {
             *owner != server && *name != tool && {
                 let other = at_a_glance(name);
-                seen == other || one_edit_apart(&seen, &other) && !only_numbered(tool, name)
+                let by_chance = only_numbered(tool, name) || one_word_apart(tool, name);
+                seen == other || one_edit_apart(&seen, &other) && !by_chance
             }
         };
         keys(&seen).find_map(|key| self.0.get(&key)?.iter().find(looks).copied())
@@ -95,6 +96,16 @@ fn only_numbered(one: &str, other: &str) -> bool {
     rest(one) == rest(other)
 }
 
+/// Whether one is the plural of the other, or one gets what the other sets: nobody hurries past
+/// that.
+fn one_word_apart(one: &str, other: &str) -> bool {
+    let plural = |long: &str, short: &str| long.strip_suffix('s') == Some(short);
+    let pair = |one: &str, other: &str| {
+        one.strip_prefix("get").is_some_and(|rest| other.strip_prefix("set") == Some(rest))
+    };
+    plural(one, other) || plural(other, one) || pair(one, other) || pair(other, one)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,7 +123,7 @@ mod tests {
             "sendMail",
             "s\u{435}nd_mail",
             "send_mai1",
-            "send_mails",
+            "sendt_mail",
             "send_mal",
             "send_nail",
             "xsend_mail",
@@ -130,6 +141,8 @@ mod tests {
             ("add", "and"),
             ("query1", "query2"),
             ("list_tables", "list_labels"),
+            ("list_issue", "list_issues"),
+            ("get_config", "set_config"),
         ] {
             assert!(!alike(one, other), "{one} {other}");
         }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::LaunchSpec;
+use crate::audit::TARGET;
 use crate::ledger::{create_private, make_private};
 
 /// The form of the page that is written and read here.
@@ -105,7 +106,8 @@ fn read(place: &Path) -> io::Result<Option<Page>> {
     file.take(MAX_PAGE_BYTES).read_to_end(&mut text)?;
     let page = serde_json::from_slice(&text);
     if page.is_err() {
-        tracing::warn!(security = true, "decisions on servers cannot be understood, none counts");
+        let audit = "decisions-unreadable";
+        tracing::warn!(target: TARGET, audit, security = true, "decisions on servers cannot be understood, none counts");
     }
     Ok(page.ok())
 }

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::loader;
 use crate::config::{
-    Config, Expanded, Limits, Oauth, Sandbox, ServerConfig, TransportConfig, names_secret,
+    Config, Expanded, IdToken, Limits, Oauth, Sandbox, ServerConfig, TransportConfig, names_secret,
     without_secrets,
 };
 use crate::lock::{self, Package};
@@ -106,12 +106,12 @@ impl LaunchSpec {
     /// and to nobody else; `None` where there are none, or the text or the option before it looks
     /// as if one held a secret.
     pub fn meanings(&self) -> Vec<Option<String>> {
-        let before = std::iter::once(None).chain(self.args.iter().map(Some));
-        let meant = self.args.iter().zip(before).map(|(arg, before)| {
-            let option = before.map(Expanded::as_written).filter(|text| text.starts_with('-'));
-            meaning(arg).filter(|_| !option.is_some_and(names_secret))
-        });
-        meant.collect()
+        meanings(&self.args)
+    }
+
+    /// The same of the words of the program that prints headers.
+    pub fn helper_meanings(&self) -> Vec<Option<String>> {
+        meanings(&self.headers_helper)
     }
 
     /// What the variables in its address stand for, in the same way.
@@ -123,6 +123,15 @@ impl LaunchSpec {
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.fingerprint == other.fingerprint
     }
+}
+
+fn meanings(words: &[Expanded]) -> Vec<Option<String>> {
+    let before = std::iter::once(None).chain(words.iter().map(Some));
+    let meant = words.iter().zip(before).map(|(word, before)| {
+        let option = before.map(Expanded::as_written).filter(|text| text.starts_with('-'));
+        meaning(word).filter(|_| !option.is_some_and(names_secret))
+    });
+    meant.collect()
 }
 
 fn meaning(text: &Expanded) -> Option<String> {
@@ -208,6 +217,12 @@ fn fingerprint(server: &ServerConfig) -> [u8; 32] {
     let theirs = enterprise.flat_map(|one| [&one.issuer, &one.token_endpoint, &one.client_id]);
     for text in texts.flatten().chain(theirs) {
         part(b'o', text.expose().as_bytes());
+    }
+    let enterprise = oauth.iter().flat_map(|oauth| &oauth.enterprise);
+    for token in enterprise.map(|one| &one.id_token) {
+        if let IdToken::File(file) = token {
+            part(b'f', file.expose().as_os_str().as_encoded_bytes());
+        }
     }
     hash.finalize().into()
 }

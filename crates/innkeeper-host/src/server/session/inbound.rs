@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use indexmap::IndexSet;
 use innkeeper_protocol::envelope::{Incoming, Message};
@@ -11,6 +12,7 @@ use innkeeper_protocol::{
 };
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
+use tokio::time::sleep;
 
 use super::{Fault, Progress, Shared, asked};
 use crate::error::{Lost, ProtocolFault};
@@ -31,6 +33,9 @@ const UPDATED: u8 = 8;
 
 /// Useless lines in a row that are put up with: no banner or log of a start is as long.
 pub(super) const USELESS: u32 = 1000;
+
+/// How long after an answer over many lines the same one may follow in a single line.
+const PRINTED: Duration = Duration::from_millis(100);
 
 /// The longest URI that is remembered so; longer ones count as all of them.
 const LONGEST_URI: usize = 8 << 10;
@@ -114,7 +119,7 @@ impl Shared {
             }
             Err(malformed) => {
                 this.malformed(malformed);
-                this.spread(text);
+                Self::spread(this, text);
             }
         }
     }
@@ -232,18 +237,21 @@ impl Shared {
         }
     }
 
-    /// A line that may be part of an answer over many: its caller need not wait for the deadline.
-    fn spread(&self, line: &[u8]) {
-        let id = self.spread.lock().unwrap_or_else(PoisonError::into_inner).line(line);
-        let waiter =
-            id.as_ref().and_then(RequestId::as_ours).and_then(|id| self.pending.remove(id));
-        if let Some(waiter) = waiter {
+    /// A line that may be part of an answer over many: its caller need not wait for the deadline,
+    /// only as long as the answer itself may take to come after it was printed for people to read.
+    fn spread(this: &Arc<Self>, line: &[u8]) {
+        let id = this.spread.lock().unwrap_or_else(PoisonError::into_inner).line(line);
+        let Some(number) = id.as_ref().and_then(RequestId::as_ours) else { return };
+        let shared = Arc::clone(this);
+        this.asked.tasks().spawn(async move {
+            sleep(PRINTED).await;
+            let Some(waiter) = shared.pending.remove(number) else { return };
             let kind = MalformedKind::MultiLineJson;
             let malformed =
                 Malformed { id, looks_like_response: true, kind, detail: String::new() };
             let fault = Fault::Protocol(ProtocolFault::Malformed(malformed));
             drop(waiter.answer.send(Err(fault)));
-        }
+        });
     }
 
     pub(super) fn too_long(&self, head: &[u8]) {

@@ -17,15 +17,16 @@ impl Spread {
     /// Takes a line that is no message; once it is certain which request the lines answer, its id.
     /// Lines that are no JSON at all change nothing.
     pub(super) fn line(&mut self, line: &[u8]) -> Option<RequestId> {
-        let text = line.trim_ascii();
-        match text {
+        // Those of objects within it are indented.
+        match line.trim_ascii_end() {
             b"{" => {
                 *self = Self { open: true, ..Self::default() };
                 return None;
             }
-            b"}" if line.trim_ascii_end() == b"}" => *self = Self::default(),
+            b"}" => *self = Self::default(),
             _ => {}
         }
+        let text = line.trim_ascii();
         let (key, value) = self.open.then(|| member(text)).flatten()?;
         let indent = line.len() - line.trim_ascii_start().len();
         if *self.indent.get_or_insert(indent) != indent {
@@ -65,7 +66,9 @@ mod tests {
     fn the_id_is_told_once_wherever_it_stands() {
         let first = "{\n  \"jsonrpc\": \"2.0\",\n  \"id\": 7,\n  \"result\": {\n  }\n}";
         let last = "{\n\t\"error\" : {\n\t\t\"code\": 1\n\t},\n\t\"id\" : 7\n}";
-        for text in [first, last] {
+        let within =
+            "{\n  \"result\": {\n    \"content\": [\n      {\n      }\n    ]\n  },\n  \"id\": 7\n}";
+        for text in [first, last, within] {
             assert_eq!(ids(&format!("a banner\n{text}\n{text}")), [SEVEN, SEVEN], "{text}");
         }
     }

@@ -42,10 +42,10 @@ fn doubt(server: &str, tool: &str, reason: &str) -> (String, Option<String>, Str
 async fn without_a_lock_a_name_that_looks_like_that_of_another_server_is_told_and_offered() {
     let scene = Scene::new();
     let servers: &[(&str, &[&str])] =
-        &[("good", &["send_mail", "search"]), ("other", &["sеnd_mail", "search", "send_mails"])];
+        &[("good", &["send_mail", "search"]), ("other", &["sеnd_mail", "search", "sendt_mail"])];
     let (host, told) = start(&scene, servers).await;
     let like = "its name looks like `good.send_mail`";
-    assert_eq!(told, [doubt("other", "send_mails", like), doubt("other", "sеnd_mail", like)]);
+    assert_eq!(told, [doubt("other", "sendt_mail", like), doubt("other", "sеnd_mail", like)]);
     assert_eq!(tools(&host.catalog(), "other").len(), 3);
     assert_eq!(host.catalog().doubts().len(), 2);
     host.shutdown().await;

@@ -155,7 +155,6 @@ fn word(event: &Event) -> String {
         Event::CatalogChanged { .. } => "changed".to_owned(),
         Event::Quarantined { .. } => "quarantined".to_owned(),
         Event::CallRetried { attempt, .. } => format!("call retried {attempt}"),
-        Event::ResultMisfit { .. } => "misfit".to_owned(),
         Event::Doubtful { .. } => "doubtful".to_owned(),
         Event::PinBroken { .. } => "pin broken".to_owned(),
         Event::LimitNotApplied { what, .. } => format!("{what} not applied"),
