@@ -1,6 +1,7 @@
 //! Signing in at remote servers, against a server that wants tokens and one that gives them.
 
 mod enterprise;
+mod faults;
 #[cfg(unix)]
 mod helper;
 mod inn;

@@ -31,6 +31,10 @@ pub(crate) struct Rules {
     pub(crate) renewable: bool,
     /// The scope that calls want.
     pub(crate) calls_want: Option<&'static str>,
+    /// Whether nobody can register.
+    pub(crate) no_clients: bool,
+    /// Whether no token is ever good.
+    pub(crate) never_content: bool,
     /// Whether a token's scopes are never what was asked for.
     pub(crate) stingy: bool,
     /// What the token endpoint answers in place of a token.
@@ -197,6 +201,7 @@ impl Desk {
                     "code_challenge_methods_supported": ["S256"],
                 }),
             ),
+            "/register" if rules.no_clients => answer(403, &json!({"error": "access_denied"})),
             "/register" => {
                 let client = json!({"client_id": "c1", "client_secret": format!("{CANARY}-client"),
                     "redirect_uris": []});
@@ -226,6 +231,7 @@ impl Desk {
             let header = format!("Bearer resource_metadata=\"{pointer}\"{more}");
             Answer { headers: vec![("WWW-Authenticate", header)], ..answer(status, &json!({})) }
         };
+        let token = token.filter(|_| !rules.never_content);
         let Some(scopes) = token.and_then(|token| books.good.get(token).cloned()) else {
             books.seen.push(("refused".to_owned(), method));
             return refused(401, "");
