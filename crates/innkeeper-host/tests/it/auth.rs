@@ -4,6 +4,8 @@ mod enterprise;
 #[cfg(unix)]
 mod helper;
 mod inn;
+mod panics;
+mod start;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
