@@ -518,9 +518,12 @@ impl StartReason {
         matches!(source, ProtocolFault::Status { status: 400 | 404 | 405, .. })
     }
 
-    /// Whether the time for it was over.
-    pub(crate) fn is_late(&self) -> bool {
-        matches!(self, Self::TimedOut(_) | Self::StartLimit(_))
+    /// The time for it, if that was over.
+    pub(crate) fn late(&self) -> Option<Duration> {
+        match self {
+            Self::TimedOut(time) | Self::StartLimit(time) => Some(*time),
+            Self::Spawn(_) | Self::Exited(_) | Self::Call(_) | Self::Dependency(_) => None,
+        }
     }
 
     /// Whether launching again may help (C2: never for a refusal of versions or a missing program).

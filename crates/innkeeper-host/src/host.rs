@@ -509,9 +509,10 @@ impl Host {
     }
 
     /// Stops a server, whatever state it is in, and starts it again with the settings it had, or
-    /// those that wait for that since a reload. Its calls under way fail, those to others go on. Ends within its
-    /// `shutdownTimeout`, the host's `startTimeout` and two seconds; a second restart of the same
-    /// server waits for the first. Dropping the future leaves the restart going on.
+    /// those that wait for that since a reload. Its calls under way fail, those to others go on. Ends
+    /// within its `shutdownTimeout`, the host's `startTimeout` and two seconds, also where a person
+    /// has to sign in: that goes on, and a later restart makes use of it. A second restart of the
+    /// same server waits for the first. Dropping the future leaves the restart going on.
     ///
     /// # Errors
     ///

@@ -247,6 +247,9 @@ impl Reloader {
         let find = |name: &str| leaving.iter().find(|server| &*server.name == name).cloned();
         shutdown::stop_waves(before, find).await;
         self.registry.left();
+        for server in leaving {
+            self.launcher.sign_in.forget(&server.name);
+        }
     }
 
     /// Starts what was added and starts again what `waits` for it, those others depend on first.

@@ -27,9 +27,10 @@ use crate::transport::Remote;
 /// reports all that is wrong.
 const GATHER: Duration = Duration::from_secs(1);
 
-/// Whether each server can be depended on, once that is known. Those who wait are woken in the
-/// order of the file, so that servers of one wave start in the same order every time.
-type Board = HashMap<Arc<str>, SetOnce<bool>>;
+/// Whether each server can be depended on, once that is known, and then until when those who do may
+/// start: a person who signed in may have moved that. Those who wait are woken in the order of the
+/// file, so that servers of one wave start in the same order every time.
+type Board = HashMap<Arc<str>, SetOnce<Option<Instant>>>;
 
 /// Starts everything or stops what was started.
 pub(crate) async fn start_all(
@@ -105,7 +106,7 @@ impl Start {
     }
 
     /// Starts a server that has just been added, if those it depends on are ready.
-    pub(crate) async fn added(mut self, limit: Limit) -> Result<(), ServerFailure> {
+    pub(crate) async fn added(mut self, mut limit: Limit) -> Result<(), ServerFailure> {
         let server = self.server.clone();
         let _turn = server.turn.lock().await;
         let outcome = |name: &String| {
@@ -113,19 +114,19 @@ impl Start {
                 .registry
                 .server(name)
                 .is_some_and(|dependency| dependency.status().state == ServerState::Ready);
-            (name.as_str().into(), SetOnce::new_with(Some(ready)))
+            (name.as_str().into(), SetOnce::new_with(Some(ready.then_some(limit.ends))))
         };
         self.board = Arc::new(server.config().dependencies.iter().map(outcome).collect());
-        let result = self.start(limit).await;
+        let result = self.start(&mut limit, server.config().required).await;
         result.inspect_err(|failure| self.failed(failure))
     }
 
     /// Fails only for a required server; an optional one is marked unavailable.
-    async fn run(self, limit: Limit) -> Result<(), ServerFailure> {
-        let result = self.start(limit).await;
+    async fn run(self, mut limit: Limit) -> Result<(), ServerFailure> {
+        let result = self.start(&mut limit, self.server.config().required).await;
         if let Some(outcome) = self.board.get(&self.server.name) {
             // Each server has one start, so the outcome is set once.
-            drop(outcome.set(result.is_ok()));
+            drop(outcome.set(result.is_ok().then_some(limit.ends)));
         }
         let Err(failure) = result else { return Ok(()) };
         self.failed(&failure);
@@ -139,17 +140,15 @@ impl Start {
         self.registry.lost(&self.server, Lost::NotStarted(reason.into()));
     }
 
-    async fn start(&self, limit: Limit) -> Result<(), ServerFailure> {
-        let waited = timeout_at(limit.ends, self.dependencies()).await;
-        let reason = waited.unwrap_or(Err(StartReason::StartLimit(limit.allowed)));
-        reason.map_err(|reason| ServerFailure {
+    async fn start(&self, limit: &mut Limit, waits: bool) -> Result<(), ServerFailure> {
+        self.dependencies(limit).await.map_err(|reason| ServerFailure {
             server: self.server.name.clone(),
             phase: Phase::Dependencies,
             reason,
             stderr: String::new(),
             attempts: 0,
         })?;
-        let started = self.launcher.start(&self.server, &self.server.way(), limit).await;
+        let started = self.launcher.start(&self.server, &self.server.way(), limit, waits).await;
         let (running, shelf, took) = started?;
         let (stop, orders) = mpsc::channel(1);
         let handle = Handle {
@@ -179,12 +178,14 @@ impl Start {
         Ok(())
     }
 
-    async fn dependencies(&self) -> Result<(), StartReason> {
+    /// Waits for those it depends on, whose starts have an end of their own.
+    async fn dependencies(&self, limit: &mut Limit) -> Result<(), StartReason> {
         for dependency in &self.server.config().dependencies {
-            if let Some((name, outcome)) = self.board.get_key_value(dependency.as_str())
-                && !*outcome.wait().await
-            {
-                return Err(StartReason::Dependency(name.clone()));
+            if let Some((name, outcome)) = self.board.get_key_value(dependency.as_str()) {
+                let Some(ends) = *outcome.wait().await else {
+                    return Err(StartReason::Dependency(name.clone()));
+                };
+                limit.ends = limit.ends.max(ends);
             }
         }
         Ok(())
@@ -221,7 +222,9 @@ pub(crate) async fn restart(start: Start, wish: Wish) -> Result<(), RestartError
             server.take_up_pending();
         }
         registry.restarting(server);
-        let result = start.start(Limit { ends: Instant::now() + allowed, allowed }).await;
+        // Whoever asked was promised an end. A sign-in goes on, for the next one.
+        let mut limit = Limit { ends: Instant::now() + allowed, allowed };
+        let result = start.start(&mut limit, false).await;
         result.map_err(|failure| {
             start.failed(&failure);
             RestartError::Failed(Box::new(failure))

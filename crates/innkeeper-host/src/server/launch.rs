@@ -140,12 +140,14 @@ impl Clock {
 
 impl Launcher {
     /// Starts `server`, launching it again while its start time and that of `all` servers last and
-    /// a launch may help. Dropping the future kills what was started.
+    /// a launch may help. One that `waits` lets a person who signs in take longer, and moves the
+    /// end of `all` accordingly. Dropping the future kills what was started.
     pub(crate) async fn start(
         &self,
         server: &Server,
         way: &Way,
-        all: Limit,
+        all: &mut Limit,
+        waits: bool,
     ) -> Result<(Running, Shelf, Duration), ServerFailure> {
         if let Way::Child(launch) = way {
             launch.bounds.tell_not_applied(&server.name, &self.supervisor, &self.events);
@@ -153,7 +155,7 @@ impl Launcher {
         let began = Instant::now();
         let allowed = server.config().init_timeout;
         let own = Limit { ends: began + allowed, allowed };
-        let mut clock = Clock { own, installs: self.install_timeout, all };
+        let mut clock = Clock { own, installs: self.install_timeout, all: *all };
         // The older transport has the older era only.
         let only = matches!(way, Way::Remote(remote) if remote.kind == Kind::Sse);
         let mut opening = if only { Opening::InitializeOnly } else { Opening::Discover };
@@ -168,13 +170,21 @@ impl Launcher {
                 Ok((running, shelf)) => return Ok((running, shelf, began.elapsed())),
                 Err(miss) => miss,
             };
-            if !waited && miss.reason.is_late() {
-                // The time that signing in takes is not the server's.
+            if let Some(time) = miss.reason.late().filter(|_| !waited) {
                 waited = true;
-                match self.sign_in.landed_since(&server.name, signed_in).await {
+                let landed = match waits {
+                    // The time that signing in takes is not the server's.
+                    true => self.sign_in.landed_since(&server.name, signed_in).await,
+                    false if self.sign_in.is_under_way(&server.name) => {
+                        Some(Err(AuthFault::Late(time)))
+                    }
+                    false => None,
+                };
+                match landed {
                     Some(Ok(())) => {
                         clock.own.ends = Instant::now() + allowed;
-                        clock.all.ends = clock.all.ends.max(clock.own.ends);
+                        all.ends = all.ends.max(clock.own.ends);
+                        clock.all = *all;
                         continue;
                     }
                     Some(Err(fault)) => miss.reason = not_signed_in(&server.name, fault),

@@ -5,6 +5,8 @@ mod faults;
 #[cfg(unix)]
 mod helper;
 mod inn;
+mod panics;
+mod start;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -32,7 +32,11 @@ pub(super) fn enterprise(checker: &mut Checker<'_>, typed: raw::Enterprise) -> O
             let path = checker.surroundings.resolve(file.expose());
             Some(IdToken::File(Expanded::new(path, file.as_written())))
         }
-        (Some(_), Some(_)) | (None, None) => {
+        (Some(_), Some(_)) => {
+            checker.error(&step("idToken"), "stands beside `idTokenFile`; remove one of them");
+            None
+        }
+        (None, None) => {
             checker.error(&step("idToken")[..2], "needs an `idToken` or an `idTokenFile`");
             None
         }

@@ -328,6 +328,10 @@ fn how_to_sign_in_is_read_and_what_does_not_go_together_is_told() {
         (r#""clientId": "us", "privateKey": "k""#, "oauth.privateKey: is for the grant"),
         (r#""clientId": "${NO_SUCH}""#, "oauth.clientId: "),
         (r#""clientId": "us", "enterprise": {"idToken": "t"}"#, "oauth.enterprise: needs `issuer`"),
+        (
+            r#""clientId": "us", "enterprise": {"idToken": "t", "idTokenFile": "f"}"#,
+            "oauth.enterprise.idToken: stands beside `idTokenFile`; remove one of them",
+        ),
         (r#""clientId": "us", "enterprise": {}"#, "needs an `idToken` or an `idTokenFile`"),
         (r#""grant": "client_credentials", "enterprise": {}"#, "no use beside `enterprise`"),
         (

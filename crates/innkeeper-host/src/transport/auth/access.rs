@@ -1,6 +1,7 @@
 //! One server's requests with their tokens: sent again when signing in has helped.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -33,7 +34,7 @@ pub(in crate::transport) struct Access {
     authorize: Arc<dyn Authorize>,
     tasks: Tasks,
     flight: Mutex<Option<Flight>>,
-    /// How many of them brought a token.
+    /// How many of them brought a token, at this address and those before.
     landed: AtomicU32,
 }
 
@@ -44,8 +45,15 @@ impl fmt::Debug for Access {
 }
 
 impl Access {
-    pub(super) fn new(protected: Protected, authorize: Arc<dyn Authorize>, tasks: Tasks) -> Self {
-        Self { protected, authorize, tasks, flight: Mutex::default(), landed: AtomicU32::new(0) }
+    /// `landed` is how often somebody has signed in at the addresses the server had before.
+    pub(super) fn new(
+        protected: Protected,
+        authorize: Arc<dyn Authorize>,
+        tasks: Tasks,
+        landed: u32,
+    ) -> Self {
+        let (flight, landed) = (Mutex::default(), AtomicU32::new(landed));
+        Self { protected, authorize, tasks, flight, landed }
     }
 
     /// Sends a request with a token, and again with another one for as long as that may help.
@@ -89,8 +97,22 @@ impl Access {
         AuthError { server: self.protected.server.clone(), fault }
     }
 
+    /// What signing in comes to. It may be an application's, whose panic is no end of a task here.
+    fn authorizing<T: 'static>(&self, begin: impl FnOnce() -> Authorizing<T>) -> Authorizing<T> {
+        let server = self.protected.server.clone();
+        let begun = catch_unwind(AssertUnwindSafe(begin));
+        Box::pin(async move {
+            let result = match begun {
+                Ok(authorizing) => AssertUnwindSafe(authorizing).catch_unwind().await,
+                Err(panic) => Err(panic),
+            };
+            let fault = AuthFault::Other("what signs in there panicked".into());
+            result.unwrap_or_else(|_| Err(AuthError { server, fault }))
+        })
+    }
+
     async fn token(&self) -> Result<Option<Secret>, AuthError> {
-        let mut token = self.authorize.token(&self.protected);
+        let mut token = self.authorizing(|| self.authorize.token(&self.protected));
         if let Some(known) = (&mut token).now_or_never() {
             return known;
         }
@@ -108,6 +130,10 @@ impl Access {
         result.unwrap_or_else(|| Err(self.error(AuthFault::Shutdown)))
     }
 
+    pub(super) fn count(&self, landed: u32) {
+        self.landed.fetch_add(landed, Ordering::Relaxed);
+    }
+
     /// How often somebody has signed in.
     pub(super) fn landed(&self) -> u32 {
         self.landed.load(Ordering::Relaxed)
@@ -118,6 +144,11 @@ impl Access {
         let mut flight = self.under_way()?;
         let landed = flight.wait_for(Option::is_some).await.ok()?.clone()?;
         Some(landed.map(drop).map_err(|error| error.fault))
+    }
+
+    /// Whether somebody is signing in.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.under_way().is_some_and(|flight| flight.has_changed().is_ok())
     }
 
     fn under_way(&self) -> Option<Flight> {
@@ -133,14 +164,15 @@ impl Access {
         }
         let (land, landing) = watch::channel(None);
         *flight = Some(landing.clone());
-        let signing_in: Authorizing<Secret> = self.authorize.challenged(&self.protected, challenge);
+        let challenged = || self.authorize.challenged(&self.protected, challenge);
+        let signing_in = self.authorizing(challenged);
         let access = self.clone();
         self.tasks.spawn(async move {
             let result = signing_in.await;
             if let Err(error) = &result {
                 Fact::NotSignedIn { why: &error.fault.to_string() }.tell(&error.server);
             }
-            access.landed.fetch_add(u32::from(result.is_ok()), Ordering::Relaxed);
+            access.count(u32::from(result.is_ok()));
             // Before it lands, so that who is refused later begins another one.
             *access.flight.lock().unwrap_or_else(PoisonError::into_inner) = None;
             drop(land.send(Some(result)));

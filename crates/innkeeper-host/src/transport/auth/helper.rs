@@ -3,23 +3,29 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::pending;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Response, StatusCode};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, copy, sink};
 use tokio::time::timeout;
 
 use super::AuthFault;
 use crate::error::Lost;
 use crate::ledger::Ledger;
-use crate::server::process::{self, Launch, Supervisor};
+use crate::server::process::{self, Exit, Launch, Pipes, Supervisor};
 use crate::server::session::Fault;
 use crate::transport::http::unsent;
 
 /// How long the program may take: it may ask somebody on the network, and no person.
 const RUN: Duration = Duration::from_secs(10);
+
+/// How long the rest of what it printed is read for once it has ended, while something that it left
+/// behind keeps the pipe open.
+const REST: Duration = Duration::from_millis(200);
 
 /// How long what it started may take to be gone once it has ended.
 const GONE: Duration = Duration::from_secs(1);
@@ -61,6 +67,8 @@ pub(in crate::transport) struct Helper {
     programs: Programs,
     /// Held while the program runs, so that requests that are refused together run it once.
     printed: tokio::sync::Mutex<Printed>,
+    /// How often it has failed; may be read while it runs.
+    failures: AtomicU32,
 }
 
 #[derive(Clone, Default)]
@@ -68,6 +76,8 @@ struct Printed {
     /// How often it was run.
     runs: u32,
     headers: HeaderMap,
+    /// Why it failed the last time it did.
+    failed: String,
 }
 
 impl fmt::Debug for Helper {
@@ -78,7 +88,8 @@ impl fmt::Debug for Helper {
 
 impl Helper {
     pub(in crate::transport) fn new(launch: Arc<Launch>, programs: Programs) -> Self {
-        Self { launch, programs, printed: tokio::sync::Mutex::default() }
+        let (printed, failures) = (tokio::sync::Mutex::default(), AtomicU32::new(0));
+        Self { launch, programs, printed, failures }
     }
 
     /// Sends a request with the headers, and once more with others if they are refused.
@@ -109,29 +120,63 @@ impl Helper {
         sent.map_err(|error| unsent(&error))
     }
 
-    /// What the program printed after it was run this often.
+    /// What the program printed after it was run this often. Those who wait while it fails share
+    /// the failure.
     async fn printed(&self, refused: u32) -> Result<Printed, Fault> {
+        let failures = self.failures.load(Ordering::Relaxed);
         let mut printed = self.printed.lock().await;
-        if printed.runs <= refused {
-            let headers = timeout(RUN, self.run()).await;
-            let late = || format!("it ran for more than {} s", RUN.as_secs());
-            let headers =
-                headers.unwrap_or_else(|_| Err(late())).map_err(|why| no_headers(&why))?;
-            *printed = Printed { runs: refused + 1, headers };
+        if printed.runs > refused {
+            return Ok(printed.clone());
         }
-        Ok(printed.clone())
+        if self.failures.load(Ordering::Relaxed) != failures {
+            return Err(no_headers(&printed.failed));
+        }
+        let headers = timeout(RUN, self.run()).await;
+        let late = || format!("it ran for more than {} s", RUN.as_secs());
+        match headers.unwrap_or_else(|_| Err(late())) {
+            Ok(headers) => {
+                (printed.runs, printed.headers) = (refused + 1, headers);
+                Ok(printed.clone())
+            }
+            Err(why) => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                printed.failed.clone_from(&why);
+                Err(no_headers(&why))
+            }
+        }
     }
 
     /// Runs the program; dropping the future kills it and what it started.
     async fn run(&self) -> Result<HeaderMap, String> {
         let Programs { supervisor, ledger } = &self.programs;
         let spawned = process::spawn(&self.launch, supervisor, ledger.as_ref()).await;
-        let (mut process, pipes) = spawned.map_err(|error| error.to_string())?;
-        drop(pipes.stdin);
+        let (mut process, Pipes { stdin, mut stdout, mut stderr }) =
+            spawned.map_err(|error| error.to_string())?;
+        drop(stdin);
+        let mut text = Vec::new();
+        let printing = async {
+            tokio::select! {
+                biased;
+                printed = read(&mut stdout, &mut text) => {
+                    printed?;
+                    Ok(process.exited().await)
+                }
+                exit = process.exited() => {
+                    let rest = timeout(REST, read(&mut stdout, &mut text)).await;
+                    rest.unwrap_or(Ok(())).map(|()| exit)
+                }
+            }
+        };
         // What it complains about may have a secret in it.
-        let (text, _) = tokio::join!(read(pipes.stdout), read(pipes.stderr));
-        let text = text?;
-        let exit = process.exited().await;
+        let complaints = async {
+            drop(copy(&mut stderr, &mut sink()).await);
+            pending().await
+        };
+        let exit: Result<Exit, String> = tokio::select! {
+            exit = printing => exit,
+            never = complaints => never,
+        };
+        let exit = exit?;
         process.kill();
         drop(timeout(GONE, process.gone()).await);
         if !exit.success() {
@@ -141,13 +186,12 @@ impl Helper {
     }
 }
 
-/// Everything that comes out of a pipe.
-async fn read(mut pipe: impl AsyncRead + Unpin) -> Result<Vec<u8>, String> {
-    let mut text = Vec::new();
+/// Everything that comes out of a pipe; cancel-safe.
+async fn read(mut pipe: impl AsyncRead + Unpin, text: &mut Vec<u8>) -> Result<(), String> {
     loop {
-        let read = pipe.read_buf(&mut text).await;
+        let read = pipe.read_buf(text).await;
         match read {
-            Ok(0) => return Ok(text),
+            Ok(0) => return Ok(()),
             Ok(_) if text.len() <= PRINTED => {}
             Ok(_) => return Err(format!("it printed more than {PRINTED} bytes")),
             Err(error) => return Err(error.kind().to_string()),
@@ -206,20 +250,52 @@ mod tests {
     }
 
     #[cfg(unix)]
-    #[tokio::test(start_paused = true)]
-    async fn a_program_that_does_not_end_is_given_up_after_ten_seconds() {
-        let (program, args) = ("/bin/sleep".into(), vec!["60".into()]);
-        let (command, env, bounds) = ("sleep".to_owned(), Vec::new(), process::Bounds::default());
+    fn helper(program: &str, args: &[&str]) -> Helper {
+        let (command, program) = (program.to_owned(), program.into());
+        let args = args.iter().map(Into::into).collect();
+        let (env, bounds) = (Vec::new(), process::Bounds::default());
         let launch = Launch { command, program, args, env, cwd: None, bounds };
         let programs = Programs { supervisor: Supervisor::Group, ledger: None };
-        let helper = Helper::new(Arc::new(launch), programs);
+        Helper::new(Arc::new(launch), programs)
+    }
+
+    #[cfg(unix)]
+    #[tokio::test(start_paused = true)]
+    async fn a_program_that_does_not_end_is_given_up_after_ten_seconds() {
+        let helper = helper("/bin/sleep", &["60"]);
         let Err(Fault::Lost { reason, sent: false }) = helper.printed(0).await else { panic!() };
         assert!(reason.to_string().ends_with("it ran for more than 10 s"), "{reason}");
     }
 
+    /// The one left behind would hold the pipes for a minute.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn what_a_program_leaves_behind_and_how_much_it_complains_is_no_matter() {
+        let script = "/bin/sleep 60 & head -c 300000 /dev/zero >&2; printf '{\"X\": \"1\"}'";
+        let helper = helper("/bin/sh", &["-c", script]);
+        assert_eq!(helper.printed(0).await.unwrap().headers["x"], "1");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn those_who_wait_for_a_program_that_fails_share_the_failure() {
+        let runs = tempfile::NamedTempFile::new().unwrap();
+        let script = "echo >> \"$0\"; exit 3";
+        let helper = helper("/bin/sh", &["-c", script, runs.path().to_str().unwrap()]);
+        let count = || std::fs::read(runs.path()).unwrap().len();
+        let (one, two, three) =
+            tokio::join!(helper.printed(0), helper.printed(0), helper.printed(0));
+        assert!(one.is_err() && two.is_err() && three.is_err());
+        assert_eq!(count(), 1);
+        assert!(helper.printed(0).await.is_err());
+        assert_eq!(count(), 2, "who comes later has it run again");
+    }
+
     #[tokio::test]
     async fn output_at_the_limit_is_read_and_one_byte_more_is_not() {
-        assert_eq!(read(&vec![b' '; PRINTED][..]).await.unwrap().len(), PRINTED);
-        assert!(read(&vec![b' '; PRINTED + 1][..]).await.is_err());
+        let mut text = Vec::new();
+        read(&vec![b' '; PRINTED][..], &mut text).await.unwrap();
+        assert_eq!(text.len(), PRINTED);
+        assert!(read(&vec![b' '; PRINTED + 1][..], &mut Vec::new()).await.is_err());
     }
 }

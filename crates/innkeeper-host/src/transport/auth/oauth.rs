@@ -88,6 +88,12 @@ impl Inner {
         current.as_ref().filter(|token| token.is_fresh()).map(Token::access)
     }
 
+    /// The token, though it may be about to end.
+    fn lasting(&self) -> Option<Secret> {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        current.as_ref().filter(|token| token.lasts()).map(Token::access)
+    }
+
     fn set(&self, token: Option<&Token>) -> Option<Secret> {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = token.cloned();
         token.map(Token::access)
@@ -97,7 +103,14 @@ impl Inner {
         if let Some(token) = self.current() {
             return Ok(Some(token));
         }
-        let mut state = self.state.lock().await;
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(_) => match self.lasting() {
+                // Whoever has it may be a person who signs in for something else.
+                Some(token) => return Ok(Some(token)),
+                None => self.state.lock().await,
+            },
+        };
         if let Some(token) = self.current() {
             return Ok(Some(token));
         }
@@ -105,8 +118,9 @@ impl Inner {
             self.read(&mut state);
         }
         let Some(token) = state.record.token.clone() else { return Ok(None) };
+        let access = self.set(Some(&token));
         if token.is_fresh() {
-            return Ok(self.set(Some(&token)));
+            return Ok(access);
         }
         // One that still holds is not worth waiting for an authorization server that is slow.
         let failed = state.renewal_failed.is_some_and(|when| when.elapsed() < RENEW_AGAIN);
@@ -141,6 +155,10 @@ impl Inner {
         }
         let wanted = flow::scopes_of(challenge, &self.terms.url);
         if challenge.status == 403 {
+            if wanted.is_empty() {
+                // It does not say what for.
+                return Err(AuthFault::Refused { status: challenge.status });
+            }
             let requested = &state.record.requested;
             if wanted.iter().all(|scope| requested.contains(scope)) {
                 return Err(AuthFault::Scope(AuthFault::words(&wanted.join(" "))));
@@ -251,5 +269,58 @@ impl Inner {
             record.requested.clear();
             self.set(None);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use futures_util::FutureExt;
+    use indexmap::IndexMap;
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::{Environment, Expanded, TransportConfig};
+    use crate::transport::Remote;
+
+    fn inner() -> Inner {
+        let written = "http://a/mcp";
+        let url = Expanded::new(written.to_owned(), written);
+        let transport = TransportConfig::Http { url, headers: IndexMap::new() };
+        let remote = Remote::of(&transport, &Environment::default()).unwrap().unwrap();
+        let http = Arc::new(Outgoing::new(&remote));
+        let (url, config) = (Url::parse(written).unwrap(), config::Oauth::default());
+        let terms = Terms { server: "inn".into(), url, config, http, agent: None, store: None };
+        let (current, state) = (Mutex::default(), tokio::sync::Mutex::default());
+        Inner { terms, current, state }
+    }
+
+    /// A token that ends so many seconds from now and should be renewed.
+    fn token(left: i64) -> Token {
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
+        let client = json!({"id": "us", "redirectUri": ""});
+        let token = json!({"access": "t", "expires": now.saturating_add_signed(left), "renew": 1,
+            "issuer": "i", "client": client, "granted": []});
+        serde_json::from_value(token).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_token_that_lasts_is_used_while_somebody_signs_in_for_more() {
+        let inner = inner();
+        let _signing_in = inner.state.lock().await;
+        inner.set(Some(&token(3600)));
+        let used = inner.token().now_or_never().unwrap().unwrap();
+        assert_eq!(used.unwrap().expose(), "t");
+        inner.set(Some(&token(-1)));
+        assert!(inner.token().now_or_never().is_none(), "one that has ended is waited for");
+    }
+
+    #[tokio::test]
+    async fn a_refusal_that_names_no_scope_is_told_as_it_is() {
+        let header = Some("Bearer error=\"insufficient_scope\"".to_owned());
+        let challenge = Challenge { status: 403, header, refused: None };
+        let fault = inner().challenged(&challenge).await.err();
+        assert_eq!(fault, Some(AuthFault::Refused { status: 403 }));
     }
 }

@@ -58,7 +58,18 @@ impl SignIn {
         servers.get(server).map(|known| known.access.clone())
     }
 
-    /// How often somebody has signed in at a server.
+    /// Forgets the tokens of a server that is there no longer; those that are kept stay so.
+    pub(crate) fn forget(&self, server: &str) {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(servers.remove(server));
+    }
+
+    /// Whether somebody is signing in at a server.
+    pub(crate) fn is_under_way(&self, server: &str) -> bool {
+        self.known(server).is_some_and(|access| access.is_under_way())
+    }
+
+    /// How often somebody has signed in at a server, whatever its addresses were.
     pub(crate) fn landed(&self, server: &str) -> u32 {
         self.known(server).map_or(0, |access| access.landed())
     }
@@ -113,9 +124,40 @@ impl SignIn {
             }
         };
         let protected = Protected { server: server.clone(), url: url.into() };
-        let access = Arc::new(Access::new(protected, authorize, tasks.clone()));
+        let landed = servers.get(server).map_or(0, |before| before.access.landed());
+        let access = Arc::new(Access::new(protected, authorize, tasks.clone(), landed));
         let known = Known { url: url.to_owned(), oauth: oauth.cloned(), access: access.clone() };
         servers.insert(server.clone(), known);
         Some(access)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use indexmap::IndexMap;
+
+    use super::*;
+    use crate::config::{Environment, Expanded, TransportConfig};
+
+    fn access(sign_in: &SignIn, url: &str) -> Arc<Access> {
+        let url = Expanded::new(url.to_owned(), url);
+        let transport = TransportConfig::Http { url, headers: IndexMap::new() };
+        let remote = Remote::of(&transport, &Environment::default()).unwrap().unwrap();
+        sign_in.access(&"inn".into(), &remote, None, &Tasks::default()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_new_address_does_not_make_an_earlier_sign_in_look_like_a_new_one_or_be_forgotten() {
+        let sign_in = SignIn::default();
+        let first = access(&sign_in, "http://a/mcp");
+        first.count(2);
+        assert_eq!(sign_in.landed("inn"), 2);
+        let second = access(&sign_in, "http://b/mcp");
+        assert!(!Arc::ptr_eq(&first, &second));
+        assert_eq!(sign_in.landed_since("inn", 2).await, None);
+        second.count(1);
+        assert_eq!(sign_in.landed_since("inn", 2).await, Some(Ok(())));
+        sign_in.forget("inn");
+        assert_eq!(sign_in.landed("inn"), 0);
     }
 }
