@@ -99,15 +99,29 @@ impl Rounds {
         }
         let wanted = InputRequired::read(result);
         let wanted = wanted.map_err(|error| Fault::Protocol(ProtocolFault::Shape(error)))?;
-        let gathering = gather(connection, &wanted.requests);
-        let responses = timeout_at(ends, gathering).await.map_err(|_| Fault::Late)??;
+        let responses = gather(connection, &wanted.requests, ends).await?;
         self.further = Further { responses, state: wanted.state.map(Arc::from), carried: None };
         Ok(())
     }
 }
 
-/// Has the application answer everything, one after the other: a user reads one question at a time.
+/// Has the application answer everything until `ends`, as long as there is somebody to be answered.
 pub(super) async fn gather(
+    connection: &Connection,
+    requests: &[InputRequest],
+    ends: Instant,
+) -> Result<Option<Arc<RawValue>>, Fault> {
+    tokio::select! {
+        biased;
+        reason = connection.session.closed() => Err(Fault::Lost { reason, sent: true }),
+        answers = timeout_at(ends, answers(connection, requests)) => {
+            answers.map_err(|_| Fault::Late)?
+        }
+    }
+}
+
+/// The answers of the application, one after the other: a user reads one question at a time.
+async fn answers(
     connection: &Connection,
     requests: &[InputRequest],
 ) -> Result<Option<Arc<RawValue>>, Fault> {
