@@ -40,6 +40,9 @@ use process::{Isolation, Killer};
 /// ended, are waited for before its pending calls fail.
 const LAST_WORDS: Duration = Duration::from_millis(80);
 
+/// How long a remote server may take to hear that its tasks are to stop: a round trip or two.
+const TASKS_STOPPED: Duration = Duration::from_millis(500);
+
 /// How long a killed tree may take to disappear.
 const GONE: Duration = Duration::from_secs(1);
 
@@ -231,6 +234,10 @@ async fn stop(
     let process = match &mut running.body {
         Body::Child(process) => process,
         Body::Connection(_) => {
+            if !gone {
+                // A process ends with its tasks; somebody else's goes on with them.
+                running.session.leave(TASKS_STOPPED.min(grace)).await;
+            }
             return disconnect(server, close, &mut running.body, gone, grace).await;
         }
     };

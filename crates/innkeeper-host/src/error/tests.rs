@@ -6,6 +6,8 @@ use serde_json::value::RawValue;
 
 use super::*;
 
+mod proofs;
+
 /// One error of every variant.
 fn one_of_each() -> Vec<CallError> {
     let server: Arc<str> = "files".into();

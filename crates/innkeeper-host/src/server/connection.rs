@@ -97,7 +97,8 @@ impl Connection {
         judge: impl FnOnce(&RawValue) -> Result<CallOutcome, ProtocolFault>,
     ) -> Result<Reply, CallError> {
         let mut record = Record::open(self, ask.method, ask.item);
-        let mut time = Time::from(record.sent, ask.timeout, self.most);
+        let began = record.sent;
+        let mut time = Time::from(began, ask.timeout, self.most);
         let mut attempts = self.attempts(&ask, time.silence);
         let mut rounds = Rounds::default();
         let answer = loop {
@@ -111,7 +112,10 @@ impl Connection {
                     let answer = self.send(&ask, record.id, further, time).await;
                     (Some(answer), Some(permit))
                 }
-                None => (None, None),
+                None => {
+                    record.silent = false;
+                    (None, None)
+                }
             };
             // Nothing of this call is at the server during a pause.
             let permit = permit.filter(|_| matches!(answer, Some(Ok(_))));
@@ -120,11 +124,16 @@ impl Connection {
                 Ok(result) => result.take(),
                 Err(fault) => break Err(fault),
             };
-            let asked = match self.turn(&ask, &result) {
+            let turn = self.turn(&ask, &result);
+            if !matches!(turn, Ok(Turn::Final)) {
+                record.heard = true;
+                self.silence.broken();
+            }
+            let asked = match turn {
                 Ok(Turn::Final) => break Ok(result),
                 Ok(Turn::Task) => {
                     let _open = self.session.hold(record.id, ask.progress.cloned());
-                    break deferred::finish(self, &ask, &result, time.ends).await;
+                    break deferred::finish(self, &ask, &result, permit, time.ends).await;
                 }
                 Ok(Turn::Question) => {
                     drop(permit);
@@ -148,7 +157,11 @@ impl Connection {
                 Ok(Reply { result, keep: rounds.none() })
             }
             Err(fault) => {
-                let error = self.name(fault, ask.item, ask.timeout).tried(attempts.made());
+                // A call that is over although the server was heard of has used up all of its time.
+                let over = Instant::now() >= time.ends;
+                record.silent &= !over || !(record.heard || self.session.waits_for_us());
+                let after = if over { time.ends - began } else { ask.timeout };
+                let error = self.name(fault, ask.item, after).tried(attempts.made());
                 record.fail(&error);
                 Err(error)
             }
@@ -203,7 +216,7 @@ impl Connection {
         }
     }
 
-    async fn permit(&self, deadline: Instant) -> Option<Permit<'_>> {
+    pub(super) async fn permit(&self, deadline: Instant) -> Option<Permit<'_>> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Some(Permit { _held: permit, waited: false });
         }
@@ -290,7 +303,7 @@ pub(crate) fn millis(latency: Duration) -> f64 {
 }
 
 /// The right to have one more request at the server.
-struct Permit<'a> {
+pub(super) struct Permit<'a> {
     _held: SemaphorePermit<'a>,
     waited: bool,
 }
@@ -303,13 +316,18 @@ struct Record<'a> {
     id: u64,
     sent: Instant,
     open: bool,
+    /// Whether the server has answered a part of it.
+    heard: bool,
+    /// Whether it is the silence of the server if it is late.
+    silent: bool,
     call: Option<Call>,
 }
 
 impl<'a> Record<'a> {
     fn open(connection: &'a Connection, method: &'static str, item: &'a str) -> Self {
         let call = connection.reporter.as_ref().map(|reporter| reporter.call(method, item));
-        Self { connection, method, item, id: 0, sent: Instant::now(), open: true, call }
+        let (id, sent, open, heard, silent) = (0, Instant::now(), true, false, true);
+        Self { connection, method, item, id, sent, open, heard, silent, call }
     }
 
     fn carried(&self) -> Option<Arc<Carried>> {
@@ -339,7 +357,7 @@ impl<'a> Record<'a> {
                 self.connection.silence.broken();
             }
             // Without an id it waited for its turn only, and says nothing of the server.
-            CallOutcome::Failed(CallKind::Timeout) if self.id != 0 => {
+            CallOutcome::Failed(CallKind::Timeout) if self.id != 0 && self.silent => {
                 self.connection.silence.kept();
             }
             CallOutcome::Failed(_) | CallOutcome::Cancelled => {}

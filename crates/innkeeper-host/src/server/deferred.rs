@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use innkeeper_protocol::envelope::code;
-use innkeeper_protocol::view::{Task, TaskStatus};
-use innkeeper_protocol::{Era, ErrorObject, method};
+use innkeeper_protocol::view::{TASK_ID_LIMIT, Task, TaskStatus};
+use innkeeper_protocol::{Era, ErrorObject, method, skim};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::connection::{Ask, Connection, LONGEST};
+use super::connection::{Ask, Connection, LONGEST, Permit};
 use super::meta::Meta;
 use super::rounds::{ROUNDS, gather};
 use super::session::{Answer, Extend, Fault, Held, Outgoing};
-use crate::error::ProtocolFault;
+use crate::error::{Lost, ProtocolFault};
 use crate::retry::{Again, Attempts, Plan};
 use crate::text::display_safe;
 
@@ -53,23 +53,36 @@ pub(super) async fn finish<F>(
     connection: &Connection,
     ask: &Ask<'_, F>,
     begun: &RawValue,
+    permit: Option<Permit<'_>>,
     ends: Instant,
 ) -> Result<Box<RawValue>, Fault> {
-    let task = read(begun)?;
+    let task = read(begun);
+    let id = task.as_ref().map_or_else(|_| begun_id(begun), |task| Some(task.id.clone()));
     let deferred = Deferred {
         connection,
         item: ask.item,
-        id: task.id.clone(),
+        // What cannot be read any further is stopped all the same.
+        open: AtomicBool::new(id.is_some()),
+        id: id.unwrap_or_default(),
         began: Instant::now(),
         idle: ask.timeout.min(LONGEST),
         ends,
         retries: ask.retries.unwrap_or(connection.retry.max),
-        open: AtomicBool::new(true),
         runtime: Handle::current(),
     };
-    let result = match connection.revision.era() {
-        Era::Modern => deferred.modern(task).await,
-        Era::Legacy => deferred.legacy(task).await,
+    let task = task?;
+    let work = async {
+        match connection.revision.era() {
+            Era::Modern => deferred.modern(task, permit).await,
+            Era::Legacy => deferred.legacy(task).await,
+        }
+    };
+    let result = tokio::select! {
+        biased;
+        () = connection.session.leaving() => {
+            Err(Fault::Lost { reason: Lost::Shutdown, sent: true })
+        }
+        result = work => result,
     };
     result.map_err(|fault| match fault {
         // Of the call: it has run, whatever became of the question after it.
@@ -80,6 +93,13 @@ pub(super) async fn finish<F>(
 
 fn read(raw: &RawValue) -> Result<Task, Fault> {
     Task::read(raw).map_err(|error| Fault::Protocol(ProtocolFault::Shape(error)))
+}
+
+/// By what a task is asked for, whatever else its server says of it.
+fn begun_id(begun: &RawValue) -> Option<String> {
+    let id = |object: &str| serde_json::from_str(skim::member(object, "taskId")?).ok();
+    let id: Option<String> = id(begun.get()).or_else(|| id(skim::member(begun.get(), "task")?));
+    id.filter(|id| id.len() <= TASK_ID_LIMIT)
 }
 
 fn works(task: &Task) -> bool {
@@ -106,7 +126,11 @@ struct Deferred<'a> {
 
 impl Deferred<'_> {
     /// 2026-07-28: questions and the result stand in the answers to `tasks/get`.
-    async fn modern(&self, mut task: Task) -> Result<Box<RawValue>, Fault> {
+    async fn modern(
+        &self,
+        mut task: Task,
+        mut permit: Option<Permit<'_>>,
+    ) -> Result<Box<RawValue>, Fault> {
         let (mut answered, mut rounds) = (HashSet::new(), 0);
         if works(&task) {
             self.pause(&task).await?;
@@ -123,8 +147,13 @@ impl Deferred<'_> {
                 if rounds > ROUNDS {
                     return Err(Fault::Protocol(ProtocolFault::EndlessRounds { limit: ROUNDS }));
                 }
-                let gathering = gather(self.connection, &questions);
-                let answers = timeout_at(self.ends, gathering).await.map_err(|_| Fault::Late)??;
+                // Whoever answers may call this server.
+                drop(permit.take());
+                let answers = gather(self.connection, &questions, self.ends).await?;
+                permit = self.connection.permit(self.ends).await;
+                if permit.is_none() {
+                    return Err(Fault::Late);
+                }
                 let params = TaskParams { input_responses: answers, ..self.params() };
                 self.request(method::TASKS_UPDATE, &params, self.deadline()).await?;
                 answered.extend(questions.into_iter().map(|question| question.key));
@@ -155,11 +184,22 @@ impl Deferred<'_> {
             Ok::<(), Fault>(())
         };
         tokio::pin!(result);
-        tokio::select! {
+        let forgotten = tokio::select! {
+            biased;
             result = &mut result => return result,
-            watched = watch => watched?,
+            watched = watch => match watched {
+                Ok(()) => None,
+                // Some forget a task as soon as its result is on the way.
+                Err(
+                    fault @ (Fault::Answer(_) | Fault::Protocol(ProtocolFault::TaskExpired { .. })),
+                ) => Some(fault),
+                Err(fault) => return Err(fault),
+            },
+        };
+        match timeout_at(self.deadline(), result).await {
+            Ok(result) => result,
+            Err(_) => Err(forgotten.unwrap_or(Fault::Late)),
         }
-        timeout_at(self.deadline(), result).await.map_err(|_| Fault::Late)?
     }
 
     /// Waits until the server wants to be asked again, or says that there is something to learn.
@@ -238,6 +278,9 @@ impl Deferred<'_> {
             let tell = |again: Again<'_>| connection.tell_again(method, self.item, &again);
             let answer = attempts.after(answer, session.closed(), tell).await;
             if let Some(answer) = answer.break_value() {
+                if matches!(answer, Ok(_) | Err(Fault::Answer(_) | Fault::Protocol(_))) {
+                    connection.silence.broken();
+                }
                 return answer;
             }
         }

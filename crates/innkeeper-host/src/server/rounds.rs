@@ -99,15 +99,29 @@ impl Rounds {
         }
         let wanted = InputRequired::read(result);
         let wanted = wanted.map_err(|error| Fault::Protocol(ProtocolFault::Shape(error)))?;
-        let gathering = gather(connection, &wanted.requests);
-        let responses = timeout_at(ends, gathering).await.map_err(|_| Fault::Late)??;
+        let responses = gather(connection, &wanted.requests, ends).await?;
         self.further = Further { responses, state: wanted.state.map(Arc::from), carried: None };
         Ok(())
     }
 }
 
-/// Has the application answer everything, one after the other: a user reads one question at a time.
+/// Has the application answer everything until `ends`, as long as there is somebody to be answered.
 pub(super) async fn gather(
+    connection: &Connection,
+    requests: &[InputRequest],
+    ends: Instant,
+) -> Result<Option<Arc<RawValue>>, Fault> {
+    tokio::select! {
+        biased;
+        reason = connection.session.closed() => Err(Fault::Lost { reason, sent: true }),
+        answers = timeout_at(ends, answers(connection, requests)) => {
+            answers.map_err(|_| Fault::Late)?
+        }
+    }
+}
+
+/// The answers of the application, one after the other: a user reads one question at a time.
+async fn answers(
     connection: &Connection,
     requests: &[InputRequest],
 ) -> Result<Option<Arc<RawValue>>, Fault> {
@@ -151,4 +165,23 @@ pub(super) async fn gather(
     let written = to_raw_value(&responses);
     let written = written.map_err(|error| refused("", error.to_string()))?;
     Ok(Some(written.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_of_a_kind_that_is_not_known_is_none() {
+        let of = |text: &str| {
+            let raw = RawValue::from_string(text.to_owned()).unwrap();
+            Turn::of(&raw, method::TOOLS_CALL)
+        };
+        assert!(matches!(of(r#"{"resultType": "complete"}"#), Ok(Turn::Final)));
+        let fault = of(r#"{"resultType": "poem\u001b"}"#).unwrap_err();
+        let Fault::Protocol(fault @ ProtocolFault::NotFinal(_)) = fault else { panic!("{fault:?}") };
+        assert_eq!(fault.to_string(), r#"the answer is no final result but "poem\u001b""#);
+        let raw = RawValue::from_string(r#"{"resultType": "task"}"#.to_owned()).unwrap();
+        assert!(Turn::of(&raw, method::PROMPTS_GET).is_err(), "only calls become tasks");
+    }
 }

@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::futures::Notified;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::callback::Callbacks;
@@ -183,6 +183,14 @@ struct Shared {
     revision: OnceLock<Revision>,
     /// Told whenever the server says that a task has changed.
     task_told: Notify,
+    begun: watch::Sender<Begun>,
+}
+
+/// The tasks of a server that are waited for, or that it is told to stop.
+#[derive(Debug, Default)]
+struct Begun {
+    count: usize,
+    leaving: bool,
 }
 
 /// A handle on the connection; cheap to clone.
@@ -232,6 +240,7 @@ impl Session {
             spread: Mutex::default(),
             revision: OnceLock::new(),
             task_told: Notify::new(),
+            begun: watch::Sender::default(),
         }))
     }
 
@@ -250,19 +259,17 @@ impl Session {
             room.map_err(|_| Fault::Late)?;
         }
         let (answer, alone) = shared.pending.insert(id, out.progress.clone(), out.background)?;
-        let mut abandon = Abandon { shared, id, tell: false, armed: true };
+        let mut open = Open { shared, id, tell: false };
         shared.outlet.request(&out, alone)?;
-        abandon.tell = out.cancellable;
-        let answer = shared.answered(id, answer, deadline, extend).await?;
-        abandon.armed = false;
-        answer
+        open.tell = out.cancellable;
+        shared.answered(id, answer, deadline, extend).await?
     }
 
     /// Counts a request that was answered as open, and passes on its progress, as long as the guard
     /// lives: what it began goes on at the server.
-    pub(crate) fn hold(&self, id: u64, progress: Option<mpsc::Sender<Progress>>) -> Hold<'_> {
+    pub(crate) fn hold(&self, id: u64, progress: Option<mpsc::Sender<Progress>>) -> Hold {
         self.0.pending.hold(id, progress);
-        Hold { shared: &self.0, id }
+        Hold { id, begun: Counted::new(self.0.clone()) }
     }
 
     /// Sends a request whose answer matters to nobody, in the background, and forgets it after
@@ -274,8 +281,9 @@ impl Session {
         params: Box<RawValue>,
         limit: Duration,
     ) {
-        let session = self.clone();
+        let (session, begun) = (self.clone(), Counted::new(self.0.clone()));
         self.0.asked.tasks().spawn(async move {
+            let _begun = begun;
             let deadline = Instant::now() + limit;
             let outgoing = Outgoing::new(session.next_id(), method, &params, deadline);
             let outgoing =
@@ -285,6 +293,20 @@ impl Session {
                 tracing::debug!(server, method, outcome, "not taken by the server");
             }
         });
+    }
+
+    /// Has nobody wait for tasks any more, so that the server is told to stop them, and waits until
+    /// it has heard that, for `limit` at most.
+    pub(crate) async fn leave(&self, limit: Duration) {
+        let mut begun = self.0.begun.subscribe();
+        self.0.begun.send_modify(|begun| begun.leaving = true);
+        drop(tokio::time::timeout(limit, begun.wait_for(|begun| begun.count == 0)).await);
+    }
+
+    /// Resolves once tasks are not to be waited for any more.
+    pub(crate) async fn leaving(&self) {
+        // The sender lives in self, so the wait cannot fail.
+        drop(self.0.begun.subscribe().wait_for(|begun| begun.leaving).await);
     }
 
     /// Resolves when the server says, after this was called and first polled or enabled, that a
@@ -339,6 +361,11 @@ impl Session {
         self.0.changes.tell_all();
     }
 
+    /// Whether the application is at work on something that the server waits for.
+    pub(crate) fn waits_for_us(&self) -> bool {
+        self.0.asked.busy()
+    }
+
     /// How many requests wait for an answer, standing ones aside.
     pub(crate) fn in_flight(&self) -> usize {
         self.0.pending.len()
@@ -386,28 +413,46 @@ impl Shared {
 
 /// An answered request that counts as open.
 #[derive(Debug)]
-pub(crate) struct Hold<'a> {
-    shared: &'a Shared,
+pub(crate) struct Hold {
     id: u64,
+    begun: Counted,
 }
 
-impl Drop for Hold<'_> {
+impl Drop for Hold {
     fn drop(&mut self) {
-        self.shared.pending.remove(self.id);
+        self.begun.0.pending.remove(self.id);
     }
 }
 
-/// Forgets a request whose caller stopped waiting, and tells the server.
-struct Abandon<'a> {
+/// One that counts among the tasks of a session.
+#[derive(Debug)]
+struct Counted(Arc<Shared>);
+
+impl Counted {
+    fn new(shared: Arc<Shared>) -> Self {
+        shared.begun.send_modify(|begun| begun.count += 1);
+        Self(shared)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.begun.send_modify(|begun| begun.count -= 1);
+    }
+}
+
+/// A request that counts as open until its caller has the answer; without one, the server is told
+/// that nobody waits any more.
+struct Open<'a> {
     shared: &'a Shared,
     id: u64,
     tell: bool,
-    armed: bool,
 }
 
-impl Drop for Abandon<'_> {
+impl Drop for Open<'_> {
     fn drop(&mut self) {
-        if self.armed && self.shared.pending.remove(self.id).is_some() {
+        let unanswered = self.shared.pending.remove(self.id);
+        if unanswered {
             self.shared.outlet.forget(self.id, self.tell);
         }
     }

@@ -146,7 +146,9 @@ async fn a_task_that_runs_out_of_time_or_loses_its_caller_is_stopped_at_the_serv
     for era in ERAS {
         let scene = Scene::new();
         let server = deferring(&scene, era, "stays").with("--task-interval", 300);
-        let host = alone(&scene, server.key("timeout", 0.2).key("maxTotalTimeout", 1)).await;
+        let server = server.key("timeout", 0.5).key("maxTotalTimeout", 1);
+        // It answers every question, so that it stays in the catalog.
+        let host = alone(&scene, server.key("unavailableAfterTimeouts", 1)).await;
         let began = Instant::now();
         let late = call(&host).await.unwrap_err();
         assert!(matches!(late, CallError::Timeout { .. }), "{era}: {late:?}");
@@ -186,5 +188,24 @@ async fn a_tool_is_called_as_a_task_only_if_it_must_be_and_its_server_takes_task
     host.shutdown().await;
     for params in scene.journal().params("tools/call") {
         assert!(params.get("task").is_none(), "{params}");
+    }
+}
+
+/// Proves: N21
+#[tokio::test]
+async fn a_host_that_leaves_a_remote_server_stops_its_tasks_there() {
+    for era in ERAS {
+        let scene = Scene::new();
+        let remote = Remote::of(deferring(&scene, era, "stays")).start().await;
+        let host = host(&scene, remote.entry(), |_| async { Ok(json!({})) }).await;
+        let leave = async {
+            scene.journal_until(|journal| journal.count("tasks/get") > 0).await;
+            host.shutdown().await
+        };
+        let (called, _) = tokio::join!(call(&host), leave);
+        assert!(matches!(called, Err(CallError::Unavailable { .. })), "{era}: {called:?}");
+        let journal = scene.journal();
+        assert_eq!(journal.params("tasks/cancel").len(), 1, "{era}");
+        assert_eq!(journal.params("tasks/cancel")[0]["taskId"], "fx-task-1", "{era}");
     }
 }

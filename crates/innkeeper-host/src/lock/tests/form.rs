@@ -75,6 +75,13 @@ fn what_is_no_lock_is_refused_with_file_and_line() {
 }
 
 #[test]
+fn what_cannot_be_read_is_told_with_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = Lock::from_file(folder.path()).unwrap_err();
+    assert!(matches!(error, LockError::Unreadable { .. }), "{error}");
+}
+
+#[test]
 fn a_file_at_the_limit_is_read_and_one_past_it_is_not() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     let text = lock([]).to_text().unwrap();

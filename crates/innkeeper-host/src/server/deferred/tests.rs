@@ -8,9 +8,9 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::*;
 use crate::cache::Cache;
-use crate::callback::Callbacks;
+use crate::callback::{Answers, Callback, Callbacks, ServerRequest};
 use crate::config::{self, Retry};
-use crate::error::{CallError, CallKind, Lost};
+use crate::error::{CallError, CallKind};
 use crate::event::{CallOutcome, Events};
 use crate::measure::Meter;
 use crate::server::listen::Wishes;
@@ -49,7 +49,7 @@ fn connect(revision: Revision) -> (Peer, Arc<Connection>, Tasks) {
         callbacks,
         wishes: Wishes::default(),
         meter: Arc::new(Meter::new()),
-        silence: Silence::new(3),
+        silence: Silence::new(1),
         events,
         reporter: None,
     };
@@ -58,6 +58,33 @@ fn connect(revision: Revision) -> (Peer, Arc<Connection>, Tasks) {
 
 fn modern() -> (Peer, Arc<Connection>, Tasks) {
     connect(Revision::V2026_07_28)
+}
+
+/// Told whenever the server is taken for silent.
+fn silences(connection: &Connection) -> std::sync::mpsc::Receiver<u32> {
+    let (tell, told) = std::sync::mpsc::channel();
+    connection.silence.watch(move |calls| tell.send(calls).unwrap());
+    told
+}
+
+/// Has a user asked who never answers.
+fn unanswered(connection: &Connection) {
+    let callback = |_: ServerRequest| std::future::pending();
+    let callback: Arc<dyn Callback> = Arc::new(callback);
+    connection.callbacks.set(&Answers::elicitation(), Some(&callback));
+}
+
+/// The two ways in which a server of the modern era asks in the middle of a call.
+async fn ask_in_a(way: &str, peer: &mut Peer) {
+    let question = json!({"q": {"method": "elicitation/create", "params": {}}});
+    if way == "task" {
+        peer.answer(method::TOOLS_CALL, begun(json!({}))).await;
+        let asks = json!({"inputRequests": question});
+        peer.answer(method::TASKS_GET, task("input_required", asks)).await;
+    } else {
+        let asks = json!({"resultType": "input_required", "inputRequests": question});
+        peer.answer(method::TOOLS_CALL, asks).await;
+    }
 }
 
 /// A call of the tool `t` that may be without an answer for 3 s.
@@ -78,6 +105,22 @@ async fn call(
     };
     let reply = connection.ask(ask, |_| Ok(CallOutcome::Ok)).await?;
     Ok(serde_json::from_str(reply.result.get()).unwrap())
+}
+
+fn late(result: Result<Value, CallError>, allowed: Duration) {
+    match result.unwrap_err() {
+        CallError::Timeout { after, .. } => assert_eq!(after, allowed),
+        other => panic!("not late: {other}"),
+    }
+}
+
+fn lost(result: Result<Value, CallError>) {
+    match result.unwrap_err() {
+        CallError::Unavailable { may_have_run, reason, .. } => {
+            assert!(may_have_run && reason == Lost::Shutdown);
+        }
+        other => panic!("not lost: {other}"),
+    }
 }
 
 fn task(status: &str, rest: Value) -> Value {
@@ -143,6 +186,7 @@ async fn a_task_that_is_said_to_have_changed_is_asked_after_at_once_and_not_more
 #[tokio::test(start_paused = true)]
 async fn every_answer_gives_a_task_its_time_anew_and_silence_ends_the_call_and_the_task() {
     let (mut peer, connection, _tasks) = modern();
+    let silences = silences(&connection);
     let play = async {
         peer.answer(method::TOOLS_CALL, begun(json!({}))).await;
         for _ in 0..20 {
@@ -155,7 +199,8 @@ async fn every_answer_gives_a_task_its_time_anew_and_silence_ends_the_call_and_t
         began
     };
     let (result, began) = tokio::join!(call(&connection, None), play);
-    assert_eq!(result.unwrap_err().kind(), CallKind::Timeout);
+    late(result, Duration::from_secs(3));
+    assert_eq!(silences.try_recv(), Ok(1), "it was silent");
     assert_eq!(began.elapsed(), PAUSE + Duration::from_secs(3));
     assert!(peer.expect(method::CANCELLED).await["params"]["requestId"].is_u64());
     let stop = peer.answer(method::TASKS_CANCEL, json!({})).await;
@@ -163,12 +208,15 @@ async fn every_answer_gives_a_task_its_time_anew_and_silence_ends_the_call_and_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_never_ends_costs_the_longest_time_of_a_call_and_is_stopped_once() {
-    for revision in [Revision::V2026_07_28, Revision::V2025_11_25] {
+async fn a_task_that_never_ends_costs_the_longest_time_of_a_call_and_is_no_silence() {
+    let (modern, legacy) = (Revision::V2026_07_28, Revision::V2025_11_25);
+    // The last question of the longer pause has less time for its answer than any other.
+    for (revision, pause) in [(modern, 59_000), (legacy, 59_000), (modern, 59_900)] {
         let (mut peer, connection, _tasks) = connect(revision);
+        let silences = silences(&connection);
         let began = Instant::now();
         let play = async {
-            let pause = json!({"pollIntervalMs": 59_000});
+            let pause = json!({"pollIntervalMs": pause});
             let first = begun(pause.clone());
             let first = if revision.has_core_tasks() { json!({"task": first}) } else { first };
             peer.answer(method::TOOLS_CALL, first).await;
@@ -176,14 +224,17 @@ async fn a_task_that_never_ends_costs_the_longest_time_of_a_call_and_is_stopped_
                 if next["method"] == method::TASKS_CANCEL {
                     return peer;
                 }
-                assert_eq!(next["method"], method::TASKS_GET);
-                peer.reply(&next["id"], task("working", pause.clone())).await;
+                if began.elapsed() < Duration::from_secs(595) {
+                    assert_eq!(next["method"], method::TASKS_GET);
+                    peer.reply(&next["id"], task("working", pause.clone())).await;
+                }
             }
             panic!("the task was not stopped");
         };
         let (result, mut peer) = tokio::join!(call(&connection, None), play);
-        assert_eq!(result.unwrap_err().kind(), CallKind::Timeout);
+        late(result, MOST);
         assert_eq!(began.elapsed(), MOST);
+        assert!(silences.try_recv().is_err(), "it answered whenever it had the time to");
         connection.session.notify("notifications/last");
         peer.expect("notifications/last").await;
     }
@@ -235,11 +286,80 @@ async fn a_server_that_goes_away_ends_the_call_at_once_and_it_is_not_sent_again(
     };
     let (result, closed) = tokio::join!(call(&connection, None), play);
     assert!(closed.elapsed().is_zero());
-    match result.unwrap_err() {
-        CallError::Unavailable { may_have_run, reason, .. } => {
-            assert!(may_have_run && reason == Lost::Shutdown);
-        }
-        other => panic!("not lost: {other}"),
+    lost(result);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_who_takes_all_the_time_of_a_call_is_no_silence_of_the_server_and_holds_no_permit() {
+    for way in ["task", "round"] {
+        let (mut peer, connection, _tasks) = modern();
+        let silences = silences(&connection);
+        unanswered(&connection);
+        let began = Instant::now();
+        let play = async {
+            ask_in_a(way, &mut peer).await;
+            sleep(PAUSE).await;
+            assert_eq!(connection.permits.available_permits(), 1, "{way}");
+        };
+        let (result, ()) = tokio::join!(call(&connection, None), play);
+        late(result, MOST);
+        assert_eq!(began.elapsed(), MOST, "{way}");
+        assert!(silences.try_recv().is_err(), "{way}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_is_not_asked_any_longer_for_a_server_that_is_gone() {
+    for way in ["task", "round"] {
+        let (mut peer, connection, _tasks) = modern();
+        unanswered(&connection);
+        let play = async {
+            ask_in_a(way, &mut peer).await;
+            sleep(PAUSE).await;
+            connection.session.close(Lost::Shutdown);
+            Instant::now()
+        };
+        let (result, closed) = tokio::join!(call(&connection, None), play);
+        assert!(closed.elapsed().is_zero(), "{way}");
+        lost(result);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_left_hears_first_that_its_tasks_are_to_stop_for_a_bounded_time() {
+    let limit = Duration::from_millis(500);
+    for hears in [true, false] {
+        let (mut peer, connection, _tasks) = modern();
+        let play = async {
+            peer.answer(method::TOOLS_CALL, begun(json!({}))).await;
+            sleep(PAUSE / 2).await;
+            let began = Instant::now();
+            let hear = async {
+                let stop = peer.expect(method::TASKS_CANCEL).await;
+                assert_eq!(stop["params"], json!({"taskId": "t-1"}));
+                if hears {
+                    peer.reply(&stop["id"], json!({})).await;
+                }
+            };
+            tokio::join!(connection.session.leave(limit), hear);
+            assert_eq!(began.elapsed(), if hears { Duration::ZERO } else { limit });
+        };
+        let (result, ()) = tokio::join!(call(&connection, None), play);
+        lost(result);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_of_which_no_more_than_its_id_can_be_read_is_stopped() {
+    for revision in [Revision::V2026_07_28, Revision::V2025_11_25] {
+        let (mut peer, connection, _tasks) = connect(revision);
+        let odd = begun(json!({"status": 5}));
+        let odd = if revision.has_core_tasks() { json!({"task": odd}) } else { odd };
+        let play = peer.answer(method::TOOLS_CALL, odd);
+        let (result, _) = tokio::join!(call(&connection, None), play);
+        assert_eq!(result.unwrap_err().kind(), CallKind::Protocol);
+        let stop = peer.expect(method::TASKS_CANCEL).await;
+        assert_eq!(stop["params"], json!({"taskId": "t-1"}));
     }
 }
 
@@ -306,4 +426,51 @@ async fn a_legacy_result_that_waits_for_input_is_watched_and_silence_ends_it() {
     let (result, last) = tokio::join!(call(&connection, None), play);
     assert_eq!(result.unwrap_err().kind(), CallKind::Timeout);
     assert_eq!(last.elapsed(), Duration::from_secs(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_result_that_comes_with_or_after_the_end_of_its_task_is_not_lost() {
+    let second = Duration::from_secs(1);
+    // With the refusal, a while after it, and not at all.
+    for pause in [Some(Duration::ZERO), Some(second), None] {
+        let (mut peer, connection, _tasks) = connect(Revision::V2025_11_25);
+        let play = async {
+            peer.answer(method::TOOLS_CALL, json!({"task": begun(json!({}))})).await;
+            peer.answer(method::TASKS_GET, task("input_required", json!({}))).await;
+            let asked = peer.expect(method::TASKS_RESULT).await;
+            let poll = peer.expect(method::TASKS_GET).await;
+            let error = json!({"code": -32602, "message": "no such task"});
+            let refusal = json!({"jsonrpc": "2.0", "id": poll["id"], "error": error});
+            let result = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"n": 1}});
+            let said = match pause {
+                Some(Duration::ZERO) => format!("{refusal}\n{result}\n"),
+                _ => format!("{refusal}\n"),
+            };
+            peer.raw(said.as_bytes()).await;
+            if pause == Some(second) {
+                sleep(second).await;
+                peer.send(&result).await;
+            }
+        };
+        let (result, ()) = tokio::join!(call(&connection, None), play);
+        match (pause, result) {
+            (Some(_), result) => assert_eq!(result.unwrap(), json!({"n": 1})),
+            (None, result) => assert_eq!(result.unwrap_err().kind(), CallKind::Server),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_who_is_asked_by_a_request_of_the_server_is_no_silence_of_it_either() {
+    let (mut peer, connection, _tasks) = connect(Revision::V2025_11_25);
+    let silences = silences(&connection);
+    unanswered(&connection);
+    let play = async {
+        peer.expect(method::TOOLS_CALL).await;
+        sleep(Duration::from_secs(1)).await;
+        peer.request(&json!("q"), method::ELICITATION_CREATE, json!({})).await;
+    };
+    let (result, ()) = tokio::join!(call(&connection, None), play);
+    late(result, MOST);
+    assert!(silences.try_recv().is_err());
 }

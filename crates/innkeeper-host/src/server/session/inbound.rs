@@ -136,7 +136,7 @@ impl Shared {
     }
 
     fn answer(&self, id: &RequestId, outcome: Result<&RawValue, ErrorObject>) {
-        let Some(waiter) = id.as_ours().and_then(|ours| self.pending.remove(ours)) else {
+        let Some(waiter) = id.as_ours().and_then(|ours| self.pending.take(ours)) else {
             // Most come after a deadline or a cancellation, which the log has told already.
             self.noise.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(server = &*self.server, id = %id, "answer nobody waits for");
@@ -150,7 +150,7 @@ impl Shared {
             Err(error) => Err(Fault::Answer(error)),
         };
         // The caller may have gone in this moment; then the answer is late and dropped.
-        drop(waiter.answer.send(answer));
+        drop(waiter.send(answer));
     }
 
     fn request(this: &Arc<Self>, id: RequestId, method: &str, params: Option<&RawValue>) {
@@ -226,14 +226,14 @@ impl Shared {
             .then_some(malformed.id.as_ref())
             .flatten()
             .and_then(RequestId::as_ours)
-            .and_then(|id| self.pending.remove(id));
+            .and_then(|id| self.pending.take(id));
         self.noise("malformed message", Some(&malformed));
         if waiter.is_none() && self.useless.fetch_add(1, Ordering::Relaxed) >= USELESS {
             self.close(Lost::Noise);
         }
         if let Some(waiter) = waiter {
             let fault = Fault::Protocol(ProtocolFault::Malformed(malformed));
-            drop(waiter.answer.send(Err(fault)));
+            drop(waiter.send(Err(fault)));
         }
     }
 
@@ -245,23 +245,22 @@ impl Shared {
         let shared = Arc::clone(this);
         this.asked.tasks().spawn(async move {
             sleep(PRINTED).await;
-            let Some(waiter) = shared.pending.remove(number) else { return };
+            let Some(waiter) = shared.pending.take(number) else { return };
             let kind = MalformedKind::MultiLineJson;
             let malformed =
                 Malformed { id, looks_like_response: true, kind, detail: String::new() };
             let fault = Fault::Protocol(ProtocolFault::Malformed(malformed));
-            drop(waiter.answer.send(Err(fault)));
+            drop(waiter.send(Err(fault)));
         });
     }
 
     pub(super) fn too_long(&self, head: &[u8]) {
         let (id, _) = innkeeper_protocol::skim::top_level_id(head);
         self.noise("line over the limit", None);
-        let waiter =
-            id.as_ref().and_then(RequestId::as_ours).and_then(|id| self.pending.remove(id));
+        let waiter = id.as_ref().and_then(RequestId::as_ours).and_then(|id| self.pending.take(id));
         if let Some(waiter) = waiter {
             let fault = ProtocolFault::TooLarge { limit: self.limits.line };
-            drop(waiter.answer.send(Err(Fault::Protocol(fault))));
+            drop(waiter.send(Err(Fault::Protocol(fault))));
         }
     }
 

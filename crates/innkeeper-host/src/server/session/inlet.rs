@@ -46,9 +46,9 @@ impl Inlet {
 
     /// Ends one request without an answer.
     pub(crate) fn fail(&self, id: u64, fault: Fault) {
-        if let Some(waiter) = self.0.pending.remove(id) {
+        if let Some(waiter) = self.0.pending.take(id) {
             // The caller may have gone in this moment.
-            drop(waiter.answer.send(Err(fault)));
+            drop(waiter.send(Err(fault)));
         }
     }
 

@@ -11,17 +11,16 @@ use crate::error::Lost;
 
 /// One request that waits.
 #[derive(Debug)]
-pub(super) struct Waiter {
-    pub(super) answer: oneshot::Sender<Answer>,
-    pub(super) progress: Option<mpsc::Sender<Progress>>,
+struct Waiter {
+    /// Takes the answer; `None` once it has come.
+    answer: Option<oneshot::Sender<Answer>>,
+    progress: Option<mpsc::Sender<Progress>>,
     /// How far the server last said it was.
     far: f64,
     /// When it last showed that it was at work on this.
     touched: Option<Instant>,
     /// Whether nobody waits for its end.
     background: bool,
-    /// Whether its answer has come, and the work it began goes on.
-    answered: bool,
 }
 
 #[derive(Debug, Default)]
@@ -66,17 +65,16 @@ impl Pending {
         }
         let alone = table.calls == 0;
         table.calls += usize::from(!background);
-        let (far, touched, answered) = (f64::NEG_INFINITY, None, false);
-        let waiter = Waiter { answer, progress, far, touched, background, answered };
+        let (answer, far, touched) = (Some(answer), f64::NEG_INFINITY, None);
+        let waiter = Waiter { answer, progress, far, touched, background };
         table.waiting.insert(id, waiter);
         Ok((receiver, alone))
     }
 
     /// Counts a request that was answered as open, and hears of its progress, until it is removed.
     pub(super) fn hold(&self, id: u64, progress: Option<mpsc::Sender<Progress>>) {
-        let (answer, _) = oneshot::channel();
-        let (far, touched, background) = (f64::NEG_INFINITY, None, false);
-        let waiter = Waiter { answer, progress, far, touched, background, answered: true };
+        let (answer, far, touched, background) = (None, f64::NEG_INFINITY, None, false);
+        let waiter = Waiter { answer, progress, far, touched, background };
         let mut table = self.table();
         if table.lost.is_none() {
             table.calls += 1;
@@ -84,7 +82,18 @@ impl Pending {
         }
     }
 
-    pub(super) fn remove(&self, id: u64) -> Option<Waiter> {
+    /// Whom to give the answer to a request; it counts as open until it is removed.
+    pub(super) fn take(&self, id: u64) -> Option<oneshot::Sender<Answer>> {
+        let mut table = self.table();
+        let waiter = table.waiting.get_mut(&id)?;
+        let answer = waiter.answer.take()?;
+        // There is no progress after the end.
+        waiter.far = f64::INFINITY;
+        Some(answer)
+    }
+
+    /// Forgets a request; tells whether it was without an answer.
+    pub(super) fn remove(&self, id: u64) -> bool {
         let mut table = self.table();
         let waiter = table.waiting.remove(&id);
         if waiter.as_ref().is_some_and(|waiter| !waiter.background) {
@@ -94,7 +103,7 @@ impl Pending {
             // Told once, so that no call wakes those who wait for the end of the connection.
             self.fate.send_if_modified(|fate| !std::mem::replace(&mut fate.idle, true));
         }
-        waiter
+        waiter.is_some_and(|waiter| waiter.answer.is_some())
     }
 
     /// Notes that the server has come further with a request, and tells who wants to know of it;
@@ -109,7 +118,7 @@ impl Pending {
 
     /// Whether this request still waits for its answer.
     pub(super) fn waits(&self, id: u64) -> bool {
-        self.table().waiting.get(&id).is_some_and(|waiter| !waiter.answered)
+        self.table().waiting.get(&id).is_some_and(|waiter| waiter.answer.is_some())
     }
 
     /// When the server last showed that it was at work on a request.
@@ -143,7 +152,7 @@ impl Pending {
         for (_, waiter) in waiting {
             let fault = Fault::Lost { reason: reason.clone(), sent: true };
             // The caller may have stopped waiting; then nobody is left to tell.
-            drop(waiter.answer.send(Err(fault)));
+            drop(waiter.answer.map(|answer| answer.send(Err(fault))));
         }
         self.fate.send_modify(|fate| {
             fate.lost.get_or_insert_with(|| reason.clone());
@@ -169,8 +178,13 @@ impl Pending {
 
     pub(super) async fn idle(&self) {
         let mut fate = self.fate.subscribe();
-        self.fate.send_modify(|fate| fate.idle = false);
-        if self.len() > 0 {
+        // What a call began counts anew, so that idle once may be over already.
+        loop {
+            self.fate.send_modify(|fate| fate.idle = false);
+            if self.len() == 0 {
+                // Others may wait for the same.
+                return self.fate.send_modify(|fate| fate.idle = true);
+            }
             drop(fate.wait_for(|fate| fate.idle).await);
         }
     }

@@ -1,5 +1,6 @@
 //! The session against a server in memory, with the clock stopped.
 
+use futures_util::FutureExt;
 use innkeeper_protocol::method;
 use innkeeper_testkit::Peer;
 use serde_json::{Value, json};
@@ -406,4 +407,35 @@ async fn a_server_that_writes_endless_lines_is_given_up_after_so_many_bytes() {
     assert_eq!(waiting.await.unwrap().unwrap(), json!({ "ok": true }), "it is at the limit");
     peer.raw(&piece).await;
     assert_eq!(session.closed().await, Lost::Noise);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_counts_as_open_until_its_caller_has_the_answer_or_is_gone() {
+    for takes in [true, false] {
+        let (mut peer, session, _tasks) = ordinary();
+        let mut calling = Box::pin(call(&session, json!({}), 60));
+        let request = tokio::select! {
+            _ = &mut calling => panic!("it has no answer"),
+            request = peer.expect(method::TOOLS_CALL) => request,
+        };
+        let id = request["id"].as_u64().unwrap();
+        peer.reply(&request["id"], json!({})).await;
+        while session.0.pending.waits(id) {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(session.in_flight(), 1);
+        assert!(session.idle().now_or_never().is_none(), "its caller may go on with it");
+        let progress = json!({ "progressToken": id, "progress": 1 });
+        peer.notify(method::PROGRESS, progress).await;
+        peer.reply(&request["id"], json!({ "again": true })).await;
+        let finish = async {
+            if takes {
+                assert_eq!(calling.await.unwrap(), json!({}));
+            } else {
+                drop(calling);
+            }
+        };
+        tokio::join!(session.idle(), session.idle(), finish);
+        assert_eq!(session.in_flight(), 0);
+    }
 }
