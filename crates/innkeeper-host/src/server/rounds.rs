@@ -179,7 +179,9 @@ mod tests {
         };
         assert!(matches!(of(r#"{"resultType": "complete"}"#), Ok(Turn::Final)));
         let fault = of(r#"{"resultType": "poem\u001b"}"#).unwrap_err();
-        let Fault::Protocol(fault @ ProtocolFault::NotFinal(_)) = fault else { panic!("{fault:?}") };
+        let Fault::Protocol(fault @ ProtocolFault::NotFinal(_)) = fault else {
+            panic!("{fault:?}")
+        };
         assert_eq!(fault.to_string(), r#"the answer is no final result but "poem\u001b""#);
         let raw = RawValue::from_string(r#"{"resultType": "task"}"#.to_owned()).unwrap();
         assert!(Turn::of(&raw, method::PROMPTS_GET).is_err(), "only calls become tasks");

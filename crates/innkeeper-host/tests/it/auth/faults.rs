@@ -16,7 +16,8 @@ async fn a_server_that_names_nobody_who_gives_tokens_is_told_so() {
     let scene = Scene::new();
     let refusing = Remote::of(scene.fx("inn")).fault(Fault::status(401).on_http("POST"));
     let remote = refusing.start().await;
-    let started = at(&scene, &remote.url(), &json!({})).user_agent(Browser::default()).start().await;
+    let started =
+        at(&scene, &remote.url(), &json!({})).user_agent(Browser::default()).start().await;
     let error = why(started);
     assert!(error.contains("it asks for a token and does not say where to get one"), "{error}");
 }
@@ -115,14 +116,13 @@ async fn a_shutdown_ends_the_wait_for_a_person() {
     let scene = Scene::new();
     let builder = at(&scene, &inn.url(), &json!({})).user_agent(Once(browser.clone()));
     let host = builder.start().await.unwrap();
-    let calling = tokio::spawn({
-        let host = host.clone();
-        async move { call(&host).await }
-    });
-    while browser.visits() < 2 {
-        tokio::task::yield_now().await;
-    }
-    host.shutdown().await;
-    let error = calling.await.unwrap().unwrap_err().to_string();
+    let leaving = async {
+        while browser.visits() < 2 {
+            tokio::task::yield_now().await;
+        }
+        host.shutdown().await
+    };
+    let (called, _) = tokio::join!(call(&host), leaving);
+    let error = called.unwrap_err().to_string();
     assert!(error.contains("the host is shutting down"), "{error}");
 }
