@@ -16,6 +16,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("innkeeper-host", &["innkeeper-protocol"]),
     ("innkeeper-protocol", &[]),
     ("innkeeper-testkit", &[]),
+    ("innkeeper-toolcall", &[]),
     // Behind a feature, for the soak alone.
     ("xtask", &["innkeeper-host", "innkeeper-testkit"]),
 ];

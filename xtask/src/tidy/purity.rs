@@ -5,7 +5,11 @@ use crate::repository::{Repository, is_test_file};
 use crate::source::has_word;
 
 /// Paths that are pure, or begin the paths that are.
-const PURE: &[&str] = &["crates/innkeeper-protocol/src/", "crates/innkeeper-host/src/lifecycle.rs"];
+const PURE: &[&str] = &[
+    "crates/innkeeper-protocol/src/",
+    "crates/innkeeper-toolcall/src/",
+    "crates/innkeeper-host/src/lifecycle.rs",
+];
 
 /// Names that bring the world in.
 const WORLDLY: &[&str] = &[

@@ -1,0 +1,119 @@
+//! A JSON value that keeps every number as it was written.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// A JSON value, lossless: numbers are their text, members keep their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Json {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number in JSON's grammar, digit by digit as the model wrote it.
+    Number(String),
+    /// A string, unescaped.
+    String(String),
+    /// An array.
+    Array(Vec<Self>),
+    /// An object. Who makes one sees to it that no key is there twice.
+    Object(Vec<(String, Self)>),
+}
+
+impl Json {
+    /// The member of an object.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        match self {
+            Self::Object(members) => {
+                members.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+            }
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) | Self::Array(_) => None,
+        }
+    }
+
+    /// The text of a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::Array(_) | Self::Object(_) => None,
+        }
+    }
+}
+
+/// The number of a `Value` may have been rounded when it was read; everything else is kept.
+impl From<&Value> for Json {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(it) => Self::Bool(*it),
+            Value::Number(number) => Self::Number(number.to_string()),
+            Value::String(text) => Self::String(text.clone()),
+            Value::Array(items) => Self::Array(items.iter().map(Self::from).collect()),
+            Value::Object(members) => Self::Object(
+                members.iter().map(|(key, value)| (key.clone(), value.into())).collect(),
+            ),
+        }
+    }
+}
+
+/// Compact JSON text.
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(it) => write!(f, "{it}"),
+            Self::Number(text) => f.write_str(text),
+            Self::String(text) => quoted(text, f),
+            Self::Array(items) => {
+                f.write_str("[")?;
+                for (at, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if at == 0 { "" } else { "," })?;
+                }
+                f.write_str("]")
+            }
+            Self::Object(members) => {
+                f.write_str("{")?;
+                for (at, (key, value)) in members.iter().enumerate() {
+                    f.write_str(if at == 0 { "" } else { "," })?;
+                    quoted(key, f)?;
+                    write!(f, ":{value}")?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+/// A string with its quotes and escapes.
+fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str(&serde_json::to_string(text).map_err(|_| fmt::Error)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_value_is_written_as_compact_json_with_its_numbers_untouched() {
+        let value = Json::Object(vec![
+            ("big".to_owned(), Json::Number("123456789012345678901".to_owned())),
+            (
+                "list".to_owned(),
+                Json::Array(vec![Json::Null, Json::Bool(true), Json::Number("1e400".to_owned())]),
+            ),
+            ("say \"hi\"\n".to_owned(), Json::String("é\u{1}".to_owned())),
+        ]);
+        assert_eq!(
+            value.to_string(),
+            r#"{"big":123456789012345678901,"list":[null,true,1e400],"say \"hi\"\n":"é\u0001"}"#
+        );
+    }
+
+    #[test]
+    fn a_library_value_becomes_the_same_text() {
+        let value = json!({"b": [1, -2.5, "x"], "a": {"n": null, "t": true}});
+        assert_eq!(Json::from(&value).to_string(), value.to_string());
+    }
+}

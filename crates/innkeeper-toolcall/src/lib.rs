@@ -1,0 +1,10 @@
+//! Everything pure about a model calling a tool, without I/O, clock, threads or randomness.
+//!
+//! In reading order: [`Tool`] is what a model may call and [`Json`] what it says, with each number
+//! as it was written.
+
+mod json;
+mod tool;
+
+pub use json::Json;
+pub use tool::{Tool, Tools};
