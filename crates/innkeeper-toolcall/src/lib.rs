@@ -1,10 +1,33 @@
 //! Everything pure about a model calling a tool, without I/O, clock, threads or randomness.
 //!
 //! In reading order: [`Tool`] is what a model may call and [`Json`] what it says, with each number
-//! as it was written.
+//! as it was written. An [`Interceptor`] takes a model's text piece by piece and tells apart what is
+//! for the reader and what is a call, in any [`Format`]; `lexer` finds where a call ends. [`ladder`]
+//! makes a [`Call`] of what was said.
 
 mod json;
 mod tool;
 
+pub mod event;
+mod format;
+pub mod interceptor;
+mod lexer;
+
+pub mod call;
+pub mod coerce;
+pub mod parse;
+pub mod repair;
+pub mod resolve;
+pub mod validate;
+
+pub use call::{Arguments, Call, Reason, Rejected, ladder};
+pub use coerce::{coerce, typed};
+pub use event::{Event, Finish, Incomplete};
+pub use format::Format;
+pub use interceptor::{Interceptor, Limits, Options, State};
 pub use json::Json;
+pub use parse::{End, ParseError, lenient, strict};
+pub use repair::Repair;
+pub use resolve::{Resolved, resolve, suggest};
 pub use tool::{Tool, Tools};
+pub use validate::{Toolbox, Unchecked, Violation};

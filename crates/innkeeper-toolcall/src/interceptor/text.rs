@@ -1,0 +1,98 @@
+//! Reading text for the reader: everything but markers goes through.
+
+use super::markers::Found;
+use super::open::Open;
+use super::thought::{Section, Thought};
+use super::{Interceptor, Mode, Progress, Sink, harmony, tell};
+use crate::event::{Event, Finish};
+use crate::format::{Lexing, Mark, Marker};
+
+impl Interceptor {
+    pub(super) fn text(
+        &mut self,
+        input: &str,
+        end: Option<Finish>,
+        sink: &mut Sink<'_>,
+    ) -> Progress {
+        let mut from = 0;
+        while let Some(at) = self.markers.next(input, from) {
+            from = at + 1;
+            match self.markers.at(&input[at..], end.is_some()) {
+                Found::Nothing => {}
+                Found::Perhaps => {
+                    if self
+                        .markers
+                        .begun(&input[at..])
+                        .any(|marker| self.counts(marker, &input[..at]))
+                    {
+                        self.show(&input[..at], sink);
+                        return Progress::wait(at);
+                    }
+                }
+                Found::Marker(marker) => {
+                    if self.counts(marker, &input[..at]) {
+                        self.show(&input[..at], sink);
+                        return Progress::on(at + self.begin(marker, sink));
+                    }
+                    if marker.mark == Mark::Call(Lexing::Fence)
+                        && self.context.begins_line(&input[..at])
+                    {
+                        self.context.in_fence = false;
+                    }
+                    from = at + marker.text.len();
+                }
+            }
+        }
+        self.show(input, sink);
+        Progress::wait(input.len())
+    }
+
+    /// Whether a marker means something where it stands. `fresh` is text before it that has not
+    /// been shown yet.
+    fn counts(&self, marker: Marker, fresh: &str) -> bool {
+        if !marker.plain {
+            return true;
+        }
+        if self.context.in_fence || self.tools.is_empty() && matches!(marker.mark, Mark::Call(_)) {
+            return false;
+        }
+        match marker.mark {
+            Mark::Call(Lexing::Fence | Lexing::React) | Mark::Think { .. } => {
+                self.context.begins_line(fresh)
+            }
+            Mark::Call(Lexing::Bare | Lexing::Pythonic) => {
+                !self.context.in_code(fresh) && !self.context.in_quotes(fresh)
+            }
+            Mark::StrayThinkEnd => !self.thought_seen && !self.context.in_code(fresh),
+            Mark::Call(_) | Mark::Frame | Mark::Section { .. } | Mark::Header => {
+                !self.context.in_code(fresh)
+            }
+        }
+    }
+
+    /// What the marker says begins; gives how much of the text that has read.
+    fn begin(&mut self, marker: Marker, sink: &mut Sink<'_>) -> usize {
+        match marker.mark {
+            Mark::Think { ends, calls } => {
+                tell(marker.text, sink, Event::Frame);
+                self.mode = Mode::Thought(Thought::new(&self.markers, ends, calls));
+            }
+            Mark::StrayThinkEnd | Mark::Frame => {
+                self.thought_seen |= marker.mark == Mark::StrayThinkEnd;
+                tell(marker.text, sink, Event::Frame);
+            }
+            Mark::Section { end } => {
+                tell(marker.text, sink, Event::Frame);
+                self.mode = Mode::Section(Section::new(&self.markers, end));
+            }
+            Mark::Call(lexing) => {
+                let read = if lexing.reads_marker() { "" } else { marker.text };
+                self.mode = Mode::Open(Box::new(Open::new(read, lexing, Mode::Text)));
+                return read.len();
+            }
+            Mark::Header => self.mode = Mode::Header(harmony::Header::from(marker.text)),
+        }
+        self.context.reset();
+        marker.text.len()
+    }
+}

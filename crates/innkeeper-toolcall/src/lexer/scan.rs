@@ -1,0 +1,198 @@
+//! The structure of JSON-like text, byte by byte: how deep it is, what is a string, what a key.
+
+use memchr::memchr3;
+
+use super::{Begins, NAME, begins};
+
+/// How deep a call may be nested; the deepest schemas seen in the wild have ten levels.
+pub(crate) const DEPTH: usize = 128;
+
+/// Something worth knowing in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Token {
+    /// An object or array has begun; the depth it has inside.
+    Open { object: bool, depth: usize },
+    /// An object or array has ended; the depth outside of it.
+    Close { depth: usize },
+    /// A key, if it is short enough to matter.
+    Key { text: String, depth: usize },
+    /// A string that is a value, if it is short enough to matter.
+    Text { text: String, depth: usize },
+    /// A value that is no string, object or array has begun.
+    Scalar { depth: usize },
+    /// The closing marker stands where the value has not ended.
+    Marker,
+    /// Brackets that do not match, or too many of them.
+    Odd,
+    /// The rest of the input, from here on, is too short to decide.
+    More,
+}
+
+/// Reads a value and keeps where it is in it. Tolerant of single quotes, bare words and missing
+/// commas, so that what can be repaired is found whole.
+#[derive(Debug)]
+pub(super) struct Scan {
+    /// For each level whether it is an object.
+    levels: Vec<bool>,
+    string: Option<Open>,
+    expects_key: bool,
+    in_word: bool,
+    /// A marker that ends the call even where JSON is broken.
+    close: Option<&'static str>,
+}
+
+/// A string that is being read.
+#[derive(Debug)]
+struct Open {
+    quote: u8,
+    escaped: bool,
+    key: bool,
+    text: Vec<u8>,
+}
+
+impl Scan {
+    pub(super) fn new(close: Option<&'static str>) -> Self {
+        Self { levels: Vec::new(), string: None, expects_key: false, in_word: false, close }
+    }
+
+    /// The next token at or after `at`, which is moved behind it.
+    pub(super) fn next(&mut self, input: &str, at: &mut usize) -> Token {
+        let bytes = input.as_bytes();
+        while *at < bytes.len() {
+            if self.string.is_some() {
+                match self.string_on(input, at) {
+                    Some(token) => return token,
+                    None => continue,
+                }
+            }
+            match self.marker(&input[*at..]) {
+                Begins::Yes => return Token::Marker,
+                Begins::Perhaps => return Token::More,
+                Begins::No => {}
+            }
+            let byte = bytes[*at];
+            match byte {
+                b' ' | b'\t' | b'\r' | b'\n' => self.in_word = false,
+                b'{' | b'[' => {
+                    *at += 1;
+                    return self.open(byte == b'{');
+                }
+                b'}' | b']' => {
+                    *at += 1;
+                    return self.shut(byte == b'}');
+                }
+                b',' => {
+                    self.in_word = false;
+                    self.expects_key = self.levels.last() == Some(&true);
+                }
+                b':' => {
+                    self.in_word = false;
+                    self.expects_key = false;
+                }
+                b'"' => self.begin(byte),
+                b'\'' if !self.in_word => self.begin(byte),
+                _ if !self.in_word && !self.expects_key => {
+                    self.in_word = true;
+                    *at += 1;
+                    return Token::Scalar { depth: self.levels.len() };
+                }
+                _ => self.in_word = true,
+            }
+            *at += 1;
+        }
+        Token::More
+    }
+
+    fn marker(&self, rest: &str) -> Begins {
+        self.close.map_or(Begins::No, |close| begins(rest, close))
+    }
+
+    fn open(&mut self, object: bool) -> Token {
+        if self.levels.len() == DEPTH {
+            return Token::Odd;
+        }
+        self.levels.push(object);
+        self.expects_key = object;
+        self.in_word = false;
+        Token::Open { object, depth: self.levels.len() }
+    }
+
+    fn shut(&mut self, object: bool) -> Token {
+        if self.levels.pop() != Some(object) {
+            return Token::Odd;
+        }
+        self.expects_key = false;
+        self.in_word = false;
+        Token::Close { depth: self.levels.len() }
+    }
+
+    fn begin(&mut self, quote: u8) {
+        let key = self.expects_key;
+        self.string = Some(Open { quote, escaped: false, key, text: Vec::new() });
+    }
+
+    /// Reads on in a string; `None` where nothing came of it yet.
+    fn string_on(&mut self, input: &str, at: &mut usize) -> Option<Token> {
+        let open = self.string.as_mut()?;
+        let rest = &input.as_bytes()[*at..];
+        if open.escaped {
+            open.escaped = false;
+            open.keep(&rest[..1]);
+            *at += 1;
+            return None;
+        }
+        let Some(hit) = memchr3(open.quote, b'\\', b'\n', rest) else {
+            open.keep(rest);
+            *at = input.len();
+            return None;
+        };
+        open.keep(&rest[..hit]);
+        *at += hit;
+        match rest[hit] {
+            b'\\' => {
+                open.escaped = true;
+                open.keep(b"\\");
+            }
+            b'\n' => {
+                // JSON has no raw line end in a string: the marker after one is a real one.
+                match self.close.map_or(Begins::No, |close| begins(&input[*at + 1..], close)) {
+                    Begins::Yes => {
+                        *at += 1;
+                        return Some(Token::Marker);
+                    }
+                    Begins::Perhaps => return Some(Token::More),
+                    Begins::No => open.keep(b"\n"),
+                }
+            }
+            _ => {
+                *at += 1;
+                return self.end_of_string();
+            }
+        }
+        *at += 1;
+        None
+    }
+
+    fn end_of_string(&mut self) -> Option<Token> {
+        let open = self.string.take()?;
+        let depth = self.levels.len();
+        let text = if open.text.len() > NAME {
+            String::new()
+        } else {
+            String::from_utf8(open.text).unwrap_or_default()
+        };
+        if open.key {
+            self.expects_key = false;
+            return Some(Token::Key { text, depth });
+        }
+        Some(Token::Text { text, depth })
+    }
+}
+
+impl Open {
+    /// Keeps what may be a name; one byte too many tells that it is none.
+    fn keep(&mut self, bytes: &[u8]) {
+        let room = (NAME + 1).saturating_sub(self.text.len());
+        self.text.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+}
