@@ -115,7 +115,7 @@ fn read(
         Arguments::Text(text) => {
             object(lenient(text, end, repairs).map_err(Reason::Unreadable)?, repairs)
         }
-        Arguments::Value(json) if deeper(&json, DEPTH) => Err(Reason::TooDeep),
+        Arguments::Value(json) if json.is_deeper(DEPTH) => Err(Reason::TooDeep),
         Arguments::Value(json) => object(json, repairs),
         Arguments::Raw(pairs) => raw(tool, pairs),
     }
@@ -159,22 +159,6 @@ fn raw(tool: &Tool, pairs: Vec<(String, String)>) -> Result<Json, Reason> {
         (key, value)
     });
     Ok(Json::Object(members.collect()))
-}
-
-/// Whether more than `depth` arrays and objects are inside one another.
-fn deeper(json: &Json, depth: usize) -> bool {
-    let mut open = vec![(json, 0)];
-    while let Some((json, around)) = open.pop() {
-        match json {
-            Json::Array(_) | Json::Object(_) if around == depth => return true,
-            Json::Array(items) => open.extend(items.iter().map(|item| (item, around + 1))),
-            Json::Object(members) => {
-                open.extend(members.iter().map(|(_, value)| (value, around + 1)));
-            }
-            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
-        }
-    }
-    false
 }
 
 impl std::error::Error for Rejected {}

@@ -32,10 +32,10 @@ use crate::repair::{Repair, note};
 
 pub use self::typed::typed;
 
-/// Visits of a value with a schema, for the arguments of one call; takes some tenths of a second.
-/// Past it, arguments stay as they are: schemas that refer to themselves in several alternatives
+/// Visits of a value with a schema, for the arguments of one call; takes about a tenth of a second,
+/// and arguments in use have a few hundred. Past it, arguments stay as they are: schemas that refer to themselves in several alternatives
 /// would else take time without an end.
-const VISITS: usize = 1 << 20;
+const VISITS: usize = 1 << 18;
 
 /// The most schemas that are applied inside one another, each a few hundred bytes of stack in a
 /// debug build. Past it, a part stays as it is.

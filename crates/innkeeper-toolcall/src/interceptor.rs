@@ -29,7 +29,7 @@ pub struct Limits {
     /// tool. Past them it is text. 200 by default.
     pub undecided: usize,
     /// How long one call may be in bytes, its markers included. A longer one is text to its end.
-    /// 1 MiB by default.
+    /// 1 MiB by default; what is undecided always has room.
     pub call: usize,
 }
 
@@ -112,10 +112,12 @@ impl Interceptor {
     pub fn new(tools: Arc<Tools>, options: &Options) -> Self {
         let markers = Markers::new(options.format.markers());
         let mode = first_mode(&markers, options);
+        let Limits { undecided, call } = options.limits;
+        let undecided = undecided.clamp(1, usize::MAX / 4);
         Self {
             tools,
             markers,
-            limits: options.limits,
+            limits: Limits { call: call.max(4 * undecided), undecided },
             mode,
             context: Context::default(),
             held: String::new(),

@@ -39,6 +39,22 @@ impl Json {
             Self::Null | Self::Bool(_) | Self::Number(_) | Self::Array(_) | Self::Object(_) => None,
         }
     }
+
+    /// Whether more than `depth` arrays and objects are inside one another.
+    pub(crate) fn is_deeper(&self, depth: usize) -> bool {
+        let mut open = vec![(self, 0)];
+        while let Some((json, around)) = open.pop() {
+            match json {
+                Self::Array(_) | Self::Object(_) if around == depth => return true,
+                Self::Array(items) => open.extend(items.iter().map(|item| (item, around + 1))),
+                Self::Object(members) => {
+                    open.extend(members.iter().map(|(_, value)| (value, around + 1)));
+                }
+                Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) => {}
+            }
+        }
+        false
+    }
 }
 
 /// The number of a `Value` may have been rounded when it was read; everything else is kept.

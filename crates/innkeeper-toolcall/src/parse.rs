@@ -31,6 +31,7 @@
 //! Never accepted: a key that stands twice, `NaN`, `Infinity`, half a surrogate pair (no character
 //! is meant by it, and a string cannot hold it), more than [`DEPTH`] levels, text after the value.
 
+mod around;
 mod error;
 mod machine;
 mod number;

@@ -1,8 +1,8 @@
 //! Whether the arguments of a call fit the schema of its tool, in words for the model.
 //!
 //! A schema may come from a stranger. It is compiled at its first use and once, if it is small, its
-//! references stay inside it, and what they lead to is bounded ([`compile`]); it is applied only
-//! where a dry run over the arguments shows what that can cost at most ([`cost`]). Nothing is ever
+//! references stay inside it, and what they lead to is bounded (`compile.rs`); it is applied only
+//! where a dry run over the arguments shows what that can cost at most (`cost.rs`). Nothing is ever
 //! fetched. `format` is an annotation, as in the specification.
 
 mod compile;
@@ -21,6 +21,7 @@ use serde_json::{Number, Value};
 use self::compile::Compiled;
 use crate::call::Call;
 use crate::json::Json;
+use crate::parse::DEPTH;
 use crate::repair::quoted;
 use crate::tool::Tools;
 
@@ -89,10 +90,12 @@ impl Toolbox {
             tool: tool.name.clone(),
             reason: reason.clone(),
         })?;
+        let costly = || Unchecked::TooCostly { tool: tool.name.clone() };
+        if call.arguments.is_deeper(DEPTH) {
+            return Err(costly());
+        }
         let arguments = value(&call.arguments);
-        guarded(|| compiled.violations(&tool.input_schema, &arguments))
-            .flatten()
-            .ok_or_else(|| Unchecked::TooCostly { tool: tool.name.clone() })
+        guarded(|| compiled.violations(&tool.input_schema, &arguments)).flatten().ok_or_else(costly)
     }
 }
 

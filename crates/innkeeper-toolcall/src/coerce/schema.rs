@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::json::Json;
 
 /// The most references followed one after the other.
-const REFERENCES: usize = 16;
+pub(super) const REFERENCES: usize = 16;
 
 /// A whole schema, in which references are looked up.
 #[derive(Clone, Copy)]

@@ -121,19 +121,26 @@ impl Interceptor {
                 return self.release(*open, &input[..cut], cut, sink);
             }
         }
-        self.name(&mut open, &notes, sink);
         let room = self.limits.call.saturating_sub(open.tape.len());
+        let kept = if read > room { floor(input, room) } else { read };
+        if notes.at <= kept {
+            self.name(&mut open, &notes, sink);
+        }
         if open.drained {
             self.let_out(&open, &input[..read], sink);
-        } else if read > room {
-            let cut = floor(input, room);
-            self.overflow(&mut open, &input[..cut], sink);
-            self.let_out(&open, &input[cut..read], sink);
         } else {
             if let (Some(index), Some(part)) = (open.index, notes.fragment) {
-                tell(&input[part], sink, |fragment| Event::Arguments { index, fragment });
+                let fragment = part.start..part.end.min(kept);
+                tell(input.get(fragment).unwrap_or_default(), sink, |fragment| Event::Arguments {
+                    index,
+                    fragment,
+                });
             }
-            open.tape.push_str(&input[..read]);
+            open.tape.push_str(&input[..kept]);
+            if kept < read {
+                self.overflow(&mut open, sink);
+                self.let_out(&open, &input[kept..read], sink);
+            }
         }
         match step {
             Step::More { .. } => {
@@ -176,9 +183,8 @@ impl Interceptor {
     }
 
     /// The call is longer than is kept.
-    fn overflow(&mut self, open: &mut Open, more: &str, sink: &mut Sink<'_>) {
-        let mut text = std::mem::take(&mut open.tape);
-        text.push_str(more);
+    fn overflow(&mut self, open: &mut Open, sink: &mut Sink<'_>) {
+        let text = std::mem::take(&mut open.tape);
         open.drained = true;
         if open.in_thought() {
             tell(&text, sink, Event::Reasoning);

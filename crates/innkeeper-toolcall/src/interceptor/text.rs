@@ -20,11 +20,13 @@ impl Interceptor {
             match self.markers.at(&input[at..], end.is_some()) {
                 Found::Nothing => {}
                 Found::Perhaps => {
-                    if self
-                        .markers
-                        .begun(&input[at..])
-                        .any(|marker| self.counts(marker, &input[..at]))
-                    {
+                    let fresh = &input[..at];
+                    let mut begun = self.markers.begun(&input[at..]);
+                    let waits = begun.any(|marker| {
+                        self.counts(marker, fresh) || self.closes_fence(marker, fresh)
+                    });
+                    drop(begun);
+                    if waits {
                         self.show(&input[..at], sink);
                         return Progress::wait(at);
                     }
@@ -34,9 +36,7 @@ impl Interceptor {
                         self.show(&input[..at], sink);
                         return Progress::on(at + self.begin(marker, sink));
                     }
-                    if marker.mark == Mark::Call(Lexing::Fence)
-                        && self.context.begins_line(&input[..at])
-                    {
+                    if self.closes_fence(marker, &input[..at]) {
                         self.context.in_fence = false;
                     }
                     from = at + marker.text.len();
@@ -68,6 +68,12 @@ impl Interceptor {
                 !self.context.in_code(fresh)
             }
         }
+    }
+
+    /// Whether a block that is no call ends here.
+    fn closes_fence(&self, marker: Marker, fresh: &str) -> bool {
+        let fence = marker.mark == Mark::Call(Lexing::Fence);
+        fence && self.context.in_fence && self.context.begins_line(fresh)
     }
 
     /// What the marker says begins; gives how much of the text that has read.

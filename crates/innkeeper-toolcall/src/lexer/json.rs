@@ -106,6 +106,9 @@ impl JsonCalls {
                 self.phase = Phase::Body;
                 self.begun = self.before + *at;
                 self.list = rest.starts_with('[');
+                if self.style == Style::Bare {
+                    self.scan.strict_to(self.level());
+                }
                 self.key = Key::Beside;
                 None
             }
@@ -125,14 +128,16 @@ impl JsonCalls {
     fn body(&mut self, input: &str, at: &mut usize, notes: &mut Notes) -> Option<Step> {
         let mut from = self.in_arguments.map(|_| *at);
         loop {
-            let before = *at;
             let token = self.scan.next(input, at);
             match token {
                 Token::More => {
                     self.fragment(from, *at, notes);
                     return Some(self.more(input, *at));
                 }
-                Token::Odd => return Some(Step::Fail { used: before }),
+                Token::Odd => {
+                    self.fragment(from, *at, notes);
+                    return Some(Step::Fail { used: *at });
+                }
                 Token::Marker => {
                     self.values.push(self.begun..self.before + *at);
                     self.phase = Phase::Tail;
@@ -149,20 +154,22 @@ impl JsonCalls {
                 }
                 Token::Close { .. } => {}
                 Token::Key { text, depth } if depth == self.level() => {
-                    if let Some(step) = self.key(&text, before) {
+                    if let Some(step) = self.key(&text, *at) {
                         return Some(step);
                     }
                 }
                 Token::Text { text, depth } if depth == self.level() => self.text(text, *at, notes),
                 Token::Open { depth, .. }
-                    if depth == self.level() + 1 && self.key == Key::Arguments =>
+                    if depth == self.level() + 1
+                        && self.key == Key::Arguments
+                        && !self.has_arguments =>
                 {
                     self.has_arguments = true;
                     self.in_arguments = Some(self.level());
                     from = Some(*at - 1);
                 }
                 Token::Scalar { depth: 1 } | Token::Text { depth: 1, .. } if self.list => {
-                    return Some(Step::Fail { used: before });
+                    return Some(Step::Fail { used: *at });
                 }
                 Token::Open { .. }
                 | Token::Key { .. }
@@ -177,13 +184,13 @@ impl JsonCalls {
         1 + usize::from(self.list)
     }
 
-    fn key(&mut self, key: &str, before: usize) -> Option<Step> {
+    fn key(&mut self, key: &str, at: usize) -> Option<Step> {
         self.key = if NAMES.contains(&key) {
             Key::Name
         } else if ARGUMENTS.contains(&key) {
             Key::Arguments
         } else if self.style == Style::Bare && !BESIDE.contains(&key) {
-            return Some(Step::Fail { used: before });
+            return Some(Step::Fail { used: at });
         } else {
             Key::Beside
         };

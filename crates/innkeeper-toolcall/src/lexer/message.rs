@@ -56,7 +56,10 @@ impl Message {
                     notes.fragment = Some(from..*at);
                     return Step::More { held: input.len() - *at };
                 }
-                Token::Odd => return Step::Fail { used: *at },
+                Token::Odd => {
+                    notes.fragment = Some(from..*at);
+                    return Step::Fail { used: *at };
+                }
                 Token::Marker | Token::Close { depth: 0 } => {
                     notes.fragment = Some(from..*at);
                     return Step::Done { used: *at };

@@ -92,7 +92,10 @@ impl Named {
                     notes.fragment = Some(from..*at);
                     return Some(self.more(input, *at));
                 }
-                Token::Odd => return Some(Step::Fail { used: *at }),
+                Token::Odd => {
+                    notes.fragment = Some(from..*at);
+                    return Some(Step::Fail { used: *at });
+                }
                 Token::Marker | Token::Close { depth: 0 } => {
                     notes.fragment = Some(from..*at);
                     self.body.end = self.before + *at;

@@ -77,7 +77,10 @@ impl React {
                     notes.fragment = Some(from..*at);
                     return self.more(input, *at);
                 }
-                Token::Odd | Token::Marker => return Step::Fail { used: *at },
+                Token::Odd | Token::Marker => {
+                    notes.fragment = Some(from..*at);
+                    return Step::Fail { used: *at };
+                }
                 Token::Close { depth: 0 } => {
                     notes.fragment = Some(from..*at);
                     return Step::Done { used: *at };

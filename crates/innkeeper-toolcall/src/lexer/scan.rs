@@ -39,6 +39,8 @@ pub(super) struct Scan {
     in_word: bool,
     /// A marker that ends the call even where JSON is broken.
     close: Option<&'static str>,
+    /// Down to which depth a key has to stand in quotes.
+    strict: usize,
 }
 
 /// A string that is being read.
@@ -52,7 +54,20 @@ struct Open {
 
 impl Scan {
     pub(super) fn new(close: Option<&'static str>) -> Self {
-        Self { levels: Vec::new(), string: None, expects_key: false, in_word: false, close }
+        Self {
+            levels: Vec::new(),
+            string: None,
+            expects_key: false,
+            in_word: false,
+            close,
+            strict: 0,
+        }
+    }
+
+    /// For text that may be no JSON at all: down to this depth, what is no key where one has to be
+    /// ends it at once.
+    pub(super) fn strict_to(&mut self, depth: usize) {
+        self.strict = depth;
     }
 
     /// The next token at or after `at`, which is moved behind it.
@@ -71,6 +86,10 @@ impl Scan {
                 Begins::No => {}
             }
             let byte = bytes[*at];
+            let strict = self.expects_key && self.levels.len() <= self.strict;
+            if strict && !b" \t\r\n\"'}".contains(&byte) {
+                return Token::Odd;
+            }
             match byte {
                 b' ' | b'\t' | b'\r' | b'\n' => self.in_word = false,
                 b'{' | b'[' => {
@@ -93,12 +112,12 @@ impl Scan {
                 b'\'' if !self.in_word => self.begin(byte),
                 _ if !self.in_word && !self.expects_key => {
                     self.in_word = true;
-                    *at += 1;
+                    *at += letter(input, *at);
                     return Token::Scalar { depth: self.levels.len() };
                 }
                 _ => self.in_word = true,
             }
-            *at += 1;
+            *at += letter(input, *at);
         }
         Token::More
     }
@@ -137,8 +156,9 @@ impl Scan {
         let rest = &input.as_bytes()[*at..];
         if open.escaped {
             open.escaped = false;
-            open.keep(&rest[..1]);
-            *at += 1;
+            let length = letter(input, *at);
+            open.keep(&rest[..length]);
+            *at += length;
             return None;
         }
         let Some(hit) = memchr3(open.quote, b'\\', b'\n', rest) else {
@@ -195,4 +215,9 @@ impl Open {
         let room = (NAME + 1).saturating_sub(self.text.len());
         self.text.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
+}
+
+/// How many bytes the letter at `at` has.
+fn letter(input: &str, at: usize) -> usize {
+    input[at..].chars().next().map_or(1, char::len_utf8)
 }

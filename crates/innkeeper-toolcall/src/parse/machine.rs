@@ -12,12 +12,6 @@ use crate::repair::{Repair, Slip, note};
 /// Where something is wrong, and what.
 pub(super) type Fault = (usize, Problem);
 
-/// The words after an opening fence that promise JSON.
-const FENCED: &[&str] = &["", "json", "json5", "jsonc"];
-
-/// Three back-ticks.
-const FENCE: &str = "```";
-
 /// Members up to which a repeated key is looked for one by one.
 const FEW: usize = 16;
 
@@ -25,11 +19,11 @@ const FEW: usize = 16;
 pub(super) struct Machine<'t> {
     text: &'t str,
     /// The next byte to be read.
-    at: usize,
+    pub(super) at: usize,
     /// Where the JSON ends: before a closing fence, for one.
-    end: usize,
+    pub(super) end: usize,
     /// How the text ended; `None` where only JSON is accepted.
-    lenient: Option<End>,
+    pub(super) lenient: Option<End>,
     /// How many arrays and objects may be open.
     depth: usize,
     frames: Vec<Frame>,
@@ -100,43 +94,6 @@ impl<'t> Machine<'t> {
                 State::Done(_) => return Err((self.at, Problem::Trailing)),
             };
         }
-    }
-
-    /// Takes away what stands around the whole.
-    fn unwrap(&mut self) -> Result<(), Fault> {
-        self.trim();
-        if self.rest().starts_with(FENCE) {
-            self.slip(self.at, Slip::Fence);
-            self.at += FENCE.len();
-            let word = self.rest().bytes().take_while(u8::is_ascii_alphanumeric).count();
-            let promised = self.rest()[..word].to_ascii_lowercase();
-            if !FENCED.contains(&promised.as_str()) {
-                return self.expected_at(self.at, Expected::Value);
-            }
-            self.at += word;
-            match self.rest().strip_suffix(FENCE) {
-                Some(inside) => self.end = self.at + inside.len(),
-                None if self.lenient == Some(End::Stopped) => {
-                    self.slip(self.end, Slip::MissingCloser);
-                }
-                None => return self.expected_at(self.end, Expected::FenceEnd),
-            }
-            self.trim();
-        }
-        let inside = self.rest().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
-        if inside.is_some() {
-            self.slip(self.at, Slip::DoubledBraces);
-            self.at += 1;
-            self.end -= 1;
-        }
-        Ok(())
-    }
-
-    fn trim(&mut self) {
-        let rest = self.rest();
-        let from = rest.trim_start_matches(is_space);
-        self.at += rest.len() - from.len();
-        self.end = self.at + from.trim_end_matches(is_space).len();
     }
 
     fn value(&mut self, expected: Expected, comma: Option<usize>) -> Result<State, Fault> {
@@ -309,42 +266,6 @@ impl<'t> Machine<'t> {
         State::After { closed }
     }
 
-    /// Skips what means nothing, and tells whether a line ended in it.
-    fn skip(&mut self) -> Result<bool, Fault> {
-        let mut broken = false;
-        loop {
-            match self.peek() {
-                Some(space) if is_space(space) => {
-                    broken |= space == '\n';
-                    self.next();
-                }
-                Some('/') if !self.is_strict() => broken |= self.comment()?,
-                _ => return Ok(broken),
-            }
-        }
-    }
-
-    fn comment(&mut self) -> Result<bool, Fault> {
-        let at = self.at;
-        let (closer, to_line_end) = match self.rest().as_bytes().get(1) {
-            Some(b'/') => ("\n", true),
-            Some(b'*') => ("*/", false),
-            _ => return self.expected_at(at, Expected::Value),
-        };
-        self.at += 2;
-        let found = self.rest().find(closer);
-        let length = match found {
-            Some(length) => length + closer.len(),
-            None if to_line_end => self.rest().len(),
-            None => return self.expected_at(self.end, Expected::CommentEnd),
-        };
-        let broken = self.rest()[..length].contains('\n');
-        self.steps += length;
-        self.at += length;
-        self.slip(at, Slip::Comment);
-        Ok(broken)
-    }
-
     fn take(&mut self, character: char, expected: Expected) -> Result<(), Fault> {
         if self.peek() != Some(character) {
             return self.expected_at(self.at, expected);
@@ -371,10 +292,6 @@ impl<'t> Machine<'t> {
         self.lenient.is_none()
     }
 
-    pub(super) fn at(&self) -> usize {
-        self.at
-    }
-
     pub(super) fn slip(&mut self, at: usize, slip: Slip) {
         note(&mut self.slips, Repair::Text { at, slip });
     }
@@ -391,7 +308,7 @@ impl<'t> Machine<'t> {
         Some(character)
     }
 
-    fn peek(&self) -> Option<char> {
+    pub(super) fn peek(&self) -> Option<char> {
         self.char_at(self.at)
     }
 
@@ -399,7 +316,7 @@ impl<'t> Machine<'t> {
         self.text[at..self.end].chars().next()
     }
 
-    fn rest(&self) -> &'t str {
+    pub(super) fn rest(&self) -> &'t str {
         &self.text[self.at..self.end]
     }
 }
@@ -439,10 +356,6 @@ fn literal(word: &str) -> Option<(Json, bool)> {
 
 fn is_not_finite(word: &str) -> bool {
     matches!(word, "NaN" | "nan" | "Infinity" | "inf")
-}
-
-fn is_space(character: char) -> bool {
-    matches!(character, ' ' | '\t' | '\n' | '\r')
 }
 
 fn opens_bare_key(character: char) -> bool {

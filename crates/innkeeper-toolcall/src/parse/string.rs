@@ -68,13 +68,13 @@ impl Machine<'_> {
     /// Reads a string whose opening quote comes next.
     pub(super) fn string(&mut self, quote: Quote, key: bool) -> Result<String, Fault> {
         if let Some(slip) = quote.slip() {
-            self.slip(self.at(), slip);
+            self.slip(self.at, slip);
         }
         self.next();
         let mut text = String::new();
         let mut told = Told::default();
         loop {
-            let at = self.at();
+            let at = self.at;
             let Some(character) = self.next() else {
                 return self.expected_at(at, Expected::Quote);
             };
@@ -100,7 +100,7 @@ impl Machine<'_> {
     /// Reads an escape after its backslash, which is at `at`.
     fn escape(&mut self, at: usize, text: &mut String, told: &mut Told) -> Result<(), Fault> {
         let Some(escaped) = self.next() else {
-            return self.expected_at(self.at(), Expected::Quote);
+            return self.expected_at(self.at, Expected::Quote);
         };
         let plain = match escaped {
             '"' | '\\' | '/' => escaped,

@@ -66,7 +66,7 @@ fn commas_that_trail_are_dropped() {
     repaired(
         r#"{"a": [1, 2, ], }"#,
         r#"{"a":[1,2]}"#,
-        &[(11, Slip::TrailingComma), (15, Slip::TrailingComma)],
+        &[(11, Slip::TrailingComma), (14, Slip::TrailingComma)],
     );
     refused("[1,,2]", &wanted(Expected::Value, ','));
     refused("[,]", &wanted(Expected::ItemOrEnd, ','));
@@ -106,8 +106,8 @@ fn other_quotes_may_delimit_a_string() {
         &[
             (1, Slip::SmartQuotes),
             (10, Slip::SmartQuotes),
-            (24, Slip::SmartQuotes),
-            (33, Slip::SmartQuotes),
+            (25, Slip::SmartQuotes),
+            (34, Slip::SmartQuotes),
         ],
     );
     assert_eq!(strict(r#""“a” ‘b’""#).unwrap().as_str(), Some("“a” ‘b’"));
@@ -134,7 +134,6 @@ fn python_literals_are_read_and_other_words_are_not() {
     }
 }
 
-/// Proves: S28
 #[test]
 fn a_bare_word_is_a_key_but_never_a_value() {
     repaired(
@@ -288,7 +287,7 @@ fn steps_grow_with_the_text_and_no_faster() {
         |size| "{\"a\":[".repeat(size / 6),
     ];
     for text in kinds {
-        for size in [1_000_000, 10_000_000] {
+        for size in [100_000, 1_000_000] {
             let text = text(size);
             let mut machine = Machine::new(&text, Some(End::Stopped), usize::MAX);
             let _unread = machine.run();

@@ -12,6 +12,10 @@ use super::{Violation, words};
 /// The most JSON values in a schema; the largest in use have some hundreds.
 const VALUES: usize = 5_000;
 
+/// The most arrays and objects inside one another in a schema as it is written; what is read from
+/// text cannot have more.
+pub(super) const DEEP: usize = 128;
+
 /// The most values with every reference written out; compiling that many takes tens of
 /// milliseconds.
 const UNFOLDED: u64 = 100_000;
@@ -27,13 +31,13 @@ const PATTERNS: usize = 64;
 const BACKTRACKS: usize = 20_000;
 
 /// Steps of matching at most: the text times the size of an expression; takes seconds at worst.
-const STEPS: usize = 1 << 32;
+const STEPS: u64 = 1 << 32;
 
 /// Up to how many visits all that does not fit is told; past it, the first.
-const EXPLAINED: usize = 1 << 17;
+pub(super) const EXPLAINED: usize = 1 << 14;
 
 /// The most violations told at once.
-const VIOLATIONS: usize = 32;
+pub(super) const VIOLATIONS: usize = 32;
 
 /// A schema ready to be applied.
 #[derive(Debug)]
@@ -107,9 +111,9 @@ impl Compiled {
 }
 
 impl Matching {
-    fn steps(self, load: &Load) -> usize {
-        let starts = if self.backtracks { load.longest_text + 1 } else { 1 };
-        self.size.saturating_mul(load.text).saturating_mul(starts)
+    fn steps(self, load: &Load) -> u64 {
+        let starts = if self.backtracks { load.longest_text as u64 + 1 } else { 1 };
+        (self.size as u64).saturating_mul(load.text as u64).saturating_mul(starts)
     }
 }
 
@@ -134,15 +138,18 @@ fn inspect(schema: &Value, draft: Draft) -> Result<usize, String> {
         return Err("it is no object".to_owned());
     }
     let (mut values, mut patterns) = (0, 0);
-    let mut open = vec![schema];
-    while let Some(one) = open.pop() {
+    let mut open = vec![(schema, 1)];
+    while let Some((one, depth)) = open.pop() {
         values += 1;
         if values > VALUES {
             return Err(format!("it has more than {VALUES} values"));
         }
-        open.extend(one.as_array().into_iter().flatten());
+        if depth > DEEP && (one.is_array() || one.is_object()) {
+            return Err(format!("more than {DEEP} of its values lie inside one another"));
+        }
+        open.extend(one.as_array().into_iter().flatten().map(|item| (item, depth + 1)));
         let Some(members) = one.as_object() else { continue };
-        open.extend(members.values());
+        open.extend(members.values().map(|member| (member, depth + 1)));
         let based = |key| one.get(key).is_some_and(Value::is_string);
         let rebased = based("$id") || draft == Draft::Draft4 && based("id");
         if rebased && !std::ptr::eq(one, schema) {

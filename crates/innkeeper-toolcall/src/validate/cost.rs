@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
-/// Visits of a value with a schema; takes some tenths of a second.
-pub(super) const VISITS: usize = 1 << 20;
+/// Visits of a value with a schema; takes about a tenth of a second, and arguments in use have a few
+/// hundred.
+pub(super) const VISITS: usize = 1 << 18;
 
-/// The most schemas inside one another; each takes up to a kibibyte of stack in a debug build, and
-/// the smallest stack to be expected has one mebibyte.
-pub(super) const NESTED: usize = 512;
+/// The most schemas inside one another, references followed. Compiling or applying each takes up to
+/// two kibibytes of stack in a debug build, and the smallest stack to be expected has one mebibyte.
+pub(super) const NESTED: usize = 256;
 
 /// Keywords whose subschema applies to the same value.
 const SAME: &[&str] = &["not", "if", "then", "else"];

@@ -8,7 +8,7 @@ use super::Violation;
 use crate::repair::quoted;
 
 /// The longest pointer told, in bytes. Names in a value can be as long as the value.
-const POINTER: usize = 1 << 10;
+pub(super) const POINTER: usize = 1 << 10;
 
 /// The most values listed in a message.
 const LISTED: usize = 12;
