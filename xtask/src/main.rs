@@ -14,6 +14,8 @@ mod test;
 
 mod conformance;
 
+mod toolcalls;
+
 mod defence;
 
 mod fuzz;
@@ -41,6 +43,7 @@ usage: cargo xtask VERB
   tidy                      the house rules
   rows [--owed]             each requirement with its tests; `--owed` lists those still due
   conformance [REVISION …]  the official suite with our host as the client
+  toolcalls                 a public suite for parsers of tool calls with our interceptor
   defence [--benign]        a public bench of defences with our host before each of its servers
   bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
                             the host beside a bare pipe and beside the official SDK
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(rest),
         "rows" => rows::run(rest),
         "conformance" => conformance::run(rest),
+        "toolcalls" => toolcalls::run(rest),
         "defence" => defence::run(rest),
         "bench" => bench::run(rest),
         "soak" => soak::run(rest),

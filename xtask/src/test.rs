@@ -9,7 +9,7 @@ use std::thread;
 
 use crate::program::{Program, root};
 use crate::steps::Steps;
-use crate::{Chore, conformance, fuzz, rows, soak, tidy};
+use crate::{Chore, conformance, fuzz, rows, soak, tidy, toolcalls};
 
 pub(crate) use servers::{once, venv};
 pub(crate) use tools::Tool;
@@ -51,6 +51,7 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
         });
         steps.step("doctests", || Program::cargo("test --locked --doc --package innkeeper").run());
         steps.step("conformance", || conformance::run(&[]));
+        steps.step("tool calls", || toolcalls::run(&[]));
         steps.step("soak", soak::short);
         steps.step("fuzz", || fuzz::short(FUZZ_SECONDS));
     }
