@@ -5,6 +5,7 @@ mod check;
 mod completions;
 mod demo;
 mod doctor;
+mod extract;
 mod graph;
 mod import;
 mod lock;
@@ -25,6 +26,7 @@ use crate::exit::Failure;
 use crate::output::Output;
 
 pub(crate) use completions::completions;
+pub(crate) use extract::extract;
 pub(crate) use import::import;
 
 /// What every verb over a configuration is given.

@@ -4,6 +4,7 @@
 //! end that may still turn out to begin a marker. What is kept is that end and the open call,
 //! both bounded by [`Limits`].
 
+mod bytes;
 mod context;
 mod harmony;
 mod markers;
@@ -98,6 +99,8 @@ pub struct Interceptor {
     context: Context,
     /// The end of the last piece, which more text decides about.
     held: String,
+    /// The beginning of a letter whose other bytes are still to come; three at most.
+    letter: Vec<u8>,
     /// How many calls have begun.
     calls: usize,
     just_called: bool,
@@ -121,6 +124,7 @@ impl Interceptor {
             mode,
             context: Context::default(),
             held: String::new(),
+            letter: Vec::new(),
             calls: 0,
             just_called: false,
             thought_seen: false,
@@ -155,6 +159,7 @@ impl Interceptor {
 
     /// Tells what is left: nothing follows. What is held becomes text, an open call `Incomplete`.
     pub fn finish(&mut self, finish: Finish, sink: &mut Sink<'_>) {
+        self.end_of_bytes(sink);
         let held = std::mem::take(&mut self.held);
         let read = self.read(&held, Some(finish), sink);
         self.flush(&held[read..], finish, sink);

@@ -10,7 +10,7 @@ use crate::repository::Repository;
 /// Every crate with the crates of ours it depends on.
 const EDGES: &[(&str, &[&str])] = &[
     ("innkeeper", &["innkeeper-host", "innkeeper-protocol"]),
-    ("innkeeper-cli", &["innkeeper-host", "innkeeper-protocol"]),
+    ("innkeeper-cli", &["innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"]),
     ("innkeeper-conformance", &["innkeeper-host", "innkeeper-protocol"]),
     ("innkeeper-fuzz", &["innkeeper-host", "innkeeper-protocol"]),
     ("innkeeper-host", &["innkeeper-protocol"]),

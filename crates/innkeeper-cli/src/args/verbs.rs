@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use innkeeper_toolcall::Format;
 
 use crate::arguments::Pair;
 use crate::import::Dialect;
@@ -114,6 +115,29 @@ pub(crate) struct ImportArgs {
     /// The host whose files are read; without it, all that are found
     #[arg(value_name = "HOST", value_enum)]
     pub(crate) host: Option<Dialect>,
+}
+
+/// What `extract` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ExtractArgs {
+    /// The offered tools: a JSON array of MCP tools, as `tools/list` has them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tools: PathBuf,
+    /// The model that wrote the text, which decides the format of its calls
+    #[arg(long, value_name = "NAME", conflicts_with = "format")]
+    pub(crate) model: Option<String>,
+    /// The format of the calls; without it and `--model`, whatever turns up
+    #[arg(long, value_name = "NAME", value_parser = format)]
+    pub(crate) format: Option<Format>,
+    /// Cut the text after every so many bytes, to see what a stream would show
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) chunk: Option<u32>,
+}
+
+/// Reads the name of a format.
+fn format(name: &str) -> Result<Format, String> {
+    let names = || Format::names().collect::<Vec<_>>().join(", ");
+    Format::named(name).ok_or_else(|| format!("expected one of {}", names()))
 }
 
 /// What `completions` takes.

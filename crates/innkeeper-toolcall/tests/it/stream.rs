@@ -196,6 +196,18 @@ fn cut<'t>(text: &'t str, places: &[prop::sample::Index]) -> Vec<&'t str> {
     at.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect()
 }
 
+/// The same from bytes, cut after every so many of them.
+fn run_bytes(options: &Options, text: &[u8], length: usize, finish: Finish) -> String {
+    let mut whole = String::new();
+    let mut sink = |event: Event<'_>| whole.push_str(event.text());
+    let mut interceptor = Interceptor::new(tools(), options);
+    for piece in text.chunks(length) {
+        interceptor.push_bytes(piece, &mut sink);
+    }
+    interceptor.finish(finish, &mut sink);
+    whole
+}
+
 fn letters(text: &str) -> Vec<&str> {
     text.char_indices().map(|(at, letter)| &text[at..at + letter.len_utf8()]).collect()
 }
@@ -214,6 +226,17 @@ proptest! {
     fn all_events_together_are_the_text(options in options(), text in text(), finish in finish()) {
         let (_, whole) = run(&options, &[&text], finish);
         prop_assert_eq!(whole, text);
+    }
+
+    #[test]
+    fn a_letter_may_be_cut_into_its_bytes(
+        options in options(),
+        text in prop_oneof![text().prop_map(String::into_bytes), prop::collection::vec(any::<u8>(), 0..64)],
+        length in 1..5_usize,
+        finish in finish(),
+    ) {
+        let whole = run_bytes(&options, &text, length, finish);
+        prop_assert_eq!(whole, String::from_utf8_lossy(&text));
     }
 
     /// Proves S6.
