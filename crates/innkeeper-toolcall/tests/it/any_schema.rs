@@ -82,6 +82,8 @@ const KEYS: &[&str] = &[
     "",
 ];
 
+const LISTS: &[&str] = &["anyOf", "oneOf", "allOf", "prefixItems"];
+
 fn leaf() -> impl Strategy<Value = Value> {
     const WORDS: &[&str] = &[
         "object",
@@ -122,6 +124,12 @@ fn leaf() -> impl Strategy<Value = Value> {
 fn anything() -> impl Strategy<Value = Value> {
     leaf().prop_recursive(7, 80, 6, |inner| {
         prop_oneof![
+            1 => proptest::collection::vec(leaf(), 0..4).prop_map(|all| json!({"enum": all})),
+            2 => (inner.clone(), inner.clone()).prop_map(|(one, other)| {
+                json!({"type": "object", "properties": {"a": one, "b-c": other}})
+            }),
+            1 => (proptest::sample::select(LISTS), proptest::collection::vec(inner.clone(), 0..4))
+                .prop_map(|(key, all)| json!({key: all})),
             1 => proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
             4 => proptest::collection::vec((proptest::sample::select(KEYS), inner), 0..7)
                 .prop_map(|members| {

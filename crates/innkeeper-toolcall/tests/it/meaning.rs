@@ -1,6 +1,6 @@
 //! Fitted schemas mean what the tool's own schema means, judged by an independent validator.
 
-use innkeeper_toolcall::{Dialect, Json, fit};
+use innkeeper_toolcall::{Change, Dialect, Fitted, Json, Loss, fit};
 use jsonschema::is_valid;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -80,27 +80,31 @@ fn object(inner: impl Strategy<Value = Pair>) -> impl Strategy<Value = Pair> {
 /// A tool's schema and arguments for it.
 fn tool() -> impl Strategy<Value = Pair> {
     object(pair()).prop_map(|(mut schema, value)| {
-        schema["$defs"] = json!({
-            "word": {"type": "string"},
-            "tree": {
-                "type": "object",
-                "properties": {"v": {"type": "integer"}, "next": {"$ref": "#/$defs/tree"}},
-                "required": ["v"], "additionalProperties": false
-            }
-        });
+        schema["$defs"] = definitions();
         (schema, value)
     })
 }
 
-/// What a model would say for these arguments: `null` for each required member that is not there,
-/// and members under the names they have.
-fn said(value: &Value, fitted: &Value, root: &Value) -> Value {
+fn definitions() -> Value {
+    json!({
+        "word": {"type": "string"},
+        "tree": {
+            "type": "object",
+            "properties": {"v": {"type": "integer"}, "next": {"$ref": "#/$defs/tree"}},
+            "required": ["v"], "additionalProperties": false
+        }
+    })
+}
+
+/// What a model would say for these arguments: members under the names they have, and if it is to
+/// `fill`, `null` for each required one that is not there.
+fn said(value: &Value, fitted: &Value, root: &Value, fill: bool) -> Value {
     let fitted = match fitted["$ref"].as_str() {
         Some(reference) => root.pointer(&reference[1..]).expect("a definition"),
         None => fitted,
     };
     if let Some(branches) = fitted["anyOf"].as_array() {
-        let all = branches.iter().map(|branch| said(value, branch, root));
+        let all = branches.iter().map(|branch| said(value, branch, root, fill));
         let fits = |(it, branch): &(Value, &Value)| is_valid(&rooted(branch, root), it);
         return all.zip(branches).find(fits).map_or_else(|| value.clone(), |(it, _)| it);
     }
@@ -112,15 +116,17 @@ fn said(value: &Value, fitted: &Value, root: &Value) -> Value {
                 let other = name.replace(['$', '-'], "_");
                 let known = |name: &str| properties.get(name).is_some();
                 let renamed = if known(&other) && !known(name) { other } else { name.clone() };
-                let value = said(inside, &fitted["properties"][&renamed], root);
+                let value = said(inside, &fitted["properties"][&renamed], root, fill);
                 out.insert(renamed, value);
             }
-            for name in fitted["required"].as_array().into_iter().flatten() {
+            for name in fitted["required"].as_array().filter(|_| fill).into_iter().flatten() {
                 out.entry(name.as_str().expect("a name")).or_insert(Value::Null);
             }
             Value::Object(out)
         }
-        Value::Array(items) => items.iter().map(|it| said(it, &fitted["items"], root)).collect(),
+        Value::Array(items) => {
+            items.iter().map(|it| said(it, &fitted["items"], root, fill)).collect()
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
@@ -134,6 +140,26 @@ fn rooted(part: &Value, root: &Value) -> Value {
     part
 }
 
+/// Values that most schemas of [`leaf`] refuse.
+fn probe() -> impl Strategy<Value = Value> {
+    let all =
+        ["-1", "0", "10", "1.5", "null", "true", "false", "\"\"", "\"b\"", "[]", "[1,2]", "{}"];
+    proptest::sample::select(all.map(|text| serde_json::from_str(text).expect("JSON")).to_vec())
+}
+
+/// Whether the report says that the schema of this member accepts more than it did.
+fn tells_of_more(fitted: &Fitted, member: &str) -> bool {
+    let annotations = ["title", "default", "description"];
+    let place = format!("/properties/{member}");
+    let about =
+        |loss: &&Loss| loss.pointer.starts_with(&place) || loss.pointer.starts_with("/$defs");
+    fitted.losses.iter().filter(about).any(|loss| match loss.change {
+        Change::Widened => true,
+        Change::Dropped | Change::Described => !annotations.contains(&loss.keyword.as_str()),
+        Change::Narrowed | Change::Replaced | Change::NotStrict => false,
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
@@ -145,7 +171,7 @@ proptest! {
             let known = schema["properties"].as_object().unwrap();
             let own = value.as_object().unwrap().keys().all(|name| known.contains_key(name));
             prop_assert!(own);
-            let said = said(&value, &fitted.schema, &fitted.schema);
+            let said = said(&value, &fitted.schema, &fitted.schema, dialect == Dialect::OpenAiStrict && fitted.strict);
             prop_assert!(
                 is_valid(&fitted.schema, &said), "{dialect:?}\n{schema}\n{}\n{said}", fitted.schema
             );
@@ -163,6 +189,26 @@ proptest! {
                 is_valid(&schema, &value), is_valid(&fitted.schema, &value),
                 "{:?}\n{}\n{}\n{}", dialect, schema, fitted.schema, value
             );
+        }
+    }
+
+    #[test]
+    fn no_form_accepts_more_without_saying_so((schema, value) in object(leaf()), probe in probe()) {
+        let schema = rooted(&schema, &json!({"$defs": definitions()}));
+        for name in schema["properties"].as_object().unwrap().keys() {
+            let mut value = value.clone();
+            value[name] = probe.clone();
+            for dialect in DIALECTS {
+                let fitted = fit(&schema, dialect);
+                let said = said(&value, &fitted.schema, &fitted.schema, dialect == Dialect::OpenAiStrict && fitted.strict);
+                if !tells_of_more(&fitted, name) && is_valid(&fitted.schema, &said) {
+                    let back = fitted.unfit(Json::from(&said)).to_string();
+                    let back: Value = serde_json::from_str(&back).unwrap();
+                    prop_assert!(
+                        is_valid(&schema, &back), "{dialect:?}\n{schema}\n{}\n{said}", fitted.schema
+                    );
+                }
+            }
         }
     }
 }
