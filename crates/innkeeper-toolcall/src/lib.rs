@@ -1,12 +1,18 @@
 //! Everything pure about a model calling a tool, without I/O, clock, threads or randomness.
 //!
 //! In reading order: [`Tool`] is what a model may call and [`Json`] what it says, with each number
-//! as it was written. An [`Interceptor`] takes a model's text piece by piece and tells apart what is
-//! for the reader and what is a call, in any [`Format`]; `lexer` finds where a call ends. [`ladder`]
-//! makes a [`Call`] of what was said.
+//! as it was written. [`Aliases`] are the names by which a provider knows the tools, and [`fit`]
+//! puts their schemas into its words. An [`Interceptor`] takes a model's text piece by piece and
+//! tells apart what is for the reader and what is a call, in any [`Format`]; `lexer` finds where a
+//! call ends. [`ladder`] makes a [`Call`] of what was said, with each [`Repair`] told: it reads the
+//! text with [`parse`], brings the arguments to the types of the schema with [`coerce`](mod@coerce)
+//! and finds the tool with [`resolve`](mod@resolve). [`Toolbox`] says what still does not fit.
 
 mod json;
 mod tool;
+
+mod alias;
+mod fit;
 
 pub mod event;
 mod format;
@@ -20,9 +26,11 @@ pub mod repair;
 pub mod resolve;
 pub mod validate;
 
+pub use alias::{Aliases, NameRules};
 pub use call::{Arguments, Call, Reason, Rejected, ladder};
 pub use coerce::{coerce, typed};
 pub use event::{Event, Finish, Incomplete};
+pub use fit::{Change, Dialect, Fitted, Loss, fit, fit_all};
 pub use format::Format;
 pub use interceptor::{Interceptor, Limits, Options, State};
 pub use json::Json;

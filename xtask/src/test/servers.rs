@@ -1,4 +1,4 @@
-//! Published MCP servers for the tests, installed once into `target/test-servers`.
+//! Published MCP servers and benchmarks for the tests, installed once into `target/test-servers`.
 
 use std::fs;
 use std::path::Path;
@@ -9,11 +9,13 @@ use crate::program::{Program, relative, root};
 const PACKAGE: &str = include_str!("../../servers/package.json");
 const LOCK: &str = include_str!("../../servers/package-lock.json");
 const REQUIREMENTS: &str = include_str!("../../servers/requirements.txt");
+/// Read by tests and never run, so that nothing they depend on is needed.
+const BENCHMARKS: &str = include_str!("../../benchmarks/requirements.txt");
 
 /// The file that says what an installation was made from.
 const STAMP: &str = "installed-from";
 
-/// Puts every server in place that is not there yet.
+/// Puts every server and benchmark in place that is not there yet.
 ///
 /// # Errors
 ///
@@ -22,7 +24,8 @@ pub(super) fn provide() -> Chore {
     let home = root().join("target/test-servers");
     fs::create_dir_all(&home).map_err(|error| format!("`{}`: {error}", relative(&home)))?;
     once(&home.join("npm"), &format!("{PACKAGE}{LOCK}"), |folder| npm(folder, PACKAGE, LOCK))?;
-    once(&home.join("venv"), REQUIREMENTS, |folder| venv(folder, REQUIREMENTS))
+    once(&home.join("venv"), REQUIREMENTS, |folder| venv(folder, REQUIREMENTS))?;
+    once(&home.join("bfcl"), BENCHMARKS, |folder| python(folder, BENCHMARKS, "--no-deps"))
 }
 
 /// Makes the folder afresh unless it was made whole from the same words before.
@@ -51,13 +54,18 @@ pub(super) fn npm(folder: &Path, package: &str, lock: &str) -> Chore {
 
 /// Makes a Python environment with exactly what a list names.
 pub(crate) fn venv(folder: &Path, requirements: &str) -> Chore {
+    python(folder, requirements, "")
+}
+
+/// The same with more options for the installer.
+fn python(folder: &Path, requirements: &str, options: &str) -> Chore {
     let log = folder.with_extension("log");
     Program::new("python3").line("-m venv").path(folder).run_into(&log)?;
     let list = folder.join("requirements.txt");
     fs::write(&list, requirements).map_err(|error| format!("`{}`: {error}", relative(&list)))?;
     let pip = Program::new(folder.join("bin/pip"));
     let line = "install --disable-pip-version-check --no-input --quiet --requirement";
-    pip.line(line).path(&list).run_into(&log)
+    pip.line(line).path(&list).line(options).run_into(&log)
 }
 
 #[cfg(test)]

@@ -53,7 +53,11 @@ mod tests {
 
     #[test]
     fn a_pure_room_that_moved_away_is_caught() {
-        assert_eq!(offences(pure_rooms, &[("crates/innkeeper-protocol/src/x.rs", "")]).len(), 1);
+        let files = [
+            ("crates/innkeeper-protocol/src/x.rs", ""),
+            ("crates/innkeeper-toolcall/src/x.rs", ""),
+        ];
+        assert_eq!(offences(pure_rooms, &files).len(), 1);
     }
 
     #[test]
@@ -61,6 +65,7 @@ mod tests {
         let text = "//! tokio\nuse std::time::Instant;\n#[cfg(test)]\nmod tests { use std::fs; }\n";
         let files = [
             ("crates/innkeeper-protocol/src/x.rs", text),
+            ("crates/innkeeper-toolcall/src/x.rs", ""),
             ("crates/innkeeper-host/src/lifecycle.rs", "use tokio::time;\n"),
             ("crates/innkeeper-host/src/start.rs", text),
         ];

@@ -39,12 +39,11 @@ impl Context {
     fn line(&self, fresh: &str) -> Vec<u8> {
         let fresh = fresh.as_bytes();
         let fresh = &fresh[fresh.len().saturating_sub(LINE)..];
-        if let Some(end) = memchr::memrchr(b'\n', fresh) {
-            return fresh[end + 1..].to_vec();
-        }
-        let tail = &self.tail[self.tail.len().saturating_sub(LINE)..];
-        let from = memchr::memrchr(b'\n', tail).map_or(0, |end| end + 1);
-        [&tail[from..], fresh].concat()
+        let room = LINE - fresh.len();
+        let mut line = self.tail[self.tail.len().saturating_sub(room)..].to_vec();
+        line.extend_from_slice(fresh);
+        let from = memchr::memrchr(b'\n', &line).map_or(0, |end| end + 1);
+        line.split_off(from)
     }
 
     /// Whether nothing but white space stands before this place on its line.

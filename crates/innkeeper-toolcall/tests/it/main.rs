@@ -1,6 +1,10 @@
 //! What holds for every input, through the public interface.
 
+mod any_schema;
+mod bfcl;
 mod given;
 mod ladder;
+mod meaning;
 mod sloppy;
 mod stream;
+mod subset;

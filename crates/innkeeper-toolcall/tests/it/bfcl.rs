@@ -1,0 +1,139 @@
+//! All functions of a public benchmark, fitted and named for every provider.
+//!
+//! The benchmark is the Python package `bfcl-eval`; `cargo xtask test` installs it under `target`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use innkeeper_toolcall::{Aliases, Dialect, Json, NameRules, fit, fit_all};
+use serde_json::{Value, json};
+
+use crate::any_schema::{DIALECTS, form};
+use crate::subset::{counts, problems};
+
+/// Function documents of the single-turn questions in the installed version.
+const DOCUMENTS: usize = 8726;
+
+struct Function {
+    name: String,
+    parameters: Value,
+}
+
+/// Where the test command installs the benchmark.
+fn data() -> PathBuf {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-servers/bfcl/lib");
+    let found = fs::read_dir(&home).into_iter().flatten().flatten().find_map(|python| {
+        let data = python.path().join("site-packages/bfcl_eval/data");
+        data.is_dir().then_some(data)
+    });
+    found.expect("`bfcl-eval` is not installed: run `cargo xtask servers` once")
+}
+
+/// The functions of each question, question by question.
+fn questions() -> Vec<Vec<Function>> {
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(data()).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|it| it == "json"));
+    files.sort();
+    let mut all = Vec::new();
+    for path in files {
+        for line in fs::read_to_string(&path).expect("a file of the benchmark").lines() {
+            // One file lists identifiers and has no functions.
+            let question: Value = serde_json::from_str(line).unwrap_or_default();
+            let functions = question["function"].as_array().into_iter().flatten();
+            all.push(
+                functions
+                    .map(|it| Function {
+                        name: it["name"].as_str().expect("a function has a name").to_owned(),
+                        parameters: it["parameters"].clone(),
+                    })
+                    .collect::<Vec<_>>(),
+            );
+        }
+    }
+    all.retain(|functions| !functions.is_empty());
+    let count: usize = all.iter().map(Vec::len).sum();
+    assert_eq!(count, DOCUMENTS, "another version of `bfcl-eval` is installed");
+    all
+}
+
+#[test]
+fn every_function_of_the_benchmark_fits_every_provider() {
+    let questions = questions();
+    let functions: Vec<&Function> = questions.iter().flatten().collect();
+    for dialect in DIALECTS {
+        let mut strict = 0;
+        let mut seen = BTreeSet::new();
+        for function in &functions {
+            if !seen.insert(function.parameters.to_string()) {
+                continue;
+            }
+            let fitted = fit(&function.parameters, dialect);
+            let found = problems(&fitted.schema, form(dialect, fitted.strict));
+            assert!(
+                found.is_empty(),
+                "{dialect:?} {}: {found:?}\n{}",
+                function.name,
+                fitted.schema
+            );
+            strict += usize::from(fitted.strict);
+        }
+        let can_be = matches!(dialect, Dialect::OpenAiStrict | Dialect::AnthropicStrict);
+        println!("{dialect:?}: {strict} of {} are strict", seen.len());
+        assert_eq!(strict > 0, can_be, "{dialect:?}");
+    }
+}
+
+#[test]
+fn every_question_of_the_benchmark_keeps_the_limits_of_a_request() {
+    for functions in questions() {
+        let schemas: Vec<&Value> = functions.iter().map(|it| &it.parameters).collect();
+        let fitted = fit_all(schemas, Dialect::AnthropicStrict);
+        let strict: Vec<_> = fitted.iter().filter(|it| it.strict).collect();
+        let spent: Vec<_> = strict.iter().map(|it| counts(&it.schema)).collect();
+        assert!(strict.len() <= 20);
+        assert!(spent.iter().map(|it| it.optional).sum::<usize>() <= 24);
+        assert!(spent.iter().map(|it| it.unions).sum::<usize>() <= 16);
+    }
+}
+
+#[test]
+fn every_name_of_the_benchmark_goes_there_and_back() {
+    let questions = questions();
+    let names: Vec<&str> = questions.iter().flatten().map(|it| it.name.as_str()).collect();
+    let illegal = |name: &&&str| !NameRules::OPENAI.allow(name);
+    assert!(names.iter().filter(illegal).count() > 2000, "the benchmark has dots in its names");
+    for rules in [NameRules::OPENAI, NameRules::ANTHROPIC, NameRules::GEMINI, NameRules::OLLAMA] {
+        let aliases = Aliases::new(names.iter().copied(), rules);
+        let mut seen = BTreeSet::new();
+        for name in names.iter().copied().collect::<BTreeSet<_>>() {
+            let alias = aliases.alias(name).unwrap();
+            assert_eq!(aliases.canonical(alias), Some(name));
+            assert!(alias.bytes().all(|it| it.is_ascii_alphanumeric() || b"_-".contains(&it)));
+            let longest = if rules == NameRules::GEMINI { 63 } else { 64 };
+            assert!((1..=longest).contains(&alias.len()), "{alias}");
+            assert!(seen.insert(alias.to_ascii_lowercase()), "{alias}");
+        }
+    }
+}
+
+#[test]
+fn arguments_without_what_may_be_absent_come_back_without_it() {
+    for function in questions().iter().flatten().take(500) {
+        let fitted = fit(&function.parameters, Dialect::OpenAiStrict);
+        if !fitted.strict {
+            continue;
+        }
+        let required = function.parameters["required"].as_array().cloned().unwrap_or_default();
+        let properties = fitted.schema["properties"].as_object().unwrap();
+        let members = properties.keys().map(|name| {
+            let value = if required.contains(&json!(name)) { json!(1) } else { Value::Null };
+            (name.clone(), value)
+        });
+        let back = fitted.unfit(Json::from(&Value::Object(members.collect())));
+        let Json::Object(left) = back else { panic!("no object") };
+        let asked = properties.keys().filter(|name| required.contains(&json!(name)));
+        assert!(left.iter().map(|(name, _)| name).eq(asked), "{}", function.name);
+    }
+}
