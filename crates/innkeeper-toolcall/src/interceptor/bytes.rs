@@ -15,15 +15,15 @@ impl Interceptor {
             joined = [std::mem::take(&mut self.letter).as_slice(), bytes].concat();
             rest = &joined;
         }
+        let mut read = 0;
         for chunk in rest.utf8_chunks() {
+            read += chunk.valid().len() + chunk.invalid().len();
             if !chunk.valid().is_empty() {
                 self.push(chunk.valid(), sink);
             }
-            let invalid = chunk.invalid();
-            let last = rest.ends_with(invalid) && begins_a_letter(invalid);
-            if last {
-                self.letter = invalid.to_vec();
-            } else if !invalid.is_empty() {
+            if read == rest.len() && begins_a_letter(chunk.invalid()) {
+                self.letter = chunk.invalid().to_vec();
+            } else if !chunk.invalid().is_empty() {
                 self.push(REPLACEMENT, sink);
             }
         }
