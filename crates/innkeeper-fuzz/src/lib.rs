@@ -5,12 +5,14 @@ mod config;
 mod envelope;
 mod framing;
 mod input_required;
+mod interceptor;
 mod sse;
 
 pub use config::config;
 pub use envelope::envelope;
 pub use framing::framing;
 pub use input_required::input_required;
+pub use interceptor::interceptor;
 pub use sse::sse;
 
 #[cfg(test)]
@@ -21,11 +23,12 @@ mod tests {
     /// A target: its name and what it does.
     type Target = (&'static str, fn(&[u8]));
 
-    const TARGETS: [Target; 5] = [
+    const TARGETS: [Target; 6] = [
         ("config", super::config),
         ("envelope", super::envelope),
         ("framing", super::framing),
         ("input_required", super::input_required),
+        ("interceptor", super::interceptor),
         ("sse", super::sse),
     ];
 

@@ -12,7 +12,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("innkeeper", &["innkeeper-host", "innkeeper-protocol"]),
     ("innkeeper-cli", &["innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"]),
     ("innkeeper-conformance", &["innkeeper-host", "innkeeper-protocol"]),
-    ("innkeeper-fuzz", &["innkeeper-host", "innkeeper-protocol"]),
+    ("innkeeper-fuzz", &["innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"]),
     ("innkeeper-host", &["innkeeper-protocol"]),
     ("innkeeper-protocol", &[]),
     ("innkeeper-testkit", &[]),
