@@ -17,6 +17,7 @@ use std::sync::Arc;
 use crate::Tools;
 use crate::event::{Event, Finish};
 use crate::format::{Format, Mark};
+use crate::lexer::Data;
 use context::Context;
 use harmony::Header;
 use markers::Markers;
@@ -85,6 +86,8 @@ enum Mode {
     Pending(Box<Pending>),
     Section(Section),
     Open(Box<Open>),
+    /// JSON that is no call.
+    Data(Data),
     Header(Header),
     Message(harmony::Body),
 }
@@ -174,7 +177,7 @@ impl Interceptor {
                 State::MaybeToolStart
             }
             Mode::Text if self.just_called => State::AfterToolCall,
-            Mode::Text => State::Narrative,
+            Mode::Text | Mode::Data(_) => State::Narrative,
             Mode::Thought(_) | Mode::Pending(_) => State::Reasoning,
             Mode::Section(_) => State::AfterToolCall,
             Mode::Open(open) if open.is_decided() => State::InToolCall,
@@ -197,6 +200,7 @@ impl Interceptor {
                 Mode::Pending(_) => self.pending(rest, end, sink),
                 Mode::Section(_) => self.section(rest, end, sink),
                 Mode::Open(_) => self.open(rest, end, sink),
+                Mode::Data(_) => self.data(rest, sink),
                 Mode::Header(_) => self.header(rest, end, sink),
                 Mode::Message(_) => self.message(rest, end, sink),
             };
@@ -211,7 +215,7 @@ impl Interceptor {
     /// Gives away what no more text will come for.
     fn flush(&mut self, rest: &str, finish: Finish, sink: &mut Sink<'_>) {
         match std::mem::replace(&mut self.mode, Mode::Text) {
-            Mode::Text => self.show(rest, sink),
+            Mode::Text | Mode::Data(_) => self.show(rest, sink),
             Mode::Thought(_) => tell(rest, sink, Event::Reasoning),
             Mode::Pending(pending) => {
                 self.commit(*pending, sink);

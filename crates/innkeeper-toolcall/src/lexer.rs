@@ -3,6 +3,7 @@
 //! A lexer sees every byte once, but for a bounded look ahead. It says where the call ends and,
 //! as soon as it knows, which tool is named; what the call says is decoded when it is complete.
 
+mod data;
 pub(crate) mod fence;
 mod gemma;
 mod json;
@@ -15,6 +16,8 @@ mod scan;
 mod tool_call;
 
 use std::ops::Range;
+
+pub(crate) use data::Data;
 
 use crate::call::{Arguments, Reason};
 use crate::event::Finish;
@@ -88,6 +91,11 @@ pub(crate) trait Lexer: Send {
     /// only its closers are missing.
     fn stopped(&mut self, _held: usize) -> bool {
         false
+    }
+
+    /// After a failure: the JSON value this stands in, which is data and not a call.
+    fn data(&mut self) -> Option<Data> {
+        None
     }
 
     /// Whether text that turns out to be no call was meant as one.

@@ -5,7 +5,7 @@ use super::{Interceptor, Mode, Progress, Sink, floor, tell};
 use crate::call::{Reason, Rejected, ladder};
 use crate::event::{Event, Finish, Incomplete};
 use crate::format::Lexing;
-use crate::lexer::{Lexer, Notes, Step, lexer};
+use crate::lexer::{Lexer, Notes, Said, Step, lexer};
 use crate::parse::End;
 use crate::resolve::resolve;
 
@@ -151,7 +151,14 @@ impl Interceptor {
                 self.done(*open, sink);
                 Progress::on(read)
             }
-            Step::Fail { .. } => self.release(*open, "", read, sink),
+            Step::Fail { .. } => {
+                let data = open.lexer.data();
+                let progress = self.release(*open, "", read, sink);
+                if let Some(data) = data {
+                    self.mode = Mode::Data(data);
+                }
+                progress
+            }
         }
     }
 
@@ -204,7 +211,9 @@ impl Interceptor {
         sink: &mut Sink<'_>,
     ) -> Progress {
         open.tape.push_str(more);
-        let meant = open.lexer.meant() && (open.decided || !open.is_weak());
+        // A block of which only a part is a call is an example of one.
+        let example = open.lexing == Some(Lexing::Fence);
+        let meant = open.lexer.meant() && (open.decided || !open.is_weak()) && !example;
         if open.drained {
         } else if meant && !open.in_thought() {
             let rejected =
@@ -215,7 +224,7 @@ impl Interceptor {
             let text = std::mem::take(&mut open.tape);
             self.let_out(&open, &text, sink);
         }
-        self.context.in_fence |= open.lexing == Some(Lexing::Fence);
+        self.context.in_fence |= example;
         self.mode = open.back;
         Progress::on(read)
     }
@@ -280,9 +289,15 @@ impl Interceptor {
         }
         let whole = open.tape.len() + rest.len() <= self.limits.call;
         if finish == Finish::Stop && open.decided && whole && open.lexer.stopped(rest.len()) {
-            open.tape.push_str(rest);
             open.end = End::Stopped;
-            return self.give(&open, sink);
+            let text = open.tape.clone() + rest;
+            let said = open.lexer.calls(text.get(open.marker..).unwrap_or_default(), open.end);
+            let call =
+                |said: Said<'_>| ladder(&self.tools, &said.name, said.arguments, End::Stopped);
+            if said.is_ok_and(|said| said.into_iter().all(|said| call(said).is_ok())) {
+                open.tape = text;
+                return self.give(&open, sink);
+            }
         }
         open.tape.push_str(rest);
         if open.is_weak() && !open.decided {

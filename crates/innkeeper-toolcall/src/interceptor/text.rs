@@ -47,6 +47,17 @@ impl Interceptor {
         Progress::wait(input.len())
     }
 
+    /// Nothing in JSON that is no call is one.
+    pub(super) fn data(&mut self, input: &str, sink: &mut Sink<'_>) -> Progress {
+        let Mode::Data(data) = &mut self.mode else { return Progress::on(0) };
+        let (read, ended) = data.read(input);
+        if ended {
+            self.mode = Mode::Text;
+        }
+        self.show(&input[..read], sink);
+        if ended { Progress::on(read) } else { Progress::wait(read) }
+    }
+
     /// Whether a marker means something where it stands. `fresh` is text before it that has not
     /// been shown yet.
     fn counts(&self, marker: Marker, fresh: &str) -> bool {

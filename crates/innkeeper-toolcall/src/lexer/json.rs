@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::scan::{Scan, Token};
-use super::{Begins, LOOK_AHEAD, Lexer, Notes, Read, Said, Step, begins, blank, follows};
+use super::{Begins, Data, LOOK_AHEAD, Lexer, Notes, Read, Said, Step, begins, blank, follows};
 use crate::Json;
 use crate::call::{Arguments, Reason};
 use crate::event::Finish;
@@ -57,6 +57,8 @@ pub(crate) struct JsonCalls {
     /// The depth at which the arguments end, while they are read.
     in_arguments: Option<usize>,
     has_arguments: bool,
+    /// Whether a key told that this is no call.
+    is_data: bool,
     /// How many bytes came before this input.
     before: usize,
     begun: usize,
@@ -90,6 +92,7 @@ impl JsonCalls {
             name: None,
             in_arguments: None,
             has_arguments: false,
+            is_data: false,
             before: 0,
             begun: 0,
             values: Vec::new(),
@@ -190,6 +193,7 @@ impl JsonCalls {
         } else if ARGUMENTS.contains(&key) {
             Key::Arguments
         } else if self.style == Style::Bare && !BESIDE.contains(&key) {
+            self.is_data = true;
             return Some(Step::Fail { used: at });
         } else {
             Key::Beside
@@ -307,6 +311,11 @@ impl Lexer for JsonCalls {
             self.values.push(self.begun..self.before + held);
         }
         open
+    }
+
+    fn data(&mut self) -> Option<Data> {
+        let scan = std::mem::replace(&mut self.scan, Scan::new(None));
+        (self.style == Style::Bare && self.is_data).then(|| Data::new(scan))
     }
 
     fn meant(&self) -> bool {

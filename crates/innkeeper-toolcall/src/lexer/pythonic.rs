@@ -1,7 +1,7 @@
 //! Calls written as Python: `[f(a=1), g(b="x")]`. Also lists of JSON, which begin alike.
 
 use super::json::JsonCalls;
-use super::{LOOK_AHEAD, Lexer, NAME, Notes, Read, Said, Step, blank};
+use super::{Data, LOOK_AHEAD, Lexer, NAME, Notes, Read, Said, Step, blank};
 use crate::Json;
 use crate::call::{Arguments, Reason};
 use crate::event::Finish;
@@ -104,6 +104,10 @@ impl Lexer for Pythonic {
                 .calls()
                 .ok_or_else(|| Reason::Form("the list of calls is not Python".to_owned())),
         }
+    }
+
+    fn data(&mut self) -> Option<Data> {
+        self.list.as_mut()?.data()
     }
 
     fn meant(&self) -> bool {

@@ -2,6 +2,7 @@
 
 mod any_schema;
 mod bfcl;
+mod formats;
 mod given;
 mod ladder;
 mod meaning;
