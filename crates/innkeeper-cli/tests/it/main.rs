@@ -7,6 +7,7 @@ mod program;
 mod builtin_servers;
 mod command_line;
 mod login;
+mod people;
 mod pins;
 mod real_servers;
 mod trust;
