@@ -4,13 +4,12 @@ mod goal;
 mod plan;
 mod report;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::program::{Program, relative, root};
-use crate::{Chore, say};
+use crate::program::{Program, root};
+use crate::{Chore, page, say};
 use plan::{Entry, PLAN};
 use report::Samples;
 
@@ -120,42 +119,17 @@ fn measure(programs: &Path, entry: &Entry, wish: &Wish) -> Chore<Value> {
     serde_json::from_str(&line).map_err(|error| format!("`{program}` printed no JSON: {error}"))
 }
 
-/// Replaces what stands between the two marks of the page.
+/// Puts the figures into the page.
 fn write(wish: &Wish, samples: &Samples) -> Chore {
-    let page = root().join(PAGE);
-    let problem = |error: std::io::Error| format!("`{}`: {error}", relative(&page));
-    let text = fs::read_to_string(&page).map_err(problem)?;
     let figures = format!(
         "{}, {} rounds of {} s each, medians.\n\n{}\n{}",
-        machine(),
+        page::machine(),
         wish.rounds,
         wish.seconds,
         samples.markdown(),
         goal::markdown_table(samples)
     );
-    let text = between(&text, &figures).ok_or_else(|| format!("`{PAGE}` has lost its marks"))?;
-    fs::write(&page, text).map_err(problem)
-}
-
-const MARKS: [&str; 2] = ["<!-- figures: begin -->\n", "<!-- figures: end -->"];
-
-fn between(text: &str, figures: &str) -> Option<String> {
-    let (head, rest) = text.split_once(MARKS[0])?;
-    let (_, tail) = rest.split_once(MARKS[1])?;
-    Some(format!("{head}{}{figures}{}{tail}", MARKS[0], MARKS[1]))
-}
-
-/// The machine in one phrase: figures mean little without it.
-fn machine() -> String {
-    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let lines = || cpu.lines().filter_map(|line| line.split_once(':'));
-    let model =
-        lines().find(|(key, _)| key.trim() == "model name").map_or("?", |(_, value)| value.trim());
-    let cores = lines().filter(|(key, _)| key.trim() == "processor").count();
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let kernel = kernel.split('-').next().unwrap_or_default();
-    let date = Program::new("date").arg("+%Y-%m-%d").output().unwrap_or_default();
-    format!("{}: {model}, {cores} cores, Linux {}", date.trim(), kernel.trim())
+    page::write(PAGE, &figures)
 }
 
 #[cfg(test)]
@@ -178,13 +152,5 @@ mod tests {
         first.sort_unstable();
         first.dedup();
         assert_eq!(first.len(), entries.len());
-    }
-
-    #[test]
-    fn only_what_stands_between_the_marks_is_replaced() {
-        let page = format!("a\n{}old\n{}\nb\n", MARKS[0], MARKS[1]);
-        let new = between(&page, "new\n").unwrap();
-        assert_eq!(new, format!("a\n{}new\n{}\nb\n", MARKS[0], MARKS[1]));
-        assert_eq!(between("no marks", "x"), None);
     }
 }

@@ -1,5 +1,6 @@
 //! The project's chores: `cargo xtask VERB`. What CI runs is `test`, and nothing else.
 
+mod page;
 mod program;
 mod repository;
 mod say;
@@ -56,7 +57,7 @@ usage: cargo xtask VERB
   fuzz [--seconds N] [TARGET …]
                             the fuzz targets, 600 seconds each unless told otherwise
   platforms                 what ships, checked for Windows and macOS
-  coverage                  line coverage, a table per crate";
+  coverage [--write]        which lines of the product the tests run, a row per room";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

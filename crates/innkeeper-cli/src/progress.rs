@@ -90,3 +90,37 @@ fn words(event: &Event) -> Option<(&Arc<str>, String, bool)> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_step_of_a_start_has_its_words_and_only_the_last_ends_the_line() {
+        let server: Arc<str> = "one".into();
+        let own = || server.clone();
+        let took = Duration::from_millis(1500);
+        let reason = || "\u{1b}[2Jno such program".to_owned();
+        let told = |event: Event| {
+            let (about, words, done) = words(&event).unwrap();
+            assert_eq!(**about, *server);
+            (words, done)
+        };
+        let launching = |attempt| told(Event::Launching { server: own(), attempt }).0;
+        assert_eq!(launching(1), "launching");
+        assert_eq!(launching(2), "launching, attempt 2");
+        assert!(!told(Event::Installing { server: own() }).1);
+        assert!(!told(Event::Handshake { server: own() }).1);
+        let retrying =
+            Event::Retrying { server: own(), delay: Duration::from_secs(2), reason: reason() };
+        let (words, done) = told(retrying);
+        assert!(words.ends_with("no such program; again in 2 s") && !done, "{words}");
+        assert!(!words.contains('\u{1b}'), "{words}");
+        let ready = |tools| told(Event::Ready { server: own(), took, tools });
+        assert_eq!(ready(1), ("ready after 1500 ms, 1 tool".to_owned(), true));
+        assert_eq!(ready(2), ("ready after 1500 ms, 2 tools".to_owned(), true));
+        let long = "x".repeat(REASON + 1);
+        let (words, done) = told(Event::Unavailable { server: own(), reason: long });
+        assert_eq!((words.chars().count(), done), (REASON, true));
+    }
+}

@@ -1,8 +1,8 @@
 //! What the host is to reach, and what it does reach.
 
 use super::plan::{BARE, OURS, SDK};
-use super::report::{Samples, markdown, number};
-use crate::say;
+use super::report::{Samples, number};
+use crate::{page, say};
 
 /// A goal: the host's figure against another's, or by itself.
 struct Goal {
@@ -127,7 +127,7 @@ pub(super) fn table(samples: &Samples) -> String {
 
 /// The goals on a page.
 pub(super) fn markdown_table(samples: &Samples) -> String {
-    markdown(&rows(samples))
+    page::table(&rows(samples))
 }
 
 #[cfg(test)]

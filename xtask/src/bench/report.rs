@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::plan::{BARE, Entry, OURS, PLAN, SDK, words};
-use crate::say;
+use crate::{page, say};
 
 /// Every figure measured, by case, peer, runtime and key.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ impl Samples {
 
     /// The same for a page.
     pub(super) fn markdown(&self) -> String {
-        markdown(&self.rows())
+        page::table(&self.rows())
     }
 
     fn rows(&self) -> Vec<Vec<String>> {
@@ -102,23 +102,6 @@ pub(super) fn number(figure: Option<f64>) -> String {
         Some(figure) if figure.abs() >= 10.0 => format!("{figure:.1}"),
         Some(figure) => format!("{figure:.2}"),
     }
-}
-
-/// Rows as a table of a page; the first is the heading.
-pub(super) fn markdown(rows: &[Vec<String>]) -> String {
-    let mut text = String::new();
-    for (at, row) in rows.iter().enumerate() {
-        text.push_str(&format!("| {} |\n", row.join(" | ")));
-        if at == 0 {
-            let columns: Vec<&str> = row
-                .iter()
-                .enumerate()
-                .map(|(at, _)| if at == 0 { "---" } else { "---:" })
-                .collect();
-            text.push_str(&format!("| {} |\n", columns.join(" | ")));
-        }
-    }
-    text
 }
 
 #[cfg(test)]

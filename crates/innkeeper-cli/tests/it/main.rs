@@ -8,6 +8,7 @@ mod builtin_servers;
 mod command_line;
 mod extract;
 mod login;
+mod people;
 mod pins;
 mod real_servers;
 mod trust;

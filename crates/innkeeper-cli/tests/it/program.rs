@@ -6,11 +6,17 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, 
 
 use serde_json::{Value, json};
 
+/// Where a program that counts the lines it runs writes them: `cargo xtask coverage` sets it.
+const COUNTS: &str = "LLVM_PROFILE_FILE";
+
 /// The program with an environment that is nobody's.
 #[expect(clippy::disallowed_methods, reason = "these tests are about the program itself")]
 pub(crate) fn innkeeper(args: &[&str], cwd: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_innkeeper"));
     command.args(args).current_dir(cwd).env_clear().env("HOME", "/nowhere/home");
+    if let Some(counts) = std::env::var_os(COUNTS) {
+        command.env(COUNTS, counts);
+    }
     command
 }
 

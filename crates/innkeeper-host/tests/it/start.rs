@@ -102,6 +102,8 @@ async fn a_server_sees_the_short_list_of_the_parent_environment_and_what_is_decl
     let told = host.call_tool("one.env", json!({})).await.unwrap();
     let told: Value = serde_json::from_str(&text(&told)).unwrap();
     let mut names: Vec<_> = told["env"].as_object().unwrap().keys().cloned().collect();
+    // A program that counts the lines it runs sets this one itself.
+    names.retain(|name| name != "__LLVM_PROFILE_RT_INIT_ONCE");
     names.sort();
     assert_eq!(names, ["DECLARED", "HOME", "INNKEEPER_TEST_NONCE", "PATH"]);
     host.shutdown().await;
