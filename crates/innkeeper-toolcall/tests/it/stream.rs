@@ -212,10 +212,9 @@ fn letters(text: &str) -> Vec<&str> {
     text.char_indices().map(|(at, letter)| &text[at..at + letter.len_utf8()]).collect()
 }
 
-/// Two thousand, or what `PROPTEST_CASES` says.
+/// Two thousand, or what `PROPTEST_CASES` says if that is more.
 fn cases() -> u32 {
-    let said = std::env::var("PROPTEST_CASES").ok();
-    said.and_then(|count| count.parse().ok()).unwrap_or(2_000)
+    ProptestConfig::default().cases.max(2_000)
 }
 
 proptest! {
