@@ -85,7 +85,7 @@ fn it_makes_no_difference_how_small_the_chunks_are() {
     }
 }
 
-/// Proves S46.
+/// Proves: S46
 #[test]
 fn a_call_without_end_is_told_and_one_of_no_tool_is_text_with_a_suggestion() {
     let text =

@@ -180,7 +180,7 @@ const WAYS: &[(Format, &str)] = &[
     ),
 ];
 
-/// Proves S6.
+/// Proves: S6
 #[test]
 fn a_call_is_found_in_every_way_of_writing_it_wherever_it_is_cut() {
     for (format, way) in WAYS {
@@ -319,7 +319,7 @@ fn a_call_in_a_thought_counts_only_where_the_thought_ends_with_it() {
     assert_eq!(goes_on.reasoning, format!("I could write {call} or not."));
 }
 
-/// Proves S21.
+/// Proves: S21
 #[test]
 fn text_leaves_with_the_piece_it_came_in() {
     let mut interceptor = Interceptor::new(tools(), &Options::default());
@@ -374,7 +374,7 @@ fn a_call_may_be_as_long_as_its_limit_and_not_longer() {
     assert_eq!((longer.calls.as_slice(), longer.text.as_str()), (&["now {}".to_owned()][..], "> "));
 }
 
-/// Proves S44.
+/// Proves: S44
 #[test]
 fn an_endless_call_keeps_no_more_than_its_limit() {
     let limits = Limits { undecided: 200, call: 1 << 16 };

@@ -220,7 +220,7 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
-    /// Proves S17, S47.
+    /// Proves: S17, S47
     #[test]
     fn all_events_together_are_the_text(options in options(), text in text(), finish in finish()) {
         let (_, whole) = run(&options, &[&text], finish);
@@ -238,7 +238,7 @@ proptest! {
         prop_assert_eq!(whole, String::from_utf8_lossy(&text));
     }
 
-    /// Proves S6.
+    /// Proves: S6
     #[test]
     fn it_makes_no_difference_where_the_text_is_cut(
         options in options(),
