@@ -151,11 +151,13 @@ pub(crate) fn blank(text: &str) -> usize {
 /// At the end of the text `ended` answers.
 pub(crate) fn follows(text: &str, wanted: &[&str], ended: Option<bool>) -> Begins {
     let rest = &text[blank(text)..];
+    if text.len() - rest.len() > LOOK_AHEAD {
+        return Begins::No;
+    }
     if rest.is_empty() {
         return match ended {
             Some(true) => Begins::Yes,
             Some(false) => Begins::No,
-            None if text.len() > LOOK_AHEAD => Begins::No,
             None => Begins::Perhaps,
         };
     }

@@ -115,12 +115,14 @@ impl Named {
         let Some(close) = self.close else { return Step::Done { used: at } };
         let rest = &input[at..];
         let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n', '`']).len();
+        if blank > super::LOOK_AHEAD {
+            return Step::Done { used: at };
+        }
         if blank == rest.len() {
             return match end {
                 // The marker may be the token at which the server stops.
                 Some(Finish::Stop) => Step::Done { used: input.len() },
                 Some(Finish::Length | Finish::Interrupted) => self.more(input, at),
-                None if blank > super::LOOK_AHEAD => Step::Done { used: at },
                 None => self.more(input, at),
             };
         }

@@ -286,7 +286,7 @@ impl Parameters {
                 None
             }
             Begins::Perhaps => Some(self.more(input, *at + skipped)),
-            Begins::No => Some(Step::Fail { used: *at }),
+            Begins::No => Some(Step::Fail { used: *at + skipped }),
         }
     }
 

@@ -82,7 +82,8 @@ impl Lexer for Pythonic {
             // The bracket, white space, then the first letter of a name or a bracket.
             let first = 1 + blank(input.get(1..).unwrap_or_default());
             match input[first.min(input.len())..].chars().next() {
-                None if first > LOOK_AHEAD || end.is_some() => return Step::Fail { used: 1 },
+                _ if first > LOOK_AHEAD => return Step::Fail { used: 1 },
+                None if end.is_some() => return Step::Fail { used: 1 },
                 None => return Step::More { held: input.len() },
                 Some('{') => return self.list.insert(JsonCalls::bare()).read(input, end, notes),
                 Some(_) => at = first,

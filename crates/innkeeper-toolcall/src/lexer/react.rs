@@ -49,12 +49,16 @@ impl React {
         let skipped = blank(&input[*at..]);
         let rest = &input[*at + skipped..];
         match begins(rest, INPUT) {
+            _ if skipped > LOOK_AHEAD => return Some(Step::Fail { used: *at }),
             Begins::No => return Some(Step::Fail { used: *at }),
-            Begins::Perhaps if skipped > LOOK_AHEAD => return Some(Step::Fail { used: *at }),
             Begins::Perhaps => return Some(self.more(input, *at)),
             Begins::Yes => {}
         }
-        let after = skipped + INPUT.len() + blank(&rest[INPUT.len()..]);
+        let behind = blank(&rest[INPUT.len()..]);
+        if behind > LOOK_AHEAD {
+            return Some(Step::Fail { used: *at });
+        }
+        let after = skipped + INPUT.len() + behind;
         match input.as_bytes()[*at + after..].first() {
             None => Some(self.more(input, *at)),
             Some(b'{') => {

@@ -136,6 +136,7 @@ fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         9 => prop::sample::select(PIECES).prop_map(str::to_owned),
         1 => "[ -~é\\n]{0,8}",
+        1 => (250..262_usize).prop_map(|blanks| " ".repeat(blanks)),
     ];
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
