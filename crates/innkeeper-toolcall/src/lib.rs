@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`Tool`] is what a model may call and [`Json`] what it says, with each number
 //! as it was written. A [`Family`] is the form in which a model writes its calls; [`prompt`] puts
-//! tools into words for models that know none.
+//! tools into words for models that know none, [`grammar`] keeps local ones to calls that fit.
 
 mod json;
 mod tool;
@@ -11,6 +11,8 @@ mod family;
 mod safe;
 
 pub mod prompt;
+
+pub mod grammar;
 
 pub use family::Family;
 pub use json::Json;
