@@ -37,7 +37,7 @@ const USAGE: &str = "\
 usage: cargo xtask VERB
 
   test                      everything CI runs; provides the servers the tests need
-  servers                   puts the published servers in place that the tests talk to
+  servers                   puts the published servers and the model in place that the tests talk to
   tidy                      the house rules
   rows [--owed]             each requirement with its tests; `--owed` lists those still due
   conformance [REVISION …]  the official suite with our host as the client

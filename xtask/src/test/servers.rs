@@ -51,13 +51,18 @@ pub(super) fn npm(folder: &Path, package: &str, lock: &str) -> Chore {
 
 /// Makes a Python environment with exactly what a list names.
 pub(crate) fn venv(folder: &Path, requirements: &str) -> Chore {
+    packages(folder, requirements, "")
+}
+
+/// Makes a Python environment of a list, with further options for its installation.
+pub(super) fn packages(folder: &Path, requirements: &str, options: &str) -> Chore {
     let log = folder.with_extension("log");
     Program::new("python3").line("-m venv").path(folder).run_into(&log)?;
     let list = folder.join("requirements.txt");
     fs::write(&list, requirements).map_err(|error| format!("`{}`: {error}", relative(&list)))?;
     let pip = Program::new(folder.join("bin/pip"));
     let line = "install --disable-pip-version-check --no-input --quiet --requirement";
-    pip.line(line).path(&list).run_into(&log)
+    pip.line(line).path(&list).line(options).run_into(&log)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! properties only where `additionalProperties` allows them in so many words. A schema without
 //! `type` has the type its keywords speak of. A tuple (`prefixItems`) is written whole. The formats
 //! `date`, `time`, `date-time`, `uuid` and `ipv4` are held, with no 29 February and no leap second.
+//! A schema that no finite value fits, as one that requires itself, gives a grammar without an end.
 //! Several properties of one name cannot be ruled out where any name is allowed.
 
 mod combined;

@@ -28,6 +28,9 @@ pub(super) fn merged(
 ) -> (Map<String, Value>, Vec<String>) {
     let mut all = first.clone();
     let mut conflicts = Vec::new();
+    if closes(first, second) || closes(second, first) {
+        conflicts.push("additionalProperties".to_owned());
+    }
     for (key, value) in second {
         match (key.as_str(), all.get_mut(key), value) {
             (_, None, _) => {
@@ -56,6 +59,16 @@ pub(super) fn merged(
     (all, conflicts)
 }
 
+/// Whether one schema says something of properties that it does not list and the other does.
+fn closes(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+    let listed = |name: &String| {
+        one.get("properties").and_then(Value::as_object).is_some_and(|it| it.contains_key(name))
+    };
+    let says = one.get("additionalProperties").is_some_and(|it| *it != Value::Bool(true));
+    let others = other.get("properties").and_then(Value::as_object);
+    says && others.is_some_and(|it| !it.keys().all(listed))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +88,15 @@ mod tests {
             json!({"title": "A", "type": "object", "properties": {"a": {}, "c": {}, "b": {}}, "required": ["a", "b"]})
         );
         assert_eq!(conflicts, ["type", "properties/c"]);
+    }
+
+    #[test]
+    fn a_schema_that_allows_no_others_conflicts_with_one_that_lists_others() {
+        let closed = json!({"properties": {"a": {}}, "additionalProperties": false});
+        let open = json!({"properties": {"b": {}}});
+        assert_eq!(merged(map(&closed), map(&open)).1, ["additionalProperties"]);
+        assert_eq!(merged(map(&open), map(&closed)).1, ["additionalProperties"]);
+        assert!(merged(map(&closed), map(&closed)).1.is_empty());
     }
 
     #[test]

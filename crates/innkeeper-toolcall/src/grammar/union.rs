@@ -25,16 +25,10 @@ const LISTED: &[&str] = &["anyOf", "oneOf", "allOf", "prefixItems"];
 const SINGLE: &[&str] = &["items", "additionalProperties"];
 
 /// Keywords that are taken as they are.
-const PLAIN: &[&str] = &[
-    "type",
-    "required",
-    "enum",
-    "const",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-];
+const PLAIN: &[&str] = &["type", "required", "enum", "const"];
+
+/// Keywords that the grammars behind such schemas hold for whole numbers alone.
+const BOUNDS: &[&str] = &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"];
 
 /// How a union is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +62,8 @@ pub struct Union {
 /// Only what llama.cpp's and Ollama's converters take goes in. Left out and reported: `pattern`,
 /// `not`, conditions, dependencies, `contains`, `uniqueItems`, `multipleOf`, `patternProperties`,
 /// `propertyNames`, counts of properties, formats but `date`, `time`, `date-time` and `uuid`, counts
-/// above [`REPEATS`], references out of the schema, and all keywords not known here. Left out
+/// above [`REPEATS`], bounds of numbers that are not `integer`, references out of the schema,
+/// `additionalProperties` beside names with other than letters, digits and underscores, and all keywords not known here. Left out
 /// without a word: descriptions and other annotations, which belong into the prompt. Schemas that
 /// are referred to move under the `$defs` of the whole.
 pub fn union(tools: &Tools, options: Options) -> Option<Union> {
@@ -169,11 +164,15 @@ impl Cleaner<'_> {
             return json!({});
         }
         let mut kept = Map::new();
+        let is_whole = keywords.get("type").is_some_and(|of| of == "integer");
         for (keyword, value) in keywords {
-            if let Some(value) = self.keyword(keyword, value, at, depth - 1) {
+            if is_whole && BOUNDS.contains(&keyword.as_str()) && value.is_i64() {
+                kept.insert(keyword.clone(), value.clone());
+            } else if let Some(value) = self.keyword(keyword, value, at, depth - 1) {
                 kept.insert(keyword.clone(), value);
             }
         }
+        self.close(&mut kept, at);
         self.cap(&mut kept);
         Value::Object(kept)
     }
@@ -233,6 +232,18 @@ impl Cleaner<'_> {
             self.definitions.insert(name, cleaned);
         }
         Some(format!("#/$defs/{}", self.moved[pointer]).into())
+    }
+
+    /// Allows no others beside names that llama.cpp's converter cannot tell others from: it does not
+    /// escape them in the grammar it makes, which its own server then refuses.
+    fn close(&mut self, schema: &mut Map<String, Value>, at: &str) {
+        let usual = |name: &String| name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_');
+        let names = schema.get("properties").and_then(Value::as_object);
+        let open = schema.get("additionalProperties").is_some_and(|it| *it != Value::Bool(false));
+        if open && names.is_some_and(|it| !it.keys().all(usual)) {
+            schema.insert("additionalProperties".to_owned(), false.into());
+            self.lose(at, "additionalProperties", Effect::Narrowed);
+        }
     }
 
     /// Gives a string the limit that its schema does not set.

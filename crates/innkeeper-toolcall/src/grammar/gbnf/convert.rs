@@ -91,8 +91,12 @@ impl<'a> Converter<'a> {
         {
             self.schema(&Value::Object(schema), "")
         } else {
-            if schema.get("type").is_some_and(|it| it != "object") {
-                self.lose("", "type", Effect::Narrowed);
+            match schema.get("type") {
+                Some(Value::Array(types)) if types.iter().any(|of| of == "object") => {
+                    self.lose("", "type", Effect::Narrowed);
+                }
+                Some(of) if of != "object" => self.lose("", "type", Effect::Dropped),
+                _ => {}
             }
             schema.insert("type".to_owned(), "object".into());
             self.schema(&Value::Object(schema), "")

@@ -64,12 +64,14 @@ fn what_is_referred_to_moves_and_may_refer_to_itself() {
 fn what_the_converters_do_not_take_is_left_out_and_reported_with_its_place() {
     let (arguments, losses) = cleaned(json!({"properties": {"a": {
         "type": "string", "pattern": "^a", "format": "email", "maxLength": REPEATS + 1, "x-own": 1,
-    }, "b": {"type": "array", "items": {"not": {}}, "maxItems": REPEATS}}}));
+    }, "b": {"type": "array", "items": {"not": {}}, "maxItems": REPEATS},
+    "c": {"type": "integer", "minimum": 1}, "d": {"type": "number", "minimum": 1}}}));
     assert_eq!(
         arguments,
         json!({"properties": {
             "a": {"type": "string", "maxLength": REPEATS},
             "b": {"type": "array", "items": {}, "maxItems": REPEATS},
+            "c": {"type": "integer", "minimum": 1}, "d": {"type": "number"},
         }, "type": "object"})
     );
     let said: Vec<&str> = losses.iter().map(|it| it.split(" in ").next().unwrap()).collect();
@@ -81,8 +83,25 @@ fn what_the_converters_do_not_take_is_left_out_and_reported_with_its_place() {
             "`maxLength` at `/properties/a`",
             "`x-own` at `/properties/a`",
             "`not` at `/properties/b/items`",
+            "`minimum` at `/properties/d`",
         ]
     );
+}
+
+#[test]
+fn beside_names_the_converters_do_not_escape_there_are_no_others() {
+    let with = |name: &str| json!({"properties": {name: {}}, "additionalProperties": true});
+    assert_eq!(
+        cleaned(with("a_1")),
+        (
+            json!({"properties": {"a_1": {}}, "additionalProperties": true, "type": "object"}),
+            vec![]
+        )
+    );
+    let (arguments, losses) = cleaned(with("a-b"));
+    assert_eq!(arguments["additionalProperties"], false);
+    let said = "`additionalProperties` at `` in the input schema of `t` is held too narrowly";
+    assert_eq!(losses, [said]);
 }
 
 #[test]

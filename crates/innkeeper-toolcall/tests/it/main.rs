@@ -1,0 +1,8 @@
+//! What holds for every input, and what real programs make of our output.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+#![expect(clippy::print_stderr, reason = "what is skipped, and what a long run found, is said")]
+
+mod gbnf;
+mod grammars;
+mod local;
