@@ -40,7 +40,7 @@ const USAGE: &str = "\
 usage: cargo xtask VERB
 
   test                      everything CI runs; provides the servers the tests need
-  servers                   puts the published servers and benchmarks in place that the tests need
+  servers                   puts in place what tests talk to: servers, benchmarks, a small model
   tidy                      the house rules
   rows [--owed]             each requirement with its tests; `--owed` lists those still due
   conformance [REVISION …]  the official suite with our host as the client

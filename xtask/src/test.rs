@@ -1,6 +1,7 @@
 //! `test`: everything CI runs. Provides what the tests need while the code compiles.
 
 mod machine;
+mod model;
 mod servers;
 pub(crate) mod suite;
 mod tools;
@@ -32,7 +33,9 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
         return Err(format!("`test` takes no `{argument}`"));
     }
     machine::check()?;
-    let providing = thread::spawn(|| servers::provide().and_then(|()| suite::provide()));
+    let providing = thread::spawn(|| {
+        servers::provide().and_then(|()| suite::provide()).and_then(|()| model::provide())
+    });
     let fetching = thread::spawn(|| Tool::NEXTEST.provide());
     let mut steps = Steps::default();
     steps.step("format", formatted);
@@ -58,7 +61,7 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
     steps.finish()
 }
 
-/// Puts the published servers in place, for tests run by hand.
+/// Puts the published servers and the local model in place, for tests run by hand.
 ///
 /// # Errors
 ///
@@ -68,7 +71,8 @@ pub(crate) fn servers(arguments: &[&str]) -> Chore {
         return Err(format!("`servers` takes no `{argument}`"));
     }
     machine::check()?;
-    servers::provide()
+    servers::provide()?;
+    model::provide()
 }
 
 fn joined<T>(work: thread::JoinHandle<Chore<T>>) -> Chore<T> {

@@ -1,7 +1,9 @@
 //! Everything pure about a model calling a tool, without I/O, clock, threads or randomness.
 //!
 //! In reading order: [`Tool`] is what a model may call and [`Json`] what it says, with each number
-//! as it was written. [`Aliases`] are the names by which a provider knows the tools, and [`fit`]
+//! as it was written. A [`Family`] is the form in which a model writes its calls; [`prompt`] puts
+//! tools into words for models that know none, [`grammar`] keeps local ones to calls that fit.
+//! [`Aliases`] are the names by which a provider knows the tools, and [`fit`]
 //! puts their schemas into its words. An [`Interceptor`] takes a model's text piece by piece and
 //! tells apart what is for the reader and what is a call, in any [`Format`]; `lexer` finds where a
 //! call ends. [`ladder`] makes a [`Call`] of what was said, with each [`Repair`] told: it reads the
@@ -13,6 +15,11 @@ mod tool;
 
 mod alias;
 mod fit;
+
+mod family;
+pub mod grammar;
+pub mod prompt;
+mod safe;
 
 pub mod event;
 mod format;
@@ -30,6 +37,7 @@ pub use alias::{Aliases, NameRules};
 pub use call::{Arguments, Call, Reason, Rejected, ladder};
 pub use coerce::{coerce, typed};
 pub use event::{Event, Finish, Incomplete};
+pub use family::Family;
 pub use fit::{Change, Dialect, Fitted, Loss, fit, fit_all};
 pub use format::Format;
 pub use interceptor::{Interceptor, Limits, Options, State};

@@ -25,7 +25,7 @@ pub(super) fn provide() -> Chore {
     fs::create_dir_all(&home).map_err(|error| format!("`{}`: {error}", relative(&home)))?;
     once(&home.join("npm"), &format!("{PACKAGE}{LOCK}"), |folder| npm(folder, PACKAGE, LOCK))?;
     once(&home.join("venv"), REQUIREMENTS, |folder| venv(folder, REQUIREMENTS))?;
-    once(&home.join("bfcl"), BENCHMARKS, |folder| python(folder, BENCHMARKS, "--no-deps"))
+    once(&home.join("bfcl"), BENCHMARKS, |folder| packages(folder, BENCHMARKS, "--no-deps"))
 }
 
 /// Makes the folder afresh unless it was made whole from the same words before.
@@ -54,11 +54,11 @@ pub(super) fn npm(folder: &Path, package: &str, lock: &str) -> Chore {
 
 /// Makes a Python environment with exactly what a list names.
 pub(crate) fn venv(folder: &Path, requirements: &str) -> Chore {
-    python(folder, requirements, "")
+    packages(folder, requirements, "")
 }
 
 /// The same with more options for the installer.
-fn python(folder: &Path, requirements: &str, options: &str) -> Chore {
+pub(super) fn packages(folder: &Path, requirements: &str, options: &str) -> Chore {
     let log = folder.with_extension("log");
     Program::new("python3").line("-m venv").path(folder).run_into(&log)?;
     let list = folder.join("requirements.txt");

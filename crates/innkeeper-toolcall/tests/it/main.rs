@@ -1,10 +1,16 @@
-//! What holds for every input, through the public interface.
+//! What holds for every input, and what real programs make of our output.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+#![expect(clippy::print_stderr, reason = "what is skipped, and what a long run found, is said")]
 
 mod any_schema;
 mod bfcl;
 mod formats;
+mod gbnf;
 mod given;
+mod grammars;
 mod ladder;
+mod local;
 mod meaning;
 mod sloppy;
 mod stream;
