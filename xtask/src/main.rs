@@ -17,6 +17,8 @@ mod conformance;
 
 mod toolcalls;
 
+mod generations;
+
 mod defence;
 
 mod fuzz;
@@ -45,6 +47,7 @@ usage: cargo xtask VERB
   rows [--owed]             each requirement with its tests; `--owed` lists those still due
   conformance [REVISION …]  the official suite with our host as the client
   toolcalls                 a public suite for parsers of tool calls with our interceptor
+  generations               a small model writes a hundred calls by our grammars
   defence [--benign]        a public bench of defences with our host before each of its servers
   bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
                             the host beside a bare pipe and beside the official SDK
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         "rows" => rows::run(rest),
         "conformance" => conformance::run(rest),
         "toolcalls" => toolcalls::run(rest),
+        "generations" => generations::run(rest),
         "defence" => defence::run(rest),
         "bench" => bench::run(rest),
         "soak" => soak::run(rest),

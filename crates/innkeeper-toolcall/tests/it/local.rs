@@ -75,7 +75,7 @@ fn prove(tools: Vec<Tool>, asked: &[&str]) {
 }
 
 #[test]
-#[ignore = "minutes on a busy machine: `cargo test -p innkeeper-toolcall --test it the_model -- --ignored`"]
+#[ignore = "minutes: `cargo xtask generations` runs it"]
 fn the_model_calls_tools_with_strings_numbers_and_choices() {
     prove(
         vec![
@@ -107,7 +107,7 @@ fn the_model_calls_tools_with_strings_numbers_and_choices() {
 }
 
 #[test]
-#[ignore = "minutes on a busy machine: `cargo test -p innkeeper-toolcall --test it the_model -- --ignored`"]
+#[ignore = "minutes: `cargo xtask generations` runs it"]
 fn the_model_calls_tools_with_nested_objects() {
     prove(
         vec![
@@ -154,7 +154,7 @@ fn the_model_calls_tools_with_nested_objects() {
 }
 
 #[test]
-#[ignore = "minutes on a busy machine: `cargo test -p innkeeper-toolcall --test it the_model -- --ignored`"]
+#[ignore = "minutes: `cargo xtask generations` runs it"]
 fn the_model_calls_tools_with_lists() {
     prove(
         vec![
@@ -193,7 +193,7 @@ fn the_model_calls_tools_with_lists() {
 }
 
 #[test]
-#[ignore = "minutes on a busy machine: `cargo test -p innkeeper-toolcall --test it the_model -- --ignored`"]
+#[ignore = "minutes: `cargo xtask generations` runs it"]
 fn the_model_calls_one_of_five_tools_all_of_whose_arguments_are_optional() {
     let named = |name: &str, keys: [&str; 3]| {
         tool(
