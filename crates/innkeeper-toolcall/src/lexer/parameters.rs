@@ -387,7 +387,10 @@ impl Lexer for Parameters {
                 Phase::Tail => Some(self.tail(input, at, end)),
             };
             if let Some(step) = step {
-                let to = if let Step::More { held } = step { input.len() - held } else { at };
+                let to = match step {
+                    Step::More { held } => input.len() - held,
+                    Step::Done { used } | Step::Fail { used } => used,
+                };
                 notes.fragment = from.filter(|from| *from < to).map(|from| from..to);
                 return step;
             }
