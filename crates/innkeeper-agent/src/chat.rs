@@ -8,7 +8,7 @@ mod answer;
 mod cache;
 mod calls;
 mod message;
-mod prompt;
+pub mod prompt;
 mod queue;
 mod reading;
 pub mod record;

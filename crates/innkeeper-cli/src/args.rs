@@ -4,8 +4,8 @@ mod order;
 mod verbs;
 
 pub(crate) use verbs::{
-    CallArgs, CompletionsArgs, DemoArgs, HostVerb, ImportArgs, LockArgs, LoginArgs, PromptArgs,
-    ReadArgs, ServerArgs, ServerKind, WhyArgs,
+    CallArgs, CompletionsArgs, DemoArgs, HostVerb, ImportArgs, LockArgs, LogStatsArgs, LoginArgs,
+    PromptArgs, ReadArgs, ServerArgs, ServerKind, WhyArgs,
 };
 
 use std::ffi::OsString;
@@ -82,6 +82,8 @@ pub(crate) enum Verb {
     Host(HostVerb),
     /// Print an mcp.json made from another host's files
     Import(ImportArgs),
+    /// Count what the log of a chat says of each tool
+    LogStats(LogStatsArgs),
     /// Print the completion script for a shell
     Completions(CompletionsArgs),
     /// Serve one of the servers inside this program over stdio

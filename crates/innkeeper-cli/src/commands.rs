@@ -8,6 +8,7 @@ mod doctor;
 mod graph;
 mod import;
 mod lock;
+mod log_stats;
 mod login;
 mod prompt;
 mod read;
@@ -26,6 +27,7 @@ use crate::output::Output;
 
 pub(crate) use completions::completions;
 pub(crate) use import::import;
+pub(crate) use log_stats::log_stats;
 
 /// What every verb over a configuration is given.
 #[derive(Debug)]

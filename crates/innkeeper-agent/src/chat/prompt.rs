@@ -4,7 +4,7 @@ use innkeeper_toolcall::Tools;
 use serde_json::json;
 
 /// How a model is told to write a call.
-pub(super) const RULES: &str = "A call is one complete JSON object on a line of its own, with \
+pub const RULES: &str = "A call is one complete JSON object on a line of its own, with \
 nothing before it or in it. Explain before or after it, never in the middle. Wait for the results \
 before you use them.";
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use innkeeper_agent::chat::{CALLS, Executed, PARALLEL, Token};
+use innkeeper_agent::chat::{CALLS, Executed, Mode, PARALLEL, Token};
 use innkeeper_agent::{RunError, Settings};
 use innkeeper_toolcall::Json;
 use serde_json::json;
@@ -21,6 +21,16 @@ async fn a_tool_runs_by_itself_and_its_result_has_name_arguments_and_the_real_ti
     assert_eq!(arguments.get("ms"), Some(&Json::Number("250".to_owned())));
     assert_eq!(*elapsed, Duration::from_millis(250));
     assert_eq!(text(&all.executed[0]), "slept");
+}
+
+/// Proves: S18
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_call_behind_a_placeholder_is_as_real() {
+    let mode = Mode::WithPlaceholders { placeholder_text: "…".to_owned() };
+    let chat = Shop::new().chat(Settings { mode, ..Settings::default() });
+    let said = answer_of([call("sleep", &json!({"ms": 250}))]);
+    let all = All::of(&mut chat.turn().answer(said).unwrap()).await;
+    assert_eq!(all.executed[0].elapsed, Duration::from_millis(250));
 }
 
 /// Proves: S43

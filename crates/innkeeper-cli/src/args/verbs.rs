@@ -116,6 +116,14 @@ pub(crate) struct ImportArgs {
     pub(crate) host: Option<Dialect>,
 }
 
+/// What `log-stats` takes.
+#[derive(Args, Debug)]
+pub(crate) struct LogStatsArgs {
+    /// The log, one JSON object a line
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
 /// What `completions` takes.
 #[derive(Args, Debug)]
 pub(crate) struct CompletionsArgs {

@@ -6,6 +6,7 @@ mod program;
 
 mod builtin_servers;
 mod command_line;
+mod log_stats;
 mod login;
 mod pins;
 mod real_servers;
