@@ -22,14 +22,15 @@ use crate::tools::{Hints, Output, RunError, ToolRunner, exact};
 /// server has other clients.
 pub const PARALLEL: usize = 4;
 
-/// How many calls of an answer are run; those behind them are text. A model that writes more of them
+/// How many calls of an answer are run; those behind them are not. A model that writes more of them
 /// is in a loop.
 pub const CALLS: usize = 4096;
 
 /// A call that came to its end.
 #[derive(Clone, Debug)]
 pub struct Executed {
-    /// Which call of the answer, from 0.
+    /// Which call of the answer, counted from 0 by their beginnings; what turned out to be none has
+    /// its number too.
     pub index: usize,
     /// The tool, by the name it was offered under.
     pub tool: String,

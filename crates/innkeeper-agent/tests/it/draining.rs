@@ -68,6 +68,16 @@ async fn results_alone_are_taken_although_more_text_waits_than_there_is_room_for
 }
 
 #[tokio::test]
+async fn the_message_is_there_although_nobody_takes_the_text() {
+    let filler = "word ".repeat(ROOM / 5);
+    let text = [filler.clone(), echo("1"), filler, echo("2")];
+    let chat = Shop::new().chat(Settings::default());
+    let answer = chat.turn().answer(answer_of(text)).unwrap();
+    let message = timeout(Duration::from_secs(30), answer.results_as_message()).await;
+    assert_eq!(message.unwrap().unwrap().lines().count(), 3);
+}
+
+#[tokio::test]
 async fn text_that_nobody_takes_is_not_read_beyond_the_room_for_it() {
     let piece = "x".repeat(1 << 16);
     let read = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));

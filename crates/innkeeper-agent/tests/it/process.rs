@@ -96,7 +96,6 @@ async fn calls_of_one_server_run_beside_each_other_and_are_timed() {
     host.shutdown().await;
 }
 
-/// Proves: S-b2
 #[tokio::test]
 async fn arguments_that_do_not_fit_reach_no_server() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,0 +1,4 @@
+//! What holds for every input, through the public interface.
+
+mod forms;
+mod states;
