@@ -58,6 +58,19 @@ async fn a_call_that_may_change_something_makes_every_answer_before_it_doubtful(
 }
 
 #[tokio::test(start_paused = true)]
+async fn beside_a_call_that_may_change_something_nothing_old_is_given_and_nothing_new_kept() {
+    let chat = Shop::new().chat(cached());
+    let path = json!({"path": "a"});
+    assert!(!one(&chat, "read", &path).await);
+    let both = [call("sleep", &json!({"ms": 100})), call("read", &path)].join("\n");
+    let all = All::of(&mut chat.turn().answer(answer_of([both])).unwrap()).await;
+    let read = all.executed.iter().find(|executed| executed.tool == "read").unwrap();
+    assert!(!read.cached, "it may have changed already");
+    assert!(!one(&chat, "read", &path).await, "it may have changed afterwards");
+    assert!(one(&chat, "read", &path).await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn equal_calls_at_the_same_time_are_one() {
     let shop = Shop::new();
     let chat = shop.chat(cached());

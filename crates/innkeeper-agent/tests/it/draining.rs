@@ -112,8 +112,17 @@ async fn endless_text_ends_at_its_limit_where_only_results_are_taken() {
 #[tokio::test]
 async fn either_receiver_may_be_dropped() {
     let shop = Shop::new();
-    let answer = shop.chat(Settings::default()).turn().answer(answer_of(many())).unwrap();
+    let long: Vec<String> =
+        many().into_iter().map(|text| text + &"word ".repeat(ROOM / 1_000)).collect();
+    let answer = shop.chat(Settings::default()).turn().answer(answer_of(long)).unwrap();
     drop(answer.token_stream);
+    let watched = answer.results;
+    let read = async {
+        while watched.ended().is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(30), read).await.expect("the text is read to its end");
     let executed: Vec<Executed> = answer.tool_stream.collect().await;
     assert_eq!(executed.len(), MANY);
 

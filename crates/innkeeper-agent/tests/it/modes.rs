@@ -117,7 +117,8 @@ async fn what_is_undecided_is_told_as_buffered_and_comes_again() {
 
 #[tokio::test]
 async fn thoughts_keep_their_markup_and_markup_of_calls_is_hidden() {
-    let text = format!("<think>hm</think>Yes. <tool_call>{}</tool_call><|im_end|>", echo("1"));
+    let text =
+        format!("<think>hm</think><|eot_id|>Yes. <tool_call>{}</tool_call><|im_end|>", echo("1"));
     let all = All::read(cut(&text, 9)).await;
     assert_eq!(all.shown(), "Yes. ");
     let thought: String = all
