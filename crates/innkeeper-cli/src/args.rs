@@ -4,8 +4,8 @@ mod order;
 mod verbs;
 
 pub(crate) use verbs::{
-    CallArgs, CompletionsArgs, DemoArgs, ExtractArgs, HostVerb, ImportArgs, LockArgs, LoginArgs,
-    PromptArgs, ReadArgs, ServerArgs, ServerKind, WhyArgs,
+    CallArgs, CompletionsArgs, DemoArgs, ExtractArgs, HostVerb, ImportArgs, LockArgs, LogStatsArgs,
+    LoginArgs, PromptArgs, ReadArgs, ServerArgs, ServerKind, WhyArgs,
 };
 
 use std::ffi::OsString;
@@ -84,6 +84,8 @@ pub(crate) enum Verb {
     Import(ImportArgs),
     /// Find the tool calls in a model's text on stdin, one JSON event a line
     Extract(ExtractArgs),
+    /// Count what the log of a chat says of each tool
+    LogStats(LogStatsArgs),
     /// Print the completion script for a shell
     Completions(CompletionsArgs),
     /// Serve one of the servers inside this program over stdio

@@ -9,6 +9,7 @@ mod extract;
 mod graph;
 mod import;
 mod lock;
+mod log_stats;
 mod login;
 mod prompt;
 mod read;
@@ -28,6 +29,7 @@ use crate::output::Output;
 pub(crate) use completions::completions;
 pub(crate) use extract::extract;
 pub(crate) use import::import;
+pub(crate) use log_stats::log_stats;
 
 /// What every verb over a configuration is given.
 #[derive(Debug)]

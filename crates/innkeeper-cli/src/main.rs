@@ -58,6 +58,7 @@ fn run(context: &mut Context, verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Import(args) => commands::import(&args, &places()?, &mut context.output),
         Verb::Extract(args) => commands::extract(&args, &mut context.output),
+        Verb::LogStats(args) => commands::log_stats(&args, &mut context.output),
         Verb::Completions(args) => commands::completions(&args, &mut context.output),
         Verb::Server(args) => builtin::run(args.kind, &args.place),
         Verb::Host(verb) => over_host(context, verb),

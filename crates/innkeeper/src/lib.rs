@@ -33,6 +33,8 @@
 //! ([`Supervisor::this_program`]). Without either, servers get a process group, which daemons can
 //! leave; [`Host::status`] tells which it is.
 
+pub mod compat;
+
 pub use innkeeper_host::{
     CallError, CallKind, CallOptions, Catalog, CatalogServer, Change, ChangeClass, ClientInfo,
     Config, ConfigError, Decisions, Environment, ErrorClass, Event, Exit, Host, HostBuilder,
@@ -41,6 +43,10 @@ pub use innkeeper_host::{
     ShutdownReport, StartError, Supervisor, Telemetry, ToolResult, Trust, display_safe, split_name,
 };
 
+/// Tools for a chat application's model, while its text streams.
+pub use innkeeper_agent::chat;
+/// Who runs the tools that a model calls.
+pub use innkeeper_agent::tools;
 /// The lines of the log that matter to security.
 pub use innkeeper_host::audit;
 /// The configuration in detail: servers, transports, problems with their places.
@@ -61,3 +67,5 @@ pub use innkeeper_host::shutdown;
 pub use innkeeper_host::trust;
 /// The protocol without I/O, and lenient views of what servers send.
 pub use innkeeper_protocol as protocol;
+/// A model's text without I/O: calls in it, found, repaired and checked.
+pub use innkeeper_toolcall as toolcall;

@@ -9,8 +9,15 @@ use crate::repository::Repository;
 
 /// Every crate with the crates of ours it depends on.
 const EDGES: &[(&str, &[&str])] = &[
-    ("innkeeper", &["innkeeper-host", "innkeeper-protocol"]),
-    ("innkeeper-cli", &["innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"]),
+    (
+        "innkeeper",
+        &["innkeeper-agent", "innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"],
+    ),
+    ("innkeeper-agent", &["innkeeper-host", "innkeeper-toolcall"]),
+    (
+        "innkeeper-cli",
+        &["innkeeper-agent", "innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"],
+    ),
     ("innkeeper-conformance", &["innkeeper-host", "innkeeper-protocol"]),
     ("innkeeper-fuzz", &["innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"]),
     ("innkeeper-host", &["innkeeper-protocol"]),

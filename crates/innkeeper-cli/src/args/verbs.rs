@@ -140,6 +140,14 @@ fn format(name: &str) -> Result<Format, String> {
     Format::named(name).ok_or_else(|| format!("expected one of {}", names()))
 }
 
+/// What `log-stats` takes.
+#[derive(Args, Debug)]
+pub(crate) struct LogStatsArgs {
+    /// The log, one JSON object a line
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
 /// What `completions` takes.
 #[derive(Args, Debug)]
 pub(crate) struct CompletionsArgs {

@@ -7,6 +7,7 @@ mod program;
 mod builtin_servers;
 mod command_line;
 mod extract;
+mod log_stats;
 mod login;
 mod people;
 mod pins;

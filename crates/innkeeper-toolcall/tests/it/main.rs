@@ -6,6 +6,7 @@
 mod any_schema;
 mod bfcl;
 mod formats;
+mod forms;
 mod gbnf;
 mod given;
 mod grammars;
@@ -13,5 +14,6 @@ mod ladder;
 mod local;
 mod meaning;
 mod sloppy;
+mod states;
 mod stream;
 mod subset;

@@ -1,0 +1,12 @@
+//! Lets a model's text call the tools of a host.
+//!
+//! In reading order: [`tools`] is who runs a tool, [`chat`] takes a model's text while it streams,
+//! shows what is for the reader and runs what is a call.
+
+pub mod chat;
+pub mod tools;
+
+mod tasks;
+
+pub use chat::{Chat, ChatError, Mode, Settings};
+pub use tools::{ConnectError, Hints, Offered, OneServer, Output, RunError, ToolRunner};
