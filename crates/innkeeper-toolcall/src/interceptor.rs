@@ -217,9 +217,14 @@ impl Interceptor {
         match std::mem::replace(&mut self.mode, Mode::Text) {
             Mode::Text | Mode::Data(_) => self.show(rest, sink),
             Mode::Thought(_) => tell(rest, sink, Event::Reasoning),
-            Mode::Pending(pending) => {
+            Mode::Pending(pending) if finish == Finish::Stop => {
                 self.commit(*pending, sink);
                 tell(rest, sink, Event::Frame);
+            }
+            Mode::Pending(pending) => {
+                // The thought might have gone on.
+                let Pending { open, behind } = *pending;
+                self.cut(open, &(behind + rest), finish, sink);
             }
             Mode::Section(section) => section.end(rest, sink),
             Mode::Open(open) => self.cut(*open, rest, finish, sink),

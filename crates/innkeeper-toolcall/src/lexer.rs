@@ -31,6 +31,12 @@ pub(crate) const LOOK_AHEAD: usize = 256;
 /// The longest name of a tool that is waited for, in bytes.
 pub(crate) const NAME: usize = 256;
 
+/// How many calls one list may hold; more are no list of calls.
+pub(crate) const CALLS: usize = 64;
+
+/// How many arguments one call may have.
+pub(crate) const ARGUMENTS: usize = 1024;
+
 /// What a lexer made of its input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -149,7 +155,7 @@ pub(crate) fn blank(text: &str) -> usize {
 
 /// Whether white space and then one of these texts follows. An empty list asks for nothing.
 /// At the end of the text `ended` answers.
-pub(crate) fn follows(text: &str, wanted: &[&str], ended: Option<bool>) -> Begins {
+pub(crate) fn follows(text: &str, wanted: &[impl AsRef<str>], ended: Option<bool>) -> Begins {
     let rest = &text[blank(text)..];
     if text.len() - rest.len() > LOOK_AHEAD {
         return Begins::No;
@@ -163,7 +169,7 @@ pub(crate) fn follows(text: &str, wanted: &[&str], ended: Option<bool>) -> Begin
     }
     let mut found = Begins::No;
     for wanted in wanted {
-        match begins(rest, wanted) {
+        match begins(rest, wanted.as_ref()) {
             Begins::Yes => return Begins::Yes,
             Begins::Perhaps if ended.is_none() => found = Begins::Perhaps,
             Begins::Perhaps | Begins::No => {}

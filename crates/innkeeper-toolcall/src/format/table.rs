@@ -116,6 +116,7 @@ const NAMES: &[(&str, Format)] = &[
     ("mistral", Format::Mistral),
     ("deepseek", Format::DeepSeek),
     ("kimi", Format::Kimi),
+    ("glm-4-", Format::Detect),
     ("glm", Format::Glm),
     ("gemma", Format::Gemma),
     ("harmony", Format::Harmony),
@@ -138,6 +139,8 @@ const MODELS: &[(&str, Format)] = &[
     ("qwen3.8", Format::QwenXml),
     ("nemotron-3", Format::QwenXml),
     ("nemotron3", Format::QwenXml),
+    ("nemotron", Format::Tagged),
+    ("minimax-m1", Format::Tagged),
     ("qwen", Format::Hermes),
     ("qwq", Format::Hermes),
     ("hermes", Format::Hermes),
@@ -175,7 +178,8 @@ impl Format {
     /// The format a model of this name writes, `Detect` for one nobody knows. Tags, vendors and
     /// capitals make no difference: `Qwen/Qwen2.5-Coder-7B` and `qwen2.5-coder:7b` are one.
     pub fn for_model(model: &str) -> Self {
-        let model = model.to_ascii_lowercase();
+        let model = model.rsplit('/').next().unwrap_or_default();
+        let model = model.to_ascii_lowercase().replace('_', "-");
         MODELS
             .iter()
             .find(|(part, _)| model.contains(part))
@@ -200,7 +204,12 @@ impl Format {
             Self::Invoke => &[INVOKE, TOOL_CALL, THINK, GENERIC, STOPS],
             Self::Tagged => &[TAGGED, TOOL_CALL, THINK, GENERIC, STOPS],
         };
-        groups.concat()
+        let mut markers = groups.concat();
+        // Where the model is unknown, prose may be about any of them.
+        for marker in markers.iter_mut().filter(|_| self == Self::Detect) {
+            marker.plain = true;
+        }
+        markers
     }
 }
 
@@ -331,6 +340,8 @@ mod tests {
         assert_eq!(Format::for_model("qwen3-coder:30b"), Format::QwenXml);
         assert_eq!(Format::for_model("openai/gpt-oss-20b"), Format::Harmony);
         assert_eq!(Format::for_model("nobody-knows-1"), Format::Detect);
+        assert_eq!(Format::for_model("ollama/granite4"), Format::Tagged);
+        assert_eq!(Format::for_model("gpt_oss_20b"), Format::Harmony);
     }
 
     #[test]

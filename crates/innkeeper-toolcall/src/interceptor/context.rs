@@ -51,28 +51,40 @@ impl Context {
         self.line(fresh).iter().all(u8::is_ascii_whitespace)
     }
 
-    /// Whether this place is in back-ticks.
-    pub(super) fn in_code(&self, fresh: &str) -> bool {
-        self.line(fresh).iter().filter(|byte| **byte == b'`').count() % 2 == 1
+    /// Whether a fenced block may begin here: behind white space, and behind what marks the items
+    /// of a list or a quotation.
+    pub(super) fn begins_block(&self, fresh: &str) -> bool {
+        self.line(fresh).iter().all(|byte| b" \t\r>-*+.)0123456789".contains(byte))
     }
 
-    /// Whether this place is in a quotation that began on its line.
+    /// Whether this place is in back-ticks.
+    pub(super) fn in_code(&self, fresh: &str) -> bool {
+        let line = self.line(fresh);
+        let runs = line.split(|byte| *byte != b'`').filter(|run| !run.is_empty()).count();
+        runs % 2 == 1
+    }
+
+    /// Whether this place is in a quotation that began on its line, or the line is one.
     pub(super) fn in_quotes(&self, fresh: &str) -> bool {
         let line = self.line(fresh);
+        let line = String::from_utf8_lossy(&line);
         let mut open = None;
-        let mut before = b' ';
-        for byte in line {
-            if byte == b'"' || byte == b'\'' {
-                match open {
-                    Some(quote) if quote == byte => open = None,
-                    // An apostrophe follows a letter; a quotation does not.
-                    None if !before.is_ascii_alphanumeric() => open = Some(byte),
-                    Some(_) | None => {}
-                }
-            }
-            before = byte;
+        let mut before = ' ';
+        for letter in line.chars() {
+            let closes = open == Some(letter);
+            open = match letter {
+                _ if closes => None,
+                _ if open.is_some() => open,
+                // An apostrophe follows a letter; a quotation does not.
+                '"' | '\'' if !before.is_alphanumeric() => Some(letter),
+                '“' => Some('”'),
+                '„' => Some('“'),
+                '«' => Some('»'),
+                _ => open,
+            };
+            before = letter;
         }
-        open.is_some()
+        open.is_some() || line.trim_start().starts_with('>')
     }
 }
 

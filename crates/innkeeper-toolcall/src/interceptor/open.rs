@@ -5,9 +5,13 @@ use super::{Interceptor, Mode, Progress, Sink, floor, tell};
 use crate::call::{Reason, Rejected, ladder};
 use crate::event::{Event, Finish, Incomplete};
 use crate::format::Lexing;
-use crate::lexer::{Lexer, Notes, Said, Step, lexer};
+use crate::lexer::fence::FENCE;
+use crate::lexer::{Data, Lexer, Notes, Said, Step, lexer};
 use crate::parse::End;
 use crate::resolve::resolve;
+
+/// How much of what is undecided is read at once, in bytes: more than any look ahead.
+const WINDOW: usize = 2048;
 
 /// The call with all its text.
 pub(super) struct Open {
@@ -107,6 +111,12 @@ impl Interceptor {
             return Progress::on(0);
         };
         let mut notes = Notes::default();
+        // What is undecided is read a little at a time: most of it would be read again.
+        let undecided = open.is_weak() && !open.decided;
+        let room = if undecided { WINDOW.max(4 * self.limits.undecided) } else { input.len() };
+        let window = floor(input, room);
+        let (input, end, clipped) =
+            (&input[..window], end.filter(|_| window == input.len()), window < input.len());
         let step = open.lexer.read(input, end, &mut notes);
         let read = match step {
             Step::More { held } => input.len() - held,
@@ -118,7 +128,13 @@ impl Interceptor {
                 notes.name.as_ref().is_some_and(|name| resolve(&self.tools, name).is_some());
             let until = if named { notes.at } else { read };
             if let Some(cut) = limit.filter(|cut| *cut < until) {
-                return self.release(*open, &input[..cut], cut, sink);
+                let text = open.tape.clone() + &input[..cut];
+                let data = text.starts_with(['{', '[']).then(|| Data::behind(&text)).flatten();
+                let progress = self.release(*open, &input[..cut], cut, sink);
+                if let Some(data) = data {
+                    self.mode = Mode::Data(data);
+                }
+                return progress;
             }
         }
         let room = self.limits.call.saturating_sub(open.tape.len());
@@ -145,7 +161,7 @@ impl Interceptor {
         match step {
             Step::More { .. } => {
                 self.mode = Mode::Open(open);
-                Progress::wait(read)
+                if clipped { Progress::on(read) } else { Progress::wait(read) }
             }
             Step::Done { .. } => {
                 self.done(*open, sink);
@@ -200,6 +216,7 @@ impl Interceptor {
         let limit = self.limits.call;
         let rejected = rejected(open, Reason::TooLong(limit));
         sink(Event::Rejected { index: open.index, rejected: &rejected, text: &text });
+        self.context.push(&text);
     }
 
     /// What was read is no call; `more` belongs to it, and `read` bytes of the input are done with.
@@ -214,6 +231,8 @@ impl Interceptor {
         // A block of which only a part is a call is an example of one.
         let example = open.lexing == Some(Lexing::Fence);
         let meant = open.lexer.meant() && (open.decided || !open.is_weak()) && !example;
+        let meant = meant || open.index.is_some();
+        let ticks = open.tape.lines().filter(|line| line.trim_start().starts_with(FENCE)).count();
         if open.drained {
         } else if meant && !open.in_thought() {
             let rejected =
@@ -224,7 +243,9 @@ impl Interceptor {
             let text = std::mem::take(&mut open.tape);
             self.let_out(&open, &text, sink);
         }
-        self.context.in_fence |= example;
+        if example {
+            self.context.in_fence = ticks % 2 == 1;
+        }
         self.mode = open.back;
         Progress::on(read)
     }

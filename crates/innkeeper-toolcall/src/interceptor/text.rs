@@ -3,7 +3,7 @@
 use super::markers::Found;
 use super::open::Open;
 use super::thought::{Section, Thought};
-use super::{Interceptor, Mode, Progress, Sink, harmony, tell};
+use super::{Interceptor, Mode, Progress, Sink, floor, harmony, tell};
 use crate::event::{Event, Finish};
 use crate::format::{Lexing, Mark, Marker};
 
@@ -50,12 +50,14 @@ impl Interceptor {
     /// Nothing in JSON that is no call is one.
     pub(super) fn data(&mut self, input: &str, sink: &mut Sink<'_>) -> Progress {
         let Mode::Data(data) = &mut self.mode else { return Progress::on(0) };
-        let (read, ended) = data.read(input);
+        let window = &input[..floor(input, data.room())];
+        let (read, ended) = data.read(window);
+        let ended = ended || window.is_empty();
         if ended {
             self.mode = Mode::Text;
         }
         self.show(&input[..read], sink);
-        if ended { Progress::on(read) } else { Progress::wait(read) }
+        if ended || read < input.len() { Progress::on(read) } else { Progress::wait(read) }
     }
 
     /// Whether a marker means something where it stands. `fresh` is text before it that has not
@@ -67,24 +69,19 @@ impl Interceptor {
         if self.context.in_fence || self.tools.is_empty() && matches!(marker.mark, Mark::Call(_)) {
             return false;
         }
+        let quoted = || self.context.in_code(fresh) || self.context.in_quotes(fresh);
         match marker.mark {
-            Mark::Call(Lexing::Fence | Lexing::React) | Mark::Think { .. } => {
-                self.context.begins_line(fresh)
-            }
-            Mark::Call(Lexing::Bare | Lexing::Pythonic) => {
-                !self.context.in_code(fresh) && !self.context.in_quotes(fresh)
-            }
-            Mark::StrayThinkEnd => !self.thought_seen && !self.context.in_code(fresh),
-            Mark::Call(_) | Mark::Frame | Mark::Section { .. } | Mark::Header => {
-                !self.context.in_code(fresh)
-            }
+            Mark::Call(Lexing::Fence) => self.context.begins_block(fresh),
+            Mark::Call(Lexing::React) | Mark::Think { .. } => self.context.begins_line(fresh),
+            Mark::StrayThinkEnd => !self.thought_seen && !quoted(),
+            Mark::Call(_) | Mark::Frame | Mark::Section { .. } | Mark::Header => !quoted(),
         }
     }
 
     /// Whether a block that is no call ends here.
     fn closes_fence(&self, marker: Marker, fresh: &str) -> bool {
         let fence = marker.mark == Mark::Call(Lexing::Fence);
-        fence && self.context.in_fence && self.context.begins_line(fresh)
+        fence && self.context.in_fence && self.context.begins_block(fresh)
     }
 
     /// What the marker says begins; gives how much of the text that has read.
@@ -97,6 +94,8 @@ impl Interceptor {
             Mark::StrayThinkEnd | Mark::Frame => {
                 self.thought_seen |= marker.mark == Mark::StrayThinkEnd;
                 tell(marker.text, sink, Event::Frame);
+                // What surrounds it still surrounds what follows.
+                return marker.text.len();
             }
             Mark::Section { end } => {
                 tell(marker.text, sink, Event::Frame);

@@ -42,7 +42,7 @@ pub(super) struct Pending {
     /// The call, its thought to go back to.
     pub(super) open: Open,
     /// What came behind it.
-    behind: String,
+    pub(super) behind: String,
 }
 
 impl Pending {
@@ -57,7 +57,7 @@ pub(super) struct Section {
     markers: Markers,
     /// Text that is no call.
     noise: String,
-    pub(super) called: bool,
+    called: bool,
 }
 
 impl Section {
@@ -214,6 +214,11 @@ impl Interceptor {
         }
         section.noise.push_str(input);
         if section.noise.len() > NOISE {
+            if !section.called && !section.noise.trim().is_empty() {
+                // Nobody lists calls here: what follows is for the reader.
+                self.show(&section.noise, sink);
+                return Progress::wait(input.len());
+            }
             section.release(false, sink);
         }
         self.mode = Mode::Section(section);

@@ -3,31 +3,40 @@
 use super::scan::{Scan, Token};
 
 /// How much of it is passed over in bytes; an object that is never closed ends there.
-const LENGTH: usize = 64 << 10;
+const LENGTH: usize = 1 << 20;
 
 /// The rest of a value, up to its last bracket.
 #[derive(Debug)]
 pub(crate) struct Data {
     scan: Scan,
     read: usize,
-    line_ended: bool,
 }
 
 impl Data {
-    pub(super) fn new(scan: Scan) -> Self {
-        Self { scan, read: 0, line_ended: false }
+    pub(super) fn new(mut scan: Scan) -> Self {
+        scan.strict_to(0);
+        scan.end_at_blank_lines();
+        Self { scan, read: 0 }
+    }
+
+    /// The value of which this much has been read, if it is one and has not ended.
+    pub(crate) fn behind(text: &str) -> Option<Self> {
+        let mut data = Self::new(Scan::new(None));
+        let (read, ended) = data.read(text);
+        (read == text.len() && !ended).then_some(data)
     }
 
     /// How much of the input belongs to the value, and whether it ends there. Text that is no JSON
-    /// any more ends it too, and so does an empty line, which no string of JSON has.
+    /// any more ends it too.
     pub(crate) fn read(&mut self, input: &str) -> (usize, bool) {
-        let room = LENGTH - self.read;
-        let blank = self.blank_line(input).unwrap_or(usize::MAX);
         let mut at = 0;
-        let ended = loop {
+        loop {
             match self.scan.next(input, &mut at) {
-                Token::More => break at >= room.min(blank),
-                Token::Close { depth: 0 } | Token::Odd => break true,
+                Token::More => {
+                    self.read += at;
+                    return (at, self.read >= LENGTH);
+                }
+                Token::Close { depth: 0 } | Token::Odd => return (at, true),
                 Token::Close { .. }
                 | Token::Open { .. }
                 | Token::Key { .. }
@@ -35,21 +44,11 @@ impl Data {
                 | Token::Scalar { .. }
                 | Token::Marker => {}
             }
-        };
-        let mut read = at.min(blank).min(room);
-        while !input.is_char_boundary(read) {
-            read -= 1;
         }
-        self.read += read;
-        self.line_ended = input[..read].ends_with('\n');
-        (read, ended)
     }
 
-    /// Where the second of two line ends is.
-    fn blank_line(&self, input: &str) -> Option<usize> {
-        if self.line_ended && input.starts_with('\n') {
-            return Some(0);
-        }
-        input.find("\n\n").map(|at| at + 1)
+    /// How much may be read at once.
+    pub(crate) fn room(&self) -> usize {
+        (LENGTH - self.read).min(4096)
     }
 }

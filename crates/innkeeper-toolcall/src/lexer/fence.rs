@@ -1,7 +1,7 @@
 //! A fenced block whose whole body is a call, or several.
 
 use super::json::JsonCalls;
-use super::{Begins, Lexer, Notes, Read, Step, begins, blank};
+use super::{Begins, CALLS, Lexer, Notes, Read, Step, begins, blank};
 use crate::event::Finish;
 use crate::parse::End;
 
@@ -52,7 +52,7 @@ impl Fence {
             let whole = end == Some(Finish::Stop) && !self.calls.is_empty();
             return Some(if whole { Step::Done { used: *at } } else { self.more(input, *at) });
         }
-        if rest.starts_with(['{', '[']) {
+        if rest.starts_with(['{', '[']) && self.calls.len() < CALLS {
             self.calls.push((self.before + *at, JsonCalls::bare()));
             self.open = true;
             return None;
@@ -87,7 +87,7 @@ impl Lexer for Fence {
                 let mut found = Notes::default();
                 let step = call.read(&input[at..], end, &mut found);
                 // The call counts only when the whole block is one: its parts are not told before.
-                if found.name.is_some() {
+                if found.name.is_some() && notes.name.is_none() {
                     notes.name = found.name;
                     notes.at = at + found.at;
                     notes.listed = true;

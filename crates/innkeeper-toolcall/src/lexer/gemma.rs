@@ -17,6 +17,9 @@ const CLOSE: &str = "<tool_call|>";
 
 const HEAD: &str = "call:";
 
+/// Words that other notations have for numbers that are none.
+const NO_NUMBERS: &[&str] = &["NaN", "nan", "Infinity", "-Infinity", "inf", "-inf"];
+
 /// One call.
 #[derive(Debug, Default)]
 pub(crate) struct Gemma {
@@ -119,7 +122,7 @@ impl Lexer for Gemma {
     fn calls<'t>(&self, text: &'t str, _end: End) -> Read<'t> {
         let name = self.head.trim_start().strip_prefix(HEAD).unwrap_or_default().trim();
         let from = text.find('{').unwrap_or(text.len());
-        let mut reader = Reader { text, at: from };
+        let mut reader = Reader { text, at: from, depth: 0 };
         let value = reader.value();
         let value = value.ok_or_else(|| {
             Reason::Form("its arguments are not in the notation of its name".to_owned())
@@ -132,10 +135,11 @@ impl Lexer for Gemma {
     }
 }
 
-/// Reads the notation. Its depth was counted by the lexer, so that it may call itself.
+/// Reads the notation; what is nested deeper than the limit is refused.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
+    depth: usize,
 }
 
 impl Reader<'_> {
@@ -158,18 +162,26 @@ impl Reader<'_> {
         if self.take(QUOTE) {
             return self.string().map(Json::String);
         }
-        if self.take("{") {
-            return self.object();
-        }
-        if self.take("[") {
-            return self.array();
+        if self.rest().starts_with(['{', '[']) {
+            if self.depth == DEPTH {
+                return None;
+            }
+            self.depth += 1;
+            let value = if self.take("{") {
+                self.object()
+            } else {
+                self.take("[").then(|| self.array())?
+            };
+            self.depth -= 1;
+            return value;
         }
         let end = self.rest().find([',', '}', ']']).unwrap_or(self.rest().len());
         let word = self.rest()[..end].trim().to_owned();
         self.at += end;
         match crate::parse::strict(&word) {
             Ok(value) => Some(value),
-            Err(_) if word.is_empty() => None,
+            // Numbers that are none are refused as everywhere.
+            Err(_) if word.is_empty() || NO_NUMBERS.contains(&word.as_str()) => None,
             Err(_) => Some(Json::String(word)),
         }
     }

@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use super::scan::{Scan, Token};
-use super::{Begins, Data, LOOK_AHEAD, Lexer, Notes, Read, Said, Step, begins, blank, follows};
+use super::{
+    Begins, CALLS, Data, LOOK_AHEAD, Lexer, Notes, Read, Said, Step, begins, blank, follows,
+};
 use crate::Json;
 use crate::call::{Arguments, Reason};
 use crate::event::Finish;
@@ -252,6 +254,7 @@ impl JsonCalls {
                     match follows(&rest[after..], &["{"], ended) {
                         Begins::Perhaps => Some(self.more(input, *at)),
                         Begins::No => Some(Step::Done { used: *at }),
+                        Begins::Yes if self.values.len() == CALLS => Some(Step::Done { used: *at }),
                         Begins::Yes => {
                             *at += after;
                             self.scan = Scan::new(None);
@@ -344,11 +347,15 @@ fn one(members: Vec<(String, Json)>, bare: bool) -> Result<Said<'static>, Reason
     for (key, value) in members {
         match value {
             Json::Object(inner) if key == "function" && name.is_none() => return one(inner, bare),
-            Json::String(text) if NAMES.contains(&key.as_str()) && name.is_none() => {
-                name = Some(text);
+            Json::String(text) if NAMES.contains(&key.as_str()) => {
+                if name.replace(text).is_some() {
+                    return Err(Reason::Form("the call has two names".to_owned()));
+                }
             }
-            value if ARGUMENTS.contains(&key.as_str()) && arguments.is_none() => {
-                arguments = Some(value);
+            value if ARGUMENTS.contains(&key.as_str()) => {
+                if arguments.replace(value).is_some() {
+                    return Err(Reason::Form("the call has its arguments twice".to_owned()));
+                }
             }
             Json::Null
             | Json::Bool(_)

@@ -74,8 +74,9 @@ impl Named {
                 notes.at = offset;
                 return None;
             }
+            let blank = letter.is_ascii_whitespace() && self.head.contains('[');
             let odd = self.separator.is_none()
-                && !(letter.is_ascii_alphanumeric() || "_-.:/[]".contains(letter));
+                && !(letter.is_ascii_alphanumeric() || "_-.:/[]".contains(letter) || blank);
             if odd || self.head.len() >= HEAD {
                 return Some(Step::Fail { used: offset });
             }

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::{Begins, Lexer, NAME, Notes, Read, Said, Step, begins, blank, follows};
+use super::{ARGUMENTS, Begins, Lexer, NAME, Notes, Read, Said, Step, begins, blank, follows};
 use crate::Json;
 use crate::call::{Arguments, Reason};
 use crate::event::Finish;
@@ -29,7 +29,7 @@ struct Tags {
     /// What may stand round the whole.
     outer: Option<&'static str>,
     /// What may follow a call whose last value was never closed.
-    next: Vec<&'static str>,
+    next: Vec<String>,
     /// Whether one line end at each side of a value belongs to the tags.
     framed: bool,
     /// How an argument says what type it has.
@@ -93,7 +93,7 @@ impl Parameters {
             value_end: "</parameter>".to_owned(),
             end: "</function>".to_owned(),
             outer: Some("</tool_call>"),
-            next: vec!["</tool_call>"],
+            next: vec!["</tool_call>".to_owned()],
             framed: true,
             typed: Typed::Schema,
         })
@@ -117,7 +117,7 @@ impl Parameters {
             value_end: "</arg_value>".to_owned(),
             end: "</tool_call>".to_owned(),
             outer: None,
-            next: vec!["<tool_call>"],
+            next: vec!["<tool_call>".to_owned()],
             framed: false,
             typed: Typed::Schema,
         })
@@ -134,7 +134,12 @@ impl Parameters {
             value_end: format!("</{prefix}parameter>"),
             end: format!("</{prefix}invoke>"),
             outer: None,
-            next: vec!["<", "</"],
+            next: vec![
+                format!("<{prefix}invoke name=\""),
+                "</｜DSML｜".to_owned(),
+                "</function_calls>".to_owned(),
+                "</minimax:tool_call>".to_owned(),
+            ],
             framed: false,
             typed: Typed::String,
         })
@@ -151,7 +156,7 @@ impl Parameters {
             value_end: "<|close|>argument<|sep|>".to_owned(),
             end: "<|close|>call<|sep|>".to_owned(),
             outer: None,
-            next: vec!["<|open|>call ", "<|close|>tools"],
+            next: vec!["<|open|>call ".to_owned(), "<|close|>tools".to_owned()],
             framed: false,
             typed: Typed::Named,
         })
@@ -309,6 +314,9 @@ impl Parameters {
                 self.closed(rest, ended)
             };
             match found {
+                Begins::Yes if self.found.len() == ARGUMENTS => {
+                    return Some(Step::Fail { used: *at });
+                }
                 Begins::Yes => {
                     let key = std::mem::take(&mut self.key);
                     self.found.push((key, self.value..self.before + *at));
@@ -404,8 +412,10 @@ impl Lexer for Parameters {
         for (head, span) in &self.found {
             let mut value = text.get(span.clone()).unwrap_or_default();
             if self.tags.framed {
-                value = value.strip_prefix('\n').unwrap_or(value);
-                value = value.strip_suffix('\n').unwrap_or(value);
+                let from = value.strip_prefix("\r\n").or_else(|| value.strip_prefix('\n'));
+                value = from.unwrap_or(value);
+                let to = value.strip_suffix("\r\n").or_else(|| value.strip_suffix('\n'));
+                value = to.unwrap_or(value);
             }
             let (key, kind) = self.argument(head);
             if !seen.insert(key.clone()) {
@@ -420,10 +430,12 @@ impl Lexer for Parameters {
                 }
             }
         }
-        let arguments = if values.is_empty() {
-            Arguments::Raw(raw)
-        } else {
-            Arguments::Value(Json::Object(values))
+        let arguments = match (raw.is_empty(), values.is_empty()) {
+            (_, true) => Arguments::Raw(raw),
+            (true, false) => Arguments::Value(Json::Object(values)),
+            (false, false) => {
+                return Err(Reason::Form("some of its arguments do not say their type".to_owned()));
+            }
         };
         Ok(vec![Said::new(self.name(), arguments)])
     }

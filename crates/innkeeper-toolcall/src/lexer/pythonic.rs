@@ -18,6 +18,8 @@ pub(crate) struct Pythonic {
     depth: usize,
     quote: Option<char>,
     escaped: bool,
+    /// Whether it turned out to be a list of data.
+    is_data: bool,
 }
 
 impl Pythonic {
@@ -86,6 +88,10 @@ impl Lexer for Pythonic {
                 None if end.is_some() => return Step::Fail { used: 1 },
                 None => return Step::More { held: input.len() },
                 Some('{') => return self.list.insert(JsonCalls::bare()).read(input, end, notes),
+                Some('0'..='9' | '-' | '"' | '[') => {
+                    self.is_data = true;
+                    return Step::Fail { used: first };
+                }
                 Some(_) => at = first,
             }
             self.depth = 1;
@@ -101,14 +107,17 @@ impl Lexer for Pythonic {
     fn calls<'t>(&self, text: &'t str, end: End) -> Read<'t> {
         match &self.list {
             Some(list) => list.read_calls(text, end),
-            None => Reader { text, at: 1 }
+            None => Reader { text, at: 1, depth: 0 }
                 .calls()
                 .ok_or_else(|| Reason::Form("the list of calls is not Python".to_owned())),
         }
     }
 
     fn data(&mut self) -> Option<Data> {
-        self.list.as_mut()?.data()
+        match &mut self.list {
+            Some(list) => list.data(),
+            None => self.is_data.then(|| Data::behind("["))?,
+        }
     }
 
     fn meant(&self) -> bool {
@@ -116,10 +125,11 @@ impl Lexer for Pythonic {
     }
 }
 
-/// Reads the calls. Their depth was counted by the lexer, so that it may call itself.
+/// Reads the calls; what is nested deeper than the limit is refused.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
+    depth: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -178,6 +188,16 @@ impl<'a> Reader<'a> {
     }
 
     fn value(&mut self) -> Option<Json> {
+        if self.depth == DEPTH {
+            return None;
+        }
+        self.depth += 1;
+        let value = self.one();
+        self.depth -= 1;
+        value
+    }
+
+    fn one(&mut self) -> Option<Json> {
         self.at += blank(self.rest());
         match self.rest().chars().next()? {
             quote @ ('"' | '\'') => self.string(quote).map(Json::String),

@@ -31,7 +31,7 @@ impl React {
         for (offset, letter) in input.char_indices() {
             if letter == '\n' {
                 *at = offset;
-                self.name = self.name.trim().to_owned();
+                self.name = self.name.trim().trim_matches('`').to_owned();
                 notes.name = Some(self.name.clone());
                 notes.at = offset;
                 self.phase = Phase::Input;

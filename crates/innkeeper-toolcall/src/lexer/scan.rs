@@ -39,6 +39,8 @@ pub(super) struct Scan {
     in_word: bool,
     /// A marker that ends the call even where JSON is broken.
     close: Option<&'static str>,
+    /// Whether an empty line in a string ends everything: no string of JSON has one.
+    blank_line_ends: bool,
     /// Down to which depth a key has to stand in quotes.
     strict: usize,
 }
@@ -49,6 +51,8 @@ struct Open {
     quote: u8,
     escaped: bool,
     key: bool,
+    /// Whether the last byte was a line end.
+    line_ended: bool,
     text: Vec<u8>,
 }
 
@@ -60,6 +64,7 @@ impl Scan {
             expects_key: false,
             in_word: false,
             close,
+            blank_line_ends: false,
             strict: 0,
         }
     }
@@ -68,6 +73,11 @@ impl Scan {
     /// ends it at once.
     pub(super) fn strict_to(&mut self, depth: usize) {
         self.strict = depth;
+    }
+
+    /// For text that may have stopped to be JSON long ago.
+    pub(super) fn end_at_blank_lines(&mut self) {
+        self.blank_line_ends = true;
     }
 
     /// The next token at or after `at`, which is moved behind it.
@@ -147,7 +157,8 @@ impl Scan {
 
     fn begin(&mut self, quote: u8) {
         let key = self.expects_key;
-        self.string = Some(Open { quote, escaped: false, key, text: Vec::new() });
+        self.string =
+            Some(Open { quote, escaped: false, key, line_ended: false, text: Vec::new() });
     }
 
     /// Reads on in a string; `None` where nothing came of it yet.
@@ -163,11 +174,17 @@ impl Scan {
         }
         let Some(hit) = memchr3(open.quote, b'\\', b'\n', rest) else {
             open.keep(rest);
+            open.line_ended &= rest.is_empty();
             *at = input.len();
             return None;
         };
         open.keep(&rest[..hit]);
         *at += hit;
+        let blank_line = hit == 0 && open.line_ended && rest[hit] == b'\n';
+        if blank_line && self.blank_line_ends {
+            return Some(Token::Odd);
+        }
+        open.line_ended = rest[hit] == b'\n';
         match rest[hit] {
             b'\\' => {
                 open.escaped = true;

@@ -229,6 +229,12 @@ fn what_is_quoted_or_stands_in_code_is_no_call() {
         format!("Write `{call}` to call it."),
         format!("He wrote \"{call}\" there."),
         format!("He wrote '{call}' there."),
+        format!("He wrote “{call}” there."),
+        format!("> {call}\n"),
+        format!("``{call}``"),
+        format!("1. ```json\n   {call}\n   and so on\n   ```\n"),
+        "`[TOOL_CALLS]now[ARGS]{}`".to_owned(),
+        "```\n<|tool_call>call:now{}<tool_call|>\n```".to_owned(),
         format!("For example:\n```json\n{call}\nand so on\n```\n"),
         format!("```\nnot this: {call}\n```"),
         "Put it in `<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>`.".to_owned(),
@@ -238,6 +244,8 @@ fn what_is_quoted_or_stands_in_code_is_no_call() {
         assert_eq!(answer.calls, [""; 0], "{text}");
         assert_eq!(answer.text, text);
     }
+    let quoted = "\"<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>\"";
+    assert_eq!(detect(quoted).calls, [""; 0]);
     // Behind a block that was none, a call is one again.
     let answer = detect(&format!("```\nx\n```\n{call}"));
     assert_eq!(answer.calls, ["now {}"]);
@@ -248,6 +256,9 @@ fn json_that_names_no_offered_tool_is_text_as_it_was() {
     for text in [
         r#"{"name": "John", "age": 3}"#,
         r#"{"a": {"tool": "now", "params": {}}}"#,
+        r#"[1, {"tool": "now", "params": {}}]"#,
+        r#"["a", {"tool": "now", "params": {}}]"#,
+        "{\"a\": 1,\n\n \"b\": {\"tool\": \"now\", \"params\": {}}}",
         r#"{} and {"tool"} and { "x": 1"#,
         r#"[1, 2, {"tool": 3}]"#,
         "if (x) { return [now]; }",
@@ -389,5 +400,102 @@ fn an_endless_call_keeps_no_more_than_its_limit() {
     let piece = "{[<tool_call> ".repeat(100);
     for _ in 0..1_000 {
         push(&mut interceptor, &piece);
+    }
+}
+
+#[test]
+fn a_tool_nobody_offers_hides_no_call_in_its_arguments() {
+    let long = "x".repeat(210);
+    let inside = "<function=now>\n</function>";
+    let text = format!(
+        "{{\"name\": \"save\", \"arguments\": {{\"text\": \"{long} {inside}\", \"calls\": [{{\"tool\": \"now\", \"params\": {{}}}}]}}}} end"
+    );
+    let answer = detect(&text);
+    assert_eq!((answer.calls.len(), answer.text.as_str()), (0, text.as_str()));
+}
+
+#[test]
+fn what_is_nested_too_deep_is_refused_in_every_notation() {
+    for levels in [127, 128, 5_000] {
+        let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+        for text in [
+            format!("[now(k={open}1{close})]"),
+            format!("<|tool_call>call:now{{a:{open}1{close}}}<tool_call|>"),
+            // Quotes that only the lexer takes for some.
+            format!("[now(k\"={open}\")]"),
+            format!("<|tool_call>call:now{{a:x<|\"|>,b:{open}<|\"|>}}<tool_call|>"),
+        ] {
+            let answer = detect(&text);
+            assert!(answer.calls.len() <= usize::from(levels < 128), "{levels}");
+        }
+    }
+}
+
+#[test]
+fn a_list_of_calls_and_of_arguments_has_an_end() {
+    let fence = format!("```\n{}```", "{\"tool\": \"now\", \"params\": {}}\n".repeat(64));
+    assert_eq!(detect(&fence).calls.len(), 64);
+    let fence = fence.replacen("```\n", "```\n{\"tool\": \"now\", \"params\": {}}\n", 1);
+    assert_eq!(detect(&fence).calls.len(), 0);
+    let call = |count: usize| {
+        let one = |at| format!("<parameter=p{at}>\n1\n</parameter>\n");
+        let arguments: String = (0..count).map(one).collect();
+        format!("<function=now>\n{arguments}</function>")
+    };
+    assert_eq!((detect(&call(1024)).calls.len(), detect(&call(1025)).calls.len()), (1, 0));
+}
+
+#[test]
+fn arguments_that_are_told_twice_or_half_make_no_call() {
+    for text in [
+        "{\"tool\": \"now\", \"name\": \"files.write\", \"params\": {}}",
+        "{\"tool\": \"now\", \"params\": {}, \"arguments\": {}}",
+        "<invoke name=\"now\"><parameter name=\"a\" string=\"true\">x</parameter><parameter name=\"b\">y</parameter></invoke>",
+        "<|tool_call>call:now{count:NaN}<tool_call|>",
+    ] {
+        let answer = detect(text);
+        assert_eq!((answer.calls.len(), answer.rejected.len()), (0, 1), "{text}");
+    }
+}
+
+#[test]
+fn a_closing_tag_in_a_value_ends_nothing_and_line_ends_may_be_two_letters() {
+    let invoke = "<invoke name=\"now\"><parameter name=\"path\">doc: </invoke> <b>x</b></parameter></invoke>";
+    assert_eq!(detect(invoke).calls, [r#"now {"path":"doc: </invoke> <b>x</b>"}"#]);
+    let xml = "<tool_call>\r\n<function=now>\r\n<parameter=path>\r\na.txt\r\n</parameter>\r\n</function>\r\n</tool_call>";
+    assert_eq!(detect(xml).calls, [r#"now {"path":"a.txt"}"#]);
+}
+
+#[test]
+fn a_call_in_a_thought_that_was_cut_is_incomplete() {
+    let text = "<think>maybe <tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>";
+    let answer = |finish| read(&Options::default(), &[text.as_bytes()], finish);
+    assert_eq!(answer(Finish::Stop).calls.len(), 1);
+    for finish in [Finish::Length, Finish::Interrupted] {
+        let cut = answer(finish);
+        assert_eq!((cut.calls.len(), cut.incomplete.len()), (0, 1));
+    }
+}
+
+#[test]
+fn whatever_begins_is_told_to_end() {
+    for text in ["{\"name\": \"now\", \"age\": 3}", "Action: now\nI did it.", "<tool_call>now x"] {
+        let mut open = 0_i32;
+        let mut interceptor = Interceptor::new(tools(), &Options::default());
+        let mut sink = |event: Event<'_>| match event {
+            Event::CallStart { .. } => open += 1,
+            Event::Call { .. }
+            | Event::Rejected { index: Some(_), .. }
+            | Event::Incomplete { index: Some(_), .. } => open -= 1,
+            Event::Text(_)
+            | Event::Reasoning(_)
+            | Event::Frame(_)
+            | Event::Arguments { .. }
+            | Event::Rejected { .. }
+            | Event::Incomplete { .. } => {}
+        };
+        interceptor.push(text, &mut sink);
+        interceptor.finish(Finish::Stop, &mut sink);
+        assert_eq!(open, 0, "{text}");
     }
 }
