@@ -29,6 +29,8 @@ mod soak;
 
 mod simulate;
 
+mod neighbour;
+
 mod coverage;
 
 mod platforms;
@@ -57,6 +59,9 @@ usage: cargo xtask VERB
   simulate [--seeds N] [--first SEED]
                             the host against servers and faults made up from seeds, 100000 unless
                             told otherwise; one seed alone shows what happens in it
+  neighbour [--rounds N] [--calls N] [--threads N] [FAULT …]
+                            calls to a healthy server while the one beside it has each fault of
+                            the catalogue
   fuzz [--seconds N] [TARGET …]
                             the fuzz targets, 600 seconds each unless told otherwise
   platforms                 what ships, checked for Windows and macOS
@@ -78,6 +83,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(rest),
         "soak" => soak::run(rest),
         "simulate" => simulate::run(rest),
+        "neighbour" => neighbour::run(rest),
         "fuzz" => fuzz::run(rest),
         "platforms" => platforms::run(rest),
         "coverage" => coverage::run(rest),

@@ -177,6 +177,17 @@ impl Answers {
         }
     }
 
+    fn refuses(&self, kind: Kind, request: &ServerRequest) -> Option<Refusal> {
+        if kind != Kind::Elicitation || self.secrets {
+            return None;
+        }
+        let field = form::secret_field(request.params.as_deref())?;
+        let field: String = field.chars().take(form::SHOWN).collect();
+        Fact::SecretAsked { what: &display_safe(&field) }.tell(&request.server);
+        let message = "a form must not ask for a secret: have the user visit an address";
+        Some(Refusal::new(code::INVALID_PARAMS, message))
+    }
+
     fn without(&mut self, other: &Self) {
         if other.server != self.server {
             return;
@@ -263,20 +274,22 @@ impl Callbacks {
         self.find(server, kind).is_some()
     }
 
+    /// Why a request is refused before the application hears of it, whoever answers its kind: a form
+    /// that asks for a secret. It is audited here.
+    pub(crate) fn refuses(&self, request: &ServerRequest) -> Option<Refusal> {
+        let kind = Kind::of(&request.method);
+        let (Entry { answers, .. }, _) = self.find(&request.server, kind)?;
+        answers.refuses(kind, request)
+    }
+
     /// Begins to answer; `None` without anybody who does. The callback runs inside of this.
     pub(crate) fn answer(&self, request: ServerRequest) -> Option<Answering> {
         let kind = Kind::of(&request.method);
         let (Entry { answers, callback }, _) = self.find(&request.server, kind)?;
-        if kind == Kind::Elicitation
-            && !answers.secrets
-            && let Some(field) = form::secret_field(request.params.as_deref())
-        {
-            let field: String = field.chars().take(form::SHOWN).collect();
-            Fact::SecretAsked { what: &display_safe(&field) }.tell(&request.server);
-            let message = "a form must not ask for a secret: have the user visit an address";
-            return Some(Box::pin(async move { Err(Refusal::new(code::INVALID_PARAMS, message)) }));
+        match answers.refuses(kind, &request) {
+            Some(refusal) => Some(Box::pin(async move { Err(refusal) })),
+            None => Some(callback.answer(request)),
         }
-        Some(callback.answer(request))
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::connection::Connection;
 use super::meta::Meta;
-use super::session::Change;
+use super::session::{Change, Turns};
 use crate::error::{CallError, ProtocolFault};
 use crate::name;
 
@@ -104,18 +104,18 @@ pub(crate) async fn refresh(
         list(resources, method::RESOURCES_TEMPLATES_LIST, "resourceTemplates"),
     )?;
     if let Some(list) = tools {
-        offer.tools = list.read("tool", Tool::read, |tool| &tool.name, left_out);
+        offer.tools = list.read("tool", Tool::read, |tool| &tool.name, left_out).await;
     }
     if let Some(list) = prompts {
-        offer.prompts = list.read("prompt", Prompt::read, |prompt| &prompt.name, left_out);
+        offer.prompts = list.read("prompt", Prompt::read, |prompt| &prompt.name, left_out).await;
     }
     if let Some(list) = resources {
-        offer.resources = list.read("resource", Resource::read, |found| &found.uri, left_out);
+        offer.resources = list.read("resource", Resource::read, |found| &found.uri, left_out).await;
     }
     if let Some(list) = templates {
         let read = ResourceTemplate::read;
         offer.resource_templates =
-            list.read("resource template", read, |found| &found.uri_template, left_out);
+            list.read("resource template", read, |found| &found.uri_template, left_out).await;
     }
     Ok(())
 }
@@ -196,7 +196,7 @@ struct ListParams<'a> {
 
 impl List {
     /// Reads the items; one that is broken, badly named or doubled is left out, never the others.
-    fn read<V>(
+    async fn read<V>(
         self,
         what: &str,
         read: impl Fn(&RawValue) -> Result<V, ViewError>,
@@ -205,10 +205,12 @@ impl List {
     ) -> Vec<Offered<V>> {
         let mut names = HashSet::new();
         let mut kept = Vec::with_capacity(self.items.len());
+        let mut turns = Turns::default();
         for odd in self.odd {
             left_out.push(Quarantined { what: format!("list of {what}s"), reason: odd });
         }
         for (index, raw) in self.items.into_iter().enumerate() {
+            turns.took(raw.get().len()).await;
             let view = match read(&raw) {
                 Ok(view) => view,
                 Err(error) => {

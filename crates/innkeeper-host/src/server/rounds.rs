@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use super::connection::Connection;
 use super::session::Fault;
 use crate::audit::Fact;
-use crate::callback::{Kind, Refusal, ServerRequest};
+use crate::callback::{Callbacks, Kind, Refusal, ServerRequest};
 use crate::error::ProtocolFault;
 use crate::telemetry::Carried;
 use crate::text::display_safe;
@@ -114,7 +114,7 @@ pub(super) async fn gather(
     tokio::select! {
         biased;
         reason = connection.session.closed() => Err(Fault::Lost { reason, sent: true }),
-        answers = timeout_at(ends, answers(connection, requests)) => {
+        answers = timeout_at(ends, answers(&connection.server, &connection.callbacks, requests)) => {
             answers.map_err(|_| Fault::Late)?
         }
     }
@@ -122,7 +122,8 @@ pub(super) async fn gather(
 
 /// The answers of the application, one after the other: a user reads one question at a time.
 async fn answers(
-    connection: &Connection,
+    server: &Arc<str>,
+    callbacks: &Callbacks,
     requests: &[InputRequest],
 ) -> Result<Option<Arc<RawValue>>, Fault> {
     if requests.is_empty() {
@@ -134,24 +135,27 @@ async fn answers(
     };
     let nobody = |method: &str| {
         let (what, why) = (&*display_safe(method), "nobody here answers that");
-        Fact::RequestRefused { what, why, count: 1 }.tell(&connection.server);
+        Fact::RequestRefused { what, why, count: 1 }.tell(server);
         refused(method, why.to_owned())
+    };
+    let asked = |InputRequest { method, params, .. }: &InputRequest| ServerRequest {
+        server: server.clone(),
+        method: method.as_str().into(),
+        params: params.clone(),
     };
     // What cannot be answered at all is not half asked of the user.
     for request in requests {
-        if !connection.callbacks.answers(&connection.server, Kind::of(&request.method)) {
+        if !callbacks.answers(server, Kind::of(&request.method)) {
             return Err(nobody(&request.method));
+        }
+        if let Some(refusal) = callbacks.refuses(&asked(request)) {
+            return Err(refused(&request.method, refusal.message));
         }
     }
     let mut responses: Map<String, Value> = Map::new();
-    for InputRequest { key, method, params } in requests {
-        let request = ServerRequest {
-            server: connection.server.clone(),
-            method: method.as_str().into(),
-            params: params.clone(),
-        };
+    for request in requests {
         let answering = async {
-            match connection.callbacks.answer(request) {
+            match callbacks.answer(asked(request)) {
                 Some(answering) => answering.await,
                 None => Err(Refusal::unknown()),
             }
@@ -159,8 +163,8 @@ async fn answers(
         // It runs in the task of the caller, whom a panic of it must not end.
         let answer = AssertUnwindSafe(answering).catch_unwind().await;
         let answer = answer.unwrap_or_else(|_| Err(Refusal::internal("the callback panicked")));
-        let answer = answer.map_err(|refusal| refused(method, refusal.message))?;
-        responses.insert(key.clone(), answer);
+        let answer = answer.map_err(|refusal| refused(&request.method, refusal.message))?;
+        responses.insert(request.key.clone(), answer);
     }
     let written = to_raw_value(&responses);
     let written = written.map_err(|error| refused("", error.to_string()))?;
@@ -169,7 +173,44 @@ async fn answers(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use serde_json::json;
+
     use super::*;
+    use crate::callback::{Answers, Callback};
+
+    #[tokio::test]
+    async fn a_form_that_asks_for_a_secret_is_refused_before_any_question_is_asked() {
+        let question = |key: &str, method: &str, params: Value| InputRequest {
+            key: key.to_owned(),
+            method: method.to_owned(),
+            params: Some(to_raw_value(&params).unwrap()),
+        };
+        let form = json!({ "requestedSchema": { "properties": { "password": {} } } });
+        let requests = [
+            question("first", method::SAMPLING_CREATE_MESSAGE, json!({})),
+            question("second", method::ELICITATION_CREATE, form),
+        ];
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = asked.clone();
+        let callback: Arc<dyn Callback> = Arc::new(move |request: ServerRequest| {
+            seen.lock().unwrap().push(request.method);
+            async { Ok(json!({})) }
+        });
+        let (server, callbacks) = ("a".into(), Callbacks::default());
+        callbacks.set(&Answers::everything(), Some(&callback));
+        let fault = answers(&server, &callbacks, &requests).await.unwrap_err();
+        let Fault::Protocol(ProtocolFault::InputRefused { method, why }) = fault else {
+            panic!("{fault:?}")
+        };
+        assert_eq!(&*method, method::ELICITATION_CREATE);
+        assert!(why.contains("must not ask for a secret"), "{why}");
+        assert!(asked.lock().unwrap().is_empty(), "{asked:?}");
+        callbacks.set(&Answers::elicitation().with_secrets(), Some(&callback));
+        answers(&server, &callbacks, &requests).await.unwrap().unwrap();
+        assert_eq!(asked.lock().unwrap().len(), 2, "wanted, they are both asked");
+    }
 
     #[test]
     fn a_result_of_a_kind_that_is_not_known_is_none() {

@@ -7,17 +7,19 @@ mod inlet;
 mod messages;
 mod outlet;
 mod pending;
+mod reader;
 mod spread;
+mod turns;
 mod writer;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use innkeeper_protocol::{Era, ErrorObject, LineFramer, Revision};
+use innkeeper_protocol::{Era, ErrorObject, Revision};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -34,7 +36,9 @@ pub(crate) use inlet::Inlet;
 pub(crate) use messages::{Order, Orders, What};
 use outlet::Outlet;
 use pending::Pending;
+use reader::read;
 use spread::Spread;
+pub(crate) use turns::Turns;
 use writer::Writer;
 
 /// How long after the end of a server's output or input its exit may still be learnt.
@@ -455,45 +459,6 @@ impl Drop for Open<'_> {
         if unanswered {
             self.shared.outlet.forget(self.id, self.tell);
         }
-    }
-}
-
-/// Reads until the server's output ends; never waits for anything but bytes and, when results pile
-/// up, for callers to take them.
-async fn read(shared: Arc<Shared>, mut reader: impl AsyncRead + Send + Unpin) {
-    let shared = CloseWithReader(shared);
-    let shared = &shared.0;
-    let mut framer = LineFramer::new(shared.limits.line);
-    loop {
-        match reader.read(framer.space()).await {
-            Ok(0) | Err(_) => break,
-            Ok(read) => framer.filled(read),
-        }
-        while let Some(frame) = framer.next_frame() {
-            Shared::receive(shared, frame);
-            if shared.budget.is_full() {
-                shared.budget.settle().await;
-            }
-        }
-        if framer.discarded() > shared.limits.thrown_away {
-            return shared.close(Lost::Noise);
-        }
-    }
-    if let Some(frame) = framer.finish() {
-        Shared::receive(shared, frame);
-    }
-    shared.pending.end_output();
-    // Whoever owns the process knows better why its output ended, and says so before this.
-    tokio::time::sleep(AFTER_END).await;
-    shared.close(Lost::ClosedOutput);
-}
-
-/// Fails what waits when the reading task ends in whatever way: nobody would answer any more.
-struct CloseWithReader(Arc<Shared>);
-
-impl Drop for CloseWithReader {
-    fn drop(&mut self) {
-        self.0.close(Lost::ClosedOutput);
     }
 }
 

@@ -15,7 +15,7 @@ use super::Place;
 use super::http::{cancelled, refused, words};
 use crate::audit::Fact;
 use crate::error::Lost;
-use crate::server::session::{Fault, Inlet, Order, Orders, What};
+use crate::server::session::{Fault, Inlet, Order, Orders, Turns, What};
 use crate::tasks::Group;
 
 /// Messages on their way at once: each needs a connection of its own. Others wait in their queue.
@@ -78,6 +78,7 @@ async fn read(
     found: &watch::Sender<Option<Url>>,
 ) -> Result<(), Box<str>> {
     let mut decoder = SseDecoder::new(inlet.limit());
+    let mut turns = Turns::default();
     while let Some(chunk) = response.chunk().await.map_err(|error| words(&error))? {
         decoder.feed(&chunk);
         while let Some(event) = decoder.next_event() {
@@ -92,6 +93,7 @@ async fn read(
                 SseEvent::TooLong { head } => inlet.too_long(head),
             }
         }
+        turns.took(chunk.len()).await;
     }
     Ok(())
 }

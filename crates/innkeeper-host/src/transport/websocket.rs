@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use super::Place;
 use super::http::cancelled;
 use crate::error::Lost;
-use crate::server::session::{Fault, Inlet, Order, Orders};
+use crate::server::session::{Fault, Inlet, Order, Orders, Turns};
 use crate::text::display_safe;
 
 /// How long a server may take to read that we leave.
@@ -92,17 +92,21 @@ async fn open(place: &Place, limit: usize) -> Result<WebSocketStream<Upgraded>, 
 async fn talk(socket: WebSocketStream<Upgraded>, inlet: &Inlet, orders: &Orders) -> Option<Lost> {
     let (mut sink, mut stream) = socket.split();
     let receiving = async {
+        let mut turns = Turns::default();
         loop {
-            match stream.next().await {
-                Some(Ok(Message::Text(text))) => inlet.message(text.as_bytes()).await,
-                Some(Ok(Message::Binary(bytes))) => inlet.message(&bytes).await,
-                // Pings are answered by the library.
-                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+            let message = match stream.next().await {
                 Some(Ok(Message::Close(_))) | None => {
                     return Lost::Broken("it closed the WebSocket".into());
                 }
                 Some(Err(error)) => return Lost::Broken(display_safe(&error.to_string()).into()),
+                Some(Ok(message)) => message,
+            };
+            // Pings are answered by the library, and are work all the same.
+            let bytes = message.len();
+            if message.is_text() || message.is_binary() {
+                inlet.message(&message.into_data()).await;
             }
+            turns.took(bytes).await;
         }
     };
     let sending = async {

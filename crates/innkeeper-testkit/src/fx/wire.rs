@@ -18,7 +18,7 @@ pub(super) struct Wire {
 
 impl Wire {
     pub(super) fn new(switches: &Switches) -> Self {
-        let noise = if switches.on("--bad-json") { 1 } else { switches.count("--noise") };
+        let noise = switches.count("--noise").max(usize::from(switches.on("--bad-json")));
         Self {
             crlf: switches.on("--crlf"),
             bom: switches.on("--bom"),

@@ -94,12 +94,14 @@ fn noise_comes_before_every_response() {
         assert!(!is_json(&talk.line()));
         assert_eq!(talk.message()["id"], id);
     }
-    let mut talk = Talk::start(&fx("a").with("--noise", 30));
-    talk.post(1, "ping", &json!({}));
-    for _ in 0..30 {
-        assert!(!is_json(&talk.line()));
+    for noisy in [fx("a").with("--noise", 30), fx("a").switch("--bad-json").with("--noise", 30)] {
+        let mut talk = Talk::start(&noisy);
+        talk.post(1, "ping", &json!({}));
+        for _ in 0..30 {
+            assert!(!is_json(&talk.line()));
+        }
+        assert_eq!(talk.message()["id"], 1);
     }
-    assert_eq!(talk.message()["id"], 1);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What takes long: many starts and stops of three servers, ends of hostile trees, calls with faults.
+//! What takes long: many starts and stops of three servers, ends of hostile trees, calls with faults,
+//! calls beside a fault.
 //!
 //! The program plays several parts: one counts, kills and looks; the others are the same program
 //! started again, and run hosts or remote servers.
@@ -13,6 +14,8 @@ mod kills;
 
 mod calls;
 
+mod neighbour;
+
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -24,6 +27,13 @@ const GUEST: &str = "__guest";
 const KILLS_GUEST: &str = "__kills";
 /// The first argument of the part that runs remote servers.
 const REMOTES: &str = "__remotes";
+/// The first argument of a host of its own that has a fault.
+const ELSEWHERE: &str = "__elsewhere";
+/// The first argument of the part that runs one remote server with a fault.
+const REMOTE: &str = "__remote";
+
+const USAGE: &str = "usage: soak --cycles N | --kills N | --calls N | \
+                     --neighbour ROUNDS CALLS THREADS [FAULT …]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,10 +42,16 @@ fn main() -> ExitCode {
         [GUEST, nonce] => guest::serve(nonce),
         [KILLS_GUEST, ledger] => kills::guest::serve(ledger),
         [REMOTES, folder] => calls::serve_remotes(folder),
+        [ELSEWHERE, threads] => number(threads).and_then(neighbour::serve_elsewhere),
+        [REMOTE, play] => number(play).and_then(neighbour::serve_remote),
+        ["--neighbour", ref numbers @ ..] => {
+            let numbers: Result<Vec<usize>, _> = numbers.iter().map(|it| number(it)).collect();
+            numbers.and_then(|numbers| neighbour::run(&numbers))
+        }
         ["--cycles", count] => number(count).and_then(cycles),
         ["--kills", count] => number(count).and_then(kills::run),
         ["--calls", count] => number(count).and_then(calls::run),
-        _ => Err("usage: soak --cycles N | --kills N | --calls N".to_owned()),
+        _ => Err(USAGE.to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

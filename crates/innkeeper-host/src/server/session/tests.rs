@@ -4,6 +4,7 @@ use futures_util::FutureExt;
 use innkeeper_protocol::method;
 use innkeeper_testkit::Peer;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 
 use super::*;
 
@@ -438,4 +439,33 @@ async fn a_request_counts_as_open_until_its_caller_has_the_answer_or_is_gone() {
         tokio::join!(session.idle(), session.idle(), finish);
         assert_eq!(session.in_flight(), 0);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_that_never_has_to_be_waited_for_lets_others_have_their_turn() {
+    let (mut server, client) = tokio::io::duplex(16 << 20);
+    let (reader, writer) = tokio::io::split(client);
+    let (tasks, callbacks) = (Tasks::default(), Callbacks::default());
+    let owner = Owner { server: "fx".into(), callbacks, events: Events::new(), tasks };
+    let session = Session::open(owner, reader, writer, Limits::default());
+    let (id, params) = (session.next_id(), json!({}));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let asking = session.request(Outgoing::new(id, method::TOOLS_CALL, &params, deadline));
+    let line = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
+    let answer = json!({"jsonrpc": "2.0", "id": id, "result": {}});
+    let flood = format!("{line}\n").repeat(100_000) + &format!("{answer}\n");
+    let reads = flood.len() / (64 << 10);
+    server.write_all(flood.as_bytes()).await.unwrap();
+    let mut turns = 0;
+    let others = async {
+        loop {
+            tokio::task::yield_now().await;
+            turns += 1;
+        }
+    };
+    tokio::select! {
+        answer = asking => drop(answer.unwrap()),
+        () = others => {}
+    }
+    assert!(turns >= reads, "{turns} turns beside {reads} reads");
 }

@@ -8,7 +8,7 @@ use reqwest::Response;
 use tokio::time::timeout;
 
 use super::answer::words;
-use crate::server::session::Inlet;
+use crate::server::session::{Inlet, Turns};
 
 /// How long after the answer the end of its stream is waited for, so that the connection can be
 /// used again.
@@ -63,6 +63,7 @@ pub(super) async fn read(
     resume: &mut Resume,
 ) -> End {
     let mut decoder = SseDecoder::new(inlet.limit());
+    let mut turns = Turns::default();
     let answered = || id.is_some_and(|id| !inlet.waits(id));
     resume.heard = false;
     resume.again = resume.last.is_some();
@@ -96,5 +97,6 @@ pub(super) async fn read(
             drop(timeout(AFTER_ANSWER, rest).await);
             return End::Answered;
         }
+        turns.took(chunk.len()).await;
     }
 }

@@ -100,7 +100,7 @@ async fn of_a_server_whose_answers_are_no_json() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_server_among_noise() {
-    let faulty = |scene: &Scene| fx(scene, &["--bad-json", "--noise=2000"]);
+    let faulty = |scene: &Scene| fx(scene, &["--noise=900"]);
     beside("of_a_server_among_noise", faulty).await;
 }
 

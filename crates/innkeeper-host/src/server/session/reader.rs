@@ -1,0 +1,52 @@
+//! Reading a server's output line by line, until it ends or is not worth it any more.
+
+use std::sync::Arc;
+
+use innkeeper_protocol::LineFramer;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::turns::Turns;
+use super::{AFTER_END, Shared};
+use crate::error::Lost;
+
+/// Reads until the server's output ends; never waits for anything but bytes and, when results pile
+/// up, for callers to take them.
+pub(super) async fn read(shared: Arc<Shared>, mut reader: impl AsyncRead + Send + Unpin) {
+    let shared = CloseWithReader(shared);
+    let shared = &shared.0;
+    let mut framer = LineFramer::new(shared.limits.line);
+    let mut turns = Turns::default();
+    loop {
+        let read = match reader.read(framer.space()).await {
+            Ok(0) | Err(_) => break,
+            Ok(read) => read,
+        };
+        framer.filled(read);
+        while let Some(frame) = framer.next_frame() {
+            Shared::receive(shared, frame);
+            if shared.budget.is_full() {
+                shared.budget.settle().await;
+            }
+        }
+        if framer.discarded() > shared.limits.thrown_away {
+            return shared.close(Lost::Noise);
+        }
+        turns.took(read).await;
+    }
+    if let Some(frame) = framer.finish() {
+        Shared::receive(shared, frame);
+    }
+    shared.pending.end_output();
+    // Whoever owns the process knows better why its output ended, and says so before this.
+    tokio::time::sleep(AFTER_END).await;
+    shared.close(Lost::ClosedOutput);
+}
+
+/// Fails what waits when the reading task ends in whatever way: nobody would answer any more.
+struct CloseWithReader(Arc<Shared>);
+
+impl Drop for CloseWithReader {
+    fn drop(&mut self) {
+        self.0.close(Lost::ClosedOutput);
+    }
+}
