@@ -3,6 +3,7 @@
 mod goal;
 mod plan;
 mod report;
+mod toolcalls;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,12 +24,13 @@ const SECONDS: f64 = 0.3;
 const PAGE: &str = "docs/benchmarks.md";
 
 struct Wish {
-    rounds: usize,
+    rounds: Option<usize>,
     seconds: f64,
     json: bool,
     write: bool,
     ours: bool,
     log: bool,
+    toolcalls: bool,
 }
 
 /// Builds the measuring programs, runs the rounds and prints the table.
@@ -39,11 +41,15 @@ struct Wish {
 /// figures of a shared machine are for people to judge.
 pub(crate) fn run(arguments: &[&str]) -> Chore {
     let wish = Wish::parse(arguments)?;
+    if wish.toolcalls {
+        let figures = toolcalls::run(&wish)?;
+        return if wish.write { write("interceptor", &figures) } else { Ok(()) };
+    }
     let programs = build(&wish)?;
     let mut samples = Samples::default();
-    for round in 0..wish.rounds {
+    for round in 0..wish.rounds() {
         if !wish.json {
-            say::line(format_args!("round {} of {}", round + 1, wish.rounds));
+            say::line(format_args!("round {} of {}", round + 1, wish.rounds()));
         }
         for entries in PLAN {
             for entry in order(entries, round).filter(|entry| wish.ours || !entry.is_ours()) {
@@ -56,39 +62,48 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
     } else {
         say::line(format_args!("\n{}\n{}", samples.table(), goal::table(&samples)));
     }
-    if wish.write { write(&wish, &samples) } else { Ok(()) }
+    if wish.write { write("figures", &page(&wish, &samples)) } else { Ok(()) }
 }
 
 impl Wish {
     fn parse(arguments: &[&str]) -> Chore<Self> {
         let mut wish = Self {
-            rounds: ROUNDS,
+            rounds: None,
             seconds: SECONDS,
             json: false,
             write: false,
             ours: true,
             log: true,
+            toolcalls: false,
         };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let mut value = || rest.next().ok_or_else(|| format!("`{argument}` needs a value"));
             let wrong = |_| format!("`{argument}` needs a number");
             match *argument {
-                "--rounds" => wish.rounds = value()?.parse().map_err(|_| wrong(()))?,
+                "--rounds" => wish.rounds = Some(value()?.parse().map_err(|_| wrong(()))?),
                 "--seconds" => wish.seconds = value()?.parse().map_err(|_| wrong(()))?,
                 "--json" => wish.json = true,
                 "--write" => wish.write = true,
                 "--peers-only" => wish.ours = false,
                 "--no-log" => wish.log = false,
+                "--toolcalls" => wish.toolcalls = true,
                 _ => return Err(format!("`bench` takes no `{argument}`")),
             }
         }
-        if wish.rounds == 0 { Err("`--rounds` needs one at least".to_owned()) } else { Ok(wish) }
+        match wish.rounds {
+            Some(0) => Err("`--rounds` needs one at least".to_owned()),
+            Some(_) | None => Ok(wish),
+        }
+    }
+
+    fn rounds(&self) -> usize {
+        self.rounds.unwrap_or(if self.toolcalls { toolcalls::ROUNDS } else { ROUNDS })
     }
 }
 
 /// Each round another peer goes first, and every other round they go backwards.
-fn order(entries: &[Entry], round: usize) -> impl Iterator<Item = &Entry> {
+fn order<T>(entries: &[T], round: usize) -> impl Iterator<Item = &T> {
     let count = entries.len();
     (0..count).map(move |at| {
         let at = if round.is_multiple_of(2) { at } else { count - 1 - at };
@@ -120,29 +135,37 @@ fn measure(programs: &Path, entry: &Entry, wish: &Wish) -> Chore<Value> {
     serde_json::from_str(&line).map_err(|error| format!("`{program}` printed no JSON: {error}"))
 }
 
-/// Replaces what stands between the two marks of the page.
-fn write(wish: &Wish, samples: &Samples) -> Chore {
-    let page = root().join(PAGE);
-    let problem = |error: std::io::Error| format!("`{}`: {error}", relative(&page));
-    let text = fs::read_to_string(&page).map_err(problem)?;
-    let figures = format!(
+/// What the page says of the host.
+fn page(wish: &Wish, samples: &Samples) -> String {
+    format!(
         "{}, {} rounds of {} s each, medians.\n\n{}\n{}",
         machine(),
-        wish.rounds,
+        wish.rounds(),
         wish.seconds,
         samples.markdown(),
         goal::markdown_table(samples)
-    );
-    let text = between(&text, &figures).ok_or_else(|| format!("`{PAGE}` has lost its marks"))?;
+    )
+}
+
+/// Replaces what stands between the page's two marks of this name.
+fn write(name: &str, figures: &str) -> Chore {
+    let page = root().join(PAGE);
+    let problem = |error: std::io::Error| format!("`{}`: {error}", relative(&page));
+    let text = fs::read_to_string(&page).map_err(problem)?;
+    let text = between(&text, name, figures)
+        .ok_or_else(|| format!("`{PAGE}` has lost its marks of `{name}`"))?;
     fs::write(&page, text).map_err(problem)
 }
 
-const MARKS: [&str; 2] = ["<!-- figures: begin -->\n", "<!-- figures: end -->"];
+fn marks(name: &str) -> [String; 2] {
+    [format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->")]
+}
 
-fn between(text: &str, figures: &str) -> Option<String> {
-    let (head, rest) = text.split_once(MARKS[0])?;
-    let (_, tail) = rest.split_once(MARKS[1])?;
-    Some(format!("{head}{}{figures}{}{tail}", MARKS[0], MARKS[1]))
+fn between(text: &str, name: &str, figures: &str) -> Option<String> {
+    let [begin, end] = marks(name);
+    let (head, rest) = text.split_once(&begin)?;
+    let (_, tail) = rest.split_once(&end)?;
+    Some(format!("{head}{begin}{figures}{end}{tail}"))
 }
 
 /// The machine in one phrase: figures mean little without it.
@@ -182,9 +205,11 @@ mod tests {
 
     #[test]
     fn only_what_stands_between_the_marks_is_replaced() {
-        let page = format!("a\n{}old\n{}\nb\n", MARKS[0], MARKS[1]);
-        let new = between(&page, "new\n").unwrap();
-        assert_eq!(new, format!("a\n{}new\n{}\nb\n", MARKS[0], MARKS[1]));
-        assert_eq!(between("no marks", "x"), None);
+        let [begin, end] = marks("a");
+        let others = "<!-- b: begin -->\nkept\n<!-- b: end -->\n";
+        let page = format!("{others}a\n{begin}old\n{end}\nb\n");
+        let new = between(&page, "a", "new\n").unwrap();
+        assert_eq!(new, format!("{others}a\n{begin}new\n{end}\nb\n"));
+        assert_eq!(between("no marks", "a", "x"), None);
     }
 }
