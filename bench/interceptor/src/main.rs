@@ -1,7 +1,8 @@
 //! Feeds one text in pieces to one parser, again and again, and prints one JSON line of figures.
 //!
-//! `interceptor PEER FILE PIECE SECONDS`: `PIECE` is in bytes. The text is ASCII, so that a piece
-//! has as many bytes for everyone.
+//! `interceptor PEER FILE PIECE SECONDS [BESIDE]`: `PIECE` is in bytes. The text is ASCII, so that a
+//! piece has as many bytes for everyone. `BESIDE` is a text that ours reads between the pieces of
+//! the other, to compare the two.
 
 mod bytes;
 mod gateway;
@@ -19,6 +20,11 @@ trait Peer {
     /// Reads the whole text in pieces; gives how many bytes it told: of the one call's content
     /// where there is a call, of text otherwise.
     fn read(&mut self, text: &str, piece: usize) -> Result<usize, String>;
+
+    /// What of the last reading went to another text, and how many bytes of that were read.
+    fn beside(&self) -> (Duration, usize) {
+        (Duration::ZERO, 0)
+    }
 }
 
 /// Passes of a short text are many.
@@ -39,48 +45,67 @@ fn main() -> ExitCode {
 
 fn measure() -> Result<String, String> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [peer, file, piece, seconds] = arguments.as_slice() else {
-        return Err("usage: interceptor PEER FILE PIECE SECONDS".to_owned());
+    let [peer, file, piece, seconds, beside @ ..] = arguments.as_slice() else {
+        return Err("usage: interceptor PEER FILE PIECE SECONDS [BESIDE]".to_owned());
     };
-    let text = fs::read_to_string(file).map_err(|error| format!("`{file}`: {error}"))?;
+    let read = |file| fs::read_to_string(file).map_err(|error| format!("`{file}`: {error}"));
+    let text = read(file)?;
+    let beside = beside.first().map(read).transpose()?;
     let piece: usize = piece.parse().map_err(|_| format!("`{piece}` is no number of bytes"))?;
     let seconds: f64 = seconds.parse().map_err(|_| format!("`{seconds}` is no time"))?;
     if !text.is_ascii() || text.is_empty() || piece == 0 {
         return Err("the text has to be ASCII, and neither it nor a piece empty".to_owned());
     }
-    let mut peer: Box<dyn Peer> = match peer.as_str() {
-        "innkeeper" => Box::new(ours::Ours::new(text.len())),
-        "innkeeper-default" => Box::new(ours::Ours::with_default_limits()),
-        "memchr" => Box::new(bytes::Memchr),
-        "memchr3" => Box::new(bytes::Memchr3),
-        "tool-parser" => Box::new(gateway::Gateway::new()?),
-        _ => return Err(format!("`{peer}` is no peer")),
+    let mut peer: Box<dyn Peer> = match (peer.as_str(), beside) {
+        ("innkeeper", Some(beside)) => Box::new(ours::Ours::with_beside(text.len(), beside)),
+        (name, beside) => by_name(name, beside.is_some(), text.len())?,
     };
     let before = status_kb("VmRSS:");
     let mut growth = 0;
     let mut passes = Vec::new();
     let span = Duration::from_secs_f64(seconds);
     let begun = Instant::now();
-    let mut told = 0;
+    let (mut told, mut other, mut other_bytes) = (0, Duration::ZERO, 0);
     while passes.is_empty() || begun.elapsed() < span && passes.len() < PASSES {
         let from = processor_time();
         told = peer.read(&text, piece)?;
         let pass = processor_time().saturating_sub(from);
+        let (spent, bytes) = peer.beside();
+        let pass = pass.saturating_sub(spent);
+        other += spent;
+        other_bytes += bytes;
         if passes.is_empty() {
             growth = status_kb("VmHWM:").saturating_sub(before);
         }
         passes.push(pass);
     }
+    let all = passes.iter().sum::<Duration>().as_secs_f64() / (passes.len() * text.len()) as f64;
+    let other = other.as_secs_f64() / other_bytes as f64;
     passes.sort_unstable();
     let pass = passes[passes.len() / 2].as_secs_f64().max(1e-9);
     let line = json!({
         "ms": pass * 1e3,
         "ns_per_byte": pass * 1e9 / text.len() as f64,
         "mb_per_second": text.len() as f64 / pass / 1e6,
+        "to_beside": (other_bytes > 0).then_some(all / other),
         "growth_kb": growth,
         "told": told,
     });
     Ok(line.to_string())
+}
+
+fn by_name(name: &str, beside: bool, bytes: usize) -> Result<Box<dyn Peer>, String> {
+    if beside {
+        return Err(format!("`{name}` reads nothing beside"));
+    }
+    Ok(match name {
+        "innkeeper" => Box::new(ours::Ours::new(bytes)),
+        "innkeeper-default" => Box::new(ours::Ours::with_default_limits()),
+        "memchr" => Box::new(bytes::Memchr),
+        "memchr3" => Box::new(bytes::Memchr3),
+        "tool-parser" => Box::new(gateway::Gateway::new()?),
+        _ => return Err(format!("`{name}` is no peer")),
+    })
 }
 
 /// The pieces of an ASCII text.

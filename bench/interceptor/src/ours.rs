@@ -2,16 +2,25 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
+use std::time::Duration;
 
 use innkeeper_toolcall::{Event, Finish, Interceptor, Json, Limits, Options, Tool, Tools};
 use serde_json::json;
 
-use crate::{Peer, pieces};
+use crate::{Peer, pieces, processor_time};
+
+/// After how many pieces the text beside is read once.
+const TURN: usize = 1 << 18;
 
 /// An interceptor for each pass, told nothing of the format.
 pub(crate) struct Ours {
     tools: Arc<Tools>,
     options: Options,
+    /// A text that is read again and again between the pieces of the other. The machine's speed
+    /// changes within seconds: this one meets the same changes.
+    beside: Option<String>,
+    spent: Duration,
+    bytes: usize,
 }
 
 impl Ours {
@@ -22,17 +31,27 @@ impl Ours {
         ours
     }
 
+    /// As [`Ours::new`], with another text read between the pieces.
+    pub(crate) fn with_beside(call: usize, beside: String) -> Self {
+        Self { beside: Some(beside), ..Self::new(call) }
+    }
+
     /// With the limits that apply where nobody says otherwise.
     pub(crate) fn with_default_limits() -> Self {
         let properties = json!({"path": {"type": "string"}, "content": {"type": "string"}});
         let schema = json!({"type": "object", "properties": properties});
         let tool = Tool::new("write_file", "Writes a file.", schema);
-        Self { tools: Arc::new([tool].into_iter().collect()), options: Options::default() }
+        Self {
+            tools: Arc::new([tool].into_iter().collect()),
+            options: Options::default(),
+            beside: None,
+            spent: Duration::ZERO,
+            bytes: 0,
+        }
     }
-}
 
-impl Peer for Ours {
-    fn read(&mut self, text: &str, piece: usize) -> Result<usize, String> {
+    /// One pass; `turn` is called now and then.
+    fn pass(&self, text: &str, piece: usize, mut turn: impl FnMut()) -> usize {
         let mut interceptor = Interceptor::new(Arc::clone(&self.tools), &self.options);
         let (mut shown, mut content) = (0, None);
         let mut sink = |event: Event<'_>| {
@@ -42,11 +61,34 @@ impl Peer for Ours {
                 shown += black_box(event.text()).len();
             }
         };
-        for piece in pieces(text, piece) {
-            interceptor.push(piece, &mut sink);
+        for part in pieces(text, piece * TURN) {
+            turn();
+            for piece in pieces(part, piece) {
+                interceptor.push(piece, &mut sink);
+            }
         }
         interceptor.finish(Finish::Stop, &mut sink);
-        Ok(content.unwrap_or(shown))
+        content.unwrap_or(shown)
+    }
+}
+
+impl Peer for Ours {
+    fn read(&mut self, text: &str, piece: usize) -> Result<usize, String> {
+        let (mut spent, mut bytes) = (Duration::ZERO, 0);
+        let told = self.pass(text, piece, || {
+            if let Some(beside) = &self.beside {
+                let from = processor_time();
+                black_box(self.pass(beside, piece, || {}));
+                spent += processor_time().saturating_sub(from);
+                bytes += beside.len();
+            }
+        });
+        (self.spent, self.bytes) = (spent, bytes);
+        Ok(told)
+    }
+
+    fn beside(&self) -> (Duration, usize) {
+        (self.spent, self.bytes)
     }
 }
 

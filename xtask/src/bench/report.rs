@@ -38,14 +38,6 @@ impl Samples {
         median(ratios.map(|(ours, other)| ours / other).collect())
     }
 
-    /// The median over the rounds of one figure of a client in one case divided by the same in
-    /// another case.
-    pub(super) fn growth(&self, cases: [&str; 2], peer: &str, key: &str) -> Option<f64> {
-        let [of, to] = cases;
-        let pairs = self.rounds([of, peer, "", key])?.iter().zip(self.rounds([to, peer, "", key])?);
-        median(pairs.map(|(of, to)| of / to).collect())
-    }
-
     fn rounds(&self, place: [&str; 4]) -> Option<&[f64]> {
         self.figures.get(&place.map(str::to_owned)).map(Vec::as_slice)
     }

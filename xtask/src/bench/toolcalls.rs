@@ -80,7 +80,11 @@ fn measure(home: &Path, text: &Path, case: &Case, peer: Peer, seconds: f64) -> C
             Program::new(program).arg(case.word(peer))
         }
     };
-    let line = program.path(text).line(&format!("{} {seconds}", case.piece)).output()?;
+    let program = program.path(text).line(&format!("{} {seconds}", case.piece));
+    let beside = home.join("beside");
+    let has_beside = peer == Peer::Ours && input::write_beside(&beside, case)?;
+    let program = if has_beside { program.path(&beside) } else { program };
+    let line = program.output()?;
     let line: Value = serde_json::from_str(&line)
         .map_err(|error| format!("`{}` printed no JSON: {error}", peer.name()))?;
     if line["told"].as_u64() != u64::try_from(case.bytes).ok() {

@@ -23,6 +23,20 @@ pub(super) fn write(file: &Path, case: &Case) -> Chore {
         .map_err(|error| format!("`{}`: {error}", relative(file)))
 }
 
+/// Writes the call of 64 KiB that a call is compared with; gives whether the case has one.
+///
+/// # Errors
+///
+/// The file cannot be written.
+pub(super) fn write_beside(file: &Path, case: &Case) -> Chore<bool> {
+    if !matches!(case.shape, Shape::Hermes | Shape::Xml) {
+        return Ok(false);
+    }
+    let problem = |error| format!("`{}`: {error}", relative(file));
+    fs::write(file, make(case.shape, 64 << 10)).map_err(problem)?;
+    Ok(true)
+}
+
 /// A text of this shape. `bytes` is what a reader tells of it: the call's content or all text.
 fn make(shape: Shape, bytes: usize) -> String {
     match shape {

@@ -67,7 +67,7 @@ impl Case {
     /// The figures people want of it.
     pub(super) fn figures(&self) -> &'static [Figure] {
         match self.shape {
-            Shape::Hermes | Shape::Xml => &[MILLIS, NANOS],
+            Shape::Hermes | Shape::Xml => &[MILLIS, NANOS, LINEAR],
             Shape::Unclosed => &[NANOS, GROWTH],
             Shape::Prose | Shape::Marked => &[RATE],
         }
@@ -76,6 +76,7 @@ impl Case {
 
 const MILLIS: Figure = Figure { key: "ms", called: "ms", divisor: 1.0 };
 const NANOS: Figure = Figure { key: "ns_per_byte", called: "ns a byte", divisor: 1.0 };
+const LINEAR: Figure = Figure { key: "to_beside", called: "÷ 64 KiB", divisor: 1.0 };
 const GROWTH: Figure = Figure { key: "growth_kb", called: "memory MB", divisor: 1024.0 };
 const RATE: Figure = Figure { key: "mb_per_second", called: "MB/s", divisor: 1.0 };
 
@@ -108,7 +109,7 @@ const fn text(
     Case { name, shape, bytes, piece, peers }
 }
 
-/// The case whose time a byte the others are compared with.
+/// The cases that goals name.
 pub(super) const HERMES_64: &str = "Hermes, 64 KiB";
 pub(super) const XML_64: &str = "XML, 64 KiB";
 pub(super) const UNCLOSED: &str = "never closed, 100 MB";
