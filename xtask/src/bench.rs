@@ -3,6 +3,7 @@
 mod goal;
 mod plan;
 mod report;
+mod toolcalls;
 
 use std::path::{Path, PathBuf};
 
@@ -22,12 +23,13 @@ const SECONDS: f64 = 0.3;
 const PAGE: &str = "docs/benchmarks.md";
 
 struct Wish {
-    rounds: usize,
+    rounds: Option<usize>,
     seconds: f64,
     json: bool,
     write: bool,
     ours: bool,
     log: bool,
+    toolcalls: bool,
 }
 
 /// Builds the measuring programs, runs the rounds and prints the table.
@@ -38,11 +40,15 @@ struct Wish {
 /// figures of a shared machine are for people to judge.
 pub(crate) fn run(arguments: &[&str]) -> Chore {
     let wish = Wish::parse(arguments)?;
+    if wish.toolcalls {
+        let figures = toolcalls::run(&wish)?;
+        return if wish.write { page::write(PAGE, "interceptor", &figures) } else { Ok(()) };
+    }
     let programs = build(&wish)?;
     let mut samples = Samples::default();
-    for round in 0..wish.rounds {
+    for round in 0..wish.rounds() {
         if !wish.json {
-            say::line(format_args!("round {} of {}", round + 1, wish.rounds));
+            say::line(format_args!("round {} of {}", round + 1, wish.rounds()));
         }
         for entries in PLAN {
             for entry in order(entries, round).filter(|entry| wish.ours || !entry.is_ours()) {
@@ -55,39 +61,48 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
     } else {
         say::line(format_args!("\n{}\n{}", samples.table(), goal::table(&samples)));
     }
-    if wish.write { write(&wish, &samples) } else { Ok(()) }
+    if wish.write { page::write(PAGE, "figures", &figures(&wish, &samples)) } else { Ok(()) }
 }
 
 impl Wish {
     fn parse(arguments: &[&str]) -> Chore<Self> {
         let mut wish = Self {
-            rounds: ROUNDS,
+            rounds: None,
             seconds: SECONDS,
             json: false,
             write: false,
             ours: true,
             log: true,
+            toolcalls: false,
         };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let mut value = || rest.next().ok_or_else(|| format!("`{argument}` needs a value"));
             let wrong = |_| format!("`{argument}` needs a number");
             match *argument {
-                "--rounds" => wish.rounds = value()?.parse().map_err(|_| wrong(()))?,
+                "--rounds" => wish.rounds = Some(value()?.parse().map_err(|_| wrong(()))?),
                 "--seconds" => wish.seconds = value()?.parse().map_err(|_| wrong(()))?,
                 "--json" => wish.json = true,
                 "--write" => wish.write = true,
                 "--peers-only" => wish.ours = false,
                 "--no-log" => wish.log = false,
+                "--toolcalls" => wish.toolcalls = true,
                 _ => return Err(format!("`bench` takes no `{argument}`")),
             }
         }
-        if wish.rounds == 0 { Err("`--rounds` needs one at least".to_owned()) } else { Ok(wish) }
+        match wish.rounds {
+            Some(0) => Err("`--rounds` needs one at least".to_owned()),
+            Some(_) | None => Ok(wish),
+        }
+    }
+
+    fn rounds(&self) -> usize {
+        self.rounds.unwrap_or(if self.toolcalls { toolcalls::ROUNDS } else { ROUNDS })
     }
 }
 
 /// Each round another peer goes first, and every other round they go backwards.
-fn order(entries: &[Entry], round: usize) -> impl Iterator<Item = &Entry> {
+fn order<T>(entries: &[T], round: usize) -> impl Iterator<Item = &T> {
     let count = entries.len();
     (0..count).map(move |at| {
         let at = if round.is_multiple_of(2) { at } else { count - 1 - at };
@@ -119,17 +134,16 @@ fn measure(programs: &Path, entry: &Entry, wish: &Wish) -> Chore<Value> {
     serde_json::from_str(&line).map_err(|error| format!("`{program}` printed no JSON: {error}"))
 }
 
-/// Puts the figures into the page.
-fn write(wish: &Wish, samples: &Samples) -> Chore {
-    let figures = format!(
+/// What the page says of the host.
+fn figures(wish: &Wish, samples: &Samples) -> String {
+    format!(
         "{}, {} rounds of {} s each, medians.\n\n{}\n{}",
         page::machine(),
-        wish.rounds,
+        wish.rounds(),
         wish.seconds,
         samples.markdown(),
         goal::markdown_table(samples)
-    );
-    page::write(PAGE, &figures)
+    )
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
     say::line(say::table(&rows));
     if write {
         let run = format!("{}, commit {}.", page::machine(), commit()?);
-        page::write(PAGE, &format!("{run}\n\n{}", page::table(&rows)))?;
+        page::write(PAGE, "figures", &format!("{run}\n\n{}", page::table(&rows)))?;
     }
     match below(&crates).as_slice() {
         [] => Ok(()),

@@ -53,6 +53,8 @@ usage: cargo xtask VERB
   defence [--benign]        a public bench of defences with our host before each of its servers
   bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
                             the host beside a bare pipe and beside the official SDK
+  bench --toolcalls [--rounds N] [--seconds S] [--peers-only] [--json] [--write]
+                            the interceptor beside a byte search and published parsers
   soak [--cycles [N] | --kills [N] | --calls [N]]
                             starts and stops, ends of hostile trees, calls with faults; all of
                             them in full unless told otherwise

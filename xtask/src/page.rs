@@ -5,25 +5,29 @@ use std::fs;
 use crate::Chore;
 use crate::program::{Program, relative, root};
 
-const MARKS: [&str; 2] = ["<!-- figures: begin -->\n", "<!-- figures: end -->"];
-
-/// Replaces what stands between the two marks of the page.
+/// Replaces what stands between the two marks of this name on the page.
 ///
 /// # Errors
 ///
-/// The page cannot be read or written, or has no marks.
-pub(crate) fn write(page: &str, figures: &str) -> Chore {
+/// The page cannot be read or written, or has no such marks.
+pub(crate) fn write(page: &str, name: &str, figures: &str) -> Chore {
     let file = root().join(page);
     let problem = |error: std::io::Error| format!("`{}`: {error}", relative(&file));
     let text = fs::read_to_string(&file).map_err(problem)?;
-    let text = between(&text, figures).ok_or_else(|| format!("`{page}` has lost its marks"))?;
+    let text = between(&text, name, figures)
+        .ok_or_else(|| format!("`{page}` has lost its marks of `{name}`"))?;
     fs::write(&file, text).map_err(problem)
 }
 
-fn between(text: &str, figures: &str) -> Option<String> {
-    let (head, rest) = text.split_once(MARKS[0])?;
-    let (_, tail) = rest.split_once(MARKS[1])?;
-    Some(format!("{head}{}{figures}{}{tail}", MARKS[0], MARKS[1]))
+fn marks(name: &str) -> [String; 2] {
+    [format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->")]
+}
+
+fn between(text: &str, name: &str, figures: &str) -> Option<String> {
+    let [begin, end] = marks(name);
+    let (head, rest) = text.split_once(&begin)?;
+    let (_, tail) = rest.split_once(&end)?;
+    Some(format!("{head}{begin}{figures}{end}{tail}"))
 }
 
 /// The day and the machine in one phrase: figures mean little without it.
@@ -62,9 +66,11 @@ mod tests {
 
     #[test]
     fn only_what_stands_between_the_marks_is_replaced() {
-        let page = format!("a\n{}old\n{}\nb\n", MARKS[0], MARKS[1]);
-        let new = between(&page, "new\n").unwrap();
-        assert_eq!(new, format!("a\n{}new\n{}\nb\n", MARKS[0], MARKS[1]));
-        assert_eq!(between("no marks", "x"), None);
+        let [begin, end] = marks("a");
+        let others = "<!-- b: begin -->\nkept\n<!-- b: end -->\n";
+        let page = format!("{others}a\n{begin}old\n{end}\nb\n");
+        let new = between(&page, "a", "new\n").unwrap();
+        assert_eq!(new, format!("{others}a\n{begin}new\n{end}\nb\n"));
+        assert_eq!(between("no marks", "a", "x"), None);
     }
 }

@@ -12,14 +12,14 @@ use crate::program::{Program, root};
 use crate::steps::Steps;
 use crate::{Chore, conformance, fuzz, rows, soak, tidy, toolcalls};
 
-pub(crate) use servers::{once, venv};
+pub(crate) use servers::{npm, once, venv};
 pub(crate) use tools::Tool;
 
 /// How everything that the tests need is built.
 pub(crate) const BUILD: &str = "build --locked --workspace --all-targets --features xtask/soak";
 
 /// Workspaces of their own, formatted like the rest where they are there.
-const BESIDE: &[&str] = &["bench/Cargo.toml", "fuzz/Cargo.toml"];
+const BESIDE: &[&str] = &["bench/Cargo.toml", "bench/interceptor/Cargo.toml", "fuzz/Cargo.toml"];
 /// Seconds of each fuzz target in the short run: the full one has six hundred.
 const FUZZ_SECONDS: u64 = 10;
 

@@ -139,12 +139,13 @@ pub(crate) enum Begins {
 
 /// Compares the beginning of a text that may go on.
 pub(crate) fn begins(text: &str, wanted: &str) -> Begins {
-    if text.starts_with(wanted) {
-        Begins::Yes
-    } else if wanted.starts_with(text) {
-        Begins::Perhaps
-    } else {
+    let both = text.len().min(wanted.len());
+    if text.as_bytes()[..both] != wanted.as_bytes()[..both] {
         Begins::No
+    } else if both == wanted.len() {
+        Begins::Yes
+    } else {
+        Begins::Perhaps
     }
 }
 

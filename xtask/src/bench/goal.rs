@@ -17,7 +17,7 @@ struct Goal {
 }
 
 #[derive(Clone, Copy)]
-enum Bound {
+pub(super) enum Bound {
     AtMost(f64),
     AtLeast(f64),
 }
@@ -91,10 +91,19 @@ impl Goal {
 }
 
 impl Bound {
-    fn words(self) -> String {
+    pub(super) fn words(self) -> String {
         match self {
             Self::AtMost(figure) => format!("≤ {figure}"),
             Self::AtLeast(figure) => format!("≥ {figure}"),
+        }
+    }
+
+    /// How a figure stands to it.
+    pub(super) fn word(self, reached: Option<f64>) -> &'static str {
+        match reached.map(|figure| self.holds(figure)) {
+            None => "not measured",
+            Some(true) => "met",
+            Some(false) => "MISSED",
         }
     }
 
@@ -110,11 +119,7 @@ fn rows(samples: &Samples) -> Vec<Vec<String>> {
     let mut rows = vec![["goal", "reached", "wanted", ""].map(str::to_owned).to_vec()];
     for goal in GOALS {
         let reached = goal.reached(samples);
-        let word = match reached.map(|figure| goal.bound.holds(figure)) {
-            None => "not measured",
-            Some(true) => "met",
-            Some(false) => "MISSED",
-        };
+        let word = goal.bound.word(reached);
         rows.push(vec![goal.what.to_owned(), number(reached), goal.bound.words(), word.to_owned()]);
     }
     rows

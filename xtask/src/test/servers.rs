@@ -44,7 +44,7 @@ pub(crate) fn once(folder: &Path, source: &str, make: impl FnOnce(&Path) -> Chor
 }
 
 /// Installs exactly what a lock names; nothing of it is run.
-pub(super) fn npm(folder: &Path, package: &str, lock: &str) -> Chore {
+pub(crate) fn npm(folder: &Path, package: &str, lock: &str) -> Chore {
     let problem = |error: std::io::Error| format!("`{}`: {error}", relative(folder));
     fs::write(folder.join("package.json"), package).map_err(problem)?;
     fs::write(folder.join("package-lock.json"), lock).map_err(problem)?;

@@ -1,10 +1,18 @@
 //! Finds markers in text: a search for their first letters, then a comparison.
 
+use std::ops::Range;
+
 use crate::format::{Mark, Marker};
 use crate::lexer::{Begins, begins};
 
-/// How many different first letters the markers of all formats may have.
-const FIRSTS: usize = 5;
+/// How many first letters may have markers that go on in different ways, or end.
+const SINGLES: usize = 3;
+
+/// How many first letters may have one second letter in all their markers.
+const PAIRS: usize = 2;
+
+/// Stands in no UTF-8, and so in the places that are not needed.
+const NONE: u8 = 0xff;
 
 /// How many bytes are looked at together; a multiple of every vector register's width.
 const BLOCK: usize = 64;
@@ -12,9 +20,14 @@ const BLOCK: usize = 64;
 /// The markers to look for in one state.
 #[derive(Debug, Clone)]
 pub(super) struct Markers {
+    /// Those with one first letter beside one another, the longest first.
     all: Vec<Marker>,
-    /// The first letters, the last one repeated to fill the array.
-    firsts: [u8; FIRSTS],
+    /// First letters that are looked for alone.
+    singles: [u8; SINGLES],
+    /// First letters that are looked for with the second: an `A` alone stands in every paragraph.
+    pairs: [[u8; 2]; PAIRS],
+    /// Where in `all` the markers with each first letter are.
+    groups: Vec<(u8, Range<usize>)>,
 }
 
 /// What stands at a place.
@@ -30,19 +43,37 @@ pub(super) enum Found {
 
 impl Markers {
     pub(super) fn new(mut all: Vec<Marker>) -> Self {
+        let first = |marker: &Marker| marker.text.bytes().next();
         // The longest first: the first that fits is the one.
-        all.sort_by_key(|marker| std::cmp::Reverse(marker.text.len()));
-        let mut letters: Vec<u8> =
-            all.iter().filter_map(|marker| marker.text.bytes().next()).collect();
-        letters.sort_unstable();
-        letters.dedup();
-        debug_assert!(letters.len() <= FIRSTS, "the markers begin with {letters:?}");
-        let last = letters.last().copied().unwrap_or(b'<');
-        let mut firsts = [last; FIRSTS];
-        for (place, letter) in firsts.iter_mut().zip(letters) {
-            *place = letter;
+        all.sort_by_key(|marker| (first(marker), std::cmp::Reverse(marker.text.len())));
+        let mut groups: Vec<(u8, Range<usize>)> = Vec::new();
+        let mut at = 0;
+        for group in all.chunk_by(|one, next| first(one) == first(next)) {
+            let range = at..at + group.len();
+            at = range.end;
+            groups.extend(group.first().and_then(first).map(|letter| (letter, range)));
         }
-        Self { all, firsts }
+        let (mut singles, mut pairs) = (Vec::new(), Vec::new());
+        for (letter, range) in &groups {
+            let mut seconds = all[range.clone()].iter().map(|marker| marker.text.as_bytes().get(1));
+            let second = seconds.next().flatten();
+            match second {
+                Some(second) if seconds.all(|other| other == Some(second)) => {
+                    pairs.push([*letter, *second]);
+                }
+                Some(_) | None => singles.push(*letter),
+            }
+        }
+        // What has no room is looked for by its first letter alone.
+        while pairs.len() > PAIRS {
+            singles.extend(pairs.pop().map(|[letter, _]| letter));
+        }
+        debug_assert!(singles.len() <= SINGLES, "the markers begin with {groups:?}");
+        singles.resize(SINGLES, NONE);
+        pairs.resize(PAIRS, [NONE; 2]);
+        let singles = std::array::from_fn(|at| singles[at]);
+        let pairs = std::array::from_fn(|at| pairs[at]);
+        Self { all, singles, pairs, groups }
     }
 
     /// Those among them that are kept, and what ends the part they stand in.
@@ -56,37 +87,51 @@ impl Markers {
     /// Where a marker may begin, at or after `from`.
     pub(super) fn next(&self, text: &str, from: usize) -> Option<usize> {
         let bytes = text.as_bytes().get(from..)?;
-        let mut blocks = bytes.chunks_exact(BLOCK);
-        let mut at = from;
-        for block in &mut blocks {
-            // Without a branch inside, so that the compiler makes vector code of it.
-            let mut hit = false;
-            for byte in block {
-                hit |= self.is_first(*byte);
-            }
-            if hit {
-                return block
-                    .iter()
-                    .position(|byte| self.is_first(*byte))
-                    .map(|offset| at + offset);
-            }
-            at += BLOCK;
-        }
-        blocks.remainder().iter().position(|byte| self.is_first(*byte)).map(|offset| at + offset)
+        let behind = bytes.get(1..)?;
+        let blocks = bytes.chunks_exact(BLOCK).zip(behind.chunks_exact(BLOCK));
+        let clean = blocks.take_while(|(block, behind)| !self.has_first(block, behind)).count();
+        let skipped = clean * BLOCK;
+        let mut behind = behind[skipped..].iter();
+        let mut rest = bytes[skipped..].iter();
+        // The last letter has nothing behind it yet, and may begin what goes on in the next piece.
+        let hit = rest.position(|byte| self.is_first(*byte, behind.next().copied()));
+        hit.map(|offset| from + skipped + offset)
     }
 
-    fn is_first(&self, byte: u8) -> bool {
+    /// Whether a marker may begin in a block; `behind` is the block one byte later. Without a
+    /// branch inside, so that the compiler makes vector code of it.
+    fn has_first(&self, block: &[u8], behind: &[u8]) -> bool {
         let mut hit = false;
-        for first in self.firsts {
-            hit |= byte == first;
+        for (byte, next) in block.iter().zip(behind) {
+            for single in self.singles {
+                hit |= *byte == single;
+            }
+            for [first, second] in self.pairs {
+                hit |= (*byte == first) & (*next == second);
+            }
         }
         hit
+    }
+
+    fn is_first(&self, byte: u8, next: Option<u8>) -> bool {
+        self.singles.contains(&byte)
+            || self
+                .pairs
+                .iter()
+                .any(|[first, second]| *first == byte && next.is_none_or(|next| next == *second))
+    }
+
+    /// The markers that `text` may begin with: all of them if it has not begun.
+    fn candidates(&self, text: &str) -> &[Marker] {
+        let Some(letter) = text.bytes().next() else { return &self.all };
+        let group = self.groups.iter().find(|(first, _)| *first == letter);
+        group.map_or(&[], |(_, range)| &self.all[range.clone()])
     }
 
     /// The marker that `text` begins with.
     pub(super) fn at(&self, text: &str, ended: bool) -> Found {
         let mut longest = None;
-        for marker in &self.all {
+        for marker in self.candidates(text) {
             match begins(text, marker.text) {
                 Begins::Yes => {
                     longest = Some(*marker);
@@ -101,11 +146,44 @@ impl Markers {
 
     /// The markers that `text` is the beginning of.
     pub(super) fn begun<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Marker> + 't {
-        self.all.iter().filter(move |marker| begins(text, marker.text) == Begins::Perhaps).copied()
+        let candidates = self.candidates(text).iter();
+        candidates.filter(move |marker| begins(text, marker.text) == Begins::Perhaps).copied()
     }
 
     /// All markers.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Marker> {
         self.all.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Format;
+
+    #[test]
+    fn a_marker_is_found_wherever_it_stands_and_wherever_it_is_cut() {
+        for name in Format::names() {
+            let markers = Markers::new(Format::named(name).unwrap().markers());
+            for marker in markers.iter() {
+                for before in (0..4).chain(BLOCK - 2..=BLOCK + 2).chain([3 * BLOCK - 1]) {
+                    let text =
+                        format!("{}{}", "An x".repeat(BLOCK).split_at(before).0, marker.text);
+                    let cuts = before + 1..=text.len();
+                    for cut in cuts.filter(|cut| text.is_char_boundary(*cut)) {
+                        let found = markers.next(&text[..cut], 0);
+                        assert_eq!(found, Some(before), "{name}: {:?} to {cut}", marker.text);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_first_letter_with_a_second_that_no_marker_has_is_passed_over() {
+        let markers = Markers::new(Format::Detect.markers());
+        assert_eq!(markers.next("An A, `x` and an Ant", 0), None);
+        assert_eq!(markers.next("An A", 0), Some(3));
+        assert_eq!(markers.next("An Action", 1), Some(3));
     }
 }

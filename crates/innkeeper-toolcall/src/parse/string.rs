@@ -74,6 +74,7 @@ impl Machine<'_> {
         let mut text = String::new();
         let mut told = Told::default();
         loop {
+            text.push_str(self.plain());
             let at = self.at;
             let Some(character) = self.next() else {
                 return self.expected_at(at, Expected::Quote);
@@ -95,6 +96,16 @@ impl Machine<'_> {
                 other => text.push(other),
             }
         }
+    }
+
+    /// Reads what means nothing but itself in a string of any quote: most of it, at once.
+    fn plain(&mut self) -> &str {
+        let rest = self.rest();
+        let special = |byte: &u8| !matches!(byte, b' '..=b'~') || b"\"'\\".contains(byte);
+        let length = rest.bytes().position(|byte| special(&byte)).unwrap_or(rest.len());
+        self.at += length;
+        self.steps += length;
+        &rest[..length]
     }
 
     /// Reads an escape after its backslash, which is at `at`.
