@@ -144,6 +144,7 @@ impl JsonCalls {
                     return Some(Step::Fail { used: *at });
                 }
                 Token::Marker => {
+                    self.fragment(from, *at, notes);
                     self.values.push(self.begun..self.before + *at);
                     self.phase = Phase::Tail;
                     return None;
