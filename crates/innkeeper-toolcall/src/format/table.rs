@@ -102,7 +102,7 @@ pub enum Format {
     Harmony,
     /// `<invoke name="…">`: Anthropic's style in text, MiniMax.
     Invoke,
-    /// JSON in the tags of Granite, Phi-4, Cohere, InternLM, Jamba, Apertus and others.
+    /// JSON in the tags of Granite, Phi-4, Cohere, InternLM, Jamba and others.
     Tagged,
 }
 
@@ -161,7 +161,6 @@ const MODELS: &[(&str, Format)] = &[
     ("command-", Format::Tagged),
     ("internlm", Format::Tagged),
     ("jamba", Format::Tagged),
-    ("apertus", Format::Tagged),
 ];
 
 impl Format {

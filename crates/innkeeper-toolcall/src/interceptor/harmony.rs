@@ -116,9 +116,10 @@ impl Interceptor {
             // A message that ends before its header did, or another that begins: garbled.
             let garbled = ["<|end|>", "<|start|>", "<|return|>", "<|call|>"];
             let ends = garbled.iter().any(|token| begins(rest, token) == Begins::Yes);
-            if ends && !header.text.is_empty() || header.text.len() >= HEADER {
+            let long = header.text.len() >= HEADER;
+            if long || ends && !header.text.is_empty() {
                 let text = std::mem::take(&mut header.text);
-                let event = if ends { Event::Frame } else { Event::Text };
+                let event = if long { Event::Text } else { Event::Frame };
                 tell(&text, sink, event);
                 self.mode = Mode::Text;
                 return Progress::on(at);

@@ -1,6 +1,6 @@
 //! The body of a Harmony message to a tool: JSON, up to the token that ends the message.
 
-use super::scan::{Scan, Token};
+use super::scan::{Scan, Value};
 use super::{Begins, Lexer, Notes, Read, Said, Step, begins, blank};
 use crate::call::Arguments;
 use crate::event::Finish;
@@ -49,27 +49,10 @@ impl Message {
 
     fn body(&mut self, input: &str, at: &mut usize, notes: &mut Notes) -> Step {
         let Some(scan) = &mut self.scan else { return Step::Fail { used: *at } };
-        let from = *at;
-        loop {
-            match scan.next(input, at) {
-                Token::More => {
-                    notes.fragment = Some(from..*at);
-                    return Step::More { held: input.len() - *at };
-                }
-                Token::Odd => {
-                    notes.fragment = Some(from..*at);
-                    return Step::Fail { used: *at };
-                }
-                Token::Marker | Token::Close { depth: 0 } => {
-                    notes.fragment = Some(from..*at);
-                    return Step::Done { used: *at };
-                }
-                Token::Close { .. }
-                | Token::Open { .. }
-                | Token::Key { .. }
-                | Token::Text { .. }
-                | Token::Scalar { .. } => {}
-            }
+        match scan.value(input, at, notes) {
+            Value::More => Step::More { held: input.len() - *at },
+            Value::Broken => Step::Fail { used: *at },
+            Value::Ended => Step::Done { used: *at },
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::scan::{Scan, Token};
+use super::scan::{Scan, Value};
 use super::{Begins, Lexer, NAME, Notes, Read, Said, Step, begins, follows};
 use crate::call::Arguments;
 use crate::event::Finish;
@@ -86,28 +86,13 @@ impl Named {
     }
 
     fn body(&mut self, input: &str, at: &mut usize, notes: &mut Notes) -> Option<Step> {
-        let from = *at;
-        loop {
-            match self.scan.next(input, at) {
-                Token::More => {
-                    notes.fragment = Some(from..*at);
-                    return Some(self.more(input, *at));
-                }
-                Token::Odd => {
-                    notes.fragment = Some(from..*at);
-                    return Some(Step::Fail { used: *at });
-                }
-                Token::Marker | Token::Close { depth: 0 } => {
-                    notes.fragment = Some(from..*at);
-                    self.body.end = self.before + *at;
-                    self.phase = Phase::Tail;
-                    return None;
-                }
-                Token::Close { .. }
-                | Token::Open { .. }
-                | Token::Key { .. }
-                | Token::Text { .. }
-                | Token::Scalar { .. } => {}
+        match self.scan.value(input, at, notes) {
+            Value::More => Some(self.more(input, *at)),
+            Value::Broken => Some(Step::Fail { used: *at }),
+            Value::Ended => {
+                self.body.end = self.before + *at;
+                self.phase = Phase::Tail;
+                None
             }
         }
     }

@@ -1,6 +1,6 @@
 //! `Action: name` and, on the next line, `Action Input: {…}`.
 
-use super::scan::{Scan, Token};
+use super::scan::{Scan, Value};
 use super::{Begins, LOOK_AHEAD, Lexer, NAME, Notes, Read, Said, Step, begins, blank};
 use crate::call::Arguments;
 use crate::event::Finish;
@@ -73,28 +73,11 @@ impl React {
     }
 
     fn body(&mut self, input: &str, at: &mut usize, notes: &mut Notes) -> Step {
-        let from = *at;
         let Some(scan) = &mut self.scan else { return Step::Fail { used: *at } };
-        loop {
-            match scan.next(input, at) {
-                Token::More => {
-                    notes.fragment = Some(from..*at);
-                    return self.more(input, *at);
-                }
-                Token::Odd | Token::Marker => {
-                    notes.fragment = Some(from..*at);
-                    return Step::Fail { used: *at };
-                }
-                Token::Close { depth: 0 } => {
-                    notes.fragment = Some(from..*at);
-                    return Step::Done { used: *at };
-                }
-                Token::Close { .. }
-                | Token::Open { .. }
-                | Token::Key { .. }
-                | Token::Text { .. }
-                | Token::Scalar { .. } => {}
-            }
+        match scan.value(input, at, notes) {
+            Value::More => self.more(input, *at),
+            Value::Broken => Step::Fail { used: *at },
+            Value::Ended => Step::Done { used: *at },
         }
     }
 

@@ -2,7 +2,7 @@
 
 use memchr::memchr3;
 
-use super::{Begins, NAME, begins};
+use super::{Begins, NAME, Notes, begins};
 
 /// How deep a call may be nested; the deepest schemas seen in the wild have ten levels.
 pub(crate) const DEPTH: usize = 128;
@@ -26,6 +26,17 @@ pub(super) enum Token {
     Odd,
     /// The rest of the input, from here on, is too short to decide.
     More,
+}
+
+/// How far a value was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Value {
+    /// To the end of the input.
+    More,
+    /// To its last bracket, or to the marker that ends it.
+    Ended,
+    /// To where it is none any more.
+    Broken,
 }
 
 /// Reads a value and keeps where it is in it. Tolerant of single quotes, bare words and missing
@@ -78,6 +89,25 @@ impl Scan {
     /// For text that may have stopped to be JSON long ago.
     pub(super) fn end_at_blank_lines(&mut self) {
         self.blank_line_ends = true;
+    }
+
+    /// Reads the rest of a value, all of which is told as arguments.
+    pub(super) fn value(&mut self, input: &str, at: &mut usize, notes: &mut Notes) -> Value {
+        let from = *at;
+        let value = loop {
+            match self.next(input, at) {
+                Token::More => break Value::More,
+                Token::Odd => break Value::Broken,
+                Token::Marker | Token::Close { depth: 0 } => break Value::Ended,
+                Token::Close { .. }
+                | Token::Open { .. }
+                | Token::Key { .. }
+                | Token::Text { .. }
+                | Token::Scalar { .. } => {}
+            }
+        };
+        notes.fragment = Some(from..*at);
+        value
     }
 
     /// The next token at or after `at`, which is moved behind it.
