@@ -128,26 +128,16 @@ impl Markers {
         group.map_or(&[], |(_, range)| &self.all[range.clone()])
     }
 
-    /// The marker that `text` begins with.
-    pub(super) fn at(&self, text: &str, ended: bool) -> Found {
-        let mut longest = None;
+    /// The marker that `text` begins with, of those that matter where it stands.
+    pub(super) fn at(&self, text: &str, ended: bool, matters: impl Fn(Marker) -> bool) -> Found {
         for marker in self.candidates(text) {
             match begins(text, marker.text) {
-                Begins::Yes => {
-                    longest = Some(*marker);
-                    break;
-                }
-                Begins::Perhaps if !ended => return Found::Perhaps,
-                Begins::Perhaps | Begins::No => {}
+                Begins::Yes if matters(*marker) => return Found::Marker(*marker),
+                Begins::Perhaps if !ended && matters(*marker) => return Found::Perhaps,
+                Begins::Yes | Begins::Perhaps | Begins::No => {}
             }
         }
-        longest.map_or(Found::Nothing, Found::Marker)
-    }
-
-    /// The markers that `text` is the beginning of.
-    pub(super) fn begun<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Marker> + 't {
-        let candidates = self.candidates(text).iter();
-        candidates.filter(move |marker| begins(text, marker.text) == Begins::Perhaps).copied()
+        Found::Nothing
     }
 
     /// All markers.

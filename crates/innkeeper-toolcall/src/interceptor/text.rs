@@ -17,29 +17,21 @@ impl Interceptor {
         let mut from = 0;
         while let Some(at) = self.markers.next(input, from) {
             from = at + 1;
-            match self.markers.at(&input[at..], end.is_some()) {
+            let fresh = &input[..at];
+            let matters = |marker| self.counts(marker, fresh) || self.closes_fence(marker, fresh);
+            match self.markers.at(&input[at..], end.is_some(), matters) {
                 Found::Nothing => {}
                 Found::Perhaps => {
-                    let fresh = &input[..at];
-                    let mut begun = self.markers.begun(&input[at..]);
-                    let waits = begun.any(|marker| {
-                        self.counts(marker, fresh) || self.closes_fence(marker, fresh)
-                    });
-                    drop(begun);
-                    if waits {
-                        self.show(&input[..at], sink);
-                        return Progress::wait(at);
-                    }
+                    self.show(fresh, sink);
+                    return Progress::wait(at);
+                }
+                Found::Marker(marker) if self.closes_fence(marker, fresh) => {
+                    self.context.in_fence = false;
+                    from = at + marker.text.len();
                 }
                 Found::Marker(marker) => {
-                    if self.counts(marker, &input[..at]) {
-                        self.show(&input[..at], sink);
-                        return Progress::on(at + self.begin(marker, sink));
-                    }
-                    if self.closes_fence(marker, &input[..at]) {
-                        self.context.in_fence = false;
-                    }
-                    from = at + marker.text.len();
+                    self.show(fresh, sink);
+                    return Progress::on(at + self.begin(marker, sink));
                 }
             }
         }

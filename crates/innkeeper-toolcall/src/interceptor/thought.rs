@@ -97,7 +97,7 @@ impl Interceptor {
         let mut from = 0;
         while let Some(at) = thought.markers.next(input, from) {
             from = at + 1;
-            let marker = match thought.markers.at(&input[at..], end.is_some()) {
+            let marker = match thought.markers.at(&input[at..], end.is_some(), |_| true) {
                 Found::Nothing => continue,
                 Found::Perhaps => {
                     tell(&input[..at], sink, Event::Reasoning);
@@ -142,7 +142,7 @@ impl Interceptor {
         if skipped == input.len() && pending.behind.len() <= room {
             return Progress::wait(skipped);
         }
-        match self.markers.at(&input[skipped..], end.is_some()) {
+        match self.markers.at(&input[skipped..], end.is_some(), |_| true) {
             Found::Perhaps => return Progress::wait(skipped),
             Found::Marker(marker) if marker.mark == Mark::Frame && pending.behind.len() <= room => {
                 pending.behind.push_str(marker.text);
@@ -151,7 +151,7 @@ impl Interceptor {
             Found::Marker(_) | Found::Nothing => {}
         }
         let goes_on = !matches!(
-            self.markers.at(&input[skipped..], end.is_some()),
+            self.markers.at(&input[skipped..], end.is_some(), |_| true),
             Found::Marker(marker) if is_marked_call(marker.mark)
         );
         if let Mode::Pending(pending) = std::mem::replace(&mut self.mode, Mode::Text) {
@@ -186,7 +186,7 @@ impl Interceptor {
         let mut from = 0;
         while let Some(at) = section.markers.next(input, from) {
             from = at + 1;
-            match section.markers.at(&input[at..], end.is_some()) {
+            match section.markers.at(&input[at..], end.is_some(), |_| true) {
                 Found::Nothing => {}
                 Found::Perhaps => {
                     section.noise.push_str(&input[..at]);
