@@ -1,8 +1,9 @@
 //! Takes a model's text piece by piece and tells apart what is for the reader and what is a call.
 //!
-//! Each byte is looked at once, but for a bounded look ahead. Text leaves at once, except for the
-//! end that may still turn out to begin a marker. What is kept is that end and the open call,
-//! both bounded by [`Limits`].
+//! Each byte is looked at once, but for a bounded look ahead and for what looked like a call in
+//! mid-text and was none. Text leaves at once, except for the end that may still turn out to begin a
+//! marker. What is kept is that end, bounded by the longest marker and look ahead, and the open
+//! call, bounded by [`Limits`].
 
 mod bytes;
 mod context;
@@ -110,7 +111,7 @@ pub struct Interceptor {
     thought_seen: bool,
 }
 
-/// The most that a state leaves unread at the end of a piece: a marker, and a look ahead behind it.
+/// How much of the next piece is joined to what is held: more than a marker and its look ahead.
 const HELD: usize = 1024;
 
 impl Interceptor {

@@ -122,7 +122,7 @@ impl Interceptor {
             Step::More { held } => input.len() - held,
             Step::Done { used } | Step::Fail { used } => used,
         };
-        if open.is_weak() && !open.decided {
+        if undecided {
             let limit = open.undecided_end(input, self.limits.undecided);
             let named =
                 notes.name.as_ref().is_some_and(|name| resolve(&self.tools, name).is_some());
