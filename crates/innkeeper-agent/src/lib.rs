@@ -1,12 +1,16 @@
 //! Lets a model's text call the tools of a host.
 //!
 //! In reading order: [`tools`] is who runs a tool, [`chat`] takes a model's text while it streams,
-//! shows what is for the reader and runs what is a call.
+//! shows what is for the reader and runs what is a call. [`conversation`] is what was said, and
+//! [`provider`] are the models that are asked.
 
 pub mod chat;
+pub mod conversation;
+pub mod provider;
 pub mod tools;
 
 mod tasks;
+pub mod transport;
 
 pub use chat::{Chat, ChatError, Mode, Settings};
 pub use tools::{ConnectError, Hints, Offered, OneServer, Output, RunError, ToolRunner};

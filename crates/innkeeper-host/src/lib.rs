@@ -66,6 +66,7 @@ pub use transport::auth::{
     AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected, TokenStore, UserAgent,
     Visit, Visiting,
 };
+pub use transport::{HttpClientError, http_client};
 pub use trust::{Decisions, LaunchSpec, Trust};
 
 #[cfg(any(test, fuzzing))]

@@ -23,7 +23,7 @@ use crate::telemetry::Network;
 use auth::{Access, Helper, SignIn};
 
 pub(crate) use auth::Programs;
-pub(crate) use client::ClientError;
+pub use client::{HttpClientError, http_client};
 #[cfg(any(test, fuzzing))]
 pub use http::fuzz::http_answer as fuzz_http_answer;
 
@@ -147,7 +147,7 @@ impl Remote {
         sign_in: &SignIn,
         oauth: Option<&Oauth>,
         programs: Programs,
-    ) -> Result<Carried, ClientError> {
+    ) -> Result<Carried, HttpClientError> {
         let client = client::build(self)?;
         let (server, tasks) = (owner.server.clone(), owner.tasks.clone());
         let access = sign_in.access(&owner.server, self, oauth, &tasks);

@@ -13,7 +13,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "innkeeper",
         &["innkeeper-agent", "innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"],
     ),
-    ("innkeeper-agent", &["innkeeper-host", "innkeeper-toolcall"]),
+    ("innkeeper-agent", &["innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"]),
     (
         "innkeeper-cli",
         &["innkeeper-agent", "innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"],

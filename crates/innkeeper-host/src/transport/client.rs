@@ -1,4 +1,4 @@
-//! The HTTP client of one remote server: TLS, proxies, and what it never does by itself.
+//! HTTP clients, as a rule one for each remote server: TLS, proxies, and what they never do by themselves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const IDLE: Duration = Duration::from_secs(60);
 
 /// The HTTP client cannot be made.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ClientError {
+pub enum HttpClientError {
     /// TLS cannot be set up.
     #[error("no TLS: {0}")]
     Tls(#[from] rustls::Error),
@@ -59,7 +59,7 @@ impl Proxies {
 }
 
 /// A client that follows no redirects, repeats nothing and reads no environment.
-pub(super) fn build(remote: &Remote) -> Result<Client, ClientError> {
+pub(super) fn build(remote: &Remote) -> Result<Client, HttpClientError> {
     Ok(builder(remote)?.build()?)
 }
 
@@ -67,24 +67,54 @@ pub(super) fn build(remote: &Remote) -> Result<Client, ClientError> {
 pub(super) fn build_guarded(
     remote: &Remote,
     guard: impl Resolve + 'static,
-) -> Result<Client, ClientError> {
+) -> Result<Client, HttpClientError> {
     // It may be `https` where the server is not.
     let tls = tls(true, remote.kind == Kind::WebSocket)?;
     let builder = builder(remote)?.tls_backend_preconfigured(tls);
     Ok(builder.dns_resolver(Arc::new(guard)).build()?)
 }
 
-fn builder(remote: &Remote) -> Result<ClientBuilder, ClientError> {
-    let websocket = remote.kind == Kind::WebSocket;
-    let mut builder = Client::builder()
-        .tls_backend_preconfigured(tls(remote.url.scheme() == "https", websocket)?)
+/// A client for whoever else an application asks, under the same rules: it trusts as the system does,
+/// goes by the proxies that `environment` names, follows no redirects and repeats nothing. Without
+/// `tls` only addresses with `http` can be asked, and no certificate is read.
+///
+/// # Errors
+///
+/// TLS cannot be set up, or a proxy has no address.
+pub fn http_client(environment: &Environment, tls: bool) -> Result<Client, HttpClientError> {
+    let own = self::tls(tls, false)?;
+    Ok(through(plain(own), &Proxies::of(environment))?.build()?)
+}
+
+fn plain(tls: rustls::ClientConfig) -> ClientBuilder {
+    Client::builder()
+        .tls_backend_preconfigured(tls)
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
         .no_proxy()
         .connect_timeout(CONNECT)
         .pool_idle_timeout(IDLE)
-        .tcp_nodelay(true);
+        .tcp_nodelay(true)
+}
+
+fn through(
+    mut builder: ClientBuilder,
+    proxies: &Proxies,
+) -> Result<ClientBuilder, HttpClientError> {
+    let none = proxies.none_for.as_deref().and_then(NoProxy::from_string);
+    if let Some(proxy) = &proxies.http {
+        builder = builder.proxy(Proxy::http(proxy)?.no_proxy(none.clone()));
+    }
+    if let Some(proxy) = &proxies.https {
+        builder = builder.proxy(Proxy::https(proxy)?.no_proxy(none));
+    }
+    Ok(builder)
+}
+
+fn builder(remote: &Remote) -> Result<ClientBuilder, HttpClientError> {
+    let websocket = remote.kind == Kind::WebSocket;
+    let mut builder = plain(tls(remote.url.scheme() == "https", websocket)?);
     if websocket {
         builder = builder.http1_only();
     }
@@ -96,19 +126,13 @@ fn builder(remote: &Remote) -> Result<ClientBuilder, ClientError> {
         #[cfg(not(unix))]
         let _ = socket;
     } else {
-        let none = remote.proxies.none_for.as_deref().and_then(NoProxy::from_string);
-        if let Some(proxy) = &remote.proxies.http {
-            builder = builder.proxy(Proxy::http(proxy)?.no_proxy(none.clone()));
-        }
-        if let Some(proxy) = &remote.proxies.https {
-            builder = builder.proxy(Proxy::https(proxy)?.no_proxy(none));
-        }
+        builder = through(builder, &remote.proxies)?;
     }
     Ok(builder)
 }
 
 /// How to trust servers: as the system does. Only where it is needed are its certificates read.
-fn tls(needed: bool, websocket: bool) -> Result<rustls::ClientConfig, ClientError> {
+fn tls(needed: bool, websocket: bool) -> Result<rustls::ClientConfig, HttpClientError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()?;

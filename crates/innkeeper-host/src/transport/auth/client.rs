@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::guard::Guard;
 use crate::transport::Remote;
-use crate::transport::client::{self, ClientError};
+use crate::transport::client::{self, HttpClientError};
 use crate::transport::http::words;
 
 /// How long one request may take, its answer included.
@@ -36,7 +36,7 @@ enum Unanswered {
 /// Sends what the guard lets through, and follows no redirects.
 pub(super) struct Outgoing {
     /// Made when it is needed: most servers want no token, and it reads certificates.
-    client: OnceLock<Result<Client, ClientError>>,
+    client: OnceLock<Result<Client, HttpClientError>>,
     remote: Remote,
     guard: Guard,
 }

@@ -1,0 +1,152 @@
+//! What was said between a person, a model and the tools, in an order that every provider takes.
+//!
+//! Every call has exactly one result, and the results of one answer stand directly behind it: there
+//! is no way to put a [`Conversation`] together in which a call or a result is alone.
+
+mod budget;
+mod message;
+
+use std::collections::HashSet;
+
+pub use budget::{Budget, tokens};
+pub use message::{Answer, Message, Native, Part, Said, ToolCall, ToolResult};
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conversation {
+    messages: Vec<Message>,
+    /// Ids of calls that are taken, so that none stands for two calls.
+    ids: HashSet<String>,
+    minted: usize,
+}
+
+/// What was said out of turn. The conversation is as it was.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OutOfTurn {
+    /// Calls wait for their results.
+    #[error("the call `{id}` of `{tool}` has no result yet: give it one, or close the open calls")]
+    OpenCall {
+        /// The first call without a result.
+        id: String,
+        /// Its tool.
+        tool: String,
+    },
+    /// Results that are not those of the open calls, one each.
+    #[error("a result for the call `{id}`, which waits for none")]
+    NoSuchCall {
+        /// The id of the result.
+        id: String,
+    },
+}
+
+impl Conversation {
+    /// Nothing was said yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What was said, in its order.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Adds what the person says.
+    ///
+    /// # Errors
+    ///
+    /// While calls are open.
+    pub fn user(&mut self, text: impl Into<String>) -> Result<(), OutOfTurn> {
+        self.nothing_open()?;
+        self.messages.push(Message::User(text.into()));
+        Ok(())
+    }
+
+    /// Adds what the model answered. A call without an id, or with one that is taken, gets an id of
+    /// its own: the ids are as they are found in [`Self::open_calls`] afterwards.
+    ///
+    /// # Errors
+    ///
+    /// While calls are open.
+    pub fn answer(&mut self, mut answer: Answer) -> Result<(), OutOfTurn> {
+        self.nothing_open()?;
+        for part in &mut answer.parts {
+            let Said::Call(call) = &mut part.said else { continue };
+            if !call.id.is_empty() && self.ids.insert(call.id.clone()) {
+                continue;
+            }
+            if !call.id.is_empty() {
+                // Its own words would repeat an id that stands for another call.
+                part.native = None;
+            }
+            call.id = loop {
+                self.minted += 1;
+                let id = format!("call_{}", self.minted);
+                if self.ids.insert(id.clone()) {
+                    break id;
+                }
+            };
+        }
+        self.messages.push(Message::Answer(answer));
+        Ok(())
+    }
+
+    /// Adds the results of the open calls: one for each, in any order; they are kept in the order of
+    /// the calls.
+    ///
+    /// # Errors
+    ///
+    /// One is missing, or is for no open call.
+    pub fn results(&mut self, mut results: Vec<ToolResult>) -> Result<(), OutOfTurn> {
+        let mut ordered = Vec::with_capacity(results.len());
+        for call in self.open_calls() {
+            let at = results.iter().position(|result| result.id == call.id);
+            let Some(at) = at else {
+                return Err(OutOfTurn::OpenCall { id: call.id.clone(), tool: call.name.clone() });
+            };
+            ordered.push(results.swap_remove(at));
+        }
+        if let Some(ToolResult { id, .. }) = results.first() {
+            return Err(OutOfTurn::NoSuchCall { id: id.clone() });
+        }
+        if !ordered.is_empty() {
+            self.messages.push(Message::Results(ordered));
+        }
+        Ok(())
+    }
+
+    /// The calls of the last answer, while they have no results.
+    pub fn open_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        let last = match self.messages.last() {
+            Some(Message::Answer(answer)) => Some(answer),
+            Some(Message::User(_) | Message::Results(_)) | None => None,
+        };
+        last.into_iter().flat_map(Answer::calls)
+    }
+
+    /// Gives each open call a result that says why it has none. Whatever was interrupted, the
+    /// conversation can go on afterwards.
+    pub fn close(&mut self, why: &str) {
+        let closed: Vec<ToolResult> = self
+            .open_calls()
+            .map(|call| ToolResult {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                text: why.to_owned(),
+                is_error: true,
+            })
+            .collect();
+        if !closed.is_empty() {
+            self.messages.push(Message::Results(closed));
+        }
+    }
+
+    fn nothing_open(&self) -> Result<(), OutOfTurn> {
+        match self.open_calls().next() {
+            Some(call) => Err(OutOfTurn::OpenCall { id: call.id.clone(), tool: call.name.clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+use super::*;
+use crate::provider::Wire;
+
+fn call(id: &str) -> Part {
+    let (id, name) = (id.to_owned(), "tool".to_owned());
+    Part::new(Said::Call(ToolCall { id, name, arguments: "{}".to_owned() }))
+}
+
+fn result(id: &str) -> ToolResult {
+    let (name, text) = ("tool".to_owned(), format!("of {id}"));
+    ToolResult { id: id.to_owned(), name, text, is_error: false }
+}
+
+fn open(conversation: &Conversation) -> Vec<String> {
+    conversation.open_calls().map(|call| call.id.clone()).collect()
+}
+
+#[test]
+fn while_a_call_is_open_nobody_else_speaks() {
+    let mut talk = Conversation::new();
+    talk.user("hello").unwrap();
+    talk.answer(Answer { parts: vec![call("a"), call("b")] }).unwrap();
+    let refused = OutOfTurn::OpenCall { id: "a".to_owned(), tool: "tool".to_owned() };
+    assert_eq!(talk.user("and?"), Err(refused.clone()));
+    assert_eq!(talk.answer(Answer::text("so")), Err(refused));
+    let missing = OutOfTurn::OpenCall { id: "b".to_owned(), tool: "tool".to_owned() };
+    assert_eq!(talk.results(vec![result("a")]), Err(missing));
+    let strange = OutOfTurn::NoSuchCall { id: "c".to_owned() };
+    assert_eq!(talk.results(vec![result("a"), result("b"), result("c")]), Err(strange));
+    assert_eq!(talk.messages().len(), 2);
+    talk.results(vec![result("b"), result("a")]).unwrap();
+    assert_eq!(talk.messages()[2], Message::Results(vec![result("a"), result("b")]));
+    talk.user("thanks").unwrap();
+}
+
+#[test]
+fn no_id_stands_for_two_calls() {
+    let mut talk = Conversation::new();
+    talk.answer(Answer { parts: vec![call("call_1"), call(""), call("call_1")] }).unwrap();
+    assert_eq!(open(&talk), ["call_1", "call_2", "call_3"]);
+    talk.close("stopped");
+    talk.answer(Answer { parts: vec![call("call_3")] }).unwrap();
+    assert_eq!(open(&talk), ["call_4"]);
+}
+
+#[test]
+fn a_providers_words_for_a_call_go_with_its_id() {
+    let native = Native {
+        wire: Wire::Anthropic,
+        model: "m".to_owned(),
+        block: serde_json::value::to_raw_value(&1).unwrap(),
+    };
+    let part = |id| Part { native: Some(native.clone()), ..call(id) };
+    let mut talk = Conversation::new();
+    talk.answer(Answer { parts: vec![part("x"), part("x"), part("")] }).unwrap();
+    let Message::Answer(answer) = &talk.messages()[0] else { panic!("no answer") };
+    let kept: Vec<_> = answer.parts.iter().map(|part| part.native.is_some()).collect();
+    assert_eq!(kept, [true, false, true]);
+    assert!(native.for_model(Wire::Anthropic, "m").is_some());
+    assert!(native.for_model(Wire::Anthropic, "n").is_none());
+    assert!(native.for_model(Wire::Ollama, "m").is_none());
+}
+
+#[test]
+fn what_was_interrupted_can_be_closed_and_goes_on() {
+    let mut talk = Conversation::new();
+    talk.user("hello").unwrap();
+    talk.close("nothing is open");
+    talk.answer(Answer { parts: vec![call("a"), call("b")] }).unwrap();
+    talk.close("cancelled");
+    let Message::Results(results) = &talk.messages()[2] else { panic!("no results") };
+    assert_eq!(results.len(), 2);
+    assert!(results.iter().all(|it| it.is_error && it.text == "cancelled"));
+    talk.user("again").unwrap();
+}
+
+/// Proves: P7
+#[test]
+fn what_is_too_long_loses_its_oldest_exchanges_and_no_call_its_result() {
+    let mut talk = Conversation::new();
+    for round in 0..10 {
+        talk.user(format!("question {round} {}", "x".repeat(400))).unwrap();
+        talk.answer(Answer { parts: vec![call("")] }).unwrap();
+        let id = open(&talk).remove(0);
+        talk.results(vec![result(&id)]).unwrap();
+        talk.answer(Answer::text(format!("answer {round}"))).unwrap();
+    }
+    talk.user("last").unwrap();
+    for most in [0, 1, 50, 200, 400, 1000, 5000] {
+        let fitting = Budget { tokens: most }.fit(talk.messages(), 0);
+        assert_eq!(fitting.last(), Some(&Message::User("last".to_owned())));
+        assert!(matches!(fitting[0], Message::User(_)));
+        for (at, message) in fitting.iter().enumerate() {
+            let calls = matches!(message, Message::Answer(it) if it.calls().next().is_some());
+            let answered = matches!(fitting.get(at + 1), Some(Message::Results(_)));
+            assert_eq!(calls, answered, "at {at} of {most}");
+        }
+        let text: usize = fitting.iter().map(|it| tokens(&format!("{it:?}"))).sum();
+        assert!(fitting.len() == 1 || text <= most * 4, "{text} of {most}");
+    }
+    let all = Budget { tokens: 100_000 }.fit(talk.messages(), 0);
+    assert_eq!(all, talk.messages());
+    assert_eq!(Budget { tokens: 100_000 }.fit(talk.messages(), 100_000).len(), 1);
+}
+
+#[test]
+fn of_a_long_last_exchange_the_newest_steps_stay() {
+    let mut talk = Conversation::new();
+    talk.user("question").unwrap();
+    for _ in 0..20 {
+        talk.answer(Answer { parts: vec![call("")] }).unwrap();
+        let id = open(&talk).remove(0);
+        let long = ToolResult { text: "y".repeat(400), ..result(&id) };
+        talk.results(vec![long]).unwrap();
+    }
+    let fitting = Budget { tokens: 500 }.fit(talk.messages(), 0);
+    assert_eq!(fitting[0], talk.messages()[0]);
+    assert_eq!(fitting[1..], talk.messages()[talk.messages().len() - fitting.len() + 1..]);
+    assert!((5..=9).contains(&fitting.len()), "{}", fitting.len());
+    assert_eq!(Budget { tokens: 0 }.fit(talk.messages(), 0).len(), 3);
+}

@@ -1,0 +1,156 @@
+//! Requests in a provider's words and back, without I/O.
+//!
+//! One file for each [`Wire`](super::Wire), beside this one, has three functions: `encode` puts what
+//! is asked into a request over HTTP, `reader` takes the bytes of the answer in any cuts, and `fault`
+//! reads an answer that is a failure. Here is what they share.
+
+mod events;
+mod whole;
+
+use serde_json::value::RawValue;
+
+use super::offer::Offer;
+use super::{
+    Capabilities, Class, Piece, Request, Response, Wire, anthropic, gemini_generate,
+    gemini_interactions, ollama, openai_chat, openai_responses,
+};
+
+pub(crate) use events::{Events, Lines};
+pub(crate) use whole::Whole;
+
+/// The longest answer in bytes, whole or as a stream: a hundred times what a model writes at most.
+pub(crate) const ANSWER: usize = 64 << 20;
+
+/// The longest single event of a stream. Gemini sends whole calls in one.
+pub(crate) const EVENT: usize = 16 << 20;
+
+/// The most parts of an answer that are kept; one with more is no answer of a model.
+pub(crate) const PARTS: usize = 4096;
+
+/// The longest message of a failure that is kept, in characters.
+const MESSAGE: usize = 2000;
+
+/// What is asked of whom.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking<'r> {
+    pub(crate) request: &'r Request,
+    /// The request's tools, under the names and with the schemas of the wire.
+    pub(crate) offer: &'r Offer,
+    pub(crate) model: &'r str,
+    pub(crate) can: &'r Capabilities,
+    /// Whether the answer is to come in pieces.
+    pub(crate) streaming: bool,
+}
+
+/// A POST request, but for who asks: what proves that is added behind.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    /// What comes behind the base URL; begins with `/`.
+    pub(crate) path: String,
+    /// Beside `content-type: application/json`.
+    pub(crate) headers: Vec<(&'static str, String)>,
+    /// JSON.
+    pub(crate) body: Vec<u8>,
+}
+
+/// Takes the bytes of one answer that has status 200.
+///
+/// Names of tools in it are those of the wire; who asked puts them back.
+pub(crate) trait Reader: Send {
+    /// Takes what came; `pieces` gets what can be told of it, all but [`Piece::Done`].
+    fn push(&mut self, bytes: &[u8], pieces: &mut Vec<Piece>) -> Result<(), Fault>;
+
+    /// Nothing more comes. An answer that was not over is a [`Fault`] with what was written so far.
+    fn end(self: Box<Self>) -> Result<Response, Fault>;
+}
+
+/// A failure as the provider tells it.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) class: Class,
+    pub(crate) message: String,
+    /// What the model had written, if it is told.
+    pub(crate) written: Option<String>,
+}
+
+impl Fault {
+    pub(crate) fn new(class: Class, message: impl AsRef<str>) -> Self {
+        let message = message.as_ref().chars().take(MESSAGE).collect();
+        Self { class, message, written: None }
+    }
+
+    /// What came is not what this wire has.
+    pub(crate) fn unreadable(message: impl AsRef<str>) -> Self {
+        Self::new(Class::Unreadable, message)
+    }
+
+    /// The stream ended before the answer did.
+    pub(crate) fn broken_off(written: String) -> Self {
+        let message = "the answer breaks off before its end";
+        Self { written: Some(written), ..Self::new(Class::Connection, message) }
+    }
+}
+
+/// The class of a status that no word of the provider tells more about.
+pub(crate) fn class_of(status: u16) -> Class {
+    match status {
+        401 | 403 => Class::Key,
+        402 => Class::Billing,
+        404 => Class::NotFound,
+        408 | 504 => Class::TimedOut,
+        413 => Class::TooLong,
+        409 | 429 | 500..=599 => Class::Later { after: None },
+        _ => Class::Request,
+    }
+}
+
+/// The arguments of a call as a JSON object, for wires that take no text: as the model wrote them, if
+/// that is one, else an object that says what it was.
+pub(crate) fn object(arguments: &str) -> Box<RawValue> {
+    let text = arguments.trim();
+    let raw = RawValue::from_string(text.to_owned()).ok().filter(|raw| raw.get().starts_with('{'));
+    raw.unwrap_or_else(|| {
+        let said = if text.is_empty() {
+            serde_json::json!({})
+        } else {
+            serde_json::json!({"unreadable": text})
+        };
+        serde_json::value::to_raw_value(&said).unwrap_or_default()
+    })
+}
+
+pub(crate) fn encode(wire: Wire, asking: Asking<'_>) -> Result<Outgoing, Fault> {
+    match wire {
+        Wire::OpenAiChat => openai_chat::encode(asking),
+        Wire::OpenAiResponses => openai_responses::encode(asking),
+        Wire::Anthropic => anthropic::encode(asking),
+        Wire::GeminiGenerate => gemini_generate::encode(asking),
+        Wire::GeminiInteractions => gemini_interactions::encode(asking),
+        Wire::Ollama => ollama::encode(asking),
+    }
+}
+
+/// A reader of an answer to what was asked of `model`.
+pub(crate) fn reader(wire: Wire, model: &str, streaming: bool) -> Box<dyn Reader> {
+    match wire {
+        Wire::OpenAiChat => openai_chat::reader(model, streaming),
+        Wire::OpenAiResponses => openai_responses::reader(model, streaming),
+        Wire::Anthropic => anthropic::reader(model, streaming),
+        Wire::GeminiGenerate => gemini_generate::reader(model, streaming),
+        Wire::GeminiInteractions => gemini_interactions::reader(model, streaming),
+        Wire::Ollama => ollama::reader(model, streaming),
+    }
+}
+
+/// Reads an answer with another status than 200. How long to wait is told by headers, which are read
+/// elsewhere.
+pub(crate) fn fault(wire: Wire, status: u16, body: &[u8]) -> Fault {
+    match wire {
+        Wire::OpenAiChat => openai_chat::fault(status, body),
+        Wire::OpenAiResponses => openai_responses::fault(status, body),
+        Wire::Anthropic => anthropic::fault(status, body),
+        Wire::GeminiGenerate => gemini_generate::fault(status, body),
+        Wire::GeminiInteractions => gemini_interactions::fault(status, body),
+        Wire::Ollama => ollama::fault(status, body),
+    }
+}
