@@ -4,10 +4,14 @@
 //! shows what is for the reader and runs what is a call. [`conversation`] is what was said, and
 //! [`provider`] are the models that are asked.
 
+pub mod agent;
 pub mod chat;
 pub mod conversation;
 pub mod provider;
+pub mod safety;
 pub mod tools;
+pub mod turn;
+pub mod words;
 
 mod tasks;
 pub mod transport;

@@ -20,6 +20,8 @@ mod ollama;
 mod openai_chat;
 mod openai_responses;
 
+mod scripted;
+
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
@@ -28,6 +30,7 @@ pub use capability::{Capabilities, Constraints, Sends, Server};
 pub use error::{Class, LlmError};
 pub use request::{Choice, Constraint, Request};
 pub use response::{Finish, Piece, Response, Usage};
+pub use scripted::Scripted;
 pub use wire::Wire;
 
 /// A model that answers.

@@ -2,6 +2,7 @@
 
 mod exact;
 mod one_server;
+mod perform;
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -16,6 +17,7 @@ use serde_json::value::RawValue;
 
 pub(crate) use exact::exact;
 pub use one_server::{ConnectError, OneServer};
+pub(crate) use perform::perform;
 
 /// What a server says of a tool's behaviour: hints, no promises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! The calls of one answer: some wait, some run side by side, each ends with its result.
 
 use std::collections::VecDeque;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use super::Known;
 use super::cache::Cache;
 use super::queue::UNTAKEN;
 use super::record::{Kind, Recorder};
-use crate::tools::{Hints, Output, RunError, ToolRunner, exact};
+use crate::tools::{Hints, Output, RunError, ToolRunner, perform};
 
 /// How many calls of an answer run at once: what a model asks for at once is rarely more, and a
 /// server has other clients.
@@ -177,13 +176,7 @@ impl Kitchen {
     }
 
     async fn ask(&self, call: &Call) -> Result<Arc<Output>, RunError> {
-        let tool = || call.name.clone();
-        let arguments =
-            exact(&call.arguments).map_err(|number| RunError::Number { tool: tool(), number })?;
-        // A runner is somebody else's code: its panic is one call's failure.
-        let running = AssertUnwindSafe(async { self.runner.run(&call.name, arguments).await });
-        let result = running.catch_unwind().await;
-        result.unwrap_or_else(|_| Err(RunError::Panicked { tool: tool() })).map(Arc::new)
+        perform(&*self.runner, call).await.map(Arc::new)
     }
 
     fn hints(&self, tool: &str) -> Hints {

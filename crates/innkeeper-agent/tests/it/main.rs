@@ -1,9 +1,10 @@
-//! The chat integration from outside: an answer goes in as a stream of text.
+//! Models and chats from outside: what goes in, what is run, what comes out.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
 mod setup;
 
+mod agent;
 mod cache;
 mod calls;
 mod draining;

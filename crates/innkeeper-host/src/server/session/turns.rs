@@ -7,7 +7,7 @@
 const TURN: usize = 64 << 10;
 
 /// What a message counts beside its bytes, for floods of very small ones.
-const EACH: usize = 512;
+const EACH: usize = 8 << 10;
 
 /// What one task has taken since others had their turn.
 #[derive(Debug, Default)]

@@ -1,0 +1,136 @@
+//! What a turn needs to know: the tools, the words, what the model takes, and the limits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_toolcall::grammar::{GbnfOptions, Shape, UnionOptions, gbnf, union};
+use innkeeper_toolcall::prompt::Template;
+use innkeeper_toolcall::{Call, Reason, Rejected, Toolbox, Tools};
+
+use super::Way;
+use crate::conversation::Budget;
+use crate::provider::{Capabilities, Constraint};
+use crate::safety::Patterns;
+
+/// The most characters of a string without a limit of its own where a server holds a model to the
+/// form of a call: weak models run away inside one.
+const STRING: u64 = 200;
+
+/// Which of the two ways to call tools is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolCalling {
+    /// The provider's own form where the model takes tools, else the prompt; from the first to the
+    /// second where it turns out that it does not.
+    #[default]
+    Auto,
+    /// The provider's own form, whatever comes of it.
+    Native,
+    /// The prompt, for every model.
+    Prompt,
+}
+
+/// How much one turn may take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Rounds: answers of the model, those not counted that were repeated. Default: 10.
+    pub max_iterations: u32,
+    /// Calls of one answer; if it has more, none is run. Default: 128.
+    pub max_calls: usize,
+    /// Requests that are repeated in one turn, for whatever reason. Default: 8.
+    pub retry_budget: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_iterations: 10, max_calls: 128, retry_budget: 8 }
+    }
+}
+
+/// Everything that stays as it is during a turn.
+#[derive(Debug)]
+pub struct Setup {
+    /// What the model is told before all else.
+    pub system: String,
+    /// The tools that may be called.
+    pub tools: Arc<Tools>,
+    /// What checks their arguments.
+    pub toolbox: Arc<Toolbox>,
+    /// How the model is told of tools in its prompt.
+    pub template: Template,
+    /// Which way tools are called.
+    pub calling: ToolCalling,
+    /// What the model takes.
+    pub capabilities: Capabilities,
+    /// How much of the conversation goes along.
+    pub budget: Budget,
+    /// The most tokens of one answer.
+    pub max_tokens: u32,
+    /// How random the first attempt may be; `None`: as the provider has it.
+    pub temperature: Option<f64>,
+    /// By how much less each further attempt.
+    pub temperature_reduction: f64,
+    /// How often the model is told what was wrong with its calls, for one answer.
+    pub max_retries: u32,
+    /// The pause before the first of these; each further one is twice as long.
+    pub retry_delay: Duration,
+    /// The limits.
+    pub limits: Limits,
+    /// Tools that are kept out, to be named as such when they are called all the same.
+    pub blocked: Patterns,
+}
+
+impl Setup {
+    pub(super) fn first_way(&self) -> Way {
+        match self.calling {
+            ToolCalling::Prompt => Way::Prompt,
+            ToolCalling::Native => Way::Native,
+            ToolCalling::Auto if self.capabilities.native_tools => Way::Native,
+            ToolCalling::Auto => Way::Prompt,
+        }
+    }
+
+    /// Whether the prompt may take the place of the provider's own form.
+    pub(super) fn may_prompt(&self) -> bool {
+        self.calling != ToolCalling::Native
+    }
+
+    pub(super) fn can_constrain(&self) -> bool {
+        let takes = self.capabilities.constraints;
+        !self.tools.is_empty() && (takes.json_schema || takes.gbnf)
+    }
+
+    /// What holds an answer to the form of a call of one of the tools.
+    pub(super) fn constraint(&self) -> Option<Constraint> {
+        if self.capabilities.constraints.json_schema {
+            let options = UnionOptions { string_limit: Some(STRING), ..UnionOptions::default() };
+            return Some(Constraint::JsonSchema(union(&self.tools, options)?.schema));
+        }
+        let options = GbnfOptions { string_limit: Some(STRING), ..GbnfOptions::default() };
+        let grammar = gbnf(&self.tools, Shape::Call, options)?;
+        self.capabilities.constraints.gbnf.then_some(Constraint::Gbnf(grammar.text))
+    }
+
+    /// What is wrong with the arguments, if they do not fit.
+    pub(super) fn violations(&self, call: &Call) -> Option<String> {
+        // Where it cannot be told, who runs the tool finds out.
+        let violations = self.toolbox.violations(call).unwrap_or_default();
+        if violations.is_empty() {
+            return None;
+        }
+        let each: Vec<_> = violations.iter().map(ToString::to_string).collect();
+        Some(format!("arguments of `{}` do not fit: {}", call.name, each.join("; ")))
+    }
+
+    /// What the model is told of a call that is none.
+    pub(super) fn refusal(&self, rejected: &Rejected) -> String {
+        if rejected.reason == Reason::UnknownTool && self.blocked.block(&rejected.name) {
+            return format!("the tool `{}` may not be called here", rejected.name);
+        }
+        rejected.to_string()
+    }
+
+    pub(super) fn too_many(&self) -> String {
+        let most = self.limits.max_calls;
+        format!("too many calls at once: {most} at most, none was run")
+    }
+}

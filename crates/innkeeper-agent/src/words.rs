@@ -1,0 +1,166 @@
+//! What a tool answered, in words for a model.
+
+use serde_json::Value;
+
+use crate::tools::Output;
+
+/// The most bytes of one answer that a model is told: a quarter of what the largest models read at
+/// once. What is left out is said.
+pub const LENGTH: usize = 1 << 20;
+
+/// The words for an answer: its text, with one line in place of each image or other data.
+pub fn of(output: &Output) -> String {
+    match serde_json::from_str::<Value>(output.raw().get()) {
+        Ok(result) => bounded(result_text(&result)),
+        Err(_) => bounded(output.raw().get().to_owned()),
+    }
+}
+
+/// The words for any value: text as it is, blocks of content joined by line ends, anything else as
+/// JSON.
+pub fn format_tool_response(value: &Value) -> String {
+    bounded(match value {
+        Value::Null => "None".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(items) => blocks(items).unwrap_or_else(|| pretty(value)),
+        Value::Object(_) => pretty(value),
+    })
+}
+
+fn result_text(result: &Value) -> String {
+    let content = result.get("content").and_then(Value::as_array);
+    let structured = result.get("structuredContent").filter(|it| !it.is_null());
+    match (content.filter(|it| !it.is_empty()), structured) {
+        (Some(items), _) => blocks(items).unwrap_or_else(|| pretty(result)),
+        (None, Some(structured)) => pretty(structured),
+        (None, None) if content.is_some() => "[]".to_owned(),
+        (None, None) => format_tool_response(result),
+    }
+}
+
+/// Blocks of content, each in its words; `None` unless all of them are such blocks.
+fn blocks(items: &[Value]) -> Option<String> {
+    if items.is_empty() {
+        return None;
+    }
+    Some(items.iter().map(block).collect::<Option<Vec<_>>>()?.join("\n"))
+}
+
+fn block(block: &Value) -> Option<String> {
+    let text = |key: &str| block.get(key).and_then(Value::as_str);
+    match text("type")? {
+        "text" => text("text").map(str::to_owned),
+        kind @ ("image" | "audio") => {
+            let what = text("mimeType").unwrap_or("of an unknown type");
+            Some(format!("[{kind}, {what}, {} bytes]", decoded(text("data").unwrap_or_default())))
+        }
+        "resource" => Some(resource(block.get("resource")?)),
+        "resource_link" => {
+            let name = text("name").map(|name| format!(" ({name})")).unwrap_or_default();
+            Some(format!("[resource at {}{name}]", text("uri").unwrap_or("an unknown address")))
+        }
+        _ => Some(block.to_string()),
+    }
+}
+
+fn resource(resource: &Value) -> String {
+    let text = |key: &str| resource.get(key).and_then(Value::as_str);
+    match (text("text"), text("blob")) {
+        (Some(words), _) => words.to_owned(),
+        (None, blob) => {
+            let (uri, what) = (text("uri").unwrap_or_default(), text("mimeType").unwrap_or("data"));
+            format!("[resource {uri}, {what}, {} bytes]", decoded(blob.unwrap_or_default()))
+        }
+    }
+}
+
+/// How many bytes a text in Base64 stands for.
+fn decoded(base64: &str) -> usize {
+    let bare = base64.trim_end_matches('=').len();
+    bare * 3 / 4
+}
+
+fn pretty(value: &Value) -> String {
+    match value {
+        Value::Array(items) if items.is_empty() => "[]".to_owned(),
+        Value::Object(members) if members.is_empty() => "{}".to_owned(),
+        _ => serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string()),
+    }
+}
+
+fn bounded(mut text: String) -> String {
+    if text.len() <= LENGTH {
+        return text;
+    }
+    let whole = text.len();
+    text.truncate(text.floor_char_boundary(LENGTH));
+    let left_out = whole - text.len();
+    text.push_str(&format!("\n[{left_out} of {whole} bytes left out]"));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Proves: G38
+    #[test]
+    fn a_result_is_put_into_words_and_data_is_named_instead_of_dumped() {
+        for (value, words) in [
+            (json!(null), "None"),
+            (json!(""), ""),
+            (json!("text"), "text"),
+            (json!(1.5), "1.5"),
+            (json!(true), "true"),
+            (json!([]), "[]"),
+            (json!({}), "{}"),
+            (json!({"a": "ü"}), "{\n  \"a\": \"ü\"\n}"),
+            (json!([1, 2]), "[\n  1,\n  2\n]"),
+            (json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), "a\nb"),
+            (
+                json!([{"type": "text", "text": "a"}, 7]),
+                "[\n  {\n    \"type\": \"text\",\n    \"text\": \"a\"\n  },\n  7\n]",
+            ),
+            (
+                json!([{"type": "image", "mimeType": "image/png", "data": "aGVsbG8="}]),
+                "[image, image/png, 5 bytes]",
+            ),
+            (
+                json!([{"type": "resource", "resource": {"uri": "f:///a", "blob": "aGVsbG8="}}]),
+                "[resource f:///a, data, 5 bytes]",
+            ),
+            (json!([{"type": "resource", "resource": {"uri": "f:///a", "text": "t"}}]), "t"),
+            (
+                json!([{"type": "resource_link", "uri": "f:///a", "name": "n"}]),
+                "[resource at f:///a (n)]",
+            ),
+        ] {
+            assert_eq!(format_tool_response(&value), words, "{value}");
+        }
+        let many: Vec<_> = (0..10_000).collect();
+        assert!(format_tool_response(&json!(many)).lines().count() == 10_002);
+    }
+
+    #[test]
+    fn what_is_longer_than_the_limit_is_cut_and_says_so() {
+        assert_eq!(bounded("x".repeat(LENGTH)).len(), LENGTH);
+        let cut = bounded("ü".repeat(LENGTH / 2) + "x");
+        assert!(cut.ends_with(&format!("[1 of {} bytes left out]", LENGTH + 1)));
+    }
+
+    #[test]
+    fn structured_content_stands_in_where_there_is_no_other() {
+        let output =
+            |result: Value| Output::new(serde_json::value::to_raw_value(&result).unwrap(), false);
+        let both =
+            json!({"content": [{"type": "text", "text": "a"}], "structuredContent": {"b": 1}});
+        assert_eq!(of(&output(both)), "a");
+        assert_eq!(
+            of(&output(json!({"content": [], "structuredContent": {"b": 1}}))),
+            "{\n  \"b\": 1\n}"
+        );
+        assert_eq!(of(&output(json!({"content": []}))), "[]");
+    }
+}
