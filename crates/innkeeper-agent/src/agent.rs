@@ -6,9 +6,11 @@
 
 mod calls;
 mod event;
+mod happened;
 mod report;
 mod settings;
 mod showing;
+mod statistics;
 
 use std::sync::Arc;
 
@@ -26,8 +28,10 @@ use calls::Crew;
 use showing::Showing;
 
 pub use event::Event;
+pub use happened::{Happened, Happenings};
 pub use report::{Report, Step};
 pub use settings::Settings;
+pub use statistics::{MECHANISMS, Statistics};
 
 /// See the [module](self).
 pub struct Agent {
@@ -39,6 +43,7 @@ pub struct Agent {
     conversation: Conversation,
     /// The tools as they were last offered: their schemas are compiled once.
     known: Known,
+    statistics: Statistics,
 }
 
 /// The tools of one moment.
@@ -78,6 +83,7 @@ impl Agent {
             rate,
             conversation: Conversation::new(),
             known: Known::default(),
+            statistics: Statistics::default(),
         }
     }
 
@@ -92,6 +98,11 @@ impl Agent {
     /// What was said so far.
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
+    }
+
+    /// How well the model called tools so far.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
     }
 
     /// Forgets what was said.
@@ -135,31 +146,34 @@ impl Agent {
             offered: &self.known.offered,
         };
         let mut steps = Vec::new();
-        let mut turn = match Turn::begin(setup, &mut self.conversation, message) {
-            Ok((turn, effect)) => Driven { turn, effect },
+        let (mut turn, mut effect) = match Turn::begin(setup, &mut self.conversation, message) {
+            Ok(begun) => begun,
             Err(error) => {
                 let reason = error.to_string();
                 return Report::unasked(reason, begun.elapsed());
             }
         };
         let ended = loop {
-            turn.effect = match turn.effect {
+            effect = match effect {
                 Effect::Ask(request) => match asker.ask(*request, sink).await {
-                    Ok(response) => turn.turn.answered(response, fastrand::f64()),
-                    Err(error) => turn.turn.failed(error, fastrand::f64()),
+                    Ok(response) => turn.answered(response, fastrand::f64()),
+                    Err(error) => turn.failed(error, fastrand::f64()),
                 },
                 Effect::Pause(pause) => {
                     sink(Event::Again { after: pause });
                     sleep(pause).await;
-                    turn.turn.resume()
+                    turn.resume()
                 }
-                Effect::Run(planned) => crew.run(planned, &mut turn.turn, &mut steps, sink).await,
+                Effect::Run(planned) => crew.run(planned, &mut turn, &mut steps, sink).await,
                 // Each effect that leads here is answered by `crew` until no call runs.
                 Effect::Wait => break Ended::Unasked { reason: "a call was lost".to_owned() },
                 Effect::End(ended) => break ended,
             };
         };
-        Report::new(ended, &turn.turn, steps, begun.elapsed())
+        let report = Report::new(ended, &turn, steps, begun.elapsed());
+        drop(turn);
+        self.statistics.count(&report);
+        report
     }
 
     /// Takes up the tools that are offered now.
@@ -186,6 +200,7 @@ impl Agent {
             tools: self.known.tools.clone(),
             toolbox: self.known.toolbox.clone(),
             template: template.unwrap_or_else(|| Template::of(self.provider.model())),
+            format: settings.format,
             calling: settings.calling,
             capabilities,
             budget: settings.budget,
@@ -198,11 +213,6 @@ impl Agent {
             blocked: settings.blocked.clone(),
         }
     }
-}
-
-struct Driven<'c> {
-    turn: Turn<'c>,
-    effect: Effect,
 }
 
 /// Asks the model.
@@ -252,7 +262,7 @@ impl Asker<'_> {
     }
 
     async fn listen(&self, request: Request, sink: &mut Sink<'_>) -> Result<Response, LlmError> {
-        let mut showing = Showing::new(self.tools);
+        let mut showing = Showing::new(self.tools, self.settings.format);
         let mut pieces = self.provider.stream(request);
         while let Some(piece) = pieces.next().await {
             match piece? {

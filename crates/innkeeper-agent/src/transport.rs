@@ -210,7 +210,7 @@ impl HttpProvider {
 
     fn fault(&self, fault: Fault) -> LlmError {
         let Fault { class, message, written } = fault;
-        LlmError { written, ..self.error(class, message) }
+        LlmError { written: written.map(Into::into), ..self.error(class, message) }
     }
 
     fn late(&self) -> LlmError {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use innkeeper_toolcall::Call;
 use innkeeper_toolcall::prompt::Attempt;
 
-use crate::conversation::{Conversation, OutOfTurn, ToolResult};
+use crate::conversation::{Conversation, Message, OutOfTurn, ToolResult};
 use crate::provider::{Class, Finish, LlmError, Request, Response, Usage};
 use correction::{Correction, Next};
 use hearing::{Heard, Made};
@@ -116,6 +116,8 @@ pub enum Ended {
 /// A call that went wrong and then right, to learn from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lesson {
+    /// What it was asked for, in the words of the person.
+    pub asked: String,
     /// What the model wrote each time, and what was wrong with it.
     pub attempts: Vec<(String, String)>,
     /// What it wrote at last.
@@ -225,7 +227,7 @@ impl<'c> Turn<'c> {
             self.way = Way::Prompt;
             return self.ask();
         }
-        let mut heard = hearing::hear(&self.setup.tools, &response, self.correction.constrained);
+        let mut heard = hearing::hear(&self.setup, &response, self.correction.constrained);
         if response.finish == Finish::Malformed && heard.calls.is_empty() {
             heard.problems.push(Attempt::new("the call could not be read"));
         }
@@ -388,8 +390,13 @@ impl<'c> Turn<'c> {
         let problems = self.correction.attempts.iter().map(|attempt| attempt.problem.clone());
         let attempts: Vec<_> = written.into_iter().zip(problems).collect();
         if !attempts.is_empty() {
-            let corrected = response.answer.shown();
-            self.lessons.push(Lesson { attempts, corrected });
+            let asked =
+                self.conversation.messages().iter().rev().find_map(|message| match message {
+                    Message::User(text) => Some(text.clone()),
+                    Message::Answer(_) | Message::Results(_) => None,
+                });
+            let (asked, corrected) = (asked.unwrap_or_default(), response.answer.shown());
+            self.lessons.push(Lesson { asked, attempts, corrected });
         }
     }
 

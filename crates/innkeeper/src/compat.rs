@@ -64,16 +64,126 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Tools for any model, by its prompt
+//!
+//! The same with `mcp_host = { package = "innkeeper", … }`.
+//!
+//! ```no_run
+//! # use innkeeper::compat as mcp_client;
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use innkeeper::compat::{McpHost, McpHostConfig, OllamaProvider};
+//! use std::sync::Arc;
+//!
+//! // Initialize MCP client
+//! let mcp_client = mcp_client::McpClient::connect(
+//!     "path/to/mcp-server",
+//!     &["--tools", "tools.yaml"],
+//! ).await?;
+//! let mcp_client = Arc::new(mcp_client);
+//!
+//! // Create LLM provider
+//! let ollama = OllamaProvider::new("llama3.1:8b".to_string());
+//!
+//! // Build MCP host
+//! let mut host = McpHost::builder()
+//!     .with_llm_provider(Box::new(ollama))
+//!     .with_mcp_client(mcp_client)
+//!     .with_config(McpHostConfig::default())
+//!     .build()?;
+//!
+//! // Process messages
+//! let response = host.process_message("List files in the current directory").await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Every setting has its default:
+//!
+//! ```
+//! # use innkeeper::compat::{McpHostConfig, SafetyConfig};
+//! let config = McpHostConfig {
+//!     max_retries: 3,
+//!     retry_delay_ms: 1000,
+//!     temperature_reduction: 0.1,
+//!     safety_constraints: SafetyConfig {
+//!         max_tokens_per_request: 4096,
+//!         max_tools_per_request: 5,
+//!         rate_limit_per_minute: 30,
+//!         blocked_tool_patterns: vec!["rm".to_string()],
+//!     },
+//! };
+//! # let none = SafetyConfig { blocked_tool_patterns: Vec::new(), ..config.safety_constraints.clone() };
+//! # assert_eq!(McpHostConfig { safety_constraints: none, ..config }, McpHostConfig::default());
+//! ```
+//!
+//! A model of one's own is one function, and its name. The trait is this one, with more that has
+//! defaults:
+//!
+//! ```
+//! # use innkeeper::compat::{LlmRequest, LlmResponse, Result, async_trait};
+//! #[async_trait]
+//! pub trait LlmProvider: Send + Sync {
+//!     async fn generate(&self, request: LlmRequest) -> Result<LlmResponse>;
+//!     fn name(&self) -> &str;
+//!     fn supports_tools(&self) -> bool { false }
+//! }
+//! ```
+//!
+//! ```
+//! use innkeeper::compat::{LlmProvider, LlmRequest, LlmResponse, Result, async_trait};
+//!
+//! struct Parrot;
+//!
+//! #[async_trait]
+//! impl LlmProvider for Parrot {
+//!     async fn generate(&self, request: LlmRequest) -> Result<LlmResponse> {
+//!         Ok(LlmResponse::text(request.prompt()))
+//!     }
+//!     fn name(&self) -> &str {
+//!         "parrot"
+//!     }
+//! }
+//! assert!(!Parrot.supports_tools());
+//! ```
+//!
+//! Prompts can be made for a model:
+//!
+//! ```
+//! # use innkeeper::compat::PromptTemplate;
+//! let template = PromptTemplate::new("custom-model");
+//! // Customize tool formatting and parsing
+//! ```
 
 mod client;
 mod integration;
+mod ollama;
+mod prompt_host;
 mod received;
+mod template;
 
-pub use client::McpClient;
+pub use client::{CommandArguments, McpClient};
 pub use integration::{
     ChatIntegrationConfig, InstrumentationConfig, McpChatIntegration, StreamingResponseHandle,
 };
+pub use ollama::OllamaProvider;
+pub use prompt_host::{
+    McpHost, McpHostBuilder, McpHostConfig, McpHostError, SafetyConfig, ToolSource,
+};
 pub use received::{ExecutedTool, ExecutedTools, ProcessedToken, ProcessedTokens};
+
+pub use template::PromptTemplate;
+
+/// The attribute of [`LlmProvider`] and of those who implement it.
+pub use async_trait::async_trait;
+/// A model that answers, and what goes back and forth.
+pub use innkeeper_agent::provider::{
+    LlmError, LlmProvider, Request as LlmRequest, Response as LlmResponse, Usage as TokenUsage,
+};
+
+/// What a model gives.
+pub type Result<T, E = LlmError> = std::result::Result<T, E>;
 
 /// What is done with the calls in a model's text.
 pub use innkeeper_agent::chat::Mode as StreamingMode;

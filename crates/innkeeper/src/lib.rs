@@ -43,10 +43,22 @@ pub use innkeeper_host::{
     ShutdownReport, StartError, Supervisor, Telemetry, ToolResult, Trust, display_safe, split_name,
 };
 
+/// A model, tools that it may call, and the conversation with it.
+pub use innkeeper_agent::agent::{self, Agent};
 /// Tools for a chat application's model, while its text streams.
 pub use innkeeper_agent::chat;
+/// What was said between a person, a model and the tools.
+pub use innkeeper_agent::conversation;
+/// Models behind one trait.
+pub use innkeeper_agent::provider;
+/// What a model may do.
+pub use innkeeper_agent::safety;
 /// Who runs the tools that a model calls.
 pub use innkeeper_agent::tools;
+/// Models over HTTP.
+pub use innkeeper_agent::transport;
+/// The rules of one message, without I/O.
+pub use innkeeper_agent::turn;
 /// The lines of the log that matter to security.
 pub use innkeeper_host::audit;
 /// The configuration in detail: servers, transports, problems with their places.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use innkeeper_toolcall::Format;
 use innkeeper_toolcall::prompt::Template;
 
 use crate::conversation::Budget;
@@ -18,6 +19,8 @@ pub struct Settings {
     pub calling: ToolCalling,
     /// How the model is told of tools in its prompt. Default: as is best for its family.
     pub template: Option<Template>,
+    /// The format in which calls are looked for in the model's text. Default: whatever turns up.
+    pub format: Format,
     /// How much one message may take.
     pub limits: Limits,
     /// How much of the conversation goes along with a request.
@@ -51,6 +54,7 @@ impl Default for Settings {
             system: String::new(),
             calling: ToolCalling::default(),
             template: None,
+            format: Format::Detect,
             limits: Limits::default(),
             budget: Budget { tokens: 100_000 },
             max_tokens: 4096,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use innkeeper_toolcall::event::{self, Finish};
-use innkeeper_toolcall::{Interceptor, Options, Tools};
+use innkeeper_toolcall::{Format, Interceptor, Options, Tools};
 
 use super::{Event, Sink};
 use crate::provider::Piece;
@@ -15,9 +15,9 @@ pub(super) struct Showing {
 }
 
 impl Showing {
-    pub(super) fn new(tools: &Arc<Tools>) -> Self {
-        let interceptor =
-            (!tools.is_empty()).then(|| Interceptor::new(tools.clone(), &Options::default()));
+    pub(super) fn new(tools: &Arc<Tools>, format: Format) -> Self {
+        let options = Options { format, ..Options::default() };
+        let interceptor = (!tools.is_empty()).then(|| Interceptor::new(tools.clone(), &options));
         Self { interceptor }
     }
 

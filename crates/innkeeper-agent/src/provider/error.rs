@@ -18,7 +18,7 @@ pub struct LlmError {
     /// What is wrong, in the provider's words where it has some; 2,000 characters at most.
     pub message: String,
     /// What the model had written, where the provider tells it in the error: a call may be in it.
-    pub written: Option<String>,
+    pub written: Option<Box<str>>,
     /// What is behind it.
     pub source: Option<Box<dyn Error + Send + Sync>>,
 }

@@ -8,10 +8,6 @@ use reqwest::header::{HeaderMap, HeaderValue};
 
 use crate::provider::{Class, Wire};
 
-/// The longest wait a provider may ask for that is waited. Whoever says more means "not now": the
-/// caller is told.
-pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(120);
-
 /// Adds the key in the way of the wire. One that cannot stand in a header is left out, and the
 /// provider says that there is none.
 pub(super) fn sign(request: RequestBuilder, wire: Wire, key: &Secret) -> RequestBuilder {

@@ -1,12 +1,10 @@
 //! What an answer says: text for the reader, calls, and what was meant as a call and is none.
 
-use std::sync::Arc;
-
 use innkeeper_toolcall::event::{Event, Finish as Ended};
 use innkeeper_toolcall::prompt::Attempt;
-use innkeeper_toolcall::{Arguments, Call, End, Interceptor, Options, Rejected, Tools, ladder};
+use innkeeper_toolcall::{Arguments, Call, End, Interceptor, Options, Rejected, ladder};
 
-use super::Mechanism;
+use super::{Mechanism, Setup};
 use crate::conversation::{Answer, Part, Said, ToolCall};
 use crate::provider::{Finish, Response};
 
@@ -31,7 +29,8 @@ pub(super) struct Made {
 }
 
 /// Understands an answer. In its text calls are looked for where it has none in the provider's form.
-pub(super) fn hear(tools: &Arc<Tools>, response: &Response, constrained: bool) -> Heard {
+pub(super) fn hear(setup: &Setup, response: &Response, constrained: bool) -> Heard {
+    let tools = &setup.tools;
     let said = response.answer.calls().count();
     let native = said > 0;
     let mut heard = Heard::default();
@@ -52,7 +51,7 @@ pub(super) fn hear(tools: &Arc<Tools>, response: &Response, constrained: bool) -
             }
             Said::Text(text) if !native && !tools.is_empty() => {
                 let ended = if cut { Ended::Length } else { Ended::Stop };
-                heard.text(tools, part, text, ended, constrained);
+                heard.text(setup, part, text, ended, constrained);
             }
             Said::Text(_) | Said::Reasoning(_) | Said::Other => {
                 heard.answer.parts.push(part.clone());
@@ -64,18 +63,12 @@ pub(super) fn hear(tools: &Arc<Tools>, response: &Response, constrained: bool) -
 
 impl Heard {
     /// Takes the calls out of a text.
-    fn text(
-        &mut self,
-        tools: &Arc<Tools>,
-        part: &Part,
-        text: &str,
-        ended: Ended,
-        constrained: bool,
-    ) {
+    fn text(&mut self, setup: &Setup, part: &Part, text: &str, ended: Ended, constrained: bool) {
         let before = self.calls.len();
-        let mut interceptor = Interceptor::new(tools.clone(), &Options::default());
+        let options = Options { format: setup.format, ..Options::default() };
+        let mut interceptor = Interceptor::new(setup.tools.clone(), &options);
         let mut parts = Parts::default();
-        let mut take = |event: Event<'_>| self.take(&mut parts, &event, constrained);
+        let mut take = |event: Event<'_>| self.take(setup, &mut parts, &event, constrained);
         interceptor.push(text, &mut take);
         interceptor.finish(ended, &mut take);
         if self.calls.len() == before {
@@ -86,7 +79,7 @@ impl Heard {
         }
     }
 
-    fn take(&mut self, parts: &mut Parts, event: &Event<'_>, constrained: bool) {
+    fn take(&mut self, setup: &Setup, parts: &mut Parts, event: &Event<'_>, constrained: bool) {
         match event {
             Event::Text(text) => parts.say(Said::Text, text),
             Event::Reasoning(text) => parts.say(Said::Reasoning, text),
@@ -104,7 +97,7 @@ impl Heard {
             }
             Event::Rejected { rejected, text, .. } => {
                 parts.say(Said::Text, text);
-                self.problems.push(Attempt::new(rejected.to_string()));
+                self.problems.push(Attempt::new(setup.refusal(rejected)));
             }
             Event::Incomplete { text, .. } => {
                 parts.say(Said::Text, text);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use innkeeper_toolcall::grammar::{GbnfOptions, Shape, UnionOptions, gbnf, union};
 use innkeeper_toolcall::prompt::Template;
-use innkeeper_toolcall::{Call, Reason, Rejected, Toolbox, Tools};
+use innkeeper_toolcall::{Call, Format, Reason, Rejected, Toolbox, Tools};
 
 use super::Way;
 use crate::conversation::Budget;
@@ -57,6 +57,8 @@ pub struct Setup {
     pub toolbox: Arc<Toolbox>,
     /// How the model is told of tools in its prompt.
     pub template: Template,
+    /// The format in which calls are looked for in its text.
+    pub format: Format,
     /// Which way tools are called.
     pub calling: ToolCalling,
     /// What the model takes.

@@ -288,7 +288,7 @@ async fn a_server_that_drops_tools_is_noticed_by_what_it_read() {
 #[tokio::test(start_paused = true)]
 async fn a_call_inside_a_providers_error_is_rescued() {
     let mut error = LlmError::new("scripted", Class::Malformed, "error parsing tool call");
-    error.written = Some(READ.to_owned());
+    error.written = Some(READ.into());
     let mut room = native([Err(error), say("Done.")]);
     let report = room.agent.run("Read a.").await;
     assert!(report.is_success(), "{report:?}");

@@ -16,8 +16,9 @@ impl McpClient {
     /// # Errors
     ///
     /// See [`ConnectError`].
-    pub async fn connect(command: &str, args: &[&str]) -> Result<Self, ConnectError> {
-        OneServer::connect(command, args, &Environment::of_process()).await.map(Self)
+    pub async fn connect(command: &str, args: impl CommandArguments) -> Result<Self, ConnectError> {
+        let args = args.texts();
+        OneServer::connect(command, &args, &Environment::of_process()).await.map(Self)
     }
 
     /// Gives the server's introduction, `null` from one that said nothing. The handshake is done by
@@ -49,5 +50,30 @@ impl McpClient {
     /// Stops the server; calls under way fail.
     pub async fn close(&self) -> ShutdownReport {
         self.0.host().shutdown().await
+    }
+}
+
+/// Arguments of a command, as `&[&str]` or as `&[String]`.
+pub trait CommandArguments {
+    /// Each argument.
+    fn texts(&self) -> Vec<&str>;
+}
+
+impl<T: AsRef<str>> CommandArguments for &[T] {
+    fn texts(&self) -> Vec<&str> {
+        self.iter().map(AsRef::as_ref).collect()
+    }
+}
+
+impl<T: AsRef<str>> CommandArguments for &Vec<T> {
+    fn texts(&self) -> Vec<&str> {
+        self.iter().map(AsRef::as_ref).collect()
+    }
+}
+
+/// Of arrays only those of `&str`, so that `&[]` is one.
+impl<const COUNT: usize> CommandArguments for &[&str; COUNT] {
+    fn texts(&self) -> Vec<&str> {
+        self.to_vec()
     }
 }
