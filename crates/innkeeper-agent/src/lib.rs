@@ -8,6 +8,7 @@ pub mod agent;
 pub mod chat;
 pub mod conversation;
 pub mod provider;
+pub mod result;
 pub mod safety;
 pub mod tools;
 pub mod turn;

@@ -12,11 +12,14 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use innkeeper_host::config::Secret;
 use innkeeper_host::{Environment, http_client};
 use innkeeper_toolcall::Tools;
-use tokio::time::{Instant, timeout_at};
+use serde_json::Value;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::provider::codec::{self, Asking, Fault, Outgoing, Reader};
 use crate::provider::offer::Offer;
-use crate::provider::{Capabilities, Class, LlmError, LlmProvider, Piece, Request, Response, Wire};
+use crate::provider::{
+    Capabilities, Class, LlmError, LlmProvider, Piece, Request, Response, Server, Wire,
+};
 
 /// How long a whole answer may take unless said otherwise: as long as the providers' own clients wait.
 pub const TIMEOUT: Duration = Duration::from_secs(600);
@@ -81,36 +84,52 @@ impl HttpProvider {
         &self.endpoint
     }
 
-    /// Asks a llama.cpp server whether its model's template knows tools: where it does not, the server
-    /// drops them without a word. A server that does not say, or another one, leaves things as they
-    /// are.
+    /// Asks a server that speaks like OpenAI what it is: which model it has where none was named, and
+    /// whether that model's template knows tools. llama.cpp drops them without a word where it does
+    /// not. What a server does not say stays as it was.
+    ///
+    /// # Errors
+    ///
+    /// No model was named, and the server names none either.
     pub async fn look(&mut self) -> Result<(), LlmError> {
-        let Some(root) = self.endpoint.base_url.trim_end_matches('/').strip_suffix("/v1") else {
-            return Ok(());
-        };
-        let url = format!("{root}/props");
-        let deadline = Instant::now() + LOOK;
-        let request = self.client()?.get(url);
-        let Ok(Ok(response)) = timeout_at(deadline, self.signed(request).send()).await else {
-            return Ok(());
-        };
-        if !response.status().is_success() {
-            return Ok(());
+        let base = self.endpoint.base_url.trim_end_matches('/').to_owned();
+        if self.endpoint.model.is_empty() {
+            let models = self.told(&format!("{base}/models")).await?.unwrap_or_default();
+            let Some(first) = models.pointer("/data/0/id").and_then(Value::as_str) else {
+                let message = "the server names no model: say which one is wanted";
+                return Err(self.error(Class::NotFound, message));
+            };
+            first.clone_into(&mut self.endpoint.model);
         }
-        let Ok(Ok(body)) = timeout_at(deadline, bounded(response, PROPS)).await else {
-            return Ok(());
-        };
-        let props: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        let Some(root) = base.strip_suffix("/v1") else { return Ok(()) };
+        let props = self.told(&format!("{root}/props")).await.ok().flatten().unwrap_or_default();
         let Some(caps) = props.get("chat_template_caps") else { return Ok(()) };
+        let wire = self.endpoint.wire;
         let capabilities = &mut self.endpoint.capabilities;
-        capabilities.server = crate::provider::Server::LlamaCpp;
-        capabilities.constraints.json_schema = true;
-        capabilities.constraints.gbnf = self.endpoint.wire == Wire::OpenAiChat;
-        let has = |key: &str| caps.get(key).and_then(serde_json::Value::as_bool);
-        if has("supports_tools") == Some(false) || has("supports_tool_calls") == Some(false) {
+        capabilities.server = Server::LlamaCpp;
+        capabilities.constraints.json_schema = wire == Wire::OpenAiChat;
+        capabilities.constraints.gbnf = wire == Wire::OpenAiChat;
+        let lacks = |key: &str| caps.get(key).and_then(Value::as_bool) == Some(false);
+        if lacks("supports_tools") || lacks("supports_tool_calls") {
             capabilities.native_tools = false;
         }
         Ok(())
+    }
+
+    /// What a server answers to a GET, within two seconds; `None` where that is no success or no JSON.
+    async fn told(&self, url: &str) -> Result<Option<Value>, LlmError> {
+        let asked = async {
+            let response = self.signed(self.client()?.get(url)).send().await;
+            let response = response.map_err(|error| self.broken(error))?;
+            if !response.status().is_success() {
+                return Ok(None);
+            }
+            let body = bounded(response, PROPS).await.map_err(|error| self.broken(error))?;
+            Ok(serde_json::from_slice(&body).ok())
+        };
+        timeout(LOOK, asked).await.unwrap_or_else(|_| {
+            Err(self.error(Class::TimedOut, format!("no answer within {} s", LOOK.as_secs())))
+        })
     }
 
     fn client(&self) -> Result<&reqwest::Client, LlmError> {

@@ -4,8 +4,9 @@ mod order;
 mod verbs;
 
 pub(crate) use verbs::{
-    CallArgs, CompletionsArgs, DemoArgs, ExtractArgs, HostVerb, ImportArgs, LockArgs, LogStatsArgs,
-    LoginArgs, PromptArgs, ReadArgs, ServerArgs, ServerKind, WhyArgs,
+    Approve, AskArgs, CallArgs, Calling, CompletionsArgs, DemoArgs, ExportRetriesArgs, ExtractArgs,
+    HostVerb, ImportArgs, LockArgs, LogStatsArgs, LoginArgs, PromptArgs, ReadArgs, ServerArgs,
+    ServerKind, WhyArgs,
 };
 
 use std::ffi::OsString;
@@ -86,6 +87,8 @@ pub(crate) enum Verb {
     Extract(ExtractArgs),
     /// Count what the log of a chat says of each tool
     LogStats(LogStatsArgs),
+    /// Print what models wrote wrong and then right as pairs to learn from
+    ExportRetries(ExportRetriesArgs),
     /// Print the completion script for a shell
     Completions(CompletionsArgs),
     /// Serve one of the servers inside this program over stdio

@@ -1,10 +1,12 @@
 //! The verbs, one file each, and what those over a configuration work with.
 
+mod ask;
 mod call;
 mod check;
 mod completions;
 mod demo;
 mod doctor;
+mod export_retries;
 mod extract;
 mod graph;
 mod import;
@@ -27,6 +29,7 @@ use crate::exit::Failure;
 use crate::output::Output;
 
 pub(crate) use completions::completions;
+pub(crate) use export_retries::export_retries;
 pub(crate) use extract::extract;
 pub(crate) use import::import;
 pub(crate) use log_stats::log_stats;
@@ -59,6 +62,7 @@ pub(crate) async fn run(context: &mut Context, verb: HostVerb) -> Result<(), Fai
         HostVerb::Login(args) => login::run(context, &args).await,
         HostVerb::Why(args) => why::run(context, &args).await,
         HostVerb::Doctor => doctor::run(context),
+        HostVerb::Ask(args) => ask::run(context, &args).await,
         HostVerb::Demo(args) => demo::run(context, &args).await,
     }
 }

@@ -59,6 +59,7 @@ fn run(context: &mut Context, verb: Verb) -> Result<(), Failure> {
         Verb::Import(args) => commands::import(&args, &places()?, &mut context.output),
         Verb::Extract(args) => commands::extract(&args, &mut context.output),
         Verb::LogStats(args) => commands::log_stats(&args, &mut context.output),
+        Verb::ExportRetries(args) => commands::export_retries(&args, &mut context.output),
         Verb::Completions(args) => commands::completions(&args, &mut context.output),
         Verb::Server(args) => builtin::run(args.kind, &args.place),
         Verb::Host(verb) => over_host(context, verb),

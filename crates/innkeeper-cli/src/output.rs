@@ -119,6 +119,17 @@ impl Output {
         if self.terminal { self.data(&safe::block(text)) } else { self.data(text) }
     }
 
+    /// Whether a person reads the data.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    /// Prints a piece of a text that a person watches while it is written.
+    pub(crate) fn piece(&mut self, text: &str) -> io::Result<()> {
+        self.out.to.write_all(safe::block(text).as_bytes())?;
+        self.out.to.flush()
+    }
+
     /// Colours a word of data where a person reads it.
     pub(crate) fn paint(&self, tone: Tone, word: &str) -> String {
         self.out.paint(tone, word)

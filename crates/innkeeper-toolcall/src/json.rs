@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// A JSON value, lossless: numbers are their text, members keep their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +100,14 @@ impl fmt::Display for Json {
                 f.write_str("}")
             }
         }
+    }
+}
+
+/// Into JSON only: each number goes as it was written.
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw = RawValue::from_string(self.to_string()).map_err(S::Error::custom)?;
+        raw.serialize(serializer)
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) enum HostVerb {
     Why(WhyArgs),
     /// Tell what this machine lacks for the configuration
     Doctor,
+    /// Let a language model do something with the tools of all servers
+    Ask(AskArgs),
     /// Run a chain of real tool calls over real servers, with nothing configured
     Demo(DemoArgs),
 }
@@ -107,6 +109,81 @@ pub(crate) struct DemoArgs {
     /// Use the reference servers of the npm registry instead of the built-in ones
     #[arg(long)]
     pub(crate) npm: bool,
+}
+
+/// What `ask` takes.
+#[derive(Args, Debug)]
+pub(crate) struct AskArgs {
+    /// What the model is to do
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: String,
+    /// Whose model: openai, openai-compatible, anthropic, gemini, ollama, or scripted
+    ///
+    /// Keys come from OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY or GEMINI_API_KEY.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: String,
+    /// The model; without it the provider's usual one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Where the provider is, as its own client calls its base URL
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// The environment variable that holds the key
+    #[arg(long, value_name = "NAME")]
+    pub(crate) api_key_env: Option<String>,
+    /// What the model is told before all else
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+    /// Which of the provider's interfaces: responses or chat, generate or interactions
+    #[arg(long, value_name = "NAME")]
+    pub(crate) api: Option<String>,
+    /// How the model calls tools
+    #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
+    pub(crate) tool_calling: Calling,
+    /// Which calls are run
+    #[arg(long, value_name = "WHICH", value_enum, default_value = "all")]
+    pub(crate) approve: Approve,
+    /// The most rounds of the model
+    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_iterations: u32,
+    /// Keep calls that went wrong and then right, one JSON object a line; `export-retries` reads it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) retries: Option<PathBuf>,
+    /// What `--provider scripted` says: a JSON array of answers
+    ///
+    /// Each is an object with `text`, and `calls`: a list of objects with `name` and `arguments`.
+    #[arg(long, value_name = "FILE", required_if_eq("provider", "scripted"))]
+    pub(crate) script: Option<PathBuf>,
+}
+
+/// How a model calls tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Calling {
+    /// In the provider's own form where the model takes tools, else by its prompt
+    Auto,
+    /// In the provider's own form
+    Native,
+    /// By its prompt, for every model
+    Prompt,
+}
+
+/// Which calls are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Approve {
+    /// All
+    All,
+    /// Those you say yes to; tools marked read-only are not asked about
+    Ask,
+    /// None
+    Never,
+}
+
+/// What `export-retries` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ExportRetriesArgs {
+    /// What `ask --retries FILE` wrote
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
 }
 
 /// What `import` takes.

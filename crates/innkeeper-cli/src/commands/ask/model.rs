@@ -1,0 +1,90 @@
+//! The model that is asked.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use innkeeper_agent::conversation::{Part, Said};
+use innkeeper_agent::provider::{
+    LlmProvider, Response, Scripted, UnknownModel, Wanted, get_llm_client,
+};
+use innkeeper_host::Environment;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::args::AskArgs;
+use crate::exit::Failure;
+
+/// Finds it, and has a server that speaks like OpenAI say what it is.
+pub(super) async fn find(
+    args: &AskArgs,
+    environment: &Environment,
+) -> Result<Arc<dyn LlmProvider>, Failure> {
+    if let Some(script) = args.script.as_deref().filter(|_| is_scripted(&args.provider)) {
+        return Ok(Arc::new(scripted(script)?));
+    }
+    let wanted = Wanted {
+        provider: args.provider.clone(),
+        model: args.model.clone(),
+        base_url: args.base_url.clone(),
+        api: args.api.clone(),
+        key: None,
+        key_variable: args.api_key_env.clone(),
+    };
+    let mut client = get_llm_client(&wanted, environment).map_err(|error| unknown(&error))?;
+    if client.endpoint().provider == "openai-compatible" {
+        let looked = client.look().await;
+        looked.map_err(|error| Failure::failed("the model cannot be asked").because(error))?;
+    }
+    Ok(Arc::new(client))
+}
+
+fn is_scripted(provider: &str) -> bool {
+    provider.eq_ignore_ascii_case("scripted")
+}
+
+fn unknown(error: &UnknownModel) -> Failure {
+    let failure = Failure::usage(error.to_string());
+    match error {
+        UnknownModel::Provider { .. } => failure.hint("`--provider` names one of them"),
+        UnknownModel::Key { .. } => {
+            failure.hint("`--api-key-env NAME` names another variable; keys are never typed")
+        }
+        UnknownModel::Api { .. } | UnknownModel::Missing { .. } => failure,
+    }
+}
+
+/// One answer of a script.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Spoken<'s> {
+    #[serde(default)]
+    text: String,
+    #[serde(default, borrow)]
+    calls: Vec<Called<'s>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Called<'s> {
+    name: String,
+    #[serde(borrow)]
+    arguments: &'s RawValue,
+}
+
+fn scripted(file: &Path) -> Result<Scripted, Failure> {
+    let shown = file.display();
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::usage(format!("`{shown}` cannot be read")).because(error))?;
+    let script: Vec<Spoken<'_>> = serde_json::from_str(&text)
+        .map_err(|error| Failure::usage(format!("`{shown}` is no script")).because(error))?;
+    Ok(Scripted::new(script.into_iter().map(|said| Ok(response(said)))))
+}
+
+fn response(said: Spoken<'_>) -> Response {
+    let calls = said.calls.iter().map(|call| (&*call.name, call.arguments.get()));
+    let mut response = Response::calls(calls);
+    if !said.text.is_empty() {
+        response.answer.parts.insert(0, Part::new(Said::Text(said.text)));
+    }
+    response
+}
