@@ -18,6 +18,7 @@ mod anthropic;
 mod gemini_generate;
 mod gemini_interactions;
 mod ollama;
+mod openai;
 mod openai_chat;
 mod openai_responses;
 

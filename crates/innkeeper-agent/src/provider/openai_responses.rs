@@ -1,15 +1,31 @@
-//! The codec of this wire.
+//! OpenAI's Responses.
+//!
+//! An answer is a list of items, each one part, kept as it came. Nothing is stored at the provider:
+//! the items go back with the next request, thoughts among them, encrypted.
 
-use super::codec::{Asking, Fault, Outgoing, Reader};
+mod encode;
+mod item;
+mod read;
+mod stream;
 
-pub(super) fn encode(_asking: Asking<'_>) -> Result<Outgoing, Fault> {
-    unimplemented!()
+use super::codec::{Fault, Reader, Whole};
+use super::openai::Stream;
+use stream::Items;
+
+pub(super) use super::openai::fault;
+pub(super) use encode::encode;
+
+pub(super) fn reader(model: &str, streaming: bool) -> Box<dyn Reader> {
+    let model = model.to_owned();
+    if streaming {
+        return Box::new(Stream::new(Items::new(model)));
+    }
+    Box::new(Whole::new(move |body| {
+        let text = std::str::from_utf8(body);
+        let text = text.map_err(|_| Fault::unreadable("the answer is not UTF-8"))?;
+        read::whole(&model, text)
+    }))
 }
 
-pub(super) fn reader(_model: &str, _streaming: bool) -> Box<dyn Reader> {
-    unimplemented!()
-}
-
-pub(super) fn fault(_status: u16, _body: &[u8]) -> Fault {
-    unimplemented!()
-}
+#[cfg(test)]
+mod tests;

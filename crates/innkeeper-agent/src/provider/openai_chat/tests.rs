@@ -1,0 +1,6 @@
+//! Chat Completions, as requests are written and answers are read.
+
+mod encode;
+mod limits;
+mod quirks;
+mod read;

@@ -1,0 +1,86 @@
+//! One item of an answer as a part.
+
+use serde_json::value::RawValue;
+
+use crate::conversation::{Native, Part, Said, ToolCall};
+use crate::provider::Wire;
+use crate::provider::openai::{Fields, text, texts};
+
+/// Between the paragraphs of a thought.
+pub(super) const PARAGRAPH: &str = "\n\n";
+
+/// What an item says, and whether it declines.
+pub(super) struct Item {
+    pub(super) part: Part,
+    pub(super) refused: bool,
+}
+
+impl Item {
+    /// Reads a finished item; what is no object says nothing.
+    pub(super) fn read(block: &RawValue, model: &str) -> Option<Self> {
+        let fields = Fields::of(block.get())?;
+        let (mut refused, mut in_own_words) = (false, true);
+        let said = match fields.text("type").as_deref() {
+            Some("message") => {
+                let content = message(&fields);
+                refused = content.1;
+                if content.0.is_empty() { Said::Other } else { Said::Text(content.0) }
+            }
+            Some("reasoning") => Said::Reasoning(reasoning(&fields)),
+            Some("function_call") => {
+                let mut call = call(&fields);
+                // The result goes back under the same id, and a conversation with arguments that
+                // are no object is not taken by every server.
+                in_own_words =
+                    fields.word("call_id").is_some() && Fields::of(&call.arguments).is_some();
+                let cut = fields.text("status").is_some_and(|it| it == "incomplete");
+                if call.arguments.trim().is_empty() && !cut {
+                    "{}".clone_into(&mut call.arguments);
+                }
+                Said::Call(call)
+            }
+            Some(_) | None => Said::Other,
+        };
+        let native = in_own_words.then(|| Native {
+            wire: Wire::OpenAiResponses,
+            model: model.to_owned(),
+            block: block.to_owned(),
+        });
+        Some(Self { part: Part { said, native }, refused })
+    }
+}
+
+/// The text, and whether there is a refusal in it.
+fn message(fields: &Fields<'_>) -> (String, bool) {
+    if let Some(content) = fields.text("content") {
+        return (content, false);
+    }
+    let (mut said, mut refused) = (String::new(), false);
+    for part in fields.array("content") {
+        let part = Fields::of(part.get()).unwrap_or_default();
+        if let Some(text) = part.text("text") {
+            said.push_str(&text);
+        } else if let Some(refusal) = part.text("refusal") {
+            said.push_str(&refusal);
+            refused = true;
+        }
+    }
+    (said, refused)
+}
+
+/// The summary first, then the thoughts themselves, which only open models show.
+fn reasoning(fields: &Fields<'_>) -> String {
+    let mut paragraphs = texts(&fields.array("summary"), "text");
+    paragraphs.extend(texts(&fields.array("content"), "text"));
+    paragraphs.join(PARAGRAPH)
+}
+
+fn call(fields: &Fields<'_>) -> ToolCall {
+    let arguments = fields.get("arguments");
+    let arguments = arguments.map(|raw| text(raw).unwrap_or_else(|| raw.get().to_owned()));
+    ToolCall {
+        id: fields.word("call_id").or_else(|| fields.word("id")).unwrap_or_default(),
+        name: fields.word("name").unwrap_or_default(),
+        arguments: arguments.unwrap_or_default(),
+    }
+}
