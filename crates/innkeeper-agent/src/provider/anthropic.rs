@@ -1,15 +1,29 @@
-//! The codec of this wire.
+//! Anthropic's Messages, which other servers speak too.
 
-use super::codec::{Asking, Fault, Outgoing, Reader};
+mod answer;
+mod block;
+mod body;
+mod fault;
+mod stream;
 
-pub(super) fn encode(_asking: Asking<'_>) -> Result<Outgoing, Fault> {
-    unimplemented!()
+use super::codec::{Asking, Fault, Outgoing, Reader, Whole};
+
+pub(super) fn encode(asking: Asking<'_>) -> Result<Outgoing, Fault> {
+    body::encode(asking)
 }
 
-pub(super) fn reader(_model: &str, _streaming: bool) -> Box<dyn Reader> {
-    unimplemented!()
+pub(super) fn reader(model: &str, streaming: bool) -> Box<dyn Reader> {
+    let model = model.to_owned();
+    if streaming {
+        Box::new(stream::Stream::new(model))
+    } else {
+        Box::new(Whole::new(move |body| answer::read(body, &model)))
+    }
 }
 
-pub(super) fn fault(_status: u16, _body: &[u8]) -> Fault {
-    unimplemented!()
+pub(super) fn fault(status: u16, body: &[u8]) -> Fault {
+    fault::read(status, body)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,10 @@
 //! is asked into a request over HTTP, `reader` takes the bytes of the answer in any cuts, and `fault`
 //! reads an answer that is a failure. Here is what they share.
 
+#[cfg(test)]
+pub(crate) mod cuts;
 mod events;
+mod members;
 mod whole;
 
 use serde_json::value::RawValue;
@@ -16,6 +19,7 @@ use super::{
 };
 
 pub(crate) use events::{Events, Lines};
+pub(crate) use members::{Members, arguments, is_json};
 pub(crate) use whole::Whole;
 
 /// The longest answer in bytes, whole or as a stream: a hundred times what a model writes at most.
@@ -102,6 +106,12 @@ pub(crate) fn class_of(status: u16) -> Class {
         409 | 429 | 500..=599 => Class::Later { after: None },
         _ => Class::Request,
     }
+}
+
+/// A provider's words for a failure, where they may be missing.
+pub(crate) fn plain(words: &str) -> &str {
+    let words = words.trim();
+    if words.is_empty() { "without a word of why" } else { words }
 }
 
 /// The arguments of a call as a JSON object, for wires that take no text: as the model wrote them, if

@@ -1,15 +1,27 @@
-//! The codec of this wire.
+//! Ollama's `/api/chat`.
 
-use super::codec::{Asking, Fault, Outgoing, Reader};
+mod answer;
+mod body;
+mod fault;
 
-pub(super) fn encode(_asking: Asking<'_>) -> Result<Outgoing, Fault> {
-    unimplemented!()
+use super::codec::{Asking, Fault, Outgoing, Reader, Whole};
+
+pub(super) fn encode(asking: Asking<'_>) -> Result<Outgoing, Fault> {
+    body::encode(asking)
 }
 
-pub(super) fn reader(_model: &str, _streaming: bool) -> Box<dyn Reader> {
-    unimplemented!()
+pub(super) fn reader(model: &str, streaming: bool) -> Box<dyn Reader> {
+    let model = model.to_owned();
+    if streaming {
+        Box::new(answer::Stream::new(model))
+    } else {
+        Box::new(Whole::new(move |body| answer::read(body, model)))
+    }
 }
 
-pub(super) fn fault(_status: u16, _body: &[u8]) -> Fault {
-    unimplemented!()
+pub(super) fn fault(status: u16, body: &[u8]) -> Fault {
+    fault::read(status, body)
 }
+
+#[cfg(test)]
+mod tests;

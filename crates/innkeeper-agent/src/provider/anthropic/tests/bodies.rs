@@ -1,0 +1,147 @@
+//! Everything of a request beside its messages.
+
+use std::sync::Arc;
+
+use innkeeper_toolcall::{Tool, Tools};
+use serde_json::json;
+
+use super::{CLAUDE, asking, body, send, text, tools, user};
+use crate::provider::{Capabilities, Choice, Constraint, Constraints, Request, Wire};
+
+#[test]
+fn a_request_has_the_path_the_version_and_always_a_greatest_length() {
+    let request = Request { system: "be kind".to_owned(), ..asking(vec![user("hi")]) };
+    let can = Capabilities::of(Wire::Anthropic, CLAUDE);
+    let outgoing = send(&request, CLAUDE, &can, true);
+    assert_eq!(outgoing.path, "/v1/messages");
+    assert_eq!(outgoing.headers, [("anthropic-version", "2026-10-21".to_owned())]);
+    let expected = json!({
+        "model": CLAUDE,
+        "max_tokens": 4096,
+        "system": "be kind",
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+        "stream": true,
+    });
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(&outgoing.body).unwrap(), expected);
+    let longer = Request { max_tokens: Some(9), ..asking(vec![user("hi")]) };
+    assert_eq!(body(&longer, CLAUDE)["max_tokens"], 9);
+    assert_eq!(body(&longer, "other-server")["max_tokens"], 9);
+}
+
+#[test]
+fn a_server_that_knows_the_version_of_2023_gets_that() {
+    let can = Capabilities::of(Wire::Anthropic, "qwen3-coder");
+    let outgoing = send(&asking(vec![user("hi")]), "qwen3-coder", &can, false);
+    assert_eq!(outgoing.headers, [("anthropic-version", "2023-06-01".to_owned())]);
+}
+
+#[test]
+fn thoughts_that_are_bound_are_to_be_dropped_where_what_stands_before_them_changed() {
+    let can = Capabilities::of(Wire::Anthropic, "claude-fable-5-2");
+    let outgoing = send(&asking(vec![user("hi")]), "claude-fable-5-2", &can, false);
+    let beta = ("anthropic-beta", "thinking-binding-controls-2026-08-01".to_owned());
+    assert!(outgoing.headers.contains(&beta));
+    let sent: serde_json::Value = serde_json::from_slice(&outgoing.body).unwrap();
+    let expected =
+        json!({"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}});
+    assert_eq!(sent["thinking"], expected);
+    assert_eq!(body(&asking(vec![user("hi")]), CLAUDE).get("thinking"), None);
+}
+
+#[test]
+fn what_a_model_refuses_is_not_sent() {
+    let request = Request {
+        temperature: Some(0.5),
+        stop_sequences: vec!["END".to_owned(), "\n\n".to_owned(), String::new()],
+        choice: Choice::Required,
+        tools: tools(&["look"]),
+        ..asking(vec![user("hi")])
+    };
+    let claude = body(&request, CLAUDE);
+    assert_eq!(claude.get("temperature"), None);
+    assert_eq!(claude["stop_sequences"], json!(["END"]));
+    assert_eq!(claude["tool_choice"], json!({"type": "any"}));
+    assert_eq!(body(&request, "claude-fable-5-1").get("tool_choice"), None);
+    assert_eq!(body(&request, "other")["temperature"], 0.5);
+    let hot = Request { temperature: Some(1.7), ..request.clone() };
+    assert_eq!(body(&hot, "other")["temperature"], 1.0);
+    let none = Capabilities::default();
+    let sent = send(&request, CLAUDE, &none, false).body;
+    let sent: serde_json::Value = serde_json::from_slice(&sent).unwrap();
+    for name in ["temperature", "stop_sequences", "tool_choice", "tools", "output_config"] {
+        assert_eq!(sent.get(name), None, "{name}");
+    }
+}
+
+#[test]
+fn a_choice_is_sent_only_beside_tools() {
+    for (choice, expected) in [
+        (Choice::Auto, None),
+        (Choice::None, Some(json!({"type": "none"}))),
+        (Choice::Required, Some(json!({"type": "any"}))),
+    ] {
+        let with = Request { choice, tools: tools(&["look"]), ..asking(vec![user("hi")]) };
+        assert_eq!(body(&with, CLAUDE).get("tool_choice"), expected.as_ref());
+        let without = Request { tools: Arc::default(), ..with };
+        assert_eq!(body(&without, CLAUDE).get("tool_choice"), None);
+    }
+}
+
+/// Proves: G35
+#[test]
+fn tools_have_names_that_are_taken_and_the_schema_under_input_schema() {
+    let long = format!("server.{}", "x".repeat(300));
+    let names = ["files.read", "files_read", "wetter.für.münchen", "a b", &long, "ok-1"];
+    let request = Request { tools: tools(&names), ..asking(vec![user("hi")]) };
+    let sent = body(&request, CLAUDE);
+    let sent = sent["tools"].as_array().unwrap();
+    let mut seen = std::collections::HashSet::new();
+    for tool in sent {
+        let name = tool["name"].as_str().unwrap();
+        assert!((1..=64).contains(&name.len()), "{name}");
+        assert!(name.bytes().all(|it| it.is_ascii_alphanumeric() || b"_-".contains(&it)), "{name}");
+        assert!(seen.insert(name.to_owned()), "{name} is there twice");
+        assert_eq!(tool["input_schema"]["type"], "object");
+        assert_eq!(tool["description"], "about it");
+        assert_eq!(tool["strict"], true);
+    }
+    assert_eq!(sent.len(), names.len());
+}
+
+#[test]
+fn a_tool_is_strict_only_where_its_schema_and_the_model_can_be() {
+    let recursive = json!({"type": "object", "properties": {"next": {"$ref": "#"}}});
+    let plain = json!({"type": "object", "properties": {}});
+    let tools: Tools =
+        [Tool::new("deep", "", recursive), Tool::new("flat", "", plain)].into_iter().collect();
+    let request = Request { tools: Arc::new(tools), ..asking(vec![user("hi")]) };
+    let sent = body(&request, CLAUDE);
+    assert_eq!((sent["tools"][0].get("strict"), &sent["tools"][1]["strict"]), (None, &json!(true)));
+    assert_eq!(sent["tools"][0].get("description"), None);
+    assert!(!text(&request, "other").contains("strict"));
+}
+
+#[test]
+fn an_answer_is_held_to_a_schema_only_where_that_can_be_said() {
+    let can = Capabilities {
+        constraints: Constraints { json_schema: true, ..Constraints::default() },
+        ..Capabilities::of(Wire::Anthropic, CLAUDE)
+    };
+    let object = json!({"type": "object", "properties": {"a": {"type": "string", "minLength": 2}}});
+    let sent = |schema: &serde_json::Value| {
+        let constraint = Some(Constraint::JsonSchema(schema.clone()));
+        let request = Request { constraint, ..asking(vec![user("hi")]) };
+        let body = send(&request, CLAUDE, &can, false).body;
+        serde_json::from_slice::<serde_json::Value>(&body).unwrap().get("output_config").cloned()
+    };
+    let config = sent(&object).unwrap();
+    assert_eq!(config["format"]["type"], "json_schema");
+    assert_eq!(config["format"]["schema"]["additionalProperties"], false);
+    assert_eq!(config["format"]["schema"]["properties"]["a"]["type"], "string");
+    assert_eq!(sent(&json!({"type": "array"})), None);
+    let union = json!({"anyOf": [object, {"type": "object", "properties": {"b": {}}}]});
+    assert_eq!(sent(&union), None);
+    let request =
+        Request { constraint: Some(Constraint::JsonSchema(object)), ..asking(vec![user("hi")]) };
+    assert_eq!(body(&request, CLAUDE).get("output_config"), None);
+}
