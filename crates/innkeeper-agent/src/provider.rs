@@ -15,6 +15,7 @@ pub(crate) mod codec;
 pub(crate) mod offer;
 
 mod anthropic;
+mod gemini;
 mod gemini_generate;
 mod gemini_interactions;
 mod ollama;
