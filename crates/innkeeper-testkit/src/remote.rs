@@ -15,7 +15,7 @@ mod seen;
 mod serve;
 mod sse;
 mod streamable;
-mod tasks;
+pub(crate) mod tasks;
 mod websocket;
 
 use std::sync::Arc;

@@ -1,13 +1,13 @@
-//! The tasks of one remote server: they end with it.
+//! The tasks of one server in a test's runtime: they end with it.
 
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::task::JoinSet;
 
-/// What runs for a remote server; nothing once it was stopped.
+/// What runs for a server; nothing once it was stopped.
 #[derive(Debug, Default)]
-pub(super) struct Tasks(Mutex<State>);
+pub(crate) struct Tasks(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -17,7 +17,7 @@ struct State {
 
 impl Tasks {
     /// Runs `future` until it is done or the tasks are stopped.
-    pub(super) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         let mut state = self.state();
         while state.set.try_join_next().is_some() {}
         if !state.stopped {
@@ -26,14 +26,14 @@ impl Tasks {
     }
 
     /// Ends every task where it waits, and lets none start any more.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let mut state = self.state();
         state.stopped = true;
         state.set.abort_all();
     }
 
     /// Waits until every task has ended.
-    pub(super) async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         let mut set = std::mem::take(&mut self.state().set);
         set.shutdown().await;
     }

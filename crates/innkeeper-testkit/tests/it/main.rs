@@ -9,6 +9,7 @@ mod changes;
 mod handshake;
 mod journal;
 mod lists;
+mod llm;
 mod peer;
 mod process;
 mod remote;

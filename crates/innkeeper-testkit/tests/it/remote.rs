@@ -1,7 +1,7 @@
 //! Fixture servers behind remote transports: each transport, each quirk, each fault.
 
 mod faults;
-mod http;
+pub(crate) mod http;
 mod modern;
 mod sse;
 mod streamable;

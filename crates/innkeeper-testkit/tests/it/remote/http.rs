@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use innkeeper_testkit::Remote;
+use innkeeper_testkit::{Remote, ScriptedLlm};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
@@ -11,6 +11,29 @@ use super::PATIENCE;
 
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// A server that is asked.
+pub(crate) trait Origin {
+    fn origin(&self) -> &str;
+}
+
+impl Origin for Remote {
+    fn origin(&self) -> &str {
+        Self::origin(self)
+    }
+}
+
+impl Origin for ScriptedLlm {
+    fn origin(&self) -> &str {
+        Self::origin(self)
+    }
+}
+
+impl Origin for String {
+    fn origin(&self) -> &str {
+        self
+    }
+}
 
 /// A response whose body is read bit by bit.
 pub(crate) struct Http {
@@ -44,7 +67,7 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
 }
 
 impl Http {
-    pub(crate) async fn connect(remote: &Remote) -> Box<dyn Stream> {
+    pub(crate) async fn connect(remote: &impl Origin) -> Box<dyn Stream> {
         match remote.origin().strip_prefix("http://") {
             Some(address) => Box::new(TcpStream::connect(address).await.unwrap()),
             None => Box::new(UnixStream::connect(remote.origin()).await.unwrap()),
@@ -53,7 +76,7 @@ impl Http {
 
     /// Sends a request on a connection of its own, without reading anything.
     pub(crate) async fn send(
-        remote: &Remote,
+        remote: &impl Origin,
         method: &str,
         path: &str,
         headers: &[(&str, &str)],
@@ -73,7 +96,7 @@ impl Http {
 
     /// Sends a request and reads the head of its response.
     pub(crate) async fn ask(
-        remote: &Remote,
+        remote: &impl Origin,
         method: &str,
         path: &str,
         headers: &[(&str, &str)],
@@ -197,6 +220,15 @@ impl Http {
     pub(crate) async fn bytes(&mut self) -> Vec<u8> {
         while soon(self.more()).await.unwrap() {}
         std::mem::take(&mut self.body)
+    }
+
+    /// The whole body in the pieces in which it was sent.
+    pub(crate) async fn pieces(&mut self) -> Vec<Vec<u8>> {
+        let mut pieces = Vec::new();
+        while soon(self.more()).await.unwrap() {
+            pieces.push(std::mem::take(&mut self.body));
+        }
+        pieces
     }
 
     /// The whole body as JSON.
