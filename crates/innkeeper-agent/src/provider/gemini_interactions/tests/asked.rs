@@ -108,7 +108,7 @@ fn each_choice_has_its_mode() {
 #[test]
 fn what_the_model_said_goes_back_word_for_word() {
     let steps = [
-        r#"{"type":"thought", "signature":"a+/="}"#,
+        r#"{"type":"thought", "summary":[ {"type":"text","text":"\u00fc"} ], "signature":"a+/="}"#,
         r#"{"type":"function_call","id":"x1","name":"web_look","arguments":{"n": 12345678901234567890},"signature":"QQ=="}"#,
         r#"{"type":"function_call","name":"web_look","arguments":{}}"#,
     ];
