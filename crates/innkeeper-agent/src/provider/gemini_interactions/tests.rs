@@ -270,7 +270,7 @@ fn every_status_is_told_apart() {
         // All steps may come with the end.
         let end = interaction(step, status).replace('\n', "");
         let end = format!(r#"{{"interaction":{end},"event_type":"interaction.completed"}}"#);
-        assert_eq!(one, of(&[end.clone()]), "{status}");
+        assert_eq!(one, of(std::slice::from_ref(&end)), "{status}");
         // Or come once more.
         if !step.is_empty() {
             assert_eq!(one, of(&[start(0, step), end]), "{status}");
