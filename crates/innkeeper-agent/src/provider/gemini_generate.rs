@@ -2,6 +2,7 @@
 
 mod answer;
 mod body;
+mod partial;
 
 use super::codec::{Asking, Events, Fault, Outgoing, Reader, Whole};
 use super::gemini::{self, model_name};

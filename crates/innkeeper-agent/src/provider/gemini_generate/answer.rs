@@ -2,6 +2,7 @@
 
 use serde_json::value::RawValue;
 
+use super::partial::Partial;
 use crate::conversation::{Answer, Native, Part, Said, ToolCall};
 use crate::provider::codec::{Fault, PARTS};
 use crate::provider::gemini::{Fields, fault_of, too_many_parts};
@@ -13,6 +14,10 @@ pub(super) struct Gathered {
     model: String,
     parts: Vec<Part>,
     calls: usize,
+    /// A call that comes value by value, while it does.
+    partial: Option<Partial>,
+    /// Such a call had no end.
+    unended: bool,
     finish: Option<String>,
     /// Why the prompt was declined.
     blocked: bool,
@@ -27,6 +32,8 @@ impl Gathered {
             model: model.to_owned(),
             parts: Vec::new(),
             calls: 0,
+            partial: None,
+            unended: false,
             finish: None,
             blocked: false,
             usage: None,
@@ -40,6 +47,7 @@ impl Gathered {
         let body = body.map_err(|_| Fault::unreadable("the answer is not UTF-8"))?;
         self.event(body, &mut Vec::new())?;
         if self.finish.is_none() && !self.blocked {
+            self.unended |= self.close(&mut Vec::new());
             if self.parts.is_empty() {
                 return Err(Fault::unreadable("the answer has no candidate"));
             }
@@ -72,19 +80,25 @@ impl Gathered {
             return Ok(());
         };
         for part in candidate.object("content").list("parts") {
-            self.part(part, pieces);
+            self.part(part, pieces)?;
             if self.parts.len() > PARTS {
                 return Err(too_many_parts());
             }
         }
         self.finish = candidate.text("finishReason").or(self.finish.take());
+        if self.finish.is_some() {
+            self.unended |= self.close(pieces);
+        }
         Ok(())
     }
 
     /// Nothing more comes.
     pub(super) fn end(self) -> Result<Response, Fault> {
         let finish = match self.finish.as_deref() {
-            Some(word) => finish(word, self.calls > 0),
+            Some(word) => match finish(word, self.calls > 0) {
+                Finish::ToolCalls if self.unended => Finish::Malformed,
+                finish => finish,
+            },
             None if self.blocked => Finish::Refused,
             None => return Err(Fault::broken_off(self.written())),
         };
@@ -92,10 +106,16 @@ impl Gathered {
         Ok(Response { answer, finish, usage: self.usage, model: self.version })
     }
 
-    fn part(&mut self, raw: &RawValue, pieces: &mut Vec<Piece>) {
+    fn part(&mut self, raw: &RawValue, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
         let fields = Fields::of(raw).unwrap_or_default();
         let said = if let Some(call) = fields.get("functionCall") {
-            self.call(&Fields::of(call).unwrap_or_default(), pieces)
+            let call = Fields::of(call).unwrap_or_default();
+            let partly = call.is("willContinue") || call.get("partialArgs").is_some();
+            if partly || (self.partial.is_some() && call.get("name").is_none()) {
+                return self.partly(&fields, &call, pieces);
+            }
+            self.unended |= self.close(pieces);
+            self.call(&call, pieces)
         } else if let Some(text) = fields.text("text") {
             let thought = fields.is("thought");
             if !text.is_empty() {
@@ -104,15 +124,53 @@ impl Gathered {
             }
             let said = if thought { Said::Reasoning(text) } else { Said::Text(text) };
             if fields.iter().all(|(name, _)| matches!(name, "text" | "thought")) {
-                return self.plain(said);
+                self.plain(said);
+                return Ok(());
             }
             said
         } else {
             Said::Other
         };
-        let native =
-            Native { wire: Wire::GeminiGenerate, model: self.model.clone(), block: raw.to_owned() };
-        self.parts.push(Part { said, native: Some(native) });
+        let native = Some(self.native(raw.to_owned()));
+        self.parts.push(Part { said, native });
+        Ok(())
+    }
+
+    fn native(&self, block: Box<RawValue>) -> Native {
+        Native { wire: Wire::GeminiGenerate, model: self.model.clone(), block }
+    }
+
+    /// A piece of a call that comes value by value.
+    fn partly(
+        &mut self,
+        part: &Fields<'_>,
+        call: &Fields<'_>,
+        pieces: &mut Vec<Piece>,
+    ) -> Result<(), Fault> {
+        let mut partial = self.partial.take().unwrap_or_else(|| {
+            let partial = Partial::new(part, call);
+            pieces.push(Piece::CallStart { index: self.calls, name: partial.name.clone() });
+            self.calls += 1;
+            partial
+        });
+        partial.add(call)?;
+        self.partial = Some(partial);
+        if !call.is("willContinue") {
+            self.close(pieces);
+        }
+        Ok(())
+    }
+
+    /// Nothing more comes of the call that comes value by value; whether there is one.
+    fn close(&mut self, pieces: &mut Vec<Piece>) -> bool {
+        let Some(partial) = self.partial.take() else { return false };
+        let arguments = partial.arguments();
+        let index = self.calls.saturating_sub(1);
+        pieces.push(Piece::Arguments { index, fragment: arguments.clone() });
+        let native = partial.part().map(|part| self.native(part));
+        let Partial { id, name, .. } = partial;
+        self.parts.push(Part { said: Said::Call(ToolCall { id, name, arguments }), native });
+        true
     }
 
     /// Text with nothing beside it is one part, in however many it comes.

@@ -193,3 +193,35 @@ fn an_answer_of_more_parts_than_the_limit_is_refused() {
     let (response, _) = read(reader(MODEL, true), stream(&[&half, &rest]).as_bytes(), 1 << 16);
     assert_eq!(response.unwrap_err().class, Class::Unreadable);
 }
+
+#[test]
+fn a_call_that_comes_value_by_value_is_put_together() {
+    let pieces = [
+        r#"{"functionCall":{"id":"p1","name":"look","willContinue":true},"thoughtSignature":"QQ=="}"#,
+        r#"{"functionCall":{"partialArgs":[{"jsonPath":"$.at","stringValue":"the ","willContinue":true}],"willContinue":true}}"#,
+        r#"{"functionCall":{"partialArgs":[{"jsonPath":"$.at","stringValue":"sea"},{"jsonPath":"$.n","numberValue":2}],"willContinue":true}}"#,
+        r#"{"functionCall":{}}"#,
+        r#"{"functionCall":{"name":"now"}}"#,
+    ];
+    let events: Vec<_> = pieces.iter().map(|part| candidate(part, "")).collect();
+    let mut events: Vec<_> = events.iter().map(String::as_str).collect();
+    let last = candidate("", "STOP");
+    events.push(&last);
+    let whole = [
+        r#"{"functionCall":{"name":"look","args":{"at":"the sea","n":2},"id":"p1"},"thoughtSignature":"QQ=="}"#,
+        pieces[4],
+    ];
+    let one = self::whole(&candidate(&whole.join(","), "STOP")).unwrap();
+    assert_eq!(streamed(&events), one);
+    assert_eq!(one.finish, Finish::ToolCalls);
+
+    // Without its last piece it is no call to run, whatever is said of the end.
+    for (word, finish) in [("STOP", Finish::Malformed), ("MAX_TOKENS", Finish::Length)] {
+        let last = candidate("", word);
+        assert_eq!(streamed(&[events[0], events[1], &last]).finish, finish);
+    }
+    let open = candidate(pieces[0], "");
+    assert_eq!(self::whole(&open).unwrap().finish, Finish::Malformed);
+    // Another call ends it, too, and so no better.
+    assert_eq!(streamed(&[events[0], events[4], &last]).finish, Finish::Malformed);
+}

@@ -1,5 +1,7 @@
 //! What an interaction answers, gathered from its steps.
 
+mod events;
+
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
@@ -18,6 +20,8 @@ pub(super) struct Gathered {
     /// The last step that started with each index.
     indexed: HashMap<u64, usize>,
     calls: usize,
+    /// The step of the last call.
+    last_call: Option<usize>,
     status: Option<String>,
     /// The interaction was told to be over.
     completed: bool,
@@ -33,6 +37,7 @@ impl Gathered {
             steps: Vec::new(),
             indexed: HashMap::new(),
             calls: 0,
+            last_call: None,
             status: None,
             completed: false,
             usage: None,
@@ -52,51 +57,6 @@ impl Gathered {
         self.completed = true;
         self.settle(&mut Vec::new());
         self.end()
-    }
-
-    /// Takes one event of a stream.
-    pub(super) fn event(
-        &mut self,
-        name: &str,
-        data: &str,
-        pieces: &mut Vec<Piece>,
-    ) -> Result<(), Fault> {
-        if data.trim() == "[DONE]" {
-            return Ok(());
-        }
-        let Some(event) = Fields::parse(data) else { return Err(no_interaction()) };
-        if event.get("error").is_some() {
-            return Err(self.with_written(fault_of(&event, 500)));
-        }
-        let told = event.text("event_type");
-        let index = event.count("index");
-        match told.as_deref().unwrap_or(name) {
-            "step.start" => match event.get("step") {
-                Some(step) => self.start(index, step, pieces),
-                None => Ok(()),
-            },
-            "step.delta" => self.delta(index, &event.object("delta"), pieces),
-            "step.stop" => {
-                let at = index.map_or(self.steps.len().checked_sub(1), |index| self.at(index));
-                if let Some(step) = at.and_then(|at| self.steps.get_mut(at)) {
-                    step.stopped = true;
-                }
-                self.settle(pieces);
-                Ok(())
-            }
-            "interaction.status_update" => {
-                self.status = event.text("status").or(self.status.take());
-                self.settle(pieces);
-                Ok(())
-            }
-            "error" => Err(self.with_written(fault_of(&event, 500))),
-            kind => {
-                self.interaction(&event.object("interaction"), pieces)?;
-                self.completed |= kind == "interaction.completed";
-                self.settle(pieces);
-                Ok(())
-            }
-        }
     }
 
     /// Nothing more comes.
@@ -186,6 +146,7 @@ impl Gathered {
                 pieces.push(Piece::Reasoning(step.said().to_owned()));
             }
             Kind::Call { index, name } => {
+                self.last_call = Some(self.steps.len());
                 pieces.push(Piece::CallStart { index: *index, name: name.clone() });
             }
             Kind::Output | Kind::Thought | Kind::Other => {}
@@ -195,104 +156,6 @@ impl Gathered {
         }
         self.steps.push(step);
         Ok(())
-    }
-
-    fn at(&self, index: u64) -> Option<usize> {
-        self.indexed.get(&index).copied()
-    }
-
-    fn delta(
-        &mut self,
-        index: Option<u64>,
-        delta: &Fields<'_>,
-        pieces: &mut Vec<Piece>,
-    ) -> Result<(), Fault> {
-        let kind = delta.text("type").unwrap_or_default();
-        match kind.as_str() {
-            "text" => {
-                let text = delta.text("text").unwrap_or_default();
-                self.of_kind(index, &Kind::Output, pieces)?.text(&text)?;
-                if !text.is_empty() {
-                    pieces.push(Piece::Text(text));
-                }
-            }
-            "text_annotation_delta" => {
-                let citations = delta.list("annotations");
-                self.of_kind(index, &Kind::Output, pieces)?.citations(&citations)?;
-            }
-            "thought_summary" => {
-                let Some(content) = delta.get("content") else { return Ok(()) };
-                let text = self.of_kind(index, &Kind::Thought, pieces)?.item(content)?;
-                if !text.is_empty() {
-                    pieces.push(Piece::Reasoning(text));
-                }
-            }
-            "arguments_delta" | "arguments" => self.arguments(index, delta, pieces),
-            "thought_signature" => {
-                let Some(signature) = delta.get("signature") else { return Ok(()) };
-                match self.find(index) {
-                    Some(step) => step.signature(signature),
-                    None => self.of_kind(index, &Kind::Thought, pieces)?.signature(signature),
-                }
-            }
-            "image" | "audio" | "video" | "document" => {
-                let raw = written(delta);
-                self.of_kind(index, &Kind::Output, pieces)?.item(&raw)?;
-            }
-            _ => {
-                if let Some(step) = self.find(index).filter(|step| step.kind == Kind::Other) {
-                    step.set(delta);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Arguments are those of the step that the index names, or else of the last call: servers are
-    /// seen to count on from a thought.
-    fn arguments(&mut self, index: Option<u64>, delta: &Fields<'_>, pieces: &mut Vec<Piece>) {
-        let fragment = delta.text("arguments").or_else(|| delta.text("partial_arguments"));
-        let Some(fragment) = fragment.filter(|it| !it.is_empty()) else { return };
-        let is_call = |step: &Step| matches!(step.kind, Kind::Call { .. });
-        let named = index.and_then(|index| self.at(index)).filter(|at| is_call(&self.steps[*at]));
-        let Some(at) = named.or_else(|| self.steps.iter().rposition(is_call)) else { return };
-        let step = &mut self.steps[at];
-        step.arguments(&fragment);
-        if let Kind::Call { index, .. } = step.kind {
-            pieces.push(Piece::Arguments { index, fragment });
-        }
-    }
-
-    /// The step of an index, or the last where none is told.
-    fn find(&mut self, index: Option<u64>) -> Option<&mut Step> {
-        match index {
-            Some(index) => self.at(index).and_then(|at| self.steps.get_mut(at)),
-            None => self.steps.last_mut(),
-        }
-    }
-
-    /// The step of an index, if it is of this kind; else one that begins now.
-    fn of_kind(
-        &mut self,
-        index: Option<u64>,
-        kind: &Kind,
-        pieces: &mut Vec<Piece>,
-    ) -> Result<&mut Step, Fault> {
-        let found = match index {
-            Some(index) => self.at(index),
-            None => self.steps.len().checked_sub(1),
-        };
-        let at = match found.filter(|at| self.steps[*at].kind == *kind) {
-            Some(at) => at,
-            None => {
-                let word = if *kind == Kind::Thought { "thought" } else { "model_output" };
-                let raw = RawValue::from_string(format!(r#"{{"type":"{word}"}}"#));
-                let raw = raw.map_err(|_| no_interaction())?;
-                self.open(index, kind.clone(), &raw, pieces)?;
-                self.steps.len() - 1
-            }
-        };
-        Ok(&mut self.steps[at])
     }
 
     /// Whether the status is one that does not change any more.
@@ -338,16 +201,6 @@ impl Gathered {
 
 fn no_interaction() -> Fault {
     Fault::unreadable("the answer is not the JSON of an interaction")
-}
-
-/// An object again, with its fields in their order.
-fn written(fields: &Fields<'_>) -> Box<RawValue> {
-    let fields = fields.iter().map(|(name, value)| {
-        let name = serde_json::Value::from(name);
-        format!("{name}:{}", value.get())
-    });
-    let text = format!("{{{}}}", fields.collect::<Vec<_>>().join(","));
-    RawValue::from_string(text).unwrap_or_default()
 }
 
 fn usage(told: &Fields<'_>) -> Usage {

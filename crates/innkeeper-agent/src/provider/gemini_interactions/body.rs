@@ -58,7 +58,7 @@ struct Call<'r> {
 
 #[derive(Serialize)]
 struct Outcome<'r> {
-    call_id: String,
+    call_id: &'r str,
     name: String,
     /// One text: lists are taken for pictures by some models, and refused.
     result: &'r str,
@@ -136,14 +136,8 @@ pub(super) fn of(asking: Asking<'_>) -> Body<'_> {
     }
 }
 
-/// A call of the answer before, as its result has to name it.
-struct Named<'r> {
-    /// Its id in the conversation.
-    ours: &'r str,
-    name: String,
-    /// Its id over the wire.
-    id: String,
-}
+/// A call of the answer before: its id, and its name over the wire.
+type Named<'r> = (&'r str, String);
 
 fn steps(asking: Asking<'_>) -> Vec<Step<'_>> {
     let mut steps = Vec::with_capacity(asking.request.messages.len());
@@ -177,8 +171,7 @@ fn said<'r>(
             (Said::Call(call), Some(native)) => {
                 let own = Fields::of(native).unwrap_or_default();
                 let name = own.text("name").unwrap_or_else(|| asking.offer.alias(&call.name));
-                let id = own.text("id").unwrap_or_else(|| call.id.clone());
-                calls.push(Named { ours: &call.id, name, id });
+                calls.push((&call.id, name));
                 steps.push(Step::Native(native));
             }
             (Said::Call(call), None) => {
@@ -187,9 +180,9 @@ fn said<'r>(
                     steps.push(Step::Ours(Ours::Thought { signature: NO_SIGNATURE }));
                 }
                 let name = asking.offer.alias(&call.name);
-                let (ours, arguments) = (call.id.as_str(), object(&call.arguments));
-                calls.push(Named { ours, name: name.clone(), id: call.id.clone() });
-                steps.push(Step::Ours(Ours::FunctionCall(Call { id: ours, name, arguments })));
+                let (id, arguments) = (call.id.as_str(), object(&call.arguments));
+                calls.push((id, name.clone()));
+                steps.push(Step::Ours(Ours::FunctionCall(Call { id, name, arguments })));
             }
             (_, Some(native)) => steps.push(Step::Native(native)),
             (Said::Text(text), None) if !text.is_empty() => {
@@ -201,9 +194,9 @@ fn said<'r>(
 }
 
 fn outcome<'r>(asking: Asking<'r>, result: &'r ToolResult, calls: &[Named<'r>]) -> Step<'r> {
-    let call = calls.iter().find(|call| call.ours == result.id);
-    let name = call.map_or_else(|| asking.offer.alias(&result.name), |call| call.name.clone());
-    let call_id = call.map_or_else(|| result.id.clone(), |call| call.id.clone());
+    let call_id = result.id.as_str();
+    let name = calls.iter().find(|(id, _)| *id == call_id).map(|(_, name)| name.clone());
+    let name = name.unwrap_or_else(|| asking.offer.alias(&result.name));
     let (result, is_error) = (result.text.as_str(), result.is_error);
     Step::Ours(Ours::FunctionResult(Outcome { call_id, name, result, is_error }))
 }

@@ -124,14 +124,15 @@ fn answers_of_every_kind_are_read() {
 
 #[test]
 fn what_is_not_known_is_kept_and_loses_nothing_else() {
-    let answer = r#"{"content":[{"type":"web_search_tool_result","tool_use_id":"s","content":[{"n":1.0}]},{"type":"tool_use","name":"f","input":"{\"a\":1}"},7,{"type":"text","text":"Hi","citations":[{"url":"u"}],"later":0},{"type":"text","text":null}],"stop_reason":null,"usage":"?"}"#;
+    let answer = r#"{"content":[{"type":"web_search_tool_result","tool_use_id":"s","content":[{"n":1.0}]},{"type":"tool_use","name":"f","input":{}},{"type":"tool_use","id":"i","name":"g","input":"{\"a\":1}"},7,{"type":"text","text":"Hi","citations":[{"url":"u"}],"later":0},{"type":"text","text":null}],"stop_reason":null,"usage":"?"}"#;
     let response = whole(answer);
     let parts = &response.answer.parts;
     assert_eq!(
         said(&response),
         [
             Said::Other,
-            super::call("", "f", r#"{"a":1}"#),
+            super::call("", "f", "{}"),
+            super::call("i", "g", r#"{"a":1}"#),
             Said::Other,
             Said::Text("Hi".to_owned()),
             Said::Text(String::new()),
@@ -139,9 +140,9 @@ fn what_is_not_known_is_kept_and_loses_nothing_else() {
     );
     let other = r#"{"type":"web_search_tool_result","tool_use_id":"s","content":[{"n":1.0}]}"#;
     assert_eq!(block(&parts[0]), other);
-    // Without an id, and with a text as its input, it could not go back.
-    assert_eq!(parts[1].native, None);
-    assert!(block(&parts[3]).contains("citations"));
+    // Without an id, or with a text as its input, a call could not go back so.
+    assert_eq!((&parts[1].native, &parts[2].native), (&None, &None));
+    assert!(block(&parts[4]).contains("citations"));
     assert_eq!(response.finish, Finish::ToolCalls);
 }
 

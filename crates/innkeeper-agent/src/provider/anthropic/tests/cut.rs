@@ -63,6 +63,27 @@ fn a_call_that_ended_with_broken_arguments_is_left_to_be_repaired() {
 }
 
 #[test]
+fn a_call_that_a_stop_sequence_cut_is_never_one_to_run() {
+    let mut all = CALL.to_vec();
+    all.remove(6);
+    all[7] = r#"{"type":"message_delta","delta":{"stop_reason":"stop_sequence"}}"#;
+    assert_eq!(cuts::stream(Wire::Anthropic, &events(&all)).finish, Finish::Length);
+    let whole = r#"{"content":[{"type":"tool_use","id":"t","name":"look","input":"{\"a\":"}],"stop_reason":"stop_sequence"}"#;
+    assert_eq!(cuts::whole(Wire::Anthropic, whole).unwrap().finish, Finish::Length);
+}
+
+#[test]
+fn nothing_counts_behind_the_end() {
+    let more = [
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"more"}}"#,
+        r#"{"type":"error","error":{"type":"api_error","message":"late"}}"#,
+    ];
+    let text = format!("{}{}data: no JSON\n\n", events(CALL), events(&more));
+    let all = cuts::stream(Wire::Anthropic, &events(CALL));
+    assert_eq!(cuts::stream(Wire::Anthropic, &text), all);
+}
+
+#[test]
 fn a_stream_that_breaks_off_is_a_failure_with_what_was_written() {
     for last in 0..8 {
         let fault = cuts::failing(Wire::Anthropic, &format!("{}\n", events(&CALL[..last])));

@@ -53,7 +53,6 @@ fn the_path_names_the_model_as_one_segment() {
     }
 }
 
-/// Proves: G36
 #[test]
 fn a_request_has_all_that_the_model_takes() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
@@ -216,4 +215,32 @@ fn an_answer_of_nothing_is_left_out() {
     ];
     let all = contents(messages, MODEL);
     assert_eq!(all.as_array().unwrap().len(), 2);
+}
+
+/// Proves: G36
+#[test]
+fn names_and_schemas_are_such_as_the_wire_takes() {
+    let schema = json!({
+        "$defs": {"place": {"type": "object", "properties": {"x": {"const": 1}}}},
+        "type": "object",
+        "properties": {
+            "at": {"$ref": "#/$defs/place"},
+            "how": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
+        },
+        "additionalProperties": false,
+    });
+    let name = format!("9.look/{}", "very ".repeat(20));
+    let tools = Arc::new([Tool::new(name, "", schema)].into_iter().collect());
+    let request = Request { tools, ..Request::default() };
+    let body = sent(&request, MODEL, &Capabilities::of(Wire::GeminiGenerate, MODEL));
+    let tool = &body["tools"][0]["functionDeclarations"][0];
+    let name = tool["name"].as_str().unwrap();
+    assert!(name.len() <= 64, "{name}");
+    assert!(name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_'), "{name}");
+    assert!(name.chars().all(|it| it.is_ascii_alphanumeric() || "_-".contains(it)), "{name}");
+    let schema = tool["parametersJsonSchema"].to_string();
+    for keyword in ["$ref", "$defs", "oneOf", "const", "additionalProperties"] {
+        assert!(!schema.contains(keyword), "{schema}");
+    }
+    assert!(schema.contains(r#""x""#), "{schema}");
 }

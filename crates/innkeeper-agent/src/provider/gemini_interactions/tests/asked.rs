@@ -35,7 +35,6 @@ fn result(id: &str, text: &str, is_error: bool) -> ToolResult {
     ToolResult { id, name, text, is_error }
 }
 
-/// Proves: G36
 #[test]
 fn a_request_has_all_that_the_model_takes() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
@@ -108,7 +107,7 @@ fn each_choice_has_its_mode() {
 #[test]
 fn what_the_model_said_goes_back_word_for_word() {
     let steps = [
-        r#"{"type":"thought", "signature":"a+/="}"#,
+        r#"{"type":"thought", "summary":[ {"type":"text","text":"\u00fc"} ], "signature":"a+/="}"#,
         r#"{"type":"function_call","id":"x1","name":"web_look","arguments":{"n": 12345678901234567890},"signature":"QQ=="}"#,
         r#"{"type":"function_call","name":"web_look","arguments":{}}"#,
     ];
@@ -184,4 +183,32 @@ fn what_came_in_pieces_goes_back_whole() {
     let thought = json!({"type": "thought", "signature": "QUJD"});
     let call = json!({"type": "function_call", "id": "c", "name": "look", "arguments": {"n": 1}});
     assert_eq!(all, json!([thought, call]));
+}
+
+/// Proves: G36
+#[test]
+fn names_and_schemas_are_such_as_the_wire_takes() {
+    let schema = json!({
+        "$defs": {"place": {"type": "object", "properties": {"x": {"const": 1}}}},
+        "type": "object",
+        "properties": {
+            "at": {"$ref": "#/$defs/place"},
+            "how": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
+        },
+        "additionalProperties": false,
+    });
+    let name = format!("9.look/{}", "very ".repeat(20));
+    let tools = Arc::new([Tool::new(name, "", schema)].into_iter().collect());
+    let request = Request { tools, ..Request::default() };
+    let body = sent(&request, MODEL, &Capabilities::of(Wire::GeminiInteractions, MODEL));
+    let tool = &body["tools"][0];
+    let name = tool["name"].as_str().unwrap();
+    assert!(name.len() <= 64, "{name}");
+    assert!(name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_'), "{name}");
+    assert!(name.chars().all(|it| it.is_ascii_alphanumeric() || "_-".contains(it)), "{name}");
+    let schema = tool["parameters"].to_string();
+    for keyword in ["$ref", "$defs", "oneOf", "const", "additionalProperties"] {
+        assert!(!schema.contains(keyword), "{schema}");
+    }
+    assert!(schema.contains(r#""x""#), "{schema}");
 }

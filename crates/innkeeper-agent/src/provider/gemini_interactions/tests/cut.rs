@@ -46,6 +46,10 @@ fn an_end_that_only_a_status_tells_is_one_if_no_call_is_open() {
         (calls(&one), &one.finish),
         (vec![("c", "look", r#"{"at":"it"}"#)], &Finish::ToolCalls)
     );
+    // The status comes before the arguments do.
+    let mut early = events.clone();
+    early.insert(7, early[10].clone());
+    assert_eq!(of(&early), one);
     // The arguments were in its start.
     events[6] = start(2, r#"{"type":"function_call","id":"c","name":"look","arguments":{"a":1}}"#);
     events.drain(7..9);
@@ -107,6 +111,8 @@ fn failures_in_the_middle_are_failures() {
         r#"{"type":"model_output","error":{"code":7,"status":"PERMISSION_DENIED","message":"no"}}"#;
     let fault = whole(&interaction(step, "failed")).unwrap_err();
     assert_eq!((fault.class, fault.message.as_str()), (Class::Key, "no"));
+    let step = r#"{"type":"model_output","error":{"code":13,"message":"no"}}"#;
+    assert_eq!(whole(&interaction(step, "failed")).unwrap_err().class, later);
     let fault = whole(r#"{"error":{"code":503,"message":"busy"}}"#).unwrap_err();
     assert_eq!((fault.class, fault.message.as_str()), (later, "busy"));
     for body in ["", "{}", "[]", "7", "<html>", r#"{"steps":["#] {

@@ -53,6 +53,8 @@ fn calls_on_several_lines_without_ids_are_read_and_streamed_or_not_the_answer_is
         reasoning_tokens: 0,
     };
     assert_eq!(streamed.usage, Some(usage));
+    let behind = format!("{}no JSON\n", lines(LINES));
+    assert_eq!(cuts::stream(Wire::Ollama, &behind), streamed);
     // Without its last line break it is the same answer.
     assert_eq!(cuts::stream(Wire::Ollama, lines(LINES).trim_end()), streamed);
 }
