@@ -96,7 +96,10 @@ pub(in crate::provider) fn text(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// The members of an object that is put together.
+/// The most members of an object that is put together; those in use have ten.
+pub(in crate::provider) const MEMBERS: usize = 256;
+
+/// The members of an object that is put together, so many at most: more are left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::provider) struct Members(Vec<Member>);
 
@@ -123,8 +126,10 @@ impl Members {
     /// Sets a member, in the place of the one of this name.
     pub(in crate::provider) fn set(&mut self, name: &str, value: &impl Serialize) {
         let value = raw(value);
+        let full = self.0.len() >= MEMBERS;
         match self.0.iter_mut().find(|it| it.name == name) {
             Some(member) => member.value = value,
+            None if full => {}
             None => self.0.push(Member { name: name.to_owned(), value }),
         }
     }
@@ -157,6 +162,19 @@ pub(in crate::provider) fn raw(value: &impl Serialize) -> Box<RawValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_is_put_together_of_so_many_members_and_no_more() {
+        let mut members = Members::default();
+        for at in 0..=MEMBERS {
+            members.add(&at.to_string(), &at);
+        }
+        let last = MEMBERS - 1;
+        assert_eq!(members.get(&last.to_string()).unwrap().get(), last.to_string());
+        assert!(members.get(&MEMBERS.to_string()).is_none());
+        members.set("0", &"again");
+        assert_eq!(members.get("0").unwrap().get(), "\"again\"");
+    }
 
     #[test]
     fn a_member_is_as_it_was_written_or_not_there() {

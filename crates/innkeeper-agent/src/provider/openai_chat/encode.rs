@@ -66,6 +66,8 @@ struct Held<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     grammar: Option<&'r str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    ebnf: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     structured_outputs: Option<Value>,
 }
 
@@ -133,17 +135,16 @@ fn held(asking: Asking<'_>) -> Held<'_> {
     let mut held = Held::default();
     match &asking.request.constraint {
         Some(Constraint::JsonSchema(schema)) if can.constraints.json_schema => {
-            let strict = is_strict(schema, can);
+            let strict = is_strict(schema);
             let named = json!({"name": "answer", "schema": schema, "strict": strict});
             held.response_format = Some(json!({"type": "json_schema", "json_schema": named}));
         }
         Some(Constraint::Gbnf(text)) if can.constraints.gbnf => match can.server {
             Server::Vllm => held.structured_outputs = Some(json!({"grammar": text})),
-            Server::Provider
-            | Server::LlamaCpp
-            | Server::Sglang
-            | Server::LmStudio
-            | Server::OpenRouter => held.grammar = Some(text),
+            Server::Sglang => held.ebnf = Some(text),
+            Server::Provider | Server::LlamaCpp | Server::LmStudio | Server::OpenRouter => {
+                held.grammar = Some(text);
+            }
         },
         Some(Constraint::StructuralTag(tag)) if can.constraints.structural_tag => {
             match can.server {

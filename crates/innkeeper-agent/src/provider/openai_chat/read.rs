@@ -112,7 +112,6 @@ impl Gathered {
             self.message(&said, whole, pieces)?;
         }
         if let Some(finish) = choice.word("finish_reason") {
-            self.begun = true;
             self.finish = Some(finish);
             if !whole {
                 self.settle(pieces);
@@ -205,7 +204,7 @@ impl Gathered {
     /// Whether the answer ends here: its end was told, or what was told of the end of the stream
     /// cuts no call.
     pub(super) fn is_over(&self, done: bool) -> bool {
-        self.finish.is_some() || (done && self.begun && self.calls.are_closed())
+        self.begun && (self.finish.is_some() || (done && self.calls.are_closed()))
     }
 
     /// A failure, with what was written before.

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use crate::conversation::{Answer, Message, Part, Said};
 use crate::provider::codec::{Asking, Fault, Outgoing, object};
 use crate::provider::offer::Offered;
-use crate::provider::openai::{Fields, is_strict};
+use crate::provider::openai::is_strict;
+
+use super::item::is_encrypted;
 use crate::provider::{Choice, Class, Constraint, Wire};
 
 #[derive(Serialize)]
@@ -92,7 +94,7 @@ fn tool(offered: &Offered) -> Tool<'_> {
 fn form(asking: Asking<'_>) -> Option<Value> {
     match &asking.request.constraint {
         Some(Constraint::JsonSchema(schema)) if asking.can.constraints.json_schema => {
-            let strict = is_strict(schema, asking.can);
+            let strict = is_strict(schema);
             let format = json!({
                 "type": "json_schema",
                 "name": "answer",
@@ -130,12 +132,11 @@ fn input(asking: Asking<'_>) -> Vec<Item<'_>> {
 fn answered<'r>(answer: &'r Answer, asking: Asking<'r>, items: &mut Vec<Item<'r>>) {
     let native =
         |part: &'r Part| part.native.as_ref()?.for_model(Wire::OpenAiResponses, asking.model);
-    let is_lost = |part: &&Part| {
-        let said = matches!(part.said, Said::Reasoning(_));
-        said && part.native.as_ref().is_none_or(|it| !is_whole(&it.block))
-    };
-    let lost = asking.can.sends.encrypted_reasoning && answer.parts.iter().any(|it| is_lost(&it));
-    for part in &answer.parts {
+    let is_lost = |part: &Part| matches!(part.said, Said::Reasoning(_)) && !is_encrypted(part);
+    let lost = asking.can.sends.encrypted_reasoning && answer.parts.iter().any(is_lost);
+    // A thought that nothing followed is refused.
+    let last = answer.parts.iter().rposition(|part| !matches!(part.said, Said::Reasoning(_)));
+    for part in answer.parts.iter().take(last.map_or(0, |last| last + 1)) {
         match (&part.said, native(part).filter(|_| !lost)) {
             (_, Some(block)) => items.push(Item::Raw(block)),
             (Said::Text(text), None) if text.is_empty() => {}
@@ -149,10 +150,6 @@ fn answered<'r>(answer: &'r Answer, asking: Asking<'r>, items: &mut Vec<Item<'r>
             (Said::Reasoning(_) | Said::Other, None) => {}
         }
     }
-}
-
-fn is_whole(thought: &RawValue) -> bool {
-    Fields::of(thought.get()).is_some_and(|it| it.word("encrypted_content").is_some())
 }
 
 fn said<'r>(role: &str, text: &str) -> Item<'r> {

@@ -50,6 +50,13 @@ impl Item {
     }
 }
 
+/// Whether a part is a thought that its provider can read again.
+pub(super) fn is_encrypted(part: &Part) -> bool {
+    let block = part.native.as_ref().and_then(|native| Fields::of(native.block.get()));
+    let content = block.is_some_and(|block| block.word("encrypted_content").is_some());
+    content && matches!(part.said, Said::Reasoning(_))
+}
+
 /// The text, and whether there is a refusal in it.
 fn message(fields: &Fields<'_>) -> (String, bool) {
     if let Some(content) = fields.text("content") {

@@ -122,8 +122,9 @@ impl Items {
         for (index, block) in (0..).zip(response.array("output")) {
             let id = Fields::of(block.get()).and_then(|item| item.word("id"));
             let known = self.by_index.get(&index).or_else(|| self.by_id.get(id.as_ref()?));
-            let done = known.and_then(|at| self.slots.get(*at)).is_some_and(Slot::is_done);
-            if let Some(item) = Item::read(block, &self.model).filter(|_| !done) {
+            let slot = known.and_then(|at| self.slots.get(*at));
+            let Some(item) = Item::read(block, &self.model) else { continue };
+            if slot.is_none_or(|slot| slot.lacks(&item)) {
                 self.finished(Some(index), id, item, pieces)?;
             }
         }

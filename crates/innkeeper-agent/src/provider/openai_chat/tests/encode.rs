@@ -176,8 +176,9 @@ fn each_server_holds_the_answer_in_its_own_words() {
     for (constraint, server, strict_tools, sent) in [
         (schema(&closed), Server::Provider, true, format(&closed, true)),
         (schema(&open), Server::Provider, true, format(&open, false)),
-        (schema(&open), Server::LlamaCpp, false, format(&open, true)),
+        (schema(&open), Server::LlamaCpp, false, format(&open, false)),
         (gbnf(), Server::LlamaCpp, false, json!({"grammar": "root ::= \"a\""})),
+        (gbnf(), Server::Sglang, false, json!({"ebnf": "root ::= \"a\""})),
         (gbnf(), Server::Vllm, false, json!({"structured_outputs": {"grammar": "root ::= \"a\""}})),
         (
             tagged(),

@@ -1,7 +1,7 @@
 //! Answers at a limit and one past it.
 
-use crate::provider::codec::PARTS;
-use crate::provider::openai::cuts::whole;
+use crate::provider::codec::{ANSWER, PARTS, reader};
+use crate::provider::openai::cuts::{MODEL, whole};
 use crate::provider::{Class, Wire};
 
 fn repeated(member: &str, element: &str, count: usize) -> String {
@@ -21,4 +21,14 @@ fn an_answer_has_so_many_calls_parts_and_thoughts_and_no_more() {
         let failed = whole(Wire::OpenAiChat, &repeated(member, element, PARTS + 1)).unwrap_err();
         assert_eq!(failed.0, Class::Unreadable, "{member}");
     }
+}
+
+#[test]
+fn an_answer_that_does_not_stream_has_so_many_bytes_and_no_more() {
+    let mut reader = reader(Wire::OpenAiChat, MODEL, true);
+    let mut pieces = Vec::new();
+    let mut body = vec![b' '; ANSWER];
+    body[0] = b'{';
+    reader.push(&body, &mut pieces).unwrap();
+    assert_eq!(reader.push(b" ", &mut pieces).unwrap_err().class, Class::Unreadable);
 }

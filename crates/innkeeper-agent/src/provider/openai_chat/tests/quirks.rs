@@ -59,6 +59,27 @@ const NUMBERED: &[Row] = &[
         &[("", "f", X), ("", "f", X)],
     ),
     (
+        "index 0 for all, no ids, the second without arguments",
+        &[
+            r#"{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{\"x\":1}"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"name":"g"}}]}"#,
+        ],
+        &[("", "f", X), ("", "g", "{}")],
+    ),
+    (
+        "no index, no ids, no arguments, in one list",
+        &[r#"{"tool_calls":[{"function":{"name":"f"}},{"function":{"name":"f"}}]}"#],
+        &[("", "f", "{}"), ("", "f", "{}")],
+    ),
+    (
+        "one id for two",
+        &[
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]}"#,
+            r#"{"tool_calls":[{"index":1,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]}"#,
+        ],
+        &[("a", "f", X), ("a", "f", X)],
+    ),
+    (
         "no index, pieces by id",
         &[
             r#"{"tool_calls":[{"id":"a","function":{"name":"f","arguments":""}}]}"#,
@@ -131,6 +152,9 @@ fn calls_are_told_apart_however_they_are_numbered() {
         let response = stream(deltas, r#""stop""#);
         assert_eq!(calls(&response), *expected, "{what}");
         assert_eq!(response.finish, Finish::ToolCalls, "{what}");
+        for (part, (id, ..)) in response.answer.parts.iter().zip(*expected) {
+            assert_eq!(part.native.is_some(), !id.is_empty(), "{what}");
+        }
         if let [delta] = deltas {
             assert_eq!(message(delta), response, "{what}");
         }
@@ -250,6 +274,11 @@ fn a_failure_in_the_midst_of_an_answer_keeps_what_was_written() {
             "upstream",
         ),
         ("{\"cho", Class::Unreadable, "a chunk is no JSON object"),
+        (
+            r#"{"error":{}}"#,
+            Class::Later { after: None },
+            "the answer says that it failed, but not why",
+        ),
     ] {
         let failed = streamed(Wire::OpenAiChat, &events(&[text, data, "[DONE]"])).unwrap_err();
         assert_eq!(failed, (class, message.to_owned(), Some("Once".to_owned())), "{data}");
@@ -260,8 +289,37 @@ fn a_failure_in_the_midst_of_an_answer_keeps_what_was_written() {
 }
 
 #[test]
+fn an_event_named_error_is_a_failure_whatever_it_holds() {
+    for (data, class, message) in [
+        (r#"{"message":"no","code":401}"#, Class::Key, "no"),
+        ("it broke", Class::Unreadable, "it broke"),
+    ] {
+        let body = format!("event: error\ndata: {data}\n\n");
+        let failed = streamed(Wire::OpenAiChat, &body).unwrap_err();
+        assert_eq!(failed, (class, message.to_owned(), None));
+    }
+}
+
+#[test]
+fn a_message_that_repeats_the_pieces_before_it_is_not_read_twice() {
+    let first = r#"{"choices":[{"delta":{"content":"A"}}]}"#;
+    let last = r#"{"choices":[{"message":{"content":"A"},"finish_reason":"stop"}]}"#;
+    for data in [&[first, last][..], &[last]] {
+        let response = streamed(Wire::OpenAiChat, &events(data)).unwrap();
+        assert_eq!(response.answer.shown(), "A");
+    }
+}
+
+#[test]
 fn what_is_no_answer_of_this_wire_is_unreadable() {
-    for body in ["", "<html>", "[]", "{}", r#"{"choices":[]}"#, r#"{"choices":[{"text":"x"}]}"#] {
+    for body in [
+        "",
+        "<html>",
+        "[]",
+        "{}",
+        r#"{"choices":[]}"#,
+        r#"{"choices":[{"text":"x","finish_reason":"stop"}]}"#,
+    ] {
         assert_eq!(whole(Wire::OpenAiChat, body).unwrap_err().0, Class::Unreadable, "{body}");
     }
 }

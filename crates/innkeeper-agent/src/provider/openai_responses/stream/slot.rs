@@ -2,7 +2,7 @@
 
 use crate::conversation::{Part, Said, ToolCall};
 use crate::provider::Piece;
-use crate::provider::openai_responses::item::{Item, PARAGRAPH};
+use crate::provider::openai_responses::item::{Item, PARAGRAPH, is_encrypted};
 
 /// What a piece is of; thoughts have numbered paragraphs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,8 +34,10 @@ struct Begun {
 }
 
 impl Slot {
-    pub(super) fn is_done(&self) -> bool {
-        self.item.is_some()
+    /// Whether the item is not there, or is a thought without the content that this one has: there
+    /// are servers that send it with the response alone.
+    pub(super) fn lacks(&self, item: &Item) -> bool {
+        self.item.as_ref().is_none_or(|it| !is_encrypted(it) && is_encrypted(&item.part))
     }
 
     pub(super) fn write(&mut self, kind: Kind, delta: &str, pieces: &mut Vec<Piece>) {

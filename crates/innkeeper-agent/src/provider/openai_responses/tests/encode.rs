@@ -179,6 +179,19 @@ fn thoughts_that_nobody_stored_do_not_go_back_nor_what_is_bound_to_them() {
 }
 
 #[test]
+fn a_thought_that_nothing_followed_does_not_go_back() {
+    assert_eq!(
+        input(talk(&[THOUGHT, TEXT, CALL, THOUGHT]), &able()),
+        [THOUGHT, TEXT, CALL, RESULT].join(",")
+    );
+    let answer =
+        whole(Wire::OpenAiResponses, &format!(r#"{{"output":[{THOUGHT}]}}"#)).unwrap().answer;
+    let user = Message::User("Go on.".to_owned());
+    let expected = r#"{"type":"message","role":"user","content":"Go on."}"#;
+    assert_eq!(input(vec![Message::Answer(answer), user], &able()), expected);
+}
+
+#[test]
 fn to_another_model_go_text_and_calls_alone() {
     let mut messages = talk(&[THOUGHT, TEXT, SEARCH, CALL]);
     let Message::Answer(answer) = &mut messages[0] else { panic!("no answer") };

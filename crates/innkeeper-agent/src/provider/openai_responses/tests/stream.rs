@@ -44,6 +44,25 @@ fn the_finished_item_counts_whatever_came_before() {
 }
 
 #[test]
+fn a_thought_has_its_content_from_its_own_end_or_from_that_of_the_response() {
+    let item = |content: &str| {
+        format!(r#"{{"type":"reasoning","id":"rs","summary":[],"encrypted_content":{content}}}"#)
+    };
+    for (done, completed, kept) in
+        [("\"a\"", "\"b\"", "\"a\""), ("null", "\"b\"", "\"b\""), ("\"a\"", "null", "\"a\"")]
+    {
+        let (done, completed) = (item(done), item(completed));
+        let done =
+            format!(r#"{{"type":"response.output_item.done","output_index":0,"item":{done}}}"#);
+        let completed =
+            format!(r#"{{"type":"response.completed","response":{{"output":[{completed}]}}}}"#);
+        let response = stream(&[&done, &completed]);
+        let [thought] = &response.answer.parts[..] else { panic!("{response:?}") };
+        assert_eq!(thought.native.as_ref().unwrap().block.get(), item(kept));
+    }
+}
+
+#[test]
 fn events_that_say_no_index_are_told_apart_by_the_id() {
     let text = |id: &str, delta: &str| {
         format!(r#"{{"type":"response.output_text.delta","item_id":"{id}","delta":"{delta}"}}"#)
