@@ -156,7 +156,7 @@ impl Agent {
         let ended = loop {
             effect = match effect {
                 Effect::Ask(request) => match asker.ask(*request, sink).await {
-                    Ok(response) => turn.answered(response, fastrand::f64()),
+                    Ok(response) => turn.answered(&response, fastrand::f64()),
                     Err(error) => turn.failed(error, fastrand::f64()),
                 },
                 Effect::Pause(pause) => {

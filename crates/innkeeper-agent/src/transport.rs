@@ -250,7 +250,7 @@ impl HttpProvider {
         self.because(class, message, error.without_url())
     }
 
-    fn error(&self, class: Class, message: impl Into<String>) -> LlmError {
+    fn error(&self, class: Class, message: impl Into<Box<str>>) -> LlmError {
         let model = self.endpoint.model.clone();
         LlmError { model, ..LlmError::new(&self.endpoint.provider, class, message) }
     }

@@ -217,17 +217,17 @@ impl<'c> Turn<'c> {
     }
 
     /// The model answered. `chance`, from 0 to 1, varies the pauses.
-    pub fn answered(&mut self, response: Response, chance: f64) -> Effect {
+    pub fn answered(&mut self, response: &Response, chance: f64) -> Effect {
         self.failures = 0;
         match response.usage {
             Some(usage) => self.tally.usage = self.tally.usage.plus(usage),
             None => self.tally.usage_is_whole = false,
         }
-        if self.way == Way::Native && self.dropped(&response) {
+        if self.way == Way::Native && self.dropped(response) {
             self.way = Way::Prompt;
             return self.ask();
         }
-        let mut heard = hearing::hear(&self.setup, &response, self.correction.constrained);
+        let mut heard = hearing::hear(&self.setup, response, self.correction.constrained);
         if response.finish == Finish::Malformed && heard.calls.is_empty() {
             heard.problems.push(Attempt::new("the call could not be read"));
         }
@@ -235,8 +235,8 @@ impl<'c> Turn<'c> {
         if let Some(problem) = merged(std::mem::take(&mut heard.problems)) {
             return self.again(problem, response.answer.shown(), chance);
         }
-        self.learn(&response);
-        self.take(heard, &response)
+        self.learn(response);
+        self.take(heard, response)
     }
 
     /// The model gave no answer.
@@ -248,10 +248,10 @@ impl<'c> Turn<'c> {
         if let (Class::Malformed, Some(written)) = (error.class, error.written.take()) {
             // The call may be in what the server could not read.
             let response = Response { finish: Finish::Malformed, ..Response::text(written) };
-            return self.answered(response, chance);
+            return self.answered(&response, chance);
         }
         if error.class == Class::Malformed {
-            return self.again(Attempt::new(error.message), String::new(), chance);
+            return self.again(Attempt::new(&*error.message), String::new(), chance);
         }
         let after = match error.class {
             Class::Later { after } => after,

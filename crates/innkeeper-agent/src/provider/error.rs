@@ -16,7 +16,7 @@ pub struct LlmError {
     /// The HTTP status, if there was an answer over HTTP.
     pub status: Option<u16>,
     /// What is wrong, in the provider's words where it has some; 2,000 characters at most.
-    pub message: String,
+    pub message: Box<str>,
     /// What the model had written, where the provider tells it in the error: a call may be in it.
     pub written: Option<Box<str>>,
     /// What is behind it.
@@ -99,7 +99,7 @@ impl Class {
 
 impl LlmError {
     /// A failure of a provider of one's own.
-    pub fn new(provider: impl Into<String>, class: Class, message: impl Into<String>) -> Self {
+    pub fn new(provider: impl Into<String>, class: Class, message: impl Into<Box<str>>) -> Self {
         Self {
             provider: provider.into(),
             model: String::new(),

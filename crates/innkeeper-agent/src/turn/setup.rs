@@ -107,7 +107,7 @@ impl Setup {
             let options = UnionOptions { string_limit: Some(STRING), ..UnionOptions::default() };
             return Some(Constraint::JsonSchema(union(&self.tools, options)?.schema));
         }
-        let options = GbnfOptions { string_limit: Some(STRING), ..GbnfOptions::default() };
+        let options = GbnfOptions { string_limit: Some(STRING) };
         let grammar = gbnf(&self.tools, Shape::Call, options)?;
         self.capabilities.constraints.gbnf.then_some(Constraint::Gbnf(grammar.text))
     }

@@ -14,3 +14,5 @@ mod process;
 mod prompt;
 mod record;
 mod rounds;
+#[cfg(unix)]
+mod wires;
