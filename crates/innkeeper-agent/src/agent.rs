@@ -237,7 +237,7 @@ impl Asker<'_> {
         };
         let late = || {
             let message = format!("no whole answer within {} s", limit.as_secs());
-            let model = self.provider.model().to_owned();
+            let model = self.provider.model().into();
             LlmError { model, ..LlmError::new(self.provider.name(), Class::TimedOut, message) }
         };
         timeout(limit, answer).await.unwrap_or_else(|_| Err(late()))

@@ -251,7 +251,7 @@ impl HttpProvider {
     }
 
     fn error(&self, class: Class, message: impl Into<Box<str>>) -> LlmError {
-        let model = self.endpoint.model.clone();
+        let model = self.endpoint.model.as_str().into();
         LlmError { model, ..LlmError::new(&self.endpoint.provider, class, message) }
     }
 

@@ -10,7 +10,7 @@ pub struct LlmError {
     /// The provider.
     pub provider: String,
     /// The model that was asked.
-    pub model: String,
+    pub model: Box<str>,
     /// What can be done about it.
     pub class: Class,
     /// The HTTP status, if there was an answer over HTTP.
@@ -102,7 +102,7 @@ impl LlmError {
     pub fn new(provider: impl Into<String>, class: Class, message: impl Into<Box<str>>) -> Self {
         Self {
             provider: provider.into(),
-            model: String::new(),
+            model: Box::default(),
             class,
             status: None,
             message: message.into(),

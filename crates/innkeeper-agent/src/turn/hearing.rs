@@ -34,7 +34,7 @@ pub(super) fn hear(setup: &Setup, response: &Response, constrained: bool) -> Hea
     let said = response.answer.calls().count();
     let native = said > 0;
     let mut heard = Heard::default();
-    let cut = matches!(response.finish, Finish::Length | Finish::ContextFull);
+    let cut = is_cut(&response.finish);
     for part in &response.answer.parts {
         match &part.said {
             Said::Call(call) => {
@@ -59,6 +59,18 @@ pub(super) fn hear(setup: &Setup, response: &Response, constrained: bool) -> Hea
         }
     }
     heard
+}
+
+/// Whether what the answer ends in may lack its end.
+fn is_cut(finish: &Finish) -> bool {
+    match finish {
+        Finish::Length
+        | Finish::ContextFull
+        | Finish::Refused
+        | Finish::Malformed
+        | Finish::Other(_) => true,
+        Finish::Stop | Finish::ToolCalls | Finish::Paused => false,
+    }
 }
 
 impl Heard {

@@ -128,7 +128,6 @@ async fn run_as(
 }
 
 /// Where the requests go that `cargo xtask providers` holds against the providers' own types.
-#[expect(clippy::disallowed_methods, reason = "the chore that judges requests says where to")]
 fn keep(wire: Wire, name: &str, llm: &ScriptedLlm) {
     let Some(folder) = std::env::var_os("INNKEEPER_KEEP_REQUESTS") else { return };
     let file = std::path::Path::new(&folder).join(format!("{wire:?}-{name}.jsonl"));
