@@ -5,7 +5,8 @@ mod verbs;
 
 pub(crate) use verbs::{
     CallArgs, CompletionsArgs, DemoArgs, ExtractArgs, HostVerb, ImportArgs, LockArgs, LogStatsArgs,
-    LoginArgs, PromptArgs, ReadArgs, ServerArgs, ServerKind, WhyArgs,
+    LoginArgs, ModelArgs, ModelFetchArgs, ModelListArgs, ModelServeArgs, ModelVerb, PromptArgs,
+    ReadArgs, ServerArgs, ServerKind, WhyArgs,
 };
 
 use std::ffi::OsString;
@@ -86,6 +87,8 @@ pub(crate) enum Verb {
     Extract(ExtractArgs),
     /// Count what the log of a chat says of each tool
     LogStats(LogStatsArgs),
+    /// Put a small local model in place, list what there is, or serve it
+    Model(ModelArgs),
     /// Print the completion script for a shell
     Completions(CompletionsArgs),
     /// Serve one of the servers inside this program over stdio

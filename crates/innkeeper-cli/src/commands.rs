@@ -11,6 +11,7 @@ mod import;
 mod lock;
 mod log_stats;
 mod login;
+mod model;
 mod prompt;
 mod read;
 mod schema;
@@ -30,6 +31,7 @@ pub(crate) use completions::completions;
 pub(crate) use extract::extract;
 pub(crate) use import::import;
 pub(crate) use log_stats::log_stats;
+pub(crate) use model::model;
 
 /// What every verb over a configuration is given.
 #[derive(Debug)]
