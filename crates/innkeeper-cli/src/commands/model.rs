@@ -183,6 +183,7 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template(form) {
             bar.set_style(style);
         }
+        bar.set_message("starting");
         bar.enable_steady_tick(TURN);
         Self(bar)
     }

