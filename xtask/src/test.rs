@@ -33,9 +33,7 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
         return Err(format!("`test` takes no `{argument}`"));
     }
     machine::check()?;
-    let providing = thread::spawn(|| {
-        servers::provide().and_then(|()| suite::provide()).and_then(|()| model::provide())
-    });
+    let providing = thread::spawn(|| servers::provide().and_then(|()| suite::provide()));
     let fetching = thread::spawn(|| Tool::NEXTEST.provide());
     let mut steps = Steps::default();
     steps.step("format", formatted);
@@ -47,6 +45,9 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
     });
     let built = steps.step("build", || Program::cargo(BUILD).run());
     steps.step("servers", || joined(providing));
+    if built {
+        steps.step("local model", model::provide);
+    }
     if built && steps.step("test runner", || joined(fetching).map(drop)) {
         steps.step("tests", || {
             let line = "run --locked --workspace --features xtask/soak --profile ci";
@@ -72,6 +73,7 @@ pub(crate) fn servers(arguments: &[&str]) -> Chore {
     }
     machine::check()?;
     servers::provide()?;
+    Program::cargo("build --locked --package innkeeper-cli").run()?;
     model::provide()
 }
 

@@ -13,6 +13,7 @@ mod import;
 mod lock;
 mod log_stats;
 mod login;
+mod model;
 mod prompt;
 mod read;
 mod schema;
@@ -33,6 +34,7 @@ pub(crate) use export_retries::export_retries;
 pub(crate) use extract::extract;
 pub(crate) use import::import;
 pub(crate) use log_stats::log_stats;
+pub(crate) use model::model;
 
 /// What every verb over a configuration is given.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! How the program ends: exit codes, and one error type that becomes words and a code.
 
+mod models;
 mod words;
 
 use std::error::Error;

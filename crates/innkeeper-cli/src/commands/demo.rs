@@ -14,6 +14,7 @@ use crate::configuration::refuse;
 use crate::demo::{Cast, Demo, Done, Runner};
 use crate::exit::Failure;
 use crate::hosting::with_host;
+use crate::model::{Look, Way, Ways, found_models, place};
 use crate::output::{Output, Table, Tone};
 
 /// How much of an argument or a lesson is shown on a line.
@@ -31,7 +32,9 @@ pub(super) async fn run(context: &mut Context, args: &DemoArgs) -> Result<(), Fa
     say_opening(context, &config, args.npm)?;
     let work = async |host: &Host, output: &mut Output| chain(&demo, host, output).await;
     let (calls, report) = with_host(context, config, work).await?;
-    tell(&mut context.output, &calls, &report)
+    let dir = place(&context.environment);
+    let ways = found_models(&Look::usual(&context.environment, dir.as_deref())).await;
+    tell(&mut context.output, &calls, &report, &ways)
 }
 
 /// One call of the chain as it went.
@@ -108,9 +111,14 @@ fn short(text: &str) -> String {
     text.chars().take(SHOWN - 1).chain(['…']).collect()
 }
 
-fn tell(output: &mut Output, calls: &[Call], report: &ShutdownReport) -> Result<(), Failure> {
+fn tell(
+    output: &mut Output,
+    calls: &[Call],
+    report: &ShutdownReport,
+    ways: &Ways,
+) -> Result<(), Failure> {
     if output.is_json() {
-        output.value(&summary(calls, report))?;
+        output.value(&summary(calls, report, ways))?;
     } else {
         let mut table = Table::new(["call", "tool", "ms"]);
         for (index, call) in calls.iter().enumerate() {
@@ -129,8 +137,26 @@ fn tell(output: &mut Output, calls: &[Call], report: &ShutdownReport) -> Result<
         output.table(&table)?;
         let took = millis(report.took);
         output.data(&format!("\n{} calls, all servers gone after {took:.0} ms.", calls.len()))?;
+        say_ways(output, ways)?;
     }
     if report.is_clean() { Ok(()) } else { Err(Failure::failed("a server did not end by itself")) }
+}
+
+/// That no model took part, and how one can: what is here first.
+fn say_ways(output: &mut Output, ways: &Ways) -> std::io::Result<()> {
+    output.say("No language model took part: every call above stood in a script.")?;
+    if ways.found.is_empty() {
+        output.say("No live model was found here. Ways to one:")?;
+    } else {
+        output.say("With a live model, which this machine has:")?;
+        for way in &ways.found {
+            output.say(&format!("  `{}`  ({way})", way.command()))?;
+        }
+        if !ways.possible.is_empty() {
+            output.say("Other ways to one:")?;
+        }
+    }
+    ways.possible.iter().try_for_each(|line| output.say(&format!("  {line}")))
 }
 
 /// How the process of a server ended, in words; a remote one has none.
@@ -138,7 +164,7 @@ fn exit_of(server: &ServerStopped) -> String {
     server.exit.map(|exit| exit.to_string()).unwrap_or_default()
 }
 
-fn summary(calls: &[Call], report: &ShutdownReport) -> Value {
+fn summary(calls: &[Call], report: &ShutdownReport, ways: &Ways) -> Value {
     let calls = calls.iter().map(
         |call| json!({ "tool": call.tool, "learned": call.learned, "tookMs": millis(call.took) }),
     );
@@ -152,7 +178,14 @@ fn summary(calls: &[Call], report: &ShutdownReport) -> Value {
         })
     });
     let (calls, stopped) = (calls.collect::<Vec<_>>(), stopped.collect::<Vec<_>>());
-    json!({ "scripted": true, "calls": calls, "shutdown": stopped })
+    let found: Vec<_> = ways.found.iter().map(Way::command).collect();
+    json!({
+        "scripted": true,
+        "model": "none (script)",
+        "liveModels": { "found": found, "possible": ways.possible },
+        "calls": calls,
+        "shutdown": stopped,
+    })
 }
 
 fn millis(duration: Duration) -> f64 {

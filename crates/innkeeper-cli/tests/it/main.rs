@@ -9,6 +9,7 @@ mod command_line;
 mod extract;
 mod log_stats;
 mod login;
+mod model;
 mod people;
 mod pins;
 mod real_servers;

@@ -40,7 +40,9 @@ fn tools_prints_every_kind_of_thing_and_why_a_server_is_away() {
 #[test]
 fn the_demo_shows_each_call_with_its_answer_and_how_every_server_ended() {
     let folder = tempfile::tempdir().unwrap();
-    let [told, _] = printed(&["demo"], folder.path(), 0);
+    let [told, said] = printed(&["demo"], folder.path(), 0);
+    assert!(said.starts_with("No language model took part: every call above stood in a"), "{said}");
+    assert!(said.contains("\n  `ANTHROPIC_API_KEY=… innkeeper ask "), "{said}");
     assert!(told.contains("The chain of calls below is scripted"), "{told}");
     let count = |mark: &str| told.lines().filter(|line| line.starts_with(mark)).count();
     let calls = count("     → ");

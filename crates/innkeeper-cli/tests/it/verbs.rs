@@ -235,7 +235,9 @@ fn a_good_demo(output: &std::process::Output) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     let told = json_of(output);
-    assert_eq!(told["scripted"], true);
+    assert_eq!((&told["scripted"], &told["model"]), (&json!(true), &json!("none (script)")));
+    let possible = told["liveModels"]["possible"].to_string();
+    assert!(possible.contains("--provider anthropic"), "{possible}");
     assert!(told["calls"].as_array().unwrap().len() >= 5);
     let stopped = told["shutdown"].as_array().unwrap();
     assert_eq!(stopped.len(), 2);

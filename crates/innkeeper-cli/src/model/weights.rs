@@ -1,6 +1,18 @@
 //! Model weights unpacked to half precision: their packed forms need instructions few machines have.
 
-use crate::Chore;
+/// Why weights could not be unpacked.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub(crate) enum WeightsError {
+    /// The bytes end too early, or have no such head.
+    #[error("the model's file is not the GGUF it should be")]
+    Broken,
+    /// A form that is not known here, by its number in GGUF.
+    #[error("the model's weights are packed in form {0}")]
+    Form(u32),
+}
+
+/// What reading the file comes to.
+type Read<T = ()> = Result<T, WeightsError>;
 
 /// The two packed forms the model's file has, by their numbers in GGUF, and what they become.
 const F32: u32 = 0;
@@ -27,14 +39,10 @@ struct Tensor<'a> {
 }
 
 impl Tensor<'_> {
-    fn weights(&self) -> Chore<usize> {
+    fn weights(&self) -> Read<usize> {
         let product = self.sides.iter().try_fold(1, |all: u64, side| all.checked_mul(*side));
-        product.and_then(|all| all.try_into().ok()).ok_or_else(broken)
+        product.and_then(|all| all.try_into().ok()).ok_or(WeightsError::Broken)
     }
-}
-
-fn broken() -> String {
-    "the model's file is not the GGUF it should be".to_owned()
 }
 
 /// Reads the file's head piece by piece.
@@ -44,35 +52,35 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize) -> Chore<&'a [u8]> {
-        let end = self.at.checked_add(length).ok_or_else(broken)?;
-        let taken = self.bytes.get(self.at..end).ok_or_else(broken)?;
+    fn take(&mut self, length: usize) -> Read<&'a [u8]> {
+        let end = self.at.checked_add(length).ok_or(WeightsError::Broken)?;
+        let taken = self.bytes.get(self.at..end).ok_or(WeightsError::Broken)?;
         self.at = end;
         Ok(taken)
     }
 
-    fn number<const N: usize>(&mut self) -> Chore<[u8; N]> {
-        self.take(N)?.try_into().map_err(|_| broken())
+    fn number<const N: usize>(&mut self) -> Read<[u8; N]> {
+        self.take(N)?.try_into().map_err(|_| WeightsError::Broken)
     }
 
-    fn u32(&mut self) -> Chore<u32> {
+    fn u32(&mut self) -> Read<u32> {
         self.number().map(u32::from_le_bytes)
     }
 
-    fn u64(&mut self) -> Chore<u64> {
+    fn u64(&mut self) -> Read<u64> {
         self.number().map(u64::from_le_bytes)
     }
 
-    fn length(&mut self) -> Chore<usize> {
-        self.u64()?.try_into().map_err(|_| broken())
+    fn length(&mut self) -> Read<usize> {
+        self.u64()?.try_into().map_err(|_| WeightsError::Broken)
     }
 
-    fn string(&mut self) -> Chore<&'a [u8]> {
+    fn string(&mut self) -> Read<&'a [u8]> {
         let length = self.length()?;
         self.take(length)
     }
 
-    fn skip_value(&mut self, kind: u32) -> Chore {
+    fn skip_value(&mut self, kind: u32) -> Read {
         match kind {
             STRING => self.string().map(drop),
             ARRAY => {
@@ -81,15 +89,15 @@ impl<'a> Reader<'a> {
                 (0..count).try_for_each(|_| self.skip_value(inner))
             }
             other => {
-                let size = SIZES.get(other as usize).ok_or_else(broken)?;
+                let size = SIZES.get(other as usize).ok_or(WeightsError::Broken)?;
                 self.take(*size).map(drop)
             }
         }
     }
 
-    fn tensor(&mut self) -> Chore<Tensor<'a>> {
+    fn tensor(&mut self) -> Read<Tensor<'a>> {
         let name = self.string()?;
-        let sides = (0..self.u32()?).map(|_| self.u64()).collect::<Chore<_>>()?;
+        let sides = (0..self.u32()?).map(|_| self.u64()).collect::<Read<_>>()?;
         Ok(Tensor { name, sides, kind: self.u32()?, offset: self.length()? })
     }
 }
@@ -99,10 +107,10 @@ impl<'a> Reader<'a> {
 /// # Errors
 ///
 /// The bytes are no such file, or pack weights in a form not known here.
-pub(super) fn unpacked(file: &[u8]) -> Chore<Vec<u8>> {
+pub(crate) fn unpacked(file: &[u8]) -> Read<Vec<u8>> {
     let mut reader = Reader { bytes: file, at: 0 };
     if reader.take(4)? != b"GGUF" {
-        return Err(broken());
+        return Err(WeightsError::Broken);
     }
     reader.u32()?;
     let (tensors, pairs) = (reader.u64()?, reader.u64()?);
@@ -112,11 +120,11 @@ pub(super) fn unpacked(file: &[u8]) -> Chore<Vec<u8>> {
         reader.skip_value(kind)?;
     }
     let mut out = file[..reader.at].to_vec();
-    let tensors = (0..tensors).map(|_| reader.tensor()).collect::<Chore<Vec<_>>>()?;
-    let data = file.get(reader.at.next_multiple_of(ALIGNMENT)..).ok_or_else(broken)?;
+    let tensors = (0..tensors).map(|_| reader.tensor()).collect::<Read<Vec<_>>>()?;
+    let data = file.get(reader.at.next_multiple_of(ALIGNMENT)..).ok_or(WeightsError::Broken)?;
     let mut body = Vec::new();
     for tensor in &tensors {
-        let from = data.get(tensor.offset..).ok_or_else(broken)?;
+        let from = data.get(tensor.offset..).ok_or(WeightsError::Broken)?;
         body.resize(body.len().next_multiple_of(ALIGNMENT), 0);
         list(&mut out, tensor, body.len());
         unpack(tensor.kind, tensor.weights()?, from, &mut body)?;
@@ -138,12 +146,12 @@ fn list(out: &mut Vec<u8>, tensor: &Tensor<'_>, offset: usize) {
 }
 
 /// Writes a tensor's weights.
-fn unpack(kind: u32, weights: usize, from: &[u8], out: &mut Vec<u8>) -> Chore {
+fn unpack(kind: u32, weights: usize, from: &[u8], out: &mut Vec<u8>) -> Read {
     let blocks = weights / BLOCK;
     match kind {
-        F32 => out.extend(from.get(..weights * 4).ok_or_else(broken)?),
+        F32 => out.extend(from.get(..weights * 4).ok_or(WeightsError::Broken)?),
         Q4_1 => {
-            for block in from.get(..blocks * 20).ok_or_else(broken)?.chunks_exact(20) {
+            for block in from.get(..blocks * 20).ok_or(WeightsError::Broken)?.chunks_exact(20) {
                 let (scale, least) = (half(block[0], block[1]), half(block[2], block[3]));
                 let low = block[4..].iter().map(|pair| pair & 15);
                 let high = block[4..].iter().map(|pair| pair >> 4);
@@ -152,13 +160,13 @@ fn unpack(kind: u32, weights: usize, from: &[u8], out: &mut Vec<u8>) -> Chore {
             }
         }
         Q8_0 => {
-            for block in from.get(..blocks * 34).ok_or_else(broken)?.chunks_exact(34) {
+            for block in from.get(..blocks * 34).ok_or(WeightsError::Broken)?.chunks_exact(34) {
                 let scale = half(block[0], block[1]);
                 let weight = |byte: &u8| to_half(scale * f32::from(byte.cast_signed()));
                 out.extend(block[2..].iter().flat_map(|byte| weight(byte).to_le_bytes()));
             }
         }
-        other => return Err(format!("the model's weights are packed in form {other}")),
+        other => return Err(WeightsError::Form(other)),
     }
     Ok(())
 }
@@ -188,7 +196,7 @@ fn to_half(number: f32) -> u16 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     #[test]
@@ -201,7 +209,7 @@ mod tests {
     }
 
     /// A file with one tensor of 32 weights, its name and its metadata odd in length.
-    fn file(kind: u32, data: &[u8]) -> Vec<u8> {
+    pub(crate) fn file(kind: u32, data: &[u8]) -> Vec<u8> {
         let mut file = b"GGUF\x03\0\0\0".to_vec();
         file.extend([1_u64, 2].iter().flat_map(|count| count.to_le_bytes()));
         file.extend(*b"\x01\0\0\0\0\0\0\0a\x08\0\0\0\x03\0\0\0\0\0\0\0xyz");
@@ -235,6 +243,6 @@ mod tests {
         for cut in 0..whole.len() {
             assert!(unpacked(&whole[..cut]).is_err(), "{cut}");
         }
-        assert!(unpacked(&file(2, &[0; 128])).unwrap_err().ends_with("form 2"));
+        assert_eq!(unpacked(&file(2, &[0; 128])), Err(WeightsError::Form(2)));
     }
 }
