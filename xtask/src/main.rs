@@ -17,6 +17,8 @@ mod conformance;
 
 mod toolcalls;
 
+mod providers;
+
 mod generations;
 
 mod defence;
@@ -49,6 +51,8 @@ usage: cargo xtask VERB
   rows [--owed]             each requirement with its tests; `--owed` lists those still due
   conformance [REVISION …]  the official suite with our host as the client
   toolcalls                 a public suite for parsers of tool calls with our interceptor
+  providers [FILE …]        the providers' own clients with the scripted model; their schemas with
+                            recorded requests, a line of JSON each
   generations               a small model writes a hundred calls by our grammars
   defence [--benign]        a public bench of defences with our host before each of its servers
   bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
@@ -80,6 +84,7 @@ fn main() -> ExitCode {
         "rows" => rows::run(rest),
         "conformance" => conformance::run(rest),
         "toolcalls" => toolcalls::run(rest),
+        "providers" => providers::run(rest),
         "generations" => generations::run(rest),
         "defence" => defence::run(rest),
         "bench" => bench::run(rest),

@@ -1,0 +1,132 @@
+"""The providers' own clients judge the scripted model, and their schemas judge recorded requests."""
+
+import copy
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+# Nothing is left beside the sources.
+sys.dont_write_bytecode = True
+
+import clients  # noqa: E402
+import schema  # noqa: E402
+
+END = "Five tools were called, dömäne 🦀."
+
+
+# Requests with one thing wrong that a schema of shapes alone would let pass, and where it is.
+USER = {"role": "user", "content": "x"}
+GEMINI = {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}
+THOUGHT = {"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}]}
+CALL = {"type": "function_call", "call_id": "c", "name": "n", "arguments": {}}
+WRONG = [
+    ("/v1/chat/completions", {"messages": [USER], "max_tokens": "5"}, "/max_tokens"),
+    ("/v1/chat/completions", {"messages": [USER, {"role": "tool", "content": "x"}]}, "/messages/1/tool_call_id"),
+    ("/v1/chat/completions", {"messages": [{"role": "nobody", "content": "x"}]}, "/messages/0"),
+    ("/v1/responses", {"input": [CALL]}, "/input/0/arguments"),
+    ("/v1/responses", {"input": [USER, {"type": "nothing", "x": 1}]}, "/input/1"),
+    ("/v1/responses", {"input": "x", "stop": ["x"]}, "/stop"),
+    ("/v1/messages", {"max_tokens": 5, "messages": [THOUGHT]}, "/messages/0/content/0/signature"),
+    ("/v1/messages", {"messages": [USER]}, "/max_tokens"),
+    ("/v1/models/m:generateContent", GEMINI | {"generation_config": {}}, "/generation_config"),
+    ("/v1/models/m:generateContent", GEMINI | {"generationConfig": {"seed": "1"}}, "/generationConfig/seed"),
+    (
+        "/v1/models/m:generateContent",
+        GEMINI | {"toolConfig": {"functionCallingConfig": {"mode": "SOMETIMES"}}},
+        "SOMETIMES",
+    ),
+    ("/v1beta/interactions", {"input": "x", "generation_config": {"tool_choice": "some"}}, "/generation_config/tool_choice"),
+    ("/v1beta/interactions", {"input": [{"type": "thought", "x": 1}]}, "/input/0/x"),
+    ("/api/chat", {"messages": [USER], "options": {"temprature": 1}}, "/options/temprature"),
+    ("/api/chat", {"messages": [{"role": "user", "content": 1}]}, "/messages/0/content"),
+]
+
+
+def passed_wrongly() -> list[str]:
+    found = []
+    for path, body, place in WRONG:
+        record = {"path": path, "headers": {"anthropic-version": "2026-10-21"}, "body": {"model": "m", **body}}
+        if path.endswith(":generateContent"):
+            del record["body"]["model"]
+        said = schema.problems(record)
+        if len(said) != 1 or f"{place}" not in said[0]:
+            found.append(f"{path}: a request that is wrong at `{place}` alone gets {said}")
+    del record["headers"]["anthropic-version"]
+    record |= {"path": "/v1/messages", "body": {"model": "m", "max_tokens": 5, "messages": [USER]}}
+    if len(schema.problems(record)) != 1:
+        found.append("/v1/messages: a request without its version passes")
+    return found
+
+
+def drive(program: str, wire: str, streams: bool, folder: Path) -> tuple[str, list[str]]:
+    """Has a client talk to a scripted model; how it ended, and each request as a line."""
+    script, requests = folder / "script", folder / f"{wire}-{streams}"
+    script.write_text(json.dumps({"steps": clients.steps(), "chunks": 5}))
+    command = [program, str(script), "--requests", str(requests)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        origin = server.stdout.readline().strip()
+        text = clients.CLIENTS[wire](origin, streams)
+        server.stdin.close()
+    return text, requests.read_text().splitlines()
+
+
+def spoiled(record: dict) -> list[tuple[str, dict]]:
+    """The same request with one thing wrong, and what the check has to say of it."""
+    body = record["body"]
+    key = next(key for key in ("messages", "input", "contents") if key in body)
+
+    def changed(name: str, change) -> tuple[str, dict]:
+        other = copy.deepcopy(record)
+        change(other["body"])
+        return name, other
+
+    return [
+        changed("/surplus", lambda body: body.update(surplus=1)),
+        changed(f"/{key}", lambda body: body.update({key: 7})),
+        changed(f"/{key}/1", lambda body: body[key][1].update(surplus=1)),
+        changed("/tools/0", lambda body: body["tools"][0].update(surplus=1)),
+    ]
+
+
+def judged_clients(program: str) -> list[str]:
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for wire in clients.CLIENTS:
+            for streams in (False, True):
+                how = f"{wire}, {'streamed' if streams else 'whole'}"
+                text, lines = drive(program, wire, streams, Path(folder))
+                if text != END:
+                    found.append(f"{how}: it ends with `{text}`")
+                if len(lines) != len(clients.steps()):
+                    found.append(f"{how}: {len(lines)} requests")
+                found += schema.check(lines, how, both=True)
+                for place, record in spoiled(json.loads(lines[-1])):
+                    said = schema.problems(record)
+                    if not any(place in problem for problem in said):
+                        found.append(f"{how}: a request that is wrong at `{place}` passes: {said}")
+    return found
+
+
+def main() -> int:
+    program, *files = sys.argv[1:]
+    found = passed_wrongly()
+    print(f"schemas: {len(WRONG)} wrong requests, {len(found)} problems")
+    clients_found = judged_clients(program)
+    print(f"clients: {len(clients.CLIENTS)} forms, whole and streamed, {len(clients_found)} problems")
+    found += clients_found
+    for file in files:
+        lines = Path(file).read_text().splitlines()
+        wrong = schema.check(lines, file)
+        if not lines:
+            wrong.append(f"{file}: it has no request")
+        print(f"{file}: {len(lines)} requests, {len(wrong)} problems")
+        found += wrong
+    for problem in found:
+        print(problem)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

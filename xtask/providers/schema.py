@@ -1,0 +1,209 @@
+"""Whether a recorded request is one that its provider documents.
+
+The schemas are those of the providers' own clients; what a schema does not name is refused.
+"""
+
+import json
+import sys
+import types
+import warnings
+from typing import Any, Optional
+
+import pydantic
+from pydantic._internal._generate_schema import GenerateSchema
+from typing_extensions import is_typeddict
+
+# A list in the clients' types is anything that can be gone through once, which pydantic validates
+# only when somebody does.
+GenerateSchema._iterable_schema = lambda self, kind: self._list_schema(self._get_first_arg_or_any(kind))
+# The clients' own warnings about fields that are on their way out.
+warnings.simplefilter("ignore")
+
+STRICT = pydantic.ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+import anthropic.types.beta.message_create_params as anthropic_beta  # noqa: E402
+import anthropic.types.message_create_params as anthropic_params  # noqa: E402
+import ollama._types as ollama_types  # noqa: E402
+import openai.types.chat.completion_create_params as chat_params  # noqa: E402
+import openai.types.responses.response_create_params as responses_params  # noqa: E402
+from google.genai import interactions as interaction_params  # noqa: E402
+from google.genai import types as gemini_types  # noqa: E402
+
+for name, module in list(sys.modules.items()):
+    if name.startswith(("openai.types", "anthropic.types", "google.genai._gaos.types")):
+        for kind in list(vars(module).values()):
+            if is_typeddict(kind):
+                kind.__pydantic_config__ = STRICT
+
+
+class GenerateContent(pydantic.BaseModel):
+    """The body of generateContent: the client has its fields in one flat configuration."""
+
+    model_config = gemini_types.Content.model_config
+    contents: list[gemini_types.Content]
+    system_instruction: Optional[gemini_types.Content] = None
+    tools: Optional[list[gemini_types.Tool]] = None
+    tool_config: Optional[gemini_types.ToolConfig] = None
+    safety_settings: Optional[list[gemini_types.SafetySetting]] = None
+    generation_config: Optional[gemini_types.GenerationConfig] = None
+    cached_content: Optional[str] = None
+    labels: Optional[dict[str, str]] = None
+    service_tier: Optional[str] = None
+    store: Optional[bool] = None
+
+
+class OllamaFunction(ollama_types.Message.ToolCall.Function):
+    # The server sends it with each call; its client does not know it.
+    index: Optional[int] = None
+
+
+class OllamaCall(ollama_types.Message.ToolCall):
+    id: Optional[str] = None
+    function: OllamaFunction
+
+
+class OllamaMessage(ollama_types.Message):
+    tool_calls: Optional[list[OllamaCall]] = None
+    tool_call_id: Optional[str] = None
+
+
+class OllamaRequest(ollama_types.ChatRequest):
+    messages: list[OllamaMessage]
+    options: Optional[ollama_types.Options] = None
+
+
+# What is not here is the schema of a tool, which is open.
+for model in [
+    ollama_types.Options,
+    ollama_types.Tool.Function,
+    ollama_types.Tool,
+    OllamaFunction,
+    OllamaCall,
+    OllamaMessage,
+    OllamaRequest,
+]:
+    model.model_config["extra"] = "forbid"
+    model.model_rebuild(force=True)
+
+
+SCHEMAS = {
+    "chat": pydantic.TypeAdapter(chat_params.CompletionCreateParamsBase),
+    "responses": pydantic.TypeAdapter(responses_params.ResponseCreateParamsBase),
+    "anthropic": pydantic.TypeAdapter(anthropic_params.MessageCreateParamsBase),
+    "anthropic-beta": pydantic.TypeAdapter(anthropic_beta.MessageCreateParamsBase),
+    "gemini": pydantic.TypeAdapter(GenerateContent),
+    "interactions": pydantic.TypeAdapter(interaction_params.CreateModelInteractionParam),
+    "ollama": pydantic.TypeAdapter(OllamaRequest),
+}
+
+# In the schemas for each of streaming and not, but not in what these share.
+STREAM = {"chat", "responses", "anthropic", "anthropic-beta"}
+
+# Headers without which the provider does not answer.
+HEADERS = {"anthropic": ["anthropic-version"], "anthropic-beta": ["anthropic-version"]}
+
+
+def wire(path: str) -> Optional[str]:
+    """Which provider's form a path is of."""
+    ends = {
+        "/chat/completions": "chat",
+        "/responses": "responses",
+        "/v1/messages": "anthropic",
+        "/interactions": "interactions",
+        "/api/chat": "ollama",
+        ":generateContent": "gemini",
+        ":streamGenerateContent": "gemini",
+    }
+    return next((name for end, name in ends.items() if path.endswith(end)), None)
+
+
+def pointer(body: Any, place: tuple, missing: bool = True) -> str:
+    """Where in the body, a `missing` key included; branches of a union are left out."""
+    keys, at = [], body
+    for number, key in enumerate(place):
+        if isinstance(at, dict) and key in at or isinstance(at, list) and isinstance(key, int) and key < len(at):
+            keys.append(key)
+            at = at[key]
+        elif missing and isinstance(at, dict) and number + 1 == len(place):
+            keys.append(key)
+    return "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in keys) or "/"
+
+
+def below(place: str, above: str) -> bool:
+    return place != above and place.startswith(above.rstrip("/") + "/")
+
+
+def told(errors: list[dict], body: Any) -> list[str]:
+    """Each problem once, without what the branches of a union say that were not meant."""
+    # A branch was not meant when it is for another `type` or `role`.
+    other = [
+        error["loc"][:-1]
+        for error in errors
+        if error["loc"] and error["loc"][-1] in ("type", "role") and error["type"] in ("literal_error", "missing")
+    ]
+    within = lambda place, of: place[: len(of)] == of
+    outermost = [place for place in other if not any(within(place, of) and place != of for of in other)]
+    meant = [
+        (pointer(body, error["loc"]), error)
+        for error in errors
+        if not any(within(error["loc"], place) for place in outermost)
+    ]
+    # Said of a branch of another type altogether, if there is more to say of the value or inside it.
+    is_type = lambda error: error["type"].endswith("_type") or error["type"] == "none_required"
+    unknown = {pointer(body, place, missing=False) for place in outermost}
+    real = [
+        (place, error)
+        for place, error in meant
+        if not (is_type(error) and any(below(one, place) for one in unknown))
+        and not (is_type(error) and any(below(one, place) or one == place and not is_type(it) for one, it in meant))
+    ]
+    if real:
+        return list(dict.fromkeys(f"{place}: {error['msg']}" for place, error in real))
+    innermost = sorted(one for one in unknown if not any(below(other, one) for other in unknown))
+    return [f"{place}: it is of no kind that is known there" for place in innermost] or [f"/: {errors}"]
+
+
+def problems(record: dict, both: bool = False) -> list[str]:
+    """What is wrong with a request: `path`, `headers` with names in lower case, `body`.
+
+    Keys of the body in `beside` are those of a server that speaks the form of another provider.
+    Gemini documents its fields with humps and takes them with underscores as well: its own client
+    sends some so, which passes if `both` may be there.
+    """
+    name = wire(record["path"])
+    if name is None:
+        return [f"`{record['path']}` is no path of a model"]
+    headers = record.get("headers", {})
+    if name == "anthropic" and "anthropic-beta" in headers:
+        name = "anthropic-beta"
+    body = record["body"]
+    if not isinstance(body, dict):
+        return [f"{name} /: the body is no JSON object"]
+    missing = [f"{name}: the header `{key}` is missing" for key in HEADERS.get(name, []) if key not in headers]
+    rest = {key: value for key, value in body.items() if key not in record.get("beside", [])}
+    stream = rest.pop("stream", None) if name in STREAM else None
+    wrong = [] if stream is None or isinstance(stream, bool) else [f"{name} /stream: it is no truth value"]
+    try:
+        schema = SCHEMAS[name]
+        names = {"by_alias": True, "by_name": both} if name == "gemini" else {}
+        if name == "interactions" and isinstance(rest.get("model"), str):
+            # Models come faster than clients.
+            rest["model"] = "gemini-flash-latest"
+        with warnings.catch_warnings(record=True) as noted:
+            warnings.simplefilter("always")
+            schema.validate_json(json.dumps(rest), strict=True, **names)
+        # What else its enumerations have, Gemini's client leaves to the server.
+        wrong += [f"{name}: {note.message}" for note in noted if "is not a valid" in str(note.message)]
+    except pydantic.ValidationError as error:
+        wrong += [f"{name} {line}" for line in told(error.errors(include_url=False), rest)]
+    return missing + wrong
+
+
+def check(lines: list[str], source: str, both: bool = False) -> list[str]:
+    """The same for lines of JSON; requests that ask no model are passed over."""
+    found = []
+    for number, line in enumerate(lines, 1):
+        record = json.loads(line)
+        if record.get("method", "POST") == "POST":
+            found += [f"{source}:{number}: {problem}" for problem in problems(record, both)]
+    return found
