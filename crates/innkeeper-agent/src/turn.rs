@@ -150,6 +150,8 @@ pub struct Turn<'c> {
     correction: Correction,
     /// What the model wrote in the attempts of this correction.
     written: Vec<String>,
+    /// Whether the model has called a tool in the provider's form: then it knows them.
+    calls_natively: bool,
     /// Calls in the provider's form that were none, in the last answer.
     misses: u32,
     retries_left: u32,
@@ -180,6 +182,7 @@ impl<'c> Turn<'c> {
             way,
             correction: Correction::default(),
             written: Vec::new(),
+            calls_natively: false,
             misses: 0,
             retries_left,
             failures: 0,
@@ -231,7 +234,9 @@ impl<'c> Turn<'c> {
         if response.finish == Finish::Malformed && heard.calls.is_empty() {
             heard.problems.push(Attempt::new("the call could not be read"));
         }
-        self.check(&mut heard, response.answer.calls().next().is_some());
+        let native = response.answer.calls().next().is_some();
+        self.calls_natively |= native;
+        self.check(&mut heard, native);
         if let Some(problem) = merged(std::mem::take(&mut heard.problems)) {
             return self.again(problem, response.answer.shown(), chance);
         }
@@ -404,7 +409,9 @@ impl<'c> Turn<'c> {
     fn dropped(&self, response: &Response) -> bool {
         let read = response.usage.map(|usage| usage.prompt_tokens);
         let least = asking::weight(&self.setup.tools) as u64 / 2;
-        response.answer.calls().next().is_none()
+        self.setup.capabilities.may_drop_tools
+            && !self.calls_natively
+            && response.answer.calls().next().is_none()
             && least > LEAST_TOLD
             && read.is_some_and(|read| read > 0 && read < least)
             && self.setup.may_prompt()

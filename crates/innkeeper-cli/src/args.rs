@@ -4,7 +4,10 @@ mod order;
 mod verbs;
 
 pub(crate) use verbs::{
-    Approve, AskArgs, CallArgs, Calling, CompletionsArgs, DemoArgs, ExportRetriesArgs, ExtractArgs, HostVerb, ImportArgs, LockArgs, LogStatsArgs, LoginArgs, ModelArgs, ModelFetchArgs, ModelListArgs, ModelServeArgs, ModelVerb, PromptArgs, ReadArgs, ServerArgs, ServerKind, WhyArgs,
+    Approve, AskArgs, CallArgs, Calling, CompletionsArgs, DemoArgs, ExportRetriesArgs, ExtractArgs,
+    HostVerb, ImportArgs, LockArgs, LogStatsArgs, LoginArgs, ModelArgs, ModelFetchArgs,
+    ModelListArgs, ModelServeArgs, ModelVerb, PromptArgs, ReadArgs, ServerArgs, ServerKind,
+    WhyArgs,
 };
 
 use std::ffi::OsString;
@@ -85,13 +88,10 @@ pub(crate) enum Verb {
     Extract(ExtractArgs),
     /// Count what the log of a chat says of each tool
     LogStats(LogStatsArgs),
-<<<<<<< HEAD
     /// Print what models wrote wrong and then right as pairs to learn from
     ExportRetries(ExportRetriesArgs),
-=======
     /// Put a small local model in place, list what there is, or serve it
     Model(ModelArgs),
->>>>>>> h-model
     /// Print the completion script for a shell
     Completions(CompletionsArgs),
     /// Serve one of the servers inside this program over stdio

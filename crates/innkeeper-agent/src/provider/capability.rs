@@ -23,6 +23,9 @@ pub struct Capabilities {
     pub default_max_tokens: Option<u32>,
     /// The context window in tokens, where it is known.
     pub context_tokens: Option<u32>,
+    /// That a server may leave tools out without a word, and counts all that it read, so that this can
+    /// be noticed.
+    pub may_drop_tools: bool,
     /// Quirks of the server behind the wire.
     pub server: Server,
     /// What else has to be sent, or must not be.

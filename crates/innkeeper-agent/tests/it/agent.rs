@@ -278,7 +278,9 @@ async fn a_model_that_refuses_tools_is_told_of_them_in_its_prompt() {
 async fn a_server_that_drops_tools_is_noticed_by_what_it_read() {
     let usage = Some(Usage { prompt_tokens: 12, ..Usage::default() });
     let blind = Response { usage, ..Response::text("I have no tools.") };
-    let mut room = native([Ok(blind), say(READ), say("Done.")]);
+    let takes = Capabilities { native_tools: true, may_drop_tools: true, ..text_only() };
+    let model = Scripted::new([Ok(blind), say(READ), say("Done.")]).taking(takes);
+    let mut room = room(model, Settings::default());
     let report = room.agent.run("Read a.").await;
     assert_eq!(report.way, Some(Way::Prompt));
     assert_eq!(room.desk.called().len(), 1);

@@ -4,6 +4,7 @@
 
 mod program;
 
+mod ask;
 mod builtin_servers;
 mod command_line;
 mod extract;

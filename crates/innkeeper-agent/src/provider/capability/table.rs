@@ -44,6 +44,7 @@ const OPENAI_CHAT: Rows = &[
         stop_sequences: true,
         forced_choice: true,
         constraints: JSON_SCHEMA,
+        may_drop_tools: true,
         ..Capabilities::default()
     }),
 ];
