@@ -10,7 +10,7 @@ use std::thread;
 
 use crate::program::{Program, root};
 use crate::steps::Steps;
-use crate::{Chore, conformance, fuzz, rows, soak, tidy, toolcalls};
+use crate::{Chore, conformance, fuzz, providers, rows, soak, tidy, toolcalls};
 
 pub(crate) use servers::{npm, once, venv};
 pub(crate) use tools::Tool;
@@ -56,6 +56,7 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
         steps.step("doctests", || Program::cargo("test --locked --doc --package innkeeper").run());
         steps.step("conformance", || conformance::run(&[]));
         steps.step("tool calls", || toolcalls::run(&[]));
+        steps.step("providers", || providers::run(&[]));
         steps.step("soak", soak::short);
         steps.step("fuzz", || fuzz::short(FUZZ_SECONDS));
     }

@@ -91,14 +91,16 @@ fn endpoint(wire: Wire, llm: &ScriptedLlm) -> Endpoint {
 /// A key that is looked for in all that is said.
 const KEY: &str = "sk-planted-0123456789";
 
-fn chain() -> Vec<Step> {
+fn chain(wire: Wire) -> Vec<Step> {
     let mut script: Vec<_> = steps()
         .into_iter()
         .map(|(name, arguments)| {
-            Step::think(format!("I need {name}."))
-                .says("One moment.")
-                .calls(name, arguments)
-                .usage(100, 20)
+            // OpenAI itself tells no thoughts over this wire.
+            let begun = match wire {
+                Wire::OpenAiChat => Step::new(),
+                _ => Step::think(format!("I need {name}.")),
+            };
+            begun.says("One moment.").calls(name, arguments).usage(100, 20)
         })
         .collect();
     script.push(Step::say("All five are done: größer.").usage(200, 30));
@@ -132,7 +134,9 @@ fn keep(wire: Wire, name: &str, llm: &ScriptedLlm) {
     let Some(folder) = std::env::var_os("INNKEEPER_KEEP_REQUESTS") else { return };
     let file = std::path::Path::new(&folder).join(format!("{wire:?}-{name}.jsonl"));
     let lines = llm.requests().into_iter().map(|seen| {
-        let line = json!({"path": seen.path, "query": seen.query, "headers": seen.headers, "body": seen.body});
+        let headers: serde_json::Map<_, _> =
+            seen.headers.into_iter().map(|(name, value)| (name, value.into())).collect();
+        let line = json!({"method": seen.method, "path": seen.path, "headers": headers, "body": seen.body});
         format!("{line}\n")
     });
     std::fs::write(file, lines.collect::<String>()).unwrap();
@@ -148,7 +152,7 @@ async fn the_same_chain_of_five_tools_runs_over_every_wire_in_any_pieces() {
             ("stream", usize::MAX, true),
             ("sevens", 7, true),
         ] {
-            let script = Script::new(chain()).chunks(chunks);
+            let script = Script::new(chain(wire)).chunks(chunks);
             let (report, tools, llm) = run(wire, script, streaming).await;
             let what = format!("{wire:?} {name}");
             assert!(report.is_success(), "{what}: {report:?}");
