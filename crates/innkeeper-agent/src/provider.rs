@@ -6,7 +6,6 @@
 
 mod capability;
 mod error;
-mod named;
 mod request;
 mod response;
 mod wire;
@@ -31,7 +30,6 @@ use futures_util::stream::{self, BoxStream};
 
 pub use capability::{Capabilities, Constraints, Sends, Server};
 pub use error::{Class, LlmError};
-pub use named::{Named, UnknownModel, Wanted, get_llm_client};
 pub use request::{Choice, Constraint, Request};
 pub use response::{Finish, Piece, Response, Usage};
 pub use scripted::Scripted;

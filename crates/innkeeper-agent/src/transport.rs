@@ -1,6 +1,7 @@
 //! Models reached over HTTP: the one place of this crate that sends anything.
 
 mod headers;
+mod named;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -20,6 +21,8 @@ use crate::provider::offer::Offer;
 use crate::provider::{
     Capabilities, Class, LlmError, LlmProvider, Piece, Request, Response, Server, Wire,
 };
+
+pub use named::{Named, UnknownModel, Wanted, get_llm_client};
 
 /// How long a whole answer may take unless said otherwise: as long as the providers' own clients wait.
 pub const TIMEOUT: Duration = Duration::from_secs(600);

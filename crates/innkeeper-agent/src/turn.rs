@@ -471,6 +471,3 @@ fn merged(problems: Vec<Attempt>) -> Option<Attempt> {
     let texts: Vec<_> = problems.into_iter().map(|problem| problem.problem).collect();
     (!texts.is_empty()).then(|| Attempt::new(texts.join("; ")))
 }
-
-#[cfg(test)]
-mod tests;

@@ -9,6 +9,9 @@ const PURE: &[&str] = &[
     "crates/innkeeper-protocol/src/",
     "crates/innkeeper-toolcall/src/",
     "crates/innkeeper-host/src/lifecycle.rs",
+    "crates/innkeeper-agent/src/conversation",
+    "crates/innkeeper-agent/src/provider",
+    "crates/innkeeper-agent/src/turn",
 ];
 
 /// Names that bring the world in.
@@ -57,7 +60,7 @@ mod tests {
             ("crates/innkeeper-protocol/src/x.rs", ""),
             ("crates/innkeeper-toolcall/src/x.rs", ""),
         ];
-        assert_eq!(offences(pure_rooms, &files).len(), 1);
+        assert_eq!(offences(pure_rooms, &files).len(), PURE.len() - files.len());
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! The order of a conversation, and what of it is sent.
+
 use super::*;
 use crate::provider::Wire;
 

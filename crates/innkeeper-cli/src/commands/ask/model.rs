@@ -4,9 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use innkeeper_agent::conversation::{Part, Said};
-use innkeeper_agent::provider::{
-    LlmProvider, Response, Scripted, UnknownModel, Wanted, get_llm_client,
-};
+use innkeeper_agent::provider::{LlmProvider, Response, Scripted};
+use innkeeper_agent::transport::{UnknownModel, Wanted, get_llm_client};
 use innkeeper_host::Environment;
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -3,8 +3,8 @@
 use innkeeper_host::Environment;
 use innkeeper_host::config::Secret;
 
-use super::{Capabilities, Wire};
-use crate::transport::{Endpoint, HttpProvider};
+use super::{Endpoint, HttpProvider};
+use crate::provider::{Capabilities, Wire};
 
 /// A provider that can be named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
