@@ -184,7 +184,7 @@ impl Agent {
             .into_iter()
             .filter(|it| !self.settings.blocked.block(&it.tool.name))
             .collect();
-        if self.known.offered != offered || self.known.tools.len() != offered.len() {
+        if self.known.offered != offered {
             let tools: Tools = offered.iter().map(|it| it.tool.clone()).collect();
             let toolbox = Arc::new(Toolbox::new(tools.clone()));
             self.known = Known { offered, tools: Arc::new(tools), toolbox };
@@ -195,6 +195,7 @@ impl Agent {
         let settings = &self.settings;
         let template = settings.template.clone();
         let capabilities = self.provider.capabilities();
+        let (budget, context_tokens) = settings.window(capabilities.context_tokens);
         Setup {
             system: settings.system.clone(),
             tools: self.known.tools.clone(),
@@ -202,8 +203,9 @@ impl Agent {
             template: template.unwrap_or_else(|| Template::of(self.provider.model())),
             format: settings.format,
             calling: settings.calling,
+            budget,
+            context_tokens,
             capabilities,
-            budget: settings.budget,
             max_tokens: settings.max_tokens,
             temperature: settings.temperature,
             temperature_reduction: settings.temperature_reduction,
@@ -247,7 +249,7 @@ impl Asker<'_> {
     async fn turn_of_minute(&self) -> Result<(), LlmError> {
         let Some(rate) = self.rate else { return Ok(()) };
         while let Err(after) = rate.begin() {
-            if !self.settings.wait_for_rate_limit {
+            if !self.settings.wait_for_rate_limit || !rate.lets_any_through() {
                 let message = format!(
                     "the limit of {} requests a minute is reached; the next one in {:.1} s",
                     self.settings.rate_limit_per_minute.unwrap_or_default(),

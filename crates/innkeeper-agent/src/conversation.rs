@@ -11,7 +11,10 @@ use std::collections::HashSet;
 pub use budget::{Budget, tokens};
 pub use message::{Answer, Message, Native, Part, Said, ToolCall, ToolResult};
 
-/// See the [module](self).
+/// The most messages that are kept; of more, the oldest exchanges go. No model reads as many.
+pub const MESSAGES: usize = 10_000;
+
+/// See the [module](self). It keeps at most [`MESSAGES`], except within one exchange.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
     messages: Vec<Message>,
@@ -58,6 +61,11 @@ impl Conversation {
     pub fn user(&mut self, text: impl Into<String>) -> Result<(), OutOfTurn> {
         self.nothing_open()?;
         self.messages.push(Message::User(text.into()));
+        while self.messages.len() > MESSAGES {
+            let begins = |message: &Message| matches!(message, Message::User(_));
+            let Some(next) = self.messages[1..].iter().position(begins) else { break };
+            self.messages.drain(..=next);
+        }
         Ok(())
     }
 

@@ -117,7 +117,7 @@ impl<'r> Outcome<'r> {
                     prompt_tokens: usage.prompt_tokens,
                     completion_tokens: usage.completion_tokens,
                     total_tokens: usage.total_tokens(),
-                    available: report.tally.usage_is_whole && report.tally.requests > 0,
+                    available: report.tally.usage_is_whole && report.tally.answers > 0,
                 },
                 provider: provider.name(),
                 model: provider.model(),
@@ -162,7 +162,15 @@ fn why(ended: &Ended) -> Option<String> {
             let last = attempts.last().map(|it| it.problem.as_str()).unwrap_or_default();
             Some(format!("no valid call after {} attempts; the last: {last}", attempts.len()))
         }
-        Ended::Failed(error) => Some(error.to_string()),
+        Ended::Failed(error) => {
+            let mut told = error.to_string();
+            let mut source = std::error::Error::source(error);
+            while let Some(behind) = source {
+                told.push_str(&format!(": {behind}"));
+                source = behind.source();
+            }
+            Some(told)
+        }
         Ended::Unasked { reason } => Some(format!("the model cannot be asked: {reason}")),
     }
 }

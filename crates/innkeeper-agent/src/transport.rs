@@ -102,7 +102,9 @@ impl HttpProvider {
                 let message = "the server names no model: say which one is wanted";
                 return Err(self.error(Class::NotFound, message));
             };
-            first.clone_into(&mut self.endpoint.model);
+            let capabilities = Capabilities::of(self.endpoint.wire, first);
+            self.endpoint =
+                Endpoint { model: first.to_owned(), capabilities, ..self.endpoint.clone() };
         }
         let Some(root) = base.strip_suffix("/v1") else { return Ok(()) };
         let props = self.told(&format!("{root}/props")).await.ok().flatten().unwrap_or_default();
@@ -124,6 +126,9 @@ impl HttpProvider {
         let asked = async {
             let response = self.signed(self.client()?.get(url)).send().await;
             let response = response.map_err(|error| self.broken(error))?;
+            if matches!(response.status().as_u16(), 401 | 403) {
+                return Err(self.error(Class::Key, "the server wants another key, or one at all"));
+            }
             if !response.status().is_success() {
                 return Ok(None);
             }
@@ -194,7 +199,7 @@ impl HttpProvider {
     }
 
     async fn begin(&self, request: &Request, streaming: bool) -> Result<Begun, LlmError> {
-        let deadline = Instant::now() + self.endpoint.timeout;
+        let deadline = Instant::now() + self.endpoint.timeout.min(LONGEST);
         let offer = self.offer(&request.tools);
         let asking = Asking {
             request,
@@ -208,24 +213,40 @@ impl HttpProvider {
         let response = self.send(outgoing, deadline).await?;
         let reader = codec::reader(self.endpoint.wire, &self.endpoint.model, streaming);
         let body = response.bytes_stream().boxed();
-        Ok(Begun { deadline, offer, reader: Some(reader), body, pieces: Vec::new() })
+        let pieces = Vec::new();
+        Ok(Begun { deadline, offer, reader: Some(reader), body, over: false, pieces })
     }
 
     /// Reads on until something can be told, [`Piece::Done`] last.
     async fn go_on(&self, begun: &mut Begun) -> Result<(), LlmError> {
         while begun.pieces.is_empty() {
-            let next = timeout_at(begun.deadline, begun.body.try_next()).await;
-            let next = next.map_err(|_| self.late())?.map_err(|error| self.broken(error))?;
             let Some(mut reader) = begun.reader.take() else { return Ok(()) };
-            if let Some(bytes) = next {
-                reader.push(&bytes, &mut begun.pieces).map_err(|fault| self.fault(fault))?;
-                begun.pieces.iter_mut().for_each(|piece| begun.offer.piece_back(piece));
-                begun.reader = Some(reader);
-            } else {
-                let mut response = reader.end().map_err(|fault| self.fault(fault))?;
-                begun.offer.put_back(&mut response);
-                begun.pieces.push(Piece::Done(Box::new(response)));
-            }
+            let until = match begun.over {
+                true => begun.deadline.min(Instant::now() + GRACE),
+                false => begun.deadline,
+            };
+            let lost = match timeout_at(until, begun.body.try_next()).await {
+                Ok(Ok(Some(bytes))) => {
+                    reader.push(&bytes, &mut begun.pieces).map_err(|fault| self.fault(fault))?;
+                    begun.pieces.iter_mut().for_each(|piece| begun.offer.piece_back(piece));
+                    begun.over = reader.is_over();
+                    begun.reader = Some(reader);
+                    continue;
+                }
+                Ok(Ok(None)) => None,
+                Ok(Err(error)) => Some(self.broken(error)),
+                Err(_) => Some(self.late()),
+            };
+            // What is whole is an answer, however the connection ended.
+            let mut response = match (reader.end(), lost) {
+                (Ok(response), _) => response,
+                (Err(fault), None) => return Err(self.fault(fault)),
+                (Err(fault), Some(lost)) => {
+                    return Err(LlmError { written: fault.written.map(Into::into), ..lost });
+                }
+            };
+            begun.offer.put_back(&mut response);
+            begun.pieces.push(Piece::Done(Box::new(response)));
         }
         Ok(())
     }
@@ -243,14 +264,23 @@ impl HttpProvider {
     /// The address is not repeated: a key may be in it.
     fn broken(&self, error: reqwest::Error) -> LlmError {
         let class = if error.is_timeout() { Class::TimedOut } else { Class::Connection };
+        let place = self.place();
         let message = if error.is_connect() {
-            "the connection cannot be made"
+            format!("no connection to {place}")
         } else if error.is_builder() {
-            "the address is not one"
+            "the address is not one".to_owned()
         } else {
-            "the connection broke"
+            format!("the connection to {place} broke")
         };
-        self.because(class, message, error.without_url())
+        self.because(class, &message, error.without_url())
+    }
+
+    /// The machine and port of the address, without what may be secret in it.
+    fn place(&self) -> String {
+        let url = reqwest::Url::parse(&self.endpoint.base_url).ok();
+        let place =
+            url.as_ref().and_then(|url| Some((url.host_str()?, url.port_or_known_default()?)));
+        place.map_or_else(|| "its address".to_owned(), |(host, port)| format!("{host}:{port}"))
     }
 
     fn error(&self, class: Class, message: impl Into<Box<str>>) -> LlmError {
@@ -268,6 +298,12 @@ impl HttpProvider {
     }
 }
 
+/// The longest time an answer may be given: as good as none.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long is waited for more after an answer said that it is at its end.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// How long [`HttpProvider::look`] waits: a server on this machine or in this network.
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -281,6 +317,8 @@ struct Begun {
     /// `None` when it is over.
     reader: Option<Box<dyn Reader>>,
     body: BoxStream<'static, reqwest::Result<bytes::Bytes>>,
+    /// Whether the answer has said that it is at its end.
+    over: bool,
     /// What can be told and was not yet.
     pieces: Vec<Piece>,
 }

@@ -30,6 +30,9 @@ pub const LONGEST_WAIT: Duration = Duration::from_secs(120);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
+/// How often a request is repeated that failed without a word of the provider.
+const REPEATS: u32 = 2;
+
 /// What has to be done next.
 #[derive(Debug)]
 pub enum Effect {
@@ -131,6 +134,8 @@ pub struct Tally {
     pub iterations: u32,
     /// All requests together, repeated ones included.
     pub requests: u32,
+    /// How many of them were answered.
+    pub answers: u32,
     /// How many were repeated because of a failure.
     pub repeated: u32,
     /// How many asked again because a call was none.
@@ -222,17 +227,21 @@ impl<'c> Turn<'c> {
     /// The model answered. `chance`, from 0 to 1, varies the pauses.
     pub fn answered(&mut self, response: &Response, chance: f64) -> Effect {
         self.failures = 0;
+        self.tally.answers += 1;
         match response.usage {
             Some(usage) => self.tally.usage = self.tally.usage.plus(usage),
             None => self.tally.usage_is_whole = false,
         }
         if self.way == Way::Native && self.dropped(response) {
             self.way = Way::Prompt;
-            return self.ask();
+            return Effect::Pause(Duration::ZERO);
         }
         let mut heard = hearing::hear(&self.setup, response, self.correction.constrained);
-        if response.finish == Finish::Malformed && heard.calls.is_empty() {
-            heard.problems.push(Attempt::new("the call could not be read"));
+        if heard.calls.is_empty()
+            && heard.problems.is_empty()
+            && let Some(problem) = nothing_in(response)
+        {
+            heard.problems.push(Attempt::new(problem));
         }
         let native = response.answer.calls().next().is_some();
         self.calls_natively |= native;
@@ -240,37 +249,53 @@ impl<'c> Turn<'c> {
         if let Some(problem) = merged(std::mem::take(&mut heard.problems)) {
             return self.again(problem, response.answer.shown(), chance);
         }
-        self.learn(response);
+        if !heard.calls.is_empty() && !native {
+            self.learn(response);
+        }
+        self.written.clear();
         self.take(heard, response)
     }
 
     /// The model gave no answer.
     pub fn failed(&mut self, mut error: LlmError, chance: f64) -> Effect {
-        if error.class == Class::NoTools && self.way == Way::Native {
+        if error.class == Class::NoTools && self.way == Way::Native && self.setup.may_prompt() {
             self.way = Way::Prompt;
-            return self.ask();
+            return Effect::Pause(Duration::ZERO);
         }
-        if let (Class::Malformed, Some(written)) = (error.class, error.written.take()) {
+        if error.class == Class::Malformed {
             // The call may be in what the server could not read.
+            let Some(written) = error.written.take() else {
+                return self.again(Attempt::new(&*error.message), String::new(), chance);
+            };
             let response = Response { finish: Finish::Malformed, ..Response::text(written) };
             return self.answered(&response, chance);
         }
-        if error.class == Class::Malformed {
-            return self.again(Attempt::new(&*error.message), String::new(), chance);
+        match error.class {
+            // Nothing was sent.
+            Class::RateLimited { .. } => self.tally.requests -= 1,
+            Class::Connection | Class::TimedOut | Class::Unreadable => {
+                self.tally.usage_is_whole = false;
+            }
+            _ => {}
         }
         let after = match error.class {
             Class::Later { after } => after,
             _ => None,
         };
         let waits = after.is_none_or(|after| after <= LONGEST_WAIT);
-        if !error.class.may_be_repeated() || !waits || self.retries_left == 0 {
+        let often = match error.class {
+            Class::Later { .. } => self.retries_left,
+            // What is not there, or does not answer, rarely comes about by asking.
+            _ => REPEATS.saturating_sub(self.failures).min(self.retries_left),
+        };
+        if !error.class.may_be_repeated() || !waits || often == 0 {
             return Effect::End(Ended::Failed(error));
         }
         let own = correction::pause(FIRST_PAUSE, self.failures, chance).min(LONGEST_PAUSE);
         self.failures += 1;
         self.retries_left -= 1;
         self.tally.repeated += 1;
-        Effect::Pause(after.unwrap_or(own))
+        Effect::Pause(after.unwrap_or_default().max(own))
     }
 
     /// A call has run, or was refused: what the model is told of it.
@@ -314,13 +339,15 @@ impl<'c> Turn<'c> {
         let ids: Vec<(String, String)> =
             self.conversation.open_calls().map(|it| (it.id.clone(), it.name.clone())).collect();
         let too_many = calls.len() > self.setup.limits.max_calls;
+        let refused_whole = response.finish == Finish::Refused;
         let mut planned = Vec::new();
         for ((id, name), Made { call, mechanism }) in ids.into_iter().zip(calls) {
             let fits = call.map_err(|rejected| self.setup.refusal(&rejected)).and_then(|call| {
-                let problems = self.setup.violations(&call);
+                let problems = self.setup.kept_out(&call).or_else(|| self.setup.violations(&call));
                 problems.map_or(Ok(call), Err)
             });
             let refused = match fits {
+                Ok(_) if refused_whole => Some(DECLINED.to_owned()),
                 Ok(_) if too_many => Some(self.setup.too_many()),
                 Ok(call) => {
                     let mechanism =
@@ -337,6 +364,10 @@ impl<'c> Turn<'c> {
             });
             self.running.push((id, name, result));
         }
+        if refused_whole {
+            self.settle(DECLINED);
+            return Effect::End(Ended::Refused);
+        }
         if planned.is_empty() {
             self.settle(INTERRUPTED);
             return self.next_round();
@@ -352,7 +383,8 @@ impl<'c> Turn<'c> {
         }
         for made in &heard.calls {
             if let Ok(call) = &made.call
-                && let Some(problem) = self.setup.violations(call)
+                && let Some(problem) =
+                    self.setup.kept_out(call).or_else(|| self.setup.violations(call))
             {
                 heard.problems.push(Attempt::new(problem));
             }
@@ -381,7 +413,7 @@ impl<'c> Turn<'c> {
                 self.retries_left -= 1;
                 self.tally.corrections += 1;
                 self.correction.constrained = true;
-                self.ask()
+                Effect::Pause(Duration::ZERO)
             }
             Next::GiveUp => {
                 let attempts = std::mem::take(&mut self.correction.attempts);
@@ -463,8 +495,27 @@ impl Drop for Turn<'_> {
 /// What the model is told of a call whose end nobody waited for.
 const INTERRUPTED: &str = "interrupted: it is not known whether this ran to its end";
 
+/// What the model is told of a call in an answer that was declined.
+const DECLINED: &str = "not run: the answer was declined";
+
 /// Below so many tokens of tools it cannot be told whether they were dropped.
 const LEAST_TOLD: u64 = 20;
+
+/// What is wrong with an answer in which nothing was said or called.
+fn nothing_in(response: &Response) -> Option<&'static str> {
+    let says = !response.answer.shown().trim().is_empty();
+    match response.finish {
+        Finish::Malformed => Some("the call could not be read"),
+        Finish::ToolCalls => Some("a call was announced and is not there"),
+        Finish::Stop | Finish::Other(_) if !says => Some("the answer is empty"),
+        Finish::Stop
+        | Finish::Other(_)
+        | Finish::Length
+        | Finish::ContextFull
+        | Finish::Refused
+        | Finish::Paused => None,
+    }
+}
 
 /// All problems of one answer as one.
 fn merged(problems: Vec<Attempt>) -> Option<Attempt> {

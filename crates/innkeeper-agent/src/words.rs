@@ -1,6 +1,8 @@
 //! What a tool answered, in words for a model.
 
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::tools::Output;
 
@@ -10,10 +12,17 @@ pub const LENGTH: usize = 1 << 20;
 
 /// The words for an answer: its text, with one line in place of each image or other data.
 pub fn of(output: &Output) -> String {
-    match serde_json::from_str::<Value>(output.raw().get()) {
-        Ok(result) => bounded(result_text(&result)),
-        Err(_) => bounded(output.raw().get().to_owned()),
-    }
+    let raw = output.raw().get();
+    let words = serde_json::from_str::<Answered<'_>>(raw).ok().and_then(|answered| {
+        let items: Vec<Value> = serde_json::from_str(answered.content?.get()).ok()?;
+        match (items.is_empty(), answered.structured) {
+            // Every number in it as the tool wrote it.
+            (true, Some(structured)) => Some(structured.get().to_owned()),
+            (true, None) => Some("[]".to_owned()),
+            (false, _) => blocks(&items),
+        }
+    });
+    bounded(words.unwrap_or_else(|| raw.to_owned()))
 }
 
 /// The words for any value: text as it is, blocks of content joined by line ends, anything else as
@@ -28,15 +37,13 @@ pub fn format_tool_response(value: &Value) -> String {
     })
 }
 
-fn result_text(result: &Value) -> String {
-    let content = result.get("content").and_then(Value::as_array);
-    let structured = result.get("structuredContent").filter(|it| !it.is_null());
-    match (content.filter(|it| !it.is_empty()), structured) {
-        (Some(items), _) => blocks(items).unwrap_or_else(|| pretty(result)),
-        (None, Some(structured)) => pretty(structured),
-        (None, None) if content.is_some() => "[]".to_owned(),
-        (None, None) => format_tool_response(result),
-    }
+/// What is looked at of a result object.
+#[derive(Deserialize)]
+struct Answered<'r> {
+    #[serde(borrow)]
+    content: Option<&'r RawValue>,
+    #[serde(borrow, rename = "structuredContent")]
+    structured: Option<&'r RawValue>,
 }
 
 /// Blocks of content, each in its words; `None` unless all of them are such blocks.
@@ -159,7 +166,7 @@ mod tests {
         assert_eq!(of(&output(both)), "a");
         assert_eq!(
             of(&output(json!({"content": [], "structuredContent": {"b": 1}}))),
-            "{\n  \"b\": 1\n}"
+            r#"{"b":1}"#
         );
         assert_eq!(of(&output(json!({"content": []}))), "[]");
     }

@@ -45,5 +45,6 @@ pub use json::Json;
 pub use parse::{End, ParseError, lenient, strict};
 pub use repair::Repair;
 pub use resolve::{Resolved, resolve, suggest};
+pub use safe::quoted;
 pub use tool::{Tool, Tools};
 pub use validate::{Toolbox, Unchecked, Violation};

@@ -31,7 +31,7 @@ const MARKUP: &[&str] = &[
 
 /// A string as JSON on one line. What is read from it is the string; what is seen holds no line
 /// break, no hidden or direction-changing character, and no beginning of markup.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for (at, character) in text.char_indices() {

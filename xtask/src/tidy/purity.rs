@@ -71,6 +71,9 @@ mod tests {
             ("crates/innkeeper-toolcall/src/x.rs", ""),
             ("crates/innkeeper-host/src/lifecycle.rs", "use tokio::time;\n"),
             ("crates/innkeeper-host/src/start.rs", text),
+            ("crates/innkeeper-agent/src/conversation.rs", ""),
+            ("crates/innkeeper-agent/src/provider.rs", ""),
+            ("crates/innkeeper-agent/src/turn.rs", ""),
         ];
         assert_eq!(
             offences(pure_rooms, &files),

@@ -23,8 +23,9 @@ pub struct Settings {
     pub format: Format,
     /// How much one message may take.
     pub limits: Limits,
-    /// How much of the conversation goes along with a request.
-    pub budget: Budget,
+    /// How much of the conversation goes along with a request. Default: what the model's context
+    /// window leaves beside the answer, where the window is known, else 100,000 tokens.
+    pub budget: Option<Budget>,
     /// The most tokens of one answer. Default: 4,096.
     pub max_tokens: u32,
     /// How random the first attempt is, where the model takes that. Default: as the provider has it.
@@ -48,6 +49,27 @@ pub struct Settings {
     pub answer_timeout: Duration,
 }
 
+/// The history that goes along with a request to a model whose window is not known.
+const HISTORY: usize = 100_000;
+
+impl Settings {
+    /// How much of the conversation goes along, and how large a window that needs, where either is
+    /// known. An answer gets three quarters of a window at most.
+    pub(super) fn window(&self, known: Option<u32>) -> (Budget, Option<u32>) {
+        let answer = self.max_tokens as usize;
+        match (self.budget, known) {
+            (Some(budget), _) => {
+                (budget, Some(u32::try_from(budget.tokens + answer).unwrap_or(u32::MAX)))
+            }
+            (None, Some(window)) => {
+                let all = window as usize;
+                (Budget { tokens: all.saturating_sub(answer).max(all / 4) }, Some(window))
+            }
+            (None, None) => (Budget { tokens: HISTORY }, None),
+        }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -56,7 +78,7 @@ impl Default for Settings {
             template: None,
             format: Format::Detect,
             limits: Limits::default(),
-            budget: Budget { tokens: 100_000 },
+            budget: None,
             max_tokens: 4096,
             temperature: None,
             temperature_reduction: 0.1,

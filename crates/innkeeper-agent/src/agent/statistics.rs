@@ -18,6 +18,8 @@ pub struct Statistics {
     pub first_attempt: u64,
     /// Of these, by how they were made, in the order of [`MECHANISMS`].
     pub made: [u64; 5],
+    /// Attempts that were none, before the calls that were.
+    pub retries: u64,
     /// Requests because a call was none.
     pub corrections: u64,
     /// Requests because a provider failed.
@@ -45,6 +47,7 @@ impl Statistics {
         for step in &report.steps {
             self.calls += 1;
             self.first_attempt += u64::from(step.retries == 0);
+            self.retries += u64::from(step.retries);
             let at = MECHANISMS.iter().position(|mechanism| *mechanism == step.mechanism);
             self.made[at.unwrap_or_default()] += 1;
         }
@@ -52,7 +55,7 @@ impl Statistics {
 
     /// The mean number of attempts that were none before a call; 0 without calls.
     pub fn mean_retries(&self) -> f64 {
-        if self.calls == 0 { 0.0 } else { self.corrections as f64 / self.calls as f64 }
+        if self.calls == 0 { 0.0 } else { self.retries as f64 / self.calls as f64 }
     }
 
     /// All of it as a JSON object.

@@ -76,6 +76,19 @@ fn what_was_interrupted_can_be_closed_and_goes_on() {
     talk.user("again").unwrap();
 }
 
+#[test]
+fn of_more_messages_than_are_kept_the_oldest_exchanges_go() {
+    let mut talk = Conversation::new();
+    for round in 0..MESSAGES / 2 {
+        talk.user(format!("{round}")).unwrap();
+        talk.answer(Answer::text("yes")).unwrap();
+    }
+    assert_eq!(talk.messages().len(), MESSAGES);
+    talk.user("one more").unwrap();
+    assert_eq!(talk.messages().len(), MESSAGES - 1);
+    assert_eq!(talk.messages()[0], Message::User("1".to_owned()));
+}
+
 /// Proves: P7
 #[test]
 fn what_is_too_long_loses_its_oldest_exchanges_and_no_call_its_result() {

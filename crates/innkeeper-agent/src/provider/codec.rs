@@ -64,6 +64,12 @@ pub(crate) trait Reader: Send {
     /// Takes what came; `pieces` gets what can be told of it, all but [`Piece::Done`].
     fn push(&mut self, bytes: &[u8], pieces: &mut Vec<Piece>) -> Result<(), Fault>;
 
+    /// Whether the answer has said that it is at its end. What comes behind that is taken, and hardly
+    /// waited for.
+    fn is_over(&self) -> bool {
+        false
+    }
+
     /// Nothing more comes. An answer that was not over is a [`Fault`] with what was written so far.
     fn end(self: Box<Self>) -> Result<Response, Fault>;
 }

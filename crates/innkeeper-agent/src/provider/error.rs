@@ -121,7 +121,13 @@ impl fmt::Display for LlmError {
         if let Some(status) = self.status {
             write!(f, " answered {status}")?;
         }
-        write!(f, ": {}; {}", self.message, self.class.hint())
+        write!(f, ": {}; {}", self.message, self.class.hint())?;
+        match self.class {
+            Class::Later { after: Some(after) } | Class::RateLimited { after } => {
+                write!(f, " (in {:.0} s)", after.as_secs_f64().ceil())
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Request {
     pub temperature: Option<f64>,
     /// The most tokens of the answer. `None`: the provider's, or the least of what it needs to know.
     pub max_tokens: Option<u32>,
+    /// How many tokens of request and answer the server is to have room for, where it has to be told.
+    pub context_tokens: Option<u32>,
     /// Texts at which the answer ends.
     pub stop_sequences: Vec<String>,
     /// A form that the server holds the answer to.

@@ -77,7 +77,8 @@ impl Response {
             }))
         });
         let answer = Answer { parts: parts.collect() };
-        Self { answer, finish: Finish::ToolCalls, ..Self::default() }
+        let finish = if answer.parts.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+        Self { answer, finish, ..Self::default() }
     }
 }
 

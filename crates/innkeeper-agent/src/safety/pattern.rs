@@ -13,8 +13,9 @@ const SIZE: usize = 1 << 20;
 ///
 /// A pattern with `*` or `?` is a glob over the whole public name; one that begins with `re:` is a
 /// regular expression found anywhere in it. Any other is a whole part of the name: names part where
-/// a character is no letter or digit, and before a capital letter behind a small one. So `rm` blocks
-/// `fs.rm`, `rm_file` and `fileRm`, and not `format_text`. Case does not matter.
+/// a character is no letter or digit, between letters and digits, and before a capital letter that
+/// begins a word. So `rm` blocks `fs.rm`, `rm_file`, `rm2` and `fileRm`, and not `format_text`. Case
+/// does not matter.
 #[derive(Clone, Debug, Default)]
 pub struct Patterns {
     parts: Vec<Vec<String>>,
@@ -117,8 +118,11 @@ fn glob(pattern: &str) -> String {
 fn segments(name: &str) -> Vec<String> {
     let mut segments = vec![String::new()];
     let mut before = ' ';
-    for character in name.chars() {
-        let begins = character.is_uppercase() && before.is_lowercase();
+    let mut letters = name.chars().peekable();
+    while let Some(character) = letters.next() {
+        let small_next = letters.peek().is_some_and(|next| next.is_lowercase());
+        let begins = character.is_uppercase() && (before.is_lowercase() || small_next)
+            || character.is_numeric() != before.is_numeric();
         if begins || !character.is_alphanumeric() {
             segments.push(String::new());
         }
@@ -141,9 +145,10 @@ mod tests {
         for (pattern, blocked, open) in [
             (
                 "rm",
-                &["fs.rm", "rm_file", "fileRm", "RM", "a-rm-b"][..],
+                &["fs.rm", "rm_file", "fileRm", "RM", "a-rm-b", "rm2"][..],
                 &["format_text", "confirm", "transform", "firm"][..],
             ),
+            ("delete", &["HTTPDelete", "deleteAll"], &["deleted"]),
             (
                 "delete_file",
                 &["fs.delete_file", "deleteFileNow", "delete-file"],

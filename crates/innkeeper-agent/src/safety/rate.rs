@@ -25,6 +25,11 @@ impl RateLimit {
         Self { per_minute: requests.min(MOST), begun: Mutex::default() }
     }
 
+    /// Whether waiting may help.
+    pub(crate) fn lets_any_through(&self) -> bool {
+        self.per_minute > 0
+    }
+
     /// Counts one that begins now.
     ///
     /// # Errors

@@ -72,6 +72,9 @@ impl ToolRunner for OneServer {
     }
 
     fn run<'r>(&'r self, name: &'r str, arguments: Value) -> Running<'r> {
-        self.0.run(name, arguments)
+        // A tool may be called as another one is in public: the server's name goes in front of both.
+        Box::pin(
+            async move { Ok(self.0.call_tool(&format!("{NAME}.{name}"), arguments).await?.into()) },
+        )
     }
 }

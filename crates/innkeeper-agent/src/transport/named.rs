@@ -182,11 +182,13 @@ pub fn get_llm_client(
     }
     let model = wanted.model.clone();
     let model = model.or_else(|| environment.get(named.model_variable()).map(str::to_owned));
+    let model = model.filter(|model| !model.trim().is_empty());
     // A server with one model has it, whatever it is called.
     let model = model.or_else(|| named.default_model().map(str::to_owned)).unwrap_or_default();
     let wire = named.wire(wanted.api.as_deref(), &model)?;
     let key = key(wanted, named, environment);
-    if key.is_none() && own && !named.key_variables().is_empty() {
+    let wants_key = own && !named.key_variables().is_empty() || wanted.key_variable.is_some();
+    if key.is_none() && wants_key {
         let variables = match &wanted.key_variable {
             Some(variable) => format!("`{variable}`"),
             None => {

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use innkeeper_toolcall::Tools;
 use innkeeper_toolcall::prompt::{self, Attempt, TemplateError};
-use serde_json::json;
+use innkeeper_toolcall::{Tools, quoted};
 
 use super::Setup;
 use crate::conversation::{Answer, Conversation, Message, Said, ToolResult, tokens};
@@ -26,33 +25,55 @@ pub(super) fn request(
     way: Way,
     attempts: &[Attempt],
 ) -> Result<Request, TemplateError> {
-    let (system, tools, said) = match way {
-        Way::Native => {
-            (setup.system.clone(), setup.tools.clone(), conversation.messages().to_vec())
-        }
-        Way::Prompt => {
-            let system = setup.template.enhance(&setup.system, &setup.tools)?;
-            let said = conversation.messages().iter().map(|it| in_text(setup, it)).collect();
-            (system, Arc::default(), said)
-        }
+    let (system, tools) = match way {
+        Way::Native => (setup.system.clone(), setup.tools.clone()),
+        Way::Prompt => (setup.template.enhance(&setup.system, &setup.tools)?, Arc::default()),
     };
-    let mut messages = setup.budget.fit(&said, tokens(&system) + weight(&tools));
+    let mut said = setup.budget.fit(conversation.messages(), tokens(&system) + weight(&tools));
+    if way == Way::Prompt {
+        said.iter_mut().for_each(|message| *message = in_text(setup, message));
+    }
     if !attempts.is_empty() {
-        let again = prompt::retry(setup.template.family(), attempts);
-        match messages.last_mut() {
-            Some(Message::User(text)) => *text = format!("{text}\n\n{again}"),
-            Some(Message::Answer(_) | Message::Results(_)) | None => {
-                messages.push(Message::User(again));
+        said.push(Message::User(again(setup, way, attempts)));
+    }
+    let messages = joined(said);
+    Ok(Request {
+        system,
+        messages,
+        tools,
+        max_tokens: Some(setup.max_tokens),
+        context_tokens: setup.context_tokens,
+        ..Request::default()
+    })
+}
+
+/// What the model is told after attempts that were none.
+fn again(setup: &Setup, way: Way, attempts: &[Attempt]) -> String {
+    match way {
+        Way::Prompt => prompt::retry(setup.template.family(), attempts),
+        Way::Native => {
+            let mut text = "IMPORTANT: Previous attempts failed with these errors:".to_owned();
+            for (at, attempt) in attempts.iter().enumerate() {
+                text.push_str(&format!("\nAttempt {}: {}", at + 1, attempt.problem));
             }
+            text + "\n\nCall tools as you were told to, not in the text of your answer."
         }
     }
-    let stop_sequences = match way {
-        // What a model makes up on behalf of others is not wanted.
-        Way::Prompt if !setup.tools.is_empty() => vec!["\nUser:".to_owned(), "\nTool:".to_owned()],
-        Way::Prompt | Way::Native => Vec::new(),
-    };
-    let max_tokens = Some(setup.max_tokens);
-    Ok(Request { system, messages, tools, max_tokens, stop_sequences, ..Request::default() })
+}
+
+/// The same with neighbouring words of the person in one message: not every model takes two.
+fn joined(messages: Vec<Message>) -> Vec<Message> {
+    let mut joined: Vec<Message> = Vec::with_capacity(messages.len());
+    for message in messages {
+        match (joined.last_mut(), message) {
+            (Some(Message::User(before)), Message::User(text)) => {
+                before.push_str("\n\n");
+                before.push_str(&text);
+            }
+            (_, message) => joined.push(message),
+        }
+    }
+    joined
 }
 
 /// About how many tokens a list of tools is.
@@ -102,8 +123,9 @@ fn written(setup: &Setup, answer: &Answer) -> String {
 }
 
 /// A result on one line, in a form in which no model calls a tool: what a tool says can end neither
-/// its line nor the list.
+/// its line nor the list, and has no beginning of markup in it.
 fn line(result: &ToolResult) -> String {
     let key = if result.is_error { "error" } else { "result" };
-    json!({"result_of": result.name, key: result.text}).to_string()
+    let (name, text) = (quoted(&result.name), quoted(&result.text));
+    format!(r#"{{"result_of": {name}, "{key}": {text}}}"#)
 }

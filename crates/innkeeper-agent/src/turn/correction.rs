@@ -58,5 +58,7 @@ impl Correction {
 /// The pause before the attempt after `retries` others; `chance` is from 0 to 1.
 pub(super) fn pause(first: Duration, retries: u32, chance: f64) -> Duration {
     let doubled = first.saturating_mul(2_u32.saturating_pow(retries)).min(LONGEST);
-    doubled.mul_f64(1.0 + JITTER * chance.clamp(0.0, 1.0))
+    // What is no number is no chance.
+    let chance = if chance > 0.0 { chance.min(1.0) } else { 0.0 };
+    doubled.mul_f64(1.0 + JITTER * chance)
 }

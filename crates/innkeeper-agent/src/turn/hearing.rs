@@ -2,7 +2,7 @@
 
 use innkeeper_toolcall::event::{Event, Finish as Ended};
 use innkeeper_toolcall::prompt::Attempt;
-use innkeeper_toolcall::{Arguments, Call, End, Interceptor, Options, Rejected, ladder};
+use innkeeper_toolcall::{Arguments, Call, End, Format, Interceptor, Options, Rejected, ladder};
 
 use super::{Mechanism, Setup};
 use crate::conversation::{Answer, Part, Said, ToolCall};
@@ -77,13 +77,16 @@ impl Heard {
     /// Takes the calls out of a text.
     fn text(&mut self, setup: &Setup, part: &Part, text: &str, ended: Ended, constrained: bool) {
         let before = self.calls.len();
-        let options = Options { format: setup.format, ..Options::default() };
+        // What a server is held to is plain JSON, whatever the model's own form is.
+        let format = if constrained { Format::Detect } else { setup.format };
+        let options = Options { format, ..Options::default() };
         let mut interceptor = Interceptor::new(setup.tools.clone(), &options);
         let mut parts = Parts::default();
         let mut take = |event: Event<'_>| self.take(setup, &mut parts, &event, constrained);
         interceptor.push(text, &mut take);
         interceptor.finish(ended, &mut take);
-        if self.calls.len() == before {
+        let thinks = parts.0.iter().any(|part| matches!(part.said, Said::Reasoning(_)));
+        if self.calls.len() == before && (!thinks || part.native.is_some()) {
             // As it came, word for word.
             self.answer.parts.push(part.clone());
         } else {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use innkeeper_toolcall::grammar::{GbnfOptions, Shape, UnionOptions, gbnf, union};
 use innkeeper_toolcall::prompt::Template;
-use innkeeper_toolcall::{Call, Format, Reason, Rejected, Toolbox, Tools};
+use innkeeper_toolcall::{Call, Format, Reason, Rejected, Repair, Toolbox, Tools, quoted};
 
 use super::Way;
 use crate::conversation::Budget;
@@ -65,6 +65,8 @@ pub struct Setup {
     pub capabilities: Capabilities,
     /// How much of the conversation goes along.
     pub budget: Budget,
+    /// The context window that is wanted, where the server has to be told.
+    pub context_tokens: Option<u32>,
     /// The most tokens of one answer.
     pub max_tokens: u32,
     /// How random the first attempt may be; `None`: as the provider has it.
@@ -97,19 +99,18 @@ impl Setup {
     }
 
     pub(super) fn can_constrain(&self) -> bool {
-        let takes = self.capabilities.constraints;
-        !self.tools.is_empty() && (takes.json_schema || takes.gbnf)
+        self.constraint().is_some()
     }
 
     /// What holds an answer to the form of a call of one of the tools.
     pub(super) fn constraint(&self) -> Option<Constraint> {
-        if self.capabilities.constraints.json_schema {
-            let options = UnionOptions { string_limit: Some(STRING), ..UnionOptions::default() };
-            return Some(Constraint::JsonSchema(union(&self.tools, options)?.schema));
-        }
+        let takes = self.capabilities.constraints;
+        let options = UnionOptions { string_limit: Some(STRING), ..UnionOptions::default() };
+        let schema = || Some(Constraint::JsonSchema(union(&self.tools, options)?.schema));
         let options = GbnfOptions { string_limit: Some(STRING) };
-        let grammar = gbnf(&self.tools, Shape::Call, options)?;
-        self.capabilities.constraints.gbnf.then_some(Constraint::Gbnf(grammar.text))
+        let grammar = || Some(Constraint::Gbnf(gbnf(&self.tools, Shape::Call, options)?.text));
+        let held = takes.json_schema.then(schema).flatten();
+        held.or_else(|| takes.gbnf.then(grammar).flatten())
     }
 
     /// What is wrong with the arguments, if they do not fit.
@@ -126,13 +127,34 @@ impl Setup {
     /// What the model is told of a call that is none.
     pub(super) fn refusal(&self, rejected: &Rejected) -> String {
         if rejected.reason == Reason::UnknownTool && self.blocked.block(&rejected.name) {
-            return format!("the tool `{}` may not be called here", rejected.name);
+            return kept_out(&rejected.name);
         }
         rejected.to_string()
+    }
+
+    /// Why a call that would be run may not: the name it was said by is that of a tool that is kept
+    /// out, and only looks like one that is not.
+    pub(super) fn kept_out(&self, call: &Call) -> Option<String> {
+        let said = call.repairs.iter().find_map(|repair| match repair {
+            Repair::Name { said, .. } => Some(said),
+            Repair::Text { .. }
+            | Repair::Encoded { .. }
+            | Repair::Value { .. }
+            | Repair::More { .. } => None,
+        })?;
+        self.blocked.block(said).then(|| kept_out(said))
     }
 
     pub(super) fn too_many(&self) -> String {
         let most = self.limits.max_calls;
         format!("too many calls at once: {most} at most, none was run")
     }
+}
+
+/// The most characters of a name that is told.
+const SHOWN: usize = 60;
+
+fn kept_out(said: &str) -> String {
+    let shown: String = said.chars().take(SHOWN).collect();
+    format!("the tool {} may not be called here", quoted(&shown))
 }

@@ -249,6 +249,23 @@ async fn an_answer_that_breaks_off_is_asked_for_again_and_no_half_of_it_is_run()
     }
 }
 
+/// Proxies keep connections open, and servers close them without a good-bye.
+#[tokio::test]
+async fn an_answer_that_is_whole_counts_however_its_connection_ends() {
+    for wire in [Wire::OpenAiChat, Wire::OpenAiResponses, Wire::Anthropic, Wire::Ollama] {
+        for step in [
+            Step::say("Whole.").hangs_after(1 << 20),
+            Step::say("Whole.").breaks_off_after(1 << 20),
+        ] {
+            let running = run(wire, Script::new([step]), true);
+            let (report, _, llm) =
+                tokio::time::timeout(Duration::from_secs(20), running).await.unwrap();
+            assert!(report.is_success(), "{wire:?}: {report:?}");
+            assert_eq!(llm.requests().len(), 1, "{wire:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_error_in_the_middle_of_a_stream_is_one() {
     for wire in Wire::ALL {

@@ -37,13 +37,14 @@ pub(super) async fn run(context: &mut Context, args: &AskArgs) -> Result<(), Fai
             agent = agent.with_approver(approver);
         }
         let report = answer(&mut agent, args, output).await?;
+        let told = tell(&report, &*provider, host.offered().len(), output);
         if let Some(file) = &args.retries {
             keep(file, provider.model(), &report).map_err(|error| {
                 let text = format!("`{}` cannot be written", file.display());
                 Failure::failed(text).because(error)
             })?;
         }
-        tell(&report, &*provider, host.offered().len(), output)
+        told
     };
     with_host(context, config, work).await.map(drop)
 }

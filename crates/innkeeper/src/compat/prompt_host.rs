@@ -99,7 +99,9 @@ pub enum McpHostError {
         rounds: u32,
     },
     /// Its answer was cut at the greatest length.
-    #[error("the answer was cut at its greatest length: raise `max_tokens_per_request`")]
+    #[error(
+        "the answer was cut at its greatest length: raise `max_tokens_per_request`, or shorten what is asked"
+    )]
     Cut {
         /// What there is of it.
         text: String,
@@ -256,9 +258,13 @@ impl McpHostBuilder {
             template: self.template.map(PromptTemplate::into_layout),
             limits: Limits {
                 max_calls: safety_constraints.max_tools_per_request,
+                // One answer may use up its retries, and the provider may fail beside.
+                retry_budget: Limits::default().retry_budget.max(max_retries.saturating_mul(2)),
                 ..Limits::default()
             },
-            budget: self.context_tokens.map_or_else(Budget::default, |tokens| Budget { tokens }),
+            budget: Some(
+                self.context_tokens.map_or_else(Budget::default, |tokens| Budget { tokens }),
+            ),
             max_tokens: u32::try_from(safety_constraints.max_tokens_per_request)
                 .unwrap_or(u32::MAX),
             temperature: Some(TEMPERATURE),
@@ -295,7 +301,8 @@ impl McpHost {
         ended(report.ended, report.text, report.tally.iterations)
     }
 
-    /// The same with the text while it is written. What was wrong is the last item.
+    /// The text while it is written. What the model wrote in attempts that were none is in it, which
+    /// the text of [`Self::process_message`] has not. What was wrong is the last item.
     pub fn process_message_stream<'h>(
         &'h mut self,
         message: &'h str,

@@ -79,6 +79,10 @@ impl Reader for Stream {
         taken.map_err(|fault| Fault { written: Some(message.written()), ..fault })
     }
 
+    fn is_over(&self) -> bool {
+        self.message.stopped
+    }
+
     fn end(self: Box<Self>) -> Result<Response, Fault> {
         let message = self.message;
         // What follows the reason is no more than the good-bye.

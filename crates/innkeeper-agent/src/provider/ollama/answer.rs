@@ -53,6 +53,10 @@ impl Reader for Stream {
         taken.map_err(|fault| message.with_text(fault))
     }
 
+    fn is_over(&self) -> bool {
+        self.message.done
+    }
+
     /// What comes in the last line, without its line break, is only in the answer.
     fn end(self: Box<Self>) -> Result<Response, Fault> {
         let Self { mut lines, mut message } = *self;

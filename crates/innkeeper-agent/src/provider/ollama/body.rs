@@ -107,7 +107,7 @@ pub(super) fn encode(asking: Asking<'_>) -> Result<Outgoing, Fault> {
         format: format(asking).filter(|_| tools.is_empty()),
         tools,
         options: Options {
-            num_ctx: can.context_tokens.unwrap_or(CONTEXT),
+            num_ctx: request.context_tokens.or(can.context_tokens).unwrap_or(CONTEXT),
             temperature: request.temperature.filter(|it| can.temperature && it.is_finite()),
             num_predict: request.max_tokens.or(can.default_max_tokens),
             stop: stop.filter(|it| can.stop_sequences && !it.is_empty()).collect(),

@@ -199,13 +199,9 @@ const PHRASES: &[(&[&str], Class)] = &[
     ),
 ];
 
-/// What the model had written, where the message ends with it: llama.cpp tells it from the place on
-/// that it could not read, Ollama tells all of it.
+/// What the model had written, where the message has all of it, as Ollama's does. llama.cpp tells only
+/// what stands behind the place it could not read, which may be in the middle of anything.
 fn quoted(message: &str) -> Option<String> {
-    if let Some((_, rest)) = message.split_once("Failed to parse input at pos ") {
-        let (_, written) = rest.split_once(": ")?;
-        return Some(written.to_owned()).filter(|it| !it.is_empty());
-    }
     let (_, rest) = message.split_once("error parsing tool call: raw='")?;
     let end = rest.rfind("', err=").unwrap_or(rest.len());
     Some(rest[..end].to_owned()).filter(|it| !it.is_empty())

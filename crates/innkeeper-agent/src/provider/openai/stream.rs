@@ -12,6 +12,9 @@ pub(in crate::provider) trait Gather: Send {
     /// Takes an answer that is there at once.
     fn whole(&mut self, body: &str, pieces: &mut Vec<Piece>) -> Result<Response, Fault>;
 
+    /// Whether the answer has said that it is at its end.
+    fn is_over(&self) -> bool;
+
     /// Nothing more comes.
     fn end(self) -> Result<Response, Fault>;
 }
@@ -70,6 +73,13 @@ impl<G: Gather> Reader for Stream<G> {
                 }
                 Ok(())
             }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match self.form {
+            Form::Whole(_) => true,
+            Form::Unknown | Form::Events(_) | Form::Object { .. } => self.gather.is_over(),
         }
     }
 

@@ -104,9 +104,15 @@ fn messages(asking: Asking<'_>) -> Vec<Message<'_>> {
     if !asking.request.system.is_empty() {
         messages.push(Message::system(&asking.request.system));
     }
+    let mut after_results = false;
     for said in &asking.request.messages {
         match said {
-            conversation::Message::User(text) => messages.push(Message::user(text)),
+            conversation::Message::User(text) => {
+                if after_results && !asking.can.sends.max_completion_tokens {
+                    messages.push(Message::stopped());
+                }
+                messages.push(Message::user(text));
+            }
             conversation::Message::Answer(answer) => {
                 messages.push(Message::assistant(answer, asking));
             }
@@ -114,6 +120,7 @@ fn messages(asking: Asking<'_>) -> Vec<Message<'_>> {
                 messages.extend(results.iter().map(Message::tool));
             }
         }
+        after_results = matches!(said, conversation::Message::Results(_));
     }
     messages
 }

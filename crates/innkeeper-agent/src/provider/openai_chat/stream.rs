@@ -44,6 +44,10 @@ impl Gather for Chunks {
         whole(std::mem::take(&mut self.model), body, pieces)
     }
 
+    fn is_over(&self) -> bool {
+        self.done && self.gathered.is_over(true)
+    }
+
     /// Servers differ in whether they tell the end of the stream beside that of the answer.
     fn end(self) -> Result<Response, Fault> {
         if self.gathered.is_over(self.done) {

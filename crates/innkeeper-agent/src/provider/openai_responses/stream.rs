@@ -188,6 +188,10 @@ impl Gather for Items {
         Ok(response)
     }
 
+    fn is_over(&self) -> bool {
+        self.answer.is_some()
+    }
+
     fn end(self) -> Result<Response, Fault> {
         let written = self.written();
         self.answer.ok_or_else(|| Fault::broken_off(written))

@@ -30,7 +30,7 @@ struct Person;
 #[async_trait::async_trait]
 impl Approver for Person {
     async fn decide(&self, call: Approval<'_>) -> Decision {
-        let question = format!("Run `{}` {}? [y/N] ", call.tool, inline(call.arguments));
+        let question = format!("Run `{}` {}? [y/N] ", inline(call.tool), inline(call.arguments));
         let (say, said) = oneshot::channel();
         // A signal ends the program while a person thinks; the thread goes with it.
         let asked = std::thread::Builder::new().name("ask".to_owned()).spawn(move || {
@@ -51,7 +51,23 @@ fn ask(question: &str) -> io::Result<bool> {
     stderr.write_all(question.as_bytes())?;
     stderr.flush()?;
     drop(stderr);
-    let mut line = String::new();
-    io::stdin().lock().take(ANSWER).read_line(&mut line)?;
+    // What was typed before the question is no answer to it.
+    #[cfg(unix)]
+    rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush)?;
+    let mut stdin = io::stdin().lock();
+    let mut line = Vec::new();
+    loop {
+        let mut piece = Vec::new();
+        (&mut stdin).take(ANSWER).read_until(b'\n', &mut piece)?;
+        let ended = piece.is_empty() || piece.ends_with(b"\n");
+        line.append(&mut piece);
+        if ended {
+            break;
+        }
+        // More than a word is no answer: its rest must not become the next one.
+        line.truncate(ANSWER as usize);
+        line.push(b'?');
+    }
+    let line = String::from_utf8_lossy(&line);
     Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }

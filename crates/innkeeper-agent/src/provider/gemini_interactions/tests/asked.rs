@@ -45,6 +45,7 @@ fn a_request_has_all_that_the_model_takes() {
         choice: Choice::Required,
         temperature: Some(0.5),
         max_tokens: Some(100),
+        context_tokens: None,
         stop_sequences: vec!["END".to_owned()],
         constraint: Some(Constraint::JsonSchema(schema.clone())),
     };

@@ -31,6 +31,11 @@ impl<'r> Message<'r> {
         Self::new("user", Member::Text(text))
     }
 
+    /// Stands between results and what the person says then: models of Mistral's take nothing else.
+    pub(super) fn stopped() -> Self {
+        Self::new("assistant", Member::Text("I stopped here."))
+    }
+
     pub(super) fn tool(result: &'r ToolResult) -> Self {
         let mut message = Self::new("tool", Member::Text(&result.text));
         message.0.push(("tool_call_id".to_owned(), Member::Text(&result.id)));

@@ -64,6 +64,7 @@ fn full() -> Request {
         choice: Choice::Required,
         temperature: Some(0.0),
         max_tokens: Some(50),
+        context_tokens: None,
         stop_sequences: vec!["END".to_owned()],
         constraint: None,
     }
@@ -250,6 +251,27 @@ fn parts_of_a_content_go_back_as_parts() {
         ],
     }]);
     assert_eq!(body(&request, &able())["messages"], expected);
+}
+
+#[test]
+fn what_a_person_says_right_after_results_stands_apart_from_them_where_models_want_it() {
+    let mut talk = talk();
+    talk.close("stopped");
+    let mut messages = talk.messages().to_vec();
+    let last = messages.iter().rposition(|it| matches!(it, Message::Results(_))).unwrap();
+    messages.truncate(last + 1);
+    messages.extend(user("And now?"));
+    let request = Request { messages, ..full() };
+    let roles = |can: &Capabilities| -> Vec<String> {
+        let sent = body(&request, can);
+        let roles = sent["messages"].as_array().unwrap().iter();
+        roles.map(|it| it["role"].as_str().unwrap().to_owned()).collect()
+    };
+    let apart = roles(&able());
+    assert_eq!(apart[apart.len() - 3..], ["tool", "assistant", "user"]);
+    let sends = Sends { max_completion_tokens: true, ..Sends::default() };
+    let openai = roles(&Capabilities { sends, ..able() });
+    assert_eq!(openai[openai.len() - 2..], ["tool", "user"]);
 }
 
 #[test]

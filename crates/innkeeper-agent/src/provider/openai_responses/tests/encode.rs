@@ -55,6 +55,7 @@ fn full() -> Request {
         choice: Choice::Required,
         temperature: Some(0.0),
         max_tokens: Some(50),
+        context_tokens: None,
         stop_sequences: vec!["END".to_owned()],
         constraint: None,
     }
