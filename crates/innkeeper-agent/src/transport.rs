@@ -112,6 +112,8 @@ impl HttpProvider {
         let wire = self.endpoint.wire;
         let capabilities = &mut self.endpoint.capabilities;
         capabilities.server = Server::LlamaCpp;
+        let window = props.pointer("/default_generation_settings/n_ctx").and_then(Value::as_u64);
+        capabilities.context_tokens = window.and_then(|window| u32::try_from(window).ok());
         capabilities.constraints.json_schema = wire == Wire::OpenAiChat;
         capabilities.constraints.gbnf = wire == Wire::OpenAiChat;
         let lacks = |key: &str| caps.get(key).and_then(Value::as_bool) == Some(false);

@@ -2,6 +2,7 @@
 
 mod answer;
 mod body;
+pub(super) use body::CONTEXT;
 mod fault;
 
 use super::codec::{Asking, Fault, Outgoing, Reader, Whole};

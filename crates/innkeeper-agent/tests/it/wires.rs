@@ -377,6 +377,15 @@ async fn a_llama_server_whose_template_knows_no_tools_is_noticed_before_it_is_as
     provider.look().await.unwrap();
     assert!(!provider.capabilities().native_tools && provider.capabilities().constraints.gbnf);
     assert_eq!(provider.model(), "small");
+    assert_eq!(provider.capabilities().context_tokens, Some(8192));
+}
+
+#[tokio::test]
+async fn ollama_is_given_a_window_in_which_what_is_sent_has_room() {
+    let (report, _, llm) = run(Wire::Ollama, Script::new([Step::say("Hi.")]), false).await;
+    assert!(report.is_success());
+    let options = &llm.requests()[0].body["options"];
+    assert_eq!((&options["num_ctx"], &options["num_predict"]), (&json!(16_384), &json!(4096)));
 }
 
 /// Proves: G52

@@ -1,5 +1,6 @@
 //! The models and what they take, as data.
 
+use crate::provider::ollama::CONTEXT;
 use crate::provider::{Capabilities, Constraints, Sends, Wire};
 
 /// Models of one wire by the beginning of their names, the first that fits, and what they take.
@@ -146,6 +147,7 @@ fn gemini() -> Capabilities {
 /// Whether a model takes tools, only the server knows: it refuses them where it does not.
 const OLLAMA: Rows = &[(&[""], || Capabilities {
     native_tools: true,
+    context_tokens: Some(CONTEXT),
     temperature: true,
     stop_sequences: true,
     constraints: JSON_SCHEMA,

@@ -9,9 +9,9 @@ use crate::provider::codec::{Asking, Fault, Outgoing, object};
 use crate::provider::{Choice, Class, Constraint, Wire};
 
 /// The context window that is asked for where nobody says how long it is. Without a word Ollama takes
-/// a shorter one on most machines and silently drops what does not fit, tools first; every model in
-/// use that calls tools has at least this, and its memory fits beside a small model.
-pub(super) const CONTEXT: u32 = 8192;
+/// a shorter one on most machines and silently drops what does not fit, tools first; this much takes
+/// some two gigabytes for a model of eight billion weights.
+pub(in crate::provider) const CONTEXT: u32 = 16_384;
 
 #[derive(Serialize)]
 struct Body<'r> {

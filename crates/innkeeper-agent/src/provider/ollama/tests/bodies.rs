@@ -55,7 +55,7 @@ fn what_is_asked_of_the_sampling_stands_under_options() {
             {"role": "system", "content": "be kind"},
             {"role": "user", "content": "hi"},
         ],
-        "options": {"num_ctx": 8192, "temperature": 0.7, "num_predict": 500, "stop": ["END"]},
+        "options": {"num_ctx": 16384, "temperature": 0.7, "num_predict": 500, "stop": ["END"]},
         "stream": false,
     });
     assert_eq!(body(&request), expected);
@@ -77,7 +77,7 @@ fn the_context_window_is_always_said_and_what_is_not_taken_never() {
     for name in ["tools", "format", "think"] {
         assert_eq!(sent.get(name), None, "{name}");
     }
-    assert_eq!(body(&asking(vec![user("hi")]))["options"], json!({"num_ctx": 8192}));
+    assert_eq!(body(&asking(vec![user("hi")]))["options"], json!({"num_ctx": 16384}));
 }
 
 #[test]
