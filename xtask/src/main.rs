@@ -17,6 +17,8 @@ mod conformance;
 
 mod toolcalls;
 
+mod recovery;
+
 mod generations;
 
 mod defence;
@@ -49,6 +51,9 @@ usage: cargo xtask VERB
   rows [--owed]             each requirement with its tests; `--owed` lists those still due
   conformance [REVISION …]  the official suite with our host as the client
   toolcalls                 a public suite for parsers of tool calls with our interceptor
+  recovery [--entries N] [--seed N]
+                            a benchmark's calls with what models do wrong: what is put right, what
+                            is asked for again, beside two published parsers; writes its page
   generations               a small model writes a hundred calls by our grammars
   defence [--benign]        a public bench of defences with our host before each of its servers
   bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
@@ -80,6 +85,7 @@ fn main() -> ExitCode {
         "rows" => rows::run(rest),
         "conformance" => conformance::run(rest),
         "toolcalls" => toolcalls::run(rest),
+        "recovery" => recovery::run(rest),
         "generations" => generations::run(rest),
         "defence" => defence::run(rest),
         "bench" => bench::run(rest),
