@@ -18,6 +18,7 @@ mod conformance;
 mod toolcalls;
 
 mod providers;
+mod recovery;
 
 mod generations;
 
@@ -53,6 +54,9 @@ usage: cargo xtask VERB
   toolcalls                 a public suite for parsers of tool calls with our interceptor
   providers [FILE …]        the providers' own clients with the scripted model; their schemas with
                             recorded requests, a line of JSON each
+  recovery [--entries N] [--seed N]
+                            a benchmark's calls with what models do wrong: what is put right, what
+                            is asked for again, beside two published parsers; writes its page
   generations               a small model writes a hundred calls by our grammars
   defence [--benign]        a public bench of defences with our host before each of its servers
   bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
@@ -85,6 +89,7 @@ fn main() -> ExitCode {
         "conformance" => conformance::run(rest),
         "toolcalls" => toolcalls::run(rest),
         "providers" => providers::run(rest),
+        "recovery" => recovery::run(rest),
         "generations" => generations::run(rest),
         "defence" => defence::run(rest),
         "bench" => bench::run(rest),

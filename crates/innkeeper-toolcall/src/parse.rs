@@ -7,8 +7,8 @@
 //!
 //! A slip is repaired where only one meaning is possible:
 //!
-//! - A fence of three back-ticks (`json`, `json5`, `jsonc` or no word after it) and `{{` `}}` are
-//!   taken away around the whole text, not inside.
+//! - A fence of three back-ticks (`json`, `json5`, `jsonc` or no word after it) is taken away
+//!   around the whole text, not inside. `{{` opens an object that `}}` closes.
 //! - `//` and `/* */` comments outside strings are skipped; `#` is not a comment.
 //! - One comma before a closer is dropped; two commas, or a comma after an opener, are not.
 //! - A comma is added where a line break stands between a value and the next key in quotes, or

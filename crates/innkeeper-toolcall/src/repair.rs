@@ -56,7 +56,7 @@ pub enum Repair {
 pub enum Slip {
     /// A fence of three back-ticks around the whole.
     Fence,
-    /// `{{` and `}}` around the whole.
+    /// `{{` and `}}` around the members of an object.
     DoubledBraces,
     /// A `//` or `/* */` comment.
     Comment,

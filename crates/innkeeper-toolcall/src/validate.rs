@@ -7,6 +7,7 @@
 
 mod compile;
 mod cost;
+mod misspelt;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -75,6 +76,10 @@ impl Toolbox {
 
     /// Every part of the arguments that does not fit, 32 at most; empty if all fits.
     ///
+    /// An argument that no property of the schema names, while one that is left out has the same
+    /// letters in another case or with other separators, does not fit either, unless the schema says
+    /// itself that there may be others.
+    ///
     /// # Errors
     ///
     /// Why that cannot be told. It says nothing against the call: who executes it checks as well.
@@ -95,7 +100,11 @@ impl Toolbox {
             return Err(costly());
         }
         let arguments = value(&call.arguments);
-        guarded(|| compiled.violations(&tool.input_schema, &arguments)).flatten().ok_or_else(costly)
+        let found = guarded(|| compiled.violations(&tool.input_schema, &arguments));
+        let mut found = found.flatten().ok_or_else(costly)?;
+        let left = compile::VIOLATIONS.saturating_sub(found.len());
+        found.extend(misspelt::violations(&tool.input_schema, &arguments).into_iter().take(left));
+        Ok(found)
     }
 }
 

@@ -13,6 +13,7 @@ mod modes;
 mod process;
 mod prompt;
 mod record;
+mod recovery;
 mod rounds;
 #[cfg(unix)]
 mod wires;

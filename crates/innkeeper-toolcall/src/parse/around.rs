@@ -1,4 +1,4 @@
-//! What stands around values and means nothing: fences, doubled braces, white space, comments.
+//! What stands around values and means nothing: fences, white space, comments.
 
 use super::End;
 use super::error::Expected;
@@ -32,12 +32,6 @@ impl Machine<'_> {
                 None => return self.expected_at(self.end, Expected::FenceEnd),
             }
             self.trim();
-        }
-        let inside = self.rest().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
-        if inside.is_some() {
-            self.slip(self.at, Slip::DoubledBraces);
-            self.at += 1;
-            self.end -= 1;
         }
         Ok(())
     }

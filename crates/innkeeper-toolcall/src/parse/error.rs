@@ -64,6 +64,8 @@ pub enum Expected {
     CommaOrArrayEnd,
     /// A comma, or the end of the object.
     CommaOrObjectEnd,
+    /// The second `}` of an object that `{{` opened.
+    DoubledEnd,
     /// The closing quote of a string.
     Quote,
     /// The end of a comment.
@@ -132,6 +134,7 @@ impl fmt::Display for Expected {
             Self::Colon => "`:` after the key",
             Self::CommaOrArrayEnd => "`,` or `]` after the item",
             Self::CommaOrObjectEnd => "`,` or `}` after the member",
+            Self::DoubledEnd => "`}}` where `{{` opened the object",
             Self::Quote => "the closing quote of the string",
             Self::CommentEnd => "`*/` at the end of the comment",
             Self::FenceEnd => "the closing code fence",

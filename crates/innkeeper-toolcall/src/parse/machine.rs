@@ -45,6 +45,8 @@ struct Members {
     keys: HashSet<String>,
     /// The key whose value comes next.
     key: String,
+    /// Whether it was opened by `{{`, so that `}}` closes it.
+    doubled: bool,
 }
 
 /// What comes next.
@@ -102,7 +104,14 @@ impl<'t> Machine<'t> {
         match first {
             ']' if expected == Expected::ItemOrEnd => self.close(),
             ']' if comma.is_some() && !self.is_strict() => self.drop_comma(comma),
-            '{' => self.open(Frame::Object(Members::default())),
+            '{' => {
+                let doubled = !self.is_strict() && self.rest().starts_with("{{");
+                if doubled {
+                    self.slip(self.at, Slip::DoubledBraces);
+                    self.next();
+                }
+                self.open(Frame::Object(Members { doubled, ..Members::default() }))
+            }
             '[' => self.open(Frame::Array(Vec::new())),
             '-' | '+' | '.' | '0'..='9' => self.number(),
             _ if is_word(first) => self.literal(),
@@ -242,6 +251,15 @@ impl<'t> Machine<'t> {
 
     fn close(&mut self) -> Result<State, Fault> {
         self.next();
+        if matches!(self.frames.last(), Some(Frame::Object(members)) if members.doubled) {
+            match self.peek() {
+                Some('}') => drop(self.next()),
+                None if self.lenient == Some(End::Stopped) => {
+                    self.slip(self.at, Slip::MissingCloser);
+                }
+                Some(_) | None => return self.expected_at(self.at, Expected::DoubledEnd),
+            }
+        }
         Ok(self.finish())
     }
 

@@ -189,12 +189,19 @@ fn comments_are_skipped_outside_strings() {
 }
 
 #[test]
-fn a_fence_and_doubled_braces_are_taken_away_around_the_whole() {
+fn a_fence_around_the_whole_and_doubled_braces_are_taken_away() {
     repaired("\n```json\n{\"a\": \"```\"}\n```\n", r#"{"a":"```"}"#, &[(1, Slip::Fence)]);
     repaired("```\n[1]```", "[1]", &[(0, Slip::Fence)]);
     repaired(r#"{{"a": {"b": 1}}}"#, r#"{"a":{"b":1}}"#, &[(0, Slip::DoubledBraces)]);
     refused("```python\n{}\n```", &wanted(Expected::Value, 'p'));
-    refused(r#"{"a": {{"b": 1}}}"#, &wanted(Expected::KeyOrEnd, '{'));
+    let both = [(0, Slip::DoubledBraces), (7, Slip::DoubledBraces)];
+    repaired(r#"{{"a": {{"b": 1}}}}"#, r#"{"a":{"b":1}}"#, &both);
+    repaired(
+        r#"[{{}}, {"a": {{"b": 1}}}]"#,
+        r#"[{},{"a":{"b":1}}]"#,
+        &[(1, Slip::DoubledBraces), (13, Slip::DoubledBraces)],
+    );
+    refused(r#"{{"a": {{"b": 1}, "c": 2}}"#, &wanted(Expected::DoubledEnd, ','));
     refused(r#"{{{"a": 1}}}"#, &wanted(Expected::KeyOrEnd, '{'));
     refused(r#"{"a": 1}}"#, &Problem::Trailing);
     assert_eq!(problem("```json\n{}", End::Complete), wanted(Expected::FenceEnd, None));

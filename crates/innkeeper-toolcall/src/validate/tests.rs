@@ -263,6 +263,31 @@ fn a_pattern_that_is_costly_is_not_applied_to_a_long_text() {
 }
 
 #[test]
+fn an_argument_in_another_spelling_of_one_that_is_left_out_does_not_fit() {
+    let schema = json!({"properties": {"user_id": {}, "id": {}}});
+    let meant = "`/userId`: there is no such argument; did you mean `user_id`?";
+    assert_eq!(told(schema.clone(), r#"{"userId": 1, "more": 2}"#), meant);
+    for fits in [r#"{"userId": 1, "user_id": 2}"#, r#"{"uid": 1}"#, r#"{"_": 1}"#, "{}"] {
+        assert_eq!(told(schema.clone(), fits), "", "{fits}");
+    }
+    let open = json!({"properties": {"id": {}}, "additionalProperties": true});
+    assert_eq!(told(open, r#"{"ID": 1}"#), "");
+    let many: String = (0..100).map(|at| format!("\"{}\": 0, ", case_of(at))).collect();
+    let arguments = format!("{{{many}\"z\": 0}}");
+    let count = check(json!({"properties": {"abcdefg": {}}}), &arguments).unwrap().len();
+    assert_eq!(count, VIOLATIONS);
+}
+
+/// One of the spellings of `abcdefg`.
+fn case_of(number: usize) -> String {
+    let upper = |at: usize| ((number + 1) >> at) & 1 == 1;
+    "abcdefg"
+        .char_indices()
+        .map(|(at, it)| if upper(at) { it.to_ascii_uppercase() } else { it })
+        .collect()
+}
+
+#[test]
 fn an_unknown_tool_is_named() {
     let call = Call { name: "x".to_owned(), arguments: Json::Null, repairs: Vec::new() };
     let error = Toolbox::default().violations(&call).unwrap_err();

@@ -20,12 +20,17 @@ pub(super) fn violation(error: &ValidationError<'_>) -> Violation {
     {
         return violation(deeper);
     }
-    let mut pointer = error.instance_path().as_str().to_owned();
+    let pointer = shortened(error.instance_path().as_str().to_owned());
+    Violation { pointer, message: sentence(error) }
+}
+
+/// A pointer without the end that is past the limit.
+pub(super) fn shortened(mut pointer: String) -> String {
     if pointer.len() > POINTER {
         pointer.truncate(pointer.floor_char_boundary(POINTER));
         pointer.push('…');
     }
-    Violation { pointer, message: sentence(error) }
+    pointer
 }
 
 /// The first error of the only alternative that is of the value's type.
