@@ -109,6 +109,16 @@ pub(crate) struct DemoArgs {
     /// Use the reference servers of the npm registry instead of the built-in ones
     #[arg(long)]
     pub(crate) npm: bool,
+    /// Let a language model make the calls: the small local one of `innkeeper model fetch`
+    #[arg(long, value_name = "MODEL", value_enum, conflicts_with = "npm")]
+    pub(crate) model: Option<DemoModel>,
+}
+
+/// Which model makes the calls of the demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DemoModel {
+    /// The small one of `innkeeper model fetch`
+    Local,
 }
 
 /// What `ask` takes.

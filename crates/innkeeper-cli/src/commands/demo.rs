@@ -1,5 +1,7 @@
 //! `demo`: the main job with nothing configured, over real servers and with a scripted chain.
 
+mod live;
+
 use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -29,6 +31,9 @@ pub(super) async fn run(context: &mut Context, args: &DemoArgs) -> Result<(), Fa
     let file = demo.config(&program);
     let config = Config::from_value(&file, "demo", Path::new("."), &context.environment)
         .map_err(|error| refuse(&error))?;
+    if args.model.is_some() {
+        return live::run(context, config).await;
+    }
     say_opening(context, &config, args.npm)?;
     let work = async |host: &Host, output: &mut Output| chain(&demo, host, output).await;
     let (calls, report) = with_host(context, config, work).await?;
@@ -168,6 +173,19 @@ fn summary(calls: &[Call], report: &ShutdownReport, ways: &Ways) -> Value {
     let calls = calls.iter().map(
         |call| json!({ "tool": call.tool, "learned": call.learned, "tookMs": millis(call.took) }),
     );
+    let calls: Vec<_> = calls.collect();
+    let found: Vec<_> = ways.found.iter().map(Way::command).collect();
+    json!({
+        "scripted": true,
+        "model": "none (script)",
+        "liveModels": { "found": found, "possible": ways.possible },
+        "calls": calls,
+        "shutdown": stopped(report),
+    })
+}
+
+/// How each server ended.
+fn stopped(report: &ShutdownReport) -> Vec<Value> {
     let stopped = report.servers.iter().map(|server| {
         json!({
             "server": server.server,
@@ -177,15 +195,7 @@ fn summary(calls: &[Call], report: &ShutdownReport, ways: &Ways) -> Value {
             "leftovers": server.leftovers,
         })
     });
-    let (calls, stopped) = (calls.collect::<Vec<_>>(), stopped.collect::<Vec<_>>());
-    let found: Vec<_> = ways.found.iter().map(Way::command).collect();
-    json!({
-        "scripted": true,
-        "model": "none (script)",
-        "liveModels": { "found": found, "possible": ways.possible },
-        "calls": calls,
-        "shutdown": stopped,
-    })
+    stopped.collect()
 }
 
 fn millis(duration: Duration) -> f64 {
