@@ -19,6 +19,8 @@ mod toolcalls;
 
 mod generations;
 
+mod models;
+
 mod defence;
 
 mod fuzz;
@@ -50,6 +52,7 @@ usage: cargo xtask VERB
   conformance [REVISION …]  the official suite with our host as the client
   toolcalls                 a public suite for parsers of tool calls with our interceptor
   generations               a small model writes a hundred calls by our grammars
+  models [--write]          thirty tasks for a small model over every wire it is served over
   defence [--benign]        a public bench of defences with our host before each of its servers
   bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
                             the host beside a bare pipe and beside the official SDK
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         "conformance" => conformance::run(rest),
         "toolcalls" => toolcalls::run(rest),
         "generations" => generations::run(rest),
+        "models" => models::run(rest),
         "defence" => defence::run(rest),
         "bench" => bench::run(rest),
         "soak" => soak::run(rest),

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::provider::codec::{self, Asking, Fault, Outgoing, Reader};
 use crate::provider::offer::Offer;
 use crate::provider::{
-    Capabilities, Class, LlmError, LlmProvider, Piece, Request, Response, Server, Wire,
+    Capabilities, Class, Finish, LlmError, LlmProvider, Piece, Request, Response, Server, Wire,
 };
 
 /// How long a whole answer may take unless said otherwise: as long as the providers' own clients wait.
@@ -205,7 +205,9 @@ impl HttpProvider {
         let response = self.send(outgoing, deadline).await?;
         let reader = codec::reader(self.endpoint.wire, &self.endpoint.model, streaming);
         let body = response.bytes_stream().boxed();
-        Ok(Begun { deadline, offer, reader: Some(reader), body, pieces: Vec::new() })
+        let silent = self.endpoint.capabilities.server == Server::LlamaCpp;
+        let limit = request.max_tokens.filter(|_| silent);
+        Ok(Begun { deadline, offer, reader: Some(reader), body, limit, pieces: Vec::new() })
     }
 
     /// Reads on until something can be told, [`Piece::Done`] last.
@@ -221,6 +223,7 @@ impl HttpProvider {
             } else {
                 let mut response = reader.end().map_err(|fault| self.fault(fault))?;
                 begun.offer.put_back(&mut response);
+                begun.notice_cut(&mut response);
                 begun.pieces.push(Piece::Done(Box::new(response)));
             }
         }
@@ -278,8 +281,22 @@ struct Begun {
     /// `None` when it is over.
     reader: Option<Box<dyn Reader>>,
     body: BoxStream<'static, reqwest::Result<bytes::Bytes>>,
+    /// The most tokens, where the server does not say that it cut the answer there.
+    limit: Option<u32>,
     /// What can be told and was not yet.
     pieces: Vec<Piece>,
+}
+
+impl Begun {
+    /// llama.cpp calls an answer over OpenAI's Responses complete that it cut; a call in it may lack
+    /// its end.
+    fn notice_cut(&self, response: &mut Response) {
+        let written = response.usage.map_or(0, |usage| usage.completion_tokens);
+        let whole = matches!(response.finish, Finish::Stop | Finish::ToolCalls);
+        if whole && self.limit.is_some_and(|limit| written >= u64::from(limit)) {
+            response.finish = Finish::Length;
+        }
+    }
 }
 
 /// The first bytes of a body, this many at most.

@@ -174,11 +174,12 @@ impl<'c> Turn<'c> {
         conversation.user(message)?;
         let way = setup.first_way();
         let retries_left = setup.limits.retry_budget;
+        let correction = Correction::first(&setup);
         let mut turn = Self {
             setup,
             conversation,
             way,
-            correction: Correction::default(),
+            correction,
             written: Vec::new(),
             misses: 0,
             retries_left,
