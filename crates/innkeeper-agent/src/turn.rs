@@ -427,6 +427,7 @@ impl<'c> Turn<'c> {
                 request.temperature = self.correction.temperature(&self.setup);
                 if self.correction.constrained {
                     request.constraint = self.setup.constraint();
+                    request.messages.splice(..0, asking::worked(&self.setup));
                 }
                 self.tally.requests += 1;
                 Effect::Ask(Box::new(request))

@@ -280,6 +280,10 @@ async fn a_call_that_is_wanted_is_held_to_its_form_at_once_and_the_answer_to_its
     let Some(Constraint::JsonSchema(schema)) = &asked[0].constraint else { panic!("no schema") };
     let keys: Vec<_> = schema["anyOf"][0]["properties"].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["tool", "params"], "the form that the prompt shows");
+    let Message::Answer(worked) = &asked[0].messages[1] else { panic!("no example") };
+    assert!(worked.shown().starts_with(r#"{"tool": "#), "{worked:?}");
+    let lengths: Vec<_> = asked.iter().map(|request| request.messages.len()).collect();
+    assert_eq!(lengths, [3, 3, 7, 7], "the example stands before what was said, and is not kept");
 }
 
 #[tokio::test(start_paused = true)]
