@@ -22,6 +22,8 @@ mod recovery;
 
 mod generations;
 
+mod models;
+
 mod defence;
 
 mod fuzz;
@@ -58,6 +60,7 @@ usage: cargo xtask VERB
                             a benchmark's calls with what models do wrong: what is put right, what
                             is asked for again, beside two published parsers; writes its page
   generations               a small model writes a hundred calls by our grammars
+  models [--write]          thirty tasks for a small model over every wire it is served over
   defence [--benign]        a public bench of defences with our host before each of its servers
   bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
                             the host beside a bare pipe and beside the official SDK
@@ -91,6 +94,7 @@ fn main() -> ExitCode {
         "providers" => providers::run(rest),
         "recovery" => recovery::run(rest),
         "generations" => generations::run(rest),
+        "models" => models::run(rest),
         "defence" => defence::run(rest),
         "bench" => bench::run(rest),
         "soak" => soak::run(rest),

@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::provider::codec::{self, Asking, Fault, Outgoing, Reader};
 use crate::provider::offer::Offer;
 use crate::provider::{
-    Capabilities, Class, LlmError, LlmProvider, Piece, Request, Response, Server, Wire,
+    Capabilities, Class, Finish, LlmError, LlmProvider, Piece, Request, Response, Server, Wire,
 };
 
 pub use named::{Named, UnknownModel, Wanted, get_llm_client};
@@ -215,8 +215,10 @@ impl HttpProvider {
         let response = self.send(outgoing, deadline).await?;
         let reader = codec::reader(self.endpoint.wire, &self.endpoint.model, streaming);
         let body = response.bytes_stream().boxed();
+        let silent = self.endpoint.capabilities.server == Server::LlamaCpp;
+        let limit = request.max_tokens.filter(|_| silent);
         let pieces = Vec::new();
-        Ok(Begun { deadline, offer, reader: Some(reader), body, over: false, pieces })
+        Ok(Begun { deadline, offer, reader: Some(reader), body, over: false, limit, pieces })
     }
 
     /// Reads on until something can be told, [`Piece::Done`] last.
@@ -248,6 +250,7 @@ impl HttpProvider {
                 }
             };
             begun.offer.put_back(&mut response);
+            begun.notice_cut(&mut response);
             begun.pieces.push(Piece::Done(Box::new(response)));
         }
         Ok(())
@@ -321,8 +324,22 @@ struct Begun {
     body: BoxStream<'static, reqwest::Result<bytes::Bytes>>,
     /// Whether the answer has said that it is at its end.
     over: bool,
+    /// The most tokens, where the server does not say that it cut the answer there.
+    limit: Option<u32>,
     /// What can be told and was not yet.
     pieces: Vec<Piece>,
+}
+
+impl Begun {
+    /// llama.cpp calls an answer over OpenAI's Responses complete that it cut; a call in it may lack
+    /// its end.
+    fn notice_cut(&self, response: &mut Response) {
+        let written = response.usage.map_or(0, |usage| usage.completion_tokens);
+        let whole = matches!(response.finish, Finish::Stop | Finish::ToolCalls);
+        if whole && self.limit.is_some_and(|limit| written >= u64::from(limit)) {
+            response.finish = Finish::Length;
+        }
+    }
 }
 
 /// The first bytes of a body, this many at most.

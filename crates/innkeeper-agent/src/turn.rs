@@ -181,11 +181,12 @@ impl<'c> Turn<'c> {
         conversation.user(message)?;
         let way = setup.first_way();
         let retries_left = setup.limits.retry_budget;
+        let correction = Correction::first(&setup);
         let mut turn = Self {
             setup,
             conversation,
             way,
-            correction: Correction::default(),
+            correction,
             written: Vec::new(),
             calls_natively: false,
             misses: 0,
@@ -465,6 +466,7 @@ impl<'c> Turn<'c> {
                 request.temperature = self.correction.temperature(&self.setup);
                 if self.correction.constrained {
                     request.constraint = self.setup.constraint();
+                    request.messages.splice(..0, asking::worked(&self.setup));
                 }
                 self.tally.requests += 1;
                 Effect::Ask(Box::new(request))

@@ -3,7 +3,8 @@
 //! [`fx`] configures the fixture server `innkeeper-fx`, a real process over stdio; [`Journal`]
 //! reads what it received. [`Remote`] puts the same server behind HTTP, SSE, a WebSocket or a unix
 //! socket, with the faults only those have. [`Peer`] is a server in memory, for tests that stop the clock.
-//! [`ScriptedLlm`] is a model that says what a script has it say, over each provider's HTTP.
+//! [`ScriptedLlm`] is a model that says what a script has it say, over each provider's HTTP;
+//! `LlamaServer` is a small real one, where this machine can run it.
 //! [`Nonce`] and the counts beside it show what a host left behind.
 //!
 //! Nothing here is shared with the product crates, so that an error in one cannot hide behind the
@@ -16,6 +17,8 @@ mod fixture;
 #[cfg(unix)]
 pub mod fx;
 mod journal;
+#[cfg(target_os = "linux")]
+mod llama;
 #[cfg(unix)]
 pub mod llm;
 mod nonce;
@@ -32,6 +35,8 @@ pub use fixture::{Fixture, fx, fx_program, mcp_json};
 #[cfg(unix)]
 pub use fx::tallied;
 pub use journal::{Entry, Journal};
+#[cfg(target_os = "linux")]
+pub use llama::LlamaServer;
 #[cfg(unix)]
 pub use llm::{Script, ScriptedLlm, Step};
 pub use nonce::Nonce;

@@ -51,6 +51,15 @@ impl Family {
         }
     }
 
+    /// What the name and the arguments are called in its calls.
+    pub fn keys(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Generic => ("tool", "params"),
+            Self::Llama31 => ("name", "parameters"),
+            Self::Mistral | Self::Qwen25Coder => ("name", "arguments"),
+        }
+    }
+
     /// With what a call begins, so that text with it in it is one.
     pub fn trigger(self) -> &'static str {
         match self {
@@ -64,12 +73,13 @@ impl Family {
     /// A call of the tool, up to its arguments; begins with the trigger.
     pub fn begin(self, tool: &str) -> String {
         let name = quoted(tool);
-        match self {
-            Self::Generic => format!("{{\"tool\": {name}, \"params\": "),
-            Self::Llama31 => format!("{{\"name\": {name}, \"parameters\": "),
-            Self::Mistral => format!("[TOOL_CALLS][{{\"name\": {name}, \"arguments\": "),
-            Self::Qwen25Coder => format!("<tool_call>\n{{\"name\": {name}, \"arguments\": "),
-        }
+        let (called, arguments) = self.keys();
+        let opener = match self {
+            Self::Generic | Self::Llama31 => "",
+            Self::Mistral => "[TOOL_CALLS][",
+            Self::Qwen25Coder => "<tool_call>\n",
+        };
+        format!("{opener}{{\"{called}\": {name}, \"{arguments}\": ")
     }
 
     /// What ends a call behind its arguments.

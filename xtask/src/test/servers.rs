@@ -58,9 +58,14 @@ pub(crate) fn venv(folder: &Path, requirements: &str) -> Chore {
 }
 
 /// The same with more options for the installer.
-fn packages(folder: &Path, requirements: &str, options: &str) -> Chore {
+pub(super) fn packages(folder: &Path, requirements: &str, options: &str) -> Chore {
+    install("python3", folder, requirements, options)
+}
+
+/// The same for this Python.
+pub(crate) fn install(python: &str, folder: &Path, requirements: &str, options: &str) -> Chore {
     let log = folder.with_extension("log");
-    Program::new("python3").line("-m venv").path(folder).run_into(&log)?;
+    Program::new(python).line("-m venv").path(folder).run_into(&log)?;
     let list = folder.join("requirements.txt");
     fs::write(&list, requirements).map_err(|error| format!("`{}`: {error}", relative(&list)))?;
     let pip = Program::new(folder.join("bin/pip"));

@@ -76,6 +76,16 @@ fn joined(messages: Vec<Message>) -> Vec<Message> {
     joined
 }
 
+/// A question and its call, as if they had been said before: a weak model that is held to a form
+/// takes the arguments from the question then, and else from whatever example it was shown. The call
+/// is of no tool that is offered, which the form does not let through.
+pub(super) fn worked(setup: &Setup) -> [Message; 2] {
+    let (called, arguments) = setup.template.family().keys();
+    let call = format!(r#"{{"{called}": "temperature", "{arguments}": {{"city": "Oslo"}}}}"#);
+    let question = "What is the temperature in Oslo?".to_owned();
+    [Message::User(question), Message::Answer(Answer::text(call))]
+}
+
 /// About how many tokens a list of tools is.
 pub(super) fn weight(tools: &Tools) -> usize {
     let each = tools.iter().map(|tool| {

@@ -33,15 +33,18 @@ pub(super) enum Next {
 }
 
 impl Correction {
+    /// Nothing was tried yet.
+    pub(super) fn first(setup: &Setup) -> Self {
+        Self { attempts: Vec::new(), constrained: setup.wants_call() }
+    }
+
     /// The attempt failed. Whoever makes the same mistake twice makes it a third time.
     pub(super) fn failed(&mut self, setup: &Setup, problem: Attempt, chance: f64) -> Next {
         let same = self.attempts.last() == Some(&problem);
         self.attempts.push(problem);
-        if self.constrained {
-            return Next::GiveUp;
-        }
         if same || self.attempts.len() > setup.max_retries as usize {
-            return if setup.can_constrain() { Next::Constrain } else { Next::GiveUp };
+            let free = !self.constrained && setup.can_constrain();
+            return if free { Next::Constrain } else { Next::GiveUp };
         }
         Next::Again(pause(setup.retry_delay, self.attempts.len() as u32 - 1, chance))
     }

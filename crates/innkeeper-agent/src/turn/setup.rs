@@ -27,6 +27,10 @@ pub enum ToolCalling {
     Native,
     /// The prompt, for every model.
     Prompt,
+    /// The prompt, where a call is wanted: the server holds the first answer to a message to the form
+    /// of a call, and once there are results the model answers as it likes. Where no server holds it,
+    /// the same as `Prompt`.
+    Constrained,
 }
 
 /// How much one turn may take.
@@ -86,7 +90,7 @@ pub struct Setup {
 impl Setup {
     pub(super) fn first_way(&self) -> Way {
         match self.calling {
-            ToolCalling::Prompt => Way::Prompt,
+            ToolCalling::Prompt | ToolCalling::Constrained => Way::Prompt,
             ToolCalling::Native => Way::Native,
             ToolCalling::Auto if self.capabilities.native_tools => Way::Native,
             ToolCalling::Auto => Way::Prompt,
@@ -98,6 +102,11 @@ impl Setup {
         self.calling != ToolCalling::Native
     }
 
+    /// Whether the first answer is held to the form of a call.
+    pub(super) fn wants_call(&self) -> bool {
+        self.calling == ToolCalling::Constrained && self.can_constrain()
+    }
+
     pub(super) fn can_constrain(&self) -> bool {
         self.constraint().is_some()
     }
@@ -105,7 +114,9 @@ impl Setup {
     /// What holds an answer to the form of a call of one of the tools.
     pub(super) fn constraint(&self) -> Option<Constraint> {
         let takes = self.capabilities.constraints;
-        let options = UnionOptions { string_limit: Some(STRING), ..UnionOptions::default() };
+        let limit = Some(STRING);
+        let keys = self.template.family().keys();
+        let options = UnionOptions { string_limit: limit, keys, ..UnionOptions::default() };
         let schema = || Some(Constraint::JsonSchema(union(&self.tools, options)?.schema));
         let options = GbnfOptions { string_limit: Some(STRING) };
         let grammar = || Some(Constraint::Gbnf(gbnf(&self.tools, Shape::Call, options)?.text));

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use innkeeper_agent::agent::{Agent, Report, Settings};
-use innkeeper_agent::provider::{Capabilities, Class, LlmError, LlmProvider as _, Request, Wire};
+use innkeeper_agent::provider::{
+    Capabilities, Class, Finish, LlmError, LlmProvider as _, Request, Wire,
+};
 use innkeeper_agent::tools::{Hints, Offered, Output, Running, ToolRunner};
 use innkeeper_agent::transport::{Endpoint, HttpProvider};
 use innkeeper_agent::turn::{Ended, Mechanism, ToolCalling, Way};
@@ -386,6 +388,22 @@ async fn ollama_is_given_a_window_in_which_what_is_sent_has_room() {
     assert!(report.is_success());
     let options = &llm.requests()[0].body["options"];
     assert_eq!((&options["num_ctx"], &options["num_predict"]), (&json!(16_384), &json!(4096)));
+}
+
+#[tokio::test]
+async fn a_cut_that_llama_cpp_does_not_tell_is_noticed_by_its_count_of_tokens() {
+    for (tokens, finish) in [(7, Finish::Stop), (8, Finish::Length)] {
+        let script = Script::new([Step::say("Half an").usage(5, tokens)])
+            .chat_template_caps(&json!({"supports_tools": true}));
+        let llm = ScriptedLlm::start(script).await;
+        let base_url = format!("{}/v1", llm.origin());
+        let endpoint = Endpoint { base_url, ..Endpoint::new("local", Wire::OpenAiResponses, "m") };
+        let mut provider = HttpProvider::new(endpoint);
+        provider.look().await.unwrap();
+        let messages = vec![innkeeper_agent::conversation::Message::User("Hi".to_owned())];
+        let request = Request { messages, max_tokens: Some(8), ..Request::default() };
+        assert_eq!(provider.generate(request).await.unwrap().finish, finish, "{tokens}");
+    }
 }
 
 /// Proves: G52

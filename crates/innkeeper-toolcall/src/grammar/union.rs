@@ -39,11 +39,14 @@ pub struct Options {
     /// Whether `{"answer": text}` is allowed instead of a call. Default: no, since weak models then
     /// mostly duck the call; decide first whether one is wanted.
     pub answer: bool,
+    /// What the name and the arguments are called; a prompt with an example should call them the same.
+    /// Default: `name` and `arguments`.
+    pub keys: (&'static str, &'static str),
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { string_limit: Some(REPEATS), answer: false }
+        Self { string_limit: Some(REPEATS), answer: false, keys: ("name", "arguments") }
     }
 }
 
@@ -73,6 +76,7 @@ pub fn union(tools: &Tools, options: Options) -> Option<Union> {
     let mut losses = Vec::new();
     let mut definitions = Map::new();
     let mut calls = Vec::new();
+    let (name, members) = options.keys;
     for (at, tool) in tools.iter().enumerate() {
         let mut cleaner = Cleaner {
             tool,
@@ -85,8 +89,8 @@ pub fn union(tools: &Tools, options: Options) -> Option<Union> {
         let arguments = cleaner.arguments();
         calls.push(json!({
             "type": "object",
-            "properties": {"name": {"const": tool.name}, "arguments": arguments},
-            "required": ["name", "arguments"],
+            "properties": {name: {"const": tool.name}, members: arguments},
+            "required": [name, members],
             "additionalProperties": false,
         }));
     }

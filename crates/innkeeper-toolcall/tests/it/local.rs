@@ -1,14 +1,11 @@
 //! A real llama.cpp server takes our grammars, and a model of 135 million weights writes calls by
 //! them that fit: it cannot write others. Where there is no such server, one line says why.
 
-mod server;
-
+use innkeeper_testkit::LlamaServer;
 use innkeeper_toolcall::grammar::{GbnfOptions, Shape, UnionOptions, gbnf, union};
 use innkeeper_toolcall::prompt::Template;
 use innkeeper_toolcall::{Family, Tool, Tools};
 use serde_json::{Value, json};
-
-use self::server::Server;
 
 /// Calls in each of the four tests, a hundred together.
 const CALLS: u64 = 25;
@@ -20,8 +17,8 @@ const STRING: u64 = 20;
 const TOKENS: u64 = 500;
 
 /// The server, or a word on why there is none.
-fn started() -> Option<Server> {
-    match Server::start() {
+fn started() -> Option<LlamaServer> {
+    match LlamaServer::start(&[]) {
         Ok(server) => Some(server),
         Err(reason) => {
             eprintln!("SKIPPED: {reason}");

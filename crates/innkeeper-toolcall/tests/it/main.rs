@@ -11,6 +11,7 @@ mod gbnf;
 mod given;
 mod grammars;
 mod ladder;
+#[cfg(target_os = "linux")]
 mod local;
 mod meaning;
 mod sloppy;

@@ -19,7 +19,7 @@ fn each_tool_is_one_branch_with_its_name_first_and_its_strings_capped() {
     }, "required": ["q"]});
     let tools: Tools =
         [Tool::new("find", "", schema), Tool::new("now", "", json!(null))].into_iter().collect();
-    let options = Options { string_limit: Some(60), answer: true };
+    let options = Options { string_limit: Some(60), answer: true, ..Options::default() };
     let Union { schema, losses } = union(&tools, options).unwrap();
     assert_eq!(
         schema.to_string(),

@@ -1,4 +1,4 @@
-//! A llama.cpp server of the test's own, and requests to it.
+//! A llama.cpp server with a small model, of the test's own, and requests to it.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,13 +15,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is asked whether it is ready.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A running server, which ends with this.
-pub(super) struct Server {
+/// A running server with a model of 135 million weights, one thread and one conversation at a time.
+/// It ends with this.
+#[derive(Debug)]
+pub struct LlamaServer {
     child: Child,
     address: SocketAddr,
 }
 
-impl Drop for Server {
+impl Drop for LlamaServer {
     fn drop(&mut self) {
         // It may have ended by itself, which leaves nothing to kill.
         drop(self.child.kill());
@@ -54,15 +56,28 @@ fn able() -> Result<(), String> {
     }
 }
 
-impl Server {
-    /// Starts it on a free port; an error says why it cannot run here.
+/// A port that nobody has now.
+fn free_port() -> SocketAddr {
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
+    free.unwrap_or_else(|error| panic!("no port is free: {error}"))
+}
+
+impl LlamaServer {
+    /// Starts it on a free port with these arguments beside its own. It is killed with the thread that
+    /// starts it.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot run here: tests that need it say so, and pass.
+    ///
+    /// # Panics
+    ///
+    /// It could run, and does not come up.
     #[expect(clippy::disallowed_methods, reason = "the test's own server")]
-    pub(super) fn start() -> Result<Self, String> {
+    pub fn start(arguments: &[&str]) -> Result<Self, String> {
         let (program, weights) = installed()?;
         able()?;
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = free.local_addr().unwrap();
-        drop(free);
+        let address = free_port();
         let port = address.port().to_string();
         // `setpriv` becomes the server, which is then killed with this thread even where no
         // destructor runs, as when the test itself is killed.
@@ -73,27 +88,40 @@ impl Server {
             .arg(weights)
             .args(["--device", "none", "--threads", "1", "--threads-batch", "1", "--no-ui"])
             .args(["--ctx-size", "4096", "--parallel", "1", "--host", "127.0.0.1", "--port", &port])
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .unwrap();
+            .unwrap_or_else(|error| panic!("`setpriv` does not start: {error}"));
         let mut server = Self { child, address };
         let tries = PATIENCE.as_millis() / PAUSE.as_millis();
         for _ in 0..tries {
             if server.request("GET", "/health", "").is_ok_and(|(status, _)| status == 200) {
                 return Ok(server);
             }
-            let ended = server.child.try_wait().unwrap();
-            assert!(ended.is_none(), "the server ended: {ended:?}");
+            let ended = server.child.try_wait();
+            assert!(matches!(ended, Ok(None)), "the server ended: {ended:?}");
             std::thread::sleep(PAUSE);
         }
         panic!("the server was not ready within {PATIENCE:?}");
     }
 
+    /// The scheme, address and port before any path.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// What it answers: the status and the JSON body.
-    pub(super) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        let (status, body) = self.request("POST", path, &body.to_string()).unwrap();
+    ///
+    /// # Panics
+    ///
+    /// It does not answer.
+    #[must_use]
+    pub fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let answer = self.request("POST", path, &body.to_string());
+        let (status, body) = answer.unwrap_or_else(|error| panic!("no answer: {error}"));
         (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
     }
 
