@@ -1,6 +1,7 @@
 //! Models reached over HTTP: the one place of this crate that sends anything.
 
 mod headers;
+mod redact;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -227,9 +228,12 @@ impl HttpProvider {
         Ok(())
     }
 
+    /// What the provider said, without the key.
     fn fault(&self, fault: Fault) -> LlmError {
         let Fault { class, message, written } = fault;
-        LlmError { written: written.map(Into::into), ..self.error(class, message) }
+        let own = |text| redact::redacted(text, self.endpoint.key.as_ref());
+        let written = written.map(|it| own(it).into());
+        LlmError { written, ..self.error(class, own(message)) }
     }
 
     fn late(&self) -> LlmError {

@@ -15,4 +15,6 @@ mod prompt;
 mod record;
 mod rounds;
 #[cfg(unix)]
+mod secrets;
+#[cfg(unix)]
 mod wires;
