@@ -274,7 +274,7 @@ async fn a_template_of_ones_own_says_how_tools_are_told_and_how_calls_are_read()
         )
         .unwrap();
     // Of calls in two formats only the one in the template's is one.
-    let said = "[TOOL_CALLS][{\"name\": \"fs.read\", \"arguments\": {\"path\": \"no\"}}]\n<tool_call>\n{\"name\": \"fs.read\", \"arguments\": {\"path\": \"yes\"}}\n</tool_call>";
+    let said = "<invoke name=\"fs.read\">\n<parameter name=\"path\">no</parameter>\n</invoke>\n<tool_call>\n{\"name\": \"fs.read\", \"arguments\": {\"path\": \"yes\"}}\n</tool_call>";
     let told = Told::new("m", &[said, "Done."]);
     let files = Arc::new(Files::default());
     let runner: Arc<dyn ToolRunner> = files.clone();
