@@ -282,3 +282,6 @@ impl Asker<'_> {
         Err(LlmError::new(self.provider.name(), Class::Connection, message))
     }
 }
+
+#[cfg(test)]
+mod tests;

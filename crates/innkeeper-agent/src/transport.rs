@@ -2,6 +2,7 @@
 
 mod headers;
 mod named;
+mod redact;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -256,9 +257,12 @@ impl HttpProvider {
         Ok(())
     }
 
+    /// What the provider said, without the key.
     fn fault(&self, fault: Fault) -> LlmError {
         let Fault { class, message, written } = fault;
-        LlmError { written: written.map(Into::into), ..self.error(class, message) }
+        let own = |text| redact::redacted(text, self.endpoint.key.as_ref());
+        let written = written.map(|it| own(it).into());
+        LlmError { written, ..self.error(class, own(message)) }
     }
 
     fn late(&self) -> LlmError {

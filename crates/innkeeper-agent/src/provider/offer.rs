@@ -67,10 +67,14 @@ impl Offer {
         alone.alias(name).unwrap_or(name).to_owned()
     }
 
-    /// Puts public names and members' own names in the place of the wire's.
+    /// Puts public names and members' own names in the place of the wire's. A call of what is no name
+    /// loses its provider's words: the provider itself refuses them when they come back.
     pub(crate) fn put_back(&self, response: &mut Response) {
         for part in &mut response.answer.parts {
             if let Said::Call(call) = &mut part.said {
+                if !self.wire.names().allow(&call.name) {
+                    part.native = None;
+                }
                 self.call_back(call);
             }
         }

@@ -175,6 +175,44 @@ async fn a_bad_call_is_corrected_by_asking_again_cooler_with_every_earlier_error
     assert_eq!(report.lessons[0].corrected, READ);
 }
 
+/// Proves: P24
+#[tokio::test(start_paused = true)]
+async fn each_pause_before_a_correction_is_twice_the_last_with_up_to_three_tenths_added() {
+    let bad = |path: &'static str| Ok(Response::text(path));
+    let mut jitters = std::collections::BTreeSet::new();
+    for _ in 0..20 {
+        let replies = [
+            bad(r#"{"tool": "fs.read", "params": {"one": 1}}"#),
+            bad(r#"{"tool": "fs.read", "params": {"two": 2}}"#),
+            bad(r#"{"tool": "fs.read", "params": {"three": 3}}"#),
+            say(READ),
+            say("Done."),
+        ];
+        let model = Scripted::new(replies).taking(text_only());
+        let mut room = room(model, Settings::default());
+        let (mut pauses, begun) = (Vec::new(), Instant::now());
+        let report = room
+            .agent
+            .run_streaming("Read a.", |event| {
+                if let Event::Again { after } = event {
+                    pauses.push(after);
+                }
+            })
+            .await;
+        assert!(report.is_success(), "{report:?}");
+        let waited = begun.elapsed();
+        assert_eq!(pauses.len(), 3);
+        for (pause, seconds) in pauses.iter().zip([1.0, 2.0, 4.0]) {
+            let least = Duration::from_secs_f64(seconds);
+            assert!((least..=least.mul_f64(1.3)).contains(pause), "{pauses:?}");
+        }
+        let all: Duration = pauses.iter().sum();
+        assert!(waited >= all && waited < all + Duration::from_millis(50), "{waited:?}");
+        jitters.insert(pauses[0]);
+    }
+    assert!(jitters.len() > 10, "{jitters:?}");
+}
+
 /// Proves: P10, P23
 #[tokio::test(start_paused = true)]
 async fn a_missing_parameter_is_named_and_the_form_is_shown_again() {

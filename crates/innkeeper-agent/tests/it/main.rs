@@ -19,4 +19,6 @@ mod record;
 mod recovery;
 mod rounds;
 #[cfg(unix)]
+mod secrets;
+#[cfg(unix)]
 mod wires;

@@ -8,6 +8,7 @@ use innkeeper_agent::agent::{Agent, Report, Settings};
 use innkeeper_agent::provider::{
     Capabilities, Class, Finish, LlmError, LlmProvider as _, Request, Wire,
 };
+use innkeeper_agent::result::Outcome;
 use innkeeper_agent::tools::{Hints, Offered, Output, Running, ToolRunner};
 use innkeeper_agent::transport::{Endpoint, HttpProvider};
 use innkeeper_agent::turn::{Ended, Mechanism, ToolCalling, Way};
@@ -144,7 +145,7 @@ fn keep(wire: Wire, name: &str, llm: &ScriptedLlm) {
     std::fs::write(file, lines.collect::<String>()).unwrap();
 }
 
-/// Proves: G16, G62
+/// Proves: G16, G62, P-b1
 #[tokio::test]
 async fn the_same_chain_of_five_tools_runs_over_every_wire_in_any_pieces() {
     for wire in Wire::ALL {
@@ -172,6 +173,27 @@ async fn the_same_chain_of_five_tools_runs_over_every_wire_in_any_pieces() {
             assert!(seen.iter().all(|seen| seen.status == Some(200)), "{what}: {seen:?}");
             assert!(seen[0].text.contains("Do all five."), "{what}");
             keep(wire, name, &llm);
+        }
+    }
+}
+
+/// Proves: G30
+#[tokio::test]
+async fn the_tokens_of_a_result_are_the_sums_that_the_provider_told() {
+    for wire in Wire::ALL {
+        for streaming in [false, true] {
+            let script = Script::new([
+                Step::call("files.list", json!({"folder": "a"})).usage(1_000_003, 17),
+                Step::say("Done.").usage(2_000, 5).cached_tokens(20),
+            ]);
+            let (report, _, llm) = run(wire, script, streaming).await;
+            let provider = HttpProvider::new(endpoint(wire, &llm));
+            let outcome = serde_json::to_value(Outcome::new(&report, &provider, 5)).unwrap();
+            let told = &outcome["execution_metadata"]["token_usage"];
+            assert_eq!(told["prompt_tokens"], json!(1_002_003), "{wire:?} {streaming}");
+            assert_eq!(told["completion_tokens"], json!(22), "{wire:?} {streaming}");
+            assert_eq!(told["total_tokens"], json!(1_002_025), "{wire:?} {streaming}");
+            assert_eq!(told["available"], json!(true), "{wire:?} {streaming}");
         }
     }
 }

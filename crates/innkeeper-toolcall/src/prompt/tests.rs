@@ -51,6 +51,40 @@ Example of a call:
     );
 }
 
+/// Proves: G33
+#[test]
+fn a_hundred_tools_stand_in_the_system_text_of_each_family_and_no_mark_of_its_template() {
+    let tools: Tools = (0..100)
+        .map(|at| {
+            let name = format!("größe{at}.\u{6f22}");
+            let schema = json!({"type": "object", "properties": {format!("p{at}"): {"type": "string", "description": "Länge"}}});
+            Tool::new(name, format!("Tool {at} misst \u{1F4CF}."), schema)
+        })
+        .collect();
+    let mut forms = std::collections::BTreeSet::new();
+    for family in Family::ALL {
+        let text = Template::of_family(family).enhance("Sei knapp.", &tools).unwrap();
+        assert!(text.contains("Sei knapp."), "{family:?}");
+        for at in 0..100 {
+            for part in
+                [format!("größe{at}.\u{6f22}"), format!("Tool {at} misst"), format!("\"p{at}\"")]
+            {
+                assert!(text.contains(&part), "{part} for {family:?}");
+            }
+        }
+        for mark in ["{{", "{%", "%}", "{#", "undefined"] {
+            assert!(!text.contains(mark), "{mark} for {family:?}: {text}");
+        }
+        forms.insert(text);
+    }
+    assert_eq!(forms.len(), Family::ALL.len(), "each family has its own form");
+    let own = "{{ system }}|{% for tool in tools %}{{ tool.name }};{% endfor %}";
+    let own = Template::own("mine", Family::Llama31, own).unwrap();
+    let text = own.enhance("Sei knapp.", &tools).unwrap();
+    assert!(text.starts_with("Sei knapp.|\"größe0.\u{6f22}\";"), "{text}");
+    assert_eq!(text.matches(';').count(), 100);
+}
+
 #[test]
 fn without_tools_the_system_text_is_unchanged() {
     for family in Family::ALL {

@@ -38,7 +38,7 @@ impl PromptTemplate {
         self
     }
 
-    /// Only calls in this format are read.
+    /// Calls are read in this format, and as JSON that stands alone; in no other.
     #[must_use]
     pub fn with_format(mut self, format: Format) -> Self {
         self.format = format;

@@ -5,3 +5,4 @@
 mod compat;
 mod document;
 mod examples;
+mod prompted;

@@ -223,14 +223,15 @@ fn text_block(text: &str) -> Option<Block<'_>> {
     (!text.trim().is_empty()).then_some(Block::Text { text })
 }
 
+/// Without thoughts that nothing followed: a message that ends in one is refused.
 fn answer_blocks<'r>(
     asking: Asking<'r>,
     answer: &'r Answer,
     verbatim: &mut HashSet<&'r str>,
 ) -> Vec<Block<'r>> {
-    let mut blocks = Vec::new();
+    let (mut blocks, mut end) = (Vec::new(), 0);
     for part in &answer.parts {
-        let native = native(asking, part);
+        let (native, before) = (native(asking, part), blocks.len());
         match (&part.said, native) {
             (Said::Text(text), _) if text.trim().is_empty() => {}
             (Said::Text(_) | Said::Reasoning(_) | Said::Other, Some(raw)) => {
@@ -245,7 +246,11 @@ fn answer_blocks<'r>(
             // Thoughts count only with the signature of the model that reads them.
             (Said::Reasoning(_) | Said::Other, None) => {}
         }
+        if blocks.len() > before && !matches!(part.said, Said::Reasoning(_)) {
+            end = blocks.len();
+        }
     }
+    blocks.truncate(end);
     blocks
 }
 

@@ -108,6 +108,7 @@ impl Gathered {
 
     fn part(&mut self, raw: &RawValue, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
         let fields = Fields::of(raw).unwrap_or_default();
+        let mut goes_back = true;
         let said = if let Some(call) = fields.get("functionCall") {
             let call = Fields::of(call).unwrap_or_default();
             let partly = call.is("willContinue") || call.get("partialArgs").is_some();
@@ -115,6 +116,8 @@ impl Gathered {
                 return self.partly(&fields, &call, pieces);
             }
             self.unended |= self.close(pieces);
+            // Only an object is taken back.
+            goes_back = call.get("args").is_none_or(|args| args.get().starts_with('{'));
             self.call(&call, pieces)
         } else if let Some(text) = fields.text("text") {
             let thought = fields.is("thought");
@@ -131,7 +134,7 @@ impl Gathered {
         } else {
             Said::Other
         };
-        let native = Some(self.native(raw.to_owned()));
+        let native = goes_back.then(|| self.native(raw.to_owned()));
         self.parts.push(Part { said, native });
         Ok(())
     }

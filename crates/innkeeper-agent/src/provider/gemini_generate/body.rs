@@ -161,8 +161,10 @@ struct Named<'r> {
     id: Option<String>,
 }
 
+/// Two answers in a row, as of a model that was asked to go on, are one: a call is taken only behind
+/// what is the user's.
 fn contents(asking: Asking<'_>) -> Vec<Content<'_>> {
-    let mut contents = Vec::with_capacity(asking.request.messages.len());
+    let mut contents: Vec<Content<'_>> = Vec::with_capacity(asking.request.messages.len());
     let mut calls = Vec::new();
     for message in &asking.request.messages {
         let (role, parts) = match message {
@@ -173,8 +175,10 @@ fn contents(asking: Asking<'_>) -> Vec<Content<'_>> {
                 ("user", parts.collect())
             }
         };
-        if !parts.is_empty() {
-            contents.push(Content { role: Some(role), parts });
+        match contents.last_mut() {
+            Some(last) if role == "model" && last.role == Some(role) => last.parts.extend(parts),
+            Some(_) | None if parts.is_empty() => {}
+            Some(_) | None => contents.push(Content { role: Some(role), parts }),
         }
     }
     contents

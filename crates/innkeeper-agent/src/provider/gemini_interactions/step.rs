@@ -178,7 +178,23 @@ impl Step {
             self.grow();
         }
         let (wire, model) = (Wire::GeminiInteractions, model.to_owned());
-        Some(Part { said, native: Some(Native { wire, model, block: self.raw }) })
+        let goes_back = self.goes_back();
+        let native = Native { wire, model, block: self.raw };
+        let native = goes_back.then_some(native);
+        Some(Part { said, native })
+    }
+
+    /// Whether it is taken back as it came. A result has to name the id of its call, and arguments
+    /// have to be an object.
+    fn goes_back(&self) -> bool {
+        let fields = Fields::of(&self.raw).unwrap_or_default();
+        match &self.kind {
+            Kind::Call { .. } => {
+                let object = fields.get("arguments").is_some_and(|it| it.get().starts_with('{'));
+                object && fields.text("id").is_some_and(|id| !id.is_empty())
+            }
+            Kind::Output | Kind::Thought | Kind::Other => true,
+        }
     }
 
     /// The failure that its provider put into it.

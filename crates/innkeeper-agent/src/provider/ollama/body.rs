@@ -1,11 +1,13 @@
 //! A request in Ollama's words.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::conversation::{Answer, Message, Native, Part, Said, ToolCall};
-use crate::provider::codec::{Asking, Fault, Outgoing, object};
+use crate::provider::codec::{Asking, Fault, Members, Outgoing, object};
 use crate::provider::{Choice, Class, Constraint, Wire};
 
 /// The context window that is asked for where nobody says how long it is. Without a word Ollama takes
@@ -149,13 +151,20 @@ fn messages(asking: Asking<'_>) -> Vec<Line<'_>> {
     if !asking.request.system.is_empty() {
         messages.push(Line::new("system", asking.request.system.clone()));
     }
+    let mut names = HashMap::new();
     for message in &asking.request.messages {
         match message {
             Message::User(text) => messages.push(Line::new("user", text.clone())),
-            Message::Answer(answer) => messages.extend(assistant(asking, answer)),
+            Message::Answer(answer) => {
+                names = named(asking, answer);
+                messages.extend(assistant(asking, answer));
+            }
             Message::Results(results) => {
                 messages.extend(results.iter().map(|result| Line {
-                    tool_name: Some(asking.offer.alias(&result.name)),
+                    tool_name: Some(match names.get(result.id.as_str()) {
+                        Some(name) => name.clone(),
+                        None => asking.offer.alias(&result.name),
+                    }),
                     tool_call_id: Some(&result.id),
                     ..Line::new("tool", result.text.clone())
                 }));
@@ -163,6 +172,17 @@ fn messages(asking: Asking<'_>) -> Vec<Line<'_>> {
         }
     }
     messages
+}
+
+/// What the calls of an answer are called that go back as they came, by their ids: names change when
+/// other tools are offered, and a result has to name its call.
+fn named<'r>(asking: Asking<'r>, answer: &'r Answer) -> HashMap<&'r str, String> {
+    let own = answer.parts.iter().filter_map(|part| {
+        let Said::Call(call) = &part.said else { return None };
+        let function = Members::of(native(asking, part)?.get())?.object("function")?;
+        Some((call.id.as_str(), function.text("name")?))
+    });
+    own.collect()
 }
 
 /// `None` for an answer of nothing.
