@@ -87,11 +87,11 @@ impl LlmProvider for Told {
 #[tokio::test]
 async fn the_usage_of_the_document_runs_as_it_is_written() {
     let folder = tempfile::tempdir().unwrap();
-    let journal = folder.path().join("journal").display().to_owned();
+    let journal = folder.path().join("journal").display().to_string();
     let call = r#"I look. {"tool": "echo", "params": {"message": "größer"}}"#;
     let llm = ScriptedLlm::start([Step::say(call), Step::say("It says: größer.")]).await;
     // Initialize MCP client
-    let program = fx_program().display().to_owned();
+    let program = fx_program().display().to_string();
     let mcp_client =
         mcp_client::McpClient::connect(&program, &["--journal", &journal]).await.unwrap();
     let mcp_client = Arc::new(mcp_client);
@@ -182,11 +182,11 @@ fn a_host_without_a_model_or_tools_is_an_error_that_says_what_to_call() {
     assert!(whole().build().is_ok());
     let no_model = McpHost::builder().with_mcp_client(files()).build().unwrap_err();
     assert!(matches!(no_model, McpHostError::NoProvider));
-    assert!(no_model.to_owned().contains("`with_llm_provider`"), "{no_model}");
+    assert!(no_model.to_string().contains("`with_llm_provider`"), "{no_model}");
     let model = Box::new(Told::new("m", &[]));
     let no_tools = McpHost::builder().with_llm_provider(model).build().unwrap_err();
     assert!(matches!(no_tools, McpHostError::NoClient));
-    assert!(no_tools.to_owned().contains("`with_mcp_client`"), "{no_tools}");
+    assert!(no_tools.to_string().contains("`with_mcp_client`"), "{no_tools}");
     let mut config = McpHostConfig::default();
     config.safety_constraints.blocked_tool_patterns = vec!["re:(".to_owned()];
     assert!(matches!(whole().with_config(config).build(), Err(McpHostError::Pattern(_))));
@@ -196,8 +196,8 @@ fn a_host_without_a_model_or_tools_is_an_error_that_says_what_to_call() {
 #[tokio::test]
 async fn a_server_takes_its_arguments_as_texts_of_either_kind() {
     let folder = tempfile::tempdir().unwrap();
-    let program = fx_program().display().to_owned();
-    let journal = folder.path().join("journal").display().to_owned();
+    let program = fx_program().display().to_string();
+    let journal = folder.path().join("journal").display().to_string();
     let borrowed: &[&str] = &["--journal", &journal];
     let owned: &[String] = &["--journal".to_owned(), journal.clone()];
     for client in [
@@ -285,6 +285,12 @@ async fn a_template_of_ones_own_says_how_tools_are_told_and_how_calls_are_read()
     let system = told.systems().remove(0);
     assert!(system.starts_with("Be brief.\nTools: fs.read fs.rm fs.format_text\n"), "{system}");
     assert!(PromptTemplate::new("m").with_layout("{% for %}").is_err());
+    let files = Arc::new(Files::default());
+    let runner: Arc<dyn ToolRunner> = files.clone();
+    let model = Box::new(Told::new("m", &[said, "Done."]));
+    let any = McpHost::builder().with_llm_provider(model).with_mcp_client(runner);
+    any.build().unwrap().process_message("Read.").await.unwrap();
+    assert_eq!(files.0.lock().unwrap().len(), 2, "in any format both are calls");
 }
 
 /// Proves: P-b2
