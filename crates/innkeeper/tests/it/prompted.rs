@@ -97,7 +97,7 @@ async fn the_usage_of_the_document_runs_as_it_is_written() {
     let mcp_client = Arc::new(mcp_client);
     // Create LLM provider
     let ollama =
-        OllamaProvider::with_config("llama3.1:8b".to_string(), llm.origin().to_string(), LIMIT);
+        OllamaProvider::with_config("llama3.1:8b".to_owned(), llm.origin().to_owned(), LIMIT);
     // Build MCP host
     let mut host = McpHost::builder()
         .with_llm_provider(Box::new(ollama))
@@ -120,13 +120,13 @@ async fn the_usage_of_the_document_runs_as_it_is_written() {
 /// Proves: P16, P28
 #[tokio::test]
 async fn ollama_is_made_of_the_name_of_its_model_and_asked_for_4096_tokens_at_most() {
-    let ollama = OllamaProvider::new("llama3.1:8b".to_string());
+    let ollama = OllamaProvider::new("llama3.1:8b".to_owned());
     assert_eq!((ollama.name(), ollama.model()), ("ollama", "llama3.1:8b"));
     assert!(ollama.supports_tools());
     for (limit, wanted) in [(None, 4096), (Some(77), 77)] {
         let llm = ScriptedLlm::start([Step::say("Hello.")]).await;
         let ollama =
-            OllamaProvider::with_config("phi:3b".to_string(), llm.origin().to_string(), LIMIT);
+            OllamaProvider::with_config("phi:3b".to_owned(), llm.origin().to_owned(), LIMIT);
         let mut config = McpHostConfig::default();
         if let Some(limit) = limit {
             config.safety_constraints.max_tokens_per_request = limit;
@@ -188,7 +188,7 @@ fn a_host_without_a_model_or_tools_is_an_error_that_says_what_to_call() {
     assert!(matches!(no_tools, McpHostError::NoClient));
     assert!(no_tools.to_string().contains("`with_mcp_client`"), "{no_tools}");
     let mut config = McpHostConfig::default();
-    config.safety_constraints.blocked_tool_patterns = vec!["re:(".to_string()];
+    config.safety_constraints.blocked_tool_patterns = vec!["re:(".to_owned()];
     assert!(matches!(whole().with_config(config).build(), Err(McpHostError::Pattern(_))));
 }
 
@@ -199,7 +199,7 @@ async fn a_server_takes_its_arguments_as_texts_of_either_kind() {
     let program = fx_program().display().to_string();
     let journal = folder.path().join("journal").display().to_string();
     let borrowed: &[&str] = &["--journal", &journal];
-    let owned: &[String] = &["--journal".to_string(), journal.clone()];
+    let owned: &[String] = &["--journal".to_owned(), journal.clone()];
     for client in [
         mcp_client::McpClient::connect(&program, borrowed).await.unwrap(),
         mcp_client::McpClient::connect(&program, owned).await.unwrap(),
@@ -247,13 +247,13 @@ async fn the_configuration_is_that_of_the_document_and_blocks_what_it_says() {
             max_tokens_per_request: 4096,
             max_tools_per_request: 5,
             rate_limit_per_minute: 30,
-            blocked_tool_patterns: vec!["rm".to_string()],
+            blocked_tool_patterns: vec!["rm".to_owned()],
         },
     };
     assert_eq!(SafetyConfig::default().rate_limit_per_minute, 30);
     assert_eq!(SafetyConfig::default().blocked_tool_patterns, Vec::<String>::new());
     let mut default = McpHostConfig::default();
-    default.safety_constraints.blocked_tool_patterns.push("rm".to_string());
+    default.safety_constraints.blocked_tool_patterns.push("rm".to_owned());
     assert_eq!(default, config);
     let told = Told::new("m", &["Hello."]);
     let host = McpHost::builder().with_llm_provider(Box::new(told.clone()));
@@ -285,6 +285,12 @@ async fn a_template_of_ones_own_says_how_tools_are_told_and_how_calls_are_read()
     let system = told.systems().remove(0);
     assert!(system.starts_with("Be brief.\nTools: fs.read fs.rm fs.format_text\n"), "{system}");
     assert!(PromptTemplate::new("m").with_layout("{% for %}").is_err());
+    let files = Arc::new(Files::default());
+    let runner: Arc<dyn ToolRunner> = files.clone();
+    let model = Box::new(Told::new("m", &[said, "Done."]));
+    let any = McpHost::builder().with_llm_provider(model).with_mcp_client(runner);
+    any.build().unwrap().process_message("Read.").await.unwrap();
+    assert_eq!(files.0.lock().unwrap().len(), 2, "in any format both are calls");
 }
 
 /// Proves: P-b2
@@ -295,7 +301,7 @@ async fn a_message_is_answered_piece_by_piece() {
         Script::new([Step::say(format!("I look.\n{call}")), Step::say("It is a file.")]).chunks(7),
     )
     .await;
-    let ollama = OllamaProvider::with_config("phi:3b".to_string(), llm.origin().to_string(), LIMIT);
+    let ollama = OllamaProvider::with_config("phi:3b".to_owned(), llm.origin().to_owned(), LIMIT);
     let host = McpHost::builder().with_llm_provider(Box::new(ollama)).with_mcp_client(files());
     let mut host = host.build().unwrap();
     let pieces: Vec<_> = host.process_message_stream("Read.").collect().await;
