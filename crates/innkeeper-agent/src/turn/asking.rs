@@ -30,7 +30,9 @@ pub(super) fn request(
         Way::Prompt => (setup.template.enhance(&setup.system, &setup.tools)?, Arc::default()),
     };
     let mut said = setup.budget.fit(conversation.messages(), tokens(&system) + weight(&tools));
-    if way == Way::Prompt {
+    // Where no tool is left, not every provider takes calls and results of those that were.
+    let as_text = way == Way::Prompt || tools.is_empty() && said.iter().any(is_result);
+    if as_text {
         said.iter_mut().for_each(|message| *message = in_text(setup, message));
     }
     if !attempts.is_empty() {
@@ -45,6 +47,10 @@ pub(super) fn request(
         context_tokens: setup.context_tokens,
         ..Request::default()
     })
+}
+
+fn is_result(message: &Message) -> bool {
+    matches!(message, Message::Results(_))
 }
 
 /// What the model is told after attempts that were none.

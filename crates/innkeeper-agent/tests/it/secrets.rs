@@ -5,11 +5,11 @@ use std::sync::{Arc, LazyLock, Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use innkeeper_agent::agent::{Agent, Settings};
-use innkeeper_agent::provider::{Named, Response, Scripted, Wanted, Wire, get_llm_client};
+use innkeeper_agent::provider::{Response, Scripted, Wire};
 use innkeeper_agent::result::Outcome;
 use innkeeper_agent::safety::Policy;
 use innkeeper_agent::tools::{Hints, Offered, Running, ToolRunner};
-use innkeeper_agent::transport::{Endpoint, HttpProvider};
+use innkeeper_agent::transport::{Endpoint, HttpProvider, Named, Wanted, get_llm_client};
 use innkeeper_agent::turn::{Ended, Limits};
 use innkeeper_host::Environment;
 use innkeeper_host::audit::TARGET;

@@ -162,7 +162,7 @@ impl World {
         let calling = [ToolCalling::Auto, ToolCalling::Native, ToolCalling::Prompt][calling];
         let settings = Settings {
             calling,
-            budget: Budget { tokens: budget },
+            budget: Some(Budget { tokens: budget }),
             limits: Limits { max_iterations: 5, max_calls: 4, retry_budget: 4 },
             max_retries: 2,
             system: "Be brief.".to_owned(),
