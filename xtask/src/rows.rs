@@ -12,7 +12,7 @@ pub(crate) use proofs::tests as tests_of;
 use table::Row;
 
 /// Issues that are done: each of their rows needs a test or a command.
-const FINISHED: &[&str] = &["SPINE", "PROMISES", "TOOLCALL"];
+const FINISHED: &[&str] = &["SPINE", "PROMISES", "TOOLCALL", "PROVIDERS"];
 
 /// Rows one test may claim: more is no proof of any of them.
 const PER_TEST: usize = 3;

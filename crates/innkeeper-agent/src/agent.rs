@@ -100,6 +100,11 @@ impl Agent {
         &self.conversation
     }
 
+    /// The model, by its provider's name for it.
+    pub fn model(&self) -> &str {
+        self.provider.model()
+    }
+
     /// How well the model called tools so far.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics

@@ -9,6 +9,7 @@ mod correction;
 mod hearing;
 mod setup;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -140,6 +141,8 @@ pub struct Tally {
     pub repeated: u32,
     /// How many asked again because a call was none.
     pub corrections: u32,
+    /// Failures of the provider, by the name of their class.
+    pub failures: BTreeMap<&'static str, u32>,
     /// What the providers counted, of all answers together.
     pub usage: Usage,
     /// Whether every answer said what it cost.
@@ -259,6 +262,7 @@ impl<'c> Turn<'c> {
 
     /// The model gave no answer.
     pub fn failed(&mut self, mut error: LlmError, chance: f64) -> Effect {
+        *self.tally.failures.entry(error.class.name()).or_default() += 1;
         if error.class == Class::NoTools && self.way == Way::Native && self.setup.may_prompt() {
             self.way = Way::Prompt;
             return Effect::Pause(Duration::ZERO);

@@ -1,5 +1,7 @@
 //! How well a model calls tools, counted over messages.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::Report;
@@ -26,6 +28,8 @@ pub struct Statistics {
     pub repeated: u64,
     /// Messages given up because no call came about.
     pub given_up: u64,
+    /// Failures of the provider, by the name of their class.
+    pub failures: BTreeMap<&'static str, u64>,
 }
 
 /// Every way in which a call is made.
@@ -44,6 +48,9 @@ impl Statistics {
         self.given_up += u64::from(matches!(report.ended, Ended::NoCall { .. }));
         self.corrections += u64::from(report.tally.corrections);
         self.repeated += u64::from(report.tally.repeated);
+        for (class, count) in &report.tally.failures {
+            *self.failures.entry(class).or_default() += u64::from(*count);
+        }
         for step in &report.steps {
             self.calls += 1;
             self.first_attempt += u64::from(step.retries == 0);
@@ -73,6 +80,39 @@ impl Statistics {
             "corrections": self.corrections,
             "repeated": self.repeated,
             "given_up": self.given_up,
+            "failures": self.failures,
         })
+    }
+
+    /// All of it as the text that Prometheus reads, for this model.
+    pub fn to_prometheus(&self, model: &str) -> String {
+        let model = model.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let mut text = String::new();
+        let mut counter = |name: &str, help: &str, values: &[(String, u64)]| {
+            let name = format!("innkeeper_model_{name}_total");
+            text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} counter\n"));
+            for (labels, value) in values {
+                text.push_str(&format!("{name}{{model=\"{model}\"{labels}}} {value}\n"));
+            }
+        };
+        let one = |value: u64| vec![(String::new(), value)];
+        counter("messages", "Messages that came to an end.", &one(self.messages));
+        counter("answered", "Messages with an answer.", &one(self.answered));
+        counter(
+            "first_attempt_calls",
+            "Calls right at the first attempt.",
+            &one(self.first_attempt),
+        );
+        counter("retries", "Attempts at a call that were none.", &one(self.retries));
+        let made = MECHANISMS.iter().zip(self.made);
+        let made: Vec<_> = made
+            .map(|(mechanism, count)| (format!(",mechanism=\"{}\"", mechanism.name()), count))
+            .collect();
+        counter("calls", "Calls, by how they were made.", &made);
+        let failures = self.failures.iter();
+        let failures: Vec<_> =
+            failures.map(|(class, count)| (format!(",class=\"{class}\""), *count)).collect();
+        counter("failures", "Failures of the provider, by class.", &failures);
+        text
     }
 }

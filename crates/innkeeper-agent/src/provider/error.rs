@@ -77,6 +77,25 @@ impl Class {
         }
     }
 
+    /// Its name in figures.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Later { .. } => "later",
+            Self::Connection => "connection",
+            Self::TimedOut => "timed_out",
+            Self::Key => "key",
+            Self::Billing => "billing",
+            Self::NotFound => "not_found",
+            Self::TooLong => "too_long",
+            Self::NoTools => "no_tools",
+            Self::Malformed => "malformed",
+            Self::Refused => "refused",
+            Self::Request => "request",
+            Self::Unreadable => "unreadable",
+            Self::RateLimited { .. } => "rate_limited",
+        }
+    }
+
     /// What to do, as a sentence's end.
     fn hint(self) -> &'static str {
         match self {

@@ -646,6 +646,32 @@ async fn only_the_prompt_is_used_where_that_is_wanted() {
     assert_eq!(room.model.name(), "scripted");
 }
 
+/// Proves: P-b4
+#[tokio::test(start_paused = true)]
+async fn how_well_a_model_calls_tools_is_counted() {
+    let busy = LlmError::new("scripted", Class::Later { after: None }, "busy");
+    let bad = r#"{"tool": "fs.read", "params": {}}"#;
+    let replies = [Err(busy), say(bad), say(READ), say("Done."), say(READ), say("Done.")];
+    let mut room = room(Scripted::new(replies).taking(text_only()), Settings::default());
+    room.agent.run("Read a.").await;
+    room.agent.run("Again.").await;
+    let counted = room.agent.statistics();
+    assert_eq!((counted.messages, counted.answered, counted.calls), (2, 2, 2));
+    assert_eq!((counted.first_attempt, counted.mean_retries()), (1, 0.5));
+    let told = counted.to_json();
+    assert_eq!(told["failures"], json!({"later": 1}));
+    assert_eq!(told["mechanisms"]["corrected"], 1);
+    let text = counted.to_prometheus("a\"b");
+    for line in [
+        "# TYPE innkeeper_model_calls_total counter",
+        r#"innkeeper_model_calls_total{model="a\"b",mechanism="recovered"} 1"#,
+        r#"innkeeper_model_failures_total{model="a\"b",class="later"} 1"#,
+        r#"innkeeper_model_first_attempt_calls_total{model="a\"b"} 1"#,
+    ] {
+        assert!(text.lines().any(|it| it == line), "{line} in {text}");
+    }
+}
+
 /// A tool that answers at great length.
 struct Talkative;
 

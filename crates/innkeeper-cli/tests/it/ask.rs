@@ -44,6 +44,7 @@ fn sum() -> Script {
     Script::new([call.usage(50, 10), Step::say("It is 5.").usage(70, 5)])
 }
 
+/// Proves: N7
 #[tokio::test]
 async fn the_answer_is_data_and_the_calls_are_talk() {
     let (output, llm) =
@@ -160,6 +161,7 @@ async fn without_approval_nothing_is_run() {
     assert!(told["tool_chain"][0]["result"].is_null());
 }
 
+/// Proves: P-b5
 #[tokio::test]
 async fn what_went_wrong_and_then_right_can_be_kept_and_exported() {
     let folder = tempfile::tempdir().unwrap();

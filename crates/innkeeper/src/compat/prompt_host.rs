@@ -11,6 +11,7 @@ use innkeeper_agent::safety::{PatternError, Patterns};
 use innkeeper_agent::tools::ToolRunner;
 use innkeeper_agent::turn::{Ended, Limits, ToolCalling};
 use innkeeper_toolcall::{Family, Format};
+use serde_json::Value;
 use tokio::sync::Mutex;
 
 use super::client::McpClient;
@@ -323,6 +324,13 @@ impl McpHost {
     /// How well the model called tools so far.
     pub fn retry_statistics(&self) -> &Statistics {
         self.0.statistics()
+    }
+
+    /// The same as a JSON object with the model's name, and with the failures of its provider by class.
+    pub fn get_metrics(&self) -> Value {
+        let mut metrics = self.0.statistics().to_json();
+        metrics["model"] = self.0.model().into();
+        metrics
     }
 
     /// Forgets what was said.
