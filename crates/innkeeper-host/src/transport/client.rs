@@ -76,14 +76,17 @@ pub(super) fn build_guarded(
 
 /// A client for whoever else an application asks, under the same rules: it trusts as the system does,
 /// goes by the proxies that `environment` names, follows no redirects and repeats nothing. Without
-/// `tls` only addresses with `http` can be asked, and no certificate is read.
+/// `tls` only addresses with `http` can be asked, no certificate is read, and no connection is used
+/// twice: small servers end theirs without a word.
 ///
 /// # Errors
 ///
 /// TLS cannot be set up, or a proxy has no address.
 pub fn http_client(environment: &Environment, tls: bool) -> Result<Client, HttpClientError> {
     let own = self::tls(tls, false)?;
-    Ok(through(plain(own), &Proxies::of(environment))?.build()?)
+    let builder = through(plain(own), &Proxies::of(environment))?;
+    let kept = if tls { usize::MAX } else { 0 };
+    Ok(builder.pool_max_idle_per_host(kept).build()?)
 }
 
 fn plain(tls: rustls::ClientConfig) -> ClientBuilder {

@@ -82,6 +82,7 @@ const OPENAI_RESPONSES: Rows = &[
     // Other servers that speak it.
     (&[""], || Capabilities {
         native_tools: true,
+        may_drop_tools: true,
         temperature: true,
         forced_choice: true,
         constraints: JSON_SCHEMA,
@@ -108,6 +109,7 @@ const ANTHROPIC: Rows = &[
     (&[""], || Capabilities {
         temperature: true,
         strict_tools: false,
+        may_drop_tools: true,
         sends: Sends { version_2023: true, ..Sends::default() },
         ..claude()
     }),
