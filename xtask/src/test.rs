@@ -72,10 +72,19 @@ pub(crate) fn servers(arguments: &[&str]) -> Chore {
     if let Some(argument) = arguments.first() {
         return Err(format!("`servers` takes no `{argument}`"));
     }
-    machine::check()?;
-    servers::provide()?;
+    published()?;
     Program::cargo("build --locked --package innkeeper-cli").run()?;
     model::provide()
+}
+
+/// Puts in place what is published and no model: servers, suites and their interpreters.
+///
+/// # Errors
+///
+/// The machine lacks something, or an installation failed.
+pub(crate) fn published() -> Chore {
+    machine::check()?;
+    servers::provide()
 }
 
 fn joined<T>(work: thread::JoinHandle<Chore<T>>) -> Chore<T> {

@@ -32,7 +32,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(600);
 const FAILURE: usize = 1 << 20;
 
 /// Which model, where, and how it is spoken to.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Endpoint {
     /// What the provider is called in messages and results.
     pub provider: String,
@@ -52,7 +52,30 @@ pub struct Endpoint {
     pub environment: Environment,
 }
 
+/// Of the address, machine and port: a password may be in the rest.
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("provider", &self.provider)
+            .field("wire", &self.wire)
+            .field("place", &self.place())
+            .field("key", &self.key)
+            .field("model", &self.model)
+            .field("capabilities", &self.capabilities)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Endpoint {
+    /// The machine and port of the address, without what may be secret in it.
+    fn place(&self) -> String {
+        let url = reqwest::Url::parse(&self.base_url).ok();
+        let place =
+            url.as_ref().and_then(|url| Some((url.host_str()?, url.port_or_known_default()?)));
+        place.map_or_else(|| "its address".to_owned(), |(host, port)| format!("{host}:{port}"))
+    }
+
     /// A model over a wire, where the provider itself is, with what is known of it.
     pub fn new(provider: impl Into<String>, wire: Wire, model: impl Into<String>) -> Self {
         let model = model.into();
@@ -273,7 +296,7 @@ impl HttpProvider {
     /// The address is not repeated: a key may be in it.
     fn broken(&self, error: reqwest::Error) -> LlmError {
         let class = if error.is_timeout() { Class::TimedOut } else { Class::Connection };
-        let place = self.place();
+        let place = self.endpoint.place();
         let message = if error.is_connect() {
             format!("no connection to {place}")
         } else if error.is_builder() {
@@ -282,14 +305,6 @@ impl HttpProvider {
             format!("the connection to {place} broke")
         };
         self.because(class, &message, error.without_url())
-    }
-
-    /// The machine and port of the address, without what may be secret in it.
-    fn place(&self) -> String {
-        let url = reqwest::Url::parse(&self.endpoint.base_url).ok();
-        let place =
-            url.as_ref().and_then(|url| Some((url.host_str()?, url.port_or_known_default()?)));
-        place.map_or_else(|| "its address".to_owned(), |(host, port)| format!("{host}:{port}"))
     }
 
     fn error(&self, class: Class, message: impl Into<Box<str>>) -> LlmError {

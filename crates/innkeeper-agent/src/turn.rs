@@ -275,25 +275,21 @@ impl<'c> Turn<'c> {
             let response = Response { finish: Finish::Malformed, ..Response::text(written) };
             return self.answered(&response, chance);
         }
-        match error.class {
+        if matches!(error.class, Class::RateLimited { .. }) {
             // Nothing was sent.
-            Class::RateLimited { .. } => self.tally.requests -= 1,
-            Class::Connection | Class::TimedOut | Class::Unreadable => {
-                self.tally.usage_is_whole = false;
-            }
-            _ => {}
+            self.tally.requests -= 1;
         }
-        let after = match error.class {
-            Class::Later { after } => after,
-            _ => None,
-        };
+        if matches!(error.class, Class::Connection | Class::TimedOut | Class::Unreadable) {
+            self.tally.usage_is_whole = false;
+        }
+        let after = error.class.wait();
         let waits = after.is_none_or(|after| after <= LONGEST_WAIT);
-        let often = match error.class {
-            Class::Later { .. } => self.retries_left,
-            // What is not there, or does not answer, rarely comes about by asking.
-            _ => REPEATS.saturating_sub(self.failures).min(self.retries_left),
+        // What is not there, or does not answer, rarely comes about by asking.
+        let most = match matches!(error.class, Class::Later { .. }) {
+            true => self.retries_left,
+            false => REPEATS.saturating_sub(self.failures).min(self.retries_left),
         };
-        if !error.class.may_be_repeated() || !waits || often == 0 {
+        if !error.class.may_be_repeated() || !waits || most == 0 {
             return Effect::End(Ended::Failed(error));
         }
         let own = correction::pause(FIRST_PAUSE, self.failures, chance).min(LONGEST_PAUSE);

@@ -77,6 +77,25 @@ impl Class {
         }
     }
 
+    /// How long the provider, or our own limit, wants us to wait, where either says it.
+    pub fn wait(self) -> Option<Duration> {
+        match self {
+            Self::Later { after } => after,
+            Self::RateLimited { after } => Some(after),
+            Self::Connection
+            | Self::TimedOut
+            | Self::Key
+            | Self::Billing
+            | Self::NotFound
+            | Self::TooLong
+            | Self::NoTools
+            | Self::Malformed
+            | Self::Refused
+            | Self::Request
+            | Self::Unreadable => None,
+        }
+    }
+
     /// Its name in figures.
     pub fn name(self) -> &'static str {
         match self {
@@ -141,11 +160,9 @@ impl fmt::Display for LlmError {
             write!(f, " answered {status}")?;
         }
         write!(f, ": {}; {}", self.message, self.class.hint())?;
-        match self.class {
-            Class::Later { after: Some(after) } | Class::RateLimited { after } => {
-                write!(f, " (in {:.0} s)", after.as_secs_f64().ceil())
-            }
-            _ => Ok(()),
+        match self.class.wait() {
+            Some(after) => write!(f, " (in {:.0} s)", after.as_secs_f64().ceil()),
+            None => Ok(()),
         }
     }
 }

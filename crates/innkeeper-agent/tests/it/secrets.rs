@@ -240,7 +240,9 @@ fn who_is_asked_for_by_name_does_not_show_its_key() {
         key: Some(Secret::new(KEY)),
         ..Wanted::default()
     };
-    let client = get_llm_client(&wanted, &environment).unwrap();
+    let base_url = Some(format!("https://user:{KEY}@example.com/v1?key={KEY}"));
+    let there = Wanted { base_url, ..wanted.clone() };
+    let client = get_llm_client(&there, &environment).unwrap();
     let wrong = Wanted { provider: "none".to_owned(), ..wanted.clone() };
     let error = get_llm_client(&wrong, &environment).unwrap_err();
     let told = format!("{wanted:?} {client:?} {error} {error:?} {:?}", client.endpoint());
