@@ -19,10 +19,9 @@ use crate::output::{Output, Tone};
 
 /// What the model is asked, each by itself: it is too small for two things at once, and these are among
 /// the few that it manages.
-const QUESTIONS: [&str; 3] = [
+const QUESTIONS: [&str; 2] = [
     "Search the files for the text wine.",
     "Add a note with the title `cider` and the text `twelve casks`.",
-    "Search the files for the text cartographer.",
 ];
 
 /// How much history and answer there is room for; the model reads 8,192 tokens.
