@@ -117,6 +117,27 @@ async fn the_usage_of_the_document_runs_as_it_is_written() {
     mcp_client.close().await;
 }
 
+/// Proves: P25
+#[tokio::test]
+async fn llama_31_is_given_tools_until_its_server_refuses_them_and_others_never_are() {
+    for (model, given) in [("llama3.1:8b", true), ("mistral:7b", false)] {
+        let call = r#"{"name": "fs.read", "arguments": {"path": "a"}}"#;
+        let refuses = Step::status(400).error("llama3.1:8b does not support tools");
+        let mut script = vec![Step::say(call), Step::say("Done.")];
+        if given {
+            script.insert(0, refuses);
+        }
+        let llm = ScriptedLlm::start(script).await;
+        let ollama = OllamaProvider::with_config(model.to_owned(), llm.origin().to_owned(), LIMIT);
+        let built = McpHost::builder().with_llm_provider(Box::new(ollama)).with_mcp_client(files());
+        let told = built.build().unwrap().process_message("Read a").await;
+        assert_eq!(told.as_deref().ok(), Some("Done."), "{model}");
+        let asked = llm.requests();
+        assert_eq!(asked[0].body.get("tools").is_some(), given, "{model}");
+        assert!(asked[1..].iter().all(|seen| seen.body.get("tools").is_none()), "{model}");
+    }
+}
+
 /// Proves: P16, P28
 #[tokio::test]
 async fn ollama_is_made_of_the_name_of_its_model_and_asked_for_4096_tokens_at_most() {
