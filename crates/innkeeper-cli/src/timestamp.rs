@@ -1,5 +1,6 @@
 //! Wall-clock times as RFC 3339 text in UTC, with microseconds.
 
+use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 
 const SECONDS_A_DAY: i64 = 86_400;
@@ -11,6 +12,14 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
     text
 }
 
+/// A time as text, with room for its microseconds.
+type Digits = [u8; 27];
+
+thread_local! {
+    /// The second that was written last: a busy log writes thousands of lines in one.
+    static LAST: Cell<(i64, Digits)> = const { Cell::new((0, *b"1970-01-01T00:00:00.000000Z")) };
+}
+
 /// Appends `time` to a text; a log does so for each line.
 pub(crate) fn write_rfc3339(time: SystemTime, text: &mut String) {
     let since = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
@@ -18,7 +27,15 @@ pub(crate) fn write_rfc3339(time: SystemTime, text: &mut String) {
         Ok(after) => since(after),
         Err(before) => -since(before.duration()),
     };
-    let seconds = micros.div_euclid(1_000_000);
+    let (seconds, micros) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
+    let last = LAST.try_with(Cell::get).ok().filter(|(second, _)| *second == seconds);
+    let mut digits = last.map_or_else(|| second(seconds), |(_, digits)| digits);
+    put(&mut digits[20..26], micros);
+    text.push_str(str::from_utf8(&digits).unwrap_or_default());
+}
+
+/// The text of the begin of a second, counted from 1970; remembered.
+fn second(seconds: i64) -> Digits {
     let (year, month, day) = civil(seconds.div_euclid(SECONDS_A_DAY));
     let second = seconds.rem_euclid(SECONDS_A_DAY);
     let mut digits = *b"0000-00-00T00:00:00.000000Z";
@@ -30,11 +47,12 @@ pub(crate) fn write_rfc3339(time: SystemTime, text: &mut String) {
         (11..13, second / 3600),
         (14..16, second / 60 % 60),
         (17..19, second % 60),
-        (20..26, micros.rem_euclid(1_000_000)),
     ] {
         put(&mut digits[place], number);
     }
-    text.push_str(str::from_utf8(&digits).unwrap_or_default());
+    // A thread at its end remembers nothing.
+    let _ = LAST.try_with(|last| last.set((seconds, digits)));
+    digits
 }
 
 /// Fills all places with digits.
@@ -80,6 +98,14 @@ mod tests {
         assert_eq!(at(951_782_400, 0), "2000-02-29T00:00:00.000000Z");
         assert_eq!(at(4_107_542_400, 1), "2100-03-01T00:00:00.000001Z");
         assert_eq!(at(1_795_302_000, 0), "2026-11-21T23:00:00.000000Z");
+    }
+
+    #[test]
+    fn times_of_one_second_differ_in_their_microseconds_and_the_next_second_is_another() {
+        assert_eq!(at(5, 1), "1970-01-01T00:00:05.000001Z");
+        assert_eq!(at(5, 20), "1970-01-01T00:00:05.000020Z");
+        assert_eq!(at(6, 0), "1970-01-01T00:00:06.000000Z");
+        assert_eq!(at(5, 0), "1970-01-01T00:00:05.000000Z");
     }
 
     #[test]

@@ -17,9 +17,8 @@ fn framed(stream: &[u8], limit: usize, chunk: usize) -> (Frames, u64) {
     let (mut frames, mut rest) = (Vec::new(), stream);
     while !rest.is_empty() {
         let space = framer.space();
-        let n = space.len().min(chunk).min(rest.len());
-        space[..n].copy_from_slice(&rest[..n]);
-        framer.filled(n);
+        let n = (space.capacity() - space.len()).min(chunk).min(rest.len());
+        space.extend_from_slice(&rest[..n]);
         rest = &rest[n..];
         while let Some(frame) = framer.next_frame() {
             frames.push(owned(frame));

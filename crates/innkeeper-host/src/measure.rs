@@ -80,8 +80,9 @@ pub(crate) struct Meter(Mutex<Counts>);
 
 impl Meter {
     pub(crate) fn new() -> Self {
-        // Two digits: some 20 kB a server, a tenth of what three would take.
-        let latencies = Histogram::new_with_max(SLOWEST_MICROS, 2).expect("constant bounds");
+        // Two digits: some 20 kB for a server whose calls take an hour, a tenth of what three would
+        // take; it grows with the slowest call, so that a server without calls costs next to nothing.
+        let latencies = Histogram::new(2).expect("a constant number of digits");
         Self(Mutex::new(Counts {
             ok: 0,
             tool_errors: 0,
@@ -111,7 +112,8 @@ impl Meter {
         }
         let micros = u64::try_from(latency.as_micros()).unwrap_or(SLOWEST_MICROS).max(1);
         counts.micros += micros;
-        counts.latencies.saturating_record(micros);
+        // It grows with what it is given, up to any number there is.
+        let _ = counts.latencies.record(micros.min(SLOWEST_MICROS));
     }
 
     /// Counts a prompt or resource by where it came from.

@@ -1,7 +1,7 @@
 //! Newline framing: bytes in any chunks become lines, and no line grows without bound.
 //!
-//! The caller owns reading: it reads into [`LineFramer::space`], says how much came with
-//! [`LineFramer::filled`], and takes lines from [`LineFramer::next_frame`] until there is none.
+//! The caller owns reading: it appends what it reads to [`LineFramer::space`] and takes lines from
+//! [`LineFramer::next_frame`] until there is none.
 
 #[cfg(test)]
 mod tests;
@@ -42,13 +42,13 @@ pub enum Frame<'a> {
 /// A line ends at `\n`; a `\r` before it and a byte order mark at the line's start are dropped, and
 /// lines of nothing but white space are skipped. The limit counts every byte before the `\n`.
 pub struct LineFramer {
+    /// What was read; its room is not touched before something is, so that an idle server's costs
+    /// nothing.
     buffer: Vec<u8>,
     /// First byte not yet handed out.
     start: usize,
     /// First byte not yet searched for a newline.
     searched: usize,
-    /// End of what was filled.
-    end: usize,
     limit: usize,
     discarding: bool,
     discarded: u64,
@@ -62,7 +62,6 @@ impl LineFramer {
             buffer: Vec::new(),
             start: 0,
             searched: 0,
-            end: 0,
             limit,
             discarding: false,
             discarded: 0,
@@ -70,33 +69,25 @@ impl LineFramer {
         }
     }
 
-    /// Where the next read may be put; never empty.
+    /// Where the next read is to be appended; never without room.
     ///
     /// The buffer grows with the line it holds, never past the limit and one read (64 KiB), as
-    /// long as the caller takes every frame before asking for more space.
-    pub fn space(&mut self) -> &mut [u8] {
-        if self.start == self.end {
+    /// long as the caller takes every frame before asking for more space and appends no more than
+    /// there is room for. What is in it already is not the caller's: a caller that takes it away
+    /// makes the next call panic.
+    pub fn space(&mut self) -> &mut Vec<u8> {
+        let pending = self.pending();
+        self.calm_reads = if pending < READ { self.calm_reads.saturating_add(1) } else { 0 };
+        if pending == 0 {
             self.start = 0;
             self.searched = 0;
-            self.end = 0;
+            self.buffer.clear();
             self.shrink();
         }
-        if self.buffer.len() - self.end < MIN_SPACE {
+        if self.room() < MIN_SPACE {
             self.make_room();
         }
-        &mut self.buffer[self.end..]
-    }
-
-    /// Says that the first `n` bytes of [`LineFramer::space`] were filled.
-    ///
-    /// # Panics
-    ///
-    /// If the space was smaller than `n`.
-    pub fn filled(&mut self, n: usize) {
-        assert!(n <= self.buffer.len() - self.end, "more was filled than there was space");
-        self.end += n;
-        let fits_one_read = self.end - self.start < READ;
-        self.calm_reads = if fits_one_read { self.calm_reads.saturating_add(1) } else { 0 };
+        &mut self.buffer
     }
 
     /// The next line, if one is complete or has become too long.
@@ -119,7 +110,7 @@ impl LineFramer {
 
     fn next_found(&mut self) -> Option<Found> {
         loop {
-            let Some(offset) = memchr(b'\n', &self.buffer[self.searched..self.end]) else {
+            let Some(offset) = memchr(b'\n', &self.buffer[self.searched..]) else {
                 return self.unfinished();
             };
             let line = self.start..self.searched + offset;
@@ -139,14 +130,14 @@ impl LineFramer {
 
     /// No newline is left: the rest waits for more, unless there is already too much of it.
     fn unfinished(&mut self) -> Option<Found> {
-        self.searched = self.end;
+        self.searched = self.buffer.len();
         let line = self.start;
-        let length = self.end - line;
+        let length = self.pending();
         if !self.discarding && length <= self.limit {
             return None;
         }
         self.discarded += length as u64;
-        self.start = self.end;
+        self.start = self.buffer.len();
         if self.discarding {
             return None;
         }
@@ -156,8 +147,8 @@ impl LineFramer {
 
     fn rest(&mut self) -> Option<Found> {
         let line = self.start;
-        self.start = self.end;
-        self.trimmed(line, self.end)
+        self.start = self.buffer.len();
+        self.trimmed(line, self.start)
     }
 
     fn too_long(&self, start: usize) -> Found {
@@ -185,34 +176,41 @@ impl LineFramer {
     }
 
     fn shrink(&mut self) {
-        let outgrown = self.buffer.len() > READ && self.calm_reads >= CALM_READS;
-        if outgrown || self.buffer.len() > KEEP {
+        let outgrown = self.buffer.capacity() > READ && self.calm_reads >= CALM_READS;
+        if outgrown || self.buffer.capacity() > KEEP {
             self.buffer = Vec::new();
         }
     }
 
+    fn pending(&self) -> usize {
+        self.buffer.len() - self.start
+    }
+
+    fn room(&self) -> usize {
+        self.buffer.capacity() - self.buffer.len()
+    }
+
     fn make_room(&mut self) {
-        let pending = self.end - self.start;
+        let (pending, size) = (self.pending(), self.buffer.capacity());
         let most = self.limit.saturating_add(READ);
         // Moving less than half of the buffer frees more than was moved, so that every byte is
         // moved about once however small the lines are.
-        if self.start > 0 && (pending <= self.buffer.len() / 2 || self.buffer.len() >= most) {
+        if self.start > 0 && (pending <= size / 2 || size >= most) {
             self.move_to_front();
         }
-        if self.buffer.len() - self.end < MIN_SPACE {
+        if self.room() < MIN_SPACE {
             self.move_to_front();
-            let size = (self.buffer.len() * 2).clamp(READ, most.max(READ));
+            let size = (size * 2).clamp(READ, most.max(READ));
             // A caller that leaves frames untaken gets space all the same.
             let size = size.max(pending + MIN_SPACE);
-            self.buffer.reserve_exact(size.saturating_sub(self.buffer.len()));
-            self.buffer.resize(size, 0);
+            self.buffer.reserve_exact(size - pending);
         }
     }
 
     fn move_to_front(&mut self) {
-        self.buffer.copy_within(self.start..self.end, 0);
+        self.buffer.copy_within(self.start.., 0);
+        self.buffer.truncate(self.pending());
         self.searched -= self.start;
-        self.end -= self.start;
         self.start = 0;
     }
 }
@@ -221,7 +219,7 @@ impl std::fmt::Debug for LineFramer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LineFramer")
             .field("limit", &self.limit)
-            .field("pending", &(self.end - self.start))
+            .field("pending", &self.pending())
             .field("discarding", &self.discarding)
             .field("discarded", &self.discarded)
             .finish_non_exhaustive()

@@ -146,6 +146,11 @@ impl SseDecoder {
         })
     }
 
+    /// Whether an event is too long and has not ended yet: what comes of it is dropped.
+    pub fn is_dropping(&self) -> bool {
+        self.data.is_discarding()
+    }
+
     /// The last id of all events that ended, those without data and those too long included: where
     /// a new stream may go on. `None` if there was none, or if the last one was empty.
     pub fn last_event_id(&self) -> Option<&str> {

@@ -31,13 +31,14 @@ pub(super) fn run(
     let mut session = Session::new(service);
     let mut framer = LineFramer::new(DEFAULT_LINE_LIMIT);
     let mut send = |lines: &[u8]| output.write_all(lines).and_then(|()| output.flush());
+    let mut bytes = [0; 8 << 10];
     loop {
-        let read = match input.read(framer.space()) {
+        let read = match input.read(&mut bytes) {
             Ok(read) => read,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        framer.filled(read);
+        framer.space().extend_from_slice(&bytes[..read]);
         let ended = read == 0;
         while let Some(frame) = if ended { framer.finish() } else { framer.next_frame() } {
             match send(&answer(&mut session, &frame)?) {

@@ -64,6 +64,13 @@ impl<'a> Fields<'a> {
         self.put(field, |line, _| show(line, format_args!("{value}")));
     }
 
+    fn number(&mut self, field: &Field, write: impl FnOnce(&mut Bytes<'_>) -> io::Result<()>) {
+        self.put(field, |line, _| {
+            let written = write(&mut Bytes(line));
+            debug_assert!(written.is_ok(), "a String takes every write");
+        });
+    }
+
     fn text(&mut self, field: &Field, value: &str) {
         if field.name() == "severity" && self.severity == Level::Critical {
             // The line begins with it.
@@ -110,10 +117,7 @@ enum Form {
 impl Visit for Fields<'_> {
     fn record_f64(&mut self, field: &Field, value: f64) {
         if value.is_finite() {
-            self.put(field, |line, _| {
-                let written = CompactFormatter.write_f64(&mut Bytes(line), value);
-                debug_assert!(written.is_ok(), "a String takes every write");
-            });
+            self.number(field, |line| CompactFormatter.write_f64(line, value));
         } else {
             self.text(field, &value.to_string());
         }
@@ -124,7 +128,8 @@ impl Visit for Fields<'_> {
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.plain(field, value);
+        // The number of each call.
+        self.number(field, |line| CompactFormatter.write_u64(line, value));
     }
 
     fn record_i128(&mut self, field: &Field, value: i128) {

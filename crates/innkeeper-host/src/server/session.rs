@@ -6,6 +6,7 @@ mod inbound;
 mod inlet;
 mod messages;
 mod outlet;
+mod pace;
 mod pending;
 mod reader;
 mod spread;
@@ -35,6 +36,7 @@ pub(crate) use inbound::{Change, Changes};
 pub(crate) use inlet::Inlet;
 pub(crate) use messages::{Order, Orders, What};
 use outlet::Outlet;
+pub(crate) use pace::Pace;
 use pending::Pending;
 use reader::read;
 use spread::Spread;
@@ -177,6 +179,7 @@ struct Shared {
     outlet: Outlet,
     asked: Asked,
     budget: Budget,
+    pace: Pace,
     changes: Changes,
     events: Events,
     next_id: AtomicU64,
@@ -235,6 +238,7 @@ impl Session {
             outlet,
             asked: Asked::new(callbacks, tasks, limits.callback),
             budget: Budget::new(limits.results),
+            pace: Pace::new(),
             changes: Changes::default(),
             events,
             // A random start keeps a server from answering requests it has not seen yet.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, timeout_at};
 
+use super::session::Pace;
 use crate::text::display_safe;
 
 /// The bytes kept of the end: enough for a stack trace, and 100 servers stay under 7 MB.
@@ -37,11 +38,13 @@ impl StderrTail {
     ) {
         let mut lines = Lines::default();
         let mut rate = Rate::new();
-        let mut bytes = vec![0; READ_BYTES];
+        // Its room is not touched, and takes no memory, before something is read.
+        let pace = Pace::new();
+        let mut bytes = Vec::with_capacity(READ_BYTES);
         loop {
             let read = match rate.summary_due() {
-                None => source.read(&mut bytes).await,
-                Some(due) => match timeout_at(due, source.read(&mut bytes)).await {
+                None => source.read_buf(&mut bytes).await,
+                Some(due) => match timeout_at(due, source.read_buf(&mut bytes)).await {
                     Ok(read) => read,
                     Err(_) => {
                         rate.summarise(&mut line);
@@ -51,9 +54,14 @@ impl StderrTail {
             };
             match read {
                 Ok(0) => break,
-                Ok(count) => {
-                    self.keep(&bytes[..count]);
-                    lines.split(&bytes[..count], |text| rate.pass(text, &mut line));
+                Ok(_) => {
+                    self.keep(&bytes);
+                    lines.split(&bytes, |text| rate.pass(text, &mut line));
+                    pace.count(bytes.len() as u64);
+                    bytes.clear();
+                    if pace.is_over() {
+                        pace.rest().await;
+                    }
                     // The runtime would let a flood take its thread for 128 reads.
                     tokio::task::yield_now().await;
                 }

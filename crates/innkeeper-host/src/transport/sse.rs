@@ -93,6 +93,9 @@ async fn read(
                 SseEvent::TooLong { head } => inlet.too_long(head),
             }
         }
+        if decoder.is_dropping() {
+            inlet.dropped(chunk.len() as u64).await;
+        }
         turns.took(chunk.len()).await;
     }
     Ok(())

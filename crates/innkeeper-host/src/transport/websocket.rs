@@ -105,6 +105,8 @@ async fn talk(socket: WebSocketStream<Upgraded>, inlet: &Inlet, orders: &Orders)
             let bytes = message.len();
             if message.is_text() || message.is_binary() {
                 inlet.message(&message.into_data()).await;
+            } else {
+                inlet.dropped(bytes as u64).await;
             }
             turns.took(bytes).await;
         }

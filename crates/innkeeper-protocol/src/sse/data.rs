@@ -44,6 +44,11 @@ impl Data {
         self.discarding
     }
 
+    /// Whether the limit was crossed and the data goes on.
+    pub(super) fn is_discarding(&self) -> bool {
+        self.discarding
+    }
+
     /// Ends the event; says whether there is a message in it.
     pub(super) fn end(&mut self) -> bool {
         let present = std::mem::take(&mut self.present);

@@ -26,9 +26,8 @@ fn framed(input: &[u8], limit: usize, sizes: &[usize]) -> (Vec<Owned>, u64) {
     let (mut frames, mut rest) = (Vec::new(), input);
     for size in sizes.iter().cycle() {
         let space = framer.space();
-        let n = space.len().min(*size).min(rest.len());
-        space[..n].copy_from_slice(&rest[..n]);
-        framer.filled(n);
+        let n = (space.capacity() - space.len()).min(*size).min(rest.len());
+        space.extend_from_slice(&rest[..n]);
         rest = &rest[n..];
         while let Some(frame) = framer.next_frame() {
             frames.push(frame.into());

@@ -41,6 +41,25 @@ fn without_comments(text: &str) -> Value {
     tree::parse(text, &mut report).unwrap().to_value()
 }
 
+/// Writes the files anew where `UPDATE_SCHEMA` is in the environment.
+#[test]
+fn the_schemas_read_at_a_start_are_what_the_types_generate() {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config/schema");
+    let generated = [
+        ("server.json", schema::generate::<raw::Server>(), &*schema::SERVER),
+        ("host.json", schema::generate::<raw::Host>(), &*schema::HOST),
+    ];
+    for (name, generated, read) in generated {
+        if std::env::var_os("UPDATE_SCHEMA").is_some() {
+            let text = serde_json::to_string_pretty(&generated).unwrap() + "\n";
+            std::fs::write(home.join(name), text).unwrap();
+        } else {
+            let hint = "run `UPDATE_SCHEMA=1 cargo test -p innkeeper-host schemas_read`";
+            assert_eq!(&generated, read, "`schema/{name}` is not what the types say: {hint}");
+        }
+    }
+}
+
 #[test]
 fn the_generated_schemas_are_valid_2020_12() {
     for schema in [&json_schema(), &*schema::SERVER, &*schema::HOST] {

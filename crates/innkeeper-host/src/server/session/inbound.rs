@@ -96,7 +96,21 @@ impl Changes {
     }
 }
 
+fn length(json: Option<&RawValue>) -> u64 {
+    json.map_or(0, |json| json.get().len() as u64)
+}
+
 impl Shared {
+    /// Waits, bounded, until more may be read.
+    pub(super) async fn settle(&self) {
+        if self.budget.is_full() {
+            self.budget.settle().await;
+        }
+        if self.pace.is_over() {
+            self.pace.rest().await;
+        }
+    }
+
     /// Takes one line.
     pub(super) fn receive(this: &Arc<Self>, frame: Frame<'_>) {
         match frame {
@@ -118,6 +132,7 @@ impl Shared {
                 }
             }
             Err(malformed) => {
+                this.pace.count(text.len() as u64);
                 this.malformed(malformed);
                 Self::spread(this, text);
             }
@@ -130,8 +145,14 @@ impl Shared {
         }
         match incoming {
             Incoming::Response { id, outcome } => this.answer(&id, outcome),
-            Incoming::Request { id, method, params } => Self::request(this, id, &method, params),
-            Incoming::Notification { method, params } => this.notification(&method, params),
+            Incoming::Request { id, method, params } => {
+                this.pace.count(length(params));
+                Self::request(this, id, &method, params);
+            }
+            Incoming::Notification { method, params } => {
+                this.pace.count(length(params));
+                this.notification(&method, params);
+            }
         }
     }
 
@@ -139,6 +160,7 @@ impl Shared {
         let Some(waiter) = id.as_ours().and_then(|ours| self.pending.take(ours)) else {
             // Most come after a deadline or a cancellation, which the log has told already.
             self.noise.fetch_add(1, Ordering::Relaxed);
+            self.pace.count(length(outcome.ok()));
             tracing::debug!(server = &*self.server, id = %id, "answer nobody waits for");
             return;
         };

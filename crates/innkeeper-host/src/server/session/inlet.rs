@@ -31,12 +31,17 @@ impl Inlet {
         self.0.limits.line
     }
 
-    /// Takes one message; waits, bounded, while results pile up that nobody takes.
+    /// Takes one message; waits, bounded, while results pile up that nobody takes, and where too
+    /// much comes that nobody asked for.
     pub(crate) async fn message(&self, text: &[u8]) {
         Shared::message(&self.0, text);
-        if self.0.budget.is_full() {
-            self.0.budget.settle().await;
-        }
+        self.0.settle().await;
+    }
+
+    /// Counts bytes that came and are no message, and waits where there are too many of them.
+    pub(crate) async fn dropped(&self, bytes: u64) {
+        self.0.pace.count(bytes);
+        self.0.settle().await;
     }
 
     /// Takes the beginning of a message that crossed the limit.

@@ -9,24 +9,27 @@ use super::turns::Turns;
 use super::{AFTER_END, Shared};
 use crate::error::Lost;
 
-/// Reads until the server's output ends; never waits for anything but bytes and, when results pile
-/// up, for callers to take them.
+/// Reads until the server's output ends; never waits for anything but bytes, for callers to take
+/// results that pile up, and a while where it sends too much that nobody asked for.
 pub(super) async fn read(shared: Arc<Shared>, mut reader: impl AsyncRead + Send + Unpin) {
     let shared = CloseWithReader(shared);
     let shared = &shared.0;
     let mut framer = LineFramer::new(shared.limits.line);
     let mut turns = Turns::default();
+    let mut discarded = 0;
     loop {
-        let read = match reader.read(framer.space()).await {
+        let read = match reader.read_buf(framer.space()).await {
             Ok(0) | Err(_) => break,
             Ok(read) => read,
         };
-        framer.filled(read);
         while let Some(frame) = framer.next_frame() {
             Shared::receive(shared, frame);
-            if shared.budget.is_full() {
-                shared.budget.settle().await;
-            }
+            shared.settle().await;
+        }
+        if framer.discarded() > discarded {
+            shared.pace.count(framer.discarded() - discarded);
+            discarded = framer.discarded();
+            shared.settle().await;
         }
         if framer.discarded() > shared.limits.thrown_away {
             return shared.close(Lost::Noise);

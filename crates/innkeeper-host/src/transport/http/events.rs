@@ -97,6 +97,9 @@ pub(super) async fn read(
             drop(timeout(AFTER_ANSWER, rest).await);
             return End::Answered;
         }
+        if decoder.is_dropping() {
+            inlet.dropped(chunk.len() as u64).await;
+        }
         turns.took(chunk.len()).await;
     }
 }
