@@ -6,9 +6,11 @@ pub mod echo;
 pub mod figures;
 pub mod program;
 pub mod remote;
-pub mod sdk;
 pub mod text;
 pub mod work;
+
+#[cfg(feature = "sdk")]
+pub mod sdk;
 
 #[cfg(all(feature = "ours", not(test)))]
 pub mod ours;

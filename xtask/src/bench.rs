@@ -113,13 +113,15 @@ fn order<T>(entries: &[T], round: usize) -> impl Iterator<Item = &T> {
 fn build(wish: &Wish) -> Chore<PathBuf> {
     let target = root().join("target/bench");
     // The shim goes beside the host's program, as an application ships it.
-    let packages = if wish.ours { "--package innkeeper-host" } else { "--no-default-features" };
-    Program::cargo("build --release --manifest-path bench/Cargo.toml --bins")
-        .line("--package innkeeper-bench")
-        .line(packages)
-        .arg("--target-dir")
-        .path(&target)
-        .run()?;
+    let ours = "--features ours --package innkeeper-host";
+    for client in ["--features sdk"].into_iter().chain(wish.ours.then_some(ours)) {
+        Program::cargo("build --release --manifest-path bench/Cargo.toml --bins")
+            .line("--package innkeeper-bench --no-default-features")
+            .line(client)
+            .arg("--target-dir")
+            .path(&target)
+            .run()?;
+    }
     Ok(target.join("release"))
 }
 

@@ -31,6 +31,8 @@ const REMOTES: &str = "__remotes";
 const ELSEWHERE: &str = "__elsewhere";
 /// The first argument of the part that runs one remote server with a fault.
 const REMOTE: &str = "__remote";
+/// The same without the fault.
+const HEALTHY: &str = "__healthy";
 
 const USAGE: &str = "usage: soak --cycles N | --kills N | --calls N | \
                      --neighbour ROUNDS CALLS THREADS [FAULT …]";
@@ -43,7 +45,9 @@ fn main() -> ExitCode {
         [KILLS_GUEST, ledger] => kills::guest::serve(ledger),
         [REMOTES, folder] => calls::serve_remotes(folder),
         [ELSEWHERE, threads] => number(threads).and_then(neighbour::serve_elsewhere),
-        [REMOTE, play] => number(play).and_then(neighbour::serve_remote),
+        [part @ (REMOTE | HEALTHY), play] => {
+            number(play).and_then(|play| neighbour::serve_remote(play, part == HEALTHY))
+        }
         ["--neighbour", ref numbers @ ..] => {
             let numbers: Result<Vec<usize>, _> = numbers.iter().map(|it| number(it)).collect();
             numbers.and_then(|numbers| neighbour::run(&numbers))

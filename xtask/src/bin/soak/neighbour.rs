@@ -1,5 +1,6 @@
-//! Calls to a healthy server while another has a fault: in the same host, and, to tell the host's
-//! part from the machine's, in a host of another process.
+//! Calls to a healthy server while another has a fault, beside those while the other is used in the
+//! same way without it; and, to tell the host's part from the machine's, with the fault in a host of
+//! another process.
 
 mod fault;
 mod offers;
@@ -17,7 +18,7 @@ use tokio::task::JoinSet;
 
 use crate::observe::now;
 use crate::partner::Partner;
-use crate::{ELSEWHERE, REMOTE, say};
+use crate::{ELSEWHERE, HEALTHY, REMOTE, say};
 use fault::Faults;
 use plan::{NOT_PLAYED, Play};
 use times::{Round, middle};
@@ -81,18 +82,14 @@ impl Wish<'_> {
         let (mut played, mut slower) = (0, Vec::new());
         let plays = plan::plays(folder);
         for (index, play) in plays.iter().enumerate().filter(|(_, it)| self.asks_for(it.number)) {
-            let (remote, entry) = match play.entry() {
-                Some(entry) => (None, entry),
-                None => {
-                    let remote = Partner::start(&[REMOTE, &index.to_string()], &Nonce::new())?;
-                    let entry = serde_json::from_str(&remote.hear()?);
-                    (Some(remote), entry.map_err(|error| format!("an entry: {error}"))?)
-                }
-            };
-            let row = Row { wish: self, index, play, entry };
+            let (well, without) = entry(&play.healthy(), &[HEALTHY, &index.to_string()])?;
+            let (remote, with) = entry(play, &[REMOTE, &index.to_string()])?;
+            let row = Row { wish: self, index, play, without, with };
             let problem = |why| format!("fault {}, {}: {why}", play.number, words(play));
             let [here, there] = row.measure(&runtime, &mut elsewhere).map_err(problem)?;
-            remote.map_or(Ok(()), Partner::dismiss)?;
+            for remote in [well, remote].into_iter().flatten() {
+                remote.dismiss()?;
+            }
             played += 1;
             if here > WANTED {
                 slower.push(format!("{} ({here:.1}, {there:.1})", play.number));
@@ -115,12 +112,23 @@ impl Wish<'_> {
     }
 }
 
+/// The entry of a play's server, which is started first, by these arguments, if it is a remote one.
+fn entry(play: &Play, arguments: &[&str]) -> Result<(Option<Partner>, Value), String> {
+    if let Some(entry) = play.entry() {
+        return Ok((None, entry));
+    }
+    let remote = Partner::start(arguments, &Nonce::new())?;
+    let entry = serde_json::from_str(&remote.hear()?);
+    Ok((Some(remote), entry.map_err(|error| format!("an entry: {error}"))?))
+}
+
 /// One play of a fault.
 struct Row<'a> {
     wish: &'a Wish<'a>,
     index: usize,
     play: &'a Play,
-    entry: Value,
+    without: Value,
+    with: Value,
 }
 
 impl Row<'_> {
@@ -129,21 +137,22 @@ impl Row<'_> {
         let mut faults = runtime.block_on(Faults::none(fault::well()))?;
         let host = faults.host.clone();
         timed(runtime, &host, WARM)?;
-        let mut rounds = Vec::new();
+        let (healthy, mut rounds, mut times) = (self.play.healthy(), Vec::new(), 0);
         for number in 0..self.wish.rounds {
-            let quiet = timed(runtime, &host, self.wish.calls * self.play.longer)?;
-            let mut here = None;
+            let before = self.here(runtime, &mut faults, &healthy, &self.without)?;
+            let (uses, mut here) = (faults.times(), None);
             // Every other round they change places.
             if number.is_multiple_of(2) {
-                here = Some(self.here(runtime, &mut faults)?);
+                here = Some(self.here(runtime, &mut faults, self.play, &self.with)?);
             }
-            elsewhere.tell(&format!("begin {} {}", self.index, self.entry))?;
+            elsewhere.tell(&format!("begin {} {}", self.index, self.with))?;
             elsewhere.hear_of("begun")?;
             let there = timed(runtime, &host, self.wish.calls * self.play.longer)?;
             elsewhere.tell("end")?;
             elsewhere.hear_of("ended")?;
-            let here = here.map_or_else(|| self.here(runtime, &mut faults), Ok)?;
-            rounds.push([quiet, here, there]);
+            let last = || self.here(runtime, &mut faults, self.play, &self.with);
+            rounds.push([before, here.map_or_else(last, Ok)?, there]);
+            times += faults.times() - uses;
         }
         runtime.block_on(host.shutdown());
         let at =
@@ -160,13 +169,19 @@ impl Row<'_> {
             at(1, 50),
             at(0, 99),
             at(1, 99),
-            faults.times(),
+            times,
         ));
         Ok([here, there])
     }
 
-    fn here(&self, runtime: &Runtime, faults: &mut Faults) -> Result<Round, String> {
-        runtime.block_on(faults.begin(self.play, &self.entry))?;
+    fn here(
+        &self,
+        runtime: &Runtime,
+        faults: &mut Faults,
+        play: &Play,
+        entry: &Value,
+    ) -> Result<Round, String> {
+        runtime.block_on(faults.begin(play, entry))?;
         let round = timed(runtime, &faults.host.clone(), self.wish.calls * self.play.longer)?;
         runtime.block_on(faults.end())?;
         Ok(round)
@@ -217,9 +232,10 @@ pub(crate) fn serve_elsewhere(threads: usize) -> Result<(), String> {
 
 /// Runs the remote server of a play until the end of the input; a process of its own, so that what
 /// it takes is not the host's.
-pub(crate) fn serve_remote(index: usize) -> Result<(), String> {
+pub(crate) fn serve_remote(index: usize, healthy: bool) -> Result<(), String> {
     let plays = plan::plays(&folder());
-    let plan = plays.get(index).and_then(Play::remote).ok_or("no play of a remote server")?;
+    let play = plays.get(index).map(|play| if healthy { play.healthy() } else { play.clone() });
+    let plan = play.and_then(|play| play.remote()).ok_or("no play of a remote server")?;
     runtime(1)?.block_on(async {
         let remote = plan.start().await;
         say(&remote.entry().to_string());

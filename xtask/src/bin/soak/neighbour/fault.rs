@@ -53,7 +53,7 @@ impl Faults {
         told(begun).await
     }
 
-    /// How often a fault has been brought about, in all rounds.
+    /// How often its servers have been used, in all rounds.
     pub(super) fn times(&self) -> u64 {
         self.times.load(Ordering::Relaxed)
     }
@@ -94,7 +94,7 @@ async fn bring_about(
             };
             tokio::join!(starting, telling);
         }
-        How::Calls => {
+        How::Calls | How::CallsAndStarts => {
             let ready = taken_up(host, with).await;
             let failed = ready.is_err();
             tell(ready).await;
@@ -110,7 +110,8 @@ async fn bring_about(
                 let pace = tokio::time::sleep(PACE);
                 let call = host.call_tool_with(&tool, play.arguments.clone(), options.clone());
                 let (outcome, ()) = tokio::join!(call, pace);
-                if let Err(CallError::Unavailable { .. }) = outcome {
+                let gone = matches!(outcome, Err(CallError::Unavailable { .. }));
+                if gone || play.how == How::CallsAndStarts {
                     drop(host.restart_server(FAULTY).await);
                 }
             }

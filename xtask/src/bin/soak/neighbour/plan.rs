@@ -43,6 +43,8 @@ pub(super) const NOT_PLAYED: [(usize, &str); 13] = [
 pub(super) enum How {
     /// Calls, one after the other; a server that is gone is started again.
     Calls,
+    /// Calls, each with a start of the server after it.
+    CallsAndStarts,
     /// Starts, one after the other.
     Starts,
 }
@@ -66,6 +68,8 @@ pub(super) struct Play {
     /// How many times as many calls are made beside it: it takes so long to come about once.
     pub(super) longer: usize,
     server: Server,
+    /// The same server without the fault, and how it is used as the one with it is.
+    healthy: (How, Server),
 }
 
 impl Play {
@@ -80,23 +84,62 @@ impl Play {
             timeout: TIMEOUT,
             longer: 1,
             server: Server::Pipe(fixture(switches).key("unavailableAfterTimeouts", PATIENT)),
+            healthy: (How::Calls, Server::Pipe(fixture(&[]))),
         }
     }
 
     /// A fault of calls after which a server has to be started again.
     fn once(number: usize, switches: &[&str]) -> Self {
-        Self { server: Server::Pipe(fixture(switches)), ..Self::calls(number, &[]) }
+        let server = Server::Pipe(fixture(switches));
+        Self { server, ..Self::calls(number, &[]) }.started_again()
     }
 
     /// A fault of each start of a server with these switches.
     fn starts(number: usize, switches: &[&str]) -> Self {
-        Self { how: How::Starts, ..Self::once(number, switches) }
+        let healthy = (How::Starts, Server::Pipe(fixture(&[])));
+        Self { how: How::Starts, healthy, ..Self::once(number, switches) }
     }
 
     /// A fault of each call to a remote server.
-    fn remote_calls(number: usize, plan: impl FnOnce(Fixture) -> Plan) -> Self {
-        let plan = plan(fixture(&[]).key("unavailableAfterTimeouts", PATIENT));
-        Self { server: Server::Remote(Box::new(plan)), ..Self::calls(number, &[]) }
+    fn remote_calls<F>(number: usize, fault: F, plan: impl Fn(Fixture, Option<F>) -> Plan) -> Self {
+        let of = |fault| {
+            let server = fixture(&[]).key("unavailableAfterTimeouts", PATIENT);
+            Server::Remote(Box::new(plan(server, fault)))
+        };
+        let healthy = (How::Calls, of(None));
+        Self { server: of(Some(fault)), healthy, ..Self::calls(number, &[]) }
+    }
+
+    /// The server has to be started again each time.
+    fn started_again(mut self) -> Self {
+        self.healthy.0 = How::CallsAndStarts;
+        self
+    }
+
+    /// The fault is in the calls.
+    fn only_called(mut self) -> Self {
+        self.how = How::Calls;
+        self.healthy.0 = How::Calls;
+        self
+    }
+
+    /// The fault is in the start.
+    fn only_started(mut self) -> Self {
+        self.how = How::Starts;
+        self.healthy.0 = How::Starts;
+        self
+    }
+
+    /// What the server without the fault does as well.
+    fn beside(mut self, switches: &[&str]) -> Self {
+        self.healthy.1 = Server::Pipe(fixture(switches));
+        self
+    }
+
+    /// The same without the fault.
+    pub(super) fn healthy(&self) -> Self {
+        let (how, server) = self.healthy.clone();
+        Self { how, server, ..self.clone() }
     }
 
     fn detail(self, detail: &'static str) -> Self {

@@ -42,20 +42,25 @@ pub(super) fn plays() -> Vec<Play> {
         Play::calls(26, &["--slow=20"]).within(10),
         Play::calls(28, &["--same-request-id", "--ask-roots"]),
         Play::calls(29, &["--cancel-ours"]),
-        Play::calls(30, &["--progress=1000", "--bad-progress"]),
+        Play::calls(30, &["--progress=1000", "--bad-progress"]).beside(&["--progress=1000"]),
         Play::once(32, &["--stop-reading"]).of("echo", json!({"message": "x".repeat(ARGUMENTS)})),
         Play::calls(34, &["--log-flood=200000"]).longer(3),
         Play::starts(35, &["--stderr-flood=52428800"]).longer(3),
         Play::starts(36, &["--stderr-endless=52428800"]).longer(3),
         Play::starts(37, &["--odd-names", "--stderr=\u{1b}[31m\u{202e}"]),
         Play::calls(38, &["--list-changed", "--list-changed-burst=20000"])
-            .of("grow", json!({"what": "tools"})),
-        Play::calls(39, &["--list-changed", "--relist-loop"]).of("grow", json!({"what": "tools"})),
-        Play::calls(40, &["--ask-sampling", "--ask-count=2000"]),
-        Play::calls(41, &["--era=modern", "--ask-sampling", "--rounds=1000"]),
-        Play::calls(42, &["--ask-elicit", "--ask-count=2000"]),
+            .of("grow", json!({"what": "tools"}))
+            .beside(&["--list-changed"]),
+        Play::calls(39, &["--list-changed", "--relist-loop"])
+            .of("grow", json!({"what": "tools"}))
+            .beside(&["--list-changed"]),
+        Play::calls(40, &["--ask-sampling", "--ask-count=2000"]).beside(&["--ask-sampling"]),
+        Play::calls(41, &["--era=modern", "--ask-sampling", "--rounds=1000"])
+            .beside(&["--era=modern", "--ask-sampling"]),
+        Play::calls(42, &["--ask-elicit", "--ask-count=2000"]).beside(&["--ask-elicit"]),
         Play::starts(43, &["--ping-client", "--ping-count=20000"]).longer(3),
-        Play::calls(44, &["--era=modern", "--ask-sampling", "--state-bytes=10000000"]),
+        Play::calls(44, &["--era=modern", "--ask-sampling", "--state-bytes=10000000"])
+            .beside(&["--era=modern", "--ask-sampling"]),
     ]
 }
 
@@ -78,7 +83,8 @@ pub(super) fn lists(folder: &Path) -> Vec<Play> {
         tools(54, "fetches"),
         tools(55, "doubles"),
         tools(56, "patterns").detail("read"),
-        Play { how: super::How::Calls, ..tools(56, "patterns") }
+        tools(56, "patterns")
+            .only_called()
             .detail("called")
             .of("echo", json!({"message": format!("{}!", "a".repeat(ARGUMENTS))})),
         tools(57, "wide").longer(3),
