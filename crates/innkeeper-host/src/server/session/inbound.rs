@@ -146,7 +146,7 @@ impl Shared {
         match incoming {
             Incoming::Response { id, outcome } => this.answer(&id, outcome),
             Incoming::Request { id, method, params } => {
-                this.pace.count(length(params));
+                this.pace.count_request(length(params));
                 Self::request(this, id, &method, params);
             }
             Incoming::Notification { method, params } => {

@@ -14,6 +14,9 @@ use tokio::time::{Instant, sleep};
 /// copying this much.
 const EACH: u64 = 2 << 10;
 
+/// What a request counts beside its bytes: it is answered.
+const ASKED: u64 = 16 << 10;
+
 /// Bytes a millisecond: 32 small messages, a tenth of what one processor could read. No server that
 /// has anything to say reports, logs or asks that often.
 const RATE: u64 = 64 << 10;
@@ -21,11 +24,16 @@ const RATE: u64 = 64 << 10;
 /// Bytes that may come at once after a rest: 1,000 small messages, as at a start or a great change.
 const BURST: u64 = 2 << 20;
 
+/// Bytes that are read at once from a pipe whose server goes on too fast: it then has not much room
+/// to write in, and is soon done.
+const SIP: u64 = 16 << 10;
+
 /// How fast one server's unasked messages are read.
 #[derive(Debug)]
 pub(crate) struct Pace {
     bucket: Mutex<Bucket>,
     over: AtomicBool,
+    spent: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -52,20 +60,34 @@ impl Bucket {
 impl Pace {
     pub(crate) fn new() -> Self {
         let bucket = Bucket { left: BURST, owed: 0, since: Instant::now() };
-        Self { bucket: Mutex::new(bucket), over: AtomicBool::new(false) }
+        Self { bucket: Mutex::new(bucket), over: false.into(), spent: false.into() }
     }
 
     /// Counts one message that nobody asked for, or bytes that are dropped.
     pub(crate) fn count(&self, bytes: u64) {
+        self.spend(bytes.saturating_add(EACH));
+    }
+
+    /// Counts a request.
+    pub(crate) fn count_request(&self, bytes: u64) {
+        self.spend(bytes.saturating_add(ASKED));
+    }
+
+    fn spend(&self, cost: u64) {
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         bucket.refill();
-        let cost = bytes.saturating_add(EACH);
         let at_once = cost.min(bucket.left);
         bucket.left -= at_once;
         bucket.owed = bucket.owed.saturating_add(cost - at_once);
+        self.spent.store(bucket.left == 0, Ordering::Relaxed);
         if bucket.owed > 0 {
             self.over.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// How much is to be read at once.
+    pub(crate) fn sip(&self) -> u64 {
+        if self.spent.load(Ordering::Relaxed) { SIP } else { u64::MAX }
     }
 
     /// Whether whoever reads should rest first.
@@ -132,5 +154,19 @@ mod tests {
         let before = Instant::now();
         pace.rest().await;
         assert_eq!(before.elapsed(), Duration::from_millis(10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_count_for_more_and_a_server_without_credit_is_read_in_sips() {
+        let pace = Pace::new();
+        (1..BURST / ASKED).for_each(|_| pace.count_request(0));
+        assert_eq!(pace.sip(), u64::MAX);
+        pace.count_request(0);
+        assert_eq!((pace.sip(), pace.is_over()), (SIP, false));
+        pace.count_request(0);
+        assert_eq!((pace.sip(), pace.is_over()), (SIP, true));
+        sleep(Duration::from_millis(2)).await;
+        pace.count(0);
+        assert_eq!((pace.sip(), pace.is_over()), (u64::MAX, true), "it has rested long enough");
     }
 }

@@ -18,7 +18,7 @@ pub(super) async fn read(shared: Arc<Shared>, mut reader: impl AsyncRead + Send 
     let mut turns = Turns::default();
     let mut discarded = 0;
     loop {
-        let read = match reader.read_buf(framer.space()).await {
+        let read = match (&mut reader).take(shared.pace.sip()).read_buf(framer.space()).await {
             Ok(0) | Err(_) => break,
             Ok(read) => read,
         };

@@ -451,9 +451,11 @@ async fn a_flood_that_never_has_to_be_waited_for_lets_others_have_their_turn() {
     let (id, params) = (session.next_id(), json!({}));
     let deadline = Instant::now() + Duration::from_secs(60);
     let asking = session.request(Outgoing::new(id, method::TOOLS_CALL, &params, deadline));
-    let line = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
+    // No more than comes without a rest for its pace.
+    let params = json!({"data": "x".repeat(30 << 10)});
+    let line = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params});
     let answer = json!({"jsonrpc": "2.0", "id": id, "result": {}});
-    let flood = format!("{line}\n").repeat(100_000) + &format!("{answer}\n");
+    let flood = format!("{line}\n").repeat(60) + &format!("{answer}\n");
     let reads = flood.len() / (64 << 10);
     server.write_all(flood.as_bytes()).await.unwrap();
     let mut turns = 0;
@@ -468,4 +470,33 @@ async fn a_flood_that_never_has_to_be_waited_for_lets_others_have_their_turn() {
         () = others => {}
     }
     assert!(turns >= reads, "{turns} turns beside {reads} reads");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_what_nobody_asked_for_is_read_at_a_pace_and_answers_are_not() {
+    let (mut server, client) = tokio::io::duplex(16 << 20);
+    let (reader, writer) = tokio::io::split(client);
+    let (tasks, callbacks) = (Tasks::default(), Callbacks::default());
+    let owner = Owner { server: "fx".into(), callbacks, events: Events::new(), tasks };
+    let session = Session::open(owner, reader, writer, Limits::default());
+    let params = json!({});
+    let deadline = Instant::now() + Duration::from_mins(10);
+    let ask = |id| session.request(Outgoing::new(id, method::TOOLS_CALL, &params, deadline));
+    let mut flood = |id, notices: usize, text: usize| {
+        let line = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
+        let result = json!({"text": "x".repeat(text)});
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        let flood = format!("{line}\n").repeat(notices) + &format!("{answer}\n");
+        server.write_all(flood.as_bytes()).now_or_never().unwrap().unwrap();
+    };
+    let began = Instant::now();
+    let id = session.next_id();
+    flood(id, 0, 15 << 20);
+    ask(id).await.unwrap();
+    assert_eq!(began.elapsed(), Duration::ZERO, "15 MiB that were asked for");
+    let id = session.next_id();
+    flood(id, 100_000, 0);
+    ask(id).await.unwrap();
+    let took = began.elapsed();
+    assert!((3000..3300).contains(&took.as_millis()), "100 000 notices took {took:?}");
 }
