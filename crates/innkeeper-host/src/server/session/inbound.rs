@@ -107,6 +107,12 @@ impl Shared {
             self.budget.settle().await;
         }
         if self.pace.is_over() {
+            if self.pace.is_news() {
+                tracing::warn!(
+                    server = &*self.server,
+                    "sends so much unasked that it is read at a limited pace"
+                );
+            }
             self.pace.rest().await;
         }
     }

@@ -34,6 +34,7 @@ pub(crate) struct Pace {
     bucket: Mutex<Bucket>,
     over: AtomicBool,
     spent: AtomicBool,
+    told: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -60,7 +61,8 @@ impl Bucket {
 impl Pace {
     pub(crate) fn new() -> Self {
         let bucket = Bucket { left: BURST, owed: 0, since: Instant::now() };
-        Self { bucket: Mutex::new(bucket), over: false.into(), spent: false.into() }
+        let [over, spent, told] = std::array::from_fn(|_| AtomicBool::default());
+        Self { bucket: Mutex::new(bucket), over, spent, told }
     }
 
     /// Counts one message that nobody asked for, or bytes that are dropped.
@@ -93,6 +95,11 @@ impl Pace {
     /// Whether whoever reads should rest first.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
+    }
+
+    /// Whether this is the first time that somebody asks; then the log should tell.
+    pub(crate) fn is_news(&self) -> bool {
+        !self.told.swap(true, Ordering::Relaxed)
     }
 
     /// Waits until what came too fast has been made up for: a millisecond for each [`RATE`] of it, so
