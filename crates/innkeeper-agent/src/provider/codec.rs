@@ -7,7 +7,7 @@
 #[cfg(test)]
 pub(crate) mod cuts;
 mod events;
-mod members;
+mod fields;
 mod whole;
 
 use serde_json::value::RawValue;
@@ -19,7 +19,7 @@ use super::{
 };
 
 pub(crate) use events::{Events, Lines};
-pub(crate) use members::{Members, arguments, is_json};
+pub(crate) use fields::{FIELDS, Fields, arguments, is_json, items, string, texts};
 pub(crate) use whole::Whole;
 
 /// The longest answer in bytes, whole or as a stream: a hundred times what a model writes at most.
@@ -92,6 +92,11 @@ impl Fault {
     /// What came is not what this wire has.
     pub(crate) fn unreadable(message: impl AsRef<str>) -> Self {
         Self::new(Class::Unreadable, message)
+    }
+
+    /// The answer has more of something than [`PARTS`].
+    pub(crate) fn too_many(what: &str) -> Self {
+        Self::unreadable(format!("the answer has more than {PARTS} {what}"))
     }
 
     /// The stream ended before the answer did.

@@ -185,11 +185,14 @@ fn what_is_missing_in_a_whole_answer_loses_nothing_of_it() {
 #[test]
 fn an_answer_of_more_parts_than_the_limit_is_refused() {
     use crate::provider::codec::PARTS;
+    let of = |part, count: usize| candidate(&vec![part; count].join(","), "STOP");
     let part = r#"{"thoughtSignature":"QQ=="}"#;
-    let of = |count: usize| candidate(&vec![part; count].join(","), "STOP");
-    assert_eq!(whole(&of(PARTS)).unwrap().answer.parts.len(), PARTS);
-    assert_eq!(whole(&of(PARTS + 1)).unwrap_err().class, Class::Unreadable);
-    let (half, rest) = (of(PARTS), of(1));
+    // Texts become one part, but none of them is lost.
+    for (part, parts) in [(part, PARTS), (r#"{"text":"x"}"#, 1)] {
+        assert_eq!(whole(&of(part, PARTS)).unwrap().answer.parts.len(), parts);
+        assert_eq!(whole(&of(part, PARTS + 1)).unwrap_err().class, Class::Unreadable);
+    }
+    let (half, rest) = (of(part, PARTS), of(part, 1));
     let (response, _) = read(reader(MODEL, true), stream(&[&half, &rest]).as_bytes(), 1 << 16);
     assert_eq!(response.unwrap_err().class, Class::Unreadable);
 }

@@ -14,6 +14,7 @@ fn an_answer_has_so_many_calls_parts_and_thoughts_and_no_more() {
     for (member, element, parts) in [
         ("tool_calls", r#"{"function":{"name":"f"}}"#, PARTS),
         ("content", r#"{"type":"odd"}"#, PARTS),
+        ("content", r#"{"type":"text","text":"x"}"#, 1),
         ("reasoning_details", r#"{"type":"t"}"#, 1),
     ] {
         let response = whole(Wire::OpenAiChat, &repeated(member, element, PARTS)).unwrap();

@@ -153,6 +153,14 @@ fn an_answer_has_so_many_items_and_no_more() {
     assert_eq!(response.answer.parts.len(), PARTS);
     let failed = whole(Wire::OpenAiResponses, &output(PARTS + 1)).unwrap_err();
     assert_eq!(failed.0, Class::Unreadable);
+    let message = |count| {
+        let content = vec![r#"{"text":"x"}"#; count].join(",");
+        format!(r#"{{"output":[{{"type":"message","content":[{content}]}}]}}"#)
+    };
+    let response = whole(Wire::OpenAiResponses, &message(PARTS)).unwrap();
+    assert_eq!(response.answer.shown().len(), PARTS);
+    let failed = whole(Wire::OpenAiResponses, &message(PARTS + 1)).unwrap_err();
+    assert_eq!(failed.0, Class::Unreadable);
     let events = |count: usize| -> String {
         let event = |at| {
             format!(
