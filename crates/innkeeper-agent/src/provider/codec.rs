@@ -75,7 +75,7 @@ pub(crate) trait Reader: Send {
 }
 
 /// A failure as the provider tells it.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) class: Class,
     pub(crate) message: String,

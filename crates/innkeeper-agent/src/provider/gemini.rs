@@ -2,9 +2,6 @@
 
 mod fault;
 
-#[cfg(test)]
-pub(crate) mod cuts;
-
 pub(crate) use fault::{fault, fault_of};
 
 /// The word that stands for the signature of a call that this model did not make. The provider's

@@ -1,8 +1,6 @@
 //! What OpenAI's two wires share.
 
 mod balance;
-#[cfg(test)]
-pub(super) mod cuts;
 mod fault;
 mod members;
 mod schema;

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::conversation::{Answer, Conversation, Message, Part, Said, ToolCall, ToolResult};
+use crate::provider::codec::cuts::{MODEL, whole};
 use crate::provider::codec::{Asking, encode};
 use crate::provider::offer::Offer;
-use crate::provider::openai::cuts::{MODEL, whole};
 use crate::provider::{
     Capabilities, Choice, Constraint, Constraints, Request, Sends, Server, Wire,
 };

@@ -1,7 +1,7 @@
 //! Answers at a limit and one past it.
 
+use crate::provider::codec::cuts::{MODEL, whole};
 use crate::provider::codec::{ANSWER, PARTS, reader};
-use crate::provider::openai::cuts::{MODEL, whole};
 use crate::provider::{Class, Wire};
 
 fn repeated(member: &str, element: &str, count: usize) -> String {
@@ -20,7 +20,7 @@ fn an_answer_has_so_many_calls_parts_and_thoughts_and_no_more() {
         let response = whole(Wire::OpenAiChat, &repeated(member, element, PARTS)).unwrap();
         assert_eq!(response.answer.parts.len(), parts, "{member}");
         let failed = whole(Wire::OpenAiChat, &repeated(member, element, PARTS + 1)).unwrap_err();
-        assert_eq!(failed.0, Class::Unreadable, "{member}");
+        assert_eq!(failed.class, Class::Unreadable, "{member}");
     }
 }
 

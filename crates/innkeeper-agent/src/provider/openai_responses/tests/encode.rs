@@ -6,9 +6,9 @@ use innkeeper_toolcall::{Tool, Tools};
 use serde_json::{Value, json};
 
 use crate::conversation::{Conversation, Message, Part, Said, ToolCall, ToolResult};
+use crate::provider::codec::cuts::{MODEL, whole};
 use crate::provider::codec::{Asking, encode};
 use crate::provider::offer::Offer;
-use crate::provider::openai::cuts::{MODEL, whole};
 use crate::provider::{Capabilities, Choice, Constraint, Constraints, Request, Sends, Wire};
 
 fn tools() -> Arc<Tools> {
