@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use innkeeper_toolcall::Tools;
 use innkeeper_toolcall::prompt::{self, Attempt, TemplateError};
-use innkeeper_toolcall::{Tools, quoted};
 
 use super::Setup;
-use crate::conversation::{Answer, Conversation, Message, Said, ToolResult, tokens};
+use crate::conversation::{Answer, Conversation, Message, Said, tokens};
 use crate::provider::Request;
+use crate::words;
 
 /// How a model calls tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,12 +107,8 @@ fn in_text(setup: &Setup, message: &Message) -> Message {
         Message::User(text) => Message::User(text.clone()),
         Message::Answer(answer) => Message::Answer(Answer::text(written(setup, answer))),
         Message::Results(results) => {
-            let mut text = "Results of the tools, one a line:".to_owned();
-            for result in results {
-                text.push('\n');
-                text.push_str(&line(result));
-            }
-            Message::User(text)
+            let lines = results.iter().map(|it| words::line(&it.name, None, &it.text, it.is_error));
+            Message::User(words::lines(lines))
         }
     }
 }
@@ -136,12 +133,4 @@ fn written(setup: &Setup, answer: &Answer) -> String {
         }
     }
     text.trim_end().to_owned()
-}
-
-/// A result on one line, in a form in which no model calls a tool: what a tool says can end neither
-/// its line nor the list, and has no beginning of markup in it.
-fn line(result: &ToolResult) -> String {
-    let key = if result.is_error { "error" } else { "result" };
-    let (name, text) = (quoted(&result.name), quoted(&result.text));
-    format!(r#"{{"result_of": {name}, "{key}": {text}}}"#)
 }
