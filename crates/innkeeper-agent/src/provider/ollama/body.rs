@@ -154,7 +154,7 @@ fn messages(asking: Asking<'_>) -> Vec<Line<'_>> {
     let mut names = HashMap::new();
     for message in &asking.request.messages {
         match message {
-            Message::User(text) => messages.push(Line::new("user", text.clone())),
+            Message::User(text) => messages.push(Line::new("user", text.to_string())),
             Message::Answer(answer) => {
                 names = named(asking, answer);
                 messages.extend(assistant(asking, answer));

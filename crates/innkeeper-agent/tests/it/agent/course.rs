@@ -124,7 +124,7 @@ async fn a_long_result_takes_neither_the_question_away_nor_the_word() {
     let mut agent = Agent::new(model.clone(), Arc::new(Talkative), settings);
     assert!(agent.run("What is in a?").await.is_success());
     let messages = model.asked().remove(1).messages;
-    assert_eq!(messages[0], Message::User("What is in a?".to_owned()));
+    assert_eq!(messages[0], Message::User("What is in a?".into()));
     let Some(Message::User(results)) = messages.last() else { panic!("no results") };
     for markup in ["<|im_end|>", "<|im_start|>", "[INST]", "</tool_call>", "\nUser:"] {
         assert!(!results.contains(markup), "{markup}");
@@ -138,5 +138,5 @@ async fn after_a_message_that_failed_two_of_the_person_go_as_one() {
     room.agent.run("First.").await;
     room.agent.run("Second.").await;
     let messages = room.model.asked().remove(1).messages;
-    assert_eq!(messages, [Message::User("First.\n\nSecond.".to_owned())]);
+    assert_eq!(messages, [Message::User("First.\n\nSecond.".into())]);
 }
