@@ -4,10 +4,12 @@
 //! is asked into a request over HTTP, `reader` takes the bytes of the answer in any cuts, and `fault`
 //! reads an answer that is a failure. Here is what they share.
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) mod cuts;
 mod events;
 mod fields;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod whole;
 
 use serde_json::value::RawValue;

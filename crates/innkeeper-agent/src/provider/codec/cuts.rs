@@ -1,4 +1,4 @@
-//! Tests only: answers read in many cuts, and what must be the same in all of them.
+//! Tests and the fuzzer only: answers read in many cuts, and what must be the same in all of them.
 
 use super::{Fault, reader};
 use crate::conversation::Said;
@@ -17,6 +17,14 @@ const CUTS: [&[usize]; 8] =
 /// What those who watch have heard: text, thoughts, and each call's name and arguments.
 type Heard = (String, String, Vec<(String, String)>);
 
+/// The model that is asked over a wire.
+pub(crate) fn model(wire: Wire) -> &'static str {
+    match wire {
+        Wire::GeminiGenerate | Wire::GeminiInteractions => GEMINI,
+        Wire::OpenAiChat | Wire::OpenAiResponses | Wire::Anthropic | Wire::Ollama => MODEL,
+    }
+}
+
 /// Reads an answer that comes in pieces of these sizes, over and over.
 pub(crate) fn read(
     wire: Wire,
@@ -24,11 +32,7 @@ pub(crate) fn read(
     mut bytes: &[u8],
     sizes: &[usize],
 ) -> (Result<Response, Fault>, Vec<Piece>) {
-    let model = match wire {
-        Wire::GeminiGenerate | Wire::GeminiInteractions => GEMINI,
-        Wire::OpenAiChat | Wire::OpenAiResponses | Wire::Anthropic | Wire::Ollama => MODEL,
-    };
-    let mut reader = reader(wire, model, streaming);
+    let mut reader = reader(wire, model(wire), streaming);
     let mut pieces = Vec::new();
     for size in sizes.iter().cycle() {
         if bytes.is_empty() {
@@ -44,33 +48,41 @@ pub(crate) fn read(
 }
 
 /// Reads an answer that is not a stream.
-pub(crate) fn whole(wire: Wire, body: &str) -> Result<Response, Fault> {
-    let (response, pieces) = read(wire, false, body.as_bytes(), &[13]);
+pub(crate) fn whole(wire: Wire, body: &(impl AsRef<[u8]> + ?Sized)) -> Result<Response, Fault> {
+    let (response, pieces) = read(wire, false, body.as_ref(), &[13]);
     assert_eq!(pieces, [], "an answer that is not asked for in pieces has none");
     response
 }
 
 /// Reads a stream in many cuts: each gives the same answer or the same failure, with the same pieces,
 /// which are the answer when they are put together.
-pub(crate) fn streamed(wire: Wire, body: &str) -> Result<Response, Fault> {
+pub(crate) fn streamed(wire: Wire, body: &(impl AsRef<[u8]> + ?Sized)) -> Result<Response, Fault> {
+    let body = body.as_ref();
     let mut first = None;
     for sizes in CUTS {
-        let (response, pieces) = read(wire, true, body.as_bytes(), sizes);
+        let (response, pieces) = read(wire, true, body, sizes);
         if let Ok(response) = &response {
             are_the_answer(&pieces, response);
         }
         let first = first.get_or_insert_with(|| (response.clone(), pieces.clone()));
-        assert_eq!(*first, (response, pieces), "in cuts of {sizes:?}: {body}");
+        assert_eq!(
+            *first,
+            (response, pieces),
+            "in cuts of {sizes:?}: {}",
+            String::from_utf8_lossy(body)
+        );
     }
-    first.unwrap().0
+    first.expect("there are cuts").0
 }
 
 /// A stream of events, each with data alone.
+#[cfg(test)]
 pub(crate) fn events(data: &[&str]) -> String {
     data.iter().map(|data| format!("data: {data}\n\n")).collect()
 }
 
 /// The calls of a response: id, name, arguments.
+#[cfg(test)]
 pub(crate) fn calls(response: &Response) -> Vec<(&str, &str, &str)> {
     let calls = response.answer.calls();
     calls.map(|it| (it.id.as_str(), it.name.as_str(), it.arguments.as_str())).collect()
