@@ -4,7 +4,7 @@
 //! The first byte of the input sets the wire, the second whether the rest is a stream, a whole answer
 //! or one with another status than 200.
 
-use super::cuts::{streamed, whole};
+use super::cuts::{in_all_cuts, whole};
 use super::{Asking, encode, fault};
 use crate::conversation::{Answer, Conversation, ToolResult};
 use crate::provider::offer::Offer;
@@ -19,7 +19,7 @@ pub fn codecs(input: &[u8]) {
     let [wire, kind, body @ ..] = input else { return };
     let wire = Wire::ALL[usize::from(*wire) % Wire::ALL.len()];
     let read = match kind % 3 {
-        0 => streamed(wire, body),
+        0 => in_all_cuts(wire, body).0,
         1 => whole(wire, body),
         _ => Err(fault(wire, 400 + u16::from(*kind), body)),
     };
