@@ -29,7 +29,7 @@ const LOCK: &str = include_str!("../../bench/interceptor/node/package-lock.json"
 /// Something does not build, install or run. What a parser gets wrong is a figure, not an error.
 pub(crate) fn run(arguments: &[&str]) -> Chore {
     let (entries, seed) = parse(arguments)?;
-    test::servers(&[])?;
+    test::provide()?;
     let home = root().join("target/recovery");
     fs::create_dir_all(&home).map_err(|error| format!("`{}`: {error}", relative(&home)))?;
     once(&home.join("npm"), &format!("{PACKAGE}{LOCK}"), |folder| npm(folder, PACKAGE, LOCK))?;

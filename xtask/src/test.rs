@@ -12,7 +12,7 @@ use crate::program::{Program, root};
 use crate::steps::Steps;
 use crate::{Chore, conformance, fuzz, providers, rows, soak, tidy, toolcalls};
 
-pub(crate) use servers::{install, npm, once, venv};
+pub(crate) use servers::{install, npm, once, provide, venv};
 pub(crate) use tools::Tool;
 
 /// How everything that the tests need is built.
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
         return Err(format!("`test` takes no `{argument}`"));
     }
     machine::check()?;
-    let providing = thread::spawn(|| servers::provide().and_then(|()| suite::provide()));
+    let providing = thread::spawn(|| provide().and_then(|()| suite::provide()));
     let fetching = thread::spawn(|| Tool::NEXTEST.provide());
     let mut steps = Steps::default();
     steps.step("format", formatted);
@@ -72,19 +72,9 @@ pub(crate) fn servers(arguments: &[&str]) -> Chore {
     if let Some(argument) = arguments.first() {
         return Err(format!("`servers` takes no `{argument}`"));
     }
-    published()?;
+    provide()?;
     Program::cargo("build --locked --package innkeeper-cli").run()?;
     model::provide()
-}
-
-/// Puts in place what is published and no model: servers, suites and their interpreters.
-///
-/// # Errors
-///
-/// The machine lacks something, or an installation failed.
-pub(crate) fn published() -> Chore {
-    machine::check()?;
-    servers::provide()
 }
 
 fn joined<T>(work: thread::JoinHandle<Chore<T>>) -> Chore<T> {

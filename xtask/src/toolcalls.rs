@@ -14,7 +14,7 @@ pub(crate) fn run(arguments: &[&str]) -> Chore {
         return Err(format!("`toolcalls` takes no `{argument}`"));
     }
     Program::cargo(BUILD).run()?;
-    test::published()?;
+    test::provide()?;
     let python = root().join("target/test-servers/venv/bin/python");
     let replay = root().join("target/debug/examples/replay");
     Program::new(python).path(&root().join("xtask/toolcalls/judge.py")).path(&replay).run()

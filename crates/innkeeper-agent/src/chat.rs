@@ -8,7 +8,6 @@ mod answer;
 mod cache;
 mod calls;
 mod message;
-pub mod prompt;
 mod queue;
 mod reading;
 pub mod record;
@@ -20,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::Stream;
-use innkeeper_toolcall::{Format, Limits, Options, Toolbox};
+use innkeeper_toolcall::{Format, Limits, Options, Toolbox, prompt};
 
 use crate::tools::{Offered, ToolRunner};
 use cache::Cache;
@@ -176,7 +175,7 @@ impl Chat {
         }
         let recorder = &self.0.recorder;
         let begun = recorder.begin(Kind::PromptEnhancementStart);
-        let text = prompt::enhance(system, &known.tools);
+        let text = prompt::streaming(system, &known.tools);
         recorder.complete(Kind::PromptEnhancementComplete, begun, || {
             serde_json::json!({"tools": known.tools.len(), "added_bytes": text.len().saturating_sub(system.len())})
         });

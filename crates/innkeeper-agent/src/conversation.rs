@@ -7,6 +7,7 @@ mod budget;
 mod message;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 pub use budget::{Budget, tokens};
 pub use message::{Answer, Message, Native, Part, Said, ToolCall, ToolResult};
@@ -58,7 +59,7 @@ impl Conversation {
     /// # Errors
     ///
     /// While calls are open.
-    pub fn user(&mut self, text: impl Into<String>) -> Result<(), OutOfTurn> {
+    pub fn user(&mut self, text: impl Into<Arc<str>>) -> Result<(), OutOfTurn> {
         self.nothing_open()?;
         self.messages.push(Message::User(text.into()));
         while self.messages.len() > MESSAGES {
@@ -94,7 +95,7 @@ impl Conversation {
                 }
             };
         }
-        self.messages.push(Message::Answer(answer));
+        self.messages.push(Message::Answer(answer.into()));
         Ok(())
     }
 
@@ -117,7 +118,7 @@ impl Conversation {
             return Err(OutOfTurn::NoSuchCall { id: id.clone() });
         }
         if !ordered.is_empty() {
-            self.messages.push(Message::Results(ordered));
+            self.messages.push(Message::Results(ordered.into()));
         }
         Ok(())
     }
@@ -125,7 +126,7 @@ impl Conversation {
     /// The calls of the last answer, while they have no results.
     pub fn open_calls(&self) -> impl Iterator<Item = &ToolCall> {
         let last = match self.messages.last() {
-            Some(Message::Answer(answer)) => Some(answer),
+            Some(Message::Answer(answer)) => Some(&**answer),
             Some(Message::User(_) | Message::Results(_)) | None => None,
         };
         last.into_iter().flat_map(Answer::calls)
@@ -144,7 +145,7 @@ impl Conversation {
             })
             .collect();
         if !closed.is_empty() {
-            self.messages.push(Message::Results(closed));
+            self.messages.push(Message::Results(closed.into()));
         }
     }
 

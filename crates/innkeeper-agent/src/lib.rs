@@ -17,5 +17,9 @@ pub mod words;
 mod tasks;
 pub mod transport;
 
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use provider::fuzz_codecs;
+
 pub use chat::{Chat, ChatError, Mode, Settings};
 pub use tools::{ConnectError, Hints, Offered, OneServer, Output, RunError, ToolRunner};

@@ -28,6 +28,9 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 
+#[cfg(any(test, fuzzing))]
+pub use codec::fuzz::codecs as fuzz_codecs;
+
 pub use capability::{Capabilities, Constraints, Sends, Server};
 pub use error::{Class, LlmError};
 pub use request::{Choice, Constraint, Request};

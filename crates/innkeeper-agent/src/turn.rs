@@ -430,7 +430,7 @@ impl<'c> Turn<'c> {
         if !attempts.is_empty() {
             let asked =
                 self.conversation.messages().iter().rev().find_map(|message| match message {
-                    Message::User(text) => Some(text.clone()),
+                    Message::User(text) => Some(text.to_string()),
                     Message::Answer(_) | Message::Results(_) => None,
                 });
             let (asked, corrected) = (asked.unwrap_or_default(), response.answer.shown());

@@ -33,7 +33,7 @@ mod tests {
     ];
 
     /// Those whose function is where no other crate reaches it, and which replay by themselves.
-    const ELSEWHERE: [&str; 1] = ["http_answer"];
+    const ELSEWHERE: [&str; 2] = ["codecs", "http_answer"];
 
     fn folder(name: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz").join(name)

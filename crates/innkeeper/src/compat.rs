@@ -187,9 +187,9 @@ pub type Result<T, E = LlmError> = std::result::Result<T, E>;
 
 /// What is done with the calls in a model's text.
 pub use innkeeper_agent::chat::Mode as StreamingMode;
-/// How a model is told to write a call, so that it can be found while its text streams.
-pub use innkeeper_agent::chat::prompt::RULES as STREAMING_FRIENDLY_TOOL_PROMPT;
 /// Reads the log of [`InstrumentationConfig`] again.
 pub use innkeeper_agent::chat::record::LogAnalyzer;
 /// One line of that log, and what happened.
 pub use innkeeper_agent::chat::record::{Kind as McpEventType, Line as McpEvent};
+/// How a model is told to write a call, so that it can be found while its text streams.
+pub use innkeeper_toolcall::prompt::RULES as STREAMING_FRIENDLY_TOOL_PROMPT;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::machine;
 use crate::Chore;
 use crate::program::{Program, relative, root};
 
@@ -15,12 +16,13 @@ const BENCHMARKS: &str = include_str!("../../benchmarks/requirements.txt");
 /// The file that says what an installation was made from.
 const STAMP: &str = "installed-from";
 
-/// Puts every server and benchmark in place that is not there yet.
+/// Puts every server and benchmark in place that is not there yet; no model.
 ///
 /// # Errors
 ///
-/// An installation failed; the end of its log is in the error.
-pub(super) fn provide() -> Chore {
+/// The machine lacks something, or an installation failed; the end of its log is in the error.
+pub(crate) fn provide() -> Chore {
+    machine::check()?;
     let home = root().join("target/test-servers");
     fs::create_dir_all(&home).map_err(|error| format!("`{}`: {error}", relative(&home)))?;
     once(&home.join("npm"), &format!("{PACKAGE}{LOCK}"), |folder| npm(folder, PACKAGE, LOCK))?;

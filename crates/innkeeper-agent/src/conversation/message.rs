@@ -1,18 +1,21 @@
 //! One message, and the parts of an answer.
 
+use std::sync::Arc;
+
 use serde_json::value::RawValue;
 
 use crate::provider::Wire;
 
-/// One message of a conversation.
+/// One message of a conversation. What it says is shared by its clones: each request has all of
+/// them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     /// What the person says.
-    User(String),
+    User(Arc<str>),
     /// What the model answered.
-    Answer(Answer),
+    Answer(Arc<Answer>),
     /// The results of all calls of the answer before it, in the order of the calls.
-    Results(Vec<ToolResult>),
+    Results(Arc<[ToolResult]>),
 }
 
 /// What a model answered, part by part in its order.

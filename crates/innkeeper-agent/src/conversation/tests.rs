@@ -31,7 +31,7 @@ fn while_a_call_is_open_nobody_else_speaks() {
     assert_eq!(talk.results(vec![result("a"), result("b"), result("c")]), Err(strange));
     assert_eq!(talk.messages().len(), 2);
     talk.results(vec![result("b"), result("a")]).unwrap();
-    assert_eq!(talk.messages()[2], Message::Results(vec![result("a"), result("b")]));
+    assert_eq!(talk.messages()[2], Message::Results(vec![result("a"), result("b")].into()));
     talk.user("thanks").unwrap();
 }
 
@@ -86,7 +86,7 @@ fn of_more_messages_than_are_kept_the_oldest_exchanges_go() {
     assert_eq!(talk.messages().len(), MESSAGES);
     talk.user("one more").unwrap();
     assert_eq!(talk.messages().len(), MESSAGES - 1);
-    assert_eq!(talk.messages()[0], Message::User("1".to_owned()));
+    assert_eq!(talk.messages()[0], Message::User("1".into()));
 }
 
 /// Proves: P7
@@ -103,7 +103,7 @@ fn what_is_too_long_loses_its_oldest_exchanges_and_no_call_its_result() {
     talk.user("last").unwrap();
     for most in [0, 1, 50, 200, 400, 1000, 5000] {
         let fitting = Budget { tokens: most }.fit(talk.messages(), 0);
-        assert_eq!(fitting.last(), Some(&Message::User("last".to_owned())));
+        assert_eq!(fitting.last(), Some(&Message::User("last".into())));
         assert!(matches!(fitting[0], Message::User(_)));
         for (at, message) in fitting.iter().enumerate() {
             let calls = matches!(message, Message::Answer(it) if it.calls().next().is_some());
@@ -133,4 +133,25 @@ fn of_a_long_last_exchange_the_newest_steps_stay() {
     assert_eq!(fitting[1..], talk.messages()[talk.messages().len() - fitting.len() + 1..]);
     assert!((5..=9).contains(&fitting.len()), "{}", fitting.len());
     assert_eq!(Budget { tokens: 0 }.fit(talk.messages(), 0).len(), 3);
+}
+
+/// What it costs to put a long conversation into a request: for who wants to know.
+#[test]
+#[ignore = "a measurement"]
+fn the_history_of_a_request_of_a_thousand_messages_is_put_together() {
+    let mut talk = Conversation::new();
+    for _ in 0..250 {
+        talk.user("x".repeat(4000)).unwrap();
+        talk.answer(Answer { parts: vec![call(""), Part::new(Said::Text("y".repeat(4000)))] })
+            .unwrap();
+        let id = open(&talk).remove(0);
+        talk.results(vec![ToolResult { text: "z".repeat(4000), ..result(&id) }]).unwrap();
+        talk.answer(Answer::text("w".repeat(4000))).unwrap();
+    }
+    let budget = Budget { tokens: usize::MAX };
+    let begun = tokio::time::Instant::now();
+    for _ in 0..100 {
+        assert_eq!(std::hint::black_box(budget.fit(talk.messages(), 0)).len(), 1000);
+    }
+    eprintln!("{:?} for each request", begun.elapsed() / 100);
 }

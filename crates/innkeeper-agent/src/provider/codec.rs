@@ -4,10 +4,12 @@
 //! is asked into a request over HTTP, `reader` takes the bytes of the answer in any cuts, and `fault`
 //! reads an answer that is a failure. Here is what they share.
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) mod cuts;
 mod events;
-mod members;
+mod fields;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod whole;
 
 use serde_json::value::RawValue;
@@ -19,7 +21,7 @@ use super::{
 };
 
 pub(crate) use events::{Events, Lines};
-pub(crate) use members::{Members, arguments, is_json};
+pub(crate) use fields::{FIELDS, Fields, arguments, is_json, items, string, texts};
 pub(crate) use whole::Whole;
 
 /// The longest answer in bytes, whole or as a stream: a hundred times what a model writes at most.
@@ -75,7 +77,7 @@ pub(crate) trait Reader: Send {
 }
 
 /// A failure as the provider tells it.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) class: Class,
     pub(crate) message: String,
@@ -92,6 +94,11 @@ impl Fault {
     /// What came is not what this wire has.
     pub(crate) fn unreadable(message: impl AsRef<str>) -> Self {
         Self::new(Class::Unreadable, message)
+    }
+
+    /// The answer has more of something than [`PARTS`].
+    pub(crate) fn too_many(what: &str) -> Self {
+        Self::unreadable(format!("the answer has more than {PARTS} {what}"))
     }
 
     /// The stream ended before the answer did.

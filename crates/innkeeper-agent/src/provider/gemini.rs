@@ -1,15 +1,8 @@
 //! What both of Gemini's interfaces share: names of models, failures, and how their JSON is read.
 
 mod fault;
-mod fields;
-
-#[cfg(test)]
-pub(crate) mod cuts;
 
 pub(crate) use fault::{fault, fault_of};
-pub(crate) use fields::Fields;
-
-use super::codec::{Fault, PARTS};
 
 /// The word that stands for the signature of a call that this model did not make. The provider's
 /// documents name it as the last resort for histories of other models.
@@ -18,9 +11,4 @@ pub(crate) const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 /// A model's name without the folder it is listed under.
 pub(crate) fn model_name(model: &str) -> &str {
     model.strip_prefix("models/").unwrap_or(model)
-}
-
-/// More of an answer than is kept.
-pub(crate) fn too_many_parts() -> Fault {
-    Fault::unreadable(format!("the answer has more than {PARTS} parts"))
 }

@@ -1,15 +1,13 @@
 //! What OpenAI's two wires share.
 
 mod balance;
-#[cfg(test)]
-pub(super) mod cuts;
 mod fault;
-mod fields;
+mod members;
 mod schema;
 mod stream;
 
 pub(super) use balance::Balance;
 pub(super) use fault::{fault, told};
-pub(super) use fields::{Fields, Members, raw, text, texts};
+pub(super) use members::{Members, raw};
 pub(super) use schema::is_strict;
 pub(super) use stream::{Gather, Stream};

@@ -65,7 +65,7 @@ impl Request {
         let mut text = self.system.clone();
         for message in &self.messages {
             let (who, said) = match message {
-                Message::User(text) => ("User", text.clone()),
+                Message::User(text) => ("User", text.to_string()),
                 Message::Answer(answer) => ("Assistant", answer.shown()),
                 Message::Results(results) => {
                     let lines: Vec<_> = results.iter().map(|it| it.text.as_str()).collect();

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use innkeeper_toolcall::Tools;
 use innkeeper_toolcall::prompt::{self, Attempt, TemplateError};
-use innkeeper_toolcall::{Tools, quoted};
 
 use super::Setup;
-use crate::conversation::{Answer, Conversation, Message, Said, ToolResult, tokens};
+use crate::conversation::{Answer, Conversation, Message, Said, tokens};
 use crate::provider::Request;
+use crate::words;
 
 /// How a model calls tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub(super) fn request(
         said.iter_mut().for_each(|message| *message = in_text(setup, message));
     }
     if !attempts.is_empty() {
-        said.push(Message::User(again(setup, way, attempts)));
+        said.push(Message::User(again(setup, way, attempts).into()));
     }
     let messages = joined(said);
     Ok(Request {
@@ -69,17 +70,29 @@ fn again(setup: &Setup, way: Way, attempts: &[Attempt]) -> String {
 
 /// The same with neighbouring words of the person in one message: not every model takes two.
 fn joined(messages: Vec<Message>) -> Vec<Message> {
-    let mut joined: Vec<Message> = Vec::with_capacity(messages.len());
+    let mut joined = Vec::with_capacity(messages.len());
+    let mut person = Vec::new();
     for message in messages {
-        match (joined.last_mut(), message) {
-            (Some(Message::User(before)), Message::User(text)) => {
-                before.push_str("\n\n");
-                before.push_str(&text);
+        match message {
+            Message::User(text) => person.push(text),
+            Message::Answer(_) | Message::Results(_) => {
+                joined.extend(one(&mut person));
+                joined.push(message);
             }
-            (_, message) => joined.push(message),
         }
     }
+    joined.extend(one(&mut person));
     joined
+}
+
+fn one(person: &mut Vec<Arc<str>>) -> Option<Message> {
+    let text = match person.as_slice() {
+        [] => return None,
+        [text] => text.clone(),
+        texts => texts.join("\n\n").into(),
+    };
+    person.clear();
+    Some(Message::User(text))
 }
 
 /// A question and its call, as if they had been said before: a weak model that is held to a form
@@ -88,8 +101,8 @@ fn joined(messages: Vec<Message>) -> Vec<Message> {
 pub(super) fn worked(setup: &Setup) -> [Message; 2] {
     let (called, arguments) = setup.template.family().keys();
     let call = format!(r#"{{"{called}": "temperature", "{arguments}": {{"city": "Oslo"}}}}"#);
-    let question = "What is the temperature in Oslo?".to_owned();
-    [Message::User(question), Message::Answer(Answer::text(call))]
+    let question = "What is the temperature in Oslo?".into();
+    [Message::User(question), Message::Answer(Answer::text(call).into())]
 }
 
 /// About how many tokens a list of tools is.
@@ -103,15 +116,11 @@ pub(super) fn weight(tools: &Tools) -> usize {
 /// A message for a model that knows no calls and no results: all of it is text.
 fn in_text(setup: &Setup, message: &Message) -> Message {
     match message {
-        Message::User(text) => Message::User(text.clone()),
-        Message::Answer(answer) => Message::Answer(Answer::text(written(setup, answer))),
+        Message::User(_) => message.clone(),
+        Message::Answer(answer) => Message::Answer(Answer::text(written(setup, answer)).into()),
         Message::Results(results) => {
-            let mut text = "Results of the tools, one a line:".to_owned();
-            for result in results {
-                text.push('\n');
-                text.push_str(&line(result));
-            }
-            Message::User(text)
+            let lines = results.iter().map(|it| words::line(&it.name, None, &it.text, it.is_error));
+            Message::User(words::lines(lines).into())
         }
     }
 }
@@ -136,12 +145,4 @@ fn written(setup: &Setup, answer: &Answer) -> String {
         }
     }
     text.trim_end().to_owned()
-}
-
-/// A result on one line, in a form in which no model calls a tool: what a tool says can end neither
-/// its line nor the list, and has no beginning of markup in it.
-fn line(result: &ToolResult) -> String {
-    let key = if result.is_error { "error" } else { "result" };
-    let (name, text) = (quoted(&result.name), quoted(&result.text));
-    format!(r#"{{"result_of": {name}, "{key}": {text}}}"#)
 }

@@ -40,7 +40,7 @@ async fn a_result_that_does_not_fit_into_the_message_is_named_in_it() {
     let message = answer.results_as_message().await.unwrap();
     let lines: Vec<&str> = message.lines().collect();
     assert!(
-        lines[1].contains("left out") && lines[1].contains("\"result_of\":\"big\""),
+        lines[1].contains("left out") && lines[1].contains("\"result_of\": \"big\""),
         "{}",
         lines[1]
     );

@@ -296,7 +296,7 @@ async fn an_error_in_the_middle_of_a_stream_is_one() {
         let step = Step::say("Half an").ends_in_error("the model fell over");
         let llm = ScriptedLlm::start(Script::new([step])).await;
         let provider = HttpProvider::new(endpoint(wire, &llm));
-        let messages = vec![innkeeper_agent::conversation::Message::User("Hi".to_owned())];
+        let messages = vec![innkeeper_agent::conversation::Message::User("Hi".into())];
         let mut stream = provider.stream(Request { messages, ..Request::default() });
         let mut last = None;
         while let Some(piece) = futures_util::StreamExt::next(&mut stream).await {
@@ -422,7 +422,7 @@ async fn a_cut_that_llama_cpp_does_not_tell_is_noticed_by_its_count_of_tokens() 
         let endpoint = Endpoint { base_url, ..Endpoint::new("local", Wire::OpenAiResponses, "m") };
         let mut provider = HttpProvider::new(endpoint);
         provider.look().await.unwrap();
-        let messages = vec![innkeeper_agent::conversation::Message::User("Hi".to_owned())];
+        let messages = vec![innkeeper_agent::conversation::Message::User("Hi".into())];
         let request = Request { messages, max_tokens: Some(8), ..Request::default() };
         assert_eq!(provider.generate(request).await.unwrap().finish, finish, "{tokens}");
     }
@@ -437,7 +437,7 @@ async fn the_same_request_gives_the_same_answer_over_every_wire() {
         let llm = ScriptedLlm::start(Script::new([step])).await;
         let provider = HttpProvider::new(endpoint(wire, &llm));
         let tools = Chain::default().offered().into_iter().map(|offered| offered.tool).collect();
-        let messages = vec![innkeeper_agent::conversation::Message::User("Hi".to_owned())];
+        let messages = vec![innkeeper_agent::conversation::Message::User("Hi".into())];
         let request = Request { messages, tools: Arc::new(tools), ..Request::default() };
         let response = provider.generate(request).await.unwrap();
         let calls: Vec<_> = response
@@ -480,7 +480,7 @@ async fn an_address_that_is_not_reached_is_an_error_that_names_the_provider() {
         capabilities: Capabilities::default(),
         ..Endpoint::new("mine", Wire::OpenAiChat, "m")
     };
-    let messages = vec![innkeeper_agent::conversation::Message::User("Hi".to_owned())];
+    let messages = vec![innkeeper_agent::conversation::Message::User("Hi".into())];
     let request = Request { messages, ..Request::default() };
     let error: LlmError = HttpProvider::new(endpoint).generate(request).await.unwrap_err();
     assert_eq!(error.class, Class::Connection);

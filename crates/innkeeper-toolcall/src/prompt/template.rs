@@ -4,8 +4,9 @@ use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value, co
 use thiserror::Error;
 
 use super::example;
+use super::shown::Shown;
 use super::turn::{Role, Turn};
-use crate::{Family, Tools, safe};
+use crate::{Family, Tools};
 
 /// What rendering may cost: one for each step of a template and for each 64 bytes it handles, so
 /// that a prompt is never much longer than 6 MB. The longest in use are a hundredth of that.
@@ -148,12 +149,8 @@ impl Template {
         let offered: Vec<Value> = tools
             .iter()
             .map(|tool| {
-                let description = tool.description.trim();
-                context! {
-                    name => safe::label(&tool.name),
-                    description => if description.is_empty() { String::new() } else { safe::quoted(description) },
-                    parameters => safe::spaced(&tool.input_schema),
-                }
+                let Shown { name, description, parameters } = Shown::of(tool);
+                context! { name, description, parameters }
             })
             .collect();
         let said: Vec<Value> = turns

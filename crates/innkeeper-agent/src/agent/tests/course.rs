@@ -260,7 +260,7 @@ impl World {
         let tools: Tools = state.offered.iter().map(|it| it.tool.clone()).collect();
         let tools = Arc::new(tools);
         let mut whole = messages.to_vec();
-        whole.push(Message::User("Go on.".to_owned()));
+        whole.push(Message::User("Go on.".into()));
         for tokens in [30, 150, 600, 1_000_000] {
             let messages = Budget { tokens }.fit(&whole, 0);
             if messages.len() < whole.len() {

@@ -2,12 +2,12 @@
 
 use super::{block, fault};
 use crate::conversation::{Answer, Part, Said};
-use crate::provider::codec::{Fault, Members, PARTS, is_json};
+use crate::provider::codec::{Fault, Fields, PARTS, is_json};
 use crate::provider::{Finish, Response, Usage};
 
 pub(super) fn read(body: &[u8], model: &str) -> Result<Response, Fault> {
     let text = std::str::from_utf8(body).ok();
-    let Some(message) = text.and_then(Members::of) else {
+    let Some(message) = text.and_then(Fields::parse) else {
         return Err(Fault::unreadable("the answer is no JSON object"));
     };
     let Some(content) = message.list("content") else {
@@ -17,7 +17,7 @@ pub(super) fn read(body: &[u8], model: &str) -> Result<Response, Fault> {
         });
     };
     if content.len() > PARTS {
-        return Err(too_many());
+        return Err(Fault::too_many("parts"));
     }
     let parts: Vec<Part> = content.into_iter().map(|raw| block::read(raw, model)).collect();
     let mut counts = Counts::default();
@@ -30,10 +30,6 @@ pub(super) fn read(body: &[u8], model: &str) -> Result<Response, Fault> {
         usage: counts.usage(),
         model: message.text("model"),
     })
-}
-
-pub(super) fn too_many() -> Fault {
-    Fault::unreadable(format!("the answer has more than {PARTS} parts"))
 }
 
 /// Why the answer ends; `cut` says that a call in it lacks its end.
@@ -74,7 +70,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    pub(super) fn take(&mut self, usage: &Members<'_>) {
+    pub(super) fn take(&mut self, usage: &Fields<'_>) {
         let details = usage.object("output_tokens_details");
         for (count, new) in [
             (&mut self.input, usage.number("input_tokens")),

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use crate::conversation::{Native, Part, Said, ToolCall};
 use crate::provider::Wire;
-use crate::provider::codec::{Members, arguments};
+use crate::provider::codec::{Fields, arguments};
 
 /// What a block is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn of(block: &Members<'_>) -> Self {
+    pub(super) fn of(block: &Fields<'_>) -> Self {
         match block.text("type").as_deref() {
             Some("text") => Self::Text,
             Some("thinking") => Self::Thinking,
@@ -32,7 +32,7 @@ impl Kind {
 
 /// Reads a block that is whole.
 pub(super) fn read(raw: &RawValue, model: &str) -> Part {
-    let Some(block) = Members::of(raw.get()) else { return Part::new(Said::Other) };
+    let Some(block) = Fields::of(raw) else { return Part::new(Said::Other) };
     let said = match Kind::of(&block) {
         Kind::Text => Said::Text(block.text("text").unwrap_or_default()),
         Kind::Thinking => Said::Reasoning(block.text("thinking").unwrap_or_default()),
@@ -43,7 +43,7 @@ pub(super) fn read(raw: &RawValue, model: &str) -> Part {
     part(said, Some(raw.to_owned()), model)
 }
 
-pub(super) fn call(block: &Members<'_>, arguments: String) -> ToolCall {
+pub(super) fn call(block: &Fields<'_>, arguments: String) -> ToolCall {
     let id = block.text("id").unwrap_or_default();
     ToolCall { id, name: block.text("name").unwrap_or_default(), arguments }
 }
@@ -51,7 +51,7 @@ pub(super) fn call(block: &Members<'_>, arguments: String) -> ToolCall {
 /// A part with its own words, unless they could not go back or say no more than the part does.
 pub(super) fn part(said: Said, raw: Option<Box<RawValue>>, model: &str) -> Part {
     let kept = raw.filter(|raw| {
-        let Some(block) = Members::of(raw.get()) else { return false };
+        let Some(block) = Fields::of(raw) else { return false };
         match &said {
             Said::Text(_) => block
                 .iter()

@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::conversation::{Answer, Message, Part, Said, ToolCall, ToolResult};
-use crate::provider::codec::{Asking, Fault, Members, Outgoing, object};
+use crate::provider::codec::{Asking, Fault, Fields, Outgoing, object};
 use crate::provider::{Choice, Class, Constraint, Wire};
 
 const VERSION: &str = "2026-10-21";
@@ -259,7 +259,7 @@ fn answer_blocks<'r>(
 fn native<'r>(asking: Asking<'r>, part: &'r Part) -> Option<&'r RawValue> {
     let raw = part.native.as_ref()?.for_model(Wire::Anthropic, asking.model)?;
     if matches!(part.said, Said::Reasoning(_)) && !asking.can.sends.version_2023 {
-        let block = Members::of(raw.get())?;
+        let block = Fields::of(raw)?;
         let unsigned = block.text("signature").is_none_or(|it| it.is_empty());
         if unsigned && block.text("type").as_deref() == Some("thinking") {
             return None;

@@ -1,12 +1,12 @@
 //! What went wrong, in the words of Anthropic and of llama.cpp's server.
 
 use crate::provider::Class;
-use crate::provider::codec::{Fault, Members, class_of, plain};
+use crate::provider::codec::{Fault, Fields, class_of, plain};
 
 /// Reads the body of an answer with another status than 200.
 pub(super) fn read(status: u16, body: &[u8]) -> Fault {
     let text = String::from_utf8_lossy(body);
-    match Members::of(&text) {
+    match Fields::parse(&text) {
         Some(body) => told(Some(status), &body),
         None => Fault::new(class_of(status), plain(&text)),
     }
@@ -14,7 +14,7 @@ pub(super) fn read(status: u16, body: &[u8]) -> Fault {
 
 /// Reads an error. In a stream there is no status, and llama.cpp's server sends what otherwise is
 /// inside of `error` alone.
-pub(super) fn told(status: Option<u16>, body: &Members<'_>) -> Fault {
+pub(super) fn told(status: Option<u16>, body: &Fields<'_>) -> Fault {
     let inner = body.object("error");
     let error = inner.as_ref().unwrap_or(body);
     let kind = error.text("type").unwrap_or_default();

@@ -4,11 +4,11 @@ use serde::Serialize;
 use serde::ser::Serializer;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::answer::{Counts, finish, too_many};
+use super::answer::{Counts, finish};
 use super::block::{self, Kind};
 use super::fault;
 use crate::conversation::{Answer, Part, Said};
-use crate::provider::codec::{Events, Fault, Members, PARTS, Reader, arguments, is_json};
+use crate::provider::codec::{Events, Fault, Fields, PARTS, Reader, arguments, is_json};
 use crate::provider::{Piece, Response};
 
 /// Events that have to be readable; others may be new, and are passed over.
@@ -98,7 +98,7 @@ impl Message {
         if self.stopped {
             return Ok(());
         }
-        let Some(event) = Members::of(data) else {
+        let Some(event) = Fields::parse(data) else {
             let matters = name == "error" || (KNOWN.contains(&name) && data.trim() != "[DONE]");
             return if matters { Err(unreadable(name, data)) } else { Ok(()) };
         };
@@ -128,19 +128,19 @@ impl Message {
         Ok(())
     }
 
-    fn start(&mut self, event: &Members<'_>) {
+    fn start(&mut self, event: &Fields<'_>) {
         let Some(message) = event.object("message") else { return };
         self.model = message.text("model");
         self.count(&message);
     }
 
-    fn count(&mut self, told: &Members<'_>) {
+    fn count(&mut self, told: &Fields<'_>) {
         if let Some(usage) = told.object("usage") {
             self.counts.take(&usage);
         }
     }
 
-    fn open(&mut self, event: &Members<'_>, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
+    fn open(&mut self, event: &Fields<'_>, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
         let raw = event.get("content_block").map_or("{}", RawValue::get);
         self.begin(event.number("index"), raw, pieces)
     }
@@ -152,9 +152,9 @@ impl Message {
         pieces: &mut Vec<Piece>,
     ) -> Result<(), Fault> {
         if self.blocks.len() == PARTS {
-            return Err(too_many());
+            return Err(Fault::too_many("parts"));
         }
-        let Some(members) = Members::of(raw) else {
+        let Some(members) = Fields::parse(raw) else {
             return Err(unreadable("content_block_start", raw));
         };
         let kind = Kind::of(&members);
@@ -191,7 +191,7 @@ impl Message {
         }
     }
 
-    fn delta(&mut self, event: &Members<'_>, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
+    fn delta(&mut self, event: &Fields<'_>, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
         let Some(delta) = event.object("delta") else { return Ok(()) };
         let kind = delta.text("type").unwrap_or_default();
         let index = event.number("index");
@@ -238,7 +238,7 @@ impl Message {
 }
 
 impl Open {
-    fn take(&mut self, kind: &str, delta: &Members<'_>, pieces: &mut Vec<Piece>) {
+    fn take(&mut self, kind: &str, delta: &Fields<'_>, pieces: &mut Vec<Piece>) {
         match (kind, self.kind) {
             ("text_delta", Kind::Text) => self.write(delta.text("text"), pieces),
             ("thinking_delta", Kind::Thinking) => self.write(delta.text("thinking"), pieces),
@@ -281,7 +281,7 @@ impl Open {
             Kind::Hidden => Said::Reasoning(String::new()),
             Kind::Call => {
                 let raw = to_raw_value(&Object(&self.members)).unwrap_or_default();
-                let Some(block) = Members::of(raw.get()) else { return Part::new(Said::Other) };
+                let Some(block) = Fields::of(&raw) else { return Part::new(Said::Other) };
                 Said::Call(block::call(&block, self.text))
             }
             Kind::Other => Said::Other,

@@ -43,7 +43,7 @@ fn asking(messages: Vec<Message>) -> Request {
 }
 
 fn user(text: &str) -> Message {
-    Message::User(text.to_owned())
+    Message::User(text.into())
 }
 
 fn call(id: &str, name: &str, arguments: &str) -> Said {
@@ -62,7 +62,7 @@ fn native(said: Said, wire: Wire, model: &str, block: &str) -> Part {
 }
 
 fn answer(parts: Vec<Part>) -> Message {
-    Message::Answer(Answer { parts })
+    Message::Answer(Answer { parts }.into())
 }
 
 /// Events as they are sent.

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::fields::{Fields, items};
 use crate::provider::Class;
-use crate::provider::codec::{Fault, class_of};
+use crate::provider::codec::{Fault, Fields, class_of, items};
 
 /// Reads an answer with another status than 200.
 pub(crate) fn fault(status: u16, body: &[u8]) -> Fault {
@@ -14,7 +13,7 @@ pub(crate) fn fault(status: u16, body: &[u8]) -> Fault {
     let body = body.trim();
     let raw: Option<&RawValue> = serde_json::from_str(body).ok();
     // Answers that were to come in pieces have their failure in a list.
-    let raw = raw.map(|raw| items(raw).first().copied().unwrap_or(raw));
+    let raw = raw.map(|raw| items(raw.get()).and_then(|it| it.first().copied()).unwrap_or(raw));
     let told = raw.and_then(Fields::of).map(|fields| fault_of(&fields, status));
     told.unwrap_or_else(|| {
         let message = if body.is_empty() {
@@ -28,8 +27,8 @@ pub(crate) fn fault(status: u16, body: &[u8]) -> Fault {
 
 /// Reads the failure in an object, be it the object itself or its `error`.
 pub(crate) fn fault_of(fields: &Fields<'_>, status: u16) -> Fault {
-    let inner = fields.object("error");
-    let error = if inner.iter().next().is_some() { &inner } else { fields };
+    let inner = fields.object("error").filter(|it| it.iter().next().is_some());
+    let error = inner.as_ref().unwrap_or(fields);
     let word = error.text("status").or_else(|| error.text("code")).unwrap_or_default();
     // A word of the newer interface may be the end of an address, and in small letters.
     let word = word.rsplit('/').next().unwrap_or_default().to_ascii_uppercase();
@@ -38,12 +37,12 @@ pub(crate) fn fault_of(fields: &Fields<'_>, status: u16) -> Fault {
         "" => format!("status {status}, and not a word"),
         word => word.to_owned(),
     });
-    let details = error.list("details");
+    let details = error.list("details").unwrap_or_default();
     let details: Vec<_> = details.into_iter().filter_map(Fields::of).collect();
     let reason = details.iter().find_map(|it| it.text("reason")).unwrap_or_default();
     let after = details.iter().find_map(|it| it.text("retryDelay")).and_then(|it| seconds(&it));
     // Below 100 it is a code of gRPC.
-    let code = error.count("code").filter(|code| *code >= 100);
+    let code = error.number("code").filter(|code| *code >= 100);
     let status = code.and_then(|code| u16::try_from(code).ok()).unwrap_or(status);
     let class = match class(&word, &reason, &message.to_ascii_lowercase(), status) {
         Class::Later { .. } => Class::Later { after },

@@ -4,8 +4,8 @@ use serde_json::value::RawValue;
 
 use super::partial::Partial;
 use crate::conversation::{Answer, Native, Part, Said, ToolCall};
-use crate::provider::codec::{Fault, PARTS};
-use crate::provider::gemini::{Fields, fault_of, too_many_parts};
+use crate::provider::codec::{Fault, Fields, PARTS};
+use crate::provider::gemini::fault_of;
 use crate::provider::{Finish, Piece, Response, Usage, Wire};
 
 /// What has come so far.
@@ -72,17 +72,18 @@ impl Gathered {
         self.version = fields.text("modelVersion").or(self.version.take());
         self.usage =
             fields.get("usageMetadata").and_then(Fields::of).as_ref().map(usage).or(self.usage);
-        self.blocked |= fields.object("promptFeedback").get("blockReason").is_some();
+        self.blocked |=
+            fields.object("promptFeedback").is_some_and(|it| it.get("blockReason").is_some());
         // One candidate was asked for.
-        let candidates = fields.list("candidates");
+        let candidates = fields.list("candidates").unwrap_or_default();
         let mut candidates = candidates.into_iter().filter_map(Fields::of);
-        let Some(candidate) = candidates.find(|it| it.count("index").unwrap_or(0) == 0) else {
+        let Some(candidate) = candidates.find(|it| it.number("index").unwrap_or(0) == 0) else {
             return Ok(());
         };
-        for part in candidate.object("content").list("parts") {
+        for part in candidate.object("content").unwrap_or_default().parts("parts")? {
             self.part(part, pieces)?;
             if self.parts.len() > PARTS {
-                return Err(too_many_parts());
+                return Err(Fault::too_many("parts"));
             }
         }
         self.finish = candidate.text("finishReason").or(self.finish.take());
@@ -111,7 +112,7 @@ impl Gathered {
         let mut goes_back = true;
         let said = if let Some(call) = fields.get("functionCall") {
             let call = Fields::of(call).unwrap_or_default();
-            let partly = call.is("willContinue") || call.get("partialArgs").is_some();
+            let partly = call.is_true("willContinue") || call.get("partialArgs").is_some();
             if partly || (self.partial.is_some() && call.get("name").is_none()) {
                 return self.partly(&fields, &call, pieces);
             }
@@ -120,7 +121,7 @@ impl Gathered {
             goes_back = call.get("args").is_none_or(|args| args.get().starts_with('{'));
             self.call(&call, pieces)
         } else if let Some(text) = fields.text("text") {
-            let thought = fields.is("thought");
+            let thought = fields.is_true("thought");
             if !text.is_empty() {
                 let text = text.clone();
                 pieces.push(if thought { Piece::Reasoning(text) } else { Piece::Text(text) });
@@ -158,7 +159,7 @@ impl Gathered {
         });
         partial.add(call)?;
         self.partial = Some(partial);
-        if !call.is("willContinue") {
+        if !call.is_true("willContinue") {
             self.close(pieces);
         }
         Ok(())
@@ -210,7 +211,7 @@ impl Gathered {
 }
 
 fn usage(told: &Fields<'_>) -> Usage {
-    let count = |name| told.count(name).unwrap_or(0);
+    let count = |name| told.number(name).unwrap_or(0);
     let thoughts = count("thoughtsTokenCount");
     Usage {
         prompt_tokens: count("promptTokenCount").saturating_add(count("toolUsePromptTokenCount")),

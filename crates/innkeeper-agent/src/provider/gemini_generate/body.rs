@@ -5,8 +5,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::conversation::{Answer, Message, Said, ToolResult};
-use crate::provider::codec::{Asking, object};
-use crate::provider::gemini::{Fields, NO_SIGNATURE};
+use crate::provider::codec::{Asking, Fields, object};
+use crate::provider::gemini::NO_SIGNATURE;
 use crate::provider::{Choice, Constraint, Wire};
 
 #[derive(Serialize)]
@@ -192,7 +192,8 @@ fn said<'r>(asking: Asking<'r>, answer: &'r Answer, calls: &mut Vec<Named<'r>>) 
         let native = part.native.as_ref();
         let native = native.and_then(|it| it.for_model(Wire::GeminiGenerate, asking.model));
         if let Said::Call(call) = &part.said {
-            let own = native.and_then(Fields::of).map(|it| it.object("functionCall"));
+            let own =
+                native.and_then(Fields::of).map(|it| it.object("functionCall").unwrap_or_default());
             let name = own.as_ref().and_then(|own| own.text("name"));
             let name = name.unwrap_or_else(|| asking.offer.alias(&call.name));
             let id = own.and_then(|own| own.text("id"));

@@ -4,8 +4,7 @@
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use crate::provider::codec::{Fault, PARTS};
-use crate::provider::gemini::Fields;
+use crate::provider::codec::{Fault, Fields, PARTS};
 
 /// The deepest value of arguments: what reads JSON here goes no deeper.
 const DEPTH: usize = 100;
@@ -35,7 +34,7 @@ impl Partial {
 
     /// Takes the values that one piece of the call brings.
     pub(super) fn add(&mut self, call: &Fields<'_>) -> Result<(), Fault> {
-        for argument in call.list("partialArgs") {
+        for argument in call.parts("partialArgs")? {
             let argument = Fields::of(argument).unwrap_or_default();
             let path = argument.text("jsonPath").unwrap_or_default();
             let slot = slot(&mut self.arguments, &path).ok_or_else(|| {

@@ -5,20 +5,20 @@ mod cut;
 
 use super::*;
 use crate::conversation::{Part, Said, ToolCall};
-use crate::provider::gemini::cuts::{in_all_cuts, read, stream};
-use crate::provider::{Class, Finish, Usage};
-
-const MODEL: &str = "gemini-3.8-flash";
+use crate::provider::codec::cuts::{self, GEMINI as MODEL, read};
+use crate::provider::{Class, Finish, Usage, Wire};
 
 /// An answer that came whole.
 fn whole(body: &str) -> Result<Response, Fault> {
-    let (response, pieces) = read(reader(MODEL, false), body.as_bytes(), 5);
-    assert!(pieces.is_empty());
-    response
+    cuts::whole(Wire::GeminiGenerate, body)
 }
 
 fn streamed(events: &[&str]) -> Response {
-    in_all_cuts(|| reader(MODEL, true), &stream(events))
+    cuts::streamed(Wire::GeminiGenerate, &stream(events)).unwrap()
+}
+
+fn stream(events: &[&str]) -> String {
+    cuts::events(events).replace('\n', "\r\n")
 }
 
 /// One candidate with these parts and this end.
@@ -160,13 +160,13 @@ fn a_prompt_that_is_blocked_is_refused() {
 fn an_answer_without_a_candidate_is_none() {
     for body in ["{}", r#"{"candidates":[]}"#, r#"{"candidates":[{}]}"#, r#"{"candidates":7}"#] {
         assert_eq!(whole(body).unwrap_err().class, Class::Unreadable, "{body}");
-        let (response, _) = read(reader(MODEL, true), stream(&[body]).as_bytes(), 9);
+        let (response, _) = read(Wire::GeminiGenerate, true, stream(&[body]).as_bytes(), &[9]);
         assert_eq!(response.unwrap_err().class, Class::Connection, "{body}");
     }
     for body in ["", "[]", "7", "<html>", "{\"candidates\":[", "\u{0}"] {
         assert_eq!(whole(body).unwrap_err().class, Class::Unreadable, "{body}");
     }
-    let (response, _) = read(reader(MODEL, false), b"\xff{}", 9);
+    let (response, _) = read(Wire::GeminiGenerate, false, b"\xff{}", &[9]);
     assert_eq!(response.unwrap_err().class, Class::Unreadable);
 }
 
@@ -185,12 +185,16 @@ fn what_is_missing_in_a_whole_answer_loses_nothing_of_it() {
 #[test]
 fn an_answer_of_more_parts_than_the_limit_is_refused() {
     use crate::provider::codec::PARTS;
+    let of = |part, count: usize| candidate(&vec![part; count].join(","), "STOP");
     let part = r#"{"thoughtSignature":"QQ=="}"#;
-    let of = |count: usize| candidate(&vec![part; count].join(","), "STOP");
-    assert_eq!(whole(&of(PARTS)).unwrap().answer.parts.len(), PARTS);
-    assert_eq!(whole(&of(PARTS + 1)).unwrap_err().class, Class::Unreadable);
-    let (half, rest) = (of(PARTS), of(1));
-    let (response, _) = read(reader(MODEL, true), stream(&[&half, &rest]).as_bytes(), 1 << 16);
+    // Texts become one part, but none of them is lost.
+    for (part, parts) in [(part, PARTS), (r#"{"text":"x"}"#, 1)] {
+        assert_eq!(whole(&of(part, PARTS)).unwrap().answer.parts.len(), parts);
+        assert_eq!(whole(&of(part, PARTS + 1)).unwrap_err().class, Class::Unreadable);
+    }
+    let (half, rest) = (of(part, PARTS), of(part, 1));
+    let (response, _) =
+        read(Wire::GeminiGenerate, true, stream(&[&half, &rest]).as_bytes(), &[1 << 16]);
     assert_eq!(response.unwrap_err().class, Class::Unreadable);
 }
 

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::step::{Kind, Step};
 use crate::conversation::Answer;
-use crate::provider::codec::{Fault, PARTS};
-use crate::provider::gemini::{Fields, fault_of, too_many_parts};
+use crate::provider::codec::{Fault, Fields, PARTS};
+use crate::provider::gemini::fault_of;
 use crate::provider::{Class, Finish, Piece, Response, Usage};
 
 /// What has come so far.
@@ -92,7 +92,7 @@ impl Gathered {
         self.version = told.text("model").or(self.version.take());
         self.usage = told.get("usage").and_then(Fields::of).as_ref().map(usage).or(self.usage);
         if self.steps.is_empty() {
-            for (index, step) in (0..).zip(told.list("steps")) {
+            for (index, step) in (0..).zip(told.parts("steps")?) {
                 self.start(Some(index), step, pieces)?;
             }
         }
@@ -135,7 +135,7 @@ impl Gathered {
         pieces: &mut Vec<Piece>,
     ) -> Result<(), Fault> {
         if self.steps.len() == PARTS {
-            return Err(too_many_parts());
+            return Err(Fault::too_many("parts"));
         }
         let step = Step::start(kind, raw)?;
         match &step.kind {
@@ -178,7 +178,7 @@ impl Gathered {
 
     /// The failure that an interaction or an event tells of.
     fn failed(&self, told: &Fields<'_>) -> Option<Fault> {
-        let errors = told.list("errors");
+        let errors = told.list("errors").unwrap_or_default();
         let own = told.get("error").map(|_| fault_of(told, 500));
         let fault = own.or_else(|| {
             let first = errors.first().copied().and_then(Fields::of)?;
@@ -204,7 +204,7 @@ fn no_interaction() -> Fault {
 }
 
 fn usage(told: &Fields<'_>) -> Usage {
-    let count = |name| told.count(name).unwrap_or(0);
+    let count = |name| told.number(name).unwrap_or(0);
     let thoughts = count("total_thought_tokens");
     Usage {
         prompt_tokens: count("total_input_tokens").saturating_add(count("total_tool_use_tokens")),

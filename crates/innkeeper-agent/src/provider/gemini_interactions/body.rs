@@ -5,8 +5,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::conversation::{Answer, Message, Said, ToolResult};
-use crate::provider::codec::{Asking, object};
-use crate::provider::gemini::{Fields, NO_SIGNATURE, model_name};
+use crate::provider::codec::{Asking, Fields, object};
+use crate::provider::gemini::{NO_SIGNATURE, model_name};
 use crate::provider::{Choice, Constraint, Wire};
 
 #[derive(Serialize)]

@@ -4,8 +4,8 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::conversation::{Native, Part, Said, ToolCall};
 use crate::provider::Wire;
-use crate::provider::codec::{Fault, PARTS, object};
-use crate::provider::gemini::{Fields, fault_of, too_many_parts};
+use crate::provider::codec::{Fault, Fields, PARTS, object};
+use crate::provider::gemini::fault_of;
 
 /// A step so far.
 pub(super) struct Step {
@@ -64,8 +64,8 @@ impl Step {
             items: Vec::new(),
         };
         let items = match &step.kind {
-            Kind::Output => start.list("content"),
-            Kind::Thought => start.list("summary"),
+            Kind::Output => start.parts("content")?,
+            Kind::Thought => start.parts("summary")?,
             Kind::Call { .. } | Kind::Other => Vec::new(),
         };
         for item in items {
@@ -100,7 +100,7 @@ impl Step {
         if let Some(Item::Text(_, citations)) = self.items.last_mut() {
             citations.extend(more.iter().map(|&it| it.to_owned()));
             if citations.len() > PARTS {
-                return Err(too_many_parts());
+                return Err(Fault::too_many("parts"));
             }
         }
         Ok(())
@@ -251,7 +251,7 @@ impl Step {
 
     fn push(&mut self, item: Item) -> Result<(), Fault> {
         if self.items.len() == PARTS {
-            return Err(too_many_parts());
+            return Err(Fault::too_many("parts"));
         }
         self.items.push(item);
         Ok(())

@@ -5,19 +5,19 @@ mod cut;
 
 use super::*;
 use crate::conversation::{Part, Said, ToolCall};
-use crate::provider::gemini::cuts::{in_all_cuts, read, stream};
-use crate::provider::{Finish, Usage};
-
-const MODEL: &str = "gemini-3.8-flash";
+use crate::provider::codec::cuts::{self, GEMINI as MODEL, read};
+use crate::provider::{Finish, Usage, Wire};
 
 fn whole(body: &str) -> Result<Response, Fault> {
-    let (response, pieces) = read(reader(MODEL, false), body.as_bytes(), 5);
-    assert!(pieces.is_empty());
-    response
+    cuts::whole(Wire::GeminiInteractions, body)
 }
 
 fn streamed(events: &[&str]) -> Response {
-    in_all_cuts(|| reader(MODEL, true), &stream(events))
+    cuts::streamed(Wire::GeminiInteractions, &stream(events)).unwrap()
+}
+
+fn stream(events: &[&str]) -> String {
+    cuts::events(events).replace('\n', "\r\n")
 }
 
 /// A whole interaction of these steps.
@@ -190,7 +190,7 @@ fn names_of_events_may_be_told_beside_the_data() {
     ];
     let events: String =
         events.iter().map(|(name, data)| format!("event: {name}\ndata: {data}\n\n")).collect();
-    let one = in_all_cuts(|| reader(MODEL, true), &events);
+    let one = cuts::streamed(Wire::GeminiInteractions, &events).unwrap();
     assert_eq!((one.answer, one.finish), (crate::conversation::Answer::text("yes"), Finish::Stop));
 }
 

@@ -4,13 +4,13 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::fault;
 use crate::conversation::{Answer, Native, Part, Said, ToolCall};
-use crate::provider::codec::{Fault, Lines, Members, PARTS, Reader, arguments};
+use crate::provider::codec::{Fault, Fields, Lines, PARTS, Reader, arguments};
 use crate::provider::{Finish, Piece, Response, Usage, Wire};
 
 /// Reads an answer that is one line.
 pub(super) fn read(body: &[u8], model: String) -> Result<Response, Fault> {
     let text = std::str::from_utf8(body).ok();
-    let Some(line) = text.and_then(Members::of) else {
+    let Some(line) = text.and_then(Fields::parse) else {
         return Err(Fault::unreadable("the answer is no JSON object"));
     };
     if line.get("message").is_none() && line.get("error").is_none() {
@@ -66,7 +66,7 @@ impl Reader for Stream {
             Ok(())
         });
         // A line that is cut is none, wherever the cut is.
-        if let (Ok(()), Some(line)) = (ended, rest.as_deref().and_then(Members::of)) {
+        if let (Ok(()), Some(line)) = (ended, rest.as_deref().and_then(Fields::parse)) {
             let taken = message.line(&line, &mut Vec::new());
             taken.map_err(|fault| message.with_text(fault))?;
         }
@@ -90,7 +90,7 @@ impl Message {
     }
 
     fn take(&mut self, line: &str, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
-        let Some(members) = Members::of(line) else {
+        let Some(members) = Fields::parse(line) else {
             if self.done {
                 return Ok(());
             }
@@ -100,7 +100,7 @@ impl Message {
         self.line(&members, pieces)
     }
 
-    fn line(&mut self, line: &Members<'_>, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
+    fn line(&mut self, line: &Fields<'_>, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
         if let Some(fault) = fault::told(None, line) {
             return Err(fault);
         }
@@ -126,9 +126,9 @@ impl Message {
 
     fn call(&mut self, raw: &RawValue, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
         if self.calls.len() == PARTS {
-            return Err(Fault::unreadable(format!("the answer has more than {PARTS} calls")));
+            return Err(Fault::too_many("calls"));
         }
-        let Some(outer) = Members::of(raw.get()) else { return Ok(()) };
+        let Some(outer) = Fields::of(raw) else { return Ok(()) };
         let inner = outer.object("function");
         let function = inner.as_ref().unwrap_or(&outer);
         let written = function.get("arguments");
@@ -147,7 +147,7 @@ impl Message {
         Ok(())
     }
 
-    fn count(&mut self, line: &Members<'_>) {
+    fn count(&mut self, line: &Fields<'_>) {
         let (read, written) = (line.number("prompt_eval_count"), line.number("eval_count"));
         if read.is_none() && written.is_none() {
             return;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::conversation::{Answer, Message, Native, Part, Said, ToolCall};
-use crate::provider::codec::{Asking, Fault, Members, Outgoing, object};
+use crate::provider::codec::{Asking, Fault, Fields, Outgoing, object};
 use crate::provider::{Choice, Class, Constraint, Wire};
 
 /// The context window that is asked for where nobody says how long it is. Without a word Ollama takes
@@ -154,7 +154,7 @@ fn messages(asking: Asking<'_>) -> Vec<Line<'_>> {
     let mut names = HashMap::new();
     for message in &asking.request.messages {
         match message {
-            Message::User(text) => messages.push(Line::new("user", text.clone())),
+            Message::User(text) => messages.push(Line::new("user", text.to_string())),
             Message::Answer(answer) => {
                 names = named(asking, answer);
                 messages.extend(assistant(asking, answer));
@@ -179,7 +179,7 @@ fn messages(asking: Asking<'_>) -> Vec<Line<'_>> {
 fn named<'r>(asking: Asking<'r>, answer: &'r Answer) -> HashMap<&'r str, String> {
     let own = answer.parts.iter().filter_map(|part| {
         let Said::Call(call) = &part.said else { return None };
-        let function = Members::of(native(asking, part)?.get())?.object("function")?;
+        let function = Fields::of(native(asking, part)?)?.object("function")?;
         Some((call.id.as_str(), function.text("name")?))
     });
     own.collect()

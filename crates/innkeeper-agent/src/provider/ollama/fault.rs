@@ -1,7 +1,7 @@
 //! What went wrong, in Ollama's words.
 
 use crate::provider::Class;
-use crate::provider::codec::{Fault, Members, class_of, plain};
+use crate::provider::codec::{Fault, Fields, class_of, plain};
 
 /// How Ollama says that it could not read a call.
 const UNREAD_CALL: &str = "error parsing tool call";
@@ -13,12 +13,12 @@ const RAW_END: &str = "', err=";
 /// Reads the body of an answer with another status than 200.
 pub(super) fn read(status: u16, body: &[u8]) -> Fault {
     let text = String::from_utf8_lossy(body);
-    let told = Members::of(&text).and_then(|body| told(Some(status), &body));
+    let told = Fields::parse(&text).and_then(|body| told(Some(status), &body));
     told.unwrap_or_else(|| Fault::new(class_of(status), plain(&text)))
 }
 
 /// Reads an error, in a stream without a status; `None` if it is none.
-pub(super) fn told(status: Option<u16>, body: &Members<'_>) -> Option<Fault> {
+pub(super) fn told(status: Option<u16>, body: &Fields<'_>) -> Option<Fault> {
     // Some versions have it as the name of the member.
     if let Some(why) = body.text(UNREAD_CALL) {
         return Some(Fault::new(Class::Malformed, format!("{UNREAD_CALL}: {why}")));

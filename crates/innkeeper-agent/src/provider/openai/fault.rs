@@ -1,16 +1,14 @@
 //! Failures in the words of OpenAI and of the servers that speak like it.
 
-use super::Fields;
-use super::fields::values;
 use crate::provider::Class;
-use crate::provider::codec::{Fault, class_of};
+use crate::provider::codec::{Fault, Fields, class_of, items, texts};
 
 /// An answer with another status than 200.
 pub(in crate::provider) fn fault(status: u16, body: &[u8]) -> Fault {
     let text = String::from_utf8_lossy(body);
-    let told = Fields::of(&text).or_else(|| {
+    let told = Fields::parse(&text).or_else(|| {
         // Google's servers put the object into an array.
-        Fields::of(values(&text).first()?.get())
+        items(&text)?.first().copied().and_then(Fields::of)
     });
     let told = told.map(|fields| Told::of(&fields)).unwrap_or_default();
     let mut fault = told.fault(Some(status));
@@ -212,8 +210,7 @@ fn detail(fields: &Fields<'_>) -> String {
     if let Some(text) = fields.word("detail") {
         return text;
     }
-    let problems = fields.array("detail");
-    super::texts(&problems, "msg").join("; ")
+    texts(&fields.list("detail").unwrap_or_default(), "msg").join("; ")
 }
 
 #[cfg(test)]

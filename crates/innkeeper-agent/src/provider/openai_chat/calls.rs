@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 
 use crate::conversation::{Native, Part, Said, ToolCall};
-use crate::provider::codec::{Fault, PARTS};
-use crate::provider::openai::{Balance, Fields, Members, raw, text};
+use crate::provider::codec::{Fault, Fields, PARTS, string};
+use crate::provider::openai::{Balance, Members, raw};
 use crate::provider::{Piece, Wire};
 
 /// Members of a piece that are read here; all others are kept as the call's own words.
@@ -87,7 +87,7 @@ impl Calls {
 
     fn begin(&mut self) -> Result<usize, Fault> {
         if self.list.len() == PARTS {
-            return Err(Fault::unreadable(format!("the answer has more than {PARTS} calls")));
+            return Err(Fault::too_many("calls"));
         }
         self.list.push(Call::default());
         Ok(self.list.len() - 1)
@@ -148,7 +148,7 @@ impl Told {
             id: entry.word("id"),
             name: function.word("name").or_else(|| entry.word("name")),
             arguments: arguments
-                .map(|raw| text(raw).unwrap_or_else(|| raw.get().to_owned()))
+                .map(|raw| string(raw).unwrap_or_else(|| raw.get().to_owned()))
                 .unwrap_or_default(),
         }
     }
@@ -187,7 +187,7 @@ impl Call {
     fn into_part(self, model: &str) -> Part {
         let Self { id, name, arguments, more, .. } = self;
         let mut native = None;
-        if !id.is_empty() && Fields::of(&arguments).is_some() {
+        if !id.is_empty() && Fields::parse(&arguments).is_some() {
             let mut words = Members::default();
             words.add("id", &id);
             words.add("type", &"function");

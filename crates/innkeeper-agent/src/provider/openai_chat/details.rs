@@ -3,8 +3,8 @@
 
 use serde_json::value::RawValue;
 
-use crate::provider::codec::{Fault, PARTS};
-use crate::provider::openai::{Fields, Members, text};
+use crate::provider::codec::{Fault, Fields, PARTS, string};
+use crate::provider::openai::Members;
 
 /// What grows with each piece of the same detail.
 const GROWING: [&str; 3] = ["text", "summary", "data"];
@@ -30,7 +30,7 @@ impl Details {
     /// Takes one detail or a piece of one: it belongs to the one before if both have the same index
     /// and the same type. Details without an index are whole.
     pub(super) fn take(&mut self, detail: &RawValue) -> Result<(), Fault> {
-        let Some(fields) = Fields::of(detail.get()) else { return Ok(()) };
+        let Some(fields) = Fields::of(detail) else { return Ok(()) };
         let same = |open: &&mut Open| {
             fields.get("index").is_some()
                 && ["index", "type"].iter().all(|name| {
@@ -40,9 +40,7 @@ impl Details {
         if self.open.as_mut().filter(same).is_none() {
             self.close();
             if self.closed.len() == PARTS {
-                return Err(Fault::unreadable(format!(
-                    "the answer has more than {PARTS} thoughts"
-                )));
+                return Err(Fault::too_many("thoughts"));
             }
             let grown = Default::default();
             self.open = Some(Open { members: Members::default(), grown });
@@ -50,7 +48,7 @@ impl Details {
         let Some(open) = &mut self.open else { return Ok(()) };
         for (name, value) in fields.iter().filter(|(_, value)| value.get() != "null") {
             let growing = GROWING.iter().position(|it| *it == name);
-            match (growing, text(value)) {
+            match (growing, string(value)) {
                 (Some(at), Some(more)) => {
                     open.grown[at].push_str(&more);
                     // It keeps its place among the members.

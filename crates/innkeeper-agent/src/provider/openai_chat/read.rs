@@ -6,13 +6,13 @@ use serde_json::value::RawValue;
 use super::calls::Calls;
 use super::details::Details;
 use crate::conversation::{Answer, Native, Part, Said};
-use crate::provider::codec::{Fault, PARTS};
-use crate::provider::openai::{Fields, Members, raw, text, texts, told};
+use crate::provider::codec::{Fault, Fields, PARTS, string, texts};
+use crate::provider::openai::{Members, raw, told};
 use crate::provider::{Finish, Piece, Response, Usage, Wire};
 
 /// An answer that is there at once.
 pub(super) fn whole(model: String, body: &str, pieces: &mut Vec<Piece>) -> Result<Response, Fault> {
-    let fields = Fields::of(body);
+    let fields = Fields::parse(body);
     let fields = fields.ok_or_else(|| Fault::unreadable("the answer is no JSON object"))?;
     let mut gathered = Gathered::new(model);
     gathered.take(&fields, true, pieces)?;
@@ -86,8 +86,8 @@ impl Gathered {
         if let Some(usage) = fields.object("usage").and_then(|usage| read_usage(&usage)) {
             self.usage = Some(usage);
         }
-        let choices = fields.array("choices");
-        let mut choices = choices.iter().filter_map(|choice| Fields::of(choice.get()));
+        let choices = fields.list("choices").unwrap_or_default();
+        let mut choices = choices.into_iter().filter_map(Fields::of);
         // Of several answers the first is taken.
         let choice = choices.find(|choice| choice.number("index").unwrap_or(0) == 0);
         match choice {
@@ -132,14 +132,14 @@ impl Gathered {
         } else if let Some(reasoning) = said.word("reasoning") {
             self.reason(Place::Reasoning, &reasoning, pieces);
         }
-        for detail in said.array("reasoning_details") {
+        for detail in said.parts("reasoning_details")? {
             self.details.take(detail)?;
         }
         if let Some(content) = said.get("content") {
-            match text(content) {
+            match string(content) {
                 Some(content) => self.say(content, pieces),
                 None => {
-                    for part in said.array("content") {
+                    for part in said.parts("content")? {
                         self.part(part, pieces)?;
                     }
                 }
@@ -149,14 +149,14 @@ impl Gathered {
             self.refused = true;
             self.say(refusal, pieces);
         }
-        let entries = said.array("tool_calls");
-        let entries: Vec<_> = entries.iter().filter_map(|it| Fields::of(it.get())).collect();
+        let entries = said.parts("tool_calls")?;
+        let entries: Vec<_> = entries.into_iter().filter_map(Fields::of).collect();
         self.calls.take(&entries, whole, pieces)
     }
 
     /// A part of a content that is a list.
     fn part(&mut self, part: &RawValue, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
-        let fields = Fields::of(part.get()).unwrap_or_default();
+        let fields = Fields::of(part).unwrap_or_default();
         match fields.text("type").as_deref() {
             Some("text") => self.say(fields.text("text").unwrap_or_default(), pieces),
             Some("refusal") => {
@@ -165,14 +165,15 @@ impl Gathered {
             }
             Some("thinking") => {
                 let thinking = fields.text("thinking");
-                let thinking =
-                    thinking.unwrap_or_else(|| texts(&fields.array("thinking"), "text").concat());
+                let thinking = match thinking {
+                    Some(thinking) => thinking,
+                    None => texts(&fields.parts("thinking")?, "text").concat(),
+                };
                 self.reason(Place::Thinking, &thinking, pieces);
             }
             Some(_) | None => {
                 if self.others.len() == PARTS {
-                    let message = format!("the answer has more than {PARTS} parts");
-                    return Err(Fault::unreadable(message));
+                    return Err(Fault::too_many("parts"));
                 }
                 self.others.push(part.to_owned());
             }

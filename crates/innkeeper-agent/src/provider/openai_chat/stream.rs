@@ -1,8 +1,8 @@
 //! An answer that comes in chunks.
 
 use super::read::{Gathered, whole};
-use crate::provider::codec::Fault;
-use crate::provider::openai::{Fields, Gather, told};
+use crate::provider::codec::{Fault, Fields};
+use crate::provider::openai::{Gather, told};
 use crate::provider::{Piece, Response};
 
 pub(super) struct Chunks {
@@ -30,7 +30,7 @@ impl Gather for Chunks {
             }
             return Ok(());
         }
-        let Some(fields) = Fields::of(data) else {
+        let Some(fields) = Fields::parse(data) else {
             let what = if name == "error" { data } else { "a chunk is no JSON object" };
             return Err(self.gathered.failed(Fault::unreadable(what)));
         };

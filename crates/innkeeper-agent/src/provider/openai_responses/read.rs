@@ -2,25 +2,25 @@
 
 use super::item::Item;
 use crate::conversation::{Answer, Part, Said};
-use crate::provider::codec::{Fault, PARTS};
-use crate::provider::openai::{Fields, told};
+use crate::provider::codec::{Fault, Fields, PARTS};
+use crate::provider::openai::told;
 use crate::provider::{Class, Finish, Response, Usage};
 
 /// An answer that is there at once.
 pub(super) fn whole(model: &str, body: &str) -> Result<Response, Fault> {
-    let fields = Fields::of(body);
+    let fields = Fields::parse(body);
     let fields = fields.ok_or_else(|| Fault::unreadable("the answer is no JSON object"))?;
     let end = End::of(&fields, "completed")?;
     if fields.get("output").is_none() {
         return Err(Fault::unreadable("the answer has no `output`"));
     }
-    let output = fields.array("output");
+    let output = fields.list("output").unwrap_or_default();
     if output.len() > PARTS {
-        return Err(Fault::unreadable(format!("the answer has more than {PARTS} items")));
+        return Err(Fault::too_many("items"));
     }
-    let items = output.iter().filter_map(|block| Item::read(block, model));
     let (mut parts, mut refused) = (Vec::new(), false);
-    for item in items {
+    for block in output {
+        let Some(item) = Item::read(block, model)? else { continue };
         refused |= item.refused;
         parts.push(item.part);
     }

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use super::item::Item;
 use super::read::{End, whole};
-use crate::provider::codec::{Fault, PARTS};
-use crate::provider::openai::{Fields, Gather, told};
+use crate::provider::codec::{Fault, Fields, PARTS};
+use crate::provider::openai::{Gather, told};
 use crate::provider::{Piece, Response};
 use slot::{Kind, Slot};
 
@@ -46,7 +46,7 @@ impl Items {
         let at = match known.or(last) {
             Some(at) => at,
             None if self.slots.len() == PARTS => {
-                return Err(Fault::unreadable(format!("the answer has more than {PARTS} items")));
+                return Err(Fault::too_many("items"));
             }
             None => {
                 self.slots.push(Slot::default());
@@ -90,7 +90,7 @@ impl Items {
 
     fn done(&mut self, event: &Fields<'_>, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
         let Some(block) = event.get("item") else { return Ok(()) };
-        let Some(item) = Item::read(block, &self.model) else { return Ok(()) };
+        let Some(item) = Item::read(block, &self.model)? else { return Ok(()) };
         let id = event.object("item").and_then(|item| item.word("id"));
         self.finished(event.number("output_index"), id, item, pieces)
     }
@@ -119,11 +119,11 @@ impl Items {
     ) -> Result<(), Fault> {
         let response = event.object("response").unwrap_or_default();
         let end = End::of(&response, status).map_err(|fault| self.failed(fault))?;
-        for (index, block) in (0..).zip(response.array("output")) {
-            let id = Fields::of(block.get()).and_then(|item| item.word("id"));
+        for (index, block) in (0..).zip(response.list("output").unwrap_or_default()) {
+            let id = Fields::of(block).and_then(|item| item.word("id"));
             let known = self.by_index.get(&index).or_else(|| self.by_id.get(id.as_ref()?));
             let slot = known.and_then(|at| self.slots.get(*at));
-            let Some(item) = Item::read(block, &self.model) else { continue };
+            let Some(item) = Item::read(block, &self.model)? else { continue };
             if slot.is_none_or(|slot| slot.lacks(&item)) {
                 self.finished(Some(index), id, item, pieces)?;
             }
@@ -151,7 +151,7 @@ impl Gather for Items {
         if self.answer.is_some() || data == "[DONE]" {
             return Ok(());
         }
-        let Some(event) = Fields::of(data) else {
+        let Some(event) = Fields::parse(data) else {
             return Err(self.failed(Fault::unreadable("an event is no JSON object")));
         };
         let kind = event.word("type");

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 use super::{Desk, OWN, ask, model, settings, started, tasks, told};
 
 fn question(text: &str, max_tokens: u32) -> Request {
-    let messages = vec![Message::User(text.to_owned())];
+    let messages = vec![Message::User(text.into())];
     let (temperature, max_tokens) = (Some(0.0), Some(max_tokens));
     Request { messages, temperature, max_tokens, ..Request::default() }
 }

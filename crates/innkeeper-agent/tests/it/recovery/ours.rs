@@ -107,7 +107,7 @@ impl LlmProvider for Model {
             return Ok(first);
         }
         let told = match request.messages.last() {
-            Some(Message::User(text)) => text.as_str(),
+            Some(Message::User(text)) => &**text,
             Some(Message::Answer(_) | Message::Results(_)) | None => "",
         };
         let again = if names_a_problem(told) { says.1.take() } else { None };

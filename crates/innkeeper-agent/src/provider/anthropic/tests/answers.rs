@@ -55,7 +55,7 @@ fn block(part: &Part) -> &str {
 /// Proves: G76
 #[test]
 fn text_between_calls_stays_in_its_order_and_streamed_or_not_the_answer_is_the_same() {
-    let streamed = cuts::stream(Wire::Anthropic, &events(LONG));
+    let streamed = cuts::streamed(Wire::Anthropic, &events(LONG)).unwrap();
     assert_eq!(streamed, whole(LONG_WHOLE));
     let look = r#"{"n": 12345678901234567890.10, "s": "}"}"#;
     let expected = [
@@ -80,7 +80,7 @@ fn text_between_calls_stays_in_its_order_and_streamed_or_not_the_answer_is_the_s
 
 #[test]
 fn blocks_keep_the_words_in_which_they_have_to_go_back() {
-    let parts = cuts::stream(Wire::Anthropic, &events(LONG)).answer.parts;
+    let parts = cuts::streamed(Wire::Anthropic, &events(LONG)).unwrap().answer.parts;
     let thought = r#"{"type":"thinking","thinking":"Let me see.","signature":"EqQBCgIYAhIM"}"#;
     assert_eq!(block(&parts[0]), thought);
     assert_eq!(block(&parts[1]), r#"{"type":"redacted_thinking","data":"EmwKAhgB"}"#);
@@ -162,7 +162,7 @@ fn the_stream_of_llama_cpp_is_read() {
         r#"{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":12}}"#,
         r#"{"type":"message_stop"}"#,
     ];
-    let response = cuts::stream(Wire::Anthropic, &events(&parts));
+    let response = cuts::streamed(Wire::Anthropic, &events(&parts)).unwrap();
     let expected = [Said::Reasoning("hm".to_owned()), super::call("Zx1", "look", r#"{"n":1}"#)];
     assert_eq!(said(&response), expected);
     let own = r#"{"type":"tool_use","id":"Zx1","name":"look","input":{"n":1}}"#;
@@ -186,7 +186,7 @@ fn tools_of_the_provider_and_citations_are_put_together_from_their_deltas() {
         r#"{"type":"content_block_stop","index":2}"#,
         r#"{"type":"message_delta","delta":{"stop_reason":"pause_turn"},"usage":{}}"#,
     ];
-    let response = cuts::stream(Wire::Anthropic, &events(&parts));
+    let response = cuts::streamed(Wire::Anthropic, &events(&parts)).unwrap();
     let own = r#"{"type":"server_tool_use","id":"s","name":"web_search","input":{"query":"x"}}"#;
     assert_eq!(block(&response.answer.parts[0]), own);
     let cited = r#"{"type":"text","text":"so","citations":[{"url":"u","n":1.0}]}"#;
@@ -206,7 +206,7 @@ fn an_index_or_a_beginning_that_is_missing_costs_no_text() {
         "event: content_block_delta\ndata: {\"delta\":{\"type\":\"text_delta\",\"text\":\"b\"}}\n\n",
         "data: {\"type\":\"message_stop\"}\n\ndata: [DONE]\n\n",
     );
-    let response = cuts::stream(Wire::Anthropic, text);
+    let response = cuts::streamed(Wire::Anthropic, text).unwrap();
     assert_eq!(
         (said(&response), response.finish),
         (vec![Said::Text("ab".to_owned())], Finish::Stop)

@@ -40,7 +40,7 @@ fn a_call_that_was_cut_is_never_one_to_run() {
     {
         // Its beginning alone, and with a piece of its arguments.
         for first in [5, 6] {
-            let response = cuts::stream(Wire::Anthropic, &ending(first, reason));
+            let response = cuts::streamed(Wire::Anthropic, &ending(first, reason)).unwrap();
             assert_eq!(response.finish, Finish::Length, "{reason}, {first}");
             assert_eq!(response.answer.calls().count(), 1);
             let part = &response.answer.parts[1];
@@ -48,7 +48,7 @@ fn a_call_that_was_cut_is_never_one_to_run() {
         }
     }
     // Its arguments are all there, so that it has no end but needs none.
-    let response = cuts::stream(Wire::Anthropic, &ending(7, r#""tool_use""#));
+    let response = cuts::streamed(Wire::Anthropic, &ending(7, r#""tool_use""#)).unwrap();
     assert_eq!(response.finish, Finish::ToolCalls);
 }
 
@@ -56,7 +56,7 @@ fn a_call_that_was_cut_is_never_one_to_run() {
 fn a_call_that_ended_with_broken_arguments_is_left_to_be_repaired() {
     let mut all = CALL.to_vec();
     all.remove(6);
-    let response = cuts::stream(Wire::Anthropic, &events(&all));
+    let response = cuts::streamed(Wire::Anthropic, &events(&all)).unwrap();
     assert_eq!(response.finish, Finish::ToolCalls);
     assert_eq!(response.answer.calls().next().unwrap().arguments, r#"{"a":"b"#);
     assert_eq!(response.answer.parts[1].native, None);
@@ -67,7 +67,7 @@ fn a_call_that_a_stop_sequence_cut_is_never_one_to_run() {
     let mut all = CALL.to_vec();
     all.remove(6);
     all[7] = r#"{"type":"message_delta","delta":{"stop_reason":"stop_sequence"}}"#;
-    assert_eq!(cuts::stream(Wire::Anthropic, &events(&all)).finish, Finish::Length);
+    assert_eq!(cuts::streamed(Wire::Anthropic, &events(&all)).unwrap().finish, Finish::Length);
     let whole = r#"{"content":[{"type":"tool_use","id":"t","name":"look","input":"{\"a\":"}],"stop_reason":"stop_sequence"}"#;
     assert_eq!(cuts::whole(Wire::Anthropic, whole).unwrap().finish, Finish::Length);
 }
@@ -79,20 +79,21 @@ fn nothing_counts_behind_the_end() {
         r#"{"type":"error","error":{"type":"api_error","message":"late"}}"#,
     ];
     let text = format!("{}{}data: no JSON\n\n", events(CALL), events(&more));
-    let all = cuts::stream(Wire::Anthropic, &events(CALL));
-    assert_eq!(cuts::stream(Wire::Anthropic, &text), all);
+    let all = cuts::streamed(Wire::Anthropic, &events(CALL)).unwrap();
+    assert_eq!(cuts::streamed(Wire::Anthropic, &text).unwrap(), all);
 }
 
 #[test]
 fn a_stream_that_breaks_off_is_a_failure_with_what_was_written() {
     for last in 0..8 {
-        let fault = cuts::failing(Wire::Anthropic, &format!("{}\n", events(&CALL[..last])));
+        let fault =
+            cuts::streamed(Wire::Anthropic, &format!("{}\n", events(&CALL[..last]))).unwrap_err();
         assert_eq!(fault.class, Class::Connection, "{last}");
         assert_eq!(fault.written.as_deref(), Some(if last < 3 { "" } else { "I look 👀." }));
     }
     // Behind the reason only the good-bye is missing.
-    let all = cuts::stream(Wire::Anthropic, &events(CALL));
-    assert_eq!(cuts::stream(Wire::Anthropic, &events(&CALL[..9])), all);
+    let all = cuts::streamed(Wire::Anthropic, &events(CALL)).unwrap();
+    assert_eq!(cuts::streamed(Wire::Anthropic, &events(&CALL[..9])).unwrap(), all);
 }
 
 #[test]
@@ -106,7 +107,11 @@ fn what_is_no_answer_is_unreadable() {
         "event: content_block_start\ndata: {\"index\":0,\"content_block\":[]}\n\n",
         "event: content_block_delta\ndata: {\"delta\":{\"type\":\"input_json_delta\"}}\n\n",
     ] {
-        assert_eq!(cuts::failing(Wire::Anthropic, text).class, Class::Unreadable, "{text}");
+        assert_eq!(
+            cuts::streamed(Wire::Anthropic, text).unwrap_err().class,
+            Class::Unreadable,
+            "{text}"
+        );
     }
 }
 
@@ -126,7 +131,7 @@ fn an_answer_has_at_most_so_many_parts() {
         all.push(r#"{"type":"message_stop"}"#);
         events(&all)
     };
-    let read = |parts| cuts::read(Wire::Anthropic, true, stream(parts).as_bytes(), 4096).1;
+    let read = |parts| cuts::read(Wire::Anthropic, true, stream(parts).as_bytes(), &[4096]).0;
     assert_eq!(read(PARTS).unwrap().answer.parts.len(), PARTS);
     assert_eq!(read(PARTS + 1).unwrap_err().class, Class::Unreadable);
 }
@@ -135,7 +140,7 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..20) {
         for streaming in [true, false] {
-            let (pieces, response) = cuts::read(Wire::Anthropic, streaming, &bytes, size);
+            let (response, pieces) = cuts::read(Wire::Anthropic, streaming, &bytes, &[size]);
             if let (true, Ok(response)) = (streaming, response) {
                 cuts::are_the_answer(&pieces, &response);
             }
@@ -153,7 +158,7 @@ proptest! {
         let all: Vec<&str> = order.iter().map(|at| CALL[*at]).collect();
         let text = events(&all);
         let bytes = &text.as_bytes()[..(text.len() as f64 * cut) as usize];
-        if let (_, Ok(response)) = cuts::read(Wire::Anthropic, true, bytes, size) {
+        if let (Ok(response), _) = cuts::read(Wire::Anthropic, true, bytes, &[size]) {
             let stopped = order.iter().filter(|at| **at == 7).count() > 0;
             prop_assert!(stopped || !runs_a_cut_call(&response), "{response:?}");
         }
@@ -163,7 +168,7 @@ proptest! {
     fn a_real_stream_cut_anywhere_is_broken_off_or_whole(cut in 0.0..1.0_f64, size in 1_usize..50) {
         let text = events(CALL);
         let bytes = &text.as_bytes()[..(text.len() as f64 * cut) as usize];
-        match cuts::read(Wire::Anthropic, true, bytes, size).1 {
+        match cuts::read(Wire::Anthropic, true, bytes, &[size]).0 {
             Ok(response) => {
                 prop_assert_eq!(&response.answer.parts[1].said, &super::call("t", "look", r#"{"a":"b"}"#));
             }

@@ -106,7 +106,7 @@ fn a_failure_in_the_middle_of_a_stream_has_what_was_written() {
         (format!("data: {}\n\n", told("authentication_error", "m")), Class::Key),
         (format!("data: {{\"error\":{}}}\n\n", inner("exceed_context_size_error")), Class::TooLong),
     ] {
-        let fault = cuts::failing(Wire::Anthropic, &format!("{start}{end}"));
+        let fault = cuts::streamed(Wire::Anthropic, &format!("{start}{end}")).unwrap_err();
         assert_eq!((fault.class, fault.message.as_str()), (class, "m"), "{end}");
         assert_eq!(fault.written.as_deref(), Some("so far"));
     }

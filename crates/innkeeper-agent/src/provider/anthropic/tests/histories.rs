@@ -16,10 +16,13 @@ fn results_and_the_text_behind_them_are_one_message_results_first() {
         user("one"),
         user("two"),
         answer(vec![Part::new(call("x", "a.b", "{}")), Part::new(call("y", "a.b", r#"{"n":1}"#))]),
-        Message::Results(vec![
-            result("x", "a.b", "fine"),
-            ToolResult { is_error: true, ..result("y", "a.b", "broken") },
-        ]),
+        Message::Results(
+            vec![
+                result("x", "a.b", "fine"),
+                ToolResult { is_error: true, ..result("y", "a.b", "broken") },
+            ]
+            .into(),
+        ),
         user("and now?"),
     ]);
     let request = Request { tools: tools(&["a.b"]), ..history };
@@ -51,8 +54,11 @@ fn the_models_own_blocks_go_back_word_for_word_and_in_order() {
         own(Said::Text("so".to_owned()), cited),
         own(call("toolu_1", "a.b", r#"{"n":1}"#), USE),
     ];
-    let history =
-        vec![user("go"), answer(parts), Message::Results(vec![result("toolu_1", "a.b", "fine")])];
+    let history = vec![
+        user("go"),
+        answer(parts),
+        Message::Results(vec![result("toolu_1", "a.b", "fine")].into()),
+    ];
     let sent = text(&Request { tools: tools(&["a.b"]), ..asking(history) }, CLAUDE);
     let blocks = [THOUGHT, HIDDEN, server, cited, USE].join(",");
     assert!(sent.contains(&format!(r#"{{"role":"assistant","content":[{blocks}]}}"#)), "{sent}");
@@ -68,8 +74,11 @@ fn words_of_another_model_are_not_sent_to_this_one() {
             native(Said::Text("so".to_owned()), wire, model, r#"{"type":"text","x":1}"#),
             native(call("toolu_1", "a.b", r#"{"n": 1.0}"#), wire, model, USE),
         ];
-        let history =
-            vec![user("go"), answer(parts), Message::Results(vec![result("toolu_1", "a.b", "")])];
+        let history = vec![
+            user("go"),
+            answer(parts),
+            Message::Results(vec![result("toolu_1", "a.b", "")].into()),
+        ];
         let sent = text(&asking(history), CLAUDE);
         let expected = r#"[{"type":"text","text":"so"},{"type":"tool_use","id":"toolu_1","name":"a_b","input":{"n": 1.0}}]"#;
         assert!(sent.contains(expected), "{sent}");
@@ -114,7 +123,8 @@ fn empty_texts_and_messages_of_nothing_are_left_out() {
 fn ids_of_other_providers_are_spelled_so_that_they_are_taken_and_match() {
     let parts = vec![Part::new(call("functions.read:0", "read", "{}"))];
     let results = vec![result("functions.read:0", "read", "fine")];
-    let sent = body(&asking(vec![user("go"), answer(parts), Message::Results(results)]), CLAUDE);
+    let sent =
+        body(&asking(vec![user("go"), answer(parts), Message::Results(results.into())]), CLAUDE);
     let id = sent["messages"][1]["content"][0]["id"].as_str().unwrap();
     assert!(id.bytes().all(|it| it.is_ascii_alphanumeric() || b"_-".contains(&it)), "{id}");
     assert_eq!(sent["messages"][2]["content"][0]["tool_use_id"], id);
@@ -122,7 +132,8 @@ fn ids_of_other_providers_are_spelled_so_that_they_are_taken_and_match() {
     let own = r#"{"type":"tool_use","id":"functions.read:0","name":"read","input":{}}"#;
     let parts = vec![native(call("functions.read:0", "read", "{}"), Wire::Anthropic, "kimi", own)];
     let results = vec![result("functions.read:0", "read", "fine")];
-    let sent = body(&asking(vec![user("go"), answer(parts), Message::Results(results)]), "kimi");
+    let sent =
+        body(&asking(vec![user("go"), answer(parts), Message::Results(results.into())]), "kimi");
     assert_eq!(sent["messages"][2]["content"][0]["tool_use_id"], "functions.read:0");
 }
 
@@ -135,7 +146,7 @@ fn arguments_that_are_no_object_are_told_as_what_they_were() {
     ] {
         let parts = vec![Part::new(call("x", "read", arguments))];
         let history =
-            vec![user("go"), answer(parts), Message::Results(vec![result("x", "read", "")])];
+            vec![user("go"), answer(parts), Message::Results(vec![result("x", "read", "")].into())];
         let sent = body(&asking(history), CLAUDE);
         assert_eq!(sent["messages"][1]["content"][0]["input"], expected, "{arguments}");
     }

@@ -58,7 +58,7 @@ fn a_request_has_all_that_the_model_takes() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     let request = Request {
         system: "Be brief.".to_owned(),
-        messages: vec![Message::User("hello".to_owned())],
+        messages: vec![Message::User("hello".into())],
         tools: tools(),
         choice: Choice::Required,
         temperature: Some(0.5),
@@ -200,7 +200,7 @@ fn a_call_behind_one_that_is_signed_gets_no_word_for_a_signature() {
     let signed = r#"{"functionCall":{"name":"now","args":{}},"thoughtSignature":"QQ=="}"#;
     let mut answer = whole(&candidate(signed, "STOP")).unwrap().answer;
     answer.parts.push(foreign("now", "{}"));
-    let all = contents(vec![Message::Answer(answer)], MODEL);
+    let all = contents(vec![Message::Answer(answer.into())], MODEL);
     let second = json!({"functionCall": {"name": "now", "args": {}}});
     assert_eq!(all[0]["parts"][1], second);
 }
@@ -210,9 +210,9 @@ fn an_answer_of_nothing_is_left_out() {
     let parts =
         vec![Part::new(Said::Text(String::new())), Part::new(Said::Reasoning("hm".to_owned()))];
     let messages = vec![
-        Message::User("a".to_owned()),
-        Message::Answer(Answer { parts }),
-        Message::User("b".to_owned()),
+        Message::User("a".into()),
+        Message::Answer(Answer { parts }.into()),
+        Message::User("b".into()),
     ];
     let all = contents(messages, MODEL);
     assert_eq!(all.as_array().unwrap().len(), 2);

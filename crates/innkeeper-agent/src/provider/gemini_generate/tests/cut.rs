@@ -14,7 +14,7 @@ const STREAM: [&str; 4] = [
 #[test]
 fn a_stream_that_breaks_off_tells_what_was_written() {
     let cut = stream(&STREAM[..3]);
-    let (response, pieces) = read(reader(MODEL, true), cut.as_bytes(), 10);
+    let (response, pieces) = read(Wire::GeminiGenerate, true, cut.as_bytes(), &[10]);
     let fault = response.unwrap_err();
     assert_eq!(fault.class, Class::Connection);
     assert_eq!(fault.written.as_deref(), Some("I look ü😀. "));
@@ -25,18 +25,20 @@ fn a_stream_that_breaks_off_tells_what_was_written() {
 #[test]
 fn a_failure_in_the_middle_of_a_stream_is_one() {
     let failure = r#"{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}"#;
-    let (response, _) = read(reader(MODEL, true), stream(&[STREAM[1], failure]).as_bytes(), 10);
+    let (response, _) =
+        read(Wire::GeminiGenerate, true, stream(&[STREAM[1], failure]).as_bytes(), &[10]);
     let fault = response.unwrap_err();
     assert_eq!((fault.class, &*fault.message), (Class::Later { after: None }, "overloaded"));
     assert_eq!(fault.written.as_deref(), Some("I look ü😀. "));
-    let (response, _) = read(reader(MODEL, true), stream(&[failure]).as_bytes(), 10);
+    let (response, _) = read(Wire::GeminiGenerate, true, stream(&[failure]).as_bytes(), &[10]);
     assert_eq!(response.unwrap_err().written, None);
 }
 
 #[test]
 fn an_event_that_is_no_response_makes_the_answer_unreadable() {
     for event in ["{", "[]", "7", "\"text\""] {
-        let (response, _) = read(reader(MODEL, true), stream(&[STREAM[1], event]).as_bytes(), 4);
+        let (response, _) =
+            read(Wire::GeminiGenerate, true, stream(&[STREAM[1], event]).as_bytes(), &[4]);
         assert_eq!(response.unwrap_err().class, Class::Unreadable, "{event}");
     }
     let mut ended = STREAM.to_vec();
@@ -51,12 +53,12 @@ proptest! {
         size in 1_usize..50,
     ) {
         for streaming in [false, true] {
-            prop_assert!(read(reader(MODEL, streaming), &bytes, size).0.is_err());
+            prop_assert!(read(Wire::GeminiGenerate, streaming, &bytes, &[size]).0.is_err());
         }
         let mut event = b"data: ".to_vec();
         event.extend(&bytes);
         event.extend(b"\n\n");
-        drop(read(reader(MODEL, true), &event, size));
+        drop(read(Wire::GeminiGenerate, true, &event, &[size]));
         drop(fault(400, &bytes));
     }
 
@@ -64,7 +66,7 @@ proptest! {
     fn a_cut_stream_is_no_answer(at in 0_usize..2000, size in 1_usize..50) {
         let full = stream(&STREAM);
         let at = at % full.len();
-        let (response, _) = read(reader(MODEL, true), &full.as_bytes()[..at], size);
+        let (response, _) = read(Wire::GeminiGenerate, true, &full.as_bytes()[..at], &[size]);
         match response {
             Err(fault) => prop_assert_eq!(fault.class, Class::Connection),
             // The last event ends with the first of its two line ends.
@@ -81,8 +83,8 @@ proptest! {
         let mut full = stream(&STREAM).into_bytes();
         let at = at % full.len();
         full[at] = byte;
-        drop(read(reader(MODEL, true), &full, size));
+        drop(read(Wire::GeminiGenerate, true, &full, &[size]));
         let body = &full[6..];
-        drop(read(reader(MODEL, false), body, size));
+        drop(read(Wire::GeminiGenerate, false, body, &[size]));
     }
 }

@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 use super::super::step::{Kind, Step};
 use super::{Gathered, no_interaction};
 use crate::provider::Piece;
-use crate::provider::codec::Fault;
-use crate::provider::gemini::{Fields, fault_of};
+use crate::provider::codec::{Fault, Fields};
+use crate::provider::gemini::fault_of;
 
 impl Gathered {
     /// Takes one event of a stream.
@@ -24,13 +24,13 @@ impl Gathered {
             return Err(self.with_written(fault_of(&event, 500)));
         }
         let told = event.text("event_type");
-        let index = event.count("index");
+        let index = event.number("index");
         match told.as_deref().unwrap_or(name) {
             "step.start" => match event.get("step") {
                 Some(step) => self.start(index, step, pieces),
                 None => Ok(()),
             },
-            "step.delta" => self.delta(index, &event.object("delta"), pieces),
+            "step.delta" => self.delta(index, &event.object("delta").unwrap_or_default(), pieces),
             "step.stop" => {
                 let at = index.map_or(self.steps.len().checked_sub(1), |index| self.at(index));
                 if let Some(step) = at.and_then(|at| self.steps.get_mut(at)) {
@@ -46,7 +46,7 @@ impl Gathered {
             }
             "error" => Err(self.with_written(fault_of(&event, 500))),
             kind => {
-                self.interaction(&event.object("interaction"), pieces)?;
+                self.interaction(&event.object("interaction").unwrap_or_default(), pieces)?;
                 self.completed |= kind == "interaction.completed";
                 self.settle(pieces);
                 Ok(())
@@ -70,7 +70,7 @@ impl Gathered {
                 }
             }
             "text_annotation_delta" => {
-                let citations = delta.list("annotations");
+                let citations = delta.parts("annotations")?;
                 self.of_kind(index, &Kind::Output, pieces)?.citations(&citations)?;
             }
             "thought_summary" => {

@@ -40,7 +40,7 @@ fn a_request_has_all_that_the_model_takes() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     let request = Request {
         system: "Be brief.".to_owned(),
-        messages: vec![Message::User("hello".to_owned())],
+        messages: vec![Message::User("hello".into())],
         tools: tools(),
         choice: Choice::Required,
         temperature: Some(0.5),
@@ -183,7 +183,7 @@ fn what_came_in_pieces_goes_back_whole() {
         delta(1, r#"{"type":"arguments_delta","arguments":"}"}"#),
         completed("requires_action"),
     ]);
-    let all = input(&[Message::Answer(answer.answer)], MODEL);
+    let all = input(&[Message::Answer(answer.answer.into())], MODEL);
     let thought = json!({"type": "thought", "signature": "QUJD"});
     let call = json!({"type": "function_call", "id": "c", "name": "look", "arguments": {"n": 1}});
     assert_eq!(all, json!([thought, call]));

@@ -28,7 +28,8 @@ fn text_of(events: &[String]) -> String {
 fn a_stream_that_breaks_off_tells_what_was_written() {
     let events = events();
     for count in [0, 5, 8, 9, 10] {
-        let (response, _) = read(reader(MODEL, true), text_of(&events[..count]).as_bytes(), 10);
+        let (response, _) =
+            read(Wire::GeminiInteractions, true, text_of(&events[..count]).as_bytes(), &[10]);
         let fault = response.unwrap_err();
         assert_eq!(fault.class, Class::Connection, "{count}");
         let written = if count < 5 { "" } else { "I look ü😀. " };
@@ -57,7 +58,7 @@ fn an_end_that_only_a_status_tells_is_one_if_no_call_is_open() {
     events.swap(7, 8);
     assert_eq!(calls(&of(&events)), [("c", "look", r#"{"a":1}"#)]);
     events.pop();
-    let (response, _) = read(reader(MODEL, true), text_of(&events).as_bytes(), 10);
+    let (response, _) = read(Wire::GeminiInteractions, true, text_of(&events).as_bytes(), &[10]);
     assert_eq!(response.unwrap_err().class, Class::Connection);
 }
 
@@ -102,7 +103,8 @@ fn failures_in_the_middle_are_failures() {
         let mut events = events();
         events.truncate(8);
         events.push(event.to_owned());
-        let (response, _) = read(reader(MODEL, true), text_of(&events).as_bytes(), 10);
+        let (response, _) =
+            read(Wire::GeminiInteractions, true, text_of(&events).as_bytes(), &[10]);
         let fault = response.unwrap_err();
         assert_eq!((fault.class, fault.message.as_str()), (class, message), "{event}");
         assert_eq!(fault.written.as_deref(), Some("I look ü😀. "), "{event}");
@@ -124,7 +126,7 @@ fn failures_in_the_middle_are_failures() {
 fn an_event_that_is_no_json_makes_the_answer_unreadable() {
     for event in ["{", "[]", "text"] {
         let events = [start(0, r#"{"type":"model_output"}"#), event.to_owned()];
-        let (response, _) = read(reader(MODEL, true), text_of(&events).as_bytes(), 4);
+        let (response, _) = read(Wire::GeminiInteractions, true, text_of(&events).as_bytes(), &[4]);
         assert_eq!(response.unwrap_err().class, Class::Unreadable, "{event}");
     }
 }
@@ -136,19 +138,19 @@ proptest! {
         size in 1_usize..50,
     ) {
         for streaming in [false, true] {
-            prop_assert!(read(reader(MODEL, streaming), &bytes, size).0.is_err());
+            prop_assert!(read(Wire::GeminiInteractions, streaming, &bytes, &[size]).0.is_err());
         }
         let mut event = b"data: ".to_vec();
         event.extend(&bytes);
         event.extend(b"\n\n");
-        drop(read(reader(MODEL, true), &event, size));
+        drop(read(Wire::GeminiInteractions, true, &event, &[size]));
     }
 
     #[test]
     fn a_cut_stream_is_no_answer(at in 0_usize..4000, size in 1_usize..50) {
         let full = text_of(&events());
         let at = at % full.len();
-        let (response, _) = read(reader(MODEL, true), &full.as_bytes()[..at], size);
+        let (response, _) = read(Wire::GeminiInteractions, true, &full.as_bytes()[..at], &[size]);
         match response {
             Err(fault) => prop_assert_eq!(fault.class, Class::Connection),
             // The last event ends with the first of its two line ends.
@@ -167,14 +169,14 @@ proptest! {
         let events = events();
         let shuffled: Vec<_> = order.iter().map(|at| events[*at].clone()).collect();
         let mut text = text_of(&shuffled);
-        let (response, _) = read(reader(MODEL, true), text.as_bytes(), 64);
+        let (response, _) = read(Wire::GeminiInteractions, true, text.as_bytes(), &[64]);
         if response.is_ok() {
-            in_all_cuts(|| reader(MODEL, true), &text);
+            cuts::streamed(Wire::GeminiInteractions, &text).unwrap();
         }
         text.push_str(&text_of(&events));
         let mut bytes = text.into_bytes();
         let at = at % bytes.len();
         bytes[at] = byte;
-        drop(read(reader(MODEL, true), &bytes, 64));
+        drop(read(Wire::GeminiInteractions, true, &bytes, &[64]));
     }
 }

@@ -32,7 +32,7 @@ fn block(part: &Part) -> &str {
 
 #[test]
 fn calls_on_several_lines_without_ids_are_read_and_streamed_or_not_the_answer_is_the_same() {
-    let streamed = cuts::stream(Wire::Ollama, &lines(LINES));
+    let streamed = cuts::streamed(Wire::Ollama, &lines(LINES)).unwrap();
     assert_eq!(streamed, cuts::whole(Wire::Ollama, WHOLE).unwrap());
     let expected = [
         Said::Reasoning("Let me see.".to_owned()),
@@ -54,9 +54,9 @@ fn calls_on_several_lines_without_ids_are_read_and_streamed_or_not_the_answer_is
     };
     assert_eq!(streamed.usage, Some(usage));
     let behind = format!("{}no JSON\n", lines(LINES));
-    assert_eq!(cuts::stream(Wire::Ollama, &behind), streamed);
+    assert_eq!(cuts::streamed(Wire::Ollama, &behind).unwrap(), streamed);
     // Without its last line break it is the same answer.
-    assert_eq!(cuts::stream(Wire::Ollama, lines(LINES).trim_end()), streamed);
+    assert_eq!(cuts::streamed(Wire::Ollama, lines(LINES).trim_end()).unwrap(), streamed);
 }
 
 /// Proves: G53
@@ -81,7 +81,7 @@ fn answers_of_every_kind_are_read() {
         let answer = format!(r#"{{"message":{message},"done":true,"done_reason":{reason}}}"#);
         let response = cuts::whole(Wire::Ollama, &answer).unwrap();
         assert_eq!((said(&response), &response.finish), (parts, &finish), "{answer}");
-        assert_eq!(cuts::stream(Wire::Ollama, &format!("{answer}\n")), response);
+        assert_eq!(cuts::streamed(Wire::Ollama, &format!("{answer}\n")).unwrap(), response);
     }
 }
 
@@ -92,7 +92,7 @@ fn an_answer_that_was_cut_at_its_greatest_length_says_so_with_and_without_calls(
         let message = format!(r#"{{"content":"Hi","tool_calls":[{calls}]}}"#);
         let answer =
             format!("{{\"message\":{message},\"done\":true,\"done_reason\":\"length\"}}\n");
-        assert_eq!(cuts::stream(Wire::Ollama, &answer).finish, Finish::Length);
+        assert_eq!(cuts::streamed(Wire::Ollama, &answer).unwrap().finish, Finish::Length);
         assert_eq!(cuts::whole(Wire::Ollama, &answer).unwrap().finish, Finish::Length);
     }
 }
@@ -105,7 +105,7 @@ fn calls_behind_the_line_that_is_done_count() {
         r#"{"model":"m","message":{"role":"assistant"},"done":true}"#,
         r#"{"model":"m","message":{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{"x":1}}}]},"done":false}"#,
     ]);
-    let response = cuts::stream(Wire::Ollama, &text);
+    let response = cuts::streamed(Wire::Ollama, &text).unwrap();
     assert_eq!(
         (said(&response), response.finish),
         (vec![call("", "f", r#"{"x":1}"#)], Finish::ToolCalls)
@@ -130,7 +130,8 @@ fn arguments_and_functions_in_other_shapes_are_read() {
 #[test]
 fn a_stream_without_a_line_that_is_done_is_broken_off() {
     for last in 0..LINES.len() {
-        let fault = cuts::failing(Wire::Ollama, &format!("{}\n", lines(&LINES[..last])));
+        let fault =
+            cuts::streamed(Wire::Ollama, &format!("{}\n", lines(&LINES[..last]))).unwrap_err();
         assert_eq!(fault.class, Class::Connection);
         let written = ["", "", "", "Grüße, 🦀", "Grüße, 🦀!", "Grüße, 🦀!"][last];
         assert_eq!(fault.written.as_deref(), Some(written), "{last}");
@@ -143,8 +144,11 @@ fn what_is_no_answer_is_unreadable() {
         let fault = cuts::whole(Wire::Ollama, text).unwrap_err();
         assert_eq!(fault.class, Class::Unreadable, "{text}");
     }
-    assert_eq!(cuts::failing(Wire::Ollama, "<html>\n</html>\n").class, Class::Unreadable);
-    assert_eq!(cuts::failing(Wire::Ollama, "event: x\n").class, Class::Unreadable);
+    assert_eq!(
+        cuts::streamed(Wire::Ollama, "<html>\n</html>\n").unwrap_err().class,
+        Class::Unreadable
+    );
+    assert_eq!(cuts::streamed(Wire::Ollama, "event: x\n").unwrap_err().class, Class::Unreadable);
 }
 
 #[test]
@@ -162,7 +166,7 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..20) {
         for streaming in [true, false] {
-            let _read = cuts::read(Wire::Ollama, streaming, &bytes, size);
+            let _read = cuts::read(Wire::Ollama, streaming, &bytes, &[size]);
         }
         let _fault = crate::provider::ollama::fault(400, &bytes);
     }
@@ -171,7 +175,7 @@ proptest! {
     fn a_real_stream_cut_anywhere_is_broken_off_or_whole(cut in 0.0..1.0_f64, size in 1_usize..50) {
         let text = lines(LINES);
         let bytes = &text.as_bytes()[..(text.len() as f64 * cut) as usize];
-        match cuts::read(Wire::Ollama, true, bytes, size).1 {
+        match cuts::read(Wire::Ollama, true, bytes, &[size]).0 {
             Ok(response) => prop_assert_eq!(response, cuts::whole(Wire::Ollama, WHOLE).unwrap()),
             Err(fault) => prop_assert_eq!(fault.class, Class::Connection),
         }

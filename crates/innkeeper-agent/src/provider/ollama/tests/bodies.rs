@@ -36,7 +36,7 @@ fn asking(messages: Vec<Message>) -> Request {
 }
 
 fn user(text: &str) -> Message {
-    Message::User(text.to_owned())
+    Message::User(text.into())
 }
 
 /// Proves: P4
@@ -129,8 +129,8 @@ fn calls_go_back_word_for_word_and_results_name_their_tool() {
     };
     let history = vec![
         user("go"),
-        Message::Answer(Answer { parts }),
-        Message::Results(vec![result("c1"), result("c2")]),
+        Message::Answer(Answer { parts }.into()),
+        Message::Results(vec![result("c1"), result("c2")].into()),
     ];
     let can = Capabilities::of(Wire::Ollama, "llama3.1:8b");
     let sent = text(&Request { tools: tools(), ..asking(history) }, &can, true);
@@ -151,9 +151,9 @@ fn what_another_model_thought_and_answers_of_nothing_are_left_out() {
     ];
     let history = vec![
         user("go"),
-        Message::Answer(Answer { parts }),
+        Message::Answer(Answer { parts }.into()),
         user("on"),
-        Message::Answer(Answer::default()),
+        Message::Answer(Answer::default().into()),
         user("?"),
     ];
     let expected = json!([

@@ -72,13 +72,13 @@ fn a_failure_in_the_middle_of_a_stream_has_what_was_written() {
     ] {
         let error = told(message);
         for end in [format!("{error}\n"), error] {
-            let fault = cuts::failing(Wire::Ollama, &format!("{start}{end}"));
+            let fault = cuts::streamed(Wire::Ollama, &format!("{start}{end}")).unwrap_err();
             assert_eq!((fault.class, fault.message.as_str()), (class, message));
             assert_eq!(fault.written.as_deref(), Some(written));
         }
     }
     let status = format!("{start}{{\"error\":\"gone\",\"status_code\":404}}\n");
-    assert_eq!(cuts::failing(Wire::Ollama, &status).class, Class::NotFound);
+    assert_eq!(cuts::streamed(Wire::Ollama, &status).unwrap_err().class, Class::NotFound);
     let whole = cuts::whole(Wire::Ollama, &told("model \"x\" not found")).unwrap_err();
     assert_eq!(whole.class, Class::NotFound);
 }

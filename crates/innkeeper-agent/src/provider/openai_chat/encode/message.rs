@@ -6,8 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::conversation::{Answer, Said, ToolCall, ToolResult};
 use crate::provider::Wire;
-use crate::provider::codec::{Asking, object};
-use crate::provider::openai::Fields;
+use crate::provider::codec::{Asking, Fields, object};
 
 /// The members of a message in their order.
 pub(super) struct Message<'r>(Vec<(String, Member<'r>)>);
@@ -90,7 +89,7 @@ fn place<'r>(
     members: &mut Vec<(String, Member<'r>)>,
     contents: &mut Vec<Member<'r>>,
 ) {
-    let Some(fields) = Fields::of(block.get()) else { return };
+    let Some(fields) = Fields::of(block) else { return };
     if fields.get("type").is_some() {
         contents.push(Member::Raw(block));
         return;

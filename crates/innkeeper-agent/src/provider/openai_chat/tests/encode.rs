@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::conversation::{Answer, Conversation, Message, Part, Said, ToolCall, ToolResult};
+use crate::provider::codec::cuts::{MODEL, whole};
 use crate::provider::codec::{Asking, encode};
 use crate::provider::offer::Offer;
-use crate::provider::openai::cuts::{MODEL, whole};
 use crate::provider::{
     Capabilities, Choice, Constraint, Constraints, Request, Sends, Server, Wire,
 };
@@ -42,7 +42,7 @@ fn body(request: &Request, can: &Capabilities) -> Value {
 }
 
 fn user(text: &str) -> Vec<Message> {
-    vec![Message::User(text.to_owned())]
+    vec![Message::User(text.into())]
 }
 
 fn able() -> Capabilities {
@@ -225,6 +225,7 @@ fn an_answer_goes_back_to_its_model_in_its_own_words() {
 fn to_another_model_go_its_calls_and_no_thoughts() {
     let mut messages = talk().messages().to_vec();
     let Message::Answer(answer) = &mut messages[1] else { panic!("no answer") };
+    let answer = Arc::make_mut(answer);
     for part in &mut answer.parts {
         part.native.as_mut().unwrap().model = "another".to_owned();
         if let Said::Call(call) = &mut part.said {
@@ -242,7 +243,7 @@ fn to_another_model_go_its_calls_and_no_thoughts() {
 fn parts_of_a_content_go_back_as_parts() {
     let message = r#"{"choices":[{"message":{"content":[{"type":"thinking","thinking":"Hmm."},{"type":"text","text":"So."}]}}]}"#;
     let answer = whole(Wire::OpenAiChat, message).unwrap().answer;
-    let request = Request { messages: vec![Message::Answer(answer)], ..Request::default() };
+    let request = Request { messages: vec![Message::Answer(answer.into())], ..Request::default() };
     let expected = json!([{
         "role": "assistant",
         "content": [
@@ -287,7 +288,8 @@ fn arguments_that_are_no_object_do_not_spoil_a_conversation() {
             r#"{{"choices":[{{"message":{{"tool_calls":[{{"id":"c","function":{{"name":"f","arguments":{arguments}}}}}]}},"finish_reason":"length"}}]}}"#
         );
         let answer = whole(Wire::OpenAiChat, &message).unwrap().answer;
-        let request = Request { messages: vec![Message::Answer(answer)], ..Request::default() };
+        let request =
+            Request { messages: vec![Message::Answer(answer.into())], ..Request::default() };
         let body = body(&request, &able());
         assert_eq!(body["messages"][0]["tool_calls"][0]["function"]["arguments"], sent);
     }
@@ -304,7 +306,7 @@ proptest! {
             Part::new(Said::Call(ToolCall { id, name, arguments: "{}".to_owned() }))
         };
         let answer = Answer { parts: names.iter().map(call).collect() };
-        let request = Request { tools, messages: vec![Message::Answer(answer)], ..Request::default() };
+        let request = Request { tools, messages: vec![Message::Answer(answer.into())], ..Request::default() };
         let body = body(&request, &able());
         let offered = body["tools"].as_array().unwrap().iter();
         let called = body["messages"][0]["tool_calls"].as_array().unwrap().iter();

@@ -1,7 +1,7 @@
 //! Answers at a limit and one past it.
 
+use crate::provider::codec::cuts::{MODEL, whole};
 use crate::provider::codec::{ANSWER, PARTS, reader};
-use crate::provider::openai::cuts::{MODEL, whole};
 use crate::provider::{Class, Wire};
 
 fn repeated(member: &str, element: &str, count: usize) -> String {
@@ -14,12 +14,13 @@ fn an_answer_has_so_many_calls_parts_and_thoughts_and_no_more() {
     for (member, element, parts) in [
         ("tool_calls", r#"{"function":{"name":"f"}}"#, PARTS),
         ("content", r#"{"type":"odd"}"#, PARTS),
+        ("content", r#"{"type":"text","text":"x"}"#, 1),
         ("reasoning_details", r#"{"type":"t"}"#, 1),
     ] {
         let response = whole(Wire::OpenAiChat, &repeated(member, element, PARTS)).unwrap();
         assert_eq!(response.answer.parts.len(), parts, "{member}");
         let failed = whole(Wire::OpenAiChat, &repeated(member, element, PARTS + 1)).unwrap_err();
-        assert_eq!(failed.0, Class::Unreadable, "{member}");
+        assert_eq!(failed.class, Class::Unreadable, "{member}");
     }
 }
 

@@ -1,7 +1,8 @@
 //! Answers of servers that speak like OpenAI, but not quite.
 
 use crate::conversation::Said;
-use crate::provider::openai::cuts::{calls, events, streamed, whole};
+use crate::provider::codec::Fault;
+use crate::provider::codec::cuts::{calls, events, streamed, whole};
 use crate::provider::{Class, Finish, Response, Wire};
 
 fn stream(deltas: &[&str], finish: &str) -> Response {
@@ -246,7 +247,7 @@ fn a_server_that_does_not_stream_is_read_all_the_same() {
     assert_eq!(response, whole(Wire::OpenAiChat, body).unwrap());
     assert_eq!(calls(&response), [("a", "f", "{}")]);
     assert_eq!(
-        streamed(Wire::OpenAiChat, &body[..body.len() - 1]).unwrap_err().0,
+        streamed(Wire::OpenAiChat, &body[..body.len() - 1]).unwrap_err().class,
         Class::Connection
     );
 }
@@ -281,11 +282,15 @@ fn a_failure_in_the_midst_of_an_answer_keeps_what_was_written() {
         ),
     ] {
         let failed = streamed(Wire::OpenAiChat, &events(&[text, data, "[DONE]"])).unwrap_err();
-        assert_eq!(failed, (class, message.to_owned(), Some("Once".to_owned())), "{data}");
+        assert_eq!(
+            failed,
+            Fault { class, message: message.to_owned(), written: Some("Once".to_owned()) },
+            "{data}"
+        );
     }
     let body = r#"{"error":{"message":"no more","code":402}}"#;
-    assert_eq!(whole(Wire::OpenAiChat, body).unwrap_err().0, Class::Billing);
-    assert_eq!(streamed(Wire::OpenAiChat, body).unwrap_err().0, Class::Billing);
+    assert_eq!(whole(Wire::OpenAiChat, body).unwrap_err().class, Class::Billing);
+    assert_eq!(streamed(Wire::OpenAiChat, body).unwrap_err().class, Class::Billing);
 }
 
 #[test]
@@ -296,7 +301,7 @@ fn an_event_named_error_is_a_failure_whatever_it_holds() {
     ] {
         let body = format!("event: error\ndata: {data}\n\n");
         let failed = streamed(Wire::OpenAiChat, &body).unwrap_err();
-        assert_eq!(failed, (class, message.to_owned(), None));
+        assert_eq!(failed, Fault { class, message: message.to_owned(), written: None });
     }
 }
 
@@ -320,6 +325,6 @@ fn what_is_no_answer_of_this_wire_is_unreadable() {
         r#"{"choices":[]}"#,
         r#"{"choices":[{"text":"x","finish_reason":"stop"}]}"#,
     ] {
-        assert_eq!(whole(Wire::OpenAiChat, body).unwrap_err().0, Class::Unreadable, "{body}");
+        assert_eq!(whole(Wire::OpenAiChat, body).unwrap_err().class, Class::Unreadable, "{body}");
     }
 }

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use crate::provider::openai::cuts::{calls, drive, events, streamed, whole};
+use crate::provider::codec::Fault;
+use crate::provider::codec::cuts::{calls, events, read, streamed, whole};
 use crate::provider::{Class, Finish, Response, Usage, Wire};
 
 /// Text, two calls at once, a number that no float holds, and what it cost.
@@ -81,9 +82,9 @@ fn no_prefix_of_a_stream_gives_another_answer() {
         let body = events(data);
         let full = streamed(Wire::OpenAiChat, &body).unwrap();
         for end in 0..body.len() {
-            match drive(Wire::OpenAiChat, true, &body.as_bytes()[..end], &[end.max(1)]).0 {
+            match read(Wire::OpenAiChat, true, &body.as_bytes()[..end], &[end.max(1)]).0 {
                 Ok(response) => assert_eq!(response.answer, full.answer, "{end}"),
-                Err((class, _, written)) => {
+                Err(Fault { class, written, .. }) => {
                     assert_eq!(class, Class::Connection, "{end}");
                     assert!(full.answer.shown().starts_with(&written.unwrap()), "{end}");
                 }
@@ -95,9 +96,10 @@ fn no_prefix_of_a_stream_gives_another_answer() {
 #[test]
 fn the_end_of_a_stream_that_cuts_a_call_is_no_end_of_the_answer() {
     let data = r#"{"choices":[{"delta":{"content":"So:","tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\"a\":"}}]}}]}"#;
-    let (class, _, written) = streamed(Wire::OpenAiChat, &events(&[data, "[DONE]"])).unwrap_err();
+    let Fault { class, written, .. } =
+        streamed(Wire::OpenAiChat, &events(&[data, "[DONE]"])).unwrap_err();
     assert_eq!((class, written.as_deref()), (Class::Connection, Some("So:")));
-    let (class, ..) = streamed(Wire::OpenAiChat, &events(&["[DONE]"])).unwrap_err();
+    let Fault { class, .. } = streamed(Wire::OpenAiChat, &events(&["[DONE]"])).unwrap_err();
     assert_eq!(class, Class::Connection);
 }
 
@@ -108,7 +110,7 @@ proptest! {
         size in 1_usize..40,
         streaming: bool,
     ) {
-        drop(drive(Wire::OpenAiChat, streaming, &bytes, &[size]));
+        drop(read(Wire::OpenAiChat, streaming, &bytes, &[size]));
     }
 
     #[test]
@@ -121,8 +123,8 @@ proptest! {
         let at = at % body.len();
         let end = (at + bytes.len()).min(body.len());
         body.splice(at..end, bytes);
-        let (first, pieces) = drive(Wire::OpenAiChat, true, &body, &[body.len()]);
-        let (again, others) = drive(Wire::OpenAiChat, true, &body, &[size]);
+        let (first, pieces) = read(Wire::OpenAiChat, true, &body, &[body.len()]);
+        let (again, others) = read(Wire::OpenAiChat, true, &body, &[size]);
         prop_assert_eq!(&first, &again);
         if first.is_ok() {
             prop_assert_eq!(pieces, others);

@@ -6,9 +6,9 @@ use innkeeper_toolcall::{Tool, Tools};
 use serde_json::{Value, json};
 
 use crate::conversation::{Conversation, Message, Part, Said, ToolCall, ToolResult};
+use crate::provider::codec::cuts::{MODEL, whole};
 use crate::provider::codec::{Asking, encode};
 use crate::provider::offer::Offer;
-use crate::provider::openai::cuts::{MODEL, whole};
 use crate::provider::{Capabilities, Choice, Constraint, Constraints, Request, Sends, Wire};
 
 fn tools() -> Arc<Tools> {
@@ -50,7 +50,7 @@ fn able() -> Capabilities {
 fn full() -> Request {
     Request {
         system: "Be brief.".to_owned(),
-        messages: vec![Message::User("Where?".to_owned())],
+        messages: vec![Message::User("Where?".into())],
         tools: tools(),
         choice: Choice::Required,
         temperature: Some(0.0),
@@ -187,15 +187,16 @@ fn a_thought_that_nothing_followed_does_not_go_back() {
     );
     let answer =
         whole(Wire::OpenAiResponses, &format!(r#"{{"output":[{THOUGHT}]}}"#)).unwrap().answer;
-    let user = Message::User("Go on.".to_owned());
+    let user = Message::User("Go on.".into());
     let expected = r#"{"type":"message","role":"user","content":"Go on."}"#;
-    assert_eq!(input(vec![Message::Answer(answer), user], &able()), expected);
+    assert_eq!(input(vec![Message::Answer(answer.into()), user], &able()), expected);
 }
 
 #[test]
 fn to_another_model_go_text_and_calls_alone() {
     let mut messages = talk(&[THOUGHT, TEXT, SEARCH, CALL]);
     let Message::Answer(answer) = &mut messages[0] else { panic!("no answer") };
+    let answer = Arc::make_mut(answer);
     for part in &mut answer.parts {
         part.native.as_mut().unwrap().model = "another".to_owned();
     }
@@ -215,7 +216,8 @@ fn a_call_of_another_provider_goes_under_the_name_of_this_wire() {
         ("gone.tool", r#"{"a":"#, "gone_tool", r#"{"unreadable":"{\"a\":"}"#),
     ] {
         let answer = crate::conversation::Answer { parts: vec![call(name, arguments)] };
-        let request = Request { messages: vec![Message::Answer(answer)], tools: tools(), ..full() };
+        let request =
+            Request { messages: vec![Message::Answer(answer.into())], tools: tools(), ..full() };
         let expected = json!({
             "type": "function_call",
             "call_id": "c1",

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use crate::conversation::Said;
-use crate::provider::codec::PARTS;
-use crate::provider::openai::cuts::{calls, drive, streamed, whole};
+use crate::provider::codec::cuts::{calls, read, streamed, whole};
+use crate::provider::codec::{Fault, PARTS};
 use crate::provider::{Class, Finish, Response, Usage, Wire};
 
 /// Thoughts in two paragraphs, a message, two calls at once and a number that no float holds.
@@ -112,10 +112,10 @@ fn an_answer_that_failed_is_a_failure() {
         (r#""id":"x""#, Class::Unreadable),
     ] {
         let failed = whole(Wire::OpenAiResponses, &format!("{{{members}}}")).unwrap_err();
-        assert_eq!(failed.0, class, "{members}");
+        assert_eq!(failed.class, class, "{members}");
     }
     for body in ["", "[]", "<html>"] {
-        assert_eq!(whole(Wire::OpenAiResponses, body).unwrap_err().0, Class::Unreadable);
+        assert_eq!(whole(Wire::OpenAiResponses, body).unwrap_err().class, Class::Unreadable);
     }
 }
 
@@ -152,7 +152,15 @@ fn an_answer_has_so_many_items_and_no_more() {
     let response = whole(Wire::OpenAiResponses, &output(PARTS)).unwrap();
     assert_eq!(response.answer.parts.len(), PARTS);
     let failed = whole(Wire::OpenAiResponses, &output(PARTS + 1)).unwrap_err();
-    assert_eq!(failed.0, Class::Unreadable);
+    assert_eq!(failed.class, Class::Unreadable);
+    let message = |count| {
+        let content = vec![r#"{"text":"x"}"#; count].join(",");
+        format!(r#"{{"output":[{{"type":"message","content":[{content}]}}]}}"#)
+    };
+    let response = whole(Wire::OpenAiResponses, &message(PARTS)).unwrap();
+    assert_eq!(response.answer.shown().len(), PARTS);
+    let failed = whole(Wire::OpenAiResponses, &message(PARTS + 1)).unwrap_err();
+    assert_eq!(failed.class, Class::Unreadable);
     let events = |count: usize| -> String {
         let event = |at| {
             format!(
@@ -162,10 +170,10 @@ fn an_answer_has_so_many_items_and_no_more() {
         let end = "data: {\"type\":\"response.completed\"}\n\n";
         (0..count).map(event).chain([end.to_owned()]).collect()
     };
-    let (response, _) = drive(Wire::OpenAiResponses, true, events(PARTS).as_bytes(), &[1 << 20]);
+    let (response, _) = read(Wire::OpenAiResponses, true, events(PARTS).as_bytes(), &[1 << 20]);
     assert_eq!(response.unwrap().answer.parts.len(), PARTS);
-    let (failed, _) = drive(Wire::OpenAiResponses, true, events(PARTS + 1).as_bytes(), &[1 << 20]);
-    assert_eq!(failed.unwrap_err().0, Class::Unreadable);
+    let (failed, _) = read(Wire::OpenAiResponses, true, events(PARTS + 1).as_bytes(), &[1 << 20]);
+    assert_eq!(failed.unwrap_err().class, Class::Unreadable);
 }
 
 /// Proves: G77
@@ -174,8 +182,8 @@ fn no_prefix_of_a_stream_is_an_answer() {
     let body = named(EVENTS);
     for end in 0..body.len() {
         let (response, _) =
-            drive(Wire::OpenAiResponses, true, &body.as_bytes()[..end], &[end.max(1)]);
-        let (class, _, written) = response.unwrap_err();
+            read(Wire::OpenAiResponses, true, &body.as_bytes()[..end], &[end.max(1)]);
+        let Fault { class, written, .. } = response.unwrap_err();
         assert_eq!(class, Class::Connection, "{end}");
         assert!("Let me see 🙂".starts_with(&written.unwrap()), "{end}");
     }
@@ -188,7 +196,7 @@ proptest! {
         size in 1_usize..40,
         streaming: bool,
     ) {
-        drop(drive(Wire::OpenAiResponses, streaming, &bytes, &[size]));
+        drop(read(Wire::OpenAiResponses, streaming, &bytes, &[size]));
     }
 
     #[test]
@@ -201,8 +209,8 @@ proptest! {
         let at = at % body.len();
         let end = (at + bytes.len()).min(body.len());
         body.splice(at..end, bytes);
-        let (first, pieces) = drive(Wire::OpenAiResponses, true, &body, &[body.len()]);
-        let (again, others) = drive(Wire::OpenAiResponses, true, &body, &[size]);
+        let (first, pieces) = read(Wire::OpenAiResponses, true, &body, &[body.len()]);
+        let (again, others) = read(Wire::OpenAiResponses, true, &body, &[size]);
         prop_assert_eq!(&first, &again);
         if first.is_ok() {
             prop_assert_eq!(pieces, others);
@@ -214,7 +222,7 @@ proptest! {
         order in proptest::collection::vec(0..EVENTS.len(), 0..30),
     ) {
         let events: Vec<_> = order.iter().map(|at| EVENTS[*at]).chain(EVENTS.last().copied()).collect();
-        let (response, _) = drive(Wire::OpenAiResponses, true, named(&events).as_bytes(), &[50]);
+        let (response, _) = read(Wire::OpenAiResponses, true, named(&events).as_bytes(), &[50]);
         prop_assert!(response.is_ok());
     }
 }

@@ -1,6 +1,7 @@
 //! Streams that are not quite as OpenAI's.
 
-use crate::provider::openai::cuts::{calls, events, streamed, whole};
+use crate::provider::codec::Fault;
+use crate::provider::codec::cuts::{calls, events, streamed, whole};
 use crate::provider::{Class, Finish, Response, Wire};
 
 const COMPLETED: &str = r#"{"type":"response.completed","response":{"status":"completed"}}"#;
@@ -138,6 +139,10 @@ fn a_failure_in_the_midst_of_an_answer_keeps_what_was_written() {
         ("{\"ty", Class::Unreadable, "an event is no JSON object"),
     ] {
         let failed = streamed(Wire::OpenAiResponses, &events(&[text, data])).unwrap_err();
-        assert_eq!(failed, (class, message.to_owned(), Some("Once".to_owned())), "{data}");
+        assert_eq!(
+            failed,
+            Fault { class, message: message.to_owned(), written: Some("Once".to_owned()) },
+            "{data}"
+        );
     }
 }

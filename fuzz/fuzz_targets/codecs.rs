@@ -1,0 +1,4 @@
+//! A provider's answer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| innkeeper_agent::fuzz_codecs(input));
