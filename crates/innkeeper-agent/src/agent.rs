@@ -212,6 +212,7 @@ impl Agent {
             context_tokens,
             capabilities,
             max_tokens: settings.max_tokens,
+            keep_prompt: settings.keep_prompt,
             temperature: settings.temperature,
             temperature_reduction: settings.temperature_reduction,
             max_retries: settings.max_retries,

@@ -7,24 +7,34 @@ mod budget;
 mod message;
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub use budget::{Budget, tokens};
 pub use message::{Answer, Message, Native, Part, Said, ToolCall, ToolResult};
 
-/// The most messages that are kept; of more, the oldest exchanges go. No model reads as many.
+/// The most messages that are kept. No model reads as many.
 pub const MESSAGES: usize = 10_000;
 
-/// See the [module](self). It keeps at most [`MESSAGES`], except within one exchange.
+/// The most bytes that the messages which are kept say together: sixteen times what the largest models
+/// read at once.
+pub const BYTES: usize = 64 << 20;
+
+/// See the [module](self).
+///
+/// It keeps at most [`MESSAGES`] and [`BYTES`]: of more, the oldest exchanges go, and if there is only
+/// one, its oldest steps. The last question and the newest step behind it stay in any case.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
     messages: Vec<Message>,
+    /// What the messages say together.
+    bytes: usize,
     /// Ids of calls that are taken, so that none stands for two calls.
     ids: HashSet<String>,
     minted: usize,
 }
 
-/// What was said out of turn. The conversation is as it was.
+/// What was said out of turn, or at too great a length. The conversation is as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OutOfTurn {
     /// Calls wait for their results.
@@ -40,6 +50,12 @@ pub enum OutOfTurn {
     NoSuchCall {
         /// The id of the result.
         id: String,
+    },
+    /// What the person says is longer than all that is kept.
+    #[error("the message has {bytes} bytes, {BYTES} are the limit: shorten it")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
     },
 }
 
@@ -58,15 +74,14 @@ impl Conversation {
     ///
     /// # Errors
     ///
-    /// While calls are open.
+    /// While calls are open, or it is longer than [`BYTES`].
     pub fn user(&mut self, text: impl Into<Arc<str>>) -> Result<(), OutOfTurn> {
         self.nothing_open()?;
-        self.messages.push(Message::User(text.into()));
-        while self.messages.len() > MESSAGES {
-            let begins = |message: &Message| matches!(message, Message::User(_));
-            let Some(next) = self.messages[1..].iter().position(begins) else { break };
-            self.messages.drain(..=next);
+        let text = text.into();
+        if text.len() > BYTES {
+            return Err(OutOfTurn::TooLong { bytes: text.len() });
         }
+        self.push(Message::User(text));
         Ok(())
     }
 
@@ -95,7 +110,7 @@ impl Conversation {
                 }
             };
         }
-        self.messages.push(Message::Answer(answer.into()));
+        self.push(Message::Answer(answer.into()));
         Ok(())
     }
 
@@ -118,7 +133,7 @@ impl Conversation {
             return Err(OutOfTurn::NoSuchCall { id: id.clone() });
         }
         if !ordered.is_empty() {
-            self.messages.push(Message::Results(ordered.into()));
+            self.push(Message::Results(ordered.into()));
         }
         Ok(())
     }
@@ -145,8 +160,37 @@ impl Conversation {
             })
             .collect();
         if !closed.is_empty() {
-            self.messages.push(Message::Results(closed.into()));
+            self.push(Message::Results(closed.into()));
         }
+    }
+
+    fn push(&mut self, message: Message) {
+        self.bytes += message.bytes();
+        self.messages.push(message);
+        while self.messages.len() > MESSAGES || self.bytes > BYTES {
+            let Some(oldest) = self.oldest() else { break };
+            for message in self.messages.drain(oldest) {
+                self.bytes -= message.bytes();
+                if let Message::Answer(answer) = &message {
+                    for call in answer.calls() {
+                        self.ids.remove(&call.id);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What goes first: an exchange that is not the last, or a step of it that is not the newest.
+    fn oldest(&self) -> Option<Range<usize>> {
+        let later = |message: &Message| matches!(message, Message::User(_));
+        if let Some(at) = self.messages.iter().skip(1).position(later) {
+            return Some(0..at + 1);
+        }
+        let steps = self.messages.iter().enumerate();
+        let mut steps = steps.filter(|(_, message)| matches!(message, Message::Answer(_)));
+        let (first, _) = steps.next()?;
+        let (second, _) = steps.next()?;
+        Some(first..second)
     }
 
     fn nothing_open(&self) -> Result<(), OutOfTurn> {

@@ -174,7 +174,7 @@ impl<'c> Turn<'c> {
     ///
     /// # Errors
     ///
-    /// None that a conversation of this crate gives.
+    /// The message is too long to be kept.
     pub fn begin(
         setup: Arc<Setup>,
         conversation: &'c mut Conversation,

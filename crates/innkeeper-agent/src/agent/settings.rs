@@ -28,6 +28,10 @@ pub struct Settings {
     pub budget: Option<Budget>,
     /// The most tokens of one answer. Default: 4,096.
     pub max_tokens: u32,
+    /// Whether the provider is to keep the tools and the system text for the next request, where it
+    /// has to be told: Anthropic, for five minutes. Reading what is kept costs a part of what it costs
+    /// to read it anew, and keeping it costs more once. Default: no.
+    pub keep_prompt: bool,
     /// How random the first attempt is, where the model takes that. Default: as the provider has it.
     pub temperature: Option<f64>,
     /// By how much less each further attempt at a call. Default: 0.1.
@@ -80,6 +84,7 @@ impl Default for Settings {
             limits: Limits::default(),
             budget: None,
             max_tokens: 4096,
+            keep_prompt: false,
             temperature: None,
             temperature_reduction: 0.1,
             max_retries: 3,

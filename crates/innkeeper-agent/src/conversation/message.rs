@@ -96,7 +96,29 @@ impl PartialEq for Native {
     }
 }
 
+impl Message {
+    /// How many bytes it says, in our words and in a provider's.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::User(text) => text.len(),
+            Self::Answer(answer) => answer.parts.iter().map(Part::bytes).sum(),
+            Self::Results(results) => {
+                results.iter().map(|it| it.id.len() + it.name.len() + it.text.len()).sum()
+            }
+        }
+    }
+}
+
 impl Part {
+    fn bytes(&self) -> usize {
+        let said = match &self.said {
+            Said::Text(text) | Said::Reasoning(text) => text.len(),
+            Said::Call(call) => call.id.len() + call.name.len() + call.arguments.len(),
+            Said::Other => 0,
+        };
+        said + self.native.as_ref().map_or(0, |native| native.block.get().len())
+    }
+
     /// A part without words of a provider.
     pub fn new(said: Said) -> Self {
         Self { said, native: None }

@@ -89,6 +89,53 @@ fn of_more_messages_than_are_kept_the_oldest_exchanges_go() {
     assert_eq!(talk.messages()[0], Message::User("1".into()));
 }
 
+#[test]
+fn of_more_bytes_than_are_kept_the_oldest_exchanges_go() {
+    let mut talk = Conversation::new();
+    talk.user("1").unwrap();
+    talk.answer(Answer { parts: vec![call("a")] }).unwrap();
+    talk.results(vec![ToolResult { text: "y".repeat(BYTES / 2), ..result("a") }]).unwrap();
+    let said: usize = talk.messages().iter().map(Message::bytes).sum();
+    let rest = "x".repeat(BYTES - said);
+    talk.user(rest.as_str()).unwrap();
+    assert_eq!(talk.messages().len(), 4, "at the limit");
+    talk.answer(Answer::text("z")).unwrap();
+    assert_eq!(
+        talk.messages(),
+        [Message::User(rest.into()), Message::Answer(Answer::text("z").into())]
+    );
+    // The call went, and its id with it.
+    talk.answer(Answer { parts: vec![call("a")] }).unwrap();
+    assert_eq!(open(&talk), ["a"]);
+}
+
+#[test]
+fn of_an_exchange_of_more_bytes_than_are_kept_the_newest_steps_stay_behind_the_question() {
+    let mut talk = Conversation::new();
+    talk.user("?").unwrap();
+    for id in ["a", "b", "c"] {
+        talk.answer(Answer { parts: vec![call(id)] }).unwrap();
+        assert_eq!(open(&talk), [id]);
+        talk.results(vec![ToolResult { text: "y".repeat(BYTES / 2 - 64), ..result(id) }]).unwrap();
+    }
+    let kept: Vec<_> = talk.messages()[1..].iter().map(Message::bytes).collect();
+    assert_eq!((talk.messages()[0].clone(), kept.len()), (Message::User("?".into()), 4));
+    // The newest step stays however long it is.
+    talk.answer(Answer { parts: vec![call("d")] }).unwrap();
+    talk.results(vec![ToolResult { text: "y".repeat(BYTES), ..result("d") }]).unwrap();
+    assert_eq!(talk.messages().len(), 3);
+    assert!(matches!(&talk.messages()[2], Message::Results(it) if it[0].id == "d"));
+}
+
+#[test]
+fn a_message_of_more_bytes_than_are_kept_is_refused_and_says_so() {
+    let mut talk = Conversation::new();
+    talk.user("x".repeat(BYTES)).unwrap();
+    let refused = talk.user("x".repeat(BYTES + 1)).unwrap_err();
+    assert_eq!(refused, OutOfTurn::TooLong { bytes: BYTES + 1 });
+    assert_eq!(talk.messages().len(), 1);
+}
+
 /// Proves: P7
 #[test]
 fn what_is_too_long_loses_its_oldest_exchanges_and_no_call_its_result() {

@@ -75,6 +75,8 @@ pub struct Sends {
     pub drop_unbound_thoughts: bool,
     /// Anthropic: the version of 2023-06-01, for models and servers that do not know the next.
     pub version_2023: bool,
+    /// Anthropic: up to where a request is to be kept, if that is wanted.
+    pub cache_control: bool,
     /// Gemini: what has no signature of the model's own gets the word that stands for one.
     pub signatures: bool,
     /// Gemini: schemas are kept to while the model decides whether to call (`VALIDATED`).

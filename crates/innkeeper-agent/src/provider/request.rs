@@ -33,6 +33,10 @@ pub struct Request {
     pub stop_sequences: Vec<String>,
     /// A form that the server holds the answer to.
     pub constraint: Option<Constraint>,
+    /// Whether the provider is to keep the tools and the system text, which then cost less in the next
+    /// request that has the same. For providers that do it only where they are told; it may cost more
+    /// where no such request comes soon.
+    pub keep_prompt: bool,
 }
 
 /// Whether a tool has to be called.

@@ -46,6 +46,7 @@ pub(super) fn request(
         tools,
         max_tokens: Some(setup.max_tokens),
         context_tokens: setup.context_tokens,
+        keep_prompt: setup.keep_prompt,
         ..Request::default()
     })
 }

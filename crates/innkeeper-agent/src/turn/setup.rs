@@ -73,6 +73,8 @@ pub struct Setup {
     pub context_tokens: Option<u32>,
     /// The most tokens of one answer.
     pub max_tokens: u32,
+    /// Whether the provider is to keep the tools and the system text for the next request.
+    pub keep_prompt: bool,
     /// How random the first attempt may be; `None`: as the provider has it.
     pub temperature: Option<f64>,
     /// By how much less each further attempt.

@@ -28,8 +28,8 @@ const HOTTEST: f64 = 1.0;
 struct Body<'r> {
     model: &'r str,
     max_tokens: u32,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    system: &'r str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<System<'r>>,
     messages: Vec<Turn<'r>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'r>>,
@@ -46,6 +46,29 @@ struct Body<'r> {
     #[serde(skip_serializing_if = "is_false")]
     stream: bool,
 }
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum System<'r> {
+    Plain(&'r str),
+    Kept([KeptText<'r>; 1]),
+}
+
+#[derive(Serialize)]
+struct KeptText<'r> {
+    r#type: &'static str,
+    text: &'r str,
+    cache_control: CacheControl,
+}
+
+/// Up to and with what this is in, the request is kept: tools, then the system text, then messages.
+#[derive(Serialize)]
+struct CacheControl {
+    r#type: &'static str,
+}
+
+/// For five minutes, which each use begins anew.
+const EPHEMERAL: CacheControl = CacheControl { r#type: "ephemeral" };
 
 #[derive(Serialize)]
 struct Turn<'r> {
@@ -83,6 +106,8 @@ struct Tool<'r> {
     input_schema: &'r Value,
     #[serde(skip_serializing_if = "is_false")]
     strict: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
 }
 
 #[derive(Serialize)]
@@ -121,12 +146,17 @@ fn is_false(it: &bool) -> bool {
 
 pub(super) fn encode(asking: Asking<'_>) -> Result<Outgoing, Fault> {
     let Asking { request, model, can, streaming, .. } = asking;
-    let tools = tools(asking);
+    let keep = request.keep_prompt && can.sends.cache_control;
+    let mut tools = tools(asking);
+    let system = system(&request.system, keep);
+    if let (true, None, Some(last)) = (keep, &system, tools.last_mut()) {
+        last.cache_control = Some(EPHEMERAL);
+    }
     let stop_sequences = request.stop_sequences.iter().map(String::as_str);
     let body = Body {
         model,
         max_tokens: request.max_tokens.or(can.default_max_tokens).unwrap_or(MAX_TOKENS),
-        system: if request.system.trim().is_empty() { "" } else { &request.system },
+        system,
         messages: turns(asking),
         tool_choice: tool_choice(asking).filter(|_| !tools.is_empty()),
         tools,
@@ -155,6 +185,17 @@ pub(super) fn encode(asking: Asking<'_>) -> Result<Outgoing, Fault> {
     Ok(Outgoing { path: "/v1/messages".to_owned(), headers, body })
 }
 
+/// `None` for one that is blank, which is refused.
+fn system(text: &str, keep: bool) -> Option<System<'_>> {
+    if text.trim().is_empty() {
+        None
+    } else if keep {
+        Some(System::Kept([KeptText { r#type: "text", text, cache_control: EPHEMERAL }]))
+    } else {
+        Some(System::Plain(text))
+    }
+}
+
 fn tools(asking: Asking<'_>) -> Vec<Tool<'_>> {
     if !asking.can.native_tools {
         return Vec::new();
@@ -164,6 +205,7 @@ fn tools(asking: Asking<'_>) -> Vec<Tool<'_>> {
         description: &tool.description,
         input_schema: tool.schema(),
         strict: asking.can.strict_tools && tool.fitted.strict,
+        cache_control: None,
     });
     offered.collect()
 }

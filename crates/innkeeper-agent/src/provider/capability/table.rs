@@ -122,12 +122,14 @@ fn claude() -> Capabilities {
         forced_choice: true,
         strict_tools: true,
         default_max_tokens: Some(4096),
+        sends: Sends { cache_control: true, ..Sends::default() },
         ..Capabilities::default()
     }
 }
 
 fn bound_claude() -> Capabilities {
-    Capabilities { sends: Sends { drop_unbound_thoughts: true, ..Sends::default() }, ..claude() }
+    let sends = Sends { drop_unbound_thoughts: true, ..claude().sends };
+    Capabilities { sends, ..claude() }
 }
 
 const GEMINI: Rows = &[

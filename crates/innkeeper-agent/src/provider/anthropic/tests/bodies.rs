@@ -29,6 +29,29 @@ fn a_request_has_the_path_the_version_and_always_a_greatest_length() {
 }
 
 #[test]
+fn tools_and_system_text_are_kept_only_where_that_is_wanted_and_known() {
+    let plain = Request {
+        system: "be kind".to_owned(),
+        tools: tools(&["look", "see"]),
+        ..asking(vec![user("hi")])
+    };
+    let kept = Request { keep_prompt: true, ..plain.clone() };
+    let mark = json!({"type": "ephemeral"});
+    // What is marked is kept with all in front of it, and tools stand in front.
+    let mut expected = body(&plain, CLAUDE);
+    assert!(!expected.to_string().contains("cache_control"));
+    expected["system"] = json!([{"type": "text", "text": "be kind", "cache_control": mark}]);
+    assert_eq!(body(&kept, CLAUDE), expected);
+    let blank = |request: &Request| Request { system: " ".to_owned(), ..request.clone() };
+    let mut expected = body(&blank(&plain), CLAUDE);
+    expected["tools"][1]["cache_control"] = mark;
+    assert_eq!(body(&blank(&kept), CLAUDE), expected);
+    let nothing = Request { tools: Arc::default(), ..blank(&kept) };
+    assert!(!text(&nothing, CLAUDE).contains("cache_control"));
+    assert_eq!(text(&kept, "qwen3-coder"), text(&plain, "qwen3-coder"));
+}
+
+#[test]
 fn a_server_that_knows_the_version_of_2023_gets_that() {
     let can = Capabilities::of(Wire::Anthropic, "qwen3-coder");
     let outgoing = send(&asking(vec![user("hi")]), "qwen3-coder", &can, false);

@@ -66,6 +66,7 @@ fn a_request_has_all_that_the_model_takes() {
         context_tokens: None,
         stop_sequences: vec!["END".to_owned()],
         constraint: Some(Constraint::JsonSchema(schema.clone())),
+        keep_prompt: true,
     };
     let model = "gemini-3.8-flash";
     let can = Capabilities::of(Wire::GeminiGenerate, model);

@@ -48,6 +48,7 @@ fn a_request_has_all_that_the_model_takes() {
         context_tokens: None,
         stop_sequences: vec!["END".to_owned()],
         constraint: Some(Constraint::JsonSchema(schema.clone())),
+        keep_prompt: true,
     };
     let can = Capabilities::of(Wire::GeminiInteractions, MODEL);
     let fitted = json!({"type": "object", "properties": {"at": {"type": "string"}}});

@@ -67,6 +67,7 @@ fn full() -> Request {
         context_tokens: None,
         stop_sequences: vec!["END".to_owned()],
         constraint: None,
+        keep_prompt: true,
     }
 }
 
