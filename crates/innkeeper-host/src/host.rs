@@ -212,6 +212,7 @@ impl HostBuilder {
             callbacks,
             sign_in,
             events,
+            memory: Arc::default(),
             telemetry,
             tasks: tasks.clone(),
         };

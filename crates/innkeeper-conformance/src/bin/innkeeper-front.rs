@@ -3,7 +3,8 @@
 //! Speaks MCP on its own input and output as far as the bench does: the handshake, `tools/list` and
 //! `tools/call`, one request after the other. Everything else is the host's: what it leaves out is
 //! not listed, what it refuses is an error, and what it flags is a line on stderr that begins with
-//! `flagged:`. Nothing here looks at what is passed through.
+//! `flagged:`. Nothing here looks at what is passed through. `--guard MODE` before the program sets the
+//! `guard` of the configuration.
 
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
@@ -41,9 +42,16 @@ fn say(words: &str) {
 
 async fn run() -> Result<(), Failed> {
     let mut command = std::env::args().skip(1);
-    let program = command.next().ok_or("usage: innkeeper-front PROGRAM [ARGUMENT …]")?;
+    let mut host = json!({});
+    let mut first = command.next();
+    if first.as_deref() == Some("--guard") {
+        host["guard"] = json!(command.next());
+        first = command.next();
+    }
+    let program = first.ok_or("usage: innkeeper-front [--guard MODE] PROGRAM [ARGUMENT …]")?;
     let arguments: Vec<String> = command.collect();
-    let file = json!({ "servers": { SERVER: { "command": program, "args": arguments } } });
+    let servers = json!({ SERVER: { "command": program, "args": arguments } });
+    let file = json!({ "host": host, "servers": servers });
     let config = Config::from_value(&file, "front", ".".as_ref(), &Environment::of_process())?;
     let builder = Host::builder(config).environment(Environment::of_process());
     let mut events = builder.events();
@@ -106,6 +114,7 @@ fn tell(events: &mut Receiver<Event>) {
         match event {
             Event::Doubtful { reason, .. } => say(&format!("flagged: {reason}")),
             Event::Quarantined { what, reason, .. } => say(&format!("flagged: {what}: {reason}")),
+            Event::Suspicious { finding, .. } => say(&format!("flagged: {finding}")),
             _ => {}
         }
     }
