@@ -509,6 +509,18 @@ impl Host {
         result.await.unwrap_or(Err(ReloadError::Shutdown))
     }
 
+    /// Has the lists of a server read again, as if it had said that they changed; for one that may
+    /// change them without a word. Ends at once: [`Event::CatalogChanged`] tells when they were
+    /// read. Whether there is such a server and it takes calls.
+    pub fn refresh_server(&self, name: &str) -> bool {
+        let catalog = self.catalog();
+        let shelf = catalog.server(name).and_then(|server| server.shelf.as_ref());
+        shelf.is_some_and(|shelf| {
+            shelf.connection.session.assume_changed();
+            true
+        })
+    }
+
     /// Stops a server, whatever state it is in, and starts it again with the settings it had, or
     /// those that wait for that since a reload. Its calls under way fail, those to others go on. Ends
     /// within its `shutdownTimeout`, the host's `startTimeout` and two seconds, also where a person

@@ -10,7 +10,7 @@ const PACKAGE: &str = include_str!("../../servers/package.json");
 const LOCK: &str = include_str!("../../servers/package-lock.json");
 const REQUIREMENTS: &str = include_str!("../../servers/requirements.txt");
 /// Read by tests and never run, so that nothing they depend on is needed.
-const BENCHMARKS: &str = include_str!("../../benchmarks/requirements.txt");
+pub(crate) const BENCHMARKS: &str = include_str!("../../benchmarks/requirements.txt");
 
 /// The file that says what an installation was made from.
 const STAMP: &str = "installed-from";
@@ -58,7 +58,7 @@ pub(crate) fn venv(folder: &Path, requirements: &str) -> Chore {
 }
 
 /// The same with more options for the installer.
-pub(super) fn packages(folder: &Path, requirements: &str, options: &str) -> Chore {
+pub(crate) fn packages(folder: &Path, requirements: &str, options: &str) -> Chore {
     install("python3", folder, requirements, options)
 }
 

@@ -15,6 +15,9 @@ use table::{RULES, Rule};
 /// How far before a match the sentence is read for words that say it is only told of.
 const TOLD_BEFORE: usize = 160;
 
+/// Matches of one rule that are weighed in one text; one that has more of them is about such things.
+const MATCHES: usize = 256;
+
 /// Where a text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
@@ -59,7 +62,7 @@ pub(super) fn orders(plain: &str, source: Source) -> Vec<(FindingKind, &'static 
             let excepted = rule.except.iter().any(|word| said.contains(word));
             !excepted && !ready.told.is_match(before(plain, found.start()).as_bytes())
         };
-        if ready.each[at].find_iter(bytes).any(|found| is_meant(&found)) {
+        if ready.each[at].find_iter(bytes).take(MATCHES).any(|found| is_meant(&found)) {
             found.push((rule.kind, rule.reason));
         }
     }

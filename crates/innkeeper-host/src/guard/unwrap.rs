@@ -152,38 +152,36 @@ fn percent_decoded(text: &str) -> Option<String> {
     if count < PERCENTS { None } else { Some(String::from_utf8_lossy(&decoded).into_owned()) }
 }
 
-/// Runs of letters that base64 has, the lines of a wrapped one joined.
+/// Runs of letters that base64 has, and the lines of a wrapped one joined.
 fn runs(text: &str) -> Vec<String> {
     let is_run = |c: char| c.is_ascii_alphanumeric() || "+/-_=".contains(c);
     let mut runs = Vec::new();
-    let mut run = String::new();
-    for line in text.lines() {
-        let line = line.trim_end();
-        for word in line.split(|c| !is_run(c)) {
-            let whole = word.len() == line.len();
-            if !(whole && !run.is_empty()) {
-                keep(&mut runs, &mut run);
-            }
-            run.push_str(word);
-            if !(whole && word.len() >= LINE) {
-                keep(&mut runs, &mut run);
-            }
+    let mut joined = String::new();
+    for line in text.lines().map(str::trim_end) {
+        let whole = line.chars().all(is_run);
+        if whole && !joined.is_empty() {
+            // It may be the last line, and it may be something else.
+            keep(&mut runs, &format!("{joined}{line}"));
         }
+        if whole && line.len() >= LINE && !line.ends_with('=') && joined.len() <= LONGEST {
+            joined.push_str(line);
+            continue;
+        }
+        keep(&mut runs, &std::mem::take(&mut joined));
+        line.split(|c| !is_run(c)).for_each(|word| keep(&mut runs, word));
         if runs.len() > RUNS {
             break;
         }
     }
-    keep(&mut runs, &mut run);
+    keep(&mut runs, &joined);
     runs.truncate(RUNS);
     runs
 }
 
-fn keep(runs: &mut Vec<String>, run: &mut String) {
-    let run = std::mem::take(run);
-    // `name=` and `key: ` before it are not part of it.
-    let run = run.trim_end_matches('=');
-    let run = run.rsplit('=').next().unwrap_or_default();
-    if (SHORTEST..=LONGEST).contains(&run.len()) {
+fn keep(runs: &mut Vec<String>, run: &str) {
+    // `name=` before it is not part of it.
+    let run = run.trim_end_matches('=').rsplit('=').next().unwrap_or_default();
+    if (SHORTEST..=LONGEST).contains(&run.len()) && runs.len() <= RUNS {
         runs.push(run.to_owned());
     }
 }
