@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use innkeeper_protocol::Era;
 use innkeeper_protocol::http::ParamHeaders;
-use innkeeper_protocol::view::{TaskSupport, Tool};
+use innkeeper_protocol::view::{Prompt, TaskSupport, Tool};
 use serde_json::value::RawValue;
 
 use super::doubt::{self, Doubt};
@@ -67,6 +67,7 @@ impl Shelf {
         let none = ParamHeaders::default;
         let takes_tasks = connection.revision.has_core_tasks() && connection.tasks.call;
         let mut hidden = Vec::new();
+        let (who, memory) = (&connection.server, &connection.memory);
         let mut found = Vec::new();
         let mut tools = Vec::with_capacity(offer.tools.len());
         offer.tools.retain(|tool| {
@@ -97,12 +98,7 @@ impl Shelf {
                         arguments,
                         results: promised(tool, &connection, left_out),
                         rules: ArgumentRules::new(name, schema, &config.tools),
-                        attention: Attention::new(
-                            config,
-                            &connection.server,
-                            schema,
-                            &connection.memory,
-                        ),
+                        attention: Attention::new(config, who, schema, memory),
                         headers,
                         timeout: config.timeout,
                         harmless: harmless.contains(&Some(true)),
@@ -119,19 +115,7 @@ impl Shelf {
                 }
             }
         });
-        let prompts = offer
-            .prompts
-            .iter()
-            .map(|prompt| {
-                let required = prompt.view.arguments.iter().filter(|given| given.required);
-                Arc::new(PromptRoute {
-                    prompt: prompt.view.name.as_str().into(),
-                    required: required.map(|given| given.name.as_str().into()).collect(),
-                    timeout: config.timeout,
-                    connection: connection.clone(),
-                })
-            })
-            .collect();
+        let prompts = prompt_routes(&offer.prompts, config.timeout, &connection);
         let (server_info, instructions) = about;
         let timeout = config.timeout;
         let told = instructions
@@ -204,6 +188,23 @@ impl Shelf {
     pub(crate) fn has_template_for(&self, uri: &str) -> bool {
         self.offer.resource_templates.iter().any(|template| template.view.matches(uri))
     }
+}
+
+fn prompt_routes(
+    prompts: &[Offered<Prompt>],
+    timeout: Duration,
+    connection: &Arc<Connection>,
+) -> Vec<Arc<PromptRoute>> {
+    let route = |prompt: &Offered<Prompt>| {
+        let required = prompt.view.arguments.iter().filter(|given| given.required);
+        Arc::new(PromptRoute {
+            prompt: prompt.view.name.as_str().into(),
+            required: required.map(|given| given.name.as_str().into()).collect(),
+            timeout,
+            connection: connection.clone(),
+        })
+    };
+    prompts.iter().map(route).collect()
 }
 
 /// The schema of a tool's results, in revisions that have one.

@@ -3,6 +3,7 @@
 //! The confused deputy of the MCP security chapter and OWASP MCP01: what one server gave in trust is
 //! handed to another. Kept are fingerprints under a key of this process, never the credential.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,9 +40,10 @@ impl Memory {
             .map(|part| self.hasher.hash_one(part))
             .collect();
         let mut kept = self.kept();
+        let kept = &mut *kept;
         for print in prints {
-            if !kept.servers.contains_key(&print) {
-                kept.servers.insert(print, server.clone());
+            if let Entry::Vacant(place) = kept.servers.entry(print) {
+                place.insert(server.clone());
                 kept.order.push_back(print);
             }
             if kept.order.len() > KEPT
@@ -88,7 +90,7 @@ mod tests {
     #[test]
     fn as_many_are_kept_as_the_limit_and_the_oldest_goes_first() {
         let (memory, one) = (Memory::default(), Arc::from("one"));
-        (0..KEPT).for_each(|number| drop(memory.take(&one, &secret(number))));
+        assert!((0..KEPT).all(|number| memory.take(&one, &secret(number))));
         assert!(memory.has("two", &secret(0)));
         memory.take(&one, &secret(KEPT));
         assert!(!memory.has("two", &secret(0)));

@@ -70,6 +70,9 @@ async fn a_definition_is_told_or_kept_out_by_the_mode_and_the_reason_is_seen() {
         } else {
             answer.unwrap();
         }
+        let suspicions = catalog.suspicions();
+        let of_two = suspicions.iter().filter(|found| found.tool.as_deref() == Some("bad"));
+        assert_eq!(of_two.count(), if refused { 0 } else { 2 });
         host.shutdown().await;
     }
 }
