@@ -12,6 +12,7 @@ use super::parameters::Parameters;
 use super::pieces::{Piece, ends, parsed, pieces};
 use super::unwrap::forms;
 use super::{FINDINGS, Finding, FindingKind, files, metadata, shell};
+use crate::arguments::pointer_to;
 use crate::config::{GuardMode, ServerConfig};
 use crate::text::{hidden, hides};
 
@@ -145,7 +146,7 @@ impl Attention {
         let Reading { mode, parameters, folders } = self.arguments.as_ref()?;
         let mut findings = Findings::new("arguments");
         if let Some(name) = parameters.undeclared(arguments) {
-            let pointer = format!("/{name}");
+            let pointer = pointer_to(name);
             findings.add(FindingKind::Undeclared, &pointer, "the tool does not declare it");
         }
         for Piece { pointer, text } in pieces(arguments, |_| false) {
@@ -284,12 +285,9 @@ fn is_path(pointer: &str, text: &str) -> bool {
     let name = last.unwrap_or_default().to_ascii_lowercase();
     // The names of arguments are read as texts, too.
     let named = ["path", "paths", "file", "filename", "dir", "directory", "folder", "root", "cwd"];
-    let by_name =
-        named.iter().any(|ending| name.ends_with(ending)) && !text.eq_ignore_ascii_case(&name);
-    (by_name || text.starts_with("file:///"))
-        && !text.contains(['\n', '\0'])
-        && !text.contains("://")
-        || text.starts_with("file:///")
+    let by_name = named.iter().any(|ending| name.ends_with(ending));
+    let value = !text.eq_ignore_ascii_case(&name) && !text.contains("://");
+    text.starts_with("file:///") || by_name && value && !text.contains(['\n', '\0'])
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ use crate::config::{Sandbox, ServerConfig, TransportConfig};
 pub(super) struct Folders(Vec<Vec<String>>);
 
 impl Folders {
-    /// Those of a server's sandbox; `None` where there is none or it has none.
+    /// Those of a server's sandbox; `None` where there is none, it has none, or it is not known which
+    /// they are.
     pub(super) fn of(config: &ServerConfig) -> Option<Self> {
         let Sandbox { read, write, .. } = config.sandbox.as_ref()?;
         let cwd = match &config.transport {
@@ -23,11 +24,9 @@ impl Folders {
             | TransportConfig::WebSocket { .. } => None,
         };
         let from = cwd.unwrap_or_default();
-        let paths = read.iter().chain(write).map(|path| from.join(path));
-        // A relative one starts where the host runs, which is not known here.
-        let absolute = paths.filter(|path| path.has_root());
-        let folders: Vec<_> = absolute.filter_map(|path| owned(&path)).collect();
-        (!folders.is_empty()).then_some(Self(folders))
+        let folders: Option<Vec<_>> =
+            read.iter().chain(write).map(|path| owned(&from.join(path))).collect();
+        folders.filter(|folders| !folders.is_empty()).map(Self)
     }
 
     /// Whether a value is an absolute path outside all of them, or one that climbs to the outside.
@@ -43,8 +42,10 @@ impl Folders {
     }
 }
 
+/// The parts of a folder; a relative one starts where the host runs, which is not known here.
 fn owned(path: &Path) -> Option<Vec<String>> {
-    Some(parts(path.to_str()?).into_iter().map(str::to_owned).collect())
+    let path = path.to_str().filter(|_| path.has_root())?;
+    Some(parts(path).into_iter().map(str::to_owned).collect())
 }
 
 /// Whether a relative path leads above where it starts.
@@ -67,6 +68,21 @@ fn climbs(path: &str) -> bool {
 #[cfg(unix)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_is_not_known_excludes_nothing() {
+        let of = |entry: &serde_json::Value| {
+            let file = serde_json::json!({"servers": {"one": entry}});
+            let env = crate::config::Environment::default();
+            let config = crate::Config::from_value(&file, "mcp.json", "/".as_ref(), &env);
+            Folders::of(&config.unwrap().servers["one"]).is_some()
+        };
+        let sandbox = serde_json::json!({"read": ["/srv"], "write": ["out"]});
+        assert!(of(&serde_json::json!({"command": "x", "cwd": "/srv", "sandbox": sandbox})));
+        assert!(!of(&serde_json::json!({"command": "x", "sandbox": sandbox})));
+        assert!(!of(&serde_json::json!({"command": "x", "sandbox": {}})));
+        assert!(!of(&serde_json::json!({"command": "x"})));
+    }
 
     #[test]
     fn a_path_outside_every_folder_is_excluded_however_it_is_written() {

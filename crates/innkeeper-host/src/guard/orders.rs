@@ -4,6 +4,7 @@
 //! where the same sentence says so before.
 
 mod table;
+mod words;
 
 use std::sync::LazyLock;
 
@@ -42,7 +43,7 @@ static READY: LazyLock<Ready> = LazyLock::new(|| {
     Ready {
         set: RegexSetBuilder::new(&patterns).unicode(false).build().expect(made),
         each: patterns.iter().map(|pattern| one(pattern)).collect(),
-        told: one(table::TOLD_OF),
+        told: one(words::TOLD_OF),
     }
 });
 
