@@ -12,7 +12,7 @@ use crate::program::{Program, root};
 use crate::steps::Steps;
 use crate::{Chore, conformance, fuzz, providers, rows, soak, tidy, toolcalls};
 
-pub(crate) use servers::{install, npm, once, provide, venv};
+pub(crate) use servers::{benchmarks, install, npm, once, packages, provide, venv};
 pub(crate) use tools::Tool;
 
 /// How everything that the tests need is built.

@@ -82,7 +82,8 @@ impl ArgumentRules {
     }
 }
 
-fn pointer_to(name: &str) -> String {
+/// The JSON pointer to one argument.
+pub(crate) fn pointer_to(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 

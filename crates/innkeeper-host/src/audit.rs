@@ -28,6 +28,8 @@ pub(crate) enum Fact<'a> {
     SecretAsked { what: &'a str },
     /// Something of it looks as if it were made to deceive.
     Doubtful { tool: Option<&'a str>, why: &'a str },
+    /// The guard has found what looks like an attack.
+    Suspicious { tool: Option<&'a str>, what: &'a str, why: &'a str, refused: bool },
     /// The application's decision on it panicked; it counts as a no.
     TrustPanicked,
     /// It asked for something that it does not get; how often it did.
@@ -96,6 +98,7 @@ impl<'a> Fact<'a> {
             | Self::ArgumentsRefused { .. }
             | Self::SecretAsked { .. }
             | Self::Doubtful { .. }
+            | Self::Suspicious { .. }
             | Self::TrustPanicked
             | Self::RequestRefused { .. }
             | Self::AddressRefused { .. }
@@ -139,6 +142,13 @@ impl<'a> Fact<'a> {
             Self::Doubtful { tool, why } => {
                 Line { tool, why: Some(why), ..line("doubtful", "looks deceptive") }
             }
+            Self::Suspicious { tool, what, why, refused } => Line {
+                tool,
+                what: Some(what),
+                why: Some(why),
+                refused: Some(refused),
+                ..line("suspicious", "looks like an attack")
+            },
             Self::TrustPanicked => line("trust-panicked", "asking for trust panicked"),
             Self::RequestRefused { what, why, count } => Line {
                 what: Some(what),
@@ -217,6 +227,7 @@ mod tests {
             Fact::PinBroken { what, why, refused: true },
             Fact::ToolRefused { tool, why },
             Fact::ArgumentsRefused { tool, rule: why },
+            Fact::Suspicious { tool: Some(tool), what, why, refused: true },
             Fact::RequestRefused { what, why, count: 1 },
             Fact::AddressRefused { why },
             Fact::AccessDenied { status: 401 },

@@ -12,11 +12,12 @@ use tokio::sync::mpsc;
 
 use crate::audit::Fact;
 use crate::cache::{Key, Missed, Reply};
-use crate::catalog::Catalog;
-use crate::error::{ArgumentProblem, CallError, Lost, ProtocolFault};
+use crate::catalog::{Catalog, ToolRoute};
+use crate::error::{ArgumentProblem, CallError, Lost};
 use crate::event::CallOutcome;
+use crate::guard::Finding;
 use crate::schema::ResultSchema;
-use crate::server::connection::{Ask, Connection, LONGEST};
+use crate::server::connection::{Ask, Connection, LONGEST, Unfit};
 use crate::server::listen::WISHES;
 use crate::server::meta::Meta;
 use crate::server::rounds::Further;
@@ -168,6 +169,14 @@ pub(crate) async fn tool(
         return Err(CallError::Validation { item: route.public.clone(), problems });
     }
     let connection = &*route.connection;
+    let attention = route.attention.as_ref();
+    if let Some(told) = attention.and_then(|attention| attention.arguments(&arguments)) {
+        connection.tell_found(&route.tool, &told);
+        if told.refused {
+            let problems = told.findings.iter().map(argument_problem).collect();
+            return Err(CallError::Validation { item: route.public.clone(), problems });
+        }
+    }
     let timeout = options.timeout.unwrap_or(route.timeout);
     let params = |id, Further { responses, state, carried }: Further| ItemParams {
         name: &route.tool,
@@ -193,12 +202,40 @@ pub(crate) async fn tool(
     let mut is_error = false;
     let Reply { result: raw, .. } = connection
         .ask(ask, |raw| {
-            is_error = check_tool_result(raw).map_err(ProtocolFault::Shape)?;
+            is_error = check_tool_result(raw)?;
+            if let Some(told) = attention.and_then(|attention| attention.result(raw)) {
+                connection.tell_found(&route.tool, &told);
+                if told.refused {
+                    return Err(Unfit::Suspicious(told.findings));
+                }
+            }
             Ok(if is_error { CallOutcome::ToolError } else { CallOutcome::Ok })
         })
-        .await?;
+        .await
+        .map_err(|error| withhold(error, route))?;
     let promised = route.results.clone().filter(|_| !is_error);
     Ok(ToolResult { raw, is_error, promised })
+}
+
+/// What the guard refuses of arguments, as a misfit of theirs.
+fn argument_problem(finding: &Finding) -> ArgumentProblem {
+    let pointer = finding.place.strip_prefix("arguments ").unwrap_or_default().to_owned();
+    let message = format!("{}; `guard.arguments` as `flag` lets it pass", finding.reason);
+    ArgumentProblem { pointer, message }
+}
+
+/// An error of a server says something to a model, too.
+fn withhold(error: CallError, route: &ToolRoute) -> CallError {
+    let CallError::Server { server, item, error } = error else { return error };
+    let attention = route.attention.as_ref();
+    let told = attention.and_then(|guard| guard.error(&error.message, error.data.as_deref()));
+    let Some(told) = told else { return CallError::Server { server, item, error } };
+    route.connection.tell_found(&route.tool, &told);
+    if told.refused {
+        CallError::Withheld { server, item, findings: told.findings }
+    } else {
+        CallError::Server { server, item, error }
+    }
 }
 
 /// Gets a prompt by its public name.
@@ -409,8 +446,7 @@ impl Asked<'_> {
                 harmless,
                 as_task,
             };
-            connection
-                .ask(ask, |raw| check(raw).map(|()| CallOutcome::Ok).map_err(ProtocolFault::Shape))
+            connection.ask(ask, |raw| check(raw).map(|()| CallOutcome::Ok).map_err(Into::into))
         };
         let found = connection.cache.read(&self.key, options.fresh, timeout, ask).await;
         let server = &*connection.server;

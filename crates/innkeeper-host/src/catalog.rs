@@ -15,6 +15,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use crate::error::{CallError, Lost, RoutingError};
+use crate::guard::Finding;
 use crate::lifecycle::ServerState;
 use crate::name;
 use crate::server::connection::Connection;
@@ -201,6 +202,26 @@ impl Catalog {
             Some((name, server.offer()?.tools.iter().map(|tool| tool.view.name.as_str())))
         })));
         doubts
+    }
+
+    /// What the guard has found in definitions and instructions that are offered all the same
+    /// (`guard.definitions` as `flag`); each was told as [`Event::Suspicious`](crate::Event).
+    pub fn suspicions(&self) -> Vec<Doubt> {
+        let of_shelf = |shelf: &Arc<Shelf>| {
+            let server = &shelf.connection.server;
+            let offered = shelf.found.iter().filter(|(_, told)| !told.refused);
+            let each = offered.flat_map(|(tool, told)| {
+                let (server, tool) = (server.clone(), tool.clone());
+                let doubt = move |found: &Finding| Doubt {
+                    server: server.clone(),
+                    tool: tool.clone(),
+                    reason: found.to_string(),
+                };
+                told.findings.iter().map(doubt)
+            });
+            each.collect::<Vec<_>>()
+        };
+        self.shelves().flat_map(of_shelf).collect()
     }
 
     fn shelves(&self) -> impl Iterator<Item = &Arc<Shelf>> {

@@ -29,6 +29,7 @@ mod expand;
 mod files;
 
 mod filter;
+mod guard;
 mod host;
 mod kept;
 mod seconds;
@@ -56,6 +57,7 @@ use serde::Serialize;
 pub use environment::Environment;
 pub use filter::{Refusal, ToolFilter};
 pub use graph::UnknownServer;
+pub use guard::{GuardMode, GuardModes};
 pub use host::HostConfig;
 pub use kept::Kept;
 pub(crate) use leak::{names_secret, without_secrets};

@@ -8,6 +8,7 @@ use innkeeper_protocol::{ErrorObject, Malformed, ViewError};
 use serde::Serialize;
 
 use crate::config::ConfigError;
+use crate::guard::Finding;
 use crate::transport::auth::AuthFault;
 
 /// The class of an error, the same in every language and edge (TR6.1 and routing).
@@ -30,6 +31,8 @@ pub enum ErrorClass {
     Routing,
     /// The server answered with a JSON-RPC error.
     Server,
+    /// The server answered, and the guard keeps the answer back.
+    Withheld,
 }
 
 /// The class of a failed call, for counting and matching.
@@ -48,17 +51,20 @@ pub enum CallKind {
     Protocol,
     /// See [`ErrorClass::Server`].
     Server,
+    /// See [`ErrorClass::Withheld`].
+    Withheld,
 }
 
 impl CallKind {
     /// Every kind, in the order of the variants.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Routing,
         Self::Unavailable,
         Self::Validation,
         Self::Timeout,
         Self::Protocol,
         Self::Server,
+        Self::Withheld,
     ];
 
     /// The word used in logs and metrics.
@@ -70,6 +76,7 @@ impl CallKind {
             Self::Timeout => "timeout",
             Self::Protocol => "protocol",
             Self::Server => "server_error",
+            Self::Withheld => "withheld",
         }
     }
 }
@@ -131,6 +138,20 @@ pub enum CallError {
         /// The error object as the server sent it.
         error: ErrorObject,
     },
+    /// The call ran, and the guard keeps its answer back; to send it again would run it again.
+    #[error(
+        "the answer of `{item}` of server `{server}` is withheld, the call has run: {}; \
+         `guard.results` as `flag` lets such answers pass",
+        Listed(findings)
+    )]
+    Withheld {
+        /// The server.
+        server: Arc<str>,
+        /// The tool.
+        item: Box<str>,
+        /// What was found, at least one.
+        findings: Vec<Finding>,
+    },
 }
 
 impl CallError {
@@ -143,6 +164,7 @@ impl CallError {
             Self::Timeout { .. } => CallKind::Timeout,
             Self::Protocol { .. } => CallKind::Protocol,
             Self::Server { .. } => CallKind::Server,
+            Self::Withheld { .. } => CallKind::Withheld,
         }
     }
 
@@ -155,6 +177,7 @@ impl CallError {
             Self::Timeout { .. } => ErrorClass::Timeout,
             Self::Protocol { .. } => ErrorClass::Protocol,
             Self::Server { .. } => ErrorClass::Server,
+            Self::Withheld { .. } => ErrorClass::Withheld,
         }
     }
 
@@ -173,7 +196,8 @@ impl CallError {
             Self::Unavailable { server, .. }
             | Self::Timeout { server, .. }
             | Self::Protocol { server, .. }
-            | Self::Server { server, .. } => Some(server),
+            | Self::Server { server, .. }
+            | Self::Withheld { server, .. } => Some(server),
         }
     }
 }

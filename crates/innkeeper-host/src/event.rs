@@ -8,6 +8,7 @@ use tokio::sync::broadcast;
 
 use crate::config::Problem;
 use crate::error::CallKind;
+use crate::guard::Finding;
 
 /// How many events a slow listener may lag behind before it loses the oldest; a start of 100
 /// servers with several retries fits.
@@ -138,6 +139,17 @@ pub enum Event {
         tool: Option<Box<str>>,
         /// What about it; may quote a server.
         reason: String,
+    },
+    /// The guard has found what looks like an attack (`guard`).
+    Suspicious {
+        /// The server.
+        server: Arc<str>,
+        /// The tool; `None` for the server's instructions.
+        tool: Option<Box<str>>,
+        /// What was found, and where.
+        finding: Finding,
+        /// Whether it is held back.
+        refused: bool,
     },
     /// A limit or a part of the sandbox has no effect here; the server is started all the same.
     LimitNotApplied {

@@ -212,6 +212,7 @@ impl HostBuilder {
             callbacks,
             sign_in,
             events,
+            memory: Arc::default(),
             telemetry,
             tasks: tasks.clone(),
         };
@@ -506,6 +507,18 @@ impl Host {
             drop(done.send(result));
         });
         result.await.unwrap_or(Err(ReloadError::Shutdown))
+    }
+
+    /// Has the lists of a server read again, as if it had said that they changed; for one that may
+    /// change them without a word. Ends at once: [`Event::CatalogChanged`] tells when they were
+    /// read. Whether there is such a server and it takes calls.
+    pub fn refresh_server(&self, name: &str) -> bool {
+        let catalog = self.catalog();
+        let shelf = catalog.server(name).and_then(|server| server.shelf.as_ref());
+        shelf.is_some_and(|shelf| {
+            shelf.connection.session.assume_changed();
+            true
+        })
     }
 
     /// Stops a server, whatever state it is in, and starts it again with the settings it had, or

@@ -16,6 +16,7 @@ use crate::error::Lost;
 use crate::event::{Event, Events};
 use crate::lifecycle::{Happening, ServerState, next};
 use crate::lock::{Guard, Lock, Mismatch, PinnedServer};
+use crate::server::connection::tell_found;
 use crate::server::offer::Quarantined;
 use crate::server::{Handle, Server, Status};
 use crate::shutdown::ServerStopped;
@@ -212,8 +213,10 @@ impl Registry {
         self.events.publish(Event::CatalogChanged { server: server.name.clone() });
     }
 
-    /// Holds what a server offers against its pins, and tells what was not told before.
+    /// Holds what a server offers against its pins, and tells what was not told before, by them or by
+    /// the guard.
     fn inspect(&self, server: &Server, shelf: &mut Shelf) {
+        self.tell_found(server, shelf);
         let Some(guard) = &self.guard else { return };
         guard.inspect(&server.config(), shelf);
         let before = server.status().shelf.clone();
@@ -228,6 +231,17 @@ impl Registry {
                 reason: why.to_owned(),
                 refused,
             });
+        }
+    }
+
+    /// Tells what the guard has found in what a server offers and was not told before.
+    fn tell_found(&self, server: &Server, shelf: &Shelf) {
+        let before = server.status().shelf.clone();
+        let told = |found| before.as_ref().is_some_and(|shelf| shelf.found.contains(found));
+        for found @ (tool, what) in &shelf.found {
+            if !told(found) {
+                tell_found(&self.events, &server.name, tool.as_deref(), what);
+            }
         }
     }
 

@@ -27,6 +27,11 @@ pub(crate) fn provide() -> Chore {
     fs::create_dir_all(&home).map_err(|error| format!("`{}`: {error}", relative(&home)))?;
     once(&home.join("npm"), &format!("{PACKAGE}{LOCK}"), |folder| npm(folder, PACKAGE, LOCK))?;
     once(&home.join("venv"), REQUIREMENTS, |folder| venv(folder, REQUIREMENTS))?;
+    benchmarks(&home)
+}
+
+/// Puts the benchmarks in place in this folder's `bfcl`.
+pub(crate) fn benchmarks(home: &Path) -> Chore {
     once(&home.join("bfcl"), BENCHMARKS, |folder| packages(folder, BENCHMARKS, "--no-deps"))
 }
 
@@ -60,7 +65,7 @@ pub(crate) fn venv(folder: &Path, requirements: &str) -> Chore {
 }
 
 /// The same with more options for the installer.
-pub(super) fn packages(folder: &Path, requirements: &str, options: &str) -> Chore {
+pub(crate) fn packages(folder: &Path, requirements: &str, options: &str) -> Chore {
     install("python3", folder, requirements, options)
 }
 

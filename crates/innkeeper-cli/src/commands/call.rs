@@ -87,5 +87,8 @@ pub(super) fn refuse(error: &CallError) -> Failure {
         CallError::Protocol { source, .. } => {
             Failure::failed(error.to_string()).detail(source.to_string())
         }
+        CallError::Withheld { .. } => {
+            Failure::failed(error.to_string()).hint("do not repeat it: it would run again")
+        }
     }
 }

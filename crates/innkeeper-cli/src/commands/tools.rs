@@ -49,7 +49,9 @@ fn everything(host: &Host, transports: &[(String, &'static str)]) -> Result<Valu
         };
         servers.insert(name.clone(), told);
     }
-    for Doubt { server, tool, reason, .. } in catalog.doubts() {
+    for Doubt { server, tool, reason, .. } in
+        catalog.doubts().into_iter().chain(catalog.suspicions())
+    {
         let told = servers.get_mut(&*server).and_then(Value::as_object_mut);
         let list = told.map(|told| told.entry("doubts").or_insert_with(|| json!([])));
         if let Some(list) = list.and_then(Value::as_array_mut) {
@@ -65,7 +67,8 @@ fn print(
     transports: &[(String, &'static str)],
 ) -> std::io::Result<()> {
     let catalog = host.catalog();
-    let doubts = catalog.doubts();
+    let mut doubts = catalog.doubts();
+    doubts.extend(catalog.suspicions());
     let status = host.status();
     for (name, _) in transports {
         match catalog.server(name) {

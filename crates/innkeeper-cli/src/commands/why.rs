@@ -51,6 +51,7 @@ fn explain(host: &Host, config: &Config, server: &str, target: &str) -> Value {
         (None, None, None) => "the server does not offer it".to_owned(),
     };
     let mut doubts = catalog.doubts();
+    doubts.extend(catalog.suspicions());
     doubts.retain(|doubt| *doubt.server == *server && doubt.tool.as_deref() == Some(tool));
     let doubts: Vec<String> = doubts.into_iter().map(|doubt| doubt.reason).collect();
     json!({

@@ -3,10 +3,12 @@
 //! Speaks MCP on its own input and output as far as the bench does: the handshake, `tools/list` and
 //! `tools/call`, one request after the other. Everything else is the host's: what it leaves out is
 //! not listed, what it refuses is an error, and what it flags is a line on stderr that begins with
-//! `flagged:`. Nothing here looks at what is passed through.
+//! `flagged:`. Nothing here looks at what is passed through. `--guard MODE` before the program sets the
+//! `guard` of the configuration. Whoever lists the tools again has the host read them again.
 
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use innkeeper_host::{CallError, Config, Environment, Event, Host, ToolResult};
 use serde_json::{Value, json};
@@ -17,6 +19,9 @@ const SERVER: &str = "behind";
 
 /// The revision spoken with the bench.
 const REVISION: &str = "2025-11-25";
+
+/// How long reading the tools again may take.
+const READING: Duration = Duration::from_secs(10);
 
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
@@ -41,9 +46,16 @@ fn say(words: &str) {
 
 async fn run() -> Result<(), Failed> {
     let mut command = std::env::args().skip(1);
-    let program = command.next().ok_or("usage: innkeeper-front PROGRAM [ARGUMENT …]")?;
+    let mut host = json!({});
+    let mut first = command.next();
+    if first.as_deref() == Some("--guard") {
+        host["guard"] = json!(command.next());
+        first = command.next();
+    }
+    let program = first.ok_or("usage: innkeeper-front [--guard MODE] PROGRAM [ARGUMENT …]")?;
     let arguments: Vec<String> = command.collect();
-    let file = json!({ "servers": { SERVER: { "command": program, "args": arguments } } });
+    let servers = json!({ SERVER: { "command": program, "args": arguments } });
+    let file = json!({ "host": host, "servers": servers });
     let config = Config::from_value(&file, "front", ".".as_ref(), &Environment::of_process())?;
     let builder = Host::builder(config).environment(Environment::of_process());
     let mut events = builder.events();
@@ -54,12 +66,18 @@ async fn run() -> Result<(), Failed> {
 }
 
 async fn serve(host: &Host, events: &mut Receiver<Event>) -> Result<(), Failed> {
+    let mut listed = false;
     for line in io::stdin().lock().lines() {
         let message: Value = serde_json::from_str(&line?)?;
         let Some(id) = message.get("id").filter(|_| message.get("method").is_some()) else {
             continue;
         };
         let method = message["method"].as_str().unwrap_or_default();
+        if method == "tools/list" && std::mem::replace(&mut listed, true) {
+            host.refresh_server(SERVER);
+            // One that cannot be read again is shown as it was.
+            drop(tokio::time::timeout(READING, changed(events)).await);
+        }
         let answer = match answer(host, method, &message["params"]).await {
             Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
             Err((code, text)) => {
@@ -100,13 +118,28 @@ async fn answer(host: &Host, method: &str, params: &Value) -> Result<Value, (i64
     }
 }
 
+/// Resolves when the lists were read again.
+async fn changed(events: &mut Receiver<Event>) {
+    while let Ok(event) = events.recv().await {
+        if matches!(event, Event::CatalogChanged { .. }) {
+            return;
+        }
+        told(&event);
+    }
+}
+
 /// What the host flagged since the last time.
 fn tell(events: &mut Receiver<Event>) {
     while let Ok(event) = events.try_recv() {
-        match event {
-            Event::Doubtful { reason, .. } => say(&format!("flagged: {reason}")),
-            Event::Quarantined { what, reason, .. } => say(&format!("flagged: {what}: {reason}")),
-            _ => {}
-        }
+        told(&event);
+    }
+}
+
+fn told(event: &Event) {
+    match event {
+        Event::Doubtful { reason, .. } => say(&format!("flagged: {reason}")),
+        Event::Quarantined { what, reason, .. } => say(&format!("flagged: {what}: {reason}")),
+        Event::Suspicious { finding, .. } => say(&format!("flagged: {finding}")),
+        _ => {}
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use innkeeper_protocol::http::ParamHeaders;
 
 use crate::arguments::ArgumentRules;
+use crate::guard::Attention;
 use crate::schema::{ArgumentSchema, ResultSchema};
 use crate::server::connection::Connection;
 
@@ -19,6 +20,8 @@ pub(crate) struct ToolRoute {
     pub(crate) results: Option<Arc<ResultSchema>>,
     /// What holds for arguments whatever the schema says.
     pub(crate) rules: ArgumentRules,
+    /// What is looked at for attacks; `None` where nothing is.
+    pub(crate) attention: Option<Attention>,
     /// Arguments that the server wants to see in headers.
     pub(crate) headers: ParamHeaders,
     pub(crate) timeout: Duration,

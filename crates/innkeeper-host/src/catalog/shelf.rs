@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use innkeeper_protocol::Era;
 use innkeeper_protocol::http::ParamHeaders;
-use innkeeper_protocol::view::{TaskSupport, Tool};
+use innkeeper_protocol::view::{Prompt, TaskSupport, Tool};
 use serde_json::value::RawValue;
 
 use super::doubt::{self, Doubt};
 use super::route::{PromptRoute, ToolRoute};
 use crate::arguments::ArgumentRules;
 use crate::config::{Refusal, ServerConfig, TransportConfig};
+use crate::guard::{self, Attention, Told};
 use crate::lock::{Mismatch, Refused};
 use crate::name;
 use crate::schema::{ArgumentSchema, ResultSchema};
@@ -33,9 +34,11 @@ pub(crate) struct Shelf {
     pub(crate) hidden: Vec<Hidden>,
     /// Tools and instructions that hide text.
     pub(crate) doubts: Vec<Doubt>,
+    /// What the guard has found, by tool; without one in the instructions.
+    pub(crate) found: Vec<(Option<Box<str>>, Told)>,
     /// What is not as it was pinned.
     pub(crate) mismatches: Vec<Mismatch>,
-    /// Whether the instructions are among it, and are not given to anybody.
+    /// Whether the instructions are refused, and are not given to anybody.
     pub(crate) instructions_refused: bool,
     pub(crate) timeout: Duration,
 }
@@ -45,8 +48,8 @@ pub(crate) struct Shelf {
 pub(crate) struct Hidden {
     pub(crate) tool: Offered<Tool>,
     pub(crate) reason: String,
-    /// Whether it is its pin that keeps it out.
-    pub(crate) by_pin: bool,
+    /// Whether its pin or the guard refuses it.
+    pub(crate) refused: bool,
 }
 
 impl Shelf {
@@ -64,13 +67,23 @@ impl Shelf {
         let none = ParamHeaders::default;
         let takes_tasks = connection.revision.has_core_tasks() && connection.tasks.call;
         let mut hidden = Vec::new();
+        let (who, memory) = (&connection.server, &connection.memory);
+        let mut found = Vec::new();
         let mut tools = Vec::with_capacity(offer.tools.len());
         offer.tools.retain(|tool| {
             let name = &tool.view.name;
             if let Some(refusal) = config.tools.refusal(name) {
                 let tool = tool.clone();
-                hidden.push(Hidden { tool, reason: words(&refusal), by_pin: false });
+                hidden.push(Hidden { tool, reason: words(&refusal), refused: false });
                 return false;
+            }
+            if let Some(told) = guard::definition(&tool.raw, config.guard.definitions) {
+                let (refused, reason) = (told.refused, suspicion(&told));
+                found.push((Some(name.as_str().into()), told));
+                if refused {
+                    hidden.push(Hidden { tool: tool.clone(), reason, refused });
+                    return false;
+                }
             }
             let schema = &tool.view.input_schema;
             let headers = if shows_arguments { ParamHeaders::read(schema) } else { Ok(none()) };
@@ -85,6 +98,7 @@ impl Shelf {
                         arguments,
                         results: promised(tool, &connection, left_out),
                         rules: ArgumentRules::new(name, schema, &config.tools),
+                        attention: Attention::new(config, who, schema, memory),
                         headers,
                         timeout: config.timeout,
                         harmless: harmless.contains(&Some(true)),
@@ -95,27 +109,20 @@ impl Shelf {
                 }
                 Err(reason) => {
                     let (tool, what) = (tool.clone(), format!("tool `{name}`"));
-                    hidden.push(Hidden { tool, reason: reason.clone(), by_pin: false });
+                    hidden.push(Hidden { tool, reason: reason.clone(), refused: false });
                     left_out.push(Quarantined { what, reason });
                     false
                 }
             }
         });
-        let prompts = offer
-            .prompts
-            .iter()
-            .map(|prompt| {
-                let required = prompt.view.arguments.iter().filter(|given| given.required);
-                Arc::new(PromptRoute {
-                    prompt: prompt.view.name.as_str().into(),
-                    required: required.map(|given| given.name.as_str().into()).collect(),
-                    timeout: config.timeout,
-                    connection: connection.clone(),
-                })
-            })
-            .collect();
+        let prompts = prompt_routes(&offer.prompts, config.timeout, &connection);
         let (server_info, instructions) = about;
         let timeout = config.timeout;
+        let told = instructions
+            .as_ref()
+            .and_then(|text| guard::instructions(text, config.guard.definitions));
+        let instructions_refused = told.as_ref().is_some_and(|told| told.refused);
+        found.extend(told.map(|told| (None, told)));
         let doubts = doubt::of_text(&connection.server, &offer.tools, instructions.as_deref());
         Self {
             connection,
@@ -127,8 +134,9 @@ impl Shelf {
             prompts,
             hidden,
             doubts,
+            found,
             mismatches: Vec::new(),
-            instructions_refused: false,
+            instructions_refused,
             timeout,
         }
     }
@@ -149,7 +157,7 @@ impl Shelf {
         let is_refused = |tool: &mut Offered<Tool>| refused.contains_key(&*tool.view.name);
         for tool in self.offer.tools.extract_if(.., is_refused) {
             let reason = (*refused.get(&*tool.view.name).unwrap_or(&"")).to_owned();
-            self.hidden.push(Hidden { tool, reason, by_pin: true });
+            self.hidden.push(Hidden { tool, reason, refused: true });
         }
     }
 
@@ -164,10 +172,10 @@ impl Shelf {
         Offer { tools, ..self.offer.clone() }
     }
 
-    /// Why a tool is refused by its pin, if it is.
+    /// Why a tool is refused by its pin or the guard, if it is.
     pub(crate) fn refused(&self, tool: &str) -> Option<&str> {
         let hidden =
-            self.hidden.iter().find(|hidden| hidden.by_pin && hidden.tool.view.name == tool);
+            self.hidden.iter().find(|hidden| hidden.refused && hidden.tool.view.name == tool);
         hidden.map(|hidden| hidden.reason.as_str())
     }
 
@@ -180,6 +188,23 @@ impl Shelf {
     pub(crate) fn has_template_for(&self, uri: &str) -> bool {
         self.offer.resource_templates.iter().any(|template| template.view.matches(uri))
     }
+}
+
+fn prompt_routes(
+    prompts: &[Offered<Prompt>],
+    timeout: Duration,
+    connection: &Arc<Connection>,
+) -> Vec<Arc<PromptRoute>> {
+    let route = |prompt: &Offered<Prompt>| {
+        let required = prompt.view.arguments.iter().filter(|given| given.required);
+        Arc::new(PromptRoute {
+            prompt: prompt.view.name.as_str().into(),
+            required: required.map(|given| given.name.as_str().into()).collect(),
+            timeout,
+            connection: connection.clone(),
+        })
+    };
+    prompts.iter().map(route).collect()
 }
 
 /// The schema of a tool's results, in revisions that have one.
@@ -195,6 +220,12 @@ fn promised(
         left_out.push(Quarantined { what, reason });
     };
     ResultSchema::new(raw).map_err(tell).ok().map(Arc::new)
+}
+
+/// Why the guard refuses a definition, and how it is let be.
+fn suspicion(told: &Told) -> String {
+    let first = told.findings.first().map(ToString::to_string).unwrap_or_default();
+    format!("{first}; `guard.definitions` as `flag` offers it")
 }
 
 fn words(refusal: &Refusal<'_>) -> String {

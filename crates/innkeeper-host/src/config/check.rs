@@ -140,6 +140,7 @@ impl Checker<'_> {
             retry: shared.retry,
             cache: shared.cache,
             limits: shared.limits,
+            guard: shared.guard,
             sandbox: shared.sandbox,
             headers_helper: Vec::new(),
             oauth: None,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::guard::GuardModes;
 use super::seconds;
 use super::server::{Cache, Limits, Restart, Retry, Sandbox};
 
@@ -47,6 +48,8 @@ pub struct HostConfig {
     pub cache: Cache,
     /// Default none.
     pub limits: Limits,
+    /// Default: nothing is looked at.
+    pub guard: GuardModes,
     /// Default none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Sandbox>,
@@ -77,6 +80,7 @@ impl Default for HostConfig {
                 max_bytes: 16 * 1024 * 1024,
             },
             limits: Limits::default(),
+            guard: GuardModes::default(),
             sandbox: None,
         }
     }

@@ -134,6 +134,8 @@ pub(super) struct Shared {
     pub(super) cache: Option<Cache>,
     /// What the process may use.
     pub(super) limits: Option<Limits>,
+    /// What is looked at for attacks, and what is done about what looks like one.
+    pub(super) guard: Option<Guard>,
     /// What the process may touch.
     pub(super) sandbox: Option<Sandbox>,
 }
@@ -248,6 +250,34 @@ pub(super) struct Sandbox {
     /// Whether it may open network connections.
     #[schemars(extend("default" = false))]
     pub(super) network: Option<bool>,
+}
+
+/// What is done about what looks like an attack: one word for everything, or one for each part.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(super) enum Guard {
+    /// The same for everything.
+    All(GuardMode),
+    /// What is not there is as the host has it.
+    Each {
+        /// Tools and instructions, whenever they are read.
+        definitions: Option<GuardMode>,
+        /// Arguments of tools, before they are sent.
+        arguments: Option<GuardMode>,
+        /// Results and errors of tools, before they are given to the application.
+        results: Option<GuardMode>,
+    },
+}
+
+/// Nothing is looked at; what is found is told and passes; what is found is told and held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(super) enum GuardMode {
+    Off,
+    Flag,
+    Refuse,
 }
 
 /// A program that prints headers.

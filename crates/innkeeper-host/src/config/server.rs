@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::filter::ToolFilter;
+use super::guard::GuardModes;
 use super::kept::Kept;
 use super::problem::Position;
 use super::seconds;
@@ -57,6 +58,8 @@ pub struct ServerConfig {
     pub cache: Cache,
     /// What the process may use. Default: no limits.
     pub limits: Limits,
+    /// What of its traffic is looked at for attacks. Default: nothing.
+    pub guard: GuardModes,
     /// What the process may touch. Default: no sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Sandbox>,

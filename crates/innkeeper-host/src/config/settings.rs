@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::guard::{GuardMode, GuardModes};
 use super::host::HostConfig;
 use super::load::Part;
 use super::place::{key, locate};
@@ -69,6 +70,7 @@ fn of_host(typed: raw::Host) -> HostConfig {
         retry: shared.retry,
         cache: shared.cache,
         limits: shared.limits,
+        guard: shared.guard,
         sandbox: shared.sandbox,
     }
 }
@@ -85,6 +87,7 @@ pub(super) struct Shared {
     pub(super) retry: Retry,
     pub(super) cache: Cache,
     pub(super) limits: Limits,
+    pub(super) guard: GuardModes,
     pub(super) sandbox: Option<Sandbox>,
 }
 
@@ -107,6 +110,7 @@ impl Shared {
             retry: typed.retry.map_or(host.retry, |typed| retry(host.retry, typed)),
             cache: typed.cache.map_or(host.cache, |typed| cache(host.cache, typed)),
             limits: typed.limits.map_or(host.limits, |typed| limits(host.limits, typed)),
+            guard: typed.guard.map_or(host.guard, |typed| guard(host.guard, typed)),
             sandbox: typed.sandbox.map(sandbox).or_else(|| host.sandbox.clone()),
         }
     }
@@ -147,6 +151,22 @@ fn limits(host: Limits, typed: raw::Limits) -> Limits {
         file_size: typed.file_size.and_then(ByteSize::bytes).or(host.file_size),
         open_files: typed.open_files.map(u64::from).or(host.open_files),
         processes: typed.processes.map(u64::from).or(host.processes),
+    }
+}
+
+fn guard(host: GuardModes, typed: raw::Guard) -> GuardModes {
+    let mode = |typed| match typed {
+        raw::GuardMode::Off => GuardMode::Off,
+        raw::GuardMode::Flag => GuardMode::Flag,
+        raw::GuardMode::Refuse => GuardMode::Refuse,
+    };
+    match typed {
+        raw::Guard::All(all) => GuardModes::all(mode(all)),
+        raw::Guard::Each { definitions, arguments, results } => GuardModes {
+            definitions: definitions.map_or(host.definitions, mode),
+            arguments: arguments.map_or(host.arguments, mode),
+            results: results.map_or(host.results, mode),
+        },
     }
 }
 

@@ -19,6 +19,7 @@ fn one_of_each() -> Vec<CallError> {
     let shape = innkeeper_protocol::view::ToolResult::read(&raw).unwrap_err();
     let source = ProtocolFault::Shape(shape);
     let error = ErrorObject { code: -32602, message: "no such file".to_owned(), data: None };
+    let finding = crate::guard::Finding::sample();
     vec![
         CallError::Routing(routing),
         CallError::Validation { item: "files.read".into(), problems: vec![problem] },
@@ -34,7 +35,8 @@ fn one_of_each() -> Vec<CallError> {
             after: Duration::from_millis(1500),
         },
         CallError::Protocol { server: server.clone(), item: item.clone(), source },
-        CallError::Server { server, item, error },
+        CallError::Server { server: server.clone(), item: item.clone(), error },
+        CallError::Withheld { server, item, findings: vec![finding] },
     ]
 }
 
@@ -61,6 +63,12 @@ fn expected(error: &CallError) -> (ErrorClass, bool, &'static str) {
         CallError::Server { .. } => {
             (ErrorClass::Server, true, "server `files` refused `read`: no such file (code -32602)")
         }
+        CallError::Withheld { .. } => (
+            ErrorClass::Withheld,
+            true,
+            "the answer of `read` of server `files` is withheld, the call has run: result /x: has \
+             hidden characters; `guard.results` as `flag` lets such answers pass",
+        ),
     }
 }
 

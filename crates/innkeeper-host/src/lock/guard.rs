@@ -56,7 +56,7 @@ impl Guard {
             && pinned.instructions != Some(PinnedText::of(text))
         {
             tell("instructions".to_owned(), CHANGED, refuses);
-            shelf.instructions_refused = refuses;
+            shelf.instructions_refused |= refuses;
         }
         let verdicts = verdicts(pinned, shelf);
         for (name, reason) in &verdicts {

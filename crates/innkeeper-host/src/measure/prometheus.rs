@@ -9,13 +9,14 @@ use crate::error::CallKind;
 use crate::event::CallOutcome;
 
 /// How a request can end. Others are found wanting before anything is sent, and are not counted.
-const OUTCOMES: [CallOutcome; 7] = [
+const OUTCOMES: [CallOutcome; 8] = [
     CallOutcome::Ok,
     CallOutcome::ToolError,
     CallOutcome::Failed(CallKind::Unavailable),
     CallOutcome::Failed(CallKind::Timeout),
     CallOutcome::Failed(CallKind::Protocol),
     CallOutcome::Failed(CallKind::Server),
+    CallOutcome::Failed(CallKind::Withheld),
     CallOutcome::Cancelled,
 ];
 

@@ -54,6 +54,7 @@ fn shelf(server: &Server, events: &Events, tasks: &Tasks) -> Shelf {
         meter: server.meter.clone(),
         silence: Silence::new(1),
         events: events.clone(),
+        memory: Arc::default(),
         reporter: None,
     };
     let tool = |name: &str| {

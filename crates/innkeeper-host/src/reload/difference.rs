@@ -45,6 +45,7 @@ pub(crate) fn between(old: &ServerConfig, new: &ServerConfig) -> Difference {
         retry,
         cache,
         limits,
+        guard,
         sandbox,
         headers_helper,
         oauth,
@@ -57,6 +58,7 @@ pub(crate) fn between(old: &ServerConfig, new: &ServerConfig) -> Difference {
         ("shutdownTimeout", *shutdown_timeout != new.shutdown_timeout),
         ("tools", *tools != new.tools),
         ("restart", *restart != new.restart),
+        ("guard", *guard != new.guard),
     ];
     let later = [
         ("maxTotalTimeout", *max_total_timeout != new.max_total_timeout),
@@ -85,6 +87,7 @@ pub(crate) fn adjusted(old: &ServerConfig, new: &ServerConfig) -> ServerConfig {
         shutdown_timeout: new.shutdown_timeout,
         tools: new.tools.clone(),
         restart: new.restart,
+        guard: new.guard,
         ..old.clone()
     }
 }

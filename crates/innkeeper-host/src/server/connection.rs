@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::view::TasksCapability;
-use innkeeper_protocol::{Era, Revision, skim};
+use innkeeper_protocol::{Era, Revision, ViewError, skim};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
@@ -16,11 +16,13 @@ use super::meta::Identity;
 use super::rounds::{Further, Rounds, Turn};
 use super::session::{Answer, Extend, Fault, Held, Outgoing, Progress, Session};
 use super::silence::Silence;
+use crate::audit::Fact;
 use crate::cache::{Cache, Reply};
 use crate::callback::Callbacks;
 use crate::config::Retry;
 use crate::error::{CallError, CallKind, ProtocolFault};
 use crate::event::{CallOutcome, CallRecord, Event, Events};
+use crate::guard::{Finding, Memory, Told};
 use crate::measure::Meter;
 use crate::retry::{Again, Attempts, Plan};
 use crate::telemetry::{Call, Carried, Reporter};
@@ -48,6 +50,8 @@ pub(crate) struct Connection {
     pub(crate) meter: Arc<Meter>,
     pub(crate) silence: Silence,
     pub(crate) events: Events,
+    /// What all servers' credentials are known again by.
+    pub(crate) memory: Arc<Memory>,
     /// Tells an application's spans and metrics; `None` costs nothing.
     pub(crate) reporter: Option<Reporter>,
 }
@@ -65,6 +69,21 @@ impl Time {
     fn from(start: Instant, silence: Duration, most: Duration) -> Self {
         let silence = silence.min(LONGEST);
         Self { silence: start + silence, ends: start + most.min(LONGEST).max(silence) }
+    }
+}
+
+/// Why a result is not given to the application.
+#[derive(Debug)]
+pub(crate) enum Unfit {
+    /// There is none, or it cannot be used.
+    Fault(Fault),
+    /// The guard keeps it back.
+    Suspicious(Vec<Finding>),
+}
+
+impl From<ViewError> for Unfit {
+    fn from(error: ViewError) -> Self {
+        Self::Fault(Fault::Protocol(ProtocolFault::Shape(error)))
     }
 }
 
@@ -94,7 +113,7 @@ impl Connection {
     pub(crate) async fn ask<P: Serialize>(
         &self,
         ask: Ask<'_, impl Fn(u64, Further) -> P>,
-        judge: impl FnOnce(&RawValue) -> Result<CallOutcome, ProtocolFault>,
+        judge: impl FnOnce(&RawValue) -> Result<CallOutcome, Unfit>,
     ) -> Result<Reply, CallError> {
         let mut record = Record::open(self, ask.method, ask.item);
         let began = record.sent;
@@ -148,15 +167,22 @@ impl Connection {
             time.silence = (Instant::now() + ask.timeout.min(LONGEST)).min(time.ends);
             attempts = self.attempts(&ask, time.silence);
         };
-        let judged = answer.and_then(|result| {
-            judge(&result).map(|outcome| (result, outcome)).map_err(Fault::Protocol)
-        });
+        let judged = match answer {
+            Ok(result) => judge(&result).map(|outcome| (result, outcome)),
+            Err(fault) => Err(Unfit::Fault(fault)),
+        };
         match judged {
             Ok((result, outcome)) => {
                 record.close(outcome);
                 Ok(Reply { result, keep: rounds.none() })
             }
-            Err(fault) => {
+            Err(Unfit::Suspicious(findings)) => {
+                let (server, item) = (self.server.clone(), ask.item.into());
+                let error = CallError::Withheld { server, item, findings };
+                record.fail(&error);
+                Err(error)
+            }
+            Err(Unfit::Fault(fault)) => {
                 // A call that is over although the server was heard of has used up all of its time.
                 let over = Instant::now() >= time.ends;
                 record.silent &= !over || !(record.heard || self.session.waits_for_us());
@@ -273,9 +299,29 @@ impl Connection {
         self.session.request(outgoing).await
     }
 
+    /// Tells what the guard has found.
+    pub(crate) fn tell_found(&self, tool: &str, told: &Told) {
+        tell_found(&self.events, &self.server, Some(tool), told);
+    }
+
     /// Gives a fault of the session its server and item.
     pub(crate) fn name(&self, fault: Fault, item: &str, after: Duration) -> CallError {
         name_fault(&self.server, fault, item, after)
+    }
+}
+
+/// Tells what the guard has found, to listeners and to the audit.
+pub(crate) fn tell_found(events: &Events, server: &Arc<str>, tool: Option<&str>, told: &Told) {
+    let refused = told.refused;
+    for finding in &told.findings {
+        let (what, why) = (&*finding.place, finding.reason);
+        Fact::Suspicious { tool, what, why, refused }.tell(server);
+        events.publish(Event::Suspicious {
+            server: server.clone(),
+            tool: tool.map(Into::into),
+            finding: finding.clone(),
+            refused,
+        });
     }
 }
 
@@ -353,7 +399,7 @@ impl<'a> Record<'a> {
         match outcome {
             CallOutcome::Ok
             | CallOutcome::ToolError
-            | CallOutcome::Failed(CallKind::Server | CallKind::Protocol) => {
+            | CallOutcome::Failed(CallKind::Server | CallKind::Protocol | CallKind::Withheld) => {
                 self.connection.silence.broken();
             }
             // Without an id it waited for its turn only, and says nothing of the server.

@@ -25,6 +25,7 @@ use crate::callback::Callbacks;
 use crate::catalog::Shelf;
 use crate::error::{CallError, CallKind, Lost, Phase, ServerFailure, StartReason};
 use crate::event::{Event, Events};
+use crate::guard::Memory;
 use crate::ledger::Ledger;
 use crate::tasks::Tasks;
 use crate::telemetry::{Network, Telemetry};
@@ -62,6 +63,7 @@ pub(crate) struct Launcher {
     pub(crate) callbacks: Callbacks,
     pub(crate) sign_in: SignIn,
     pub(crate) events: Events,
+    pub(crate) memory: Arc<Memory>,
     pub(crate) telemetry: Telemetry,
     pub(crate) tasks: Tasks,
 }
@@ -377,6 +379,7 @@ impl Launcher {
             meter: server.meter.clone(),
             silence: Silence::new(config.unavailable_after_timeouts),
             events: self.events.clone(),
+            memory: self.memory.clone(),
             reporter: self.telemetry.of(&server.name, revision, way.network()),
         });
         let mut left_out = Vec::new();

@@ -274,7 +274,8 @@ async fn ask(host: &Host, key: &str, call: &Call) -> End {
                 CallError::Routing(_) | CallError::Validation { .. } => (false, false),
                 CallError::Timeout { .. }
                 | CallError::Protocol { .. }
-                | CallError::Server { .. } => (true, true),
+                | CallError::Server { .. }
+                | CallError::Withheld { .. } => (true, true),
             };
             End::Failed { kind: error.kind(), may_have_run, tried, words: error.to_string() }
         }

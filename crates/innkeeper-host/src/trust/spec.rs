@@ -167,6 +167,7 @@ fn fingerprint(server: &ServerConfig) -> [u8; 32] {
         restart: _,
         retry: _,
         cache: _,
+        guard: _,
         extra: _,
     } = server;
     let mut hash = Sha256::new();

@@ -13,6 +13,7 @@ mod calls;
 mod catalog;
 mod failure;
 mod faults;
+mod guard;
 mod health;
 mod install;
 mod limits;

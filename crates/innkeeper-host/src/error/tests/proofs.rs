@@ -35,6 +35,8 @@ fn of_calls() -> [Proofs; 3] {
                 a_malformed_answer_with_a_readable_id_is_an_error_within_250_milliseconds,
             Server => "tests/it/calls/answer.rs"
                 an_error_object_comes_with_its_code_message_and_data,
+            Withheld => "tests/it/guard.rs"
+                a_result_is_told_or_withheld_by_the_mode_and_the_call_has_run_once,
         }),
         proofs!(RoutingError {
             UnknownServer => "tests/it/calls/route.rs"

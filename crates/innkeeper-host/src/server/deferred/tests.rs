@@ -51,6 +51,7 @@ fn connect(revision: Revision) -> (Peer, Arc<Connection>, Tasks) {
         meter: Arc::new(Meter::new()),
         silence: Silence::new(1),
         events,
+        memory: Arc::default(),
         reporter: None,
     };
     (peer, Arc::new(connection), tasks)

@@ -150,3 +150,17 @@ async fn a_change_that_cannot_be_read_leaves_the_catalog_as_it_was_and_the_next_
     assert!(told(&mut events).iter().all(|event| !matches!(event, Event::Unavailable { .. })));
     host.shutdown().await;
 }
+
+#[tokio::test]
+async fn the_lists_of_a_server_that_says_nothing_are_read_again_on_request() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("one")]).await.unwrap();
+    let mut events = host.events();
+    assert_eq!(scene.journal().count("tools/list"), 1);
+    assert!(host.refresh_server("one"));
+    until_told(&mut events, is_change).await;
+    assert_eq!(scene.journal().count("tools/list"), 2);
+    assert!(!host.refresh_server("nobody"));
+    host.shutdown().await;
+    assert!(!host.refresh_server("one"), "it takes no calls any more");
+}

@@ -156,6 +156,7 @@ fn word(event: &Event) -> String {
         Event::Quarantined { .. } => "quarantined".to_owned(),
         Event::CallRetried { attempt, .. } => format!("call retried {attempt}"),
         Event::Doubtful { .. } => "doubtful".to_owned(),
+        Event::Suspicious { .. } => "suspicious".to_owned(),
         Event::PinBroken { .. } => "pin broken".to_owned(),
         Event::LimitNotApplied { what, .. } => format!("{what} not applied"),
         Event::ResourceUpdated { .. } => "updated".to_owned(),

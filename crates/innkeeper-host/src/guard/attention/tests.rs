@@ -1,0 +1,24 @@
+//! Tests of what is told of a text beside its words.
+
+use super::*;
+
+#[test]
+fn tags_and_overrides_of_direction_hide_something_flags_and_marks_do_not() {
+    assert!(smuggles("a\u{e0061}\u{e0062}"));
+    assert!(smuggles("user\u{202e}txt.exe"));
+    let wales = "\u{1f3f4}\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}";
+    assert!(!smuggles(wales));
+    assert!(!smuggles("soft\u{ad}hyphen zero\u{200b}width \u{200f}mark"));
+}
+
+#[test]
+fn a_value_is_a_path_by_its_name_or_since_it_is_an_address_of_a_file() {
+    for (pointer, text) in
+        [("/path", "a"), ("/sourceFile", "/x"), ("/a/paths/0", "b"), ("/x", "file:///x")]
+    {
+        assert!(is_path(pointer, text), "{pointer} {text}");
+    }
+    for (pointer, text) in [("/path", "path"), ("/x", "/x"), ("/path", "https://a.example/")] {
+        assert!(!is_path(pointer, text), "{pointer} {text}");
+    }
+}

@@ -1,0 +1,226 @@
+"""What the guard says of texts that its rules were not written from, each corpus in one session.
+
+    texts.py FRONT BFCL AGENTDOJO     prints one line for each corpus
+    texts.py --serve FILE             the server behind FRONT: its tools and what each answers
+"""
+
+import ast
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+# What a list of tools may have; the host reads 10,000 at most.
+SESSION = 3000
+PAGE = 500
+ANY = {"type": "object", "additionalProperties": True}
+
+
+def serve(path):
+    items = json.loads(Path(path).read_text())
+    answers = {item["tool"]["name"]: item.get("content") for item in items}
+    for line in sys.stdin:
+        message = json.loads(line)
+        method, params = message["method"], message.get("params") or {}
+        if "id" not in message:
+            continue
+        answer = {"jsonrpc": "2.0", "id": message["id"]}
+        if method == "initialize":
+            capabilities, info = {"tools": {}}, {"name": "texts", "version": "1"}
+            version = params["protocolVersion"]
+            answer["result"] = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info}
+        elif method == "tools/list":
+            at = int(params.get("cursor") or 0)
+            answer["result"] = {"tools": [item["tool"] for item in items[at : at + PAGE]]}
+            if at + PAGE < len(items):
+                answer["result"]["nextCursor"] = str(at + PAGE)
+        elif method == "tools/call":
+            answer["result"] = {"content": answers[params["name"]] or [{"type": "text", "text": "ok"}]}
+        else:
+            answer["error"] = {"code": -32601, "message": "not known"}
+        print(json.dumps(answer), flush=True)
+
+
+def refused(front, mode, items):
+    """Of which items something was held back, and how many were flagged."""
+    found, flagged = [], 0
+    for at in range(0, len(items), SESSION):
+        some, lines = session(front, mode, items[at : at + SESSION])
+        found += some
+        flagged += lines
+    return found, flagged
+
+
+def session(front, mode, items):
+    with tempfile.TemporaryDirectory() as folder:
+        path, errors = Path(folder, "items.json"), Path(folder, "errors")
+        path.write_text(json.dumps(items))
+        command = [front, "--guard", mode, sys.executable, __file__, "--serve", path]
+        with errors.open("w") as log, subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder
+        ) as program:
+
+            def ask(method, **params):
+                message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+                program.stdin.write(json.dumps(message) + "\n")
+                program.stdin.flush()
+                return json.loads(program.stdout.readline())
+
+            ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "x", "version": "1"})
+            listed = {tool["name"] for tool in ask("tools/list")["result"]["tools"]}
+            found = []
+            for item in items:
+                name, call = item["tool"]["name"], item.get("call")
+                if name not in listed:
+                    found.append(item)
+                elif call is not None and "error" in ask("tools/call", name=name, arguments=call):
+                    found.append(item)
+            program.stdin.close()
+            program.wait(60)
+        flagged = sum(line.startswith("flagged: ") for line in errors.read_text().splitlines())
+    return found, flagged
+
+
+class Items(list):
+    """Tools with names of their own, since two corpora have the same ones."""
+
+    def add(self, of, tool, call=None, content=None):
+        kept = {"name": f"{tool['name'][:100]}_{len(self)}", "inputSchema": tool.get("inputSchema") or ANY}
+        if tool.get("description") is not None:
+            kept["description"] = tool["description"]
+        self.append({"of": of, "tool": kept, "call": call, "content": content})
+
+
+def harmless():
+    """The harmless items of the bench that are definitions, calls and results."""
+    from mcp_defense_bench.adapters._fixture import calls
+    from mcp_defense_bench.bench import Bench
+
+    items, cases = Items(), Bench.vendored_snapshot().load_cases("benign")
+    for case in cases:
+        fixture, name = case["fixture"], case["id"]
+        match fixture["type"]:
+            case "benign-tool-definition":
+                items.add(name, fixture["tool"])
+            case "definition-change":
+                items.add(name, fixture["before"])
+                items.add(name, fixture["after"])
+            case "tool-call" | "benign-tool-result":
+                content = (fixture.get("result") or {}).get("content")
+                for call in calls(fixture):
+                    items.add(name, fixture["tool"], call["arguments"], content)
+            case "tool-call-sequence":
+                for call in calls(fixture):
+                    items.add(name, {"name": call["name"]}, call["arguments"])
+    return items, len(cases)
+
+
+# Words for types that JSON Schema has others for.
+TYPES = {"dict": "object", "float": "number", "tuple": "array", "HashMap": "object", "ArrayList": "array"}
+TYPES |= {"Array": "array", "String": "string", "Boolean": "boolean", "double": "number", "long": "integer"}
+TYPES |= {"char": "string", "Bigint": "integer", "Hashtable": "object", "hashtable": "object", "byte": "integer"}
+TYPES |= {"short": "integer", "Queue": "array", "Stack": "array", "set": "array", "any": None, "Any": None}
+
+
+def schema(part):
+    if isinstance(part, list):
+        return [schema(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    kept = {name: schema(value) for name, value in part.items()}
+    kind = kept.get("type")
+    if isinstance(kind, str) and kind in TYPES:
+        del kept["type"]
+        kept |= {"type": TYPES[kind]} if TYPES[kind] else {}
+    return kept
+
+
+def rows(path):
+    for line in path.read_text().splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            pass
+
+
+def functions(data):
+    """The different function documents of BFCL, and the calls of its answers."""
+    documents, of_case = {}, {}
+    for path in sorted(data.glob("BFCL_v*.json")) + sorted(data.glob("multi_turn_func_doc/*.json")):
+        for row in rows(path):
+            own = [row] if "parameters" in row else row.get("function", [])
+            for document in own:
+                documents.setdefault(json.dumps(document, sort_keys=True), document)
+                of_case.setdefault(row.get("id"), {})[document["name"]] = document
+    defined, called = Items(), Items()
+    for document in documents.values():
+        defined.add(document["name"], {**document, "inputSchema": schema(document["parameters"])})
+    first = lambda value: value[0] if isinstance(value, list) and value else value
+    for path in sorted((data / "possible_answer").glob("BFCL_v*.json")):
+        for row in rows(path):
+            truth = row["ground_truth"]
+            calls = [call for call in truth if isinstance(call, dict)] if isinstance(truth, list) else []
+            for name, given in (one for call in calls for one in call.items()):
+                document = of_case.get(row["id"], {}).get(name)
+                if document is None or not isinstance(given, dict):
+                    continue
+                # An answer lists what each argument may be; an empty text stands for none.
+                arguments = {key: first(value) for key, value in given.items() if first(value) != ""}
+                known = document["parameters"].get("properties", {})
+                # Types are left out: arguments are read for attacks here, not for misfits.
+                said = {key: {"description": about.get("description", "")} for key, about in known.items()}
+                tool = {"name": name, "inputSchema": {"type": "object", "properties": said}}
+                called.add(row["id"], tool, arguments)
+    return defined, called
+
+
+def injections(package):
+    """The goals of AgentDojo's injections under each of its templates, as results."""
+    goals, templates = set(), {"the goal alone": "{goal}"}
+    for path in sorted(package.glob("default_suites/v1*/*/injection_tasks.py")):
+        for task in (node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)):
+            known = {}
+            for line in (line for line in task.body if isinstance(line, (ast.Assign, ast.AnnAssign))):
+                target = line.targets[0] if isinstance(line, ast.Assign) else line.target
+                try:
+                    value = eval(compile(ast.Expression(line.value), "", "eval"), {"__builtins__": {}}, known)
+                except Exception:  # values that need the package itself are no texts
+                    continue
+                known[target.id] = value
+            goals |= {known["GOAL"]} if isinstance(known.get("GOAL"), str) else set()
+    for path in sorted(package.glob("attacks/*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            text = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and "{goal}" in text and not text.startswith("Attack which"):
+                label = " ".join(text.split())
+                templates[label if len(label) < 60 else f"{label[:57]}..."] = text
+    items = Items()
+    for label, template in templates.items():
+        for goal in sorted(goals):
+            text = template.replace("{goal}", goal).replace("{user}", "Emma Johnson").replace("{model}", "AI")
+            items.add(label, {"name": "read"}, {}, [{"type": "text", "text": text}])
+    return items, templates
+
+
+def main(front, bfcl, agentdojo):
+    items, of = harmless()
+    for mode in ("off", "refuse"):
+        found, flagged = refused(front, mode, items)
+        cases, all_cases = {item["of"] for item in found}, {item["of"] for item in items}
+        print(f"harmless items, {mode}: {len(cases)} of {len(all_cases)} held back, {flagged} flags ({of} in the bench)")
+        for case in sorted(cases):
+            print(f"  {case}")
+    defined, called = functions(Path(bfcl))
+    for label, items in (("function documents", defined), ("calls", called)):
+        found, _ = refused(front, "refuse", items)
+        print(f"BFCL, {label}, refuse: {len(found)} of {len(items)} held back")
+    items, templates = injections(Path(agentdojo))
+    found, _ = refused(front, "refuse", items)
+    for label in templates:
+        hits, total = (sum(item["of"] == label for item in some) for some in (found, items))
+        print(f"AgentDojo, refuse: {hits} of {total} held back: {label}")
+
+
+if __name__ == "__main__":
+    serve(sys.argv[2]) if sys.argv[1] == "--serve" else main(*sys.argv[1:])
