@@ -87,7 +87,7 @@ pub enum CallError {
     /// The name leads to no server, tool, prompt or resource, or to more than one.
     #[error(transparent)]
     Routing(#[from] RoutingError),
-    /// The arguments do not fit what the server declared; nothing was sent.
+    /// The arguments do not fit what the server declared, or the guard refuses them; nothing was sent.
     #[error("arguments of `{item}` do not fit: {}", Listed(problems))]
     Validation {
         /// The tool or prompt as it was called.

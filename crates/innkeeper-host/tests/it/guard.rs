@@ -154,7 +154,7 @@ async fn a_reload_that_switches_it_on_is_in_effect_at_once_and_tells_each_findin
         std::fs::write(&path, mcp_json([one]).to_string()).unwrap();
     };
     write("off");
-    let config = Config::load(&[path.clone()], &Environment::of_process()).unwrap();
+    let config = Config::load(std::slice::from_ref(&path), &Environment::of_process()).unwrap();
     let host = builder(config).start().await.unwrap();
     let mut events = host.events();
     host.call_tool("one.bad", json!({})).await.unwrap();
