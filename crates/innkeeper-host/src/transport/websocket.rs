@@ -106,7 +106,7 @@ async fn talk(socket: WebSocketStream<Upgraded>, inlet: &Inlet, orders: &Orders)
             if message.is_text() || message.is_binary() {
                 inlet.message(&message.into_data()).await;
             } else {
-                inlet.dropped(bytes as u64).await;
+                inlet.pinged(bytes as u64).await;
             }
             turns.took(bytes).await;
         }

@@ -44,6 +44,12 @@ impl Inlet {
         self.0.settle().await;
     }
 
+    /// Counts a ping that the transport answers itself.
+    pub(crate) async fn pinged(&self, bytes: u64) {
+        self.0.pace.count_request(bytes);
+        self.0.settle().await;
+    }
+
     /// Takes the beginning of a message that crossed the limit.
     pub(crate) fn too_long(&self, head: &[u8]) {
         self.0.too_long(head);

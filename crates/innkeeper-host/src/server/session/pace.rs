@@ -24,9 +24,9 @@ const RATE: u64 = 64 << 10;
 /// Bytes that may come at once after a rest: 1,000 small messages, as at a start or a great change.
 const BURST: u64 = 2 << 20;
 
-/// Bytes that are read at once from a pipe whose server goes on too fast: it then has not much room
-/// to write in, and is soon done.
-const SIP: u64 = 16 << 10;
+/// Bytes that are read at once from a pipe whose server goes on too fast: it then has room for some
+/// dozens of small messages, and waits again before its turn at a processor is over.
+const SIP: u64 = 4 << 10;
 
 /// How fast one server's unasked messages are read.
 #[derive(Debug)]

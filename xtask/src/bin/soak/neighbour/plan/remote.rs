@@ -37,7 +37,7 @@ pub(super) fn plays() -> Vec<Play> {
         call(96, Fault::gzip()),
         call(97, Fault::session_gone()).started_again(),
         call(98, years).within(50).started_again(),
-        socket(Fault::long(LONG)).detail("100 MB").longer(3),
+        socket(Fault::long(LONG)).detail("100 MB").longer(3).started_again(),
         socket(Fault::fragments(50)).detail("pieces"),
         socket(Fault::pings(10_000)).detail("pings"),
         socket(Fault::binary()).detail("bytes"),
