@@ -208,6 +208,7 @@ async fn ended(running: &mut Running) -> Lost {
         // A session that closed knows why; its output ends with it.
         biased;
         exit = body.exited() => {
+            session.hurry();
             drop(timeout(LAST_WORDS, session.output_ended()).await);
             Lost::Exited(exit)
         }

@@ -103,6 +103,11 @@ impl LineFramer {
         Some(self.frame(&found))
     }
 
+    /// Whether nothing of a line is held.
+    pub fn is_empty(&self) -> bool {
+        self.pending() == 0
+    }
+
     /// How many bytes of lines that were too long have been dropped, without their newlines.
     pub fn discarded(&self) -> u64 {
         self.discarded

@@ -328,6 +328,11 @@ impl Session {
         self.0.outlet.notification(method, None::<&()>);
     }
 
+    /// Reads what is left of an ended process as fast as it can be.
+    pub(crate) fn hurry(&self) {
+        self.0.pace.end();
+    }
+
     /// Fails everything that waits for an answer and refuses new requests. The first reason stays.
     pub(crate) fn close(&self, reason: Lost) {
         self.0.close(reason);

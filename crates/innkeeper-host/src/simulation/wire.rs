@@ -71,7 +71,7 @@ impl Wire {
             Self::Carried { inlet, .. } => {
                 for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
                     if line.len() > inlet.limit() {
-                        inlet.too_long(&line[..line.len().min(1024)]);
+                        inlet.too_long(&line[..line.len().min(1024)]).await;
                     } else {
                         inlet.message(line).await;
                     }

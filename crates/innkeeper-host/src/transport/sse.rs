@@ -90,7 +90,7 @@ async fn read(
                 }
                 SseEvent::Message { name: "message", data, .. } => inlet.message(data).await,
                 SseEvent::Message { .. } => {}
-                SseEvent::TooLong { head } => inlet.too_long(head),
+                SseEvent::TooLong { head } => inlet.too_long(head).await,
             }
         }
         if decoder.is_dropping() {

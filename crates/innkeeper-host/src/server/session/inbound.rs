@@ -96,8 +96,12 @@ impl Changes {
     }
 }
 
-fn length(json: Option<&RawValue>) -> u64 {
-    json.map_or(0, |json| json.get().len() as u64)
+/// Whether somebody waits for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    Awaited,
+    Unasked,
+    Request,
 }
 
 impl Shared {
@@ -128,13 +132,22 @@ impl Shared {
     /// Takes one message, or several in an array.
     pub(super) fn message(this: &Arc<Self>, text: &[u8]) {
         match envelope::parse(text) {
-            Ok(Message::One(incoming)) => Self::take(this, incoming),
+            Ok(Message::One(incoming)) => this.paid(Self::take(this, incoming), text.len()),
             Ok(Message::Batch(items)) => {
+                let mut awaited = false;
                 for item in items {
-                    match item {
+                    let sort = match item {
                         Ok(incoming) => Self::take(this, incoming),
-                        Err(malformed) => this.malformed(malformed),
-                    }
+                        Err(malformed) => {
+                            this.malformed(malformed);
+                            Sort::Unasked
+                        }
+                    };
+                    this.paid(sort, 0);
+                    awaited |= sort == Sort::Awaited;
+                }
+                if !awaited {
+                    this.pace.count(text.len() as u64);
                 }
             }
             Err(malformed) => {
@@ -145,30 +158,38 @@ impl Shared {
         }
     }
 
-    fn take(this: &Arc<Self>, incoming: Incoming<'_>) {
+    /// Counts a message of this length that is of no use to anybody who waits.
+    fn paid(&self, sort: Sort, length: usize) {
+        match sort {
+            Sort::Awaited => {}
+            Sort::Unasked => self.pace.count(length as u64),
+            Sort::Request => self.pace.count_request(length as u64),
+        }
+    }
+
+    fn take(this: &Arc<Self>, incoming: Incoming<'_>) -> Sort {
         if this.useless.load(Ordering::Relaxed) != 0 {
             this.useless.store(0, Ordering::Relaxed);
         }
         match incoming {
             Incoming::Response { id, outcome } => this.answer(&id, outcome),
             Incoming::Request { id, method, params } => {
-                this.pace.count_request(length(params));
                 Self::request(this, id, &method, params);
+                Sort::Request
             }
             Incoming::Notification { method, params } => {
-                this.pace.count(length(params));
                 this.notification(&method, params);
+                Sort::Unasked
             }
         }
     }
 
-    fn answer(&self, id: &RequestId, outcome: Result<&RawValue, ErrorObject>) {
+    fn answer(&self, id: &RequestId, outcome: Result<&RawValue, ErrorObject>) -> Sort {
         let Some(waiter) = id.as_ours().and_then(|ours| self.pending.take(ours)) else {
             // Most come after a deadline or a cancellation, which the log has told already.
             self.noise.fetch_add(1, Ordering::Relaxed);
-            self.pace.count(length(outcome.ok()));
             tracing::debug!(server = &*self.server, id = %id, "answer nobody waits for");
-            return;
+            return Sort::Unasked;
         };
         let answer = match outcome {
             Ok(result) => self
@@ -179,6 +200,7 @@ impl Shared {
         };
         // The caller may have gone in this moment; then the answer is late and dropped.
         drop(waiter.send(answer));
+        Sort::Awaited
     }
 
     fn request(this: &Arc<Self>, id: RequestId, method: &str, params: Option<&RawValue>) {

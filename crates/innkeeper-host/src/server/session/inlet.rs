@@ -51,8 +51,9 @@ impl Inlet {
     }
 
     /// Takes the beginning of a message that crossed the limit.
-    pub(crate) fn too_long(&self, head: &[u8]) {
+    pub(crate) async fn too_long(&self, head: &[u8]) {
         self.0.too_long(head);
+        self.dropped(self.limit() as u64).await;
     }
 
     /// Ends one request without an answer.

@@ -1,4 +1,4 @@
-//! Pace: what nobody asked for is read no faster than this, whatever a server sends.
+//! Pace: what nobody asked for is read no faster than this.
 //!
 //! A server that floods then waits in its own pipe, and leaves the processors to its neighbours.
 //! Answers to calls are never held back for their own sake: there are no more of them than were asked
@@ -8,13 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 /// What a message counts beside its bytes: reading one and dropping it takes about as long as
 /// copying this much.
 const EACH: u64 = 2 << 10;
 
-/// What a request counts beside its bytes: it is answered.
+/// What a request counts, beside an eighth of its bytes: it is answered, and what it carries (a
+/// picture for a model) is wanted.
 const ASKED: u64 = 16 << 10;
 
 /// Bytes a millisecond: 32 small messages, a tenth of what one processor could read. No server that
@@ -28,6 +30,9 @@ const BURST: u64 = 2 << 20;
 /// dozens of small messages, and waits again before its turn at a processor is over.
 const SIP: u64 = 4 << 10;
 
+/// What may come at once again when it is not read in sips any more: some 8 ms without a flood.
+const CALM: u64 = BURST / 4;
+
 /// How fast one server's unasked messages are read.
 #[derive(Debug)]
 pub(crate) struct Pace {
@@ -35,6 +40,8 @@ pub(crate) struct Pace {
     over: AtomicBool,
     spent: AtomicBool,
     told: AtomicBool,
+    ended: AtomicBool,
+    ending: Notify,
 }
 
 #[derive(Debug)]
@@ -61,8 +68,8 @@ impl Bucket {
 impl Pace {
     pub(crate) fn new() -> Self {
         let bucket = Bucket { left: BURST, owed: 0, since: Instant::now() };
-        let [over, spent, told] = std::array::from_fn(|_| AtomicBool::default());
-        Self { bucket: Mutex::new(bucket), over, spent, told }
+        let [over, spent, told, ended] = std::array::from_fn(|_| AtomicBool::default());
+        Self { bucket: Mutex::new(bucket), over, spent, told, ended, ending: Notify::new() }
     }
 
     /// Counts one message that nobody asked for, or bytes that are dropped.
@@ -72,7 +79,7 @@ impl Pace {
 
     /// Counts a request.
     pub(crate) fn count_request(&self, bytes: u64) {
-        self.spend(bytes.saturating_add(ASKED));
+        self.spend((bytes / 8).saturating_add(ASKED));
     }
 
     fn spend(&self, cost: u64) {
@@ -81,7 +88,9 @@ impl Pace {
         let at_once = cost.min(bucket.left);
         bucket.left -= at_once;
         bucket.owed = bucket.owed.saturating_add(cost - at_once);
-        self.spent.store(bucket.left == 0, Ordering::Relaxed);
+        if bucket.left == 0 {
+            self.spent.store(true, Ordering::Relaxed);
+        }
         if bucket.owed > 0 {
             self.over.store(true, Ordering::Relaxed);
         }
@@ -89,7 +98,20 @@ impl Pace {
 
     /// How much is to be read at once.
     pub(crate) fn sip(&self) -> u64 {
-        if self.spent.load(Ordering::Relaxed) { SIP } else { u64::MAX }
+        if !self.spent.load(Ordering::Relaxed) {
+            return u64::MAX;
+        }
+        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        bucket.refill();
+        let calm = bucket.left >= CALM;
+        self.spent.store(!calm, Ordering::Relaxed);
+        if calm { u64::MAX } else { SIP }
+    }
+
+    /// Rests no more: the process has ended, and what is left in its pipe is all there is.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.ending.notify_waiters();
     }
 
     /// Whether whoever reads should rest first.
@@ -103,16 +125,23 @@ impl Pace {
     }
 
     /// Waits until what came too fast has been made up for: a millisecond for each [`RATE`] of it, so
-    /// a quarter of a second for a message at the usual limit of 16 MiB.
+    /// a quarter of a second for one message at the usual limit of 16 MiB.
     pub(crate) async fn rest(&self) {
         self.over.store(false, Ordering::Relaxed);
+        let ending = self.ending.notified();
+        if self.ended.load(Ordering::Acquire) {
+            return;
+        }
         let owed = {
             let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
             bucket.refill();
             bucket.owed
         };
         if owed > 0 {
-            sleep(Duration::from_millis(owed.div_ceil(RATE))).await;
+            tokio::select! {
+                () = sleep(Duration::from_millis(owed.div_ceil(RATE))) => {}
+                () = ending => {}
+            }
         }
     }
 }
@@ -172,8 +201,24 @@ mod tests {
         assert_eq!((pace.sip(), pace.is_over()), (SIP, false));
         pace.count_request(0);
         assert_eq!((pace.sip(), pace.is_over()), (SIP, true));
-        sleep(Duration::from_millis(2)).await;
-        pace.count(0);
-        assert_eq!((pace.sip(), pace.is_over()), (u64::MAX, true), "it has rested long enough");
+        sleep(Duration::from_millis((CALM + ASKED) / RATE)).await;
+        assert_eq!(pace.sip(), SIP);
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(pace.sip(), u64::MAX, "it was quiet long enough");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_an_ended_process_has_left_is_read_without_a_rest() {
+        let pace = Pace::new();
+        pace.count(BURST + 1000 * RATE);
+        let before = Instant::now();
+        let end = async {
+            sleep(Duration::from_millis(10)).await;
+            pace.end();
+        };
+        tokio::join!(pace.rest(), end);
+        pace.count(1000 * RATE);
+        pace.rest().await;
+        assert_eq!(before.elapsed(), Duration::from_millis(10));
     }
 }

@@ -31,8 +31,11 @@ pub(super) async fn read(shared: Arc<Shared>, mut reader: impl AsyncRead + Send 
             Shared::receive(shared, frame);
             shared.settle().await;
         }
-        if framer.discarded() > discarded {
-            shared.pace.count(framer.discarded() - discarded);
+        // What was dropped because it was too long, or blank.
+        let blank = !small && framer.is_empty();
+        let dropped = if blank { read as u64 } else { framer.discarded() - discarded };
+        if dropped > 0 {
+            shared.pace.count(dropped);
             discarded = framer.discarded();
             shared.settle().await;
         }

@@ -85,7 +85,7 @@ pub(super) async fn read(
                     inlet.message(data).await;
                 }
                 SseEvent::Message { .. } => {}
-                SseEvent::TooLong { head } => inlet.too_long(head),
+                SseEvent::TooLong { head } => inlet.too_long(head).await,
             }
         }
         if let Some(last) = decoder.last_event_id() {
