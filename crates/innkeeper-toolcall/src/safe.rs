@@ -14,6 +14,14 @@ const MARKUP: &[&str] = &[
     "<invoke",
     "<system",
     "<｜",
+    "<turn",
+    "<channel",
+    "<seed:",
+    "<minimax:",
+    "<start_of_turn",
+    "<end_of_turn",
+    "<bos",
+    "<eos",
     "[TOOL",
     "[/TOOL",
     "[INST",
@@ -23,6 +31,7 @@ const MARKUP: &[&str] = &[
     "[SYSTEM",
     "[/SYSTEM",
     "[THINK",
+    "[/THINK",
     "[ARGS",
     "[CALL_ID",
     "```",
@@ -130,6 +139,7 @@ pub(crate) fn line(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Format;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -155,6 +165,23 @@ mod tests {
         assert_eq!(line("ab\ncd", 4), "ab c…");
         assert_eq!(line("ab\ncd", 5), "ab cd");
         assert_eq!((label("fs.read"), label("a b")), ("fs.read".to_owned(), "\"a b\"".to_owned()));
+    }
+
+    #[test]
+    fn every_marker_of_every_format_is_changed_by_quoting_it() {
+        let mut texts = vec!["<start_of_turn>", "<end_of_turn>", "<bos>", "<eos>", "<s>", "</s>"];
+        for format in Format::names().filter_map(Format::named) {
+            // A brace, a bracket and a word of prose are no markup by themselves.
+            let markers = format.markers().into_iter();
+            for marker in markers.filter(|it| !["{", "[", "Action:"].contains(&it.text)) {
+                texts.push(marker.text);
+                texts.extend(marker.mark.others());
+            }
+        }
+        assert!(texts.contains(&"<channel|>") && texts.contains(&"<|tool_call_argument_begin|>"));
+        for text in texts {
+            assert!(!quoted(text).contains(text), "{text}");
+        }
     }
 
     proptest! {

@@ -17,6 +17,35 @@ pub(crate) enum Mark {
     Header,
 }
 
+#[cfg(test)]
+impl Mark {
+    /// The other texts that belong to it: what ends it, or stands in the middle of it.
+    pub(crate) fn others(self) -> Vec<&'static str> {
+        match self {
+            Self::Think { ends, .. } => ends.to_vec(),
+            Self::Section { end } => vec![end],
+            Self::Call(Lexing::Tagged { close }) => vec![close],
+            Self::Call(Lexing::Named { separator, close }) => vec![separator, close],
+            Self::Call(
+                Lexing::ToolCall
+                | Lexing::Function
+                | Lexing::Json
+                | Lexing::Mistral
+                | Lexing::Invoke { .. }
+                | Lexing::Xtml
+                | Lexing::Gemma
+                | Lexing::Pythonic
+                | Lexing::Bare
+                | Lexing::Fence
+                | Lexing::React,
+            )
+            | Self::StrayThinkEnd
+            | Self::Frame
+            | Self::Header => Vec::new(),
+        }
+    }
+}
+
 impl Lexing {
     /// Whether the marker is part of what is read: a bracket.
     pub(crate) fn reads_marker(self) -> bool {

@@ -174,6 +174,24 @@ fn in_the_system_text_of_a_chat_each_tool_is_one_line_of_json_whatever_it_says()
 }
 
 #[test]
+fn the_example_in_the_system_text_of_a_chat_calls_no_offered_tool() {
+    let example = |names: &[&str]| {
+        let tools: Tools = names.iter().map(|name| Tool::new(*name, "", json!({}))).collect();
+        let text = streaming("", &tools);
+        let line = text.lines().last().and_then(|it| serde_json::from_str(it).ok());
+        let call: Option<serde_json::Value> = line;
+        let said = call.map(|call| call["tool"].as_str().unwrap().to_owned());
+        assert!(said.iter().all(|said| crate::resolve(&tools, said).is_none()), "{text}");
+        said
+    };
+    assert_eq!(example(&["fs.read"]).as_deref(), Some("name"));
+    assert_eq!(example(&["profile.name"]).as_deref(), Some("tool_name"));
+    assert_eq!(example(&["Name", "tool-name"]).as_deref(), Some("name_of_the_tool"));
+    let all = ["name", "tool_name", "name_of_the_tool", "the_tool_you_call"];
+    assert_eq!(example(&all), None, "rather none than one that calls");
+}
+
+#[test]
 fn a_conversation_has_its_history_in_order_and_ends_with_the_models_turn() {
     let history = [
         Turn::new(Role::User, "Read a."),
