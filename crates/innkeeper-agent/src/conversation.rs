@@ -23,7 +23,8 @@ pub const BYTES: usize = 64 << 20;
 /// See the [module](self).
 ///
 /// It keeps at most [`MESSAGES`] and [`BYTES`]: of more, the oldest exchanges go, and if there is only
-/// one, its oldest steps. The last question and the newest step behind it stay in any case.
+/// one, its oldest steps. The last question and the newest step behind it stay in any case. A step is
+/// an answer, those it was gone on with after a pause, and the results of their calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
     messages: Vec<Message>,
@@ -186,11 +187,11 @@ impl Conversation {
         if let Some(at) = self.messages.iter().skip(1).position(later) {
             return Some(0..at + 1);
         }
-        let steps = self.messages.iter().enumerate();
-        let mut steps = steps.filter(|(_, message)| matches!(message, Message::Answer(_)));
-        let (first, _) = steps.next()?;
-        let (second, _) = steps.next()?;
-        Some(first..second)
+        let mut steps = (0..self.messages.len()).filter(|at| {
+            let before = at.checked_sub(1).map(|before| &self.messages[before]);
+            message::opens_step(before, &self.messages[*at])
+        });
+        Some(steps.next()?..steps.next()?)
     }
 
     fn nothing_open(&self) -> Result<(), OutOfTurn> {

@@ -1,6 +1,6 @@
 //! What of a conversation is sent when all of it is too long: the newest, in whole exchanges.
 
-use super::message::{Message, Said};
+use super::message::{Message, Said, opens_step};
 
 /// Bytes of text for one token: what English and JSON have on the average. It is an estimate for
 /// bounds, never reported as a count.
@@ -53,11 +53,12 @@ impl Budget {
 }
 
 /// The messages in parts that stay or go together; each begins where `opens` says so.
-fn units(messages: &[Message], opens: fn(&Message) -> bool) -> Vec<&[Message]> {
+fn units(messages: &[Message], opens: fn(Option<&Message>, &Message) -> bool) -> Vec<&[Message]> {
     let mut units = Vec::new();
     let mut rest = messages;
     while !rest.is_empty() {
-        let length = rest[1..].iter().position(opens).map_or(rest.len(), |at| at + 1);
+        let next = rest.windows(2).position(|pair| opens(Some(&pair[0]), &pair[1]));
+        let length = next.map_or(rest.len(), |at| at + 1);
         let (unit, behind) = rest.split_at(length);
         units.push(unit);
         rest = behind;
@@ -65,15 +66,11 @@ fn units(messages: &[Message], opens: fn(&Message) -> bool) -> Vec<&[Message]> {
     units
 }
 
-fn opens_step(message: &Message) -> bool {
-    matches!(message, Message::Answer(_))
-}
-
-fn opens_exchange(message: &Message) -> bool {
+fn opens_exchange(_: Option<&Message>, message: &Message) -> bool {
     matches!(message, Message::User(_))
 }
 
-/// The last units that fit, and `least` of them in any case, .
+/// The last units that fit, and `least` of them in any case.
 fn newest(units: &[&[Message]], left: &mut usize, least: usize) -> Vec<Message> {
     let mut first = units.len();
     for (at, unit) in units.iter().enumerate().rev() {

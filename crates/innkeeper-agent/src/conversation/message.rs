@@ -96,8 +96,14 @@ impl PartialEq for Native {
     }
 }
 
+/// Whether a step begins at a message: an answer does, unless it goes on with the one before it.
+pub(super) fn opens_step(before: Option<&Message>, message: &Message) -> bool {
+    let is_answer = |message: &Message| matches!(message, Message::Answer(_));
+    is_answer(message) && !before.is_some_and(is_answer)
+}
+
 impl Message {
-    /// How many bytes it says, in our words and in a provider's.
+    /// How many bytes it takes, about: what it says, in our words and in a provider's, and its parts.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::User(text) => text.len(),
@@ -110,13 +116,15 @@ impl Message {
 }
 
 impl Part {
+    /// Its own size is counted too: an answer may have many parts that say nothing.
     fn bytes(&self) -> usize {
         let said = match &self.said {
             Said::Text(text) | Said::Reasoning(text) => text.len(),
             Said::Call(call) => call.id.len() + call.name.len() + call.arguments.len(),
             Said::Other => 0,
         };
-        said + self.native.as_ref().map_or(0, |native| native.block.get().len())
+        let words = |native: &Native| native.model.len() + native.block.get().len();
+        size_of::<Self>() + said + self.native.as_ref().map_or(0, words)
     }
 
     /// A part without words of a provider.

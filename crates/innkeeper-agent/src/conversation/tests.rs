@@ -17,6 +17,15 @@ fn open(conversation: &Conversation) -> Vec<String> {
     conversation.open_calls().map(|call| call.id.clone()).collect()
 }
 
+/// The ids of a message, of its calls or of its results.
+fn ids(message: &Message) -> Vec<&str> {
+    match message {
+        Message::User(_) => Vec::new(),
+        Message::Answer(answer) => answer.calls().map(|call| call.id.as_str()).collect(),
+        Message::Results(results) => results.iter().map(|result| result.id.as_str()).collect(),
+    }
+}
+
 #[test]
 fn while_a_call_is_open_nobody_else_speaks() {
     let mut talk = Conversation::new();
@@ -116,15 +125,48 @@ fn of_an_exchange_of_more_bytes_than_are_kept_the_newest_steps_stay_behind_the_q
     for id in ["a", "b", "c"] {
         talk.answer(Answer { parts: vec![call(id)] }).unwrap();
         assert_eq!(open(&talk), [id]);
-        talk.results(vec![ToolResult { text: "y".repeat(BYTES / 2 - 64), ..result(id) }]).unwrap();
+        talk.results(vec![ToolResult { text: "y".repeat(BYTES / 2 - 256), ..result(id) }]).unwrap();
     }
-    let kept: Vec<_> = talk.messages()[1..].iter().map(Message::bytes).collect();
-    assert_eq!((talk.messages()[0].clone(), kept.len()), (Message::User("?".into()), 4));
+    let kept: Vec<_> = talk.messages()[1..].iter().flat_map(ids).collect();
+    assert_eq!(talk.messages()[0], Message::User("?".into()));
+    assert_eq!(kept, ["b", "b", "c", "c"]);
     // The newest step stays however long it is.
     talk.answer(Answer { parts: vec![call("d")] }).unwrap();
     talk.results(vec![ToolResult { text: "y".repeat(BYTES), ..result("d") }]).unwrap();
     assert_eq!(talk.messages().len(), 3);
     assert!(matches!(&talk.messages()[2], Message::Results(it) if it[0].id == "d"));
+}
+
+#[test]
+fn an_answer_that_went_on_after_a_pause_stays_or_goes_as_one() {
+    let mut talk = Conversation::new();
+    talk.user("?").unwrap();
+    for id in ["a", "b"] {
+        talk.answer(Answer::text(format!("pause of {id} {}", "x".repeat(BYTES / 4)))).unwrap();
+        talk.answer(Answer { parts: vec![call(id)] }).unwrap();
+        talk.results(vec![ToolResult { text: "y".repeat(BYTES / 4), ..result(id) }]).unwrap();
+    }
+    let pause = |message: &Message| match message {
+        Message::Answer(answer) => answer.shown().starts_with("pause of b"),
+        Message::User(_) | Message::Results(_) => false,
+    };
+    assert_eq!(talk.messages().len(), 4);
+    assert!(pause(&talk.messages()[1]));
+    assert_eq!(talk.messages()[1..].iter().flat_map(ids).collect::<Vec<_>>(), ["b", "b"]);
+    let fitting = Budget { tokens: 0 }.fit(talk.messages(), 0);
+    assert_eq!(fitting, talk.messages(), "the newest step is whole");
+}
+
+#[test]
+fn what_is_kept_of_an_answer_counts_its_parts_and_the_name_of_its_model() {
+    let part = |model: &str| {
+        let block = serde_json::value::to_raw_value(&1).unwrap();
+        let native = Native { wire: Wire::Anthropic, model: model.to_owned(), block };
+        Part { said: Said::Other, native: Some(native) }
+    };
+    let bytes = |model| Message::Answer(Answer { parts: vec![part(model); 10] }.into()).bytes();
+    assert_eq!(bytes("model") - bytes(""), 50);
+    assert_eq!(bytes(""), 10 * (size_of::<Part>() + 1));
 }
 
 #[test]
