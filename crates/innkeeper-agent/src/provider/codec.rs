@@ -10,6 +10,7 @@ mod events;
 mod fields;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod joined;
 mod whole;
 
 use serde_json::value::RawValue;
@@ -22,6 +23,7 @@ use super::{
 
 pub(crate) use events::{Events, Lines};
 pub(crate) use fields::{FIELDS, Fields, arguments, is_json, items, string, texts};
+pub(crate) use joined::Joined;
 pub(crate) use whole::Whole;
 
 /// The longest answer in bytes, whole or as a stream: a hundred times what a model writes at most.
@@ -32,6 +34,10 @@ pub(crate) const EVENT: usize = 16 << 20;
 
 /// The most parts of an answer that are kept; one with more is no answer of a model.
 pub(crate) const PARTS: usize = 4096;
+
+/// The most items of a list that are read. Of texts many are one part, and a server may list one for
+/// each token: no model writes more in one answer, and as many cost a mebibyte to look at.
+pub(crate) const LIST: usize = 65_536;
 
 /// The longest message of a failure that is kept, in characters.
 const MESSAGE: usize = 2000;

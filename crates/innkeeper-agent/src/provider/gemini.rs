@@ -1,4 +1,4 @@
-//! What both of Gemini's interfaces share: names of models, failures, and how their JSON is read.
+//! What both of Gemini's interfaces share: names of models, failures, and the signature of nobody.
 
 mod fault;
 

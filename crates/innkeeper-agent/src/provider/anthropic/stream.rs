@@ -8,7 +8,7 @@ use super::answer::{Counts, finish};
 use super::block::{self, Kind};
 use super::fault;
 use crate::conversation::{Answer, Part, Said};
-use crate::provider::codec::{Events, Fault, Fields, PARTS, Reader, arguments, is_json};
+use crate::provider::codec::{Events, Fault, Fields, Joined, PARTS, Reader, arguments, is_json};
 use crate::provider::{Piece, Response};
 
 /// Events that have to be readable; others may be new, and are passed over.
@@ -48,6 +48,7 @@ struct Open {
     members: Vec<(String, Box<RawValue>)>,
     /// What is written in it: text, a thought, or the text of an input.
     text: String,
+    joined: Joined,
     signature: Option<String>,
     citations: Vec<Box<RawValue>>,
     /// Which call of the answer it is, if it is one.
@@ -163,6 +164,7 @@ impl Message {
             index,
             members: members.iter().map(|(name, raw)| (name.to_owned(), raw.to_owned())).collect(),
             text: String::new(),
+            joined: Joined::default(),
             signature: None,
             citations: Vec::new(),
             call: self.calls,
@@ -240,10 +242,17 @@ impl Message {
 impl Open {
     fn take(&mut self, kind: &str, delta: &Fields<'_>, pieces: &mut Vec<Piece>) {
         match (kind, self.kind) {
-            ("text_delta", Kind::Text) => self.write(delta.text("text"), pieces),
-            ("thinking_delta", Kind::Thinking) => self.write(delta.text("thinking"), pieces),
+            ("text_delta", Kind::Text) => {
+                let more = self.joined.text(delta, "text");
+                self.write(more, pieces);
+            }
+            ("thinking_delta", Kind::Thinking) => {
+                let more = self.joined.text(delta, "thinking");
+                self.write(more, pieces);
+            }
             ("input_json_delta", Kind::Call | Kind::Other) => {
-                self.write(delta.text("partial_json"), pieces);
+                let more = self.joined.text(delta, "partial_json");
+                self.write(more, pieces);
             }
             ("signature_delta", Kind::Thinking) => self.signature = delta.text("signature"),
             ("citations_delta", Kind::Text) => {

@@ -7,13 +7,14 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Fault, PARTS};
+use super::{Fault, LIST};
 
 /// The most fields of an object that are read, those behind them are not: providers use twenty at
 /// most.
 pub(crate) const FIELDS: usize = 256;
 
-/// The fields of one object in the order they are written; of two with one name the last counts.
+/// The fields of one object in the order they are written; of those with one name the last counts
+/// that is not `null`.
 #[derive(Debug, Default)]
 pub(crate) struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
@@ -35,8 +36,8 @@ impl<'a> Fields<'a> {
 
     /// A field that is there and not `null`.
     pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
-        let found = self.0.iter().rfind(|(known, _)| known == name);
-        found.map(|(_, value)| *value).filter(|value| value.get() != "null")
+        let found = self.0.iter().rfind(|(known, it)| known == name && it.get() != "null");
+        found.map(|(_, value)| *value)
     }
 
     pub(crate) fn text(&self, name: &str) -> Option<String> {
@@ -61,23 +62,28 @@ impl<'a> Fields<'a> {
         Self::of(self.get(name)?)
     }
 
-    /// The items of an array; of more than [`PARTS`] one more than that.
+    /// The items of an array; of more than [`LIST`] one more than that.
     pub(crate) fn list(&self, name: &str) -> Option<Vec<&'a RawValue>> {
         items(self.get(name)?.get())
     }
 
-    /// The items of an array that is a part of the answer; none where there is no array.
+    /// The items of an array that is a part of the answer; none where there is no array. How many of
+    /// them are parts is for who puts them together.
     ///
     /// # Errors
     ///
-    /// There are more than [`PARTS`].
+    /// There are more than [`LIST`].
     pub(crate) fn parts(&self, name: &str) -> Result<Vec<&'a RawValue>, Fault> {
         let parts = self.list(name).unwrap_or_default();
-        if parts.len() > PARTS { Err(Fault::too_many("parts")) } else { Ok(parts) }
+        if parts.len() > LIST {
+            let message = format!("the list `{name}` of the answer has more than {LIST} items");
+            return Err(Fault::unreadable(message));
+        }
+        Ok(parts)
     }
 }
 
-/// The items of an array; of more than [`PARTS`] one more than that.
+/// The items of an array; of more than [`LIST`] one more than that.
 pub(crate) fn items(text: &str) -> Option<Vec<&RawValue>> {
     serde_json::from_str::<Items<'_>>(text).ok().map(|items| items.0)
 }
@@ -170,7 +176,7 @@ impl<'de> Visitor<'de> for Array {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
         let mut items = Vec::new();
-        while items.len() <= PARTS {
+        while items.len() <= LIST {
             let Some(item) = array.next_element()? else { return Ok(Items(items)) };
             items.push(item);
         }
@@ -205,6 +211,14 @@ mod tests {
     }
 
     #[test]
+    fn of_fields_with_one_name_the_last_counts_that_is_not_null() {
+        let fields =
+            Fields::parse(r#"{"a":"x","a":"y","a":null,"b":null,"b":1,"c":null}"#).unwrap();
+        assert_eq!((fields.text("a").as_deref(), fields.number("b")), (Some("y"), Some(1)));
+        assert!(fields.get("c").is_none());
+    }
+
+    #[test]
     fn a_value_is_as_it_was_written() {
         let text = r#"{"a\n": 1.00e2 ,"s":"\u00e9","o":{"x":12345678901234567890123}}"#;
         let fields = Fields::parse(text).unwrap();
@@ -222,11 +236,11 @@ mod tests {
             let text = format!("{{{}}}", fields.join(","));
             assert_eq!(Fields::parse(&text).unwrap().iter().count(), kept);
         }
-        for (written, kept) in [(PARTS, PARTS), (PARTS + 1, PARTS + 1), (PARTS + 9, PARTS + 1)] {
+        for (written, kept) in [(LIST, LIST), (LIST + 1, LIST + 1), (LIST + 9, LIST + 1)] {
             let text = format!("{{\"l\":[{}]}}", vec!["0"; written].join(","));
             let fields = Fields::parse(&text).unwrap();
             assert_eq!(fields.list("l").unwrap().len(), kept);
-            assert_eq!(fields.parts("l").is_ok(), written <= PARTS);
+            assert_eq!(fields.parts("l").is_ok(), written <= LIST);
         }
     }
 

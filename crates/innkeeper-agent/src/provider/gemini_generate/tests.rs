@@ -184,13 +184,13 @@ fn what_is_missing_in_a_whole_answer_loses_nothing_of_it() {
 
 #[test]
 fn an_answer_of_more_parts_than_the_limit_is_refused() {
-    use crate::provider::codec::PARTS;
+    use crate::provider::codec::{LIST, PARTS};
     let of = |part, count: usize| candidate(&vec![part; count].join(","), "STOP");
     let part = r#"{"thoughtSignature":"QQ=="}"#;
     // Texts become one part, but none of them is lost.
-    for (part, parts) in [(part, PARTS), (r#"{"text":"x"}"#, 1)] {
-        assert_eq!(whole(&of(part, PARTS)).unwrap().answer.parts.len(), parts);
-        assert_eq!(whole(&of(part, PARTS + 1)).unwrap_err().class, Class::Unreadable);
+    for (part, most, parts) in [(part, PARTS, PARTS), (r#"{"text":"x"}"#, LIST, 1)] {
+        assert_eq!(whole(&of(part, most)).unwrap().answer.parts.len(), parts);
+        assert_eq!(whole(&of(part, most + 1)).unwrap_err().class, Class::Unreadable);
     }
     let (half, rest) = (of(part, PARTS), of(part, 1));
     let (response, _) =

@@ -4,7 +4,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::conversation::{Native, Part, Said, ToolCall};
 use crate::provider::Wire;
-use crate::provider::codec::{Fault, Fields, PARTS, object};
+use crate::provider::codec::{Fault, Fields, Joined, PARTS, object};
 use crate::provider::gemini::fault_of;
 
 /// A step so far.
@@ -20,6 +20,7 @@ pub(super) struct Step {
     grown: bool,
     /// What it says: text, thought or arguments.
     said: String,
+    joined: Joined,
     /// The content of an output, or the summary of a thought.
     items: Vec<Item>,
 }
@@ -61,6 +62,7 @@ impl Step {
             fields: fields.collect(),
             grown: false,
             said: String::new(),
+            joined: Joined::default(),
             items: Vec::new(),
         };
         let items = match &step.kind {
@@ -106,10 +108,12 @@ impl Step {
         Ok(())
     }
 
-    /// Takes a piece of arguments.
-    pub(super) fn arguments(&mut self, more: &str) {
-        self.grown = true;
-        self.said.push_str(more);
+    /// Takes a piece of arguments; what it says is returned.
+    pub(super) fn arguments(&mut self, more: &RawValue) -> String {
+        let more = self.joined.string(more).unwrap_or_default();
+        self.grown |= !more.is_empty();
+        self.said.push_str(&more);
+        more
     }
 
     /// Takes an item of content; what it says is returned.

@@ -6,8 +6,10 @@
 
 use std::collections::HashMap;
 
+use serde_json::value::RawValue;
+
 use crate::conversation::{Native, Part, Said, ToolCall};
-use crate::provider::codec::{Fault, Fields, PARTS, string};
+use crate::provider::codec::{Fault, Fields, Joined, PARTS, string};
 use crate::provider::openai::{Balance, Members, raw};
 use crate::provider::{Piece, Wire};
 
@@ -26,6 +28,7 @@ struct Call {
     id: String,
     name: String,
     arguments: String,
+    joined: Joined,
     balance: Balance,
     /// What else its server said of it, as signatures of thoughts.
     more: Members,
@@ -34,11 +37,11 @@ struct Call {
 }
 
 /// What a piece says.
-struct Told {
+struct Told<'a> {
     index: Option<u64>,
     id: Option<String>,
     name: Option<String>,
-    arguments: String,
+    arguments: Option<&'a RawValue>,
 }
 
 impl Calls {
@@ -72,7 +75,7 @@ impl Calls {
     }
 
     /// The call that a piece goes on with.
-    fn found(&self, told: &Told) -> Option<usize> {
+    fn found(&self, told: &Told<'_>) -> Option<usize> {
         let by_id = || self.by_id.get(told.id.as_ref()?).copied();
         let at = match told.index {
             Some(index) => match self.by_index.get(&index) {
@@ -93,7 +96,7 @@ impl Calls {
         Ok(self.list.len() - 1)
     }
 
-    fn add(&mut self, at: usize, told: Told, entry: &Fields<'_>, pieces: &mut Vec<Piece>) {
+    fn add(&mut self, at: usize, told: Told<'_>, entry: &Fields<'_>, pieces: &mut Vec<Piece>) {
         let Told { index, id, name, arguments } = told;
         if let Some(index) = index {
             self.by_index.insert(index, at);
@@ -107,9 +110,11 @@ impl Calls {
             call.name = name;
         }
         let others = entry.iter().filter(|(name, _)| !READ.contains(name));
-        for (name, value) in others.filter(|(_, value)| value.get() != "null") {
+        for (name, value) in others.filter_map(|(name, _)| Some((name, entry.get(name)?))) {
             call.more.add(name, &value);
         }
+        let text = |raw| call.joined.string(raw).unwrap_or_else(|| raw.get().to_owned());
+        let arguments = arguments.map(text).unwrap_or_default();
         call.write(&arguments);
         if call.shown {
             if !arguments.is_empty() {
@@ -139,31 +144,34 @@ impl Calls {
     }
 }
 
-impl Told {
-    fn of(entry: &Fields<'_>) -> Self {
+impl<'a> Told<'a> {
+    fn of(entry: &Fields<'a>) -> Self {
         let function = entry.object("function").unwrap_or_default();
         let arguments = function.get("arguments").or_else(|| entry.get("arguments"));
         Self {
             index: entry.number("index"),
             id: entry.word("id"),
             name: function.word("name").or_else(|| entry.word("name")),
-            arguments: arguments
-                .map(|raw| string(raw).unwrap_or_else(|| raw.get().to_owned()))
-                .unwrap_or_default(),
+            arguments,
         }
+    }
+
+    /// Whether an object begins with this piece of the arguments.
+    fn begins_object(&self) -> bool {
+        let begins = |text: &str| text.trim_start().starts_with('{');
+        self.arguments
+            .is_some_and(|raw| string(raw).map_or_else(|| begins(raw.get()), |it| begins(&it)))
     }
 }
 
 impl Call {
     /// Whether a piece for the same index begins another call. A new id alone does not: there are
     /// servers that make up one for each piece.
-    fn is_another(&self, told: &Told) -> bool {
+    fn is_another(&self, told: &Told<'_>) -> bool {
         let Some(name) = &told.name else { return false };
         let other_id = told.id.as_ref().is_some_and(|id| !self.id.is_empty() && *id != self.id);
         let other_name = !self.name.is_empty() && *name != self.name;
-        let again = told.id.is_none()
-            && self.balance.is_closed()
-            && told.arguments.trim_start().starts_with('{');
+        let again = told.id.is_none() && self.balance.is_closed() && told.begins_object();
         other_id || other_name || again
     }
 

@@ -37,7 +37,8 @@ impl Gather for Chunks {
         if name == "error" {
             return Err(self.gathered.failed(told(&fields)));
         }
-        self.gathered.take(&fields, false, pieces)
+        let taken = self.gathered.take(&fields, false, pieces);
+        taken.map_err(|fault| self.gathered.failed(fault))
     }
 
     fn whole(&mut self, body: &str, pieces: &mut Vec<Piece>) -> Result<Response, Fault> {

@@ -68,9 +68,10 @@ impl Items {
         event: &Fields<'_>,
         pieces: &mut Vec<Piece>,
     ) -> Result<(), Fault> {
-        let Some(delta) = event.word("delta") else { return Ok(()) };
+        let delta = event.get("delta").filter(|it| it.get().starts_with('"') && it.get() != "\"\"");
+        let Some(delta) = delta else { return Ok(()) };
         let slot = self.slot(event.number("output_index"), event.word("item_id"))?;
-        slot.write(kind, &delta, pieces);
+        slot.write(kind, delta, pieces);
         Ok(())
     }
 
@@ -118,7 +119,7 @@ impl Items {
         pieces: &mut Vec<Piece>,
     ) -> Result<(), Fault> {
         let response = event.object("response").unwrap_or_default();
-        let end = End::of(&response, status).map_err(|fault| self.failed(fault))?;
+        let end = End::of(&response, status)?;
         for (index, block) in (0..).zip(response.list("output").unwrap_or_default()) {
             let id = Fields::of(block).and_then(|item| item.word("id"));
             let known = self.by_index.get(&index).or_else(|| self.by_id.get(id.as_ref()?));
@@ -138,21 +139,18 @@ impl Items {
         self.slots.iter().map(Slot::text).collect()
     }
 
+    /// A failure, with what was written before.
     fn failed(&self, mut fault: Fault) -> Fault {
         if fault.written.is_none() {
             fault.written = Some(self.written()).filter(|it| !it.is_empty());
         }
         fault
     }
-}
 
-impl Gather for Items {
-    fn event(&mut self, name: &str, data: &str, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
-        if self.answer.is_some() || data == "[DONE]" {
-            return Ok(());
-        }
+    /// Takes an event of an answer that is not over.
+    fn take(&mut self, name: &str, data: &str, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
         let Some(event) = Fields::parse(data) else {
-            return Err(self.failed(Fault::unreadable("an event is no JSON object")));
+            return Err(Fault::unreadable("an event is no JSON object"));
         };
         let kind = event.word("type");
         match kind.as_deref().unwrap_or(name) {
@@ -173,12 +171,22 @@ impl Gather for Items {
             "response.incomplete" => self.over(&event, "incomplete", pieces),
             "response.failed" => {
                 let response = event.object("response").unwrap_or_default();
-                Err(self.failed(told(&response)))
+                Err(told(&response))
             }
-            "error" => Err(self.failed(told(&event))),
-            _ if event.get("error").is_some() => Err(self.failed(told(&event))),
+            "error" => Err(told(&event)),
+            _ if event.get("error").is_some() => Err(told(&event)),
             _ => Ok(()),
         }
+    }
+}
+
+impl Gather for Items {
+    fn event(&mut self, name: &str, data: &str, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
+        if self.answer.is_some() || data == "[DONE]" {
+            return Ok(());
+        }
+        let taken = self.take(name, data, pieces);
+        taken.map_err(|fault| self.failed(fault))
     }
 
     fn whole(&mut self, body: &str, pieces: &mut Vec<Piece>) -> Result<Response, Fault> {

@@ -136,6 +136,25 @@ fn an_answer_has_at_most_so_many_parts() {
     assert_eq!(read(PARTS + 1).unwrap_err().class, Class::Unreadable);
 }
 
+#[test]
+fn half_a_surrogate_pair_is_joined_with_the_other_in_the_next_piece() {
+    let start = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"look","input":{}}}"#;
+    let delta = |json: &str| {
+        format!(
+            "event: content_block_delta\ndata: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"input_json_delta\",\"partial_json\":\"{json}\"}}}}\n\n"
+        )
+    };
+    let body = [
+        events(&[start]),
+        delta(r#"{\"p\":\"\ud83d"#),
+        delta(r#"\ude00\"}"#),
+        events(&[r#"{"type":"content_block_stop","index":0}"#, r#"{"type":"message_stop"}"#]),
+    ];
+    let response = cuts::streamed(Wire::Anthropic, &body.concat()).unwrap();
+    let call = super::call("t", "look", "{\"p\":\"\u{1f600}\"}");
+    assert_eq!(response.answer.parts[0].said, call);
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..20) {

@@ -104,14 +104,18 @@ impl Gathered {
     /// Arguments are those of the step that the index names, or else of the last call: servers are
     /// seen to count on from a thought.
     fn arguments(&mut self, index: Option<u64>, delta: &Fields<'_>, pieces: &mut Vec<Piece>) {
-        let fragment = delta.text("arguments").or_else(|| delta.text("partial_arguments"));
-        let Some(fragment) = fragment.filter(|it| !it.is_empty()) else { return };
+        let named = |name| delta.get(name).filter(|it| it.get().starts_with('"'));
+        let Some(fragment) = named("arguments").or_else(|| named("partial_arguments")) else {
+            return;
+        };
         let is_call = |step: &Step| matches!(step.kind, Kind::Call { .. });
         let named = index.and_then(|index| self.at(index)).filter(|at| is_call(&self.steps[*at]));
         let Some(at) = named.or(self.last_call) else { return };
         let step = &mut self.steps[at];
-        step.arguments(&fragment);
-        if let Kind::Call { index, .. } = step.kind {
+        let fragment = step.arguments(fragment);
+        if let Kind::Call { index, .. } = step.kind
+            && !fragment.is_empty()
+        {
             pieces.push(Piece::Arguments { index, fragment });
         }
     }

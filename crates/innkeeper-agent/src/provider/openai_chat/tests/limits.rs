@@ -1,7 +1,7 @@
 //! Answers at a limit and one past it.
 
 use crate::provider::codec::cuts::{MODEL, whole};
-use crate::provider::codec::{ANSWER, PARTS, reader};
+use crate::provider::codec::{ANSWER, LIST, PARTS, reader};
 use crate::provider::{Class, Wire};
 
 fn repeated(member: &str, element: &str, count: usize) -> String {
@@ -11,15 +11,16 @@ fn repeated(member: &str, element: &str, count: usize) -> String {
 
 #[test]
 fn an_answer_has_so_many_calls_parts_and_thoughts_and_no_more() {
-    for (member, element, parts) in [
-        ("tool_calls", r#"{"function":{"name":"f"}}"#, PARTS),
-        ("content", r#"{"type":"odd"}"#, PARTS),
-        ("content", r#"{"type":"text","text":"x"}"#, 1),
-        ("reasoning_details", r#"{"type":"t"}"#, 1),
+    for (member, element, most, parts) in [
+        ("tool_calls", r#"{"function":{"name":"f"}}"#, PARTS, PARTS),
+        ("content", r#"{"type":"odd"}"#, PARTS, PARTS),
+        // Texts become one part.
+        ("content", r#"{"type":"text","text":"x"}"#, LIST, 1),
+        ("reasoning_details", r#"{"type":"t"}"#, PARTS, 1),
     ] {
-        let response = whole(Wire::OpenAiChat, &repeated(member, element, PARTS)).unwrap();
+        let response = whole(Wire::OpenAiChat, &repeated(member, element, most)).unwrap();
         assert_eq!(response.answer.parts.len(), parts, "{member}");
-        let failed = whole(Wire::OpenAiChat, &repeated(member, element, PARTS + 1)).unwrap_err();
+        let failed = whole(Wire::OpenAiChat, &repeated(member, element, most + 1)).unwrap_err();
         assert_eq!(failed.class, Class::Unreadable, "{member}");
     }
 }

@@ -20,6 +20,29 @@ fn message(message: &str) -> Response {
     whole(Wire::OpenAiChat, &body).unwrap()
 }
 
+#[test]
+fn half_a_surrogate_pair_of_arguments_is_joined_with_the_other_in_the_next_piece() {
+    let response = stream(
+        &[
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"p\":\"\ud83d"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"arguments":"\ude00\"}"}}]}"#,
+        ],
+        "\"tool_calls\"",
+    );
+    assert_eq!(calls(&response), [("a", "f", "{\"p\":\"\u{1f600}\"}")]);
+}
+
+#[test]
+fn of_members_with_one_name_the_last_counts_that_is_not_null() {
+    let response = message(
+        r#"{"content":"Hi","content":null,"tool_calls":[{"id":"a","x":1,"x":2,"x":null,"function":{"name":"f","name":null,"arguments":"{}"}}]}"#,
+    );
+    assert_eq!(response.answer.shown(), "Hi");
+    assert_eq!(calls(&response), [("a", "f", "{}")]);
+    let native = response.answer.parts[1].native.as_ref().unwrap();
+    assert!(native.block.get().contains(r#""x":2"#), "{native:?}");
+}
+
 /// What differs, the pieces of a message, and its calls: id, name, arguments.
 type Row =
     (&'static str, &'static [&'static str], &'static [(&'static str, &'static str, &'static str)]);

@@ -1,7 +1,10 @@
 //! One item while it comes.
 
+use serde_json::value::RawValue;
+
 use crate::conversation::{Part, Said, ToolCall};
 use crate::provider::Piece;
+use crate::provider::codec::Joined;
 use crate::provider::openai_responses::item::{Item, PARAGRAPH, is_encrypted};
 
 /// What a piece is of; thoughts have numbered paragraphs.
@@ -20,6 +23,7 @@ pub(super) struct Slot {
     kind: Option<Kind>,
     /// All that came in pieces.
     written: String,
+    joined: Joined,
     call: Option<Begun>,
     /// The item when it is done.
     item: Option<Part>,
@@ -40,14 +44,18 @@ impl Slot {
         self.item.as_ref().is_none_or(|it| !is_encrypted(it) && is_encrypted(&item.part))
     }
 
-    pub(super) fn write(&mut self, kind: Kind, delta: &str, pieces: &mut Vec<Piece>) {
+    pub(super) fn write(&mut self, kind: Kind, delta: &RawValue, pieces: &mut Vec<Piece>) {
+        let delta = self.joined.string(delta).unwrap_or_default();
+        if delta.is_empty() {
+            return;
+        }
         let paragraph = match (self.kind, kind) {
             (None, _) | (_, Kind::Text | Kind::Refusal | Kind::Arguments) => false,
             (Some(before), Kind::Summary(_) | Kind::Thought(_)) => before != kind,
         };
         self.kind = Some(kind);
         self.refused |= kind == Kind::Refusal;
-        let delta = if paragraph { format!("{PARAGRAPH}{delta}") } else { delta.to_owned() };
+        let delta = if paragraph { format!("{PARAGRAPH}{delta}") } else { delta };
         self.written.push_str(&delta);
         match (kind, &self.call) {
             (Kind::Text | Kind::Refusal, _) => pieces.push(Piece::Text(delta)),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::conversation::Said;
 use crate::provider::codec::cuts::{calls, read, streamed, whole};
-use crate::provider::codec::{Fault, PARTS};
+use crate::provider::codec::{Fault, LIST, PARTS};
 use crate::provider::{Class, Finish, Response, Usage, Wire};
 
 /// Thoughts in two paragraphs, a message, two calls at once and a number that no float holds.
@@ -157,9 +157,9 @@ fn an_answer_has_so_many_items_and_no_more() {
         let content = vec![r#"{"text":"x"}"#; count].join(",");
         format!(r#"{{"output":[{{"type":"message","content":[{content}]}}]}}"#)
     };
-    let response = whole(Wire::OpenAiResponses, &message(PARTS)).unwrap();
-    assert_eq!(response.answer.shown().len(), PARTS);
-    let failed = whole(Wire::OpenAiResponses, &message(PARTS + 1)).unwrap_err();
+    let response = whole(Wire::OpenAiResponses, &message(LIST)).unwrap();
+    assert_eq!(response.answer.shown().len(), LIST);
+    let failed = whole(Wire::OpenAiResponses, &message(LIST + 1)).unwrap_err();
     assert_eq!(failed.class, Class::Unreadable);
     let events = |count: usize| -> String {
         let event = |at| {

@@ -1,7 +1,7 @@
 //! Streams that are not quite as OpenAI's.
 
-use crate::provider::codec::Fault;
-use crate::provider::codec::cuts::{calls, events, streamed, whole};
+use crate::provider::codec::cuts::{calls, events, read, streamed, whole};
+use crate::provider::codec::{Fault, LIST};
 use crate::provider::{Class, Finish, Response, Wire};
 
 const COMPLETED: &str = r#"{"type":"response.completed","response":{"status":"completed"}}"#;
@@ -60,6 +60,34 @@ fn a_thought_has_its_content_from_its_own_end_or_from_that_of_the_response() {
         let response = stream(&[&done, &completed]);
         let [thought] = &response.answer.parts[..] else { panic!("{response:?}") };
         assert_eq!(thought.native.as_ref().unwrap().block.get(), item(kept));
+    }
+}
+
+#[test]
+fn half_a_surrogate_pair_is_joined_with_the_other_in_the_next_piece() {
+    let added = r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"fc","call_id":"c","name":"f","arguments":""}}"#;
+    let delta = |delta: &str| {
+        format!(
+            r#"{{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{delta}"}}"#
+        )
+    };
+    let (first, second) = (delta(r#"{\"p\":\"\ud83d"#), delta(r#"\ude00\"}"#));
+    let response = stream(&[added, &first, &second, COMPLETED]);
+    assert_eq!(calls(&response), [("c", "f", "{\"p\":\"\u{1f600}\"}")]);
+}
+
+#[test]
+fn an_item_of_too_many_parts_loses_nothing_that_was_written_before() {
+    let text = r#"{"type":"response.output_text.delta","output_index":0,"delta":"Once"}"#;
+    let content = vec!["{}"; LIST + 1].join(",");
+    let item = format!(r#"{{"type":"message","content":[{content}]}}"#);
+    for last in [
+        format!(r#"{{"type":"response.output_item.done","output_index":1,"item":{item}}}"#),
+        format!(r#"{{"type":"response.completed","response":{{"output":[{{}},{item}]}}}}"#),
+    ] {
+        let body = events(&[text, &last]);
+        let (failed, _) = read(Wire::OpenAiResponses, true, body.as_bytes(), &[1 << 20]);
+        assert_eq!(failed.unwrap_err().written.as_deref(), Some("Once"));
     }
 }
 
