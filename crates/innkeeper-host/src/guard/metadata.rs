@@ -26,6 +26,12 @@ const AMAZON: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x254);
 /// Words of one text that are read as an address.
 const WORDS: usize = 256;
 
+/// How much of one word is read: longer addresses are not written by people, and cost time.
+const LONGEST: usize = 4 << 10;
+
+/// Addresses inside one another that are read in one word: a redirect to a redirect is three.
+const NESTED: usize = 8;
+
 /// Whether a word of the text leads to such a service.
 pub(super) fn names_one(text: &str) -> bool {
     let cut = |c: char| c.is_whitespace() || "\"'`,;()<>|".contains(c);
@@ -33,14 +39,14 @@ pub(super) fn names_one(text: &str) -> bool {
 }
 
 fn is_one(word: &str) -> bool {
-    if let Some(at) = word.find("://") {
+    let word = &word[..word.floor_char_boundary(LONGEST)];
+    if word.contains("://") {
         // An address may stand in the parameters of another one.
-        let start = word[..at].rfind(|c: char| !c.is_ascii_alphanumeric()).map_or(0, |at| at + 1);
-        let url = format!("http{}", &word[at..]);
-        return leads(&url) || start > 0 && leads(&word[start..]) || {
-            let rest = &word[at + 3..];
-            rest.contains("://") && is_one(rest)
-        };
+        return word.match_indices("://").take(NESTED).any(|(at, _)| {
+            let scheme = word[..at].rfind(|c: char| !c.is_ascii_alphanumeric());
+            let start = scheme.map_or(0, |at| word.ceil_char_boundary(at + 1));
+            leads(&format!("http{}", &word[at..])) || start > 0 && leads(&word[start..])
+        });
     }
     // Without a scheme only what can be nothing else: a number alone is a number.
     let bare = (word.contains('.') || word.contains("::") || word.starts_with("0x"))
@@ -128,5 +134,19 @@ mod tests {
         ] {
             assert!(!names_one(text), "{text}");
         }
+    }
+    #[test]
+    fn as_many_addresses_in_one_another_are_read_as_the_limit_and_of_a_word_its_beginning() {
+        let nested = |count: usize| format!("{}http://169.254.169.254/", "a://".repeat(count));
+        assert!(names_one(&nested(NESTED - 1)));
+        assert!(!names_one(&nested(NESTED)));
+        let at = |place: usize| {
+            let address = "&u=http://169.254.169.254/";
+            format!("http://a.example/?{}{address}", "x".repeat(place - 18 - address.len()))
+        };
+        assert!(names_one(&at(LONGEST)));
+        assert!(!names_one(&at(LONGEST + 26)));
+        assert!(!names_one(&"://".repeat(43_000)), "and the stack is not used up");
+        assert!(!names_one(&"é".repeat(LONGEST)));
     }
 }
