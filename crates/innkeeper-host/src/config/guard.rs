@@ -66,4 +66,14 @@ mod tests {
         let error = guards(&json!("off"), &json!({"results": "no"})).unwrap_err();
         assert!(error.contains("servers.one.guard"), "{error}");
     }
+    #[test]
+    fn a_part_that_there_is_not_is_refused_and_named() {
+        for name in ["result", "Results", "argument"] {
+            let slip = json!({"definitions": "flag", name: "refuse"});
+            let error = guards(&json!("off"), &slip).unwrap_err();
+            assert!(error.contains(&format!("servers.one.guard.{name}: unknown key")), "{error}");
+            let error = guards(&slip, &json!("off")).unwrap_err();
+            assert!(error.contains(&format!("host.guard.{name}: unknown key")), "{error}");
+        }
+    }
 }

@@ -254,7 +254,8 @@ pub(super) struct Sandbox {
 
 /// What is done about what looks like an attack: one word for everything, or one for each part.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+// A slip of the pen must not leave a part unguarded.
+#[serde(untagged, deny_unknown_fields)]
 #[schemars(inline)]
 pub(super) enum Guard {
     /// The same for everything.
