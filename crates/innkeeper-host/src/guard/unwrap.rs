@@ -152,28 +152,34 @@ fn percent_decoded(text: &str) -> Option<String> {
     if count < PERCENTS { None } else { Some(String::from_utf8_lossy(&decoded).into_owned()) }
 }
 
-/// Runs of letters that base64 has, and the lines of a wrapped one joined.
+/// Runs of letters that base64 has: the lines of a wrapped one joined, and each line where there is
+/// room.
 fn runs(text: &str) -> Vec<String> {
     let is_run = |c: char| c.is_ascii_alphanumeric() || "+/-_=".contains(c);
-    let mut runs = Vec::new();
+    let (mut runs, mut lines) = (Vec::new(), Vec::new());
     let mut joined = String::new();
     for line in text.lines().map(str::trim_end) {
         let whole = line.chars().all(is_run);
-        if whole && !joined.is_empty() {
-            // It may be the last line, and it may be something else.
-            keep(&mut runs, &format!("{joined}{line}"));
-        }
         if whole && line.len() >= LINE && !line.ends_with('=') && joined.len() <= LONGEST {
+            keep(&mut lines, line);
             joined.push_str(line);
             continue;
         }
-        keep(&mut runs, &std::mem::take(&mut joined));
+        let block = std::mem::take(&mut joined);
+        if whole && !block.is_empty() {
+            // It may be the last line, and it may be something else.
+            keep(&mut runs, &format!("{block}{line}"));
+        }
+        keep(&mut runs, &block);
         line.split(|c| !is_run(c)).for_each(|word| keep(&mut runs, word));
-        if runs.len() > RUNS {
+        if runs.len() >= RUNS {
             break;
         }
     }
     keep(&mut runs, &joined);
+    // A block of one line is there already.
+    lines.retain(|line| !runs.contains(line));
+    runs.extend(lines);
     runs.truncate(RUNS);
     runs
 }
@@ -181,7 +187,7 @@ fn runs(text: &str) -> Vec<String> {
 fn keep(runs: &mut Vec<String>, run: &str) {
     // `name=` before it is not part of it.
     let run = run.trim_end_matches('=').rsplit('=').next().unwrap_or_default();
-    if (SHORTEST..=LONGEST).contains(&run.len()) && runs.len() <= RUNS {
+    if (SHORTEST..=LONGEST).contains(&run.len()) && runs.len() < RUNS {
         runs.push(run.to_owned());
     }
 }
@@ -248,6 +254,22 @@ mod tests {
         };
         assert!(says(&many(RUNS - 1)));
         assert!(!says(&many(RUNS)));
+    }
+
+    #[test]
+    fn an_order_in_any_line_of_a_wrapped_text_is_read() {
+        for filler in [20 * 57, 0, 29 * 57] {
+            let said = format!("{}. {SAID}.", "y ".repeat(filler / 2));
+            let text = format!("{said}{}", " z".repeat((30 * 57 - said.len().min(30 * 57)) / 2));
+            let long = STANDARD.encode(text);
+            let lines: Vec<&str> =
+                long.as_bytes().chunks(76).map(|line| std::str::from_utf8(line).unwrap()).collect();
+            assert!(lines.len() >= 30);
+            assert!(says(&lines.join("\n")), "{filler}");
+            assert!(says(&format!("here:\n{}\nthere", lines.join("\r\n"))), "{filler}");
+        }
+        let alone = STANDARD.encode(format!("{SAID} {SAID}"));
+        assert!(says(&format!("{}\n{alone}\nend of it", "0".repeat(61))), "other lines before");
     }
 
     #[test]
