@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 pub(crate) use alike::Alike;
-pub(crate) use said::{hidden, hides, said};
+pub(crate) use said::{hidden, hides, is_said, said};
 
 /// Escapes every character that [`deceives`]; everything else is kept.
 pub fn display_safe(text: &str) -> Cow<'_, str> {

@@ -1,23 +1,20 @@
 //! What is looked at for one server, by its settings, and what becomes of what is found.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::carried::Memory;
-use super::folders::Folders;
+use super::folders::{Folders, is_file_address};
 use super::orders::{Source, orders};
-use super::parameters::Parameters;
-use super::pieces::{Piece, ends, parsed, pieces};
+use super::parameters::{Parameters, words};
+use super::pieces::{Piece, Step, ends, names, parsed, pieces};
 use super::unwrap::forms;
 use super::{FINDINGS, Finding, FindingKind, files, metadata, shell};
-use crate::arguments::pointer_to;
 use crate::config::{GuardMode, ServerConfig};
-use crate::text::{hidden, hides};
-
-/// Members of a definition that nobody says to a model.
-const NOT_SAID: [&str; 5] = ["$schema", "$id", "$ref", "pattern", "icons"];
+use crate::text::{hidden, hides, is_said};
 
 /// What was found, and whether it is held back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,25 +33,32 @@ impl Told {
 
 /// Findings of one definition, call or result, each kind and place once.
 struct Findings<'p> {
-    of: &'p str,
+    of: &'static str,
+    /// What the tool declares, if that is known.
+    parameters: Option<&'p Parameters>,
     found: Vec<Finding>,
 }
 
 impl<'p> Findings<'p> {
-    fn new(of: &'p str) -> Self {
-        Self { of, found: Vec::new() }
+    fn new(of: &'static str, parameters: Option<&'p Parameters>) -> Self {
+        Self { of, parameters, found: Vec::new() }
     }
 
-    fn add(&mut self, kind: FindingKind, pointer: &str, reason: &'static str) {
-        let finding = Finding::new(kind, self.of, pointer, reason);
+    fn add(&mut self, kind: FindingKind, steps: &[Step<'_>], reason: &'static str) {
+        if self.found.len() >= FINDINGS {
+            return;
+        }
+        let declares = |name: &str| self.parameters.is_some_and(|known| known.declares(name));
+        let finding = Finding::new(kind, self.of, steps, declares, reason);
         let known = |found: &Finding| found.kind == finding.kind && found.place == finding.place;
-        if self.found.len() < FINDINGS && !self.found.iter().any(known) {
+        if !self.found.iter().any(known) {
             self.found.push(finding);
         }
     }
 
-    fn is_full(&self) -> bool {
-        self.found.len() >= FINDINGS
+    /// Whether there is room for more.
+    fn flow(&self) -> ControlFlow<()> {
+        if self.found.len() < FINDINGS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 }
 
@@ -63,17 +67,22 @@ pub(crate) fn definition(raw: &RawValue, mode: GuardMode) -> Option<Told> {
     if mode == GuardMode::Off {
         return None;
     }
-    let mut findings = Findings::new("definition");
+    let mut findings = Findings::new("definition", None);
     if hides(raw) {
-        findings.add(FindingKind::Hidden, "", "has hidden characters");
+        findings.add(FindingKind::Hidden, &[], "has hidden characters");
     }
     let value = parsed(raw);
-    let texts = match &value {
-        Some(value) => pieces(value, |name| NOT_SAID.contains(&name)),
-        None => ends(raw.get()),
+    let each = |piece: Piece<'_, '_>| said(piece, &mut findings);
+    // Either is over when there is enough.
+    let _enough = match &value {
+        Some(value) => pieces(value, not_said, each),
+        None => ends(raw.get()).try_for_each(each),
     };
-    said(&texts, Source::Definition, &mut findings);
     Told::of(findings.found, mode)
+}
+
+fn not_said(steps: &[Step<'_>], name: &str, value: &Value) -> bool {
+    !is_said(names(steps).next_back(), name, value)
 }
 
 /// What is found in what a server tells a model about its use.
@@ -81,25 +90,21 @@ pub(crate) fn instructions(text: &str, mode: GuardMode) -> Option<Told> {
     if mode == GuardMode::Off {
         return None;
     }
-    let mut findings = Findings::new("instructions");
+    let mut findings = Findings::new("instructions", None);
     if !hidden(text).is_empty() {
-        findings.add(FindingKind::Hidden, "", "has hidden characters");
+        findings.add(FindingKind::Hidden, &[], "has hidden characters");
     }
-    said(&ends(text), Source::Definition, &mut findings);
+    let _enough = ends(text).try_for_each(|piece| said(piece, &mut findings));
     Told::of(findings.found, mode)
 }
 
-fn said(texts: &[Piece<'_>], source: Source, findings: &mut Findings<'_>) {
-    for Piece { pointer, text } in texts {
-        for form in forms(text) {
-            for (kind, reason) in orders(&form.plain, source) {
-                findings.add(kind, pointer, reason);
-            }
-        }
-        if findings.is_full() {
-            return;
+fn said(piece: Piece<'_, '_>, findings: &mut Findings<'_>) -> ControlFlow<()> {
+    for form in forms(piece.text) {
+        for (kind, reason) in orders(&form.plain, Source::Definition) {
+            findings.add(kind, piece.steps, reason);
         }
     }
+    findings.flow()
 }
 
 /// What is looked at when one tool is called. There is none for a server that is not looked at.
@@ -143,70 +148,68 @@ impl Attention {
 
     /// What is found in arguments before they are sent.
     pub(crate) fn arguments(&self, arguments: &Value) -> Option<Told> {
-        let Reading { mode, parameters, folders } = self.arguments.as_ref()?;
-        let mut findings = Findings::new("arguments");
-        if let Some(name) = parameters.undeclared(arguments) {
-            let pointer = pointer_to(name);
-            findings.add(FindingKind::Undeclared, &pointer, "the tool does not declare it");
+        let reading = self.arguments.as_ref()?;
+        let mut findings = Findings::new("arguments", Some(&reading.parameters));
+        if reading.parameters.has_undeclared(arguments) {
+            findings.add(
+                FindingKind::Undeclared,
+                &[],
+                "there is one that the tool does not declare",
+            );
         }
-        for Piece { pointer, text } in pieces(arguments, |_| false) {
-            self.argument(&pointer, text, parameters, folders.as_ref(), &mut findings);
-            if findings.is_full() {
-                break;
-            }
-        }
-        Told::of(findings.found, *mode)
+        let each = |piece: Piece<'_, '_>| {
+            self.argument(piece, reading, &mut findings);
+            findings.flow()
+        };
+        let _enough = pieces(arguments, |_, _, _| false, each);
+        Told::of(findings.found, reading.mode)
     }
 
-    fn argument(
-        &self,
-        pointer: &str,
-        text: &str,
-        parameters: &Parameters,
-        folders: Option<&Folders>,
-        findings: &mut Findings<'_>,
-    ) {
-        let says = parameters.says(pointer);
+    fn argument(&self, piece: Piece<'_, '_>, reading: &Reading, findings: &mut Findings<'_>) {
+        let Piece { steps, text, .. } = piece;
+        let says = reading.parameters.says(steps);
         if smuggles(text) {
-            findings.add(FindingKind::Hidden, pointer, "has hidden characters");
+            findings.add(FindingKind::Hidden, steps, "has hidden characters");
         }
-        let spelled =
-            folders.is_some_and(|folders| is_path(pointer, text) && folders.exclude(text));
-        if spelled {
+        let folders = reading.folders.as_ref();
+        if folders.is_some_and(|folders| is_path(&piece) && folders.exclude(text)) {
             let reason = "outside the folders of the server's `sandbox`";
-            findings.add(FindingKind::Outside, pointer, reason);
+            findings.add(FindingKind::Outside, steps, reason);
         }
         for form in forms(text) {
             if self.memory.has(&self.server, &form.exact) {
                 let reason = "has a credential that another server gave";
-                findings.add(FindingKind::Carried, pointer, reason);
+                findings.add(FindingKind::Carried, steps, reason);
             }
             // What is only written about is no path and no address; code may use either.
-            if is_prose(pointer) {
+            if is_prose(&piece) {
                 continue;
             }
             if files::names_one(&form.exact) {
-                findings.add(FindingKind::CredentialFile, pointer, "names a file with credentials");
+                findings.add(FindingKind::CredentialFile, steps, "names a file with credentials");
             }
             if metadata::names_one(&form.exact) {
                 let reason = "names the address at which clouds give credentials";
-                findings.add(FindingKind::MetadataAddress, pointer, reason);
+                findings.add(FindingKind::MetadataAddress, steps, reason);
             }
             if !says && shell::has_syntax(&form.exact) {
-                findings.add(FindingKind::Shell, pointer, "has syntax of a shell and is no code");
+                findings.add(FindingKind::Shell, steps, "has syntax of a shell and is no code");
             }
         }
     }
 
-    /// What is found in a result; its credentials are remembered.
+    /// What is found in a result; its credentials are remembered, up to where there is enough.
     pub(crate) fn result(&self, raw: &RawValue) -> Option<Told> {
         if self.results == GuardMode::Off {
             return None;
         }
-        match parsed(raw) {
-            Some(value) => self.answer("result", &pieces(&value, |_| false)),
-            None => self.answer("result", &ends(raw.get())),
-        }
+        let mut findings = Findings::new("result", None);
+        let each = |piece: Piece<'_, '_>| self.answered(piece, &mut findings);
+        let _enough = match parsed(raw) {
+            Some(value) => pieces(&value, |_, _, _| false, each),
+            None => ends(raw.get()).try_for_each(each),
+        };
+        Told::of(findings.found, self.results)
     }
 
     /// What is found in the words of an error.
@@ -214,28 +217,31 @@ impl Attention {
         if self.results == GuardMode::Off {
             return None;
         }
-        let mut texts = ends(message);
-        let value = data.and_then(parsed);
-        texts.extend(value.iter().flat_map(|value| pieces(value, |_| false)));
-        self.answer("error", &texts)
-    }
-
-    fn answer(&self, of: &str, texts: &[Piece<'_>]) -> Option<Told> {
-        let mut findings = Findings::new(of);
-        for Piece { pointer, text } in texts {
-            if smuggles(text) {
-                findings.add(FindingKind::Hidden, pointer, "has hidden characters");
-            }
-            for form in forms(text) {
-                for (kind, reason) in orders(&form.plain, Source::Result) {
-                    findings.add(kind, pointer, reason);
-                }
-                if self.memory.take(&self.server, &form.exact) {
-                    findings.add(FindingKind::Secret, pointer, "has a key, token or password");
-                }
-            }
+        let mut findings = Findings::new("error", None);
+        let mut each = |piece: Piece<'_, '_>| self.answered(piece, &mut findings);
+        let flow = ends(message).try_for_each(&mut each);
+        if let Some(data) = data.filter(|_| flow.is_continue()) {
+            let _enough = match parsed(data) {
+                Some(value) => pieces(&value, |_, _, _| false, &mut each),
+                None => ends(data.get()).try_for_each(&mut each),
+            };
         }
         Told::of(findings.found, self.results)
+    }
+
+    fn answered(&self, piece: Piece<'_, '_>, findings: &mut Findings<'_>) -> ControlFlow<()> {
+        if smuggles(piece.text) {
+            findings.add(FindingKind::Hidden, piece.steps, "has hidden characters");
+        }
+        for form in forms(piece.text) {
+            for (kind, reason) in orders(&form.plain, Source::Result) {
+                findings.add(kind, piece.steps, reason);
+            }
+            if self.memory.take(&self.server, &form.exact) {
+                findings.add(FindingKind::Secret, piece.steps, "has a key, token or password");
+            }
+        }
+        findings.flow()
     }
 }
 
@@ -274,20 +280,42 @@ const PROSE: [&str; 14] = [
     "question",
 ];
 
-fn is_prose(pointer: &str) -> bool {
-    let last = pointer.rsplit('/').find(|step| step.parse::<usize>().is_err());
-    last.is_some_and(|name| PROSE.contains(&&*name.to_ascii_lowercase()))
+fn is_prose(piece: &Piece<'_, '_>) -> bool {
+    PROSE.contains(&&*piece.called().to_ascii_lowercase())
 }
 
-/// Whether a value is a path: by its name, or since it begins like one.
-fn is_path(pointer: &str, text: &str) -> bool {
-    let last = pointer.rsplit('/').find(|step| step.parse::<usize>().is_err());
-    let name = last.unwrap_or_default().to_ascii_lowercase();
-    // The names of arguments are read as texts, too.
-    let named = ["path", "paths", "file", "filename", "dir", "directory", "folder", "root", "cwd"];
-    let by_name = named.iter().any(|ending| name.ends_with(ending));
-    let value = !text.eq_ignore_ascii_case(&name) && !text.contains("://");
-    text.starts_with("file:///") || by_name && value && !text.contains(['\n', '\0'])
+/// The last word in the name of a path.
+const PATHS: [&str; 20] = [
+    "path",
+    "paths",
+    "pathname",
+    "filepath",
+    "filepaths",
+    "file",
+    "files",
+    "filename",
+    "filenames",
+    "dir",
+    "dirs",
+    "dirname",
+    "directory",
+    "directories",
+    "folder",
+    "folders",
+    "root",
+    "roots",
+    "cwd",
+    "workdir",
+];
+
+/// Whether a value is a path: by its name, or since it is the address of a file.
+fn is_path(piece: &Piece<'_, '_>) -> bool {
+    let text = piece.text;
+    if is_file_address(text) {
+        return true;
+    }
+    let by_name = words(piece.called()).last().is_some_and(|word| PATHS.contains(&&*word));
+    by_name && !piece.is_name && !text.contains("://") && !text.contains(['\n', '\0'])
 }
 
 #[cfg(test)]

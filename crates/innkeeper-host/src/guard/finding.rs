@@ -4,10 +4,50 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::text::display_safe;
+use super::pieces::Step;
 
-/// The most of a place that is told: names in it are chosen by servers and models.
+/// The most of a place that is told: who nests deeper wants no place to be found.
 const PLACE: usize = 128;
+
+/// Names that stand in a place as they are, beside those that a tool declares: words of MCP and of
+/// JSON Schema. Any other may be an order or a secret itself.
+const OWN: [&str; 32] = [
+    "_meta",
+    "additionalProperties",
+    "allOf",
+    "annotations",
+    "anyOf",
+    "audience",
+    "blob",
+    "const",
+    "content",
+    "data",
+    "default",
+    "description",
+    "enum",
+    "examples",
+    "icons",
+    "inputSchema",
+    "instructions",
+    "items",
+    "message",
+    "mimeType",
+    "name",
+    "oneOf",
+    "outputSchema",
+    "pattern",
+    "properties",
+    "required",
+    "resource",
+    "structuredContent",
+    "text",
+    "title",
+    "type",
+    "uri",
+];
+
+/// What stands for any other name.
+const OTHER: &str = "*";
 
 /// The families of what is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -72,16 +112,36 @@ pub struct Finding {
     /// The family.
     pub kind: FindingKind,
     /// Where: `definition`, `instructions`, `arguments`, `result` or `error`, with a JSON pointer
-    /// into it, of 128 characters at most, escaped for display.
+    /// into it, of some 128 characters at most. Names in it are those of MCP, of JSON Schema and of
+    /// the tool's declared arguments; `*` stands for each other one. What is found in a name is told
+    /// of the object that has it.
     pub place: String,
     /// What about it.
     pub reason: &'static str,
 }
 
 impl Finding {
-    pub(super) fn new(kind: FindingKind, of: &str, pointer: &str, reason: &'static str) -> Self {
-        let shown: String = display_safe(pointer).chars().take(PLACE).collect();
-        let place = if shown.is_empty() { of.to_owned() } else { format!("{of} {shown}") };
+    pub(super) fn new(
+        kind: FindingKind,
+        of: &str,
+        steps: &[Step<'_>],
+        declares: impl Fn(&str) -> bool,
+        reason: &'static str,
+    ) -> Self {
+        let mut place = of.to_owned();
+        let mut lead = " /";
+        for step in steps {
+            if place.len() >= of.len() + PLACE {
+                break;
+            }
+            place.push_str(lead);
+            lead = "/";
+            match *step {
+                Step::At(at) => place.push_str(&at.to_string()),
+                Step::Name(name) if OWN.contains(&name) || declares(name) => place.push_str(name),
+                Step::Name(_) => place.push_str(OTHER),
+            }
+        }
         Self { kind, place, reason }
     }
 }
@@ -90,7 +150,13 @@ impl Finding {
 impl Finding {
     /// One for tests elsewhere.
     pub(crate) fn sample() -> Self {
-        Self::new(FindingKind::Hidden, "result", "/x", "has hidden characters")
+        Self::new(
+            FindingKind::Hidden,
+            "result",
+            &[Step::Name("x")],
+            |name| name == "x",
+            "has hidden characters",
+        )
     }
 }
 

@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+use reqwest::Url;
+
 use super::files::parts;
 use crate::config::{Sandbox, ServerConfig, TransportConfig};
 
@@ -31,7 +33,11 @@ impl Folders {
 
     /// Whether a value is an absolute path outside all of them, or one that climbs to the outside.
     pub(super) fn exclude(&self, text: &str) -> bool {
-        let text = text.strip_prefix("file://").unwrap_or(text);
+        if is_file_address(text) {
+            // What no path can be made of leads to no folder of the server.
+            let path = Url::parse(text).ok().and_then(|url| url.to_file_path().ok());
+            return path.is_none_or(|path| path.to_str().is_none_or(|path| self.exclude(path)));
+        }
         if !Path::new(text).has_root() {
             return climbs(text);
         }
@@ -40,6 +46,13 @@ impl Folders {
             path.len() >= folder.len() && folder.iter().zip(&path).all(|(a, b)| a == b)
         })
     }
+}
+
+/// Whether a value is the address of a file: `file:` with any letters and any number of slashes.
+pub(super) fn is_file_address(text: &str) -> bool {
+    let text = text.trim_start();
+    let scheme = text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"));
+    scheme && text[5..].starts_with(['/', '\\'])
 }
 
 /// The parts of a folder; a relative one starts where the host runs, which is not known here.
@@ -87,14 +100,35 @@ mod tests {
     #[test]
     fn a_path_outside_every_folder_is_excluded_however_it_is_written() {
         let folders = Folders(vec![vec!["srv".into(), "files".into()], vec!["tmp".into()]]);
-        for inside in
-            ["/srv/files", "/srv/files/a/../b", "/tmp/x", "a/b", "a/../b", "file:///tmp/x"]
-        {
+        for inside in [
+            "/srv/files",
+            "/srv/files/a/../b",
+            "/tmp/x",
+            "a/b",
+            "a/../b",
+            "file:///tmp/x",
+            "file:/tmp/x",
+            "file://localhost/tmp/%78",
+            "FILE:///tmp/x",
+        ] {
             assert!(!folders.exclude(inside), "{inside}");
         }
-        for outside in
-            ["/srv", "/srv/files/../x", "/srv/files2", "../x", "a/../../x", "~/x", "file:///etc"]
-        {
+        for outside in [
+            "/srv",
+            "/srv/files/../x",
+            "/srv/files2",
+            "../x",
+            "a/../../x",
+            "~/x",
+            "file:///etc",
+            "FILE:///etc",
+            "file:/etc",
+            "file:///tmp/%2e%2e/etc",
+            "file:///%65tc",
+            "file://localhost/etc",
+            "file://other/tmp/x",
+            "file:///tmp/..%2f..%2fetc",
+        ] {
             assert!(folders.exclude(outside), "{outside}");
         }
     }

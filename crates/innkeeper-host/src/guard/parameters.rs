@@ -1,8 +1,15 @@
 //! What a tool's schema says of its arguments: which it declares, and which of them are code or prose.
 
+use std::collections::HashSet;
+
 use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+
+use super::pieces::{Step, names};
+
+/// The longest name that is told: a longer one is a sentence.
+const LONGEST_NAME: usize = 64;
 
 /// Words in the name of an argument that say it names something: no code, whatever else is said.
 const NAMING: [&str; 26] = [
@@ -95,6 +102,8 @@ pub(super) struct Parameters {
     declared: Option<Vec<Box<str>>>,
     /// The names of those whose description says that they are code or prose.
     described: Vec<Box<str>>,
+    /// Every name that the schema lists, on any level, and that is a name and no sentence.
+    known: HashSet<Box<str>>,
 }
 
 impl Parameters {
@@ -117,26 +126,33 @@ impl Parameters {
         ];
         let closed = !property.is_empty() && !open.iter().any(|name| has(name));
         let names = || property.keys().map(|name| name.as_str().into());
+        let mut known = HashSet::new();
+        list(&property, &mut known);
         let says = |(name, property): (&String, &Value)| {
             let text = property.get("description")?.as_str()?;
             words(text).any(|word| SAYING.contains(&&*word)).then(|| name.as_str().into())
         };
         let described = property.iter().filter_map(says).collect();
-        Self { declared: closed.then(|| names().collect()), described }
+        Self { declared: closed.then(|| names().collect()), described, known }
     }
 
-    /// The first argument that is not declared, if that says something.
-    pub(super) fn undeclared<'a>(&self, arguments: &'a Value) -> Option<&'a str> {
-        let declared = self.declared.as_ref()?;
-        let mut given = arguments.as_object()?.keys();
-        given.find(|name| !declared.iter().any(|known| **known == ***name)).map(String::as_str)
+    /// Whether there is an argument that is not declared, where that says something.
+    pub(super) fn has_undeclared(&self, arguments: &Value) -> bool {
+        let Some((declared, given)) = self.declared.as_ref().zip(arguments.as_object()) else {
+            return false;
+        };
+        given.keys().any(|name| !declared.iter().any(|known| **known == **name))
     }
 
-    /// Whether the value at this pointer is code or prose by what it is called.
-    pub(super) fn says(&self, pointer: &str) -> bool {
-        let steps = || pointer.split('/').skip(1).filter(|step| step.parse::<usize>().is_err());
+    /// Whether the schema lists this name, which may then be told.
+    pub(super) fn declares(&self, name: &str) -> bool {
+        self.known.contains(name)
+    }
+
+    /// Whether the value at the end of these steps is code or prose by what it is called.
+    pub(super) fn says(&self, steps: &[Step<'_>]) -> bool {
         // The innermost name that says anything decides.
-        for step in steps().collect::<Vec<_>>().into_iter().rev() {
+        for step in names(steps).rev() {
             let words: Vec<String> = words(step).collect();
             if words.iter().any(|word| SAYING.contains(&&**word)) {
                 return true;
@@ -145,12 +161,30 @@ impl Parameters {
                 return false;
             }
         }
-        steps().next().is_some_and(|name| self.described.iter().any(|known| **known == *name))
+        names(steps).next().is_some_and(|name| self.described.iter().any(|known| **known == *name))
+    }
+}
+
+/// Adds the names of properties and of what is in them.
+fn list(properties: &Map<String, Value>, known: &mut HashSet<Box<str>>) {
+    let is_sign = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    for (name, property) in properties {
+        if name.len() <= LONGEST_NAME && name.chars().all(is_sign) {
+            known.insert(name.as_str().into());
+        }
+        let mut inner = property;
+        // A list of lists has its names in the innermost.
+        while let Some(items) = inner.get("items") {
+            inner = items;
+        }
+        if let Some(Value::Object(properties)) = inner.get("properties") {
+            list(properties, known);
+        }
     }
 }
 
 /// The words of a name or sentence, in small letters: `filePath` is two.
-fn words(text: &str) -> impl Iterator<Item = String> {
+pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
     let mut words = vec![String::new()];
     let mut small = false;
     for character in text.chars() {
@@ -183,15 +217,15 @@ mod tests {
     fn an_argument_is_undeclared_where_the_schema_lists_others_and_says_nothing_more() {
         let given = json!({"a": 1, "b": 2});
         let listed = json!({"properties": {"a": {}}});
-        assert_eq!(of(&listed).undeclared(&given), Some("b"));
-        assert_eq!(of(&listed).undeclared(&json!({"a": 1})), None);
+        assert!(of(&listed).has_undeclared(&given));
+        assert!(!of(&listed).has_undeclared(&json!({"a": 1})));
         for open in [
             json!({}),
             json!({"properties": {}}),
             json!({"properties": {"a": {}}, "additionalProperties": true}),
             json!({"properties": {"a": {}}, "anyOf": [{"properties": {"b": {}}}]}),
         ] {
-            assert_eq!(of(&open).undeclared(&given), None, "{open}");
+            assert!(!of(&open).has_undeclared(&given), "{open}");
         }
     }
 
@@ -202,17 +236,30 @@ mod tests {
             "x": {"description": "A shell command"}, "y": {"description": "How often"},
         }});
         let parameters = of(&schema);
-        for (pointer, says) in [
-            ("/host", false),
-            ("/x", true),
-            ("/y", false),
-            ("/sqlQuery", true),
-            ("/file_path", false),
-            ("/message/text", true),
-            ("/content/0/path", false),
-            ("/files/0/content", true),
+        for (names, says) in [
+            ("host", false),
+            ("x", true),
+            ("y", false),
+            ("sqlQuery", true),
+            ("file_path", false),
+            ("message text", true),
+            ("content 0 path", false),
+            ("files 0 content", true),
         ] {
-            assert_eq!(parameters.says(pointer), says, "{pointer}");
+            let steps: Vec<Step<'_>> = names.split(' ').map(Step::Name).collect();
+            assert_eq!(parameters.says(&steps), says, "{names}");
         }
+    }
+
+    #[test]
+    fn names_that_a_schema_lists_on_any_level_may_be_told_and_sentences_not() {
+        let inner = json!({"items": {"items": {"properties": {"b": {}}}}});
+        let long = |length: usize| "x".repeat(length);
+        let parameters = of(&json!({"properties": {
+            "a": inner, "send it now": {}, long(LONGEST_NAME): {}, long(LONGEST_NAME + 1): {}
+        }}));
+        assert!(["a", "b", &long(LONGEST_NAME)].iter().all(|name| parameters.declares(name)));
+        let not = ["c", "items", "send it now", &long(LONGEST_NAME + 1)];
+        assert!(!not.iter().any(|name| parameters.declares(name)));
     }
 }

@@ -1,7 +1,11 @@
 //! The texts of a JSON value with their places: its beginning and its end, within a budget.
 
-use serde_json::Value;
+use std::ops::ControlFlow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 /// How much is read from the beginning: more than any definition seen, and a long page.
 pub(super) const FRONT: usize = 128 << 10;
@@ -15,35 +19,64 @@ const LEAST: usize = 32;
 /// The longest value that is taken apart; a longer one is read as it is spelled.
 pub(super) const PARSED: usize = 1 << 20;
 
-/// One text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Piece<'v> {
-    /// A JSON pointer to it; to its value for a member's name.
-    pub(super) pointer: String,
-    pub(super) text: &'v str,
+/// One step from the whole to a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step<'v> {
+    Name(&'v str),
+    At(usize),
 }
 
-/// The texts of a value, names of members among them, those at the front first. Members for which
-/// `skip` says so are left out.
-pub(super) fn pieces<'v>(value: &'v Value, skip: impl Fn(&str) -> bool) -> Vec<Piece<'v>> {
-    let mut front = Walk { budget: FRONT, back: false, skip: &skip, found: Vec::new() };
-    front.value(&mut String::new(), value);
-    let mut found = front.found;
-    if front.budget == 0 {
-        let mut back = Walk { budget: BACK, back: true, skip: &skip, found: Vec::new() };
-        back.value(&mut String::new(), value);
-        found.extend(back.found);
+/// One text, on its way past the reader: nothing is kept of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece<'p, 'v> {
+    /// The steps to it; for a member's name those to the object that has the member.
+    pub(super) steps: &'p [Step<'v>],
+    pub(super) text: &'v str,
+    pub(super) is_name: bool,
+}
+
+/// The whole of a text that is no value.
+fn whole<'t>(text: &'t str) -> Piece<'t, 't> {
+    Piece { steps: &[], text, is_name: false }
+}
+
+impl<'v> Piece<'_, 'v> {
+    /// The name it is called by: the innermost that is no number.
+    pub(super) fn called(&self) -> &'v str {
+        names(self.steps).next_back().unwrap_or_default()
     }
-    found
+}
+
+/// The names among the steps, from the outside, without numbers.
+pub(super) fn names<'v>(steps: &[Step<'v>]) -> impl DoubleEndedIterator<Item = &'v str> {
+    steps.iter().filter_map(|step| match *step {
+        Step::Name(name) => Some(name).filter(|name| name.parse::<usize>().is_err()),
+        Step::At(_) => None,
+    })
+}
+
+/// Gives the texts of a value to `each`, names of members among them, those at the front first, until
+/// it says that it has enough. Members for which `skip` says so, by the steps to their object, their
+/// name and their value, are left out.
+pub(super) fn pieces<'v>(
+    value: &'v Value,
+    skip: fn(&[Step<'v>], &str, &Value) -> bool,
+    mut each: impl FnMut(Piece<'_, 'v>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let mut walk = Walk { budget: FRONT, back: false, skip, steps: Vec::new(), each: &mut each };
+    walk.value(value)?;
+    if walk.budget > 0 {
+        return ControlFlow::Continue(());
+    }
+    Walk { budget: BACK, back: true, ..walk }.value(value)
 }
 
 /// The beginning and the end of one text.
-pub(super) fn ends(text: &str) -> Vec<Piece<'_>> {
-    let piece = |text| Piece { pointer: String::new(), text };
+pub(super) fn ends<'t>(text: &'t str) -> impl Iterator<Item = Piece<'t, 't>> {
     let front = up_to(text, FRONT);
     let rest = &text[front.len()..];
-    let back = (!rest.is_empty()).then(|| piece(tail(rest, BACK)));
-    std::iter::once(piece(front)).chain(back).collect()
+    let back = (!rest.is_empty()).then(|| whole(tail(rest, BACK)));
+    std::iter::once(whole(front)).chain(back)
 }
 
 /// The value of a result, unless it is so long or so deep that it is read as it is spelled.
@@ -52,81 +85,99 @@ pub(super) fn parsed(raw: &RawValue) -> Option<Value> {
     if raw.len() > PARSED { None } else { serde_json::from_str(raw).ok() }
 }
 
-struct Walk<'v, 's, S> {
+struct Walk<'v, 'e> {
     budget: usize,
     back: bool,
-    skip: &'s S,
-    found: Vec<Piece<'v>>,
+    skip: fn(&[Step<'v>], &str, &Value) -> bool,
+    steps: Vec<Step<'v>>,
+    each: &'e mut dyn FnMut(Piece<'_, 'v>) -> ControlFlow<()>,
 }
 
-impl<'v, S: Fn(&str) -> bool> Walk<'v, '_, S> {
-    fn value(&mut self, pointer: &mut String, value: &'v Value) {
+impl<'v> Walk<'v, '_> {
+    fn value(&mut self, value: &'v Value) -> ControlFlow<()> {
         if self.budget == 0 {
-            return;
+            return ControlFlow::Continue(());
         }
         match value {
-            Value::String(text) => self.text(pointer, text),
-            Value::Array(items) => {
-                let items = items.iter().enumerate();
-                if self.back {
-                    items.rev().for_each(|(at, item)| self.inner(pointer, &at.to_string(), item));
-                } else {
-                    items.for_each(|(at, item)| self.inner(pointer, &at.to_string(), item));
-                }
-            }
+            Value::String(text) => self.text(text, false),
+            Value::Array(items) => self
+                .each(items.iter().enumerate(), |walk, (at, item)| walk.inner(Step::At(at), item)),
             Value::Object(members) => {
-                let said = members.iter().filter(|(name, _)| !(self.skip)(name));
-                // Binary data has its type beside it.
-                let binary = members.contains_key("mimeType");
-                let said =
-                    said.filter(|(name, _)| !(binary && ["data", "blob"].contains(&&***name)));
-                let said: Vec<_> = said.collect();
-                let step = |walk: &mut Self, pointer: &mut String, name: &'v String, value| {
-                    let length = pointer.len();
-                    push(pointer, name);
-                    walk.text(pointer, name);
-                    pointer.truncate(length);
-                    walk.inner(pointer, name, value);
-                };
-                if self.back {
-                    said.into_iter()
-                        .rev()
-                        .for_each(|(name, value)| step(self, pointer, name, value));
-                } else {
-                    said.into_iter().for_each(|(name, value)| step(self, pointer, name, value));
-                }
+                self.each(members.iter(), |walk, (name, value)| walk.member(members, name, value))
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::Null | Value::Bool(_) | Value::Number(_) => ControlFlow::Continue(()),
         }
     }
 
-    fn inner(&mut self, pointer: &mut String, step: &str, value: &'v Value) {
-        if self.budget == 0 {
-            return;
+    /// Goes through a list from the end that it begins at.
+    fn each<I>(
+        &mut self,
+        mut list: impl DoubleEndedIterator<Item = I>,
+        step: impl Fn(&mut Self, I) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if self.back {
+            list.rev().try_for_each(|item| step(self, item))
+        } else {
+            list.try_for_each(|item| step(self, item))
         }
-        let length = pointer.len();
-        push(pointer, step);
-        self.value(pointer, value);
-        pointer.truncate(length);
     }
 
-    fn text(&mut self, pointer: &str, text: &'v str) {
+    fn member(
+        &mut self,
+        members: &Map<String, Value>,
+        name: &'v str,
+        value: &'v Value,
+    ) -> ControlFlow<()> {
+        if (self.skip)(&self.steps, name, value) {
+            return ControlFlow::Continue(());
+        }
+        self.text(name, true)?;
+        if is_binary(members, name, value) {
+            return ControlFlow::Continue(());
+        }
+        self.inner(Step::Name(name), value)
+    }
+
+    fn inner(&mut self, step: Step<'v>, value: &'v Value) -> ControlFlow<()> {
+        self.steps.push(step);
+        let flow = self.value(value);
+        self.steps.pop();
+        flow
+    }
+
+    fn text(&mut self, text: &'v str, is_name: bool) -> ControlFlow<()> {
         if self.budget == 0 {
-            return;
+            return ControlFlow::Continue(());
         }
         let whole = text.len();
         let text = if self.back { tail(text, self.budget) } else { up_to(text, self.budget) };
         let left = self.budget.saturating_sub(text.len().max(LEAST));
         self.budget = if text.len() < whole { 0 } else { left };
-        if text.len() > 1 {
-            self.found.push(Piece { pointer: pointer.to_owned(), text });
+        if text.len() < 2 {
+            return ControlFlow::Continue(());
         }
+        (self.each)(Piece { steps: &self.steps, text, is_name })
     }
 }
 
-fn push(pointer: &mut String, step: &str) {
-    pointer.push('/');
-    pointer.push_str(&step.replace('~', "~0").replace('/', "~1"));
+/// Whether a member is what a picture, a recording or a file consists of, and is written as it has to
+/// be: whatever stands beside it, a text is read.
+fn is_binary(members: &Map<String, Value>, name: &str, value: &Value) -> bool {
+    let Value::String(data) = value else { return false };
+    let said = |name: &str| members.get(name).and_then(Value::as_str);
+    let binary = match name {
+        "data" => matches!(said("type"), Some("image" | "audio")),
+        "blob" => said("mimeType").is_some_and(|kind| !is_text(kind)),
+        _ => false,
+    };
+    binary && STANDARD.decode(data).is_ok()
+}
+
+/// Whether files of this type are read as text.
+fn is_text(kind: &str) -> bool {
+    let kind = kind.to_ascii_lowercase();
+    let texts = ["json", "xml", "yaml", "javascript", "toml", "sql", "html", "csv", "markdown"];
+    kind.trim_start().starts_with("text/") || texts.iter().any(|text| kind.contains(text))
 }
 
 /// At most so many bytes of the beginning.
@@ -146,27 +197,57 @@ mod tests {
     use super::*;
 
     fn read(value: &Value) -> Vec<(String, String)> {
-        let found = pieces(value, |name| name == "$ref");
-        found.into_iter().map(|piece| (piece.pointer, piece.text.to_owned())).collect()
+        let mut found = Vec::new();
+        let flow = pieces(
+            value,
+            |_, name, _| name == "$ref",
+            |piece| {
+                let steps: Vec<String> = piece
+                    .steps
+                    .iter()
+                    .map(|step| match step {
+                        Step::Name(name) => (*name).to_owned(),
+                        Step::At(at) => at.to_string(),
+                    })
+                    .collect();
+                let name = if piece.is_name { "name " } else { "" };
+                found.push((steps.join(" "), format!("{name}{}", piece.text)));
+                ControlFlow::Continue(())
+            },
+        );
+        assert_eq!(flow, ControlFlow::Continue(()));
+        found
     }
 
     #[test]
-    fn every_text_and_name_is_read_with_its_place_and_binary_data_is_not() {
-        let value = json!({
-            "a/b": ["one", {"deep": "two"}], "$ref": "not said",
-            "image": {"mimeType": "image/png", "data": "AAAA"}
-        });
-        let place = |pointer: &str, text: &str| (pointer.to_owned(), text.to_owned());
+    fn every_text_is_read_with_the_steps_to_it_and_every_name_with_those_to_its_object() {
+        let value = json!({"a/b": ["one", {"deep": "two"}], "$ref": "not said"});
+        let place = |steps: &str, text: &str| (steps.to_owned(), text.to_owned());
         let expected = [
-            place("/a~1b", "a/b"),
-            place("/a~1b/0", "one"),
-            place("/a~1b/1/deep", "deep"),
-            place("/a~1b/1/deep", "two"),
-            place("/image", "image"),
-            place("/image/mimeType", "mimeType"),
-            place("/image/mimeType", "image/png"),
+            place("", "name a/b"),
+            place("a/b 0", "one"),
+            place("a/b 1", "name deep"),
+            place("a/b 1 deep", "two"),
         ];
         assert_eq!(read(&value), expected);
+        let enough = pieces(&value, |_, _, _| false, |_| ControlFlow::Break(()));
+        assert_eq!(enough, ControlFlow::Break(()));
+    }
+
+    #[test]
+    fn the_bytes_of_pictures_recordings_and_files_are_not_read_and_every_text_is() {
+        let has = |value: &Value, text: &str| read(value).iter().any(|(_, read)| read == text);
+        let picture = |data: &str| json!({"type": "image", "mimeType": "image/png", "data": data});
+        let file = |kind: &str, data: &str| json!({"uri": "x:y", "mimeType": kind, "blob": data});
+        assert!(!has(&picture("AAAA"), "AAAA"));
+        assert!(!has(&file("application/pdf", "AAAA"), "AAAA"));
+        assert!(has(&picture("not base64"), "not base64"));
+        assert!(has(&file("application/pdf", "not base64"), "not base64"));
+        for kind in ["text/plain", "Application/JSON", "image/svg+xml"] {
+            assert!(has(&file(kind, "AAAA"), "AAAA"), "{kind}");
+        }
+        assert!(has(&json!({"type": "text", "mimeType": "a/b", "data": "AAAA"}), "AAAA"));
+        assert!(has(&json!({"mimeType": "a/b", "data": "AAAA"}), "AAAA"));
     }
 
     #[test]
@@ -177,7 +258,7 @@ mod tests {
         let read = read(&json!(more));
         assert!(read[0].1.starts_with("begin") && read[0].1.len() <= FRONT);
         assert!(read[1].1.ends_with("end") && read[1].1.len() <= BACK);
-        let found = ends(&more);
+        let found: Vec<_> = ends(&more).collect();
         assert!(found[0].text.starts_with("begin") && found[1].text.ends_with("end"));
     }
 

@@ -103,7 +103,53 @@ fn errors_and_structured_results_are_read_as_well() {
     assert_eq!(kinds(attention.error("no", Some(&data))), [FindingKind::Override]);
     let structured = raw(&json!({"content": [], "structuredContent": {"a": {"b": [ORDER]}}}));
     let told = attention.result(&structured).unwrap();
-    assert_eq!(told.findings[0].place, "result /structuredContent/a/b/0");
+    assert_eq!(told.findings[0].place, "result /structuredContent/*/*/0");
+}
+
+#[test]
+fn a_finding_in_a_name_is_told_of_its_object_and_no_place_has_a_name_that_is_not_declared() {
+    let schema = json!({"properties": {"a": {"properties": {"path": {}}}}});
+    let attention = attention(&json!("refuse"), &schema).unwrap();
+    let places = |told: Option<Told>| -> Vec<String> {
+        let mut places: Vec<String> =
+            told.unwrap().findings.into_iter().map(|found| found.place).collect();
+        places.dedup();
+        places
+    };
+    let key = format!("ghp_{}", "a8Kd02LmQz91XcVb73NwErTy64UiOp5sDf");
+    let (order, key) = (ORDER, key.as_str());
+    let result = raw(&json!({"structuredContent": {order: 1, key: {"x": [order]}}}));
+    let expected = ["result /structuredContent", "result /structuredContent/*/*/0"];
+    assert_eq!(places(attention.result(&result)), expected);
+    let data = raw(&json!({key: order}));
+    assert_eq!(places(attention.error("no", Some(&data))), ["error", "error /*"]);
+    let tool = raw(&json!({"inputSchema": {"properties": {order: {"description": order}}}}));
+    let expected =
+        ["definition /inputSchema/properties", "definition /inputSchema/properties/*/description"];
+    assert_eq!(places(definition(&tool, GuardMode::Flag)), expected);
+    let given = json!({"a": {"path": "~/.ssh/id_rsa", "~/.aws/credentials": "~/.netrc"}});
+    let told = attention.arguments(&given);
+    assert_eq!(places(told), ["arguments /a/path", "arguments /a", "arguments /a/*"]);
+    let told = attention.arguments(&json!({"a": 1, key: 2}));
+    assert_eq!(places(told), ["arguments"]);
+}
+
+#[test]
+fn a_place_has_an_end_however_deep_it_is() {
+    let deep = (0..120).fold(json!(ORDER), |inner, _| json!({"structuredContent": inner}));
+    let told = attention(&json!("flag"), &json!({})).unwrap().result(&raw(&deep)).unwrap();
+    assert!(told.findings[0].place.len() < 160, "{told:?}");
+}
+
+#[test]
+fn a_property_called_like_a_keyword_that_is_not_said_is_read() {
+    for name in ["pattern", "icons", "$ref"] {
+        let property = json!({"properties": {name: {"description": ORDER}}});
+        let tool = raw(&json!({"name": "a", "inputSchema": property}));
+        assert_eq!(kinds(definition(&tool, GuardMode::Flag)), [FindingKind::Override], "{name}");
+    }
+    let icons = raw(&json!({"icons": [{"src": ORDER}], "inputSchema": {"pattern": ORDER}}));
+    assert_eq!(definition(&icons, GuardMode::Flag), None);
 }
 
 #[test]

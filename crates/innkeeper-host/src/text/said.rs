@@ -6,27 +6,39 @@ use serde_json::value::RawValue;
 use super::deceives;
 
 /// Members whose text is an address or a pattern by its nature and not said to a model.
-const NOT_SAID: [&str; 5] = ["$schema", "$id", "$ref", "pattern", "icons"];
+const NOT_SAID: [&str; 4] = ["$schema", "$id", "$ref", "pattern"];
+
+/// Whether a member of a definition is said to a model, by the name of what has the member. One that
+/// has another value than its keyword has, and a property of that name, are.
+pub(crate) fn is_said(of: Option<&str>, name: &str, value: &Value) -> bool {
+    let by_nature = match value {
+        Value::String(_) => NOT_SAID.contains(&name),
+        // Only a tool has icons, no part of it.
+        Value::Array(_) => of.is_none() && name == "icons",
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
+    };
+    !by_nature || of == Some("properties")
+}
 
 /// Everything in a definition that a model may be told, member names included.
 pub(crate) fn said(value: &Value) -> String {
     let mut said = String::new();
-    collect(value, &mut said);
+    collect(None, value, &mut said);
     said
 }
 
-fn collect(value: &Value, said: &mut String) {
+fn collect(of: Option<&str>, value: &Value, said: &mut String) {
     match value {
         Value::String(text) => {
             said.push_str(text);
             said.push('\n');
         }
-        Value::Array(items) => items.iter().for_each(|item| collect(item, said)),
+        Value::Array(items) => items.iter().for_each(|item| collect(of, item, said)),
         Value::Object(members) => {
-            for (name, value) in members.iter().filter(|(name, _)| !NOT_SAID.contains(&&***name)) {
+            for (name, value) in members.iter().filter(|(name, value)| is_said(of, name, value)) {
                 said.push_str(name);
                 said.push('\n');
-                collect(value, said);
+                collect(Some(name), value, said);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -94,6 +106,21 @@ mod tests {
             "names are said too"
         );
         assert!(!hides_in(r#"{"inputSchema":{"pattern":"\u200b"}}"#), "a pattern is not said");
+    }
+
+    #[test]
+    fn what_is_only_called_like_a_keyword_that_nobody_says_is_said() {
+        for definition in [
+            r#"{"inputSchema":{"properties":{"pattern":{"description":"\u200b"}}}}"#,
+            r#"{"inputSchema":{"properties":{"icons":["\u200b"]}}}"#,
+            r#"{"inputSchema":{"properties":{"$ref":"\u200b"}}}"#,
+            r#"{"inputSchema":{"icons":["\u200b"]}}"#,
+            r#"{"icons":"\u200b"}"#,
+            r#"{"pattern":["\u200b"]}"#,
+        ] {
+            assert!(hides_in(definition), "{definition}");
+        }
+        assert!(!hides_in(r#"{"icons":[{"src":"\u200b"}]}"#));
     }
 
     #[test]

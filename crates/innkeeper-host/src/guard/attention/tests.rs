@@ -13,12 +13,24 @@ fn tags_and_overrides_of_direction_hide_something_flags_and_marks_do_not() {
 
 #[test]
 fn a_value_is_a_path_by_its_name_or_since_it_is_an_address_of_a_file() {
-    for (pointer, text) in
-        [("/path", "a"), ("/sourceFile", "/x"), ("/a/paths/0", "b"), ("/x", "file:///x")]
+    let is = |names: &str, text: &str| {
+        let steps: Vec<Step<'_>> = names.split(' ').map(Step::Name).collect();
+        is_path(&Piece { steps: &steps, text, is_name: false })
+    };
+    for (names, text) in [
+        ("path", "a"),
+        ("sourceFile", "/x"),
+        ("a paths 0", "b"),
+        ("x", "file:///x"),
+        ("x", "File:/x"),
+    ] {
+        assert!(is(names, text), "{names} {text}");
+    }
+    for (names, text) in
+        [("x", "/x"), ("path", "https://a.example/"), ("xpath", "//a"), ("profile", "../x")]
     {
-        assert!(is_path(pointer, text), "{pointer} {text}");
+        assert!(!is(names, text), "{names} {text}");
     }
-    for (pointer, text) in [("/path", "path"), ("/x", "/x"), ("/path", "https://a.example/")] {
-        assert!(!is_path(pointer, text), "{pointer} {text}");
-    }
+    let steps = [Step::Name("path")];
+    assert!(!is_path(&Piece { steps: &steps, text: "../x", is_name: true }), "a name is no value");
 }
