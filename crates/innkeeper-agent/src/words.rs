@@ -11,7 +11,8 @@ use crate::tools::Output;
 /// once. What is left out is said.
 pub const LENGTH: usize = 1 << 20;
 
-/// The words for an answer: its text, with one line in place of each image or other data.
+/// The words for an answer: its text, with one line in place of each image or other data; where
+/// there is no text, with what it has of structured content behind it.
 pub fn of(output: &Output) -> String {
     bounded(whole(output))
 }
@@ -45,7 +46,16 @@ pub(crate) fn whole(output: &Output) -> String {
             // Every number in it as the tool wrote it.
             (true, Some(structured)) => Some(structured.get().to_owned()),
             (true, None) => Some("[]".to_owned()),
-            (false, _) => blocks(&items),
+            (false, structured) => {
+                let said = blocks(&items)?;
+                // A server that sends both sends the same as text, unless it sends no text.
+                let is_text = |it: &Value| it.get("type").is_some_and(|kind| kind == "text");
+                let alone = structured.filter(|_| !items.iter().any(is_text));
+                Some(match alone {
+                    Some(structured) => format!("{said}\n{}", structured.get()),
+                    None => said,
+                })
+            }
         }
     });
     words.unwrap_or_else(|| raw.to_owned())
@@ -194,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_stands_in_where_there_is_no_other() {
+    fn structured_content_is_told_where_there_is_no_text() {
         let output =
             |result: Value| Output::new(serde_json::value::to_raw_value(&result).unwrap(), false);
         let both =
@@ -205,5 +215,16 @@ mod tests {
             r#"{"b":1}"#
         );
         assert_eq!(of(&output(json!({"content": []}))), "[]");
+        let image = json!({"type": "image", "mimeType": "image/png", "data": "aGVsbG8="});
+        let link = json!({"type": "resource_link", "uri": "f:///a", "name": "n"});
+        for (block, words) in
+            [(image, "[image, image/png, 5 bytes]"), (link, "[resource at f:///a (n)]")]
+        {
+            let text = json!({"type": "text", "text": "a"});
+            let alone = json!({"content": [block], "structuredContent": {"b": 1}});
+            assert_eq!(of(&output(alone)), format!("{words}\n{{\"b\":1}}"));
+            let beside = json!({"content": [block, text], "structuredContent": {"b": 1}});
+            assert_eq!(of(&output(beside)), format!("{words}\na"));
+        }
     }
 }

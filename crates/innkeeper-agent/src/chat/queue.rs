@@ -67,6 +67,11 @@ impl State {
         self.count
     }
 
+    /// How many bytes the message has left.
+    fn room(&self) -> usize {
+        message::LENGTH.saturating_sub(self.line_bytes)
+    }
+
     fn wants(&mut self, tools: bool) {
         self.wants_tools = tools;
         wake(&mut self.room_waker);
@@ -140,9 +145,11 @@ impl Queue {
     }
 
     pub(super) fn put_executed(&self, executed: Executed) {
+        let room = self.state().room();
+        // A long result takes a while to write, in which the application may take what is there.
+        let line = message::Line::of(&executed, room);
         let mut state = self.state();
-        let room = message::LENGTH.saturating_sub(state.line_bytes);
-        let line = message::line(&executed, room);
+        let line = line.within(state.room());
         state.line_bytes += line.len();
         state.lines.insert(executed.index, line);
         if state.tools_unwanted {
