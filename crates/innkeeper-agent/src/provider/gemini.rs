@@ -1,4 +1,4 @@
-//! What both of Gemini's interfaces share: names of models, failures, and the signature of nobody.
+//! What both of Gemini's interfaces share: names of models, failures, and the word for no signature.
 
 mod fault;
 
