@@ -38,6 +38,14 @@ fn a_stream_that_breaks_off_tells_what_was_written() {
 }
 
 #[test]
+fn half_a_surrogate_pair_is_joined_with_the_other_in_the_next_piece() {
+    let mut events = events();
+    events[7] = delta(2, r#"{"type":"arguments_delta","arguments":"{\"at\":\"\ud83d"}"#);
+    events[8] = delta(2, r#"{"type":"arguments_delta","arguments":"\ude00\"}"}"#);
+    assert_eq!(calls(&of(&events)), [("c", "look", "{\"at\":\"\u{1f600}\"}")]);
+}
+
+#[test]
 fn an_end_that_only_a_status_tells_is_one_if_no_call_is_open() {
     let mut events = events();
     let update = r#"{"status":"requires_action","event_type":"interaction.status_update"}"#;
