@@ -12,16 +12,16 @@ use tokio::sync::mpsc;
 
 use crate::audit::Fact;
 use crate::cache::{Key, Missed, Reply};
-use crate::catalog::{Catalog, ToolRoute};
+use crate::catalog::Catalog;
 use crate::error::{ArgumentProblem, CallError, Lost};
 use crate::event::CallOutcome;
-use crate::guard::Finding;
+use crate::guard::{Attention, Finding, Told};
 use crate::schema::ResultSchema;
 use crate::server::connection::{Ask, Connection, LONGEST, Unfit};
 use crate::server::listen::WISHES;
 use crate::server::meta::Meta;
 use crate::server::rounds::Further;
-use crate::server::session::Progress;
+use crate::server::session::{Fault, Progress};
 
 /// How one call differs from the configuration.
 #[derive(Clone, Debug, Default)]
@@ -200,19 +200,22 @@ pub(crate) async fn tool(
         as_task: route.as_task,
     };
     let mut is_error = false;
-    let Reply { result: raw, .. } = connection
-        .ask(ask, |raw| {
-            is_error = check_tool_result(raw)?;
-            if let Some(told) = attention.and_then(|attention| attention.result(raw)) {
-                connection.tell_found(&route.tool, &told);
-                if told.refused {
-                    return Err(Unfit::Suspicious(told.findings));
-                }
-            }
-            Ok(if is_error { CallOutcome::ToolError } else { CallOutcome::Ok })
-        })
-        .await
-        .map_err(|error| withhold(error, route))?;
+    let refused = |told: Option<Told>| {
+        let told = told?;
+        connection.tell_found(&route.tool, &told);
+        told.refused.then_some(told.findings)
+    };
+    let judge = |raw: &RawValue| {
+        is_error = check_tool_result(raw)?;
+        match refused(attention.and_then(|attention| attention.result(raw))) {
+            Some(findings) => Err(Unfit::Suspicious(findings)),
+            None if is_error => Ok(CallOutcome::ToolError),
+            None => Ok(CallOutcome::Ok),
+        }
+    };
+    // What is said in place of a result says something to a model, too.
+    let suspect = |fault: &Fault| refused(attention.and_then(|attention| words(attention, fault)));
+    let Reply { result: raw, .. } = connection.ask_wary(ask, judge, suspect).await?;
     let promised = route.results.clone().filter(|_| !is_error);
     Ok(ToolResult { raw, is_error, promised })
 }
@@ -224,17 +227,21 @@ fn argument_problem(finding: &Finding) -> ArgumentProblem {
     ArgumentProblem { pointer, message }
 }
 
-/// An error of a server says something to a model, too.
-fn withhold(error: CallError, route: &ToolRoute) -> CallError {
-    let CallError::Server { server, item, error } = error else { return error };
-    let attention = route.attention.as_ref();
-    let told = attention.and_then(|guard| guard.error(&error.message, error.data.as_deref()));
-    let Some(told) = told else { return CallError::Server { server, item, error } };
-    route.connection.tell_found(&route.tool, &told);
-    if told.refused {
-        CallError::Withheld { server, item, findings: told.findings }
-    } else {
-        CallError::Server { server, item, error }
+/// What the guard finds in what a server said in place of a result.
+fn words(attention: &Attention, fault: &Fault) -> Option<Told> {
+    match fault {
+        Fault::Answer(error) => attention.error(&error.message, error.data.as_deref()),
+        Fault::Protocol(fault) => {
+            let mut words = fault.to_string();
+            let mut next = std::error::Error::source(fault);
+            while let Some(source) = next {
+                words.push('\n');
+                words.push_str(&source.to_string());
+                next = source.source();
+            }
+            attention.error(&words, None)
+        }
+        Fault::Lost { .. } | Fault::Late => None,
     }
 }
 

@@ -115,6 +115,17 @@ impl Connection {
         ask: Ask<'_, impl Fn(u64, Further) -> P>,
         judge: impl FnOnce(&RawValue) -> Result<CallOutcome, Unfit>,
     ) -> Result<Reply, CallError> {
+        self.ask_wary(ask, judge, |_| None).await
+    }
+
+    /// The same where what a server says in place of a result may be kept back, too: `suspect` has the
+    /// findings for which it is. It is asked before anything is recorded, so that no log has the words.
+    pub(crate) async fn ask_wary<P: Serialize>(
+        &self,
+        ask: Ask<'_, impl Fn(u64, Further) -> P>,
+        judge: impl FnOnce(&RawValue) -> Result<CallOutcome, Unfit>,
+        suspect: impl FnOnce(&Fault) -> Option<Vec<Finding>>,
+    ) -> Result<Reply, CallError> {
         let mut record = Record::open(self, ask.method, ask.item);
         let began = record.sent;
         let mut time = Time::from(began, ask.timeout, self.most);
@@ -171,6 +182,10 @@ impl Connection {
             Ok(result) => judge(&result).map(|outcome| (result, outcome)),
             Err(fault) => Err(Unfit::Fault(fault)),
         };
+        let judged = judged.map_err(|unfit| match unfit {
+            Unfit::Fault(fault) => suspect(&fault).map_or(Unfit::Fault(fault), Unfit::Suspicious),
+            Unfit::Suspicious(findings) => Unfit::Suspicious(findings),
+        });
         match judged {
             Ok((result, outcome)) => {
                 record.close(outcome);

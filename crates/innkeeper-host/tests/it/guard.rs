@@ -129,6 +129,29 @@ async fn a_result_is_told_or_withheld_by_the_mode_and_the_call_has_run_once() {
 }
 
 #[tokio::test]
+async fn a_withheld_error_is_counted_as_such_and_its_words_stand_in_no_log() {
+    for (mode, outcome) in [("flag", "server_error"), ("refuse", "withheld")] {
+        let scene = Scene::new();
+        let one = scene.fx("one").with("--tally", scene.path("tally").to_str().unwrap());
+        let log = Log::capture();
+        let config = scene.config_with(&json!({"guard": {"results": mode}}), [one]);
+        let host = builder(config).start().await.unwrap();
+        let error =
+            host.call_tool("one.tally", json!({"id": 1, "fault": ORDER})).await.unwrap_err();
+        let calls: Vec<Value> =
+            log.of("request").into_iter().filter(|line| line["method"] == "tools/call").collect();
+        assert_eq!(calls.len(), 1, "{calls:?}");
+        assert_eq!(calls[0]["outcome"], outcome);
+        let refused = mode == "refuse";
+        assert_eq!(matches!(error, CallError::Withheld { .. }), refused, "{error}");
+        let logged = json!(log.lines()).to_string().contains("gnore all previous");
+        assert_eq!(logged, !refused);
+        assert_eq!(host.metrics()["one"].error_count, 1);
+        host.shutdown().await;
+    }
+}
+
+#[tokio::test]
 async fn a_credential_that_one_server_gave_is_seen_on_its_way_to_another() {
     let scene = Scene::new();
     let guard = json!({"arguments": "refuse", "results": "flag"});
