@@ -154,6 +154,8 @@ impl Shelf {
         self.tools.retain(|route| !refused.contains_key(&route.tool));
         self.doubts
             .retain(|doubt| !doubt.tool.as_ref().is_some_and(|tool| refused.contains_key(tool)));
+        self.found
+            .retain(|(tool, _)| !tool.as_ref().is_some_and(|tool| refused.contains_key(tool)));
         let is_refused = |tool: &mut Offered<Tool>| refused.contains_key(&*tool.view.name);
         for tool in self.offer.tools.extract_if(.., is_refused) {
             let reason = (*refused.get(&*tool.view.name).unwrap_or(&"")).to_owned();
