@@ -3,12 +3,11 @@
 //! The confused deputy of the MCP security chapter and OWASP MCP01: what one server gave in trust is
 //! handed to another. Kept are fingerprints under a key of this process, never the credential.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::secrets::{parts, secrets};
+use super::secrets::{known_by, parts, secrets};
 
 /// Fingerprints that are kept; the oldest goes first. Some 64 KiB.
 pub(super) const KEPT: usize = 1_024;
@@ -22,7 +21,8 @@ pub(crate) struct Memory {
 
 #[derive(Debug, Default)]
 struct Kept {
-    servers: HashMap<u64, Arc<str>>,
+    /// Who gave each: what two servers gave may go to either.
+    servers: HashMap<u64, Vec<Arc<str>>>,
     order: VecDeque<u64>,
 }
 
@@ -36,15 +36,18 @@ impl Memory {
         let found = secrets(exact);
         let prints: Vec<u64> = found
             .iter()
-            .flat_map(|secret| parts(secret))
+            .flat_map(|secret| known_by(secret))
             .map(|part| self.hasher.hash_one(part))
             .collect();
         let mut kept = self.kept();
         let kept = &mut *kept;
         for print in prints {
-            if let Entry::Vacant(place) = kept.servers.entry(print) {
-                place.insert(server.clone());
+            let owners = kept.servers.entry(print).or_default();
+            if owners.is_empty() {
                 kept.order.push_back(print);
+            }
+            if !owners.contains(server) {
+                owners.push(server.clone());
             }
             if kept.order.len() > KEPT
                 && let Some(oldest) = kept.order.pop_front()
@@ -62,8 +65,8 @@ impl Memory {
         }
         let prints: Vec<u64> = parts(exact).map(|part| self.hasher.hash_one(part)).collect();
         let kept = self.kept();
-        let owners = prints.iter().filter_map(|print| kept.servers.get(print));
-        owners.into_iter().any(|owner| **owner != *server)
+        let mut owners = prints.iter().filter_map(|print| kept.servers.get(print));
+        owners.any(|owners| !owners.iter().any(|owner| **owner == *server))
     }
 }
 
@@ -84,6 +87,9 @@ mod tests {
         assert!(memory.has("two", &carried));
         assert!(!memory.has("one", &carried));
         assert!(!memory.has("two", &secret(2)));
+        assert!(memory.take(&Arc::from("two"), &secret(1)));
+        assert!(!memory.has("one", &carried) && !memory.has("two", &carried), "both gave it");
+        assert!(memory.has("three", &carried));
         assert!(!format!("{memory:?}").contains("aBcDeFgHiJ"), "the credential is not kept");
     }
 

@@ -73,7 +73,7 @@ pub(super) fn secrets(exact: &str) -> Vec<&str> {
     let ready = &*READY;
     // Both match ASCII only, so that what they find begins and ends with a whole character.
     let formed = ready.forms.find_iter(exact.as_bytes()).map(|found| &exact[found.range()]);
-    let formed = formed.filter(|text| !is_sample(text));
+    let formed = formed.filter(|text| !is_sample(text) && lot(text).is_none_or(is_random));
     let named = ready.named.captures_iter(exact.as_bytes());
     let named = named.filter_map(|found| Some(&exact[found.get(1)?.range()]));
     let named = named.filter(|text| !is_sample(text) && is_random(text));
@@ -96,10 +96,34 @@ fn is_random(text: &str) -> bool {
         && has(u8::is_ascii_alphabetic) >= 4
 }
 
+/// What of a formed secret has to look drawn by lot; other forms say enough by themselves.
+fn lot(text: &str) -> Option<&str> {
+    let behind = |start: &str| text.get(start.len()..).filter(|_| text.starts_with(start));
+    let key = behind("sk-").or_else(|| behind("Bearer")).or_else(|| behind("bearer"));
+    // Of an address its password.
+    let password = text.split_once("://").and_then(|(_, rest)| {
+        let (user, _) = rest.split_once('@')?;
+        Some(user.split_once(':')?.1)
+    });
+    key.or(password)
+}
+
 /// The parts of a secret by which it is known again, wherever it is put.
+pub(super) fn known_by(secret: &str) -> Vec<&str> {
+    // The host in an address is no part of its password.
+    let random: Vec<&str> = parts(secret).filter(|part| is_random(part)).collect();
+    if random.is_empty() {
+        parts(secret).max_by_key(|part| part.len()).into_iter().collect()
+    } else {
+        random
+    }
+}
+
+/// The words of a text that may be such parts.
 pub(super) fn parts(text: &str) -> impl Iterator<Item = &str> {
-    let cut = |c: char| c.is_whitespace() || "\"'`,;=&?<>()[]{}|\\".contains(c);
-    text.split(cut).flat_map(|word| word.split("://")).filter(|word| word.len() >= SHORTEST_PART)
+    let cut = |c: char| c.is_whitespace() || "\"'`,;=&?<>()[]{}|\\/@:".contains(c);
+    let words = text.split(cut).map(|word| word.trim_matches('.'));
+    words.filter(|word| word.len() >= SHORTEST_PART)
 }
 
 /// Shorter words are known by chance.
@@ -143,8 +167,27 @@ mod tests {
             "nextPageToken: next-page-of-the-results",
             "-----BEGIN PUBLIC KEY-----",
             "sk-learn and scikit",
+            "sk-a-class-of-a-stylesheet-that-is-long",
+            "Bearer authentication-is-required-here",
+            "postgres://app:password@db.internal.example/x",
         ] {
             assert!(secrets(text).is_empty(), "{text} {:?}", secrets(text));
+        }
+    }
+    #[test]
+    fn a_secret_is_known_by_what_of_it_was_drawn_by_lot() {
+        let random = "a8Kd02LmQz91XcVb73NwErTy64UiOp5sDf";
+        let address = format!("postgres://app:{random}@database.internal.example/things");
+        assert_eq!(
+            secrets(&address).iter().flat_map(|it| known_by(it)).collect::<Vec<_>>(),
+            [random]
+        );
+        for text in [
+            format!("https://a.example/{random}/x"),
+            format!("me:{random}@a"),
+            format!("It is {random}."),
+        ] {
+            assert!(parts(&text).any(|part| part == random), "{text}");
         }
     }
 }
