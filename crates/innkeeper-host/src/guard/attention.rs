@@ -10,7 +10,7 @@ use super::carried::Memory;
 use super::folders::{Folders, is_file_address};
 use super::orders::{Source, orders};
 use super::parameters::{Parameters, words};
-use super::pieces::{Piece, Step, ends, names, parsed, pieces};
+use super::pieces::{Piece, Step, ends, names, parsed, pieces, spelled};
 use super::unwrap::forms;
 use super::{FINDINGS, Finding, FindingKind, files, metadata, shell};
 use crate::config::{GuardMode, ServerConfig};
@@ -76,7 +76,7 @@ pub(crate) fn definition(raw: &RawValue, mode: GuardMode) -> Option<Told> {
     // Either is over when there is enough.
     let _enough = match &value {
         Some(value) => pieces(value, not_said, each),
-        None => ends(raw.get()).try_for_each(each),
+        None => spelled(raw.get(), each),
     };
     Told::of(findings.found, mode)
 }
@@ -207,7 +207,7 @@ impl Attention {
         let each = |piece: Piece<'_, '_>| self.answered(piece, &mut findings);
         let _enough = match parsed(raw) {
             Some(value) => pieces(&value, |_, _, _| false, each),
-            None => ends(raw.get()).try_for_each(each),
+            None => spelled(raw.get(), each),
         };
         Told::of(findings.found, self.results)
     }
@@ -223,7 +223,7 @@ impl Attention {
         if let Some(data) = data.filter(|_| flow.is_continue()) {
             let _enough = match parsed(data) {
                 Some(value) => pieces(&value, |_, _, _| false, &mut each),
-                None => ends(data.get()).try_for_each(&mut each),
+                None => spelled(data.get(), &mut each),
             };
         }
         Told::of(findings.found, self.results)

@@ -79,6 +79,55 @@ pub(super) fn ends<'t>(text: &'t str) -> impl Iterator<Item = Piece<'t, 't>> {
     std::iter::once(whole(front)).chain(back)
 }
 
+/// The beginning and the end of JSON that is not taken apart, with its escapes read.
+pub(super) fn spelled(
+    json: &str,
+    mut each: impl FnMut(Piece<'_, '_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    ends(json).try_for_each(|piece| each(whole(&unescaped(piece.text))))
+}
+
+fn unescaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let mut units = Vec::new();
+        while let Some(unit) = unit(rest) {
+            units.push(unit);
+            rest = &rest[5..];
+            // The other half of a character, or the next one.
+            match rest.strip_prefix('\\').filter(|next| next.starts_with('u')) {
+                Some(next) => rest = next,
+                None => break,
+            }
+        }
+        if !units.is_empty() {
+            text.push_str(&String::from_utf16_lossy(&units));
+            continue;
+        }
+        let Some(escaped) = rest.chars().next() else { break };
+        text.push(match escaped {
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'b' | 'f' => ' ',
+            other => other,
+        });
+        rest = &rest[escaped.len_utf8()..];
+    }
+    text.push_str(rest);
+    text
+}
+
+/// The number in `uXXXX`.
+fn unit(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix('u')?.get(..4)?;
+    let hexadecimal = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    hexadecimal.then(|| u16::from_str_radix(digits, 16).ok()).flatten()
+}
+
 /// The value of a result, unless it is so long or so deep that it is read as it is spelled.
 pub(super) fn parsed(raw: &RawValue) -> Option<Value> {
     let raw = raw.get();
@@ -260,6 +309,19 @@ mod tests {
         assert!(read[1].1.ends_with("end") && read[1].1.len() <= BACK);
         let found: Vec<_> = ends(&more).collect();
         assert!(found[0].text.starts_with("begin") && found[1].text.ends_with("end"));
+    }
+
+    #[test]
+    fn escapes_are_read_where_a_value_is_not_taken_apart() {
+        for text in ["a\nb\t\"c\" \\ d", "\u{435}\u{e0061}\u{1f600}é", "\u{1}", "\\u0041"] {
+            let escaped: String =
+                text.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect();
+            assert_eq!(unescaped(&escaped), text);
+            assert_eq!(unescaped(&json!(text).to_string()), format!("\"{text}\""));
+        }
+        for broken in ["\\", "\\u12", "\\uzzzz", "\\ud800\\", "\\ué"] {
+            assert!(unescaped(broken).len() <= 8, "{broken}");
+        }
     }
 
     #[test]
