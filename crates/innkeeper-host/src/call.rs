@@ -232,14 +232,9 @@ fn words(attention: &Attention, fault: &Fault) -> Option<Told> {
     match fault {
         Fault::Answer(error) => attention.error(&error.message, error.data.as_deref()),
         Fault::Protocol(fault) => {
-            let mut words = fault.to_string();
-            let mut next = std::error::Error::source(fault);
-            while let Some(source) = next {
-                words.push('\n');
-                words.push_str(&source.to_string());
-                next = source.source();
-            }
-            attention.error(&words, None)
+            let source = std::error::Error::source(fault);
+            let source = source.map(ToString::to_string).unwrap_or_default();
+            attention.error(&format!("{fault}\n{source}"), None)
         }
         Fault::Lost { .. } | Fault::Late => None,
     }
