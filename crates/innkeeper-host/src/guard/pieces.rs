@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// How much is read from the beginning: more than any definition seen, and a long page.
-pub(super) const FRONT: usize = 128 << 10;
+pub(super) const FRONT: usize = 48 << 10;
 
 /// How much is read from the end, where an order is added to a long text.
-pub(super) const BACK: usize = 32 << 10;
+pub(super) const BACK: usize = 16 << 10;
 
 /// What each text counts at least, so that a list of empty ones has an end too.
 const LEAST: usize = 32;

@@ -208,3 +208,33 @@ proptest! {
         instructions(&text, GuardMode::Refuse);
     }
 }
+
+/// Prints how long the longest texts take that are made to be slow to read.
+#[test]
+#[ignore = "prints times, for people"]
+fn what_hostile_texts_take() {
+    const LENGTH: usize = 160 << 10;
+    let words = ["error", "call", "system:", "ignore", "you must", "previous", "<", "run", "send "];
+    let mut state = 7_u32;
+    let mut mixed = String::new();
+    while mixed.len() < LENGTH {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        mixed += words[(state >> 24) as usize % words.len()];
+        mixed.push(if state & 1 << 20 == 0 { ' ' } else { '-' });
+    }
+    let texts = [
+        ("prose", "The weather is fine, and so it will be tomorrow. ".repeat(LENGTH / 49)),
+        ("tokens", "-eyJ".repeat(LENGTH / 4)),
+        ("tokens with stops", "eyJabcdefgh.".repeat(LENGTH / 12)),
+        ("mixed", mixed),
+        ("ligatures", "\u{fdfa}".repeat(LENGTH / 3)),
+        ("base64", format!("{} ", STANDARD.encode("x".repeat(300))).repeat(LENGTH / 401)),
+        ("addresses", "a://b:ccccccc".repeat(LENGTH / 13)),
+    ];
+    drop(of_result(ORDER));
+    for (name, text) in texts {
+        let began = tokio::time::Instant::now();
+        let found = of_result(&text).len();
+        println!("{name}: {:?}, {found} findings", began.elapsed());
+    }
+}

@@ -74,10 +74,17 @@ fn seen(character: char) -> Option<char> {
     }
 }
 
+/// How many bytes longer a text may become by being made plain.
+const GROWTH: usize = 1 << 10;
+
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut blank = true;
     for character in text.nfkc() {
+        // One letter can stand for eighteen.
+        if plain.len() > text.len() + GROWTH {
+            break;
+        }
         // Emphasis between words is nothing that is said.
         if character == '*' || deceives(character) && character != '\r' {
             continue;
