@@ -441,13 +441,18 @@ async fn a_request_counts_as_open_until_its_caller_has_the_answer_or_is_gone() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_flood_that_never_has_to_be_waited_for_lets_others_have_their_turn() {
-    let (mut server, client) = tokio::io::duplex(16 << 20);
+/// A session whose server can write a whole flood at once.
+fn with_a_wide_pipe() -> (tokio::io::DuplexStream, Session) {
+    let (server, client) = tokio::io::duplex(16 << 20);
     let (reader, writer) = tokio::io::split(client);
     let (tasks, callbacks) = (Tasks::default(), Callbacks::default());
     let owner = Owner { server: "fx".into(), callbacks, events: Events::new(), tasks };
-    let session = Session::open(owner, reader, writer, Limits::default());
+    (server, Session::open(owner, reader, writer, Limits::default()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_that_never_has_to_be_waited_for_lets_others_have_their_turn() {
+    let (mut server, session) = with_a_wide_pipe();
     let (id, params) = (session.next_id(), json!({}));
     let deadline = Instant::now() + Duration::from_secs(60);
     let asking = session.request(Outgoing::new(id, method::TOOLS_CALL, &params, deadline));
@@ -474,11 +479,7 @@ async fn a_flood_that_never_has_to_be_waited_for_lets_others_have_their_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_what_nobody_asked_for_is_read_at_a_pace_and_answers_are_not() {
-    let (mut server, client) = tokio::io::duplex(16 << 20);
-    let (reader, writer) = tokio::io::split(client);
-    let (tasks, callbacks) = (Tasks::default(), Callbacks::default());
-    let owner = Owner { server: "fx".into(), callbacks, events: Events::new(), tasks };
-    let session = Session::open(owner, reader, writer, Limits::default());
+    let (mut server, session) = with_a_wide_pipe();
     let params = json!({});
     let deadline = Instant::now() + Duration::from_mins(10);
     let ask = |id| session.request(Outgoing::new(id, method::TOOLS_CALL, &params, deadline));
