@@ -1,7 +1,10 @@
 //! What every failed call can tell: where, what kind, and why.
 
 use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
 
+use innkeeper_protocol::ErrorObject;
 use serde_json::value::RawValue;
 
 use super::*;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::{LockError, ReloadError};
+use crate::{AuthFault, LockError, ReloadError};
 
 /// The variants of one error, each with the place and name of a test.
 type Proofs = (&'static str, Vec<(&'static str, [&'static str; 2])>);

@@ -71,7 +71,7 @@ async fn a_confined_program_that_cannot_be_started_fails_as_it_would_without_bou
         std::fs::write(&path, content).unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
     }
-    let nowhere = Launch { cwd: Some("/nonexistent".into()), ..mark.script("true") };
+    let nowhere = Launch { cwd: Some(dir.path().join("nowhere")), ..mark.script("true") };
     let launches = ["no-magic", "no-interpreter", "no-permission", "no-file"]
         .map(|name| mark.program(dir.path().join(name), &[]));
     for mut launch in launches.into_iter().chain([nowhere]) {
