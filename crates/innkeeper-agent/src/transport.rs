@@ -2,7 +2,6 @@
 
 mod headers;
 mod named;
-mod redact;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -283,7 +282,10 @@ impl HttpProvider {
     /// What the provider said, without the key.
     fn fault(&self, fault: Fault) -> LlmError {
         let Fault { class, message, written } = fault;
-        let own = |text| redact::redacted(text, self.endpoint.key.as_ref());
+        let own = |text| match &self.endpoint.key {
+            Some(key) => key.mask(text),
+            None => text,
+        };
         let written = written.map(|it| own(it).into());
         LlmError { written, ..self.error(class, own(message)) }
     }

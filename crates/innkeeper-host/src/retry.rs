@@ -49,7 +49,7 @@ impl Plan {
             return None;
         }
         let asked = match reason {
-            Lost::Unreachable(_) | Lost::Broken(_) => Duration::ZERO,
+            Lost::Unreachable(_) | Lost::Broken(_) | Lost::Refused(_) => Duration::ZERO,
             Lost::Busy { retry_after, .. } => retry_after.unwrap_or_default(),
             Lost::Exited(_)
             | Lost::ClosedOutput

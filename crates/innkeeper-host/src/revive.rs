@@ -77,6 +77,7 @@ pub(crate) fn is_failure(lost: &Lost) -> bool {
         | Lost::Noise
         | Lost::Unreachable(_)
         | Lost::Broken(_)
+        | Lost::Refused(_)
         | Lost::Busy { .. } => true,
         // It may still be at work, or it is not its fault.
         Lost::Silent { .. }

@@ -3,6 +3,7 @@
 pub(crate) mod auth;
 mod client;
 mod http;
+mod sent;
 mod sse;
 mod websocket;
 
@@ -21,6 +22,7 @@ use crate::server::process::Launch;
 use crate::server::session::{Fault, Limits, Owner, Session};
 use crate::telemetry::Network;
 use auth::{Access, Helper, SignIn};
+use sent::Sent;
 
 pub(crate) use auth::Programs;
 pub use client::{HttpClientError, http_client};
@@ -189,7 +191,7 @@ impl Place {
     /// Sends a request, signed in if the server wants that. One that the server refused for want of
     /// a token did not run: it is sent again with another.
     async fn send(&self, request: RequestBuilder) -> Result<Response, Fault> {
-        let response = match (&self.helper, &self.access) {
+        let mut response = match (&self.helper, &self.access) {
             (Some(helper), _) => helper.send(request).await?,
             (None, Some(access)) => access.send(request).await?,
             (None, None) => request.send().await.map_err(|error| http::unsent(&error))?,
@@ -203,6 +205,7 @@ impl Place {
             }
             _ => {}
         }
+        Sent::note_headers(&mut response, &self.headers);
         Ok(response)
     }
 

@@ -28,12 +28,14 @@ pub(super) fn oauth(checker: &mut Checker<'_>, typed: raw::Oauth) -> Option<Oaut
     let client_id = value("clientId", typed.client_id);
     let client_secret = value("clientSecret", typed.client_secret);
     let private_key = value("privateKey", typed.private_key);
+    let issuer = value("issuer", typed.issuer);
     let client_metadata_url = value("clientMetadataUrl", typed.client_metadata_url);
     let redirect_uri = value("redirectUri", typed.redirect_uri);
     let oauth = Oauth {
         client_id: client_id?,
         client_secret: client_secret?.map(|secret| Secret::new(secret.expose())),
         private_key: private_key?.map(|key| Secret::new(key.expose())),
+        issuer: issuer?,
         scopes: raw::texts(typed.scopes),
         client_metadata_url: client_metadata_url?,
         redirect_uri: redirect_uri?,
@@ -60,6 +62,9 @@ fn check(checker: &mut Checker<'_>, oauth: &Oauth) -> bool {
     }
     if oauth.client_secret.is_some() && oauth.client_id.is_none() {
         wrong("clientSecret", "has no `clientId` beside it");
+    }
+    if oauth.issuer.is_some() && oauth.client_id.is_none() {
+        wrong("issuer", "has no `clientId` beside it");
     }
     let proof = oauth.client_secret.is_some() || oauth.private_key.is_some();
     let own = oauth.grant == Grant::ClientCredentials;

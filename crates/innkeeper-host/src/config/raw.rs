@@ -303,6 +303,9 @@ pub(super) struct Oauth {
     /// The key it proves itself with in place of a secret, in PEM: P-256, Ed25519 or RSA. For the
     /// grant `client_credentials`.
     pub(super) private_key: Option<String>,
+    /// The authorization server that the client is registered at, by its own name; no other gets its
+    /// secret. Without it the first one that it is used at.
+    pub(super) issuer: Option<String>,
     /// The scopes to ask for; without them those that the server names.
     pub(super) scopes: Option<Vec<Text>>,
     /// Where a description of the client is published, `https://`; for authorization servers that

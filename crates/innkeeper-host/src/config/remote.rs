@@ -75,11 +75,13 @@ fn url(checker: &mut Checker<'_>, kind: raw::Transport, typed: Option<String>) -
 
 /// Whether a Unix socket can be where an address says it is.
 fn unix(checker: &mut Checker<'_>, steps: &[Step<'_>], rest: &str) -> bool {
-    let path = rest.split('#').next().unwrap_or_default();
+    let (path, asked) = rest.split_once('#').unwrap_or((rest, "/"));
     if !cfg!(unix) {
         checker.error(steps, "there are no Unix sockets on this system");
     } else if !path.starts_with('/') || path.contains('\0') {
         checker.error(steps, "expected `unix://` with the full path of a socket");
+    } else if !asked.starts_with('/') {
+        checker.error(steps, "what is asked for there begins with `/`: `unix:///socket#/path`");
     } else {
         return true;
     }

@@ -1,5 +1,7 @@
 //! Values that cannot be printed, and values that print as the user wrote them.
 
+mod mask;
+
 use std::fmt;
 use std::path::PathBuf;
 

@@ -217,6 +217,10 @@ pub struct Oauth {
     /// The key it proves itself with in place of a secret, in PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub private_key: Option<Secret>,
+    /// The authorization server that the client is registered at; no other gets its secret. Default:
+    /// the first one that it is used at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<Expanded>,
     /// The scopes to ask for. Default: those the server names.
     pub scopes: Vec<String>,
     /// The address of a description of the client, for authorization servers that read one in place

@@ -36,6 +36,8 @@ pub enum Lost {
     Unreachable(Box<str>),
     /// The connection broke before the answer came.
     Broken(Box<str>),
+    /// It turned the connection down, or does not speak what it was asked for.
+    Refused(Box<str>),
     /// It wants a token, and there is none that it takes.
     NotSignedIn(Box<AuthFault>),
     /// It, or what stands before it, takes no requests now: HTTP 429, 502 or 503.
@@ -62,6 +64,7 @@ impl Lost {
             Self::Noise => "noise",
             Self::Unreachable(_) => "unreachable",
             Self::Broken(_) => "broken",
+            Self::Refused(_) => "refused",
             Self::NotSignedIn(_) => "not_signed_in",
             Self::Busy { .. } => "busy",
         }
@@ -85,6 +88,7 @@ impl fmt::Display for Lost {
             Self::Noise => f.write_str("it writes too much that is no message"),
             Self::Unreachable(why) => write!(f, "it cannot be reached: {why}"),
             Self::Broken(why) => write!(f, "the connection broke: {why}"),
+            Self::Refused(why) => write!(f, "it refuses the connection: {why}"),
             Self::NotSignedIn(fault) => fault.fmt(f),
             Self::Busy { status, retry_after: None } => write!(f, "it is busy (HTTP {status})"),
             Self::Busy { status, retry_after: Some(after) } => {

@@ -131,10 +131,10 @@ impl StartReason {
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::Exited(_) => true,
-            // A connection that was refused or cut off in the middle says no to nothing yet.
+            // A connection that is not taken yet or was cut off in the middle says no to nothing.
             Self::Call(error) => match &**error {
                 CallError::Unavailable { reason, .. } => {
-                    !matches!(reason, Lost::Broken(_) | Lost::NotSignedIn(_))
+                    !matches!(reason, Lost::Refused(_) | Lost::NotSignedIn(_))
                 }
                 _ => false,
             },

@@ -22,7 +22,13 @@ pub enum HttpClientError {
     /// TLS cannot be set up.
     #[error("no TLS: {0}")]
     Tls(#[from] rustls::Error),
-    /// A proxy or the client itself.
+    /// A proxy that an environment variable names has no address.
+    #[error("no HTTP client: `{variable}` is not the address of a proxy")]
+    Proxy {
+        /// The variable.
+        variable: &'static str,
+    },
+    /// The client itself.
     #[error("no HTTP client: {0}")]
     Client(#[from] reqwest::Error),
 }
@@ -30,30 +36,31 @@ pub enum HttpClientError {
 /// The proxies an environment names, as other programs read them. Names in lower case go first.
 #[derive(Clone, Default)]
 pub(super) struct Proxies {
-    http: Option<String>,
-    https: Option<String>,
+    http: Option<(&'static str, String)>,
+    https: Option<(&'static str, String)>,
     none_for: Option<String>,
 }
 
 impl Proxies {
     pub(super) fn of(environment: &Environment) -> Self {
-        let named = |lower: &str, upper: &str| {
-            let value = environment.get(lower).or_else(|| environment.get(upper));
-            value.filter(|value| !value.is_empty()).map(str::to_owned)
+        let value = |name: &'static str| environment.get(name).map(|value| (name, value));
+        let named = |lower, upper| {
+            let (name, value) = value(lower).or_else(|| value(upper))?;
+            (!value.is_empty()).then(|| (name, value.to_owned()))
         };
         let all = || named("all_proxy", "ALL_PROXY");
         Self {
             // In capitals it may be a header of a CGI request.
             http: named("http_proxy", "http_proxy").or_else(all),
             https: named("https_proxy", "HTTPS_PROXY").or_else(all),
-            none_for: named("no_proxy", "NO_PROXY"),
+            none_for: named("no_proxy", "NO_PROXY").map(|(_, hosts)| hosts),
         }
     }
 
     /// The names of their machines.
     pub(super) fn hosts(&self) -> Vec<String> {
         let proxies = [&self.http, &self.https].into_iter().flatten();
-        let host = |proxy: &String| Url::parse(proxy).ok()?.host_str().map(str::to_owned);
+        let host = |(_, proxy): &(_, String)| Url::parse(proxy).ok()?.host_str().map(str::to_owned);
         proxies.filter_map(host).collect()
     }
 }
@@ -106,11 +113,13 @@ fn through(
     proxies: &Proxies,
 ) -> Result<ClientBuilder, HttpClientError> {
     let none = proxies.none_for.as_deref().and_then(NoProxy::from_string);
-    if let Some(proxy) = &proxies.http {
-        builder = builder.proxy(Proxy::http(proxy)?.no_proxy(none.clone()));
+    if let Some((variable, proxy)) = &proxies.http {
+        let proxy = Proxy::http(proxy).map_err(|_| HttpClientError::Proxy { variable })?;
+        builder = builder.proxy(proxy.no_proxy(none.clone()));
     }
-    if let Some(proxy) = &proxies.https {
-        builder = builder.proxy(Proxy::https(proxy)?.no_proxy(none));
+    if let Some((variable, proxy)) = &proxies.https {
+        let proxy = Proxy::https(proxy).map_err(|_| HttpClientError::Proxy { variable })?;
+        builder = builder.proxy(proxy.no_proxy(none));
     }
     Ok(builder)
 }

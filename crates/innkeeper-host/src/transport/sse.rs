@@ -21,7 +21,8 @@ use crate::tasks::Group;
 /// Messages on their way at once: each needs a connection of its own. Others wait in their queue.
 const AT_ONCE: usize = 64;
 
-/// How long a server may take to say that it has a message. Its answer comes on the stream.
+/// How long a server may take to say that it has a message that is no request; for a request it may
+/// take as long as somebody waits for the answer, which comes on the stream.
 const TAKEN: Duration = Duration::from_secs(30);
 
 /// Carries messages until the session closes or the stream ends.
@@ -63,11 +64,11 @@ async fn receive(place: &Place, inlet: &Inlet, found: &watch::Sender<Option<Url>
     }
     let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     if !kind.starts_with(b"text/event-stream") {
-        return Lost::Broken("its address gives no stream of events".into());
+        return Lost::Refused("its address gives no stream of events".into());
     }
     match read(place, inlet, response, found).await {
         Ok(()) => Lost::Broken("its stream of events ended".into()),
-        Err(why) => Lost::Broken(why),
+        Err(lost) => lost,
     }
 }
 
@@ -76,16 +77,17 @@ async fn read(
     inlet: &Inlet,
     mut response: Response,
     found: &watch::Sender<Option<Url>>,
-) -> Result<(), Box<str>> {
+) -> Result<(), Lost> {
     let mut decoder = SseDecoder::new(inlet.limit());
     let mut turns = Turns::default();
-    while let Some(chunk) = response.chunk().await.map_err(|error| words(&error))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| Lost::Broken(words(&error)))? {
         decoder.feed(&chunk);
         while let Some(event) = decoder.next_event() {
             match event {
                 SseEvent::Message { name: "endpoint", data, .. } => {
                     let endpoint = endpoint(&place.url, data)
-                        .inspect_err(|why| Fact::AddressRefused { why }.tell(inlet.server()))?;
+                        .inspect_err(|why| Fact::AddressRefused { why }.tell(inlet.server()))
+                        .map_err(Lost::Refused)?;
                     found.send_replace(Some(endpoint));
                 }
                 SseEvent::Message { name: "message", data, .. } => inlet.message(data).await,
@@ -145,11 +147,11 @@ async fn send(
         let id = if let What::Request { id, .. } = what { Some(id) } else { None };
         let (place, inlet, url) = (place.clone(), inlet.clone(), url.clone());
         let post = async move {
-            if let Err(fault) = post(&place, url, body).await {
-                match id {
-                    Some(id) => inlet.fail(id, fault),
-                    None => tracing::debug!(server = inlet.server(), "not taken by the server"),
-                }
+            let posting = post(&place, url, body);
+            match id {
+                Some(id) => request(&inlet, id, posting).await,
+                None if matches!(timeout(TAKEN, posting).await, Ok(Ok(()))) => {}
+                None => tracing::debug!(server = inlet.server(), "not taken by the server"),
             }
         };
         if first {
@@ -161,25 +163,69 @@ async fn send(
     }
 }
 
+/// Fails a request that the server does not take.
+async fn request(inlet: &Inlet, id: u64, posting: impl Future<Output = Result<(), Fault>>) {
+    tokio::select! {
+        taken = posting => {
+            if let Err(fault) = taken {
+                inlet.fail(id, fault);
+            }
+        }
+        () = inlet.until_unawaited(id) => {}
+    }
+}
+
 async fn post(place: &Place, url: Url, body: Bytes) -> Result<(), Fault> {
     let json = HeaderValue::from_static("application/json");
     let headers = place.headers.clone();
     let post = place.client.post(url).headers(headers).header(CONTENT_TYPE, json).body(body);
-    let taken = async {
-        let response = place.send(post).await?;
-        if response.status().is_success() { Ok(()) } else { Err(refused(response).await) }
-    };
-    let late =
-        Fault::Lost { reason: Lost::Broken("it does not take the message".into()), sent: true };
-    timeout(TAKEN, taken).await.unwrap_or(Err(late))
+    let response = place.send(post).await?;
+    if response.status().is_success() { Ok(()) } else { Err(refused(response).await) }
 }
 
 /// Why there is no stream, in the words for a connection that is lost.
 fn lost(fault: Fault) -> Lost {
     match fault {
         Fault::Lost { reason, .. } => reason,
-        Fault::Protocol(fault) => Lost::Broken(fault.to_string().into()),
-        Fault::Answer(error) => Lost::Broken(error.message.into()),
+        Fault::Protocol(fault) => Lost::Refused(fault.to_string().into()),
+        Fault::Answer(error) => Lost::Refused(error.message.into()),
         Fault::Late => Lost::Broken("no answer in time".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use futures_util::FutureExt;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+    use crate::callback::Callbacks;
+    use crate::event::Events;
+    use crate::server::session::{Limits, Outgoing, Owner, Session};
+    use crate::tasks::Tasks;
+
+    /// Some servers answer a post only when its tool is done.
+    #[tokio::test(start_paused = true)]
+    async fn a_post_that_is_held_lasts_as_long_as_somebody_waits_for_the_answer() {
+        let owner = Owner {
+            server: "holds".into(),
+            callbacks: Callbacks::default(),
+            events: Events::new(),
+            tasks: Tasks::default(),
+        };
+        let (session, inlet, _orders) = Session::carried(owner, Limits::default());
+        let deadline = Instant::now() + Duration::from_hours(1);
+        let outgoing = Outgoing::new(1, method::TOOLS_CALL, &(), deadline);
+        let mut asking = Box::pin(session.request(outgoing));
+        assert!(asking.as_mut().now_or_never().is_none());
+        let long = TAKEN * 10;
+        request(&inlet, 1, sleep(long).map(Ok)).await;
+        assert!(asking.as_mut().now_or_never().is_none(), "the post is taken, the answer to come");
+        drop(asking);
+        let gone = Instant::now();
+        request(&inlet, 1, pending()).await;
+        assert!(gone.elapsed() <= TAKEN, "nobody waits any more");
     }
 }

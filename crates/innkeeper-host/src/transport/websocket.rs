@@ -51,7 +51,7 @@ pub(super) async fn carry(
 }
 
 async fn open(place: &Place, limit: usize) -> Result<WebSocketStream<Upgraded>, Lost> {
-    let broken = |why: String| Lost::Broken(why.into());
+    let refuses = |why: String| Lost::Refused(why.into());
     let key = generate_key();
     let word = HeaderValue::from_static;
     let request = place
@@ -69,17 +69,17 @@ async fn open(place: &Place, limit: usize) -> Result<WebSocketStream<Upgraded>, 
     })?;
     let status = response.status();
     if status != StatusCode::SWITCHING_PROTOCOLS {
-        return Err(broken(format!("it answered with HTTP {} to a WebSocket", status.as_u16())));
+        return Err(refuses(format!("it answered with HTTP {} to a WebSocket", status.as_u16())));
     }
     let header = |name| response.headers().get(name).map(HeaderValue::as_bytes);
     if header(SEC_WEBSOCKET_ACCEPT) != Some(derive_accept_key(key.as_bytes()).as_bytes()) {
-        return Err(broken("its answer does not open a WebSocket".to_owned()));
+        return Err(refuses("its answer does not open a WebSocket".to_owned()));
     }
     let spoken = header(SEC_WEBSOCKET_PROTOCOL);
     if spoken.is_some_and(|spoken| spoken != SUBPROTOCOL.as_bytes()) {
-        return Err(broken(format!("it does not speak the subprotocol `{SUBPROTOCOL}`")));
+        return Err(refuses(format!("it does not speak the subprotocol `{SUBPROTOCOL}`")));
     }
-    let upgraded = response.upgrade().await.map_err(|_| broken("it hung up".to_owned()))?;
+    let upgraded = response.upgrade().await.map_err(|_| Lost::Broken("it hung up".into()))?;
     let config = WebSocketConfig::default()
         .max_message_size(Some(limit))
         .max_frame_size(Some(limit))

@@ -211,9 +211,9 @@ fn fingerprint(server: &ServerConfig) -> [u8; 32] {
     for secret in oauth.iter().flat_map(Oauth::secrets) {
         part(b's', secret.expose().as_bytes());
     }
-    let texts = oauth
-        .iter()
-        .flat_map(|oauth| [&oauth.client_id, &oauth.client_metadata_url, &oauth.redirect_uri]);
+    let texts = oauth.iter().flat_map(|oauth| {
+        [&oauth.client_id, &oauth.issuer, &oauth.client_metadata_url, &oauth.redirect_uri]
+    });
     let enterprise = oauth.iter().flat_map(|oauth| &oauth.enterprise);
     let theirs = enterprise.flat_map(|one| [&one.issuer, &one.token_endpoint, &one.client_id]);
     for text in texts.flatten().chain(theirs) {

@@ -6,6 +6,7 @@ mod faults;
 mod helper;
 mod inn;
 mod panics;
+mod secrets;
 mod start;
 
 use std::collections::BTreeMap;

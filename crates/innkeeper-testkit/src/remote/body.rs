@@ -34,6 +34,12 @@ pub(super) fn empty(status: u16) -> Reply {
     whole(status, None, Bytes::new())
 }
 
+/// A refusal in the words of a gateway: an error that looks like JSON-RPC's and is none.
+pub(super) fn refusal(status: u16) -> Reply {
+    let error = json!({"error": {"code": status, "message": "not allowed"}});
+    whole(status, Some("application/json"), error.to_string())
+}
+
 /// A response that is a JSON-RPC error.
 pub(super) fn error(status: u16, id: &Value, code: i64, message: &str) -> Reply {
     let error = json!({"code": code, "message": message});

@@ -22,7 +22,7 @@ pub(super) async fn answer(served: &Arc<Served>, ask: Ask) -> Reply {
     match ask.head.method.as_str() {
         "GET" if path == served.plan().wire.path() => open(served, &ask),
         "POST" if path == MESSAGES => post(served, ask).await,
-        _ if path == served.plan().wire.path() => body::empty(served.plan().post_status),
+        _ if path == served.plan().wire.path() => body::refusal(served.plan().post_status),
         _ => body::empty(404),
     }
 }

@@ -205,6 +205,8 @@ fn a_transport_needs_its_keys_and_has_no_use_for_others() {
   "space": {"url": "https://a b"},
   "blank": {"command": " "},
   "line": {"command": "npx -y server"},
+  "local": {"url": "unix:///run/a.sock#mcp"},
+  "issuer": {"url": "https://a", "oauth": {"issuer": "https://b"}},
   "path": {"command": "/opt/My Files/server"}
 }}"#;
     assert_snapshot!(told(text), @r#"
@@ -223,5 +225,7 @@ fn a_transport_needs_its_keys_and_has_no_use_for_others() {
     mcp.json:10:24 servers.blank.command: is empty
     mcp.json:11:23 servers.line.command: has white space; the whole text is taken for the program's name
         hint: put the arguments into `args`
+    mcp.json:12:20 servers.local.url: what is asked for there begins with `/`: `unix:///socket#/path`
+    mcp.json:13:54 servers.issuer.oauth.issuer: has no `clientId` beside it
     "#);
 }

@@ -73,6 +73,8 @@ fn of_calls() -> [Proofs; 3] {
                 a_server_that_cannot_be_reached_is_unavailable_and_nothing_has_run,
             Broken => "tests/it/remote/sse.rs"
                 a_stream_that_breaks_ends_every_call_at_once_and_no_neighbour,
+            Refused => "tests/it/remote/origin.rs"
+                a_redirect_in_the_handshake_is_not_followed_either,
             NotSignedIn => "tests/it/auth.rs"
                 without_a_way_to_reach_a_person_the_error_says_what_to_do_and_nothing_is_asked,
             Busy => "tests/it/remote/again.rs"
@@ -177,6 +179,8 @@ fn of_signing_in() -> Proofs {
             a_hostile_pointer_or_page_ends_the_sign_in_before_anything_is_asked_there,
         Registration => "tests/it/auth/faults.rs"
             an_authorization_server_that_knows_no_clients_or_gives_no_token_is_told_so,
+        OtherIssuer => "tests/it/auth/secrets.rs"
+            a_clients_secret_goes_to_no_other_authorization_server_than_the_first_or_the_one_named,
         Declined => "tests/it/auth.rs"
             a_person_who_says_no_is_not_asked_again,
         NotAsked => "tests/it/auth/faults.rs"

@@ -1,11 +1,16 @@
 //! The way into a session for transports that receive single messages.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use innkeeper_protocol::Revision;
+use tokio::time::sleep;
 
 use super::{Fault, Shared};
 use crate::error::Lost;
+
+/// How often it is looked whether a request is still waited for.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// Where a transport gives what it receives. The session ends when it is dropped.
 #[derive(Debug)]
@@ -67,6 +72,14 @@ impl Inlet {
     /// Whether somebody still waits for the answer to this request.
     pub(crate) fn waits(&self, id: u64) -> bool {
         self.0.pending.waits(id)
+    }
+
+    /// Resolves once nobody waits for the answer to this request any more, because it came by another
+    /// way or its time is over; half a minute later at most.
+    pub(crate) async fn until_unawaited(&self, id: u64) {
+        while self.waits(id) {
+            sleep(LOOK).await;
+        }
     }
 
     /// Says that the server may offer other things than before.

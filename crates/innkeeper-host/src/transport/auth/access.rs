@@ -17,6 +17,7 @@ use crate::error::Lost;
 use crate::server::session::Fault;
 use crate::tasks::Tasks;
 use crate::transport::http::unsent;
+use crate::transport::sent::Sent;
 
 /// How often one request is sent again with another token: an expired one renewed, signed in anew,
 /// and a scope added. A server that wants more than that wants it for ever.
@@ -66,9 +67,12 @@ impl Access {
         loop {
             let again = request.try_clone();
             let response = bearing(request, token.as_ref()).send().await;
-            let response = response.map_err(|error| unsent(&error))?;
+            let mut response = response.map_err(|error| unsent(&error))?;
             let status = response.status();
             let Some(header) = challenge(status, response.headers()) else {
+                if let Some(token) = &token {
+                    Sent::note(&mut response, token);
+                }
                 return Ok(response);
             };
             Fact::AccessDenied { status: status.as_u16() }.tell(&self.protected.server);

@@ -43,6 +43,14 @@ pub enum AuthFault {
     NotAsked(Box<str>),
     /// The person did not sign in within this time.
     Late(Duration),
+    /// The server names another authorization server than the one that the client of the
+    /// configuration is for; it was sent nothing.
+    OtherIssuer {
+        /// The one it names, escaped for display.
+        named: Box<str>,
+        /// The one the client is for, escaped for display.
+        home: Box<str>,
+    },
     /// The authorization server gave no token.
     NoToken(Box<str>),
     /// The identity provider of the enterprise does not vouch for the user.
@@ -102,6 +110,11 @@ impl fmt::Display for AuthFault {
             Self::Late(after) => {
                 write!(f, "nobody signed in within {} s; try again", after.as_secs())
             }
+            Self::OtherIssuer { named, home } => write!(
+                f,
+                "it names the authorization server `{named}`, and the client in `oauth` is for \
+                 `{home}`; if `{named}` is right, give it as `oauth.issuer`"
+            ),
             Self::NoToken(why) => write!(f, "the authorization server gave no token: {why}"),
             Self::Identity(why) => write!(
                 f,

@@ -19,6 +19,7 @@ use crate::ledger::Ledger;
 use crate::server::process::{self, Exit, Launch, Pipes, Supervisor};
 use crate::server::session::Fault;
 use crate::transport::http::unsent;
+use crate::transport::sent::Sent;
 
 /// How long the program may take: it may ask somebody on the network, and no person.
 const RUN: Duration = Duration::from_secs(10);
@@ -99,14 +100,12 @@ impl Helper {
     ) -> Result<Response, Fault> {
         let printed = self.printed(0).await?;
         let again = request.try_clone();
-        let response = request.headers(printed.headers).send().await;
-        let response = response.map_err(|error| unsent(&error))?;
+        let first = bearing(request, &printed.headers).await?;
         match again {
-            Some(request) if response.status() == StatusCode::UNAUTHORIZED => {
-                let headers = self.printed(printed.runs).await?.headers;
-                request.headers(headers).send().await.map_err(|error| unsent(&error))
+            Some(request) if first.status() == StatusCode::UNAUTHORIZED => {
+                bearing(request, &self.printed(printed.runs).await?.headers).await
             }
-            _ => Ok(response),
+            _ => Ok(first),
         }
     }
 
@@ -184,6 +183,13 @@ impl Helper {
         }
         headers(&text)
     }
+}
+
+async fn bearing(request: RequestBuilder, headers: &HeaderMap) -> Result<Response, Fault> {
+    let response = request.headers(headers.clone()).send().await;
+    let mut response = response.map_err(|error| unsent(&error))?;
+    Sent::note_headers(&mut response, headers);
+    Ok(response)
 }
 
 /// Everything that comes out of a pipe; cancel-safe.

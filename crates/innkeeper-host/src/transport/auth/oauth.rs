@@ -190,6 +190,11 @@ impl Inner {
         let Some(store) = self.terms.store.as_ref().filter(|_| !state.unsaved) else { return };
         match store.load() {
             Ok(Some(record)) => state.record = record,
+            // Whoever deletes it signs out.
+            Ok(None) if state.record.token.is_some() => {
+                state.record = Record::default();
+                self.set(None);
+            }
             Ok(None) => {}
             Err(error) => {
                 let server = &*self.terms.server;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::config::Secret;
+use crate::transport::sent::Sent;
 
 /// How long before its end a token is renewed; one that is shorter than twice that, half-way.
 const EARLY: Duration = Duration::from_secs(60);
@@ -53,6 +54,9 @@ pub(super) struct Record {
     pub(super) requested: Vec<String>,
     /// The clients that were registered, by authorization server.
     pub(super) clients: BTreeMap<String, Client>,
+    /// The authorization server at which a client of the configuration was first used, by client.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) homes: BTreeMap<String, String>,
 }
 
 impl Token {
@@ -103,6 +107,11 @@ impl Token {
 
     pub(super) fn granted(&self) -> &[String] {
         &self.granted
+    }
+
+    /// What a renewal sends.
+    pub(super) fn secrets(&self) -> Sent {
+        Sent::of([&self.access].into_iter().chain(&self.refresh).chain(&self.client.secret))
     }
 
     pub(super) fn is(&self, token: Option<&Secret>) -> bool {

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use innkeeper_protocol::{ErrorObject, skim};
 use reqwest::Response;
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::error::{Lost, ProtocolFault};
 use crate::server::session::Fault;
 use crate::text::display_safe;
+use crate::transport::sent::Sent;
 
 /// How much of the body of a refusal is read.
 const BODY: usize = 64 << 10;
@@ -48,10 +50,13 @@ pub(in crate::transport) fn words(error: &reqwest::Error) -> Box<str> {
     display_safe(&causes.join(": ")).into()
 }
 
-/// What an answer says that is no success.
+/// What an answer says that is no success. Redirects are not followed: whoever they lead to would get
+/// the headers that are meant for this address.
 pub(in crate::transport) async fn refused(mut response: Response) -> Fault {
     let status = response.status().as_u16();
     let retry_after = retry_after(response.headers());
+    let moved = moved(&response);
+    let sent = Sent::with(&response);
     let mut body = Vec::new();
     let reading = async {
         while let Ok(Some(chunk)) = response.chunk().await {
@@ -66,27 +71,43 @@ pub(in crate::transport) async fn refused(mut response: Response) -> Fault {
     drop(timeout(READ, reading).await);
     if matches!(status, 429 | 502 | 503) {
         // A gateway that got no answer of use may have passed the request on.
-        let sent = status == 502;
-        return Fault::Lost { reason: Lost::Busy { status, retry_after }, sent };
+        let may_have_run = status == 502;
+        return Fault::Lost { reason: Lost::Busy { status, retry_after }, sent: may_have_run };
     }
-    if let Some(error) = error_object(&body) {
+    if let Some(error) = error_object(&body, &sent) {
         return Fault::Answer(error);
     }
-    let text: String = String::from_utf8_lossy(&body).trim().chars().take(SHOWN).collect();
+    let text = moved.unwrap_or_else(|| String::from_utf8_lossy(&body).into_owned());
+    let text = sent.mask(text);
+    let text: String = text.trim().chars().take(SHOWN).collect();
     let text = display_safe(&text).replace('\n', " ").into();
     Fault::Protocol(ProtocolFault::Status { status, text })
 }
 
-/// The JSON-RPC error in a body, whatever id it has: the answer is to this request.
-fn error_object(body: &[u8]) -> Option<ErrorObject> {
-    let text = std::str::from_utf8(body).ok()?;
-    let (_, raw) = skim::members(text.trim()).find(|(key, _)| *key == "error")?;
-    let error: Value = serde_json::from_str(raw).ok()?;
+/// The JSON-RPC error in a body, whatever id it has: the answer is to this request. Errors of the
+/// same form that do not say that they are JSON-RPC are a gateway's own.
+fn error_object(body: &[u8], sent: &Sent) -> Option<ErrorObject> {
+    let text = std::str::from_utf8(body).ok()?.trim();
+    if skim::member(text, "jsonrpc") != Some(r#""2.0""#) {
+        return None;
+    }
+    let error: Value = serde_json::from_str(skim::member(text, "error")?).ok()?;
+    let data = error.get("data").map(|data| sent.mask(data.to_string()));
     Some(ErrorObject {
         code: error.get("code")?.as_i64()?,
-        message: error.get("message")?.as_str()?.to_owned(),
-        data: error.get("data").and_then(|data| serde_json::value::to_raw_value(data).ok()),
+        message: sent.mask(error.get("message")?.as_str()?.to_owned()),
+        data: data.and_then(|data| RawValue::from_string(data).ok()),
     })
+}
+
+/// Where a redirect leads, as the next step.
+fn moved(response: &Response) -> Option<String> {
+    let to = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
+    let mut to = response.url().join(to.to_str().ok()?).ok()?;
+    // A query may hold secrets.
+    to.set_query(None);
+    to.set_fragment(None);
+    Some(format!("redirects are not followed; if `{to}` is right, give it as `url`"))
 }
 
 /// How many seconds a server wants to be left alone. A date is not understood and counts as none.

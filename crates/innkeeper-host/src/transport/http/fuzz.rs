@@ -121,6 +121,15 @@ fn place() -> Arc<Place> {
 mod tests {
     use std::path::Path;
 
+    /// Fault 7.
+    #[tokio::test]
+    async fn the_mark_of_a_byte_order_before_an_answer_is_no_part_of_it() {
+        let body = format!("\u{feff}{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{}}}}", super::ID);
+        let json = [("content-type", "application/json")];
+        let ended = super::outcome(200, &json, body.as_bytes(), 7).await;
+        assert_eq!(ended.as_deref(), Some("{}"));
+    }
+
     #[test]
     fn every_kept_http_answer_ends_its_request_the_same_way_whole_and_in_parts() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/http_answer");

@@ -31,9 +31,6 @@ const FRUITLESS: u32 = 5;
 /// How much of an odd content type is shown.
 const SHOWN: usize = 80;
 
-/// How often it is looked whether the answer came by another way.
-const LOOK: Duration = Duration::from_secs(30);
-
 /// One request.
 pub(super) struct Request {
     pub(super) id: u64,
@@ -46,19 +43,13 @@ pub(super) struct Request {
 /// Sends a request and sees to it that it is answered, if only by a fault.
 pub(super) async fn request(talk: Arc<Talk>, request: Request) -> Option<u64> {
     let id = request.id;
-    let elsewhere = async {
-        while talk.inlet.waits(id) {
-            sleep(LOOK).await;
-        }
-    };
     tokio::select! {
         result = answered(&talk, &request) => {
             if let Err(fault) = result {
                 talk.inlet.fail(id, fault);
             }
         }
-        // The answer came by another way, or nobody waits for it any more.
-        () = elsewhere => {}
+        () = talk.inlet.until_unawaited(id) => {}
     }
     Some(id)
 }
@@ -169,7 +160,8 @@ async fn whole(talk: &Talk, mut response: Response, id: u64) -> Result<(), Fault
         }
         body.extend_from_slice(&chunk);
     }
-    talk.inlet.message(&body).await;
+    // Of a text, the mark of its byte order is no part.
+    talk.inlet.message(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&body)).await;
     if talk.inlet.waits(id) { Err(no_answer()) } else { Ok(()) }
 }
 

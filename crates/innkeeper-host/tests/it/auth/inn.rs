@@ -37,6 +37,8 @@ pub(crate) struct Rules {
     pub(crate) never_content: bool,
     /// Whether a token's scopes are never what was asked for.
     pub(crate) stingy: bool,
+    /// Whether both answer with 400 and what they were sent.
+    pub(crate) repeats: bool,
     /// What the token endpoint answers in place of a token.
     pub(crate) token_answer: Option<(u16, String)>,
     /// What the identity provider answers in place of an assertion.
@@ -102,7 +104,6 @@ impl Inn {
     }
 
     /// A token that somebody else has given is good from now on, and no other.
-    #[cfg(unix)]
     pub(crate) fn admit(&self, token: &str) {
         self.books.lock().unwrap().good = BTreeMap::from([(token.to_owned(), String::new())]);
     }
@@ -243,6 +244,11 @@ impl Desk {
             return refused(403, &more);
         }
         books.seen.push((method.clone(), String::new()));
+        if rules.repeats {
+            let message = format!("what is Bearer {}?", token.unwrap_or_default());
+            let error = json!({"code": -32000, "message": message, "data": [message]});
+            return answer(400, &json!({"jsonrpc": "2.0", "id": asked["id"], "error": error}));
+        }
         let result = match &*method {
             "server/discover" => json!({"supportedVersions": ["2026-07-28"],
                 "capabilities": {"tools": {}}, "serverInfo": {"name": "inn", "version": "1"},
@@ -279,6 +285,10 @@ impl Books {
     fn token(&mut self, rules: &Rules, form: &str) -> Answer {
         if let Some((status, body)) = &rules.token_answer {
             return Answer { status: *status, headers: Vec::new(), body: body.clone() };
+        }
+        if rules.repeats {
+            let told = json!({"error": "invalid_client", "error_description": form});
+            return answer(400, &told);
         }
         let renewed = field(form, "grant_type").as_deref() == Some("refresh_token");
         let scope = match field(form, "code") {

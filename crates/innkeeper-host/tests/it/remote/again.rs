@@ -32,6 +32,18 @@ fn pauses(events: &mut Receiver<Event>) -> Vec<Duration> {
     told(events).into_iter().filter_map(again).collect()
 }
 
+#[tokio::test]
+async fn a_start_whose_connection_is_cut_is_tried_again() {
+    for plan in [Remote::of, |fixture| Remote::of(fixture).sse()] {
+        let scene = Scene::new();
+        let cut = Fault::hang_up().times(1);
+        let remote = plan(patient(&scene, 1.0)).fault(cut).start().await;
+        let host = beside(&scene, &remote).await;
+        answers(&host, "a").await;
+        host.shutdown().await;
+    }
+}
+
 /// Proves: FR7.1
 #[tokio::test]
 async fn a_server_that_is_busy_twice_answers_the_third_time_and_runs_the_call_once() {

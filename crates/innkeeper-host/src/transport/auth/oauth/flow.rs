@@ -69,6 +69,7 @@ impl Inner {
         wanted: Vec<String>,
     ) -> Result<Secret, AuthFault> {
         let mut library = self.discover(Some(challenge)).await?;
+        self.stay_home(state, library.issuer())?;
         self.forget_others(&mut state.record, library.issuer());
         let scopes = self.scopes(state, &library, wanted).await;
         Fact::SigningIn.tell(&self.terms.server);
@@ -121,6 +122,27 @@ impl Inner {
             scopes.push(OFFLINE.to_owned());
         }
         scopes
+    }
+
+    /// Keeps the client of the configuration to one authorization server: what a server names may
+    /// change, and the next one would get the secret of the first.
+    fn stay_home(&self, state: &mut State, issuer: &str) -> Result<(), AuthFault> {
+        let config = &self.terms.config;
+        let Some(client) = &config.client_id else { return Ok(()) };
+        let home = match &config.issuer {
+            Some(home) => home.expose(),
+            None if let Some(home) = state.record.homes.get(client.expose()) => home,
+            None => {
+                state.record.homes.insert(client.expose().clone(), issuer.to_owned());
+                self.save(state);
+                return Ok(());
+            }
+        };
+        if home.trim_end_matches('/') == issuer.trim_end_matches('/') {
+            return Ok(());
+        }
+        let (named, home) = (AuthFault::words(issuer), AuthFault::words(home));
+        Err(AuthFault::OtherIssuer { named, home })
     }
 
     /// The client of the configuration.

@@ -20,6 +20,7 @@ use super::super::client::Outgoing;
 use super::super::record::{Client, Token};
 use super::assertion::assertion;
 use crate::config::Secret;
+use crate::transport::sent::Sent;
 
 /// The name that clients are registered by.
 const NAME: &str = "Innkeeper";
@@ -138,8 +139,10 @@ impl Library {
         client: Client,
         scopes: &[String],
     ) -> Result<Token, AuthFault> {
-        let no_token = |error: AuthError| AuthFault::NoToken(words(&error));
-        let callback = AuthorizationCallback::from_redirect_url(came_back).map_err(no_token)?;
+        let callback = AuthorizationCallback::from_redirect_url(came_back);
+        let callback = callback.map_err(|error| AuthFault::NoToken(words(&error)))?;
+        let sent = Sent::of(client.secret.iter().chain([&callback.code]));
+        let no_token = |error: AuthError| AuthFault::NoToken(words_without(&sent, &error));
         let issuer = callback.issuer.as_deref();
         let exchange = self.manager.exchange_code_for_token_with_issuer(
             &callback.code,
@@ -157,7 +160,8 @@ impl Library {
         client: Client,
         scopes: &[String],
     ) -> Result<Token, AuthFault> {
-        let no_token = |error: AuthError| AuthFault::NoToken(words(&error));
+        let sent = Sent::of(&client.secret);
+        let no_token = |error: AuthError| AuthFault::NoToken(words_without(&sent, &error));
         let credentials = ClientCredentialsConfig::ClientSecret {
             client_id: client.id.clone(),
             client_secret: client.secret.clone().unwrap_or_default(),
@@ -202,7 +206,8 @@ impl Library {
 
     /// The token renewed; `None` if the authorization server does not do that any more.
     pub(super) async fn renew(&mut self, token: &Token) -> Result<Option<Token>, AuthFault> {
-        let no_token = |error: AuthError| AuthFault::NoToken(words(&error));
+        let sent = token.secrets();
+        let no_token = |error: AuthError| AuthFault::NoToken(words_without(&sent, &error));
         let Some(stored) = token.stored() else { return Ok(None) };
         self.be(&token.client)?;
         self.kept.save(stored).await.map_err(no_token)?;
@@ -235,18 +240,24 @@ fn no_text() -> AuthFault {
 
 /// An error of the library in words without secrets: a parser that fails quotes what it read.
 fn words(error: &AuthError) -> Box<str> {
+    words_without(&Sent::default(), error)
+}
+
+/// The same where secrets were sent, which the answer may repeat.
+fn words_without(sent: &Sent, error: &AuthError) -> Box<str> {
+    let words = |text: &str| AuthFault::words(&sent.mask(text.to_owned()));
     match error {
         AuthError::TokenExchangeFailed(text)
         | AuthError::TokenRefreshFailed(text)
         | AuthError::TokenRefreshRejected(text)
         | AuthError::ClientCredentialsError(text) => match text.find(ANSWERED) {
-            Some(at) => AuthFault::words(text[at + ANSWERED.len()..].trim_start_matches(": ")),
+            Some(at) => words(text[at + ANSWERED.len()..].trim_start_matches(": ")),
             None => "its answer cannot be used".into(),
         },
         AuthError::RegistrationFailed(text) if text.contains("analyze") => {
             "its answer cannot be used".into()
         }
-        AuthError::RegistrationFailed(text) => AuthFault::words(text),
+        AuthError::RegistrationFailed(text) => words(text),
         error => {
             let mut text = error.to_string();
             let mut cause = error.source();
@@ -254,7 +265,7 @@ fn words(error: &AuthError) -> Box<str> {
                 text = format!("{text}: {error}");
                 cause = error.source();
             }
-            AuthFault::words(&text)
+            words(&text)
         }
     }
 }
