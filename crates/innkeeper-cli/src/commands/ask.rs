@@ -14,12 +14,14 @@ use innkeeper_agent::result::Outcome;
 use innkeeper_agent::safety::Policy;
 use innkeeper_agent::tools::ToolRunner as _;
 use innkeeper_agent::turn::{Limits, ToolCalling};
-use innkeeper_host::Host;
+use innkeeper_host::{Config, Host};
 use serde_json::json;
 
 use super::Context;
+use super::demo::prepare;
 use crate::args::{Approve, AskArgs, Calling};
-use crate::configuration::load;
+use crate::configuration::{files, load};
+use crate::demo::{Cast, Demo};
 use crate::exit::{Code, Failure};
 use crate::hosting::with_host;
 use crate::output::{Output, Tone, inline};
@@ -28,9 +30,14 @@ use crate::output::{Output, Tone, inline};
 const SHOWN: usize = 100;
 
 pub(super) async fn run(context: &mut Context, args: &AskArgs) -> Result<(), Failure> {
-    let provider = model::find(args, &context.environment).await?;
+    let (found, (config, _demo)) =
+        match (model::find(args, &context.environment), servers(context, args)) {
+            (Ok(found), Ok(servers)) => (found, servers),
+            (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
+            (Err(model), Err(servers)) => return Err(model.and(servers)),
+        };
     let approver = approval::of(args.approve)?;
-    let config = load(context)?;
+    let provider = found.ready().await?;
     let work = async |host: &Host, output: &mut Output| {
         let mut agent = Agent::new(provider.clone(), Arc::new(host.clone()), settings(args));
         if let Some(approver) = approver {
@@ -47,6 +54,18 @@ pub(super) async fn run(context: &mut Context, args: &AskArgs) -> Result<(), Fai
         told
     };
     with_host(context, config, work).await.map(drop)
+}
+
+/// The servers whose tools the model gets; the demo's files are there as long as its `Demo` is.
+fn servers(context: &mut Context, args: &AskArgs) -> Result<(Config, Option<Demo>), Failure> {
+    if args.demo {
+        let (demo, config) = prepare(context, Cast::BuiltIn)?;
+        return Ok((config, Some(demo)));
+    }
+    files(&context.global.config).map_err(|failure| {
+        failure.hint("`innkeeper ask --demo …` needs none: it has the servers of the demo")
+    })?;
+    Ok((load(context)?, None))
 }
 
 fn settings(args: &AskArgs) -> Settings {
