@@ -5,13 +5,22 @@ use std::sync::Arc;
 
 use innkeeper_agent::conversation::{Part, Said};
 use innkeeper_agent::provider::{LlmProvider, Response, Scripted};
-use innkeeper_agent::transport::{HttpProvider, Named, UnknownModel, Wanted, get_llm_client};
+use innkeeper_agent::transport::{
+    Endpoint, HttpProvider, Named, UnknownModel, Wanted, get_llm_client,
+};
 use innkeeper_host::Environment;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::args::AskArgs;
 use crate::exit::Failure;
+
+/// A model that can be asked.
+pub(super) struct Model {
+    pub(super) provider: Arc<dyn LlmProvider>,
+    /// Where it is; a script is nowhere.
+    pub(super) endpoint: Option<Endpoint>,
+}
 
 /// A model that was found; nothing has been sent to it.
 pub(super) enum Found {
@@ -39,16 +48,19 @@ pub(super) fn find(args: &AskArgs, environment: &Environment) -> Result<Found, F
 
 impl Found {
     /// Has a server that speaks like OpenAI say what it is.
-    pub(super) async fn ready(self) -> Result<Arc<dyn LlmProvider>, Failure> {
+    pub(super) async fn ready(self) -> Result<Model, Failure> {
         let mut client = match self {
-            Self::Script(script) => return Ok(Arc::new(script)),
+            Self::Script(script) => {
+                return Ok(Model { provider: Arc::new(script), endpoint: None });
+            }
             Self::Http(client) => client,
         };
         if client.endpoint().provider == "openai-compatible" {
             let looked = client.look().await;
             looked.map_err(|error| Failure::failed("the model cannot be asked").because(error))?;
         }
-        Ok(Arc::new(client))
+        let endpoint = Some(client.endpoint().clone());
+        Ok(Model { provider: Arc::new(client), endpoint })
     }
 }
 
