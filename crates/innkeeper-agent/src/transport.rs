@@ -67,6 +67,15 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
+    /// A text with the key masked wherever it stands, or a piece of it that is longer than eight
+    /// bytes: for what is written down of a conversation.
+    pub fn redacted(&self, text: String) -> String {
+        match &self.key {
+            Some(key) => key.mask(text),
+            None => text,
+        }
+    }
+
     /// The machine and port of the address, without what may be secret in it.
     fn place(&self) -> String {
         let url = reqwest::Url::parse(&self.base_url).ok();
@@ -282,10 +291,7 @@ impl HttpProvider {
     /// What the provider said, without the key.
     fn fault(&self, fault: Fault) -> LlmError {
         let Fault { class, message, written } = fault;
-        let own = |text| match &self.endpoint.key {
-            Some(key) => key.mask(text),
-            None => text,
-        };
+        let own = |text| self.endpoint.redacted(text);
         let written = written.map(|it| own(it).into());
         LlmError { written, ..self.error(class, own(message)) }
     }

@@ -6,23 +6,25 @@
 
 mod asking;
 mod correction;
+mod effect;
 mod hearing;
 mod setup;
+mod tally;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_toolcall::Call;
 use innkeeper_toolcall::prompt::Attempt;
 
 use crate::conversation::{Conversation, Message, OutOfTurn, ToolResult};
-use crate::provider::{Class, Finish, LlmError, Request, Response, Usage};
+use crate::provider::{Class, Finish, LlmError, Response};
 use correction::{Correction, Next};
 use hearing::{Heard, Made};
 
 pub use asking::Way;
+pub use effect::{Effect, Ended, Mechanism, Planned};
 pub use setup::{Limits, Setup, ToolCalling};
+pub use tally::{Lesson, Tally};
 
 /// The longest wait a provider may ask for that is waited. Who says more means "not now".
 pub const LONGEST_WAIT: Duration = Duration::from_secs(120);
@@ -33,121 +35,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
 /// How often a request is repeated that failed without a word of the provider.
 const REPEATS: u32 = 2;
-
-/// What has to be done next.
-#[derive(Debug)]
-pub enum Effect {
-    /// Ask the model; then [`Turn::answered`] or [`Turn::failed`].
-    Ask(Box<Request>),
-    /// Wait this long; then [`Turn::resume`].
-    Pause(Duration),
-    /// Run these calls, in any order; then [`Turn::ran`] for each.
-    Run(Vec<Planned>),
-    /// Other calls still run.
-    Wait,
-    /// Nothing: the turn is over.
-    End(Ended),
-}
-
-/// A call that is to be run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Planned {
-    /// Its id in the conversation.
-    pub id: String,
-    /// The call; its arguments fit the tool's schema, as far as that can be told.
-    pub call: Call,
-    /// How it was made.
-    pub mechanism: Mechanism,
-    /// How many attempts before it were none.
-    pub retries: u32,
-    /// What the model said before it, in the same answer.
-    pub reasoning: String,
-}
-
-/// How a call was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Mechanism {
-    /// In the provider's own form.
-    Native,
-    /// It was found in the text.
-    Recovered,
-    /// What the model wrote was put right.
-    Repaired,
-    /// The model was told what was wrong, and then got it right.
-    Corrected,
-    /// The server held the answer to the form of a call.
-    Constrained,
-}
-
-impl Mechanism {
-    /// Its name in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Recovered => "recovered",
-            Self::Repaired => "repaired",
-            Self::Corrected => "corrected",
-            Self::Constrained => "constrained",
-        }
-    }
-}
-
-/// How a turn ended.
-#[derive(Debug)]
-pub enum Ended {
-    /// The model gave its last answer.
-    Answered,
-    /// Its last answer was cut at the greatest length.
-    Cut,
-    /// The model, or who watches it, declined.
-    Refused,
-    /// It still called tools when no more rounds were left.
-    OutOfRounds,
-    /// It did not manage to write a call.
-    NoCall {
-        /// What was wrong with each attempt.
-        attempts: Vec<Attempt>,
-    },
-    /// It gave no answer.
-    Failed(LlmError),
-    /// What it would be asked cannot be put together.
-    Unasked {
-        /// Why.
-        reason: String,
-    },
-}
-
-/// A call that went wrong and then right, to learn from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lesson {
-    /// What it was asked for, in the words of the person.
-    pub asked: String,
-    /// What the model wrote each time, and what was wrong with it.
-    pub attempts: Vec<(String, String)>,
-    /// What it wrote at last.
-    pub corrected: String,
-}
-
-/// What a turn has come to so far.
-#[derive(Clone, Debug, Default)]
-pub struct Tally {
-    /// Answers of the model that counted as rounds.
-    pub iterations: u32,
-    /// All requests together, repeated ones included.
-    pub requests: u32,
-    /// How many of them were answered.
-    pub answers: u32,
-    /// How many were repeated because of a failure.
-    pub repeated: u32,
-    /// How many asked again because a call was none.
-    pub corrections: u32,
-    /// Failures of the provider, by the name of their class.
-    pub failures: BTreeMap<&'static str, u32>,
-    /// What the providers counted, of all answers together.
-    pub usage: Usage,
-    /// Whether every answer said what it cost.
-    pub usage_is_whole: bool,
-}
 
 /// See the [module](self).
 #[derive(Debug)]

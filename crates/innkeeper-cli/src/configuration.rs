@@ -35,12 +35,17 @@ pub(crate) fn load(context: &mut Context) -> Result<Config, Failure> {
     if context.global.config.is_empty() {
         context.found = files.first().cloned();
     }
+    limit(&mut config, context);
+    Ok(config)
+}
+
+/// Applies `--timeout`.
+pub(crate) fn limit(config: &mut Config, context: &Context) {
     if let Some(timeout) = context.global.timeout {
         for server in config.servers.values_mut() {
             server.timeout = timeout;
         }
     }
-    Ok(config)
 }
 
 /// The part of the configuration that `name` (`SERVER.ITEM`) needs, and the server's name.

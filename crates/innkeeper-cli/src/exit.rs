@@ -99,6 +99,14 @@ impl Failure {
         self
     }
 
+    /// Has another thing that is wrong told with it; the code stays.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        let causes = other.causes();
+        self.details.extend(other.message.into_iter().chain(other.details).chain(causes));
+        self.hints.extend(other.hints);
+        self
+    }
+
     pub(crate) fn code(&self) -> Code {
         self.code
     }

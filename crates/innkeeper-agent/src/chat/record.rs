@@ -7,6 +7,7 @@
 //! [`Recording::token_classifications`]: super::Recording::token_classifications
 
 mod analyse;
+mod fault;
 mod writer;
 
 use std::sync::Arc;
@@ -148,7 +149,7 @@ impl Recorder {
                 (kind, details)
             }
             Err(error) => {
-                let error: String = error.to_string().chars().take(SHOWN).collect();
+                let error: String = fault::words(error).chars().take(SHOWN).collect();
                 (Kind::ToolExecutionError, json!({"tool": tool, "call": call, "error": error}))
             }
         };

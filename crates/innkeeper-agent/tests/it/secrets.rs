@@ -5,23 +5,30 @@ use std::sync::{Arc, LazyLock, Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use innkeeper_agent::agent::{Agent, Settings};
+use innkeeper_agent::chat::record::LogAnalyzer;
+use innkeeper_agent::chat::{self, Chat, Recording};
 use innkeeper_agent::provider::{Response, Scripted, Wire};
 use innkeeper_agent::result::Outcome;
 use innkeeper_agent::safety::Policy;
-use innkeeper_agent::tools::{Hints, Offered, Running, ToolRunner};
+use innkeeper_agent::tools::{Hints, Offered, Output, RunError, Running, ToolRunner};
 use innkeeper_agent::transport::{Endpoint, HttpProvider, Named, Wanted, get_llm_client};
 use innkeeper_agent::turn::{Ended, Limits};
 use innkeeper_host::Environment;
 use innkeeper_host::audit::TARGET;
 use innkeeper_host::config::Secret;
+use innkeeper_host::error::{ArgumentProblem, CallError, Lost, ProtocolFault};
+use innkeeper_protocol::ErrorObject;
 use innkeeper_testkit::{Script, ScriptedLlm, Step};
 use innkeeper_toolcall::Tool;
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
+
+use crate::setup::All;
 
 const KEY: &str = "sk-planted-7Qw3zR9tYb5Nc1Xe";
 
@@ -203,6 +210,82 @@ async fn a_key_is_in_no_log_no_error_no_record_and_no_panic_whatever_its_provide
     }
     let at = all.find(&KEY[3..]).map(|at| &all[at.saturating_sub(300)..]);
     assert_eq!(at, None);
+}
+
+/// Tools that say the key in every way there is, and hear it.
+struct Gossip;
+
+impl ToolRunner for Gossip {
+    fn offered(&self) -> Vec<Offered> {
+        let mut tools = vec![("refuse", json!({})), ("lose", json!({})), ("break", json!({}))];
+        tools.extend([("misfit", json!({})), ("tell", json!({}))]);
+        tools.push(("choose", json!({"to": {"enum": ["up", "down"]}})));
+        let offered = |(name, properties)| {
+            let schema = json!({"type": "object", "properties": properties});
+            Offered { tool: Tool::new(name, "Talks.", schema), hints: Hints::default() }
+        };
+        tools.into_iter().map(offered).collect()
+    }
+
+    fn run<'r>(&'r self, name: &'r str, _: Value) -> Running<'r> {
+        let (server, item): (Arc<str>, Box<str>) = ("gossip".into(), name.into());
+        let told = json!({"content": [{"type": "text", "text": KEY}], "isError": true});
+        Box::pin(async move {
+            let error = match name {
+                "refuse" => {
+                    let error = ErrorObject { code: -32602, message: KEY.to_owned(), data: None };
+                    CallError::Server { server, item, error }
+                }
+                "lose" => {
+                    let reason = Lost::NotStarted(KEY.into());
+                    CallError::Unavailable { server, reason, may_have_run: false, attempts: 1 }
+                }
+                "break" => {
+                    let source = ProtocolFault::Status { status: 500, text: KEY.into() };
+                    CallError::Protocol { server, item, source }
+                }
+                "misfit" => {
+                    let problem = ArgumentProblem { pointer: KEY.into(), message: KEY.into() };
+                    CallError::Validation { item, problems: vec![problem] }
+                }
+                _ => return Ok(Output::new(to_raw_value(&told).unwrap(), true)),
+            };
+            Err(RunError::Host(error))
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_models_and_tools_say_is_in_no_log_of_a_chat() {
+    let heard = listen();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let recording = Recording {
+        log_path: Some(path.clone()),
+        token_classifications: false,
+        performance_metrics: true,
+    };
+    let settings = chat::Settings { recording, ..chat::Settings::default() };
+    let chat = Chat::new(Arc::new(Gossip), settings).unwrap();
+    let tools = ["refuse", "lose", "break", "misfit", "tell", "choose"];
+    let mut text = format!("It is {KEY}.");
+    for tool in tools {
+        let call = json!({"tool": tool, "params": {"to": KEY, KEY: KEY}});
+        text.push_str(&format!(" {call}\n"));
+    }
+    let number = KEY.bytes().map(|byte| byte.to_string()).collect::<String>();
+    text.push_str(&format!(r#"{{"tool": "tell", "params": {{"to": {number}}}}}"#));
+    let answer = futures_util::stream::iter([text]);
+    let all = All::of(&mut chat.turn().answer(answer).unwrap()).await;
+    assert_eq!(all.executed.len(), tools.len() + 1);
+    let log = std::fs::read_to_string(&path).unwrap();
+    let stats = LogAnalyzer::from_file(&path).unwrap();
+    for tool in tools {
+        assert!(stats.tool_execution_stats()[tool].errors > 0, "{tool}: {log}");
+    }
+    for told in [log, heard.all()] {
+        assert!(!told.contains(&KEY[3..]) && !told.contains(&number[..20]), "{told}");
+    }
 }
 
 /// Proves: P35

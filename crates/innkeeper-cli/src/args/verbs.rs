@@ -131,7 +131,10 @@ pub(crate) struct AskArgs {
     ///
     /// Keys come from OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY or GEMINI_API_KEY.
     #[arg(long, value_name = "NAME")]
-    pub(crate) provider: String,
+    pub(crate) provider: Option<String>,
+    /// Use the two servers of the demo and its sample files in place of a configuration
+    #[arg(long, conflicts_with = "config")]
+    pub(crate) demo: bool,
     /// The model; without it the provider's usual one
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,

@@ -13,24 +13,33 @@ use innkeeper_agent::provider::LlmProvider;
 use innkeeper_agent::result::Outcome;
 use innkeeper_agent::safety::Policy;
 use innkeeper_agent::tools::ToolRunner as _;
+use innkeeper_agent::transport::Endpoint;
 use innkeeper_agent::turn::{Limits, ToolCalling};
-use innkeeper_host::Host;
+use innkeeper_host::{Config, Host};
 use serde_json::json;
 
 use super::Context;
+use super::demo::prepare;
 use crate::args::{Approve, AskArgs, Calling};
-use crate::configuration::load;
+use crate::configuration::{files, load};
+use crate::demo::{Cast, Demo};
 use crate::exit::{Code, Failure};
 use crate::hosting::with_host;
 use crate::output::{Output, Tone, inline};
+use model::Model;
 
 /// How much of arguments or of an answer is shown on a line.
 const SHOWN: usize = 100;
 
 pub(super) async fn run(context: &mut Context, args: &AskArgs) -> Result<(), Failure> {
-    let provider = model::find(args, &context.environment).await?;
+    let (found, (config, _demo)) =
+        match (model::find(args, &context.environment), servers(context, args)) {
+            (Ok(found), Ok(servers)) => (found, servers),
+            (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
+            (Err(model), Err(servers)) => return Err(model.and(servers)),
+        };
     let approver = approval::of(args.approve)?;
-    let config = load(context)?;
+    let Model { provider, endpoint } = found.ready().await?;
     let work = async |host: &Host, output: &mut Output| {
         let mut agent = Agent::new(provider.clone(), Arc::new(host.clone()), settings(args));
         if let Some(approver) = approver {
@@ -39,7 +48,8 @@ pub(super) async fn run(context: &mut Context, args: &AskArgs) -> Result<(), Fai
         let report = answer(&mut agent, args, output).await?;
         let told = tell(&report, &*provider, host.offered().len(), output);
         if let Some(file) = &args.retries {
-            keep(file, provider.model(), &report).map_err(|error| {
+            let kept = keep(file, provider.model(), &report, endpoint.as_ref());
+            kept.map_err(|error| {
                 let text = format!("`{}` cannot be written", file.display());
                 Failure::failed(text).because(error)
             })?;
@@ -47,6 +57,18 @@ pub(super) async fn run(context: &mut Context, args: &AskArgs) -> Result<(), Fai
         told
     };
     with_host(context, config, work).await.map(drop)
+}
+
+/// The servers whose tools the model gets; the demo's files are there as long as its `Demo` is.
+fn servers(context: &mut Context, args: &AskArgs) -> Result<(Config, Option<Demo>), Failure> {
+    if args.demo {
+        let (demo, config) = prepare(context, Cast::BuiltIn)?;
+        return Ok((config, Some(demo)));
+    }
+    files(&context.global.config).map_err(|failure| {
+        failure.hint("`innkeeper ask --demo …` needs none: it has the servers of the demo")
+    })?;
+    Ok((load(context)?, None))
 }
 
 fn settings(args: &AskArgs) -> Settings {
@@ -138,8 +160,14 @@ fn tell(
     }
 }
 
-/// Appends what there is to learn, a line for each lesson; a new file is its owner's alone.
-fn keep(file: &Path, model: &str, report: &Report) -> std::io::Result<()> {
+/// Appends what there is to learn, a line for each lesson and none with the key in it; a new file is
+/// its owner's alone.
+fn keep(
+    file: &Path,
+    model: &str,
+    report: &Report,
+    endpoint: Option<&Endpoint>,
+) -> std::io::Result<()> {
     if report.lessons.is_empty() {
         return Ok(());
     }
@@ -148,18 +176,24 @@ fn keep(file: &Path, model: &str, report: &Report) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(file)?;
+    let without_key = |text: &str| match endpoint {
+        Some(endpoint) => endpoint.redacted(text.to_owned()),
+        None => text.to_owned(),
+    };
     let mut lines = String::new();
     for lesson in &report.lessons {
         let attempts: Vec<_> = lesson
             .attempts
             .iter()
-            .map(|(text, problem)| json!({"text": text, "problem": problem}))
+            .map(|(text, problem)| {
+                json!({"text": without_key(text), "problem": without_key(problem)})
+            })
             .collect();
         let line = json!({
             "model": model,
-            "asked": lesson.asked,
+            "asked": without_key(&lesson.asked),
             "attempts": attempts,
-            "corrected": lesson.corrected,
+            "corrected": without_key(&lesson.corrected),
         });
         lines.push_str(&format!("{line}\n"));
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use crate::args::DemoArgs;
-use crate::configuration::refuse;
+use crate::configuration::{limit, refuse};
 use crate::demo::{Cast, Demo, Done, Runner};
 use crate::exit::Failure;
 use crate::hosting::with_host;
@@ -23,14 +23,7 @@ use crate::output::{Output, Table, Tone};
 const SHOWN: usize = 76;
 
 pub(super) async fn run(context: &mut Context, args: &DemoArgs) -> Result<(), Failure> {
-    let cast = if args.npm { Cast::Npm } else { Cast::BuiltIn };
-    let demo = Demo::prepare(cast)
-        .map_err(|error| Failure::failed("the sample files cannot be written").because(error))?;
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::failed("this program cannot find itself").because(error))?;
-    let file = demo.config(&program);
-    let config = Config::from_value(&file, "demo", Path::new("."), &context.environment)
-        .map_err(|error| refuse(&error))?;
+    let (demo, config) = prepare(context, if args.npm { Cast::Npm } else { Cast::BuiltIn })?;
     if args.model.is_some() {
         return live::run(context, config).await;
     }
@@ -40,6 +33,19 @@ pub(super) async fn run(context: &mut Context, args: &DemoArgs) -> Result<(), Fa
     let dir = place(&context.environment);
     let ways = found_models(&Look::usual(&context.environment, dir.as_deref())).await;
     tell(&mut context.output, &calls, &report, &ways)
+}
+
+/// The sample files, which go with what is given back, and the servers over them.
+pub(super) fn prepare(context: &Context, cast: Cast) -> Result<(Demo, Config), Failure> {
+    let demo = Demo::prepare(cast)
+        .map_err(|error| Failure::failed("the sample files cannot be written").because(error))?;
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::failed("this program cannot find itself").because(error))?;
+    let file = demo.config(&program);
+    let mut config = Config::from_value(&file, "demo", Path::new("."), &context.environment)
+        .map_err(|error| refuse(&error))?;
+    limit(&mut config, context);
+    Ok((demo, config))
 }
 
 /// One call of the chain as it went.

@@ -64,7 +64,7 @@ pub(crate) enum Server {
 impl Way {
     /// What to type.
     pub(crate) fn command(&self) -> String {
-        let ask = "innkeeper ask \"Which tools do you have?\" --provider";
+        let ask = "innkeeper ask --demo \"What do the files say about wine?\" --provider";
         match self {
             Self::Key { provider, .. } => format!("{ask} {provider}"),
             Self::Server { server, port, model } => {

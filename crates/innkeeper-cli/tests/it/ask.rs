@@ -198,6 +198,41 @@ async fn what_went_wrong_and_then_right_can_be_kept_and_exported() {
 }
 
 #[tokio::test]
+async fn a_key_that_its_provider_says_is_not_kept_with_what_went_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lessons.jsonl");
+    let unread = "error parsing tool call: raw='{\"a\": sk-planted', err=x";
+    let bad = Step::say(r#"{"tool": "one.add", "params": {"a": "sk-planted"}}"#);
+    let good = r#"{"tool": "one.add", "params": {"a": 2, "b": 3}} said sk-planted"#;
+    let script =
+        Script::new([Step::status(500).error(unread), bad, Step::say(good), Step::say("It is 5.")]);
+    let words = [
+        "Say sk-planted.",
+        "--provider",
+        "ollama",
+        "--model",
+        "m",
+        "--base-url",
+        "URL",
+        "--api-key-env",
+        "OPENAI_API_KEY",
+        "--tool-calling",
+        "prompt",
+        "--retries",
+        file.to_str().unwrap(),
+    ];
+    let (output, _) = ask(script, &words).await;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let kept = std::fs::read_to_string(&file).unwrap();
+    let lesson: Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!(lesson["asked"], "Say ***.");
+    assert_eq!(lesson["attempts"].as_array().map(Vec::len), Some(2), "{kept}");
+    assert!(lesson["corrected"].as_str().unwrap().contains("***"), "{kept}");
+    assert!(!kept.contains("planted"), "{kept}");
+}
+
+#[tokio::test]
 async fn a_script_takes_the_place_of_a_model_and_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("script.json");

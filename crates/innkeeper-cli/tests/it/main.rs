@@ -8,6 +8,7 @@ mod ask;
 mod builtin_servers;
 mod command_line;
 mod extract;
+mod first_minute;
 mod log_stats;
 mod login;
 mod model;

@@ -45,6 +45,8 @@ impl Host {
     /// Has the lists of a server read again, as if it had said that they changed; for one that may
     /// change them without a word. Ends at once: [`Event::CatalogChanged`] tells when they were
     /// read. Whether there is such a server and it takes calls.
+    ///
+    /// [`Event::CatalogChanged`]: crate::Event::CatalogChanged
     pub fn refresh_server(&self, name: &str) -> bool {
         let catalog = self.catalog();
         let shelf = catalog.server(name).and_then(|server| server.shelf.as_ref());

@@ -78,6 +78,8 @@ impl Host {
     /// # Errors
     ///
     /// As [`Host::read_resource`].
+    ///
+    /// [`Event::ResourceUpdated`]: crate::Event::ResourceUpdated
     pub async fn subscribe_resource(
         &self,
         uri: &str,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use innkeeper_agent::conversation::{Part, Said};
 use innkeeper_agent::provider::{LlmProvider, Response, Scripted};
-use innkeeper_agent::transport::{UnknownModel, Wanted, get_llm_client};
+use innkeeper_agent::transport::{
+    Endpoint, HttpProvider, Named, UnknownModel, Wanted, get_llm_client,
+};
 use innkeeper_host::Environment;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,28 +15,60 @@ use serde_json::value::RawValue;
 use crate::args::AskArgs;
 use crate::exit::Failure;
 
-/// Finds it, and has a server that speaks like OpenAI say what it is.
-pub(super) async fn find(
-    args: &AskArgs,
-    environment: &Environment,
-) -> Result<Arc<dyn LlmProvider>, Failure> {
-    if let Some(script) = args.script.as_deref().filter(|_| is_scripted(&args.provider)) {
-        return Ok(Arc::new(scripted(script)?));
+/// A model that can be asked.
+pub(super) struct Model {
+    pub(super) provider: Arc<dyn LlmProvider>,
+    /// Where it is; a script is nowhere.
+    pub(super) endpoint: Option<Endpoint>,
+}
+
+/// A model that was found; nothing has been sent to it.
+pub(super) enum Found {
+    Script(Scripted),
+    Http(HttpProvider),
+}
+
+/// Finds the model that is named.
+pub(super) fn find(args: &AskArgs, environment: &Environment) -> Result<Found, Failure> {
+    let Some(provider) = &args.provider else { return Err(unnamed()) };
+    if let Some(script) = args.script.as_deref().filter(|_| is_scripted(provider)) {
+        return Ok(Found::Script(scripted(script)?));
     }
     let wanted = Wanted {
-        provider: args.provider.clone(),
+        provider: provider.clone(),
         model: args.model.clone(),
         base_url: args.base_url.clone(),
         api: args.api.clone(),
         key: None,
         key_variable: args.api_key_env.clone(),
     };
-    let mut client = get_llm_client(&wanted, environment).map_err(|error| unknown(&error))?;
-    if client.endpoint().provider == "openai-compatible" {
-        let looked = client.look().await;
-        looked.map_err(|error| Failure::failed("the model cannot be asked").because(error))?;
+    let client = get_llm_client(&wanted, environment).map_err(|error| unknown(&error))?;
+    Ok(Found::Http(client))
+}
+
+impl Found {
+    /// Has a server that speaks like OpenAI say what it is.
+    pub(super) async fn ready(self) -> Result<Model, Failure> {
+        let mut client = match self {
+            Self::Script(script) => {
+                return Ok(Model { provider: Arc::new(script), endpoint: None });
+            }
+            Self::Http(client) => client,
+        };
+        if client.endpoint().provider == "openai-compatible" {
+            let looked = client.look().await;
+            looked.map_err(|error| Failure::failed("the model cannot be asked").because(error))?;
+        }
+        let endpoint = Some(client.endpoint().clone());
+        Ok(Model { provider: Arc::new(client), endpoint })
     }
-    Ok(Arc::new(client))
+}
+
+fn unnamed() -> Failure {
+    let names = Named::ALL.map(Named::name).join(", ");
+    Failure::usage("no model is named").hint(format!(
+        "`--provider NAME` names one: {names}; `innkeeper demo` tells which this machine has"
+    ))
 }
 
 fn is_scripted(provider: &str) -> bool {

@@ -79,7 +79,7 @@ async fn servers_that_answer_are_found_with_a_model_and_the_command_to_type() {
         ..nowhere(&environment)
     };
     let ways = found_models(&look).await;
-    let ask = "innkeeper ask \"Which tools do you have?\" --provider";
+    let ask = "innkeeper ask --demo \"What do the files say about wine?\" --provider";
     let own = |port: u16, model: &str| {
         format!("{ask} openai-compatible --base-url http://127.0.0.1:{port}/v1 --model {model}")
     };
