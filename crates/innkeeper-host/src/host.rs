@@ -17,6 +17,7 @@ use crate::catalog::{Catalog, Hidden, Shelf};
 use crate::config::{Config, ConfigError, Environment, Watch};
 use crate::error::{CallError, RestartError, StartError};
 use crate::event::{Event, Events};
+use crate::guard;
 use crate::ledger::Ledger;
 use crate::lifecycle::ServerState;
 use crate::lock::{Guard, Lock, PinPolicy};
@@ -198,6 +199,7 @@ impl HostBuilder {
         let watch = watch.map(|trust| (Watch::of(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
         let servers = start::prepare(config.servers.values(), &environment)?;
+        guard::prepare(config.servers.values());
         let servers = servers.into_iter().map(|settings| Arc::new(Server::new(settings)));
         let bare = config.host.allow_bare_names;
         let registry = Arc::new(Registry::new(servers, bare, events.clone(), guard));
@@ -327,7 +329,8 @@ impl Host {
     /// Gets the prompt `{server}.{prompt}` as the server sent it, now or up to `cache.ttl` ago;
     /// [`CallOptions::fresh`] asks in any case. The same prompt asked for at the same time by
     /// several callers is one request. While the server is unavailable, what is kept is given
-    /// however old it is, with `stale: true` and `ageSeconds` in its `_meta`.
+    /// however old it is, with `stale: true` and `ageSeconds` in its `_meta`. Where `guard.results` has
+    /// contents looked at, so are copies, unless that was done and nothing was found.
     ///
     /// # Errors
     ///

@@ -68,6 +68,17 @@ static READY: LazyLock<Ready> = LazyLock::new(|| {
     Ready { forms: one(FORMS), named: one(NAMED) }
 });
 
+/// Makes the patterns ready.
+pub(super) fn prepare() {
+    LazyLock::force(&READY);
+}
+
+/// Whether that was done.
+#[cfg(test)]
+pub(super) fn is_ready() -> bool {
+    LazyLock::get(&READY).is_some()
+}
+
 /// The secrets in a text, as they are spelled.
 pub(super) fn secrets(exact: &str) -> Vec<&str> {
     let ready = &*READY;
