@@ -328,3 +328,6 @@ async fn own(
     let Reply { result, .. } = connection.ask(ask, |_| Ok(CallOutcome::Ok)).await?;
     Ok(result)
 }
+
+#[cfg(test)]
+mod tests;

@@ -185,6 +185,17 @@ mod tests {
             assert!(secrets(text).is_empty(), "{text} {:?}", secrets(text));
         }
     }
+
+    #[test]
+    fn as_many_secrets_are_looked_for_in_a_text_as_the_limit() {
+        let many = |count: usize| {
+            let one = |number| format!("token={number:05}aBcDeFgHiJkLmNoPq\n");
+            (0..count).map(one).collect::<String>()
+        };
+        assert_eq!(secrets(&many(MOST)).len(), MOST);
+        assert_eq!(secrets(&many(MOST + 1)).len(), MOST);
+    }
+
     #[test]
     fn a_secret_is_known_by_what_of_it_was_drawn_by_lot() {
         let random = "a8Kd02LmQz91XcVb73NwErTy64UiOp5sDf";

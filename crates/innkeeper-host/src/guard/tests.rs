@@ -241,6 +241,9 @@ fn a_result_that_is_too_long_or_too_deep_to_take_apart_is_read_as_it_is_spelled(
     let long = json!({"content": [{"text": ORDER}, {"text": "x".repeat(pieces::PARSED)}]});
     let attention = attention(&json!("flag"), &json!({})).unwrap();
     assert_eq!(attention.result(&raw(&long)).unwrap().findings[0].place, "result");
+    let data = raw(&json!({"a": ORDER, "b": "x".repeat(pieces::PARSED)}));
+    assert_eq!(kinds(attention.error("no", Some(&data))), [FindingKind::Override]);
+    assert_eq!(kinds(definition(Of::Tool, &data, GuardMode::Flag)), [FindingKind::Override]);
     let deep = format!("{}\"{ORDER}\"{}", "[".repeat(200), "]".repeat(200));
     let deep = RawValue::from_string(deep);
     assert_eq!(deep.map(|deep| kinds(attention.result(&deep))).unwrap(), [FindingKind::Override]);

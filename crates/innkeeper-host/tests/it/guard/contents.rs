@@ -190,8 +190,6 @@ async fn the_copy_of_a_lost_server_is_held_to_the_mode_of_now_too() {
     let error = read(&host, &uri).await.unwrap_err();
     assert!(matches!(error, CallError::Unavailable { .. }), "it is gone: {error:?}");
     assert!(read(&host, "fx://one/static").await.unwrap().get().contains("\"stale\":true"));
-    write(&json!({"definitions": "refuse"}));
-    host.reload().await.unwrap();
     host.shutdown().await;
 }
 
@@ -290,14 +288,31 @@ async fn a_reload_and_a_new_list_hold_definitions_to_the_mode_of_now_and_tell_ea
     assert_eq!(offered(&host), 2);
     assert_eq!(items(&mut events, true), ["bad", "fx://one/bad", "fx://one/item/{id}"]);
     host.get_prompt("one.bad", &none, CallOptions::default()).await.unwrap_err();
+    let mut others = host.events();
     assert!(host.refresh_server("one"));
     let changed = |event: &Event| matches!(event, Event::CatalogChanged { .. });
-    crate::setup::until_told(&mut events, changed).await;
+    crate::setup::until_told(&mut others, changed).await;
+    assert_eq!(found(&mut events), [], "what was told is not told again");
     assert_eq!(offered(&host), 2);
     write(&json!("off"));
     host.reload().await.unwrap();
     assert_eq!(offered(&host), 5, "all of them are back");
-    assert_eq!(found(&mut events), [], "what was told is not told again");
+    assert_eq!(found(&mut events), [], "nothing is looked at");
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_resource_that_is_kept_out_is_not_read_by_a_template_that_is_offered() {
+    let scene = Scene::new();
+    let resources = json!([{"uri": "fx://one/item/7", "name": "bad", "description": ORDER}]);
+    let one = scene.fx("one").with("--resources", resources);
+    let config = scene.config_with(&json!({"guard": {"definitions": "refuse"}}), [one]);
+    let host = builder(config).start().await.unwrap();
+    read(&host, "fx://one/item/8").await.unwrap();
+    let error = read(&host, "fx://one/item/7").await.unwrap_err();
+    let is = matches!(error, CallError::Routing(RoutingError::ItemRefused { .. }));
+    assert!(is, "{error:?}");
+    assert_eq!(scene.journal().count("resources/read"), 1);
     host.shutdown().await;
 }
 
