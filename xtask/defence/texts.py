@@ -1,6 +1,6 @@
 """What the guard says of texts that its rules were not written from, each corpus in one session.
 
-    texts.py FRONT BFCL AGENTDOJO     prints one line for each corpus
+    texts.py FRONT BFCL AGENTDOJO     prints one line of JSON for each corpus
     texts.py --serve FILE             the server behind FRONT: its tools and what each answers
 """
 
@@ -194,7 +194,10 @@ def injections(package):
             text = node.value if isinstance(node, ast.Constant) else None
             if isinstance(text, str) and "{goal}" in text and not text.startswith("Attack which"):
                 label = " ".join(text.split())
-                templates[label if len(label) < 60 else f"{label[:57]}..."] = text
+                label = label if len(label) < 60 else f"{label[:57]}..."
+                # Two may begin alike.
+                alike = sum(other.startswith(label) for other in templates)
+                templates[f"{label} ({alike + 1})" if alike else label] = text
     items = Items()
     for label, template in templates.items():
         for goal in sorted(goals):
@@ -203,23 +206,26 @@ def injections(package):
     return items, templates
 
 
+def tell(corpus, of, found, read, flagged, **more):
+    line = {"corpus": corpus, "of": of, "held": found, "read": read, "flagged": flagged}
+    print(json.dumps(line | more), flush=True)
+
+
 def main(front, bfcl, agentdojo):
     items, of = harmless()
     for mode in ("off", "refuse"):
         found, flagged = refused(front, mode, items)
         cases, all_cases = {item["of"] for item in found}, {item["of"] for item in items}
-        print(f"harmless items, {mode}: {len(cases)} of {len(all_cases)} held back, {flagged} flags ({of} in the bench)")
-        for case in sorted(cases):
-            print(f"  {case}")
+        tell("harmless items", f"{mode}, of {of} in the bench", len(cases), len(all_cases), flagged, cases=sorted(cases))
     defined, called = functions(Path(bfcl))
-    for label, items in (("function documents", defined), ("calls", called)):
-        found, _ = refused(front, "refuse", items)
-        print(f"BFCL, {label}, refuse: {len(found)} of {len(items)} held back")
+    for corpus, items in (("BFCL, function documents", defined), ("BFCL, calls", called)):
+        found, flagged = refused(front, "refuse", items)
+        tell(corpus, "refuse", len(found), len(items), flagged)
     items, templates = injections(Path(agentdojo))
-    found, _ = refused(front, "refuse", items)
     for label in templates:
-        hits, total = (sum(item["of"] == label for item in some) for some in (found, items))
-        print(f"AgentDojo, refuse: {hits} of {total} held back: {label}")
+        some = [item for item in items if item["of"] == label]
+        found, flagged = refused(front, "refuse", some)
+        tell("AgentDojo", f"refuse, {label}", len(found), len(some), flagged)
 
 
 if __name__ == "__main__":

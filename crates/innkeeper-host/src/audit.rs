@@ -5,7 +5,7 @@ use std::error::Error;
 use crate::error::ServerFailure;
 
 /// The target of these lines. Each has `security`, which is true, `audit`, which is the kind of
-/// fact, and `server`; most have `why`, many `tool` or `what`. None has a secret or the value of an
+/// fact, and `server`; most have `why`, many `tool`, `item` (a prompt or resource) or `what`. None has a secret or the value of an
 /// argument.
 pub const TARGET: &str = "innkeeper::audit";
 
@@ -29,7 +29,13 @@ pub(crate) enum Fact<'a> {
     /// Something of it looks as if it were made to deceive.
     Doubtful { tool: Option<&'a str>, why: &'a str },
     /// The guard has found what looks like an attack.
-    Suspicious { tool: Option<&'a str>, what: &'a str, why: &'a str, refused: bool },
+    Suspicious {
+        tool: Option<&'a str>,
+        item: Option<&'a str>,
+        what: &'a str,
+        why: &'a str,
+        refused: bool,
+    },
     /// The application's decision on it panicked; it counts as a no.
     TrustPanicked,
     /// It asked for something that it does not get; how often it did.
@@ -54,6 +60,7 @@ struct Line<'a> {
     kind: &'static str,
     words: &'static str,
     tool: Option<&'a str>,
+    item: Option<&'a str>,
     what: Option<&'a str>,
     why: Option<&'a str>,
     refused: Option<bool>,
@@ -68,12 +75,13 @@ impl<'a> Fact<'a> {
     pub(crate) fn tell(self, server: &str) {
         macro_rules! told {
             ($level:ident) => {{
-                let Line { kind, words, tool, what, why, refused, required, status, count, error } =
-                    self.line();
+                let Line { kind, words, tool, item, what, why, .. } = self.line();
+                let Line { refused, required, status, count, error, .. } = self.line();
                 tracing::$level!(
                     target: TARGET,
                     server,
                     tool,
+                    item,
                     what,
                     why,
                     refused,
@@ -142,8 +150,9 @@ impl<'a> Fact<'a> {
             Self::Doubtful { tool, why } => {
                 Line { tool, why: Some(why), ..line("doubtful", "looks deceptive") }
             }
-            Self::Suspicious { tool, what, why, refused } => Line {
+            Self::Suspicious { tool, item, what, why, refused } => Line {
                 tool,
+                item,
                 what: Some(what),
                 why: Some(why),
                 refused: Some(refused),
@@ -227,7 +236,7 @@ mod tests {
             Fact::PinBroken { what, why, refused: true },
             Fact::ToolRefused { tool, why },
             Fact::ArgumentsRefused { tool, rule: why },
-            Fact::Suspicious { tool: Some(tool), what, why, refused: true },
+            Fact::Suspicious { tool: Some(tool), item: None, what, why, refused: true },
             Fact::RequestRefused { what, why, count: 1 },
             Fact::AddressRefused { why },
             Fact::AccessDenied { status: 401 },

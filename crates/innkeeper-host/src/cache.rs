@@ -10,6 +10,7 @@ mod stale;
 mod store;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -69,31 +70,69 @@ pub(crate) enum Missed<E> {
     Failed(E),
 }
 
-/// An answer with its age, if it took no request of the caller's own.
+/// Where an answer comes from.
 #[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) result: Box<RawValue>,
-    pub(crate) age: Option<Duration>,
+pub(crate) enum Found {
+    /// A request of the caller's own.
+    Asked(Box<RawValue>),
+    /// The answer to another one, and its age.
+    Copy(Arc<Answer>, Duration),
 }
 
-/// What a server answered, and whether it holds for whoever asks the same: not what a user said in
-/// between.
+/// What a server answered, as others are given it.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    result: Box<RawValue>,
+    clean: AtomicBool,
+}
+
+impl Answer {
+    fn new(result: Box<RawValue>, clean: bool) -> Self {
+        Self { result, clean: clean.into() }
+    }
+
+    /// As the server sent it.
+    pub(crate) fn result(&self) -> &RawValue {
+        &self.result
+    }
+
+    /// With the mark of an old copy.
+    pub(crate) fn stale(&self, age: Duration) -> Box<RawValue> {
+        stale::marked(&self.result, age)
+    }
+
+    /// Whether it was looked at and nothing was found. What was kept while nothing was looked at, and
+    /// what was only flagged, is not.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.clean.load(Ordering::Relaxed)
+    }
+
+    /// It was looked at now, and nothing was found.
+    pub(crate) fn cleared(&self) {
+        self.clean.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What a server answered.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) result: Box<RawValue>,
+    /// Whether it holds for whoever asks the same: not what a user said in between.
     pub(crate) keep: bool,
+    /// Whether it was looked at and nothing was found.
+    pub(crate) clean: bool,
 }
 
 impl From<Box<RawValue>> for Reply {
     fn from(result: Box<RawValue>) -> Self {
-        Self { result, keep: true }
+        Self { result, keep: true, clean: false }
     }
 }
 
 /// What has come of a request that others wait for.
 #[derive(Debug)]
 enum Landed {
-    Result(Arc<RawValue>),
+    Result(Arc<Answer>),
     Failed,
     /// Its caller went away.
     Gone,
@@ -146,26 +185,26 @@ impl Cache {
     {
         if self.policy.ttl.is_zero() {
             let Reply { result, .. } = ask(limit).await.map_err(Missed::Failed)?.into();
-            return Ok(Found { result, age: None });
+            return Ok(Found::Asked(result));
         }
         let deadline = Instant::now() + limit.min(LONGEST);
         let (mut left, mut join) = (limit, !fresh);
         loop {
             match self.turn(key, fresh, join) {
-                Turn::Kept(kept) => return Ok(kept.into()),
+                Turn::Kept(Kept { answer, age }) => return Ok(Found::Copy(answer, age)),
                 Turn::Lead(lead) => {
                     let reply: Result<Reply, E> = ask(left).await.map(Into::into);
                     let kept = reply.as_ref().ok().filter(|reply| reply.keep);
-                    lead.land(kept.map(|reply| &*reply.result));
+                    let kept = kept.map(|reply| Answer::new(reply.result.clone(), reply.clean));
+                    lead.land(kept);
                     let Reply { result, .. } = reply.map_err(Missed::Failed)?;
-                    return Ok(Found { result, age: None });
+                    return Ok(Found::Asked(result));
                 }
                 Turn::Follow(flight) => {
                     let landed = timeout_at(deadline, flight.wait()).await;
                     match landed.map_err(|_| Missed::Late)? {
-                        Landed::Result(result) => {
-                            let result = (**result).to_owned();
-                            return Ok(Found { result, age: Some(Duration::ZERO) });
+                        Landed::Result(answer) => {
+                            return Ok(Found::Copy(answer.clone(), Duration::ZERO));
                         }
                         Landed::Failed => join = false,
                         Landed::Gone => {}
@@ -179,10 +218,15 @@ impl Cache {
         }
     }
 
-    /// Gives what is kept, however old, with the mark of an old copy, and its age.
-    pub(crate) fn last(&self, key: &Key) -> Option<(Box<RawValue>, Duration)> {
-        let kept = self.shelves().store.last(key, Instant::now())?;
-        Some((stale::marked(&kept.result, kept.age), kept.age))
+    /// Gives what is kept, however old, and its age.
+    pub(crate) fn last(&self, key: &Key) -> Option<(Arc<Answer>, Duration)> {
+        let Kept { answer, age } = self.shelves().store.last(key, Instant::now())?;
+        Some((answer, age))
+    }
+
+    /// Drops an answer, unless another one has taken its place.
+    pub(crate) fn drop_answer(&self, key: &Key, answer: &Arc<Answer>) {
+        self.shelves().store.drop_answer(key, answer);
     }
 
     fn turn(&self, key: &Key, fresh: bool, join: bool) -> Turn<'_> {
@@ -232,12 +276,8 @@ struct Lead<'a> {
 }
 
 impl Lead<'_> {
-    fn land(self, result: Option<&RawValue>) {
-        let landed = match result {
-            Some(result) => Landed::Result(result.to_owned().into()),
-            None => Landed::Failed,
-        };
-        self.end(landed);
+    fn land(self, answer: Option<Answer>) {
+        self.end(answer.map_or(Landed::Failed, |answer| Landed::Result(Arc::new(answer))));
     }
 
     fn end(&self, landed: Landed) {
@@ -245,9 +285,9 @@ impl Lead<'_> {
         // Not if it was forgotten or replaced meanwhile: it may be older than what replaced it.
         if shelves.flights.get(&self.key).is_some_and(|flight| Arc::ptr_eq(flight, &self.flight)) {
             shelves.flights.remove(&self.key);
-            if let Landed::Result(result) = &landed {
-                let good_for = good_for(result, self.cache.policy.ttl);
-                shelves.store.put(self.key.clone(), result.clone(), good_for, Instant::now());
+            if let Landed::Result(answer) = &landed {
+                let good_for = good_for(answer.result(), self.cache.policy.ttl);
+                shelves.store.put(self.key.clone(), answer.clone(), good_for, Instant::now());
             }
         }
         drop(shelves);
@@ -266,12 +306,6 @@ impl Drop for Lead<'_> {
 fn good_for(result: &RawValue, ttl: Duration) -> Duration {
     let hint = skim::member(result.get(), "ttlMs").and_then(|hint| hint.parse().ok());
     hint.map_or(ttl, |millis| Duration::from_millis(millis).min(ttl))
-}
-
-impl From<Kept> for Found {
-    fn from(kept: Kept) -> Self {
-        Self { result: (*kept.result).to_owned(), age: Some(kept.age) }
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! The life of one call: resolve, validate, permit, send, outcome, record.
 
+mod contents;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_protocol::view::{check_prompt_result, check_read_result, check_tool_result};
+use innkeeper_protocol::view::check_tool_result;
 use innkeeper_protocol::{Era, ViewError, method};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -11,17 +13,19 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use crate::audit::Fact;
-use crate::cache::{Key, Missed, Reply};
+use crate::cache::Reply;
 use crate::catalog::Catalog;
-use crate::error::{ArgumentProblem, CallError, Lost};
+use crate::error::{ArgumentProblem, CallError};
 use crate::event::CallOutcome;
-use crate::guard::{Attention, Finding, Told};
+use crate::guard::{Attention, Finding, Of, Told};
 use crate::schema::ResultSchema;
 use crate::server::connection::{Ask, Connection, LONGEST, Unfit};
 use crate::server::listen::WISHES;
 use crate::server::meta::Meta;
 use crate::server::rounds::Further;
 use crate::server::session::{Fault, Progress};
+
+pub(crate) use contents::{prompt, resource};
 
 /// How one call differs from the configuration.
 #[derive(Clone, Debug, Default)]
@@ -128,17 +132,6 @@ impl TaskWish {
     }
 }
 
-#[derive(Serialize)]
-struct ReadParams<'a> {
-    uri: &'a str,
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<Meta<'a>>,
-    #[serde(rename = "inputResponses", skip_serializing_if = "Option::is_none")]
-    responses: Option<Arc<RawValue>>,
-    #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
-    state: Option<Arc<RawValue>>,
-}
-
 /// Calls a tool by its public name.
 pub(crate) async fn tool(
     catalog: &Catalog,
@@ -170,12 +163,10 @@ pub(crate) async fn tool(
     }
     let connection = &*route.connection;
     let attention = route.attention.as_ref();
-    if let Some(told) = attention.and_then(|attention| attention.arguments(&arguments)) {
-        connection.tell_found(&route.tool, &told);
-        if told.refused {
-            let problems = told.findings.iter().map(argument_problem).collect();
-            return Err(CallError::Validation { item: route.public.clone(), problems });
-        }
+    let told = attention.and_then(|attention| attention.arguments(&arguments));
+    if let Some(findings) = connection.tell_found(Of::Tool, &route.tool, told) {
+        let problems = findings.iter().map(argument_problem).collect();
+        return Err(CallError::Validation { item: route.public.clone(), problems });
     }
     let timeout = options.timeout.unwrap_or(route.timeout);
     let params = |id, Further { responses, state, carried }: Further| ItemParams {
@@ -200,11 +191,7 @@ pub(crate) async fn tool(
         as_task: route.as_task,
     };
     let mut is_error = false;
-    let refused = |told: Option<Told>| {
-        let told = told?;
-        connection.tell_found(&route.tool, &told);
-        told.refused.then_some(told.findings)
-    };
+    let refused = |told| connection.tell_found(Of::Tool, &route.tool, told);
     let judge = |raw: &RawValue| {
         is_error = check_tool_result(raw)?;
         match refused(attention.and_then(|attention| attention.result(raw))) {
@@ -214,7 +201,8 @@ pub(crate) async fn tool(
         }
     };
     // What is said in place of a result says something to a model, too.
-    let suspect = |fault: &Fault| refused(attention.and_then(|attention| words(attention, fault)));
+    let suspect =
+        |fault: &Fault| refused(attention.and_then(|attention| in_fault(attention, fault)));
     let Reply { result: raw, .. } = connection.ask_wary(ask, judge, suspect).await?;
     let promised = route.results.clone().filter(|_| !is_error);
     Ok(ToolResult { raw, is_error, promised })
@@ -228,7 +216,7 @@ fn argument_problem(finding: &Finding) -> ArgumentProblem {
 }
 
 /// What the guard finds in what a server said in place of a result.
-fn words(attention: &Attention, fault: &Fault) -> Option<Told> {
+fn in_fault(attention: &Attention, fault: &Fault) -> Option<Told> {
     match fault {
         Fault::Answer(error) => attention.error(&error.message, error.data.as_deref()),
         Fault::Protocol(fault) => {
@@ -238,82 +226,6 @@ fn words(attention: &Attention, fault: &Fault) -> Option<Told> {
         }
         Fault::Lost { .. } | Fault::Late => None,
     }
-}
-
-/// Gets a prompt by its public name.
-pub(crate) async fn prompt(
-    catalog: &Catalog,
-    name: &str,
-    arguments: &Map<String, Value>,
-    options: CallOptions,
-) -> Result<Box<RawValue>, CallError> {
-    let key = Key::prompt(name, arguments);
-    let route = match catalog.prompt(name) {
-        Ok(route) => route,
-        Err(error) => {
-            let connection = catalog.last_connection(&error);
-            return last_copy(connection, method::PROMPTS_GET, &key, &options, error);
-        }
-    };
-    let mut problems = Vec::new();
-    for required in route.required.iter().filter(|required| !arguments.contains_key(&***required)) {
-        let message = format!("missing required argument `{required}`");
-        problems.push(ArgumentProblem { pointer: String::new(), message });
-    }
-    for (key, _) in arguments.iter().filter(|(_, value)| !value.is_string()) {
-        let message = "expected string: arguments of prompts are text".to_owned();
-        let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
-        problems.push(ArgumentProblem { pointer, message });
-    }
-    if !problems.is_empty() {
-        return Err(CallError::Validation { item: name.into(), problems });
-    }
-    let connection = &*route.connection;
-    let given = (!arguments.is_empty()).then_some(arguments);
-    let asked = Asked {
-        method: method::PROMPTS_GET,
-        item: &route.prompt,
-        key,
-        timeout: options.timeout.unwrap_or(route.timeout),
-    };
-    let params = |id, Further { responses, state, carried }: Further| ItemParams {
-        name: &route.prompt,
-        arguments: given,
-        meta: connection.identity.carrying(options.token(id), carried),
-        responses,
-        state,
-        task: None,
-    };
-    asked.of(connection, &options, params, check_prompt_result).await
-}
-
-/// Reads a resource, from `server` if it is named.
-pub(crate) async fn resource(
-    catalog: &Catalog,
-    uri: &str,
-    server: Option<&str>,
-    options: CallOptions,
-) -> Result<Box<RawValue>, CallError> {
-    let key = Key::resource(uri);
-    let route = match catalog.resource(uri, server) {
-        Ok(route) => route,
-        Err(error) => {
-            let connection = catalog.last_connection(&error);
-            return last_copy(connection, method::RESOURCES_READ, &key, &options, error);
-        }
-    };
-    let connection = &*route.0;
-    let asked = Asked {
-        method: method::RESOURCES_READ,
-        item: uri,
-        key,
-        timeout: options.timeout.unwrap_or(route.1),
-    };
-    let params = |id, Further { responses, state, carried }: Further| {
-        let meta = connection.identity.carrying(options.token(id), carried);
-        ReadParams { uri, meta, responses, state }
-    };
-    asked.of(connection, &options, params, check_read_result).await
 }
 
 /// What an argument to be completed belongs to.
@@ -348,7 +260,8 @@ pub(crate) async fn complete(
         }
         CompletionOf::Template { uri, server } => {
             template = catalog.resource(uri, Some(server))?;
-            (&*template.0, uri, json!({ "type": "ref/resource", "uri": uri }), template.1)
+            let reference = json!({ "type": "ref/resource", "uri": uri });
+            (&*template.connection, uri, reference, template.timeout)
         }
     };
     let (name, value) = argument;
@@ -368,7 +281,7 @@ pub(crate) async fn subscribe(
     options: CallOptions,
 ) -> Result<(), CallError> {
     let route = catalog.resource(uri, server)?;
-    let connection = &*route.0;
+    let connection = &*route.connection;
     if connection.revision.era() == Era::Modern {
         if connection.wishes.set(uri, wanted) {
             return Ok(());
@@ -378,7 +291,7 @@ pub(crate) async fn subscribe(
         return Err(CallError::Validation { item: uri.into(), problems });
     }
     let method = if wanted { method::RESOURCES_SUBSCRIBE } else { method::RESOURCES_UNSUBSCRIBE };
-    own(connection, method, uri, json!({ "uri": uri }), route.1, &options).await.map(drop)
+    own(connection, method, uri, json!({ "uri": uri }), route.timeout, &options).await.map(drop)
 }
 
 /// A request with parameters of no other kind, that may run twice.
@@ -416,81 +329,5 @@ async fn own(
     Ok(result)
 }
 
-/// A prompt or resource that is asked for, and what it is kept under.
-struct Asked<'a> {
-    method: &'static str,
-    item: &'a str,
-    key: Key,
-    timeout: Duration,
-}
-
-impl Asked<'_> {
-    /// Gives what is kept, else what the server says now, else an old copy.
-    async fn of<P: Serialize>(
-        &self,
-        connection: &Connection,
-        options: &CallOptions,
-        params: impl Fn(u64, Further) -> P,
-        check: impl FnOnce(&RawValue) -> Result<(), ViewError>,
-    ) -> Result<Box<RawValue>, CallError> {
-        let &Self { method, item, timeout, .. } = self;
-        let (progress, retries) = (options.progress.as_ref(), options.retries);
-        let ask = |timeout| {
-            let (headers, harmless, as_task) = (&[][..], true, false);
-            let ask = Ask {
-                method,
-                item,
-                params,
-                headers,
-                timeout,
-                progress,
-                retries,
-                harmless,
-                as_task,
-            };
-            connection.ask(ask, |raw| check(raw).map(|()| CallOutcome::Ok).map_err(Into::into))
-        };
-        let found = connection.cache.read(&self.key, options.fresh, timeout, ask).await;
-        let server = &*connection.server;
-        match found {
-            Ok(found) => {
-                connection.meter.looked_up(found.age.is_some());
-                if let Some(age) = found.age {
-                    let age_s = age.as_secs_f64();
-                    tracing::debug!(server, method, item, age_s, "from the cache");
-                }
-                Ok(found.result)
-            }
-            Err(Missed::Failed(error)) => {
-                last_copy(Some(connection), method, &self.key, options, error)
-            }
-            Err(Missed::Late) => {
-                tracing::warn!(server, method, item, "no answer to the same request in time");
-                let server = connection.server.clone();
-                Err(CallError::Timeout { server, item: item.into(), after: timeout })
-            }
-        }
-    }
-}
-
-/// What is kept, however old, of a server that is away, marked as such; else the error. Nothing is
-/// given once the server was stopped, or to a caller that wants no copy.
-fn last_copy(
-    connection: Option<&Connection>,
-    method: &'static str,
-    key: &Key,
-    options: &CallOptions,
-    error: CallError,
-) -> Result<Box<RawValue>, CallError> {
-    let away = match &error {
-        CallError::Unavailable { reason, .. } => *reason != Lost::Shutdown,
-        _ => false,
-    };
-    let connection = connection.filter(|_| away && !options.fresh);
-    let kept = connection.and_then(|connection| Some((connection, connection.cache.last(key)?)));
-    let Some((connection, (result, age))) = kept else { return Err(error) };
-    let (server, age_s) = (&*connection.server, age.as_secs_f64());
-    let error: &dyn std::error::Error = &error;
-    tracing::warn!(server, method, item = key.item(), age_s, error, "old copy from the cache");
-    Ok(result)
-}
+#[cfg(test)]
+mod tests;

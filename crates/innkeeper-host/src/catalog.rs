@@ -4,6 +4,7 @@
 //! finding a route reads it without a lock, an await or a message to anybody.
 
 mod doubt;
+mod kept_out;
 mod route;
 mod shelf;
 
@@ -15,10 +16,9 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use crate::error::{CallError, Lost, RoutingError};
-use crate::guard::Finding;
+use crate::guard::{Finding, Of};
 use crate::lifecycle::ServerState;
 use crate::name;
-use crate::server::connection::Connection;
 use crate::server::offer::Offer;
 
 pub use doubt::Doubt;
@@ -168,8 +168,8 @@ impl Catalog {
             }
         }
         for resource in &shelf.offer.resources {
-            let owner = ResourceRoute(shelf.connection.clone(), shelf.timeout);
-            self.resources.entry(resource.view.uri.as_str().into()).or_default().push(owner);
+            let owners = self.resources.entry(resource.view.uri.as_str().into()).or_default();
+            owners.push(shelf.resource_route());
         }
     }
 
@@ -210,11 +210,13 @@ impl Catalog {
         let of_shelf = |shelf: &Arc<Shelf>| {
             let server = &shelf.connection.server;
             let offered = shelf.found.iter().filter(|(_, told)| !told.refused);
-            let each = offered.flat_map(|(tool, told)| {
-                let (server, tool) = (server.clone(), tool.clone());
+            let each = offered.flat_map(|(item, told)| {
+                let server = server.clone();
+                let (tool, item) = Of::split(item.clone());
                 let doubt = move |found: &Finding| Doubt {
                     server: server.clone(),
                     tool: tool.clone(),
+                    item: item.clone(),
                     reason: found.to_string(),
                 };
                 told.findings.iter().map(doubt)
@@ -242,7 +244,7 @@ impl Catalog {
                 })),
             };
         }
-        Err(self.explain("tool", called, &self.tool_names().collect::<Vec<_>>()))
+        Err(self.explain(Of::Tool, called, &self.tool_names().collect::<Vec<_>>()))
     }
 
     /// The route of a prompt; misses are explained.
@@ -250,7 +252,7 @@ impl Catalog {
         self.prompts.get(called).ok_or_else(|| {
             let mut known: Vec<&str> = self.prompts.keys().map(|name| &**name).collect();
             known.sort_unstable();
-            self.explain("prompt", called, &known)
+            self.explain(Of::Prompt, called, &known)
         })
     }
 
@@ -263,7 +265,7 @@ impl Catalog {
         Some((server, &hidden.tool.view.name, &hidden.reason))
     }
 
-    fn explain(&self, what: &'static str, called: &str, known: &[&str]) -> CallError {
+    fn explain(&self, of: Of, called: &str, known: &[&str]) -> CallError {
         let Some((server, item)) = name::split(called, |name| self.is_server(name)) else {
             let ends = |name: &&str| name.len() > called.len() && ends_with_item(name, called);
             let candidates = known.iter().copied().filter(ends).map(Into::into);
@@ -282,15 +284,17 @@ impl Catalog {
             return unavailable(server, away);
         }
         let shelf = self.servers.get(server).and_then(|server| server.shelf.as_ref());
-        if what == "tool"
-            && let Some(reason) = shelf.and_then(|shelf| shelf.refused(item))
-        {
-            let (server, tool, reason) = (server.into(), item.into(), reason.into());
-            return CallError::Routing(RoutingError::ToolChanged { server, tool, reason });
+        let why = shelf.and_then(|shelf| match of {
+            Of::Tool => shelf.refused(item),
+            Of::Prompt => shelf.refused_prompt(item),
+            Of::Resource | Of::Template => None,
+        });
+        if let Some(reason) = why {
+            return refused(&server.into(), of, item, reason);
         }
         CallError::Routing(RoutingError::UnknownItem {
             server: server.into(),
-            what,
+            what: of.as_str(),
             item: item.into(),
             suggestion: closest(called, known),
         })
@@ -304,7 +308,7 @@ impl Catalog {
         server: Option<&str>,
     ) -> Result<ResourceRoute, CallError> {
         if let Some(name) = server {
-            return self.resource_at(name);
+            return self.resource_at(name, uri);
         }
         let listed = self.resources.get(uri).cloned().unwrap_or_default();
         let owners = if listed.is_empty() { self.templates_for(uri) } else { listed };
@@ -313,7 +317,7 @@ impl Catalog {
             [] => Err(self.explain_resource(uri)),
             several => Err(CallError::Routing(RoutingError::Ambiguous {
                 name: uri.into(),
-                candidates: several.iter().map(|route| (*route.0.server).into()).collect(),
+                candidates: several.iter().map(|route| (*route.connection.server).into()).collect(),
             })),
         }
     }
@@ -323,15 +327,25 @@ impl Catalog {
         if let Some((server, away)) = self.away.iter().find(|(_, away)| offered_it(away)) {
             return unavailable(server, away);
         }
+        let refuses = |shelf: &Arc<Shelf>| {
+            let (of, reason) = shelf.refused_resource(uri)?;
+            Some(refused(&shelf.connection.server, of, uri, reason))
+        };
+        if let Some(refused) = self.shelves().find_map(refuses) {
+            return refused;
+        }
         let listed = self.shelves().flat_map(|shelf| &shelf.offer.resources);
         let known = listed.map(|resource| resource.view.uri.as_str());
         let suggestion = name::closest(uri, known).map(Into::into);
         CallError::Routing(RoutingError::UnknownResource { uri: uri.into(), suggestion })
     }
 
-    fn resource_at(&self, name: &str) -> Result<ResourceRoute, CallError> {
+    fn resource_at(&self, name: &str, uri: &str) -> Result<ResourceRoute, CallError> {
         if let Some(shelf) = self.servers.get(name).and_then(|server| server.shelf.as_ref()) {
-            return Ok(ResourceRoute(shelf.connection.clone(), shelf.timeout));
+            return match shelf.refused_resource(uri) {
+                Some((of, reason)) => Err(refused(&shelf.connection.server, of, uri, reason)),
+                None => Ok(shelf.resource_route()),
+            };
         }
         match self.away.get_key_value(name) {
             Some((server, away)) => Err(unavailable(server, away)),
@@ -343,10 +357,25 @@ impl Catalog {
         }
     }
 
-    /// The last connection of the server whose absence is the error.
-    pub(crate) fn last_connection(&self, error: &CallError) -> Option<&Connection> {
+    /// What the server whose absence is the error offered last, and what it calls this prompt or
+    /// resource, unless that was kept out.
+    pub(crate) fn last_shelf<'a>(
+        &'a self,
+        error: &CallError,
+        of: Of,
+        called: &'a str,
+    ) -> Option<(&'a Shelf, &'a str)> {
         let CallError::Unavailable { server, .. } = error else { return None };
-        Some(&self.away.get(server)?.shelf.as_ref()?.connection)
+        let shelf = self.away.get(server)?.shelf.as_deref()?;
+        let (item, refused) = match of {
+            Of::Tool => return None,
+            Of::Prompt => {
+                let (_, prompt) = name::split(called, |name| *name == **server)?;
+                (prompt, shelf.refused_prompt(prompt).is_some())
+            }
+            Of::Resource | Of::Template => (called, shelf.refused_resource(called).is_some()),
+        };
+        (!refused).then_some((shelf, item))
     }
 
     /// Resolves when no request waits for an answer; the caller bounds the wait.
@@ -358,10 +387,21 @@ impl Catalog {
 
     fn templates_for(&self, uri: &str) -> Vec<ResourceRoute> {
         self.shelves()
-            .filter(|shelf| shelf.has_template_for(uri))
-            .map(|shelf| ResourceRoute(shelf.connection.clone(), shelf.timeout))
+            .filter(|shelf| shelf.has_template_for(uri) && shelf.refused_resource(uri).is_none())
+            .map(|shelf| shelf.resource_route())
             .collect()
     }
+}
+
+/// The error of what its pin or the guard keeps out.
+fn refused(server: &Arc<str>, of: Of, item: &str, reason: &str) -> CallError {
+    let (server, item, reason) = (server.clone(), item.into(), reason.into());
+    CallError::Routing(match of {
+        Of::Tool => RoutingError::ToolChanged { server, tool: item, reason },
+        Of::Prompt | Of::Resource | Of::Template => {
+            RoutingError::ItemRefused { server, what: of.as_str(), item, reason }
+        }
+    })
 }
 
 /// The error of a request that a server takes no more: nothing is sent.

@@ -144,8 +144,11 @@ pub enum Event {
     Suspicious {
         /// The server.
         server: Arc<str>,
-        /// The tool; `None` for the server's instructions.
+        /// The tool, if it is of one.
         tool: Option<Box<str>>,
+        /// The prompt by its name at the server, the resource or template by its URI, if it is of one.
+        /// With neither it is in the server's instructions.
+        item: Option<Box<str>>,
         /// What was found, and where.
         finding: Finding,
         /// Whether it is held back.

@@ -15,6 +15,7 @@ mod files;
 mod finding;
 mod folders;
 mod metadata;
+mod of;
 mod orders;
 mod parameters;
 mod pieces;
@@ -22,9 +23,31 @@ mod secrets;
 mod shell;
 mod unwrap;
 
+use crate::config::{GuardMode, GuardModes, ServerConfig};
+
 pub(crate) use attention::{Attention, Told, definition, instructions};
 pub(crate) use carried::Memory;
 pub use finding::{Finding, FindingKind};
+pub(crate) use of::Of;
+
+/// Makes ready what is looked for by the settings of these servers, so that no call has to wait for
+/// it; nothing where nothing is looked at.
+pub(crate) fn prepare<'c>(servers: impl IntoIterator<Item = &'c ServerConfig>) {
+    let on = |mode| mode != GuardMode::Off;
+    for GuardModes { definitions, arguments, results } in
+        servers.into_iter().map(|server| server.guard)
+    {
+        if on(definitions) || on(results) {
+            orders::prepare();
+        }
+        if on(results) {
+            secrets::prepare();
+        }
+        if on(arguments) {
+            shell::prepare();
+        }
+    }
+}
 
 /// Findings that are told of one definition, call or result; who reads so many needs no more.
 pub(crate) const FINDINGS: usize = 8;

@@ -237,10 +237,11 @@ impl Registry {
     /// Tells what the guard has found in what a server offers and was not told before.
     fn tell_found(&self, server: &Server, shelf: &Shelf) {
         let before = server.status().shelf.clone();
-        let told = |found| before.as_ref().is_some_and(|shelf| shelf.found.contains(found));
-        for found @ (tool, what) in &shelf.found {
-            if !told(found) {
-                tell_found(&self.events, &server.name, tool.as_deref(), what);
+        let told: HashSet<_> = before.iter().flat_map(|shelf| &shelf.found).collect();
+        for found @ (item, what) in &shelf.found {
+            if !told.contains(found) {
+                let item = item.as_ref().map(|(of, item)| (*of, &**item));
+                tell_found(&self.events, &server.name, item, what);
             }
         }
     }
@@ -249,7 +250,7 @@ impl Registry {
     fn tell_doubts(&self) {
         let found: HashSet<Doubt> = self.catalog().doubts().into_iter().collect();
         let mut told = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
-        for Doubt { server, tool, reason } in found.difference(&told) {
+        for Doubt { server, tool, reason, .. } in found.difference(&told) {
             let tool = tool.as_deref();
             Fact::Doubtful { tool, why: reason }.tell(server);
             self.events.publish(Event::Doubtful {

@@ -13,6 +13,7 @@ use crate::audit::Fact;
 use crate::config::{Config, ConfigError, Environment, HostConfig, Problem, ServerConfig, Watch};
 use crate::error::{RestartError, ServerFailure};
 use crate::event::Event;
+use crate::guard;
 use crate::registry::Registry;
 use crate::server::launch::{Launcher, Limit};
 use crate::server::{Server, Settings};
@@ -161,6 +162,7 @@ impl Reloader {
             None => before.read_again().ok_or(ReloadError::NoFiles)??,
         };
         let Plan { kept, servers, mut report } = self.plan(&config, trust)?;
+        guard::prepare(config.servers.values());
         for Kept { server, config, start } in kept {
             let change = server.want(&config, start);
             if !change.now.is_empty() {

@@ -64,7 +64,9 @@ fn input_schema(host: &Host, server: &str, target: &str) -> Value {
 /// A call that has no result, with the exit code of its class.
 pub(super) fn refuse(error: &CallError) -> Failure {
     match error {
-        CallError::Routing(RoutingError::ToolChanged { .. }) => Failure::usage(error.to_string()),
+        CallError::Routing(RoutingError::ToolChanged { .. } | RoutingError::ItemRefused { .. }) => {
+            Failure::usage(error.to_string())
+        }
         CallError::Routing(_) => {
             Failure::usage(error.to_string()).hint("`innkeeper tools` lists what there is")
         }

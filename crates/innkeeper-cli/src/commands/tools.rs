@@ -49,13 +49,17 @@ fn everything(host: &Host, transports: &[(String, &'static str)]) -> Result<Valu
         };
         servers.insert(name.clone(), told);
     }
-    for Doubt { server, tool, reason, .. } in
+    for Doubt { server, tool, item, reason, .. } in
         catalog.doubts().into_iter().chain(catalog.suspicions())
     {
         let told = servers.get_mut(&*server).and_then(Value::as_object_mut);
         let list = told.map(|told| told.entry("doubts").or_insert_with(|| json!([])));
         if let Some(list) = list.and_then(Value::as_array_mut) {
-            list.push(json!({ "tool": tool, "reason": reason }));
+            let mut told = json!({ "tool": tool, "reason": reason });
+            if let Some(item) = item {
+                told["item"] = json!(item);
+            }
+            list.push(told);
         }
     }
     Ok(json!({ "servers": servers }))
@@ -75,7 +79,8 @@ fn print(
             Some(server) => {
                 print_server(output, name, server)?;
                 for doubt in doubts.iter().filter(|doubt| *doubt.server == **name) {
-                    let what = doubt.tool.as_deref().unwrap_or("instructions");
+                    let what =
+                        doubt.tool.as_deref().or(doubt.item.as_deref()).unwrap_or("instructions");
                     output.data(&format!(
                         "  look at {}: {}",
                         inline(what),

@@ -4,21 +4,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::Key;
+use super::{Answer, Key};
 
 /// A kept answer and how long it has been there.
 #[derive(Debug)]
 pub(super) struct Kept {
-    pub(super) result: Arc<RawValue>,
+    pub(super) answer: Arc<Answer>,
     pub(super) age: Duration,
 }
 
 #[derive(Debug)]
 struct Entry {
-    result: Arc<RawValue>,
+    answer: Arc<Answer>,
     stored: Instant,
     good_for: Duration,
     bytes: u64,
@@ -58,19 +57,19 @@ impl Store {
             self.uses.insert(self.clock, key);
         }
         entry.used = self.clock;
-        Some(Kept { result: entry.result.clone(), age: now - entry.stored })
+        Some(Kept { answer: entry.answer.clone(), age: now - entry.stored })
     }
 
     /// Keeps an answer instead of an older one; one that is larger than all may be is not kept.
     pub(super) fn put(
         &mut self,
         key: Arc<Key>,
-        result: Arc<RawValue>,
+        answer: Arc<Answer>,
         good_for: Duration,
         now: Instant,
     ) {
         self.remove(&key);
-        let bytes = (key.bytes() + result.get().len()) as u64;
+        let bytes = (key.bytes() + answer.result().get().len()) as u64;
         if bytes > self.max_bytes {
             return;
         }
@@ -82,13 +81,20 @@ impl Store {
         let used = self.clock;
         self.bytes += bytes;
         self.uses.insert(used, key.clone());
-        self.entries.insert(key, Entry { result, stored: now, good_for, bytes, used });
+        self.entries.insert(key, Entry { answer, stored: now, good_for, bytes, used });
     }
 
     pub(super) fn forget(&mut self, which: impl Fn(&Key) -> bool) {
         let gone: Vec<Arc<Key>> = self.entries.keys().filter(|key| which(key)).cloned().collect();
         for key in gone {
             self.remove(&key);
+        }
+    }
+
+    /// Drops an answer, unless another one has taken its place.
+    pub(super) fn drop_answer(&mut self, key: &Key, answer: &Arc<Answer>) {
+        if self.entries.get(key).is_some_and(|entry| Arc::ptr_eq(&entry.answer, answer)) {
+            self.remove(key);
         }
     }
 
@@ -108,6 +114,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::value::RawValue;
 
     use super::*;
 
@@ -145,8 +152,9 @@ mod tests {
                 match step {
                     Step::Put(number, bytes) => {
                         let text = format!("\"{}\"", "x".repeat(bytes - 2));
-                        let result: Arc<RawValue> = RawValue::from_string(text).unwrap().into();
-                        store.put(Arc::new(key(number)), result, Duration::MAX, now);
+                        let answer = Answer::new(RawValue::from_string(text).unwrap(), false);
+                        let answer = Arc::new(answer);
+                        store.put(Arc::new(key(number)), answer, Duration::MAX, now);
                         list.retain(|(kept, _)| *kept != number);
                         list.push((number, bytes as u64 + 1));
                         if bytes as u64 + 1 > max_bytes {

@@ -28,6 +28,13 @@ fn roomy() -> Cache {
     cache(1000, 1 << 20)
 }
 
+fn text(found: &Found) -> &str {
+    match found {
+        Found::Asked(result) => result.get(),
+        Found::Copy(answer, _) => answer.result().get(),
+    }
+}
+
 /// A server that counts what it is asked and answers the count after a while.
 #[derive(Default)]
 struct Server {
@@ -46,7 +53,7 @@ impl Server {
 
     async fn read(&self, cache: &Cache, key: &Key) -> Result<String, Missed<u32>> {
         let found = cache.read(key, false, PATIENCE, |_| self.answer()).await?;
-        Ok(found.result.get().to_owned())
+        Ok(text(&found).to_owned())
     }
 }
 
@@ -223,7 +230,7 @@ async fn a_fresh_answer_passes_the_kept_one_by_and_replaces_it() {
     let (cache, server, key) = (roomy(), Server::default(), Key::resource("fx://a"));
     server.read(&cache, &key).await.unwrap();
     let found = cache.read(&key, true, PATIENCE, |_| server.answer()).await.unwrap();
-    assert_eq!((found.result.get(), found.age), (r#"{"n":2}"#, None));
+    assert!(matches!(&found, Found::Asked(result) if result.get() == r#"{"n":2}"#), "{found:?}");
     assert_eq!(server.read(&cache, &key).await.unwrap(), r#"{"n":2}"#);
 }
 
@@ -236,7 +243,8 @@ async fn an_answer_that_was_under_way_before_a_fresh_one_does_not_replace_it() {
         slow.read(&cache, &key),
         cache.read(&key, true, PATIENCE, |_| quick.answer()),
     );
-    assert_eq!((old.unwrap(), fresh.unwrap().result.get()), (r#"{"n":1}"#.into(), r#"{"n":11}"#));
+    let (old, fresh) = (old.unwrap(), fresh.unwrap());
+    assert_eq!((&*old, text(&fresh)), (r#"{"n":1}"#, r#"{"n":11}"#));
     assert_eq!(slow.read(&cache, &key).await.unwrap(), r#"{"n":11}"#);
 }
 
@@ -290,7 +298,28 @@ async fn an_old_copy_is_given_with_its_age_until_there_is_no_room_for_it() {
     sleep(seconds(1000)).await;
     let (copy, age) = cache.last(&key).unwrap();
     assert_eq!(age, seconds(1000));
-    assert_eq!(copy.get(), r#"{"_meta":{"stale":true,"ageSeconds":1000},"contents":[]}"#);
+    assert_eq!(
+        copy.stale(age).get(),
+        r#"{"_meta":{"stale":true,"ageSeconds":1000},"contents":[]}"#
+    );
     keep(&cache, "fx://b", "{}").await;
     assert!(cache.last(&key).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_is_clean_once_it_was_looked_at_and_one_that_is_dropped_takes_no_other_with_it() {
+    let (cache, key) = (roomy(), Key::resource("fx://a"));
+    keep(&cache, "fx://a", "{}").await;
+    let (unread, _) = cache.last(&key).unwrap();
+    assert!(!unread.is_clean());
+    unread.cleared();
+    assert!(cache.last(&key).unwrap().0.is_clean());
+    let looked_at = async |_| Ok::<_, ()>(Reply { result: raw("[]"), keep: true, clean: true });
+    cache.read(&key, true, PATIENCE, looked_at).await.unwrap();
+    cache.drop_answer(&key, &unread);
+    let (clean, _) = cache.last(&key).unwrap();
+    assert!(clean.is_clean());
+    cache.drop_answer(&key, &clean);
+    assert!(cache.last(&key).is_none());
+    assert_eq!(cache.size(), (0, 0));
 }

@@ -22,8 +22,11 @@ const HIDES: &str = "has hidden characters";
 pub struct Doubt {
     /// The server.
     pub server: Arc<str>,
-    /// The tool, by the server's own name for it; `None` for the server's instructions.
+    /// The tool, by the server's own name for it.
     pub tool: Option<Box<str>>,
+    /// The prompt by the server's own name for it, or the resource or template by its URI. With
+    /// neither it is in the server's instructions.
+    pub item: Option<Box<str>>,
     /// What about it: `has hidden characters`, or whose name it looks like.
     pub reason: String,
 }
@@ -34,7 +37,7 @@ pub(crate) fn of_text(
     tools: &[Offered<Tool>],
     instructions: Option<&str>,
 ) -> Vec<Doubt> {
-    let doubt = |tool| Doubt { server: server.clone(), tool, reason: HIDES.to_owned() };
+    let doubt = |tool| Doubt { server: server.clone(), tool, item: None, reason: HIDES.to_owned() };
     let instructions = instructions.filter(|text| !hidden(text).is_empty()).map(|_| doubt(None));
     let tools = tools.iter().filter(|tool| hides(&tool.raw));
     let tools = tools.map(|tool| doubt(Some(tool.view.name.as_str().into())));
@@ -55,7 +58,7 @@ pub(crate) fn of_names<'t>(
         let like = |tool: &'t str| {
             let (other, its) = names.find(server, tool)?;
             let reason = format!("its name looks like `{}`", name::public(other, its));
-            Some(Doubt { server: server.clone(), tool: Some(tool.into()), reason })
+            Some(Doubt { server: server.clone(), tool: Some(tool.into()), item: None, reason })
         };
         if index > 0 {
             doubts.extend(tools.clone().filter_map(like).take(DOUBTS));

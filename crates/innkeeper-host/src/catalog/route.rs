@@ -38,9 +38,17 @@ pub(crate) struct PromptRoute {
     pub(crate) prompt: Box<str>,
     pub(crate) required: Vec<Box<str>>,
     pub(crate) timeout: Duration,
+    /// What is looked at for attacks; `None` where nothing is.
+    pub(crate) attention: Option<Arc<Attention>>,
     pub(crate) connection: Arc<Connection>,
 }
 
-/// The way to the resources of one server, and the time a read may take.
+/// The way to the resources of one server.
 #[derive(Clone, Debug)]
-pub(crate) struct ResourceRoute(pub(crate) Arc<Connection>, pub(crate) Duration);
+pub(crate) struct ResourceRoute {
+    /// The time a read may take.
+    pub(crate) timeout: Duration,
+    /// What is looked at for attacks; `None` where nothing is.
+    pub(crate) attention: Option<Arc<Attention>>,
+    pub(crate) connection: Arc<Connection>,
+}

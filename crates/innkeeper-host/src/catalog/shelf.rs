@@ -9,10 +9,11 @@ use innkeeper_protocol::view::{Prompt, TaskSupport, Tool};
 use serde_json::value::RawValue;
 
 use super::doubt::{self, Doubt};
-use super::route::{PromptRoute, ToolRoute};
+use super::kept_out::{self, KeptOut, Suspicion};
+use super::route::{PromptRoute, ResourceRoute, ToolRoute};
 use crate::arguments::ArgumentRules;
 use crate::config::{Refusal, ServerConfig, TransportConfig};
-use crate::guard::{self, Attention, Told};
+use crate::guard::{self, Attention, Memory, Of};
 use crate::lock::{Mismatch, Refused};
 use crate::name;
 use crate::schema::{ArgumentSchema, ResultSchema};
@@ -34,13 +35,31 @@ pub(crate) struct Shelf {
     pub(crate) hidden: Vec<Hidden>,
     /// Tools and instructions that hide text.
     pub(crate) doubts: Vec<Doubt>,
-    /// What the guard has found, by tool; without one in the instructions.
-    pub(crate) found: Vec<(Option<Box<str>>, Told)>,
+    /// Prompts, resources and templates that the guard refuses.
+    pub(crate) kept_out: KeptOut,
+    /// What the guard has found in definitions and instructions.
+    pub(crate) found: Vec<Suspicion>,
     /// What is not as it was pinned.
     pub(crate) mismatches: Vec<Mismatch>,
     /// Whether the instructions are refused, and are not given to anybody.
     pub(crate) instructions_refused: bool,
     pub(crate) timeout: Duration,
+    /// What is looked at of contents.
+    pub(crate) looked_at: LookedAt,
+}
+
+/// What is looked at when contents are asked for; `None` where nothing is.
+#[derive(Debug)]
+pub(crate) struct LookedAt {
+    pub(crate) prompts: Option<Arc<Attention>>,
+    pub(crate) resources: Option<Arc<Attention>>,
+}
+
+impl LookedAt {
+    fn by(config: &ServerConfig, server: &Arc<str>, memory: &Arc<Memory>) -> Self {
+        let of = |of| Attention::of_contents(of, config, server, memory).map(Arc::new);
+        Self { prompts: of(Of::Prompt), resources: of(Of::Resource) }
+    }
 }
 
 /// A tool that is kept out.
@@ -68,7 +87,7 @@ impl Shelf {
         let takes_tasks = connection.revision.has_core_tasks() && connection.tasks.call;
         let mut hidden = Vec::new();
         let (who, memory) = (&connection.server, &connection.memory);
-        let mut found = Vec::new();
+        let (mut found, mode) = (Vec::new(), config.guard.definitions);
         let mut tools = Vec::with_capacity(offer.tools.len());
         offer.tools.retain(|tool| {
             let name = &tool.view.name;
@@ -77,9 +96,9 @@ impl Shelf {
                 hidden.push(Hidden { tool, reason: words(&refusal), refused: false });
                 return false;
             }
-            if let Some(told) = guard::definition(&tool.raw, config.guard.definitions) {
-                let (refused, reason) = (told.refused, suspicion(&told));
-                found.push((Some(name.as_str().into()), told));
+            if let Some(told) = guard::definition(Of::Tool, &tool.raw, mode) {
+                let (refused, reason) = (told.refused, kept_out::reason(&told));
+                found.push((Some((Of::Tool, name.as_str().into())), told));
                 if refused {
                     hidden.push(Hidden { tool: tool.clone(), reason, refused });
                     return false;
@@ -115,12 +134,12 @@ impl Shelf {
                 }
             }
         });
-        let prompts = prompt_routes(&offer.prompts, config.timeout, &connection);
+        let kept_out = KeptOut::of(&mut offer, mode, &mut found);
+        let looked_at = LookedAt::by(config, who, memory);
+        let prompts = prompt_routes(&offer.prompts, config.timeout, &looked_at, &connection);
         let (server_info, instructions) = about;
         let timeout = config.timeout;
-        let told = instructions
-            .as_ref()
-            .and_then(|text| guard::instructions(text, config.guard.definitions));
+        let told = instructions.as_ref().and_then(|text| guard::instructions(text, mode));
         let instructions_refused = told.as_ref().is_some_and(|told| told.refused);
         found.extend(told.map(|told| (None, told)));
         let doubts = doubt::of_text(&connection.server, &offer.tools, instructions.as_deref());
@@ -134,10 +153,12 @@ impl Shelf {
             prompts,
             hidden,
             doubts,
+            kept_out,
             found,
             mismatches: Vec::new(),
             instructions_refused,
             timeout,
+            looked_at,
         }
     }
 
@@ -154,8 +175,8 @@ impl Shelf {
         self.tools.retain(|route| !refused.contains_key(&route.tool));
         self.doubts
             .retain(|doubt| !doubt.tool.as_ref().is_some_and(|tool| refused.contains_key(tool)));
-        self.found
-            .retain(|(tool, _)| !tool.as_ref().is_some_and(|tool| refused.contains_key(tool)));
+        let gone = |item: &Option<(Of, Box<str>)>| matches!(item, Some((Of::Tool, tool)) if refused.contains_key(tool));
+        self.found.retain(|(item, _)| !gone(item));
         let is_refused = |tool: &mut Offered<Tool>| refused.contains_key(&*tool.view.name);
         for tool in self.offer.tools.extract_if(.., is_refused) {
             let reason = (*refused.get(&*tool.view.name).unwrap_or(&"")).to_owned();
@@ -168,10 +189,12 @@ impl Shelf {
         self.offer.tools.iter().chain(self.hidden.iter().map(|hidden| &hidden.tool))
     }
 
-    /// What the server offers, with the tools that are kept out.
+    /// What the server offers, with all that is kept out.
     pub(crate) fn whole_offer(&self) -> Offer {
         let tools = self.all_tools().cloned().collect();
-        Offer { tools, ..self.offer.clone() }
+        let mut offer = Offer { tools, ..self.offer.clone() };
+        self.kept_out.put_back(&mut offer);
+        offer
     }
 
     /// Why a tool is refused by its pin or the guard, if it is.
@@ -179,6 +202,24 @@ impl Shelf {
         let hidden =
             self.hidden.iter().find(|hidden| hidden.refused && hidden.tool.view.name == tool);
         hidden.map(|hidden| hidden.reason.as_str())
+    }
+
+    /// Why the guard refuses a prompt, if it does.
+    pub(crate) fn refused_prompt(&self, prompt: &str) -> Option<&str> {
+        self.kept_out.prompt(prompt)
+    }
+
+    /// Why the guard refuses a resource, or the only templates for it, if it does.
+    pub(crate) fn refused_resource(&self, uri: &str) -> Option<(Of, &str)> {
+        let resource = self.kept_out.resource(uri).map(|reason| (Of::Resource, reason));
+        let template = || self.kept_out.template(uri).filter(|_| !self.has(uri));
+        resource.or_else(|| template().map(|reason| (Of::Template, reason)))
+    }
+
+    /// The way to its resources.
+    pub(crate) fn resource_route(&self) -> ResourceRoute {
+        let (timeout, attention) = (self.timeout, self.looked_at.resources.clone());
+        ResourceRoute { timeout, attention, connection: self.connection.clone() }
     }
 
     /// Whether the server lists this resource or has a template for it.
@@ -195,6 +236,7 @@ impl Shelf {
 fn prompt_routes(
     prompts: &[Offered<Prompt>],
     timeout: Duration,
+    looked_at: &LookedAt,
     connection: &Arc<Connection>,
 ) -> Vec<Arc<PromptRoute>> {
     let route = |prompt: &Offered<Prompt>| {
@@ -203,6 +245,7 @@ fn prompt_routes(
             prompt: prompt.view.name.as_str().into(),
             required: required.map(|given| given.name.as_str().into()).collect(),
             timeout,
+            attention: looked_at.prompts.clone(),
             connection: connection.clone(),
         })
     };
@@ -222,12 +265,6 @@ fn promised(
         left_out.push(Quarantined { what, reason });
     };
     ResultSchema::new(raw).map_err(tell).ok().map(Arc::new)
-}
-
-/// Why the guard refuses a definition, and how it is let be.
-fn suspicion(told: &Told) -> String {
-    let first = told.findings.first().map(ToString::to_string).unwrap_or_default();
-    format!("{first}; `guard.definitions` as `flag` offers it")
 }
 
 fn words(refusal: &Refusal<'_>) -> String {

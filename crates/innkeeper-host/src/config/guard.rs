@@ -18,11 +18,11 @@ pub enum GuardMode {
 /// What is looked at, each with what is done about it. Default: nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct GuardModes {
-    /// Tools and instructions, whenever they are read.
+    /// Tools, prompts, resources and instructions, whenever they are read.
     pub definitions: GuardMode,
     /// Arguments of tools, before they are sent.
     pub arguments: GuardMode,
-    /// Results and errors of tools, before they are given to the application.
+    /// Results and errors of tools, prompts and resources, before they are given to the application.
     pub results: GuardMode,
 }
 

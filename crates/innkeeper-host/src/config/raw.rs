@@ -262,11 +262,11 @@ pub(super) enum Guard {
     All(GuardMode),
     /// What is not there is as the host has it.
     Each {
-        /// Tools and instructions, whenever they are read.
+        /// Tools, prompts, resources and instructions, whenever they are read.
         definitions: Option<GuardMode>,
         /// Arguments of tools, before they are sent.
         arguments: Option<GuardMode>,
-        /// Results and errors of tools, before they are given to the application.
+        /// What is answered by tools and for prompts and resources, before the application is given it.
         results: Option<GuardMode>,
     },
 }

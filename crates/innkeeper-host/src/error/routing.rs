@@ -27,14 +27,27 @@ pub enum RoutingError {
         /// What may have been meant.
         suggestion: Option<Box<str>>,
     },
-    /// The server has a tool of that name, and it is not the one that was pinned.
+    /// The server has a tool of that name, and it is not the one that was pinned, or the guard refuses
+    /// its definition.
     #[error("tool `{tool}` of server `{server}` is refused: {reason}")]
     ToolChanged {
         /// The server.
         server: Arc<str>,
         /// The tool.
         tool: Box<str>,
-        /// Whether it changed or is new, and what to type.
+        /// Whether it changed or is new or what was found, and what to type.
+        reason: Box<str>,
+    },
+    /// The server has such a prompt, resource or template, and the guard refuses its definition.
+    #[error("{what} `{item}` of server `{server}` is refused: {reason}")]
+    ItemRefused {
+        /// The server.
+        server: Arc<str>,
+        /// `prompt`, `resource` or `resource template`.
+        what: &'static str,
+        /// The name of the prompt at the server, or the URI.
+        item: Box<str>,
+        /// What was found, and what to type.
         reason: Box<str>,
     },
     /// No server offers the resource.

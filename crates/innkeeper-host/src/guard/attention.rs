@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::carried::Memory;
 use super::folders::{Folders, is_file_address};
+use super::of::Of;
 use super::orders::{Source, orders};
 use super::parameters::{Parameters, words};
 use super::pieces::{Piece, Step, ends, names, parsed, pieces, spelled};
@@ -17,7 +18,7 @@ use crate::config::{GuardMode, ServerConfig};
 use crate::text::{hidden, hides, is_said};
 
 /// What was found, and whether it is held back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Told {
     /// At most [`FINDINGS`], at least one.
     pub(crate) findings: Vec<Finding>,
@@ -62,12 +63,12 @@ impl<'p> Findings<'p> {
     }
 }
 
-/// What is found in the definition of a tool.
-pub(crate) fn definition(raw: &RawValue, mode: GuardMode) -> Option<Told> {
+/// What is found in the definition of a tool, prompt, resource or template.
+pub(crate) fn definition(of: Of, raw: &RawValue, mode: GuardMode) -> Option<Told> {
     if mode == GuardMode::Off {
         return None;
     }
-    let mut findings = Findings::new("definition", None);
+    let mut findings = Findings::new(of.definition(), None);
     if hides(raw) {
         findings.add(FindingKind::Hidden, &[], "has hidden characters");
     }
@@ -107,9 +108,11 @@ fn said(piece: Piece<'_, '_>, findings: &mut Findings<'_>) -> ControlFlow<()> {
     findings.flow()
 }
 
-/// What is looked at when one tool is called. There is none for a server that is not looked at.
+/// What is looked at when a tool is called, or when a prompt or resource is asked for. There is none
+/// where nothing is looked at.
 #[derive(Debug)]
 pub(crate) struct Attention {
+    of: Of,
     server: Arc<str>,
     /// How arguments are read, where they are.
     arguments: Option<Reading>,
@@ -142,8 +145,26 @@ impl Attention {
             folders: Folders::of(config),
         };
         let arguments = reads.then(reading);
+        let (of, server, memory) = (Of::Tool, server.clone(), memory.clone());
+        Some(Self { of, server, arguments, results: modes.results, memory })
+    }
+
+    /// For a prompt or resource, of which only the contents are looked at.
+    pub(crate) fn of_contents(
+        of: Of,
+        config: &ServerConfig,
+        server: &Arc<str>,
+        memory: &Arc<Memory>,
+    ) -> Option<Self> {
+        let results = config.guard.results;
         let (server, memory) = (server.clone(), memory.clone());
-        Some(Self { server, arguments, results: modes.results, memory })
+        let looks = results != GuardMode::Off;
+        looks.then_some(Self { of, server, arguments: None, results, memory })
+    }
+
+    /// What it is for.
+    pub(crate) fn of(&self) -> Of {
+        self.of
     }
 
     /// What is found in arguments before they are sent.
@@ -198,12 +219,12 @@ impl Attention {
         }
     }
 
-    /// What is found in a result; its credentials are remembered, up to where there is enough.
+    /// What is found in a result or in contents; its credentials are remembered, up to where there is enough.
     pub(crate) fn result(&self, raw: &RawValue) -> Option<Told> {
         if self.results == GuardMode::Off {
             return None;
         }
-        let mut findings = Findings::new("result", None);
+        let mut findings = Findings::new(self.of.result(), None);
         let each = |piece: Piece<'_, '_>| self.answered(piece, &mut findings);
         let _enough = match parsed(raw) {
             Some(value) => pieces(&value, |_, _, _| false, each),
@@ -217,7 +238,7 @@ impl Attention {
         if self.results == GuardMode::Off {
             return None;
         }
-        let mut findings = Findings::new("error", None);
+        let mut findings = Findings::new(self.of.error(), None);
         let mut each = |piece: Piece<'_, '_>| self.answered(piece, &mut findings);
         let flow = ends(message).try_for_each(&mut each);
         if let Some(data) = data.filter(|_| flow.is_continue()) {

@@ -94,6 +94,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_secret_of_a_credential_is_not_known_again() {
+        let (memory, one) = (Memory::default(), Arc::from("one"));
+        let address = "postgres://app:a8Kd02LmQz91XcVb73Nw@database.internal.example/customers-all";
+        assert!(memory.take(&one, address));
+        assert!(memory.has("two", "a8Kd02LmQz91XcVb73Nw"));
+        assert!(!memory.has("two", "https://database.internal.example/customers-all"));
+    }
+
+    #[test]
     fn as_many_are_kept_as_the_limit_and_the_oldest_goes_first() {
         let (memory, one) = (Memory::default(), Arc::from("one"));
         assert!((0..KEPT).all(|number| memory.take(&one, &secret(number))));

@@ -11,16 +11,18 @@ const PLACE: usize = 128;
 
 /// Names that stand in a place as they are, beside those that a tool declares: words of MCP and of
 /// JSON Schema. Any other may be an order or a secret itself.
-const OWN: [&str; 32] = [
+const OWN: [&str; 37] = [
     "_meta",
     "additionalProperties",
     "allOf",
     "annotations",
     "anyOf",
+    "arguments",
     "audience",
     "blob",
     "const",
     "content",
+    "contents",
     "data",
     "default",
     "description",
@@ -31,6 +33,7 @@ const OWN: [&str; 32] = [
     "instructions",
     "items",
     "message",
+    "messages",
     "mimeType",
     "name",
     "oneOf",
@@ -39,11 +42,13 @@ const OWN: [&str; 32] = [
     "properties",
     "required",
     "resource",
+    "role",
     "structuredContent",
     "text",
     "title",
     "type",
     "uri",
+    "uriTemplate",
 ];
 
 /// What stands for any other name.
@@ -111,8 +116,9 @@ impl FindingKind {
 pub struct Finding {
     /// The family.
     pub kind: FindingKind,
-    /// Where: `definition`, `instructions`, `arguments`, `result` or `error`, with a JSON pointer
-    /// into it, of some 128 characters at most. Names in it are those of MCP, of JSON Schema and of
+    /// Where: `definition`, `instructions`, `arguments`, `result` or `error`, before which stands
+    /// `prompt`, `resource` or `template` if it is none of a tool, with a JSON pointer into it, of some
+    /// 128 characters at most. Names in it are those of MCP, of JSON Schema and of
     /// the tool's declared arguments; `*` stands for each other one. What is found in a name is told
     /// of the object that has it.
     pub place: String,

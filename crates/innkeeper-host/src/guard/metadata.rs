@@ -135,6 +135,14 @@ mod tests {
             assert!(!names_one(text), "{text}");
         }
     }
+
+    #[test]
+    fn as_many_words_are_read_as_the_limit() {
+        let behind = |count: usize| format!("{}http://169.254.169.254/", "x ".repeat(count));
+        assert!(names_one(&behind(WORDS - 1)));
+        assert!(!names_one(&behind(WORDS)));
+    }
+
     #[test]
     fn as_many_addresses_in_one_another_are_read_as_the_limit_and_of_a_word_its_beginning() {
         let nested = |count: usize| format!("{}http://169.254.169.254/", "a://".repeat(count));

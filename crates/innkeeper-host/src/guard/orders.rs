@@ -28,7 +28,7 @@ pub(super) enum Source {
     Result,
 }
 
-/// The rules, made ready at their first use.
+/// The rules, made ready once.
 struct Ready {
     set: RegexSet,
     each: Vec<Regex>,
@@ -46,6 +46,17 @@ static READY: LazyLock<Ready> = LazyLock::new(|| {
         told: one(words::TOLD_OF),
     }
 });
+
+/// Makes the rules ready.
+pub(super) fn prepare() {
+    LazyLock::force(&READY);
+}
+
+/// Whether that was done.
+#[cfg(test)]
+pub(super) fn is_ready() -> bool {
+    LazyLock::get(&READY).is_some()
+}
 
 /// Which orders stand in a text, each rule once.
 pub(super) fn orders(plain: &str, source: Source) -> Vec<(FindingKind, &'static str)> {

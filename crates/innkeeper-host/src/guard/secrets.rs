@@ -68,6 +68,17 @@ static READY: LazyLock<Ready> = LazyLock::new(|| {
     Ready { forms: one(FORMS), named: one(NAMED) }
 });
 
+/// Makes the patterns ready.
+pub(super) fn prepare() {
+    LazyLock::force(&READY);
+}
+
+/// Whether that was done.
+#[cfg(test)]
+pub(super) fn is_ready() -> bool {
+    LazyLock::get(&READY).is_some()
+}
+
 /// The secrets in a text, as they are spelled.
 pub(super) fn secrets(exact: &str) -> Vec<&str> {
     let ready = &*READY;
@@ -174,6 +185,17 @@ mod tests {
             assert!(secrets(text).is_empty(), "{text} {:?}", secrets(text));
         }
     }
+
+    #[test]
+    fn as_many_secrets_are_looked_for_in_a_text_as_the_limit() {
+        let many = |count: usize| {
+            let one = |number| format!("token={number:05}aBcDeFgHiJkLmNoPq\n");
+            (0..count).map(one).collect::<String>()
+        };
+        assert_eq!(secrets(&many(MOST)).len(), MOST);
+        assert_eq!(secrets(&many(MOST + 1)).len(), MOST);
+    }
+
     #[test]
     fn a_secret_is_known_by_what_of_it_was_drawn_by_lot() {
         let random = "a8Kd02LmQz91XcVb73NwErTy64UiOp5sDf";

@@ -34,6 +34,17 @@ static SYNTAX: LazyLock<Regex> = LazyLock::new(|| {
     made.expect("a test makes the pattern")
 });
 
+/// Makes the pattern ready.
+pub(super) fn prepare() {
+    LazyLock::force(&SYNTAX);
+}
+
+/// Whether that was done.
+#[cfg(test)]
+pub(super) fn is_ready() -> bool {
+    LazyLock::get(&SYNTAX).is_some()
+}
+
 /// Whether a value has it.
 pub(super) fn has_syntax(text: &str) -> bool {
     text.len() <= LONGEST && SYNTAX.is_match(text.as_bytes())

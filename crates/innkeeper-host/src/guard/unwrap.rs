@@ -280,6 +280,18 @@ mod tests {
     }
 
     #[test]
+    fn letters_that_stand_for_many_make_a_text_longer_up_to_the_limit_and_no_further() {
+        // Each is three bytes, and eighteen letters.
+        let many = |count: usize| "\u{fdfa}".repeat(count);
+        let plain = |text: &str| Form::of(text).plain;
+        let behind = |count: usize| plain(&format!("{} {SAID}", many(count))).ends_with(SAID);
+        assert!(behind(GROWTH / 18));
+        assert!(!behind(GROWTH / 10));
+        let text = many(16 << 10);
+        assert!((text.len()..=text.len() + GROWTH + 4).contains(&plain(&text).len()));
+    }
+
+    #[test]
     fn a_run_at_the_longest_is_decoded_and_one_past_it_is_not() {
         let said = |extra: usize| {
             let rest = "x".repeat(LONGEST / 4 * 3 - SAID.len() + extra);

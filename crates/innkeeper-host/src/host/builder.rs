@@ -11,6 +11,7 @@ use crate::callback::{Answers, Callback, Callbacks};
 use crate::config::{Config, ConfigError, Environment, Watch};
 use crate::error::StartError;
 use crate::event::{Event, Events};
+use crate::guard;
 use crate::ledger::Ledger;
 use crate::lock::{Guard, Lock, PinPolicy};
 use crate::registry::Registry;
@@ -189,6 +190,7 @@ impl HostBuilder {
         let watch = watch.map(|trust| (Watch::of(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
         let servers = start::prepare(config.servers.values(), &environment)?;
+        guard::prepare(config.servers.values());
         let servers = servers.into_iter().map(|settings| Arc::new(Server::new(settings)));
         let bare = config.host.allow_bare_names;
         let registry = Arc::new(Registry::new(servers, bare, events.clone(), guard));

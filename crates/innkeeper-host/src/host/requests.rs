@@ -43,7 +43,8 @@ impl Host {
     /// Gets the prompt `{server}.{prompt}` as the server sent it, now or up to `cache.ttl` ago;
     /// [`CallOptions::fresh`] asks in any case. The same prompt asked for at the same time by
     /// several callers is one request. While the server is unavailable, what is kept is given
-    /// however old it is, with `stale: true` and `ageSeconds` in its `_meta`.
+    /// however old it is, with `stale: true` and `ageSeconds` in its `_meta`. Where `guard.results` has
+    /// contents looked at, so are copies, unless that was done and nothing was found.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ use crate::callback::Callbacks;
 use crate::config::Retry;
 use crate::error::{CallError, CallKind, ProtocolFault};
 use crate::event::{CallOutcome, CallRecord, Event, Events};
-use crate::guard::{Finding, Memory, Told};
+use crate::guard::{Finding, Memory, Of, Told};
 use crate::measure::Meter;
 use crate::retry::{Again, Attempts, Plan};
 use crate::telemetry::{Call, Carried, Reporter};
@@ -189,7 +189,7 @@ impl Connection {
         match judged {
             Ok((result, outcome)) => {
                 record.close(outcome);
-                Ok(Reply { result, keep: rounds.none() })
+                Ok(Reply { result, keep: rounds.none(), clean: false })
             }
             Err(Unfit::Suspicious(findings)) => {
                 let (server, item) = (self.server.clone(), ask.item.into());
@@ -314,9 +314,16 @@ impl Connection {
         self.session.request(outgoing).await
     }
 
-    /// Tells what the guard has found.
-    pub(crate) fn tell_found(&self, tool: &str, told: &Told) {
-        tell_found(&self.events, &self.server, Some(tool), told);
+    /// Tells what the guard has found, if anything, and gives it back where it holds something back.
+    pub(crate) fn tell_found(
+        &self,
+        of: Of,
+        item: &str,
+        told: Option<Told>,
+    ) -> Option<Vec<Finding>> {
+        let told = told?;
+        tell_found(&self.events, &self.server, Some((of, item)), &told);
+        told.refused.then_some(told.findings)
     }
 
     /// Gives a fault of the session its server and item.
@@ -325,15 +332,23 @@ impl Connection {
     }
 }
 
-/// Tells what the guard has found, to listeners and to the audit.
-pub(crate) fn tell_found(events: &Events, server: &Arc<str>, tool: Option<&str>, told: &Told) {
+/// Tells what the guard has found, to listeners and to the audit. Without an item it was found in the
+/// instructions.
+pub(crate) fn tell_found(
+    events: &Events,
+    server: &Arc<str>,
+    item: Option<(Of, &str)>,
+    told: &Told,
+) {
     let refused = told.refused;
+    let (tool, item) = Of::split(item);
     for finding in &told.findings {
         let (what, why) = (&*finding.place, finding.reason);
-        Fact::Suspicious { tool, what, why, refused }.tell(server);
+        Fact::Suspicious { tool, item, what, why, refused }.tell(server);
         events.publish(Event::Suspicious {
             server: server.clone(),
             tool: tool.map(Into::into),
+            item: item.map(Into::into),
             finding: finding.clone(),
             refused,
         });

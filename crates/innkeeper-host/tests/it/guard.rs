@@ -1,5 +1,7 @@
 //! What looks like an attack passes, is told, or is held back, as the configuration says.
 
+mod contents;
+
 use innkeeper_host::{CallError, Config, Environment, Event, FindingKind, Host};
 use innkeeper_testkit::mcp_json;
 use serde_json::{Value, json};
@@ -25,11 +27,11 @@ fn tools() -> Value {
     ])
 }
 
-/// What the guard has told: server, tool, kind, whether it was refused.
+/// What the guard has told: server, tool or other item, kind, whether it was refused.
 fn found(events: &mut Receiver<Event>) -> Vec<(String, String, FindingKind, bool)> {
     let suspicious = |event| match event {
-        Event::Suspicious { server, tool, finding, refused } => {
-            let tool = tool.unwrap_or_default().into_string();
+        Event::Suspicious { server, tool, item, finding, refused } => {
+            let tool = tool.or(item).unwrap_or_default().into_string();
             Some((server.to_string(), tool, finding.kind, refused))
         }
         _ => None,

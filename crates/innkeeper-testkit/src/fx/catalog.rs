@@ -15,12 +15,10 @@ pub(super) struct Catalog {
 }
 
 impl Catalog {
-    /// The default catalog, with the tools of `--tools` in place of the default ones.
+    /// The default catalog, with the lists that switches give in place of the default ones.
     pub(super) fn new(switches: &Switches) -> Result<Self, String> {
-        let mut tools = match switches.text("--tools") {
-            Some(given) => read_tools(given)?,
-            None => default_tools(),
-        };
+        let name = switches.server();
+        let mut tools = given(switches, "--tools", "tools", default_tools)?;
         if switches.on("--list-changed") {
             tools.extend(changing_tools());
         }
@@ -31,15 +29,11 @@ impl Catalog {
         if switches.on("--tally") {
             tools.push(tally::tool());
         }
-        let name = switches.server();
         Ok(Self {
             tools,
-            prompts: prompts(),
-            resources: resources(name),
-            templates: vec![json!({
-                "uriTemplate": format!("fx://{name}/item/{{id}}"), "name": "item",
-                "description": "One item by its id.", "mimeType": "text/plain",
-            })],
+            prompts: given(switches, "--prompts", "prompts", prompts)?,
+            resources: given(switches, "--resources", "resources", || resources(name))?,
+            templates: given(switches, "--templates", "resourceTemplates", || templates(name))?,
         })
     }
 
@@ -49,21 +43,28 @@ impl Catalog {
     }
 }
 
-/// Reads `--tools`: JSON text, or a file of it; an array, or an object with `tools`.
-fn read_tools(given: &str) -> Result<Vec<Value>, String> {
+/// The list of a switch, or the default one. Its value is JSON text, or a file of it: an array, or an
+/// object with the member that has one.
+fn given(
+    switches: &Switches,
+    switch: &str,
+    member: &str,
+    default: impl FnOnce() -> Vec<Value>,
+) -> Result<Vec<Value>, String> {
+    let Some(given) = switches.text(switch) else { return Ok(default()) };
     let text = if given.trim_start().starts_with(['[', '{']) {
         given.to_owned()
     } else {
-        std::fs::read_to_string(given).map_err(|error| format!("`--tools {given}`: {error}"))?
+        std::fs::read_to_string(given).map_err(|error| format!("`{switch} {given}`: {error}"))?
     };
     match serde_json::from_str(&text) {
-        Ok(Value::Array(tools)) => Ok(tools),
-        Ok(Value::Object(mut object)) => match object.remove("tools") {
-            Some(Value::Array(tools)) => Ok(tools),
-            _ => Err("`--tools`: the object has no array `tools`".to_owned()),
+        Ok(Value::Array(items)) => Ok(items),
+        Ok(Value::Object(mut object)) => match object.remove(member) {
+            Some(Value::Array(items)) => Ok(items),
+            _ => Err(format!("`{switch}`: the object has no array `{member}`")),
         },
-        Ok(_) => Err("`--tools`: neither an array nor an object".to_owned()),
-        Err(error) => Err(format!("`--tools`: {error}")),
+        Ok(_) => Err(format!("`{switch}`: neither an array nor an object")),
+        Err(error) => Err(format!("`{switch}`: {error}")),
     }
 }
 
@@ -122,6 +123,13 @@ fn resources(name: &str) -> Vec<Value> {
             "description": "An address every fixture server owns.", "mimeType": "text/plain",
         }),
     ]
+}
+
+fn templates(name: &str) -> Vec<Value> {
+    vec![json!({
+        "uriTemplate": format!("fx://{name}/item/{{id}}"), "name": "item",
+        "description": "One item by its id.", "mimeType": "text/plain",
+    })]
 }
 
 /// A tool definition.

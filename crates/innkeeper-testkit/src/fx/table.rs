@@ -66,6 +66,9 @@ pub(super) const TABLE: &[Switch] = &[
     flag("--early-request", "sends a request before the handshake"),
     // Lists.
     text("--tools", "its tools: JSON, or a file of it"),
+    text("--prompts", "its prompts: JSON, or a file of it"),
+    text("--resources", "its resources: JSON, or a file of it"),
+    text("--templates", "its resource templates: JSON, or a file of it"),
     number("--pages", "splits each list into N pages"),
     flag("--empty-cursor", "the first cursor is the empty string"),
     flag("--same-cursor", "tools/list gives the same cursor for ever"),

@@ -135,6 +135,21 @@ fn tools_can_be_given_as_text_or_as_a_file() {
 }
 
 #[test]
+fn prompts_resources_and_templates_can_be_given_as_well() {
+    let (prompt, resource) = (json!([{"name": "mine"}]), json!([{"uri": "my://a", "name": "a"}]));
+    let template = json!([{"uriTemplate": "my://{b}", "name": "b"}]);
+    let server = fx("a").with("--prompts", &prompt).with("--resources", &resource);
+    let mut talk = Talk::legacy(&server.with("--templates", &template));
+    for (method, member, given) in [
+        ("prompts/list", "prompts", prompt),
+        ("resources/list", "resources", resource),
+        ("resources/templates/list", "resourceTemplates", template),
+    ] {
+        assert_eq!(talk.request(1, method, &json!({}))["result"][member], given);
+    }
+}
+
+#[test]
 fn prompts_and_resources_belong_to_the_server_that_lists_them() {
     let mut talk = Talk::legacy(&fx("a"));
     let arguments = json!({"name": "Ada", "style": "warmly"});

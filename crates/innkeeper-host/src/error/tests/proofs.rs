@@ -45,6 +45,8 @@ fn of_calls() -> [Proofs; 3] {
                 a_tool_kept_out_by_the_configuration_cannot_be_called_and_the_status_says_why,
             ToolChanged => "tests/it/pins.rs"
                 a_changed_and_an_unknown_tool_are_refused_and_the_others_can_be_called,
+            ItemRefused => "tests/it/guard/contents.rs"
+                definitions_of_prompts_and_resources_are_told_or_kept_out_by_the_mode,
             UnknownResource => "tests/it/calls/resource.rs"
                 a_uri_nobody_offers_is_a_routing_error_with_a_suggestion,
             Ambiguous => "tests/it/calls/resource.rs"
