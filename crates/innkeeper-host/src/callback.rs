@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use innkeeper_protocol::envelope::code;
-use innkeeper_protocol::method;
+use innkeeper_protocol::{method, skim};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::audit::Fact;
-use crate::text::display_safe;
+use crate::text::shown;
 
 /// A request that a server makes of the application.
 #[derive(Clone, Debug)]
@@ -178,14 +178,30 @@ impl Answers {
     }
 
     fn refuses(&self, kind: Kind, request: &ServerRequest) -> Option<Refusal> {
-        if kind != Kind::Elicitation || self.secrets {
+        let no = |message| Some(Refusal::new(code::INVALID_PARAMS, message));
+        let params = request.params.as_deref().map(RawValue::get).unwrap_or_default();
+        let declared = |way| self.declares(kind).is_some_and(|it| it.get(way).is_some());
+        if kind == Kind::Sampling {
+            let tools =
+                ["tools", "toolChoice"].iter().any(|key| skim::member(params, key).is_some());
+            let undeclared = tools && !declared("tools");
+            return undeclared.then(|| no("sampling with tools is not declared")).flatten();
+        }
+        if kind != Kind::Elicitation {
+            return None;
+        }
+        // Where no mode is declared, forms are.
+        match skim::member(params, "mode") {
+            None | Some(r#""form""#) => {}
+            Some(r#""url""#) if declared("url") => {}
+            Some(_) => return no("elicitation in this mode is not declared"),
+        }
+        if self.secrets {
             return None;
         }
         let field = form::secret_field(request.params.as_deref())?;
-        let field: String = field.chars().take(form::SHOWN).collect();
-        Fact::SecretAsked { what: &display_safe(&field) }.tell(&request.server);
-        let message = "a form must not ask for a secret: have the user visit an address";
-        Some(Refusal::new(code::INVALID_PARAMS, message))
+        Fact::SecretAsked { what: &shown(&field, form::SHOWN) }.tell(&request.server);
+        no("a form must not ask for a secret: have the user visit an address")
     }
 
     fn without(&mut self, other: &Self) {
@@ -274,8 +290,8 @@ impl Callbacks {
         self.find(server, kind).is_some()
     }
 
-    /// Why a request is refused before the application hears of it, whoever answers its kind: a form
-    /// that asks for a secret. It is audited here.
+    /// Why a request is refused before the application hears of it, whoever answers its kind: it comes
+    /// in a way that was not declared, or it is a form that asks for a secret, which is audited here.
     pub(crate) fn refuses(&self, request: &ServerRequest) -> Option<Refusal> {
         let kind = Kind::of(&request.method);
         let (Entry { answers, .. }, _) = self.find(&request.server, kind)?;
@@ -339,6 +355,41 @@ mod tests {
         assert_eq!(callbacks.answer(request.clone()).unwrap().await, Ok(json!("a's")));
         let other = ServerRequest { server: "b".into(), ..request };
         assert!(callbacks.answer(other).unwrap().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_way_of_asking_that_was_not_declared_is_refused_before_the_application_hears_of_it() {
+        let form = json!({ "city": {} });
+        let asks = |method: &str, params: &Value| ServerRequest {
+            server: "a".into(),
+            method: method.into(),
+            params: Some(to_raw_value(params).unwrap()),
+        };
+        let urls = [
+            json!({ "mode": "url", "url": "https://a", "message": "?" }),
+            json!({ "mode": "url", "requestedSchema": { "properties": form } }),
+            json!({ "mode": "voice", "message": "?" }),
+        ];
+        let tools = [json!({ "tools": [] }), json!({ "toolChoice": { "mode": "auto" } })];
+        let callbacks = Callbacks::default();
+        let refused = |request: &ServerRequest| {
+            callbacks.refuses(request).is_some_and(|no| no.code == code::INVALID_PARAMS)
+        };
+        callbacks.set(&Answers::everything(), Some(&callback("all")));
+        for params in &urls {
+            assert!(refused(&asks(method::ELICITATION_CREATE, params)), "{params}");
+        }
+        for params in &tools {
+            assert!(refused(&asks(method::SAMPLING_CREATE_MESSAGE, params)), "{params}");
+        }
+        assert!(!refused(&asks(method::SAMPLING_CREATE_MESSAGE, &json!({}))));
+        callbacks.set(&Answers::elicitation_with_urls(), Some(&callback("urls")));
+        callbacks.set(&Answers::sampling_with_tools(), Some(&callback("tools")));
+        assert!(!refused(&asks(method::ELICITATION_CREATE, &urls[0])));
+        assert!(refused(&asks(method::ELICITATION_CREATE, &urls[2])));
+        for params in &tools {
+            assert!(!refused(&asks(method::SAMPLING_CREATE_MESSAGE, params)), "{params}");
+        }
     }
 
     #[test]

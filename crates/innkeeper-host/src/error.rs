@@ -14,7 +14,7 @@ mod routing;
 mod restart;
 mod start;
 
-mod words;
+pub(crate) mod words;
 
 pub use argument::ArgumentProblem;
 pub use call::{CallError, CallKind};

@@ -25,6 +25,12 @@ pub fn display_safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
+/// The first so many characters of a text, safe to show.
+pub(crate) fn shown(text: &str, characters: usize) -> Cow<'_, str> {
+    let end = text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at);
+    display_safe(&text[..end])
+}
+
 /// Whether a character could steer a terminal, reorder the text around it or hide in it: control
 /// characters except newline and tab, bidirectional controls, zero-width and other invisible
 /// characters, tags and variation selectors.

@@ -55,15 +55,13 @@ pub(super) const SHOWN: usize = 64;
 /// The longest name or title that is looked at, in bytes; a longer one is no label of a field.
 const LABEL: usize = 1 << 10;
 
-/// The first field of a form that asks for a secret, by its name; `None` for what is no form.
+/// The first field of a form that asks for a secret, by its name; `None` for what is no form. Whatever
+/// its mode is called, a request with fields is one: who answers may not look at the mode.
 ///
 /// Names and titles are read, and the format `password`. Yes or no and a choice among given values
 /// are no secrets.
 pub(super) fn secret_field(params: Option<&RawValue>) -> Option<String> {
     let params: Value = serde_json::from_str(params?.get()).ok()?;
-    if params.get("mode").is_some_and(|mode| mode == "url") {
-        return None;
-    }
     let fields = params.get("requestedSchema")?.get("properties")?.as_object()?;
     let asks = |(name, field): &(&String, &Value)| {
         let free = field.get("type").is_none_or(|kind| kind != "boolean")
@@ -188,13 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn only_forms_are_looked_at_with_and_without_their_mode() {
+    fn what_has_fields_is_a_form_whatever_its_mode_is_called() {
         let mut params = json!({ "requestedSchema": { "properties": { "password": {} } } });
         assert!(asked(&params).is_some());
         params["mode"] = json!("form");
         assert!(asked(&params).is_some());
         params["mode"] = json!("url");
-        assert!(asked(&params).is_none());
+        assert!(asked(&params).is_some());
+        assert!(asked(&json!({ "mode": "url", "url": "https://a", "message": "?" })).is_none());
         assert!(secret_field(None).is_none());
     }
 }

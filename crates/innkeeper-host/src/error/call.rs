@@ -6,7 +6,7 @@ use std::time::Duration;
 use innkeeper_protocol::ErrorObject;
 use serde::Serialize;
 
-use super::words::{Listed, Seconds, Tries};
+use super::words::{Cut, Listed, Seconds, Tries};
 use super::{ArgumentProblem, ErrorClass, Lost, ProtocolFault, RoutingError};
 use crate::guard::Finding;
 
@@ -58,7 +58,7 @@ pub enum CallError {
         source: ProtocolFault,
     },
     /// The server answered with a JSON-RPC error.
-    #[error("server `{server}` refused `{item}`: {} (code {})", error.message, error.code)]
+    #[error("server `{server}` refused `{item}`: {} (code {})", Cut(&error.message), error.code)]
     Server {
         /// The server.
         server: Arc<str>,

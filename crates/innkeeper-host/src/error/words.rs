@@ -3,7 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{CallError, ServerFailure};
+use super::{CallError, ProtocolFault, ServerFailure};
+
+/// How many characters of a server's words stand in a message; the error has all of them.
+const WORDS: usize = 1_000;
 
 pub(super) struct Listed<'a, T>(pub(super) &'a [T]);
 
@@ -32,6 +35,44 @@ pub(super) struct Quoted<'a>(pub(super) &'a str);
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() { Ok(()) } else { write!(f, ": {}", self.0) }
+    }
+}
+
+/// The words of a server, cut where they are long.
+pub(super) struct Cut<'a>(pub(super) &'a str);
+
+impl fmt::Display for Cut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.char_indices().nth(WORDS) {
+            None => f.write_str(self.0),
+            Some((end, _)) => write!(f, "{}… ({} bytes)", &self.0[..end], self.0.len()),
+        }
+    }
+}
+
+/// A failed call in our own words, for the log: what a server says may repeat arguments.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct OwnWords(String);
+
+impl OwnWords {
+    /// `None` where the error has no words of a server's choice.
+    pub(crate) fn of(error: &CallError) -> Option<Self> {
+        match error {
+            CallError::Server { server, item, error } => {
+                let code = error.code;
+                Some(Self(format!("server `{server}` refused `{item}` (code {code})")))
+            }
+            CallError::Protocol { source: ProtocolFault::Status { status, .. }, .. } => {
+                Some(Self(format!("{error}: it answered with HTTP {status}")))
+            }
+            CallError::Routing(_)
+            | CallError::Validation { .. }
+            | CallError::Unavailable { .. }
+            | CallError::Timeout { .. }
+            | CallError::Protocol { .. }
+            | CallError::Withheld { .. } => None,
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use crate::audit::Fact;
 use crate::cache::{Cache, Reply};
 use crate::callback::Callbacks;
 use crate::config::Retry;
+use crate::error::words::OwnWords;
 use crate::error::{CallError, CallKind, ProtocolFault};
 use crate::event::{CallOutcome, CallRecord, Event, Events};
 use crate::guard::{Finding, Memory, Of, Told};
@@ -443,7 +444,11 @@ impl<'a> Record<'a> {
         match error {
             None => tracing::info!(server, method, item, id, latency_ms, outcome = word, "request"),
             Some(error) => {
-                let error: &dyn std::error::Error = error;
+                let own = OwnWords::of(error);
+                let error: &dyn std::error::Error = match &own {
+                    Some(own) => own,
+                    None => error,
+                };
                 tracing::error!(
                     server,
                     method,

@@ -18,7 +18,7 @@ use crate::audit::Fact;
 use crate::callback::{Callbacks, Kind, Refusal, ServerRequest};
 use crate::error::ProtocolFault;
 use crate::telemetry::Carried;
-use crate::text::display_safe;
+use crate::text::shown;
 
 /// Rounds of one call; a server that asks more has lost its way.
 pub(super) const ROUNDS: u32 = 8;
@@ -60,8 +60,7 @@ impl Turn {
             Some((_, "\"input_required\"")) => Ok(Self::Question),
             Some((_, "\"task\"")) if method == method::TOOLS_CALL => Ok(Self::Task),
             Some((_, other)) => {
-                let shown: String = other.chars().take(SHOWN).collect();
-                let fault = ProtocolFault::NotFinal(display_safe(&shown).into());
+                let fault = ProtocolFault::NotFinal(shown(other, SHOWN).into());
                 Err(Fault::Protocol(fault))
             }
         }
@@ -130,11 +129,11 @@ async fn answers(
         return Ok(None);
     }
     let refused = |method: &str, why: String| {
-        let method = display_safe(method).into();
+        let method = shown(method, SHOWN).into();
         Fault::Protocol(ProtocolFault::InputRefused { method, why: why.into() })
     };
     let nobody = |method: &str| {
-        let (what, why) = (&*display_safe(method), "nobody here answers that");
+        let (what, why) = (&*shown(method, SHOWN), "nobody here answers that");
         Fact::RequestRefused { what, why, count: 1 }.tell(server);
         refused(method, why.to_owned())
     };

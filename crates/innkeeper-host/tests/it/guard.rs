@@ -147,7 +147,7 @@ async fn a_withheld_error_is_counted_as_such_and_its_words_stand_in_no_log() {
         let refused = mode == "refuse";
         assert_eq!(matches!(error, CallError::Withheld { .. }), refused, "{error}");
         let logged = json!(log.lines()).to_string().contains("gnore all previous");
-        assert_eq!(logged, !refused);
+        assert!(!logged);
         assert_eq!(host.metrics()["one"].error_count, 1);
         host.shutdown().await;
     }

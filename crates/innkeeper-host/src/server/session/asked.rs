@@ -14,7 +14,7 @@ use super::Shared;
 use crate::audit::Fact;
 use crate::callback::{Callbacks, Kind, Refusal, ServerRequest};
 use crate::tasks::Tasks;
-use crate::text::display_safe;
+use crate::text::shown;
 
 /// Requests answered at the same time: what an application's model or user can take from one server.
 const AT_ONCE: usize = 4;
@@ -65,8 +65,7 @@ impl Asked {
     fn tell(&self, request: &ServerRequest, why: &str) {
         let count = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
         if count <= 16 || count.is_power_of_two() {
-            let method: String = request.method.chars().take(SHOWN).collect();
-            let what = &display_safe(&method);
+            let what = &shown(&request.method, SHOWN);
             Fact::RequestRefused { what, why, count }.tell(&request.server);
         }
     }

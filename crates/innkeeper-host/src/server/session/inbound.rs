@@ -17,6 +17,10 @@ use tokio::time::sleep;
 use super::{Fault, Progress, Shared, asked};
 use crate::error::{Lost, ProtocolFault};
 use crate::event::Event;
+use crate::text::shown;
+
+/// How much of a name that is not known is shown in the log, in characters.
+const SHOWN: usize = 64;
 
 /// Which lists a server says have changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -188,7 +192,9 @@ impl Shared {
         let Some(waiter) = id.as_ours().and_then(|ours| self.pending.take(ours)) else {
             // Most come after a deadline or a cancellation, which the log has told already.
             self.noise.fetch_add(1, Ordering::Relaxed);
-            tracing::debug!(server = &*self.server, id = %id, "answer nobody waits for");
+            let id = id.to_string();
+            let id = &*shown(&id, SHOWN);
+            tracing::debug!(server = &*self.server, id, "answer nobody waits for");
             return Sort::Unasked;
         };
         let answer = match outcome {
@@ -223,7 +229,10 @@ impl Shared {
             method::MESSAGE => self.log(params),
             // Whoever polls looks at once; what it says is not believed unasked.
             method::TASKS_STATUS | method::TASKS_CHANGED => self.task_told.notify_waiters(),
-            _ => tracing::debug!(server = &*self.server, method, "notification"),
+            _ => {
+                let method = &*shown(method, SHOWN);
+                tracing::debug!(server = &*self.server, method, "notification");
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The log: each server's life once, each request with its fields and without its body.
 
 use innkeeper_host::CallOptions;
+use innkeeper_testkit::{Fault, Remote};
 use serde_json::{Map, Value, json};
 
 use crate::setup::{Log, Scene, builder};
@@ -97,6 +98,34 @@ async fn a_request_is_logged_with_its_fields_and_without_any_body() {
     for line in log.lines() {
         assert!(!line.to_string().contains(canary), "a body in the log: {line}");
     }
+}
+
+/// Servers repeat what they refuse.
+#[tokio::test]
+async fn the_words_in_which_a_server_refuses_a_call_are_in_the_error_and_not_in_the_log() {
+    let log = Log::capture();
+    let scene = Scene::new();
+    let refusing = |words: &str| Fault::status(400).rpc_error(-32099, words).on("tools/call");
+    let plan = Remote::of(scene.fx("one")).fault(refusing("canary").nth(1));
+    let plan = plan.fault(Fault::body(400, "text/plain", "canary").on("tools/call").nth(2));
+    let remote = plan.fault(refusing(&"x".repeat(60_000)).nth(3)).start().await;
+    let config = scene.config_of(&json!({"servers": {"one": remote.entry()}}));
+    let host = builder(config).start().await.unwrap();
+    let mut errors = Vec::new();
+    for _ in 0..3 {
+        let error = host.call_tool("one.pid", ()).await.unwrap_err();
+        errors.push(crate::setup::chain(&error).join(": "));
+    }
+    host.shutdown().await;
+    assert!(errors[0].contains("canary") && errors[1].contains("canary"), "{errors:?}");
+    assert!(errors[2].contains("x… (60000 bytes) (code") && errors[2].len() < 1_200);
+    let mut lines = log.of("request");
+    lines.retain(|line| line["item"] == "pid");
+    let refused = "server `one` refused `pid` (code -32099)";
+    let broke = "server `one` broke the protocol answering `pid`: it answered with HTTP 400";
+    let logged: Vec<&Value> = lines.iter().map(|line| &line["error"]).collect();
+    assert_eq!(logged, [&json!([refused]), &json!([broke]), &json!([refused])]);
+    assert!(!json!(log.lines()).to_string().contains("canary"), "{lines:#?}");
 }
 
 #[tokio::test]
