@@ -44,11 +44,14 @@ impl Decisions {
     /// must not be one that the file's author can write to. A page that cannot be understood holds
     /// no decision.
     ///
+    /// A file is named by its folder and its own name: one that is a link to another has decisions
+    /// of its own.
+    ///
     /// # Errors
     ///
     /// There is no such file, or the page cannot be read.
     pub fn open(directory: &Path, file: &Path) -> io::Result<Self> {
-        let file = file.canonicalize()?;
+        let file = place_of(file)?;
         let hash = Sha256::digest(file.as_os_str().as_encoded_bytes());
         let name: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         let place = directory.join(name).with_extension("json");
@@ -93,6 +96,14 @@ impl Decisions {
         file.sync_all()?;
         fs::rename(&new, &self.place)
     }
+}
+
+/// A file by the folder it is in, whatever the file itself leads to.
+fn place_of(file: &Path) -> io::Result<PathBuf> {
+    file.metadata()?;
+    let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    Ok(folder.unwrap_or(Path::new(".")).canonicalize()?.join(name))
 }
 
 /// The page that is there, if it can be understood.
