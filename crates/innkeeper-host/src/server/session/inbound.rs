@@ -171,6 +171,10 @@ impl Shared {
         if this.useless.load(Ordering::Relaxed) != 0 {
             this.useless.store(0, Ordering::Relaxed);
         }
+        if !this.heard.initialized() {
+            // Only the reader sets it.
+            drop(this.heard.set(()));
+        }
         match incoming {
             Incoming::Response { id, outcome } => this.answer(&id, outcome),
             Incoming::Request { id, method, params } => {
