@@ -1,8 +1,8 @@
 //! What a person has decided about the servers of one configuration file, kept on disk.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::LaunchSpec;
 use crate::audit::TARGET;
+use crate::config::read_bytes;
 use crate::ledger::{create_private, make_private};
 
 /// The form of the page that is written and read here.
@@ -108,13 +109,14 @@ fn place_of(file: &Path) -> io::Result<PathBuf> {
 
 /// The page that is there, if it can be understood.
 fn read(place: &Path) -> io::Result<Option<Page>> {
-    let file = match File::open(place) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+    let text = match read_bytes(place, MAX_PAGE_BYTES) {
+        Ok(text) => text,
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound => return Ok(None),
+            io::ErrorKind::FileTooLarge | io::ErrorKind::InvalidInput => Vec::new(),
+            _ => return Err(error),
+        },
     };
-    let mut text = Vec::new();
-    file.take(MAX_PAGE_BYTES).read_to_end(&mut text)?;
     let page = serde_json::from_slice(&text);
     if page.is_err() {
         let audit = "decisions-unreadable";

@@ -99,6 +99,21 @@ fn a_page_that_cannot_be_understood_holds_no_decision_and_is_replaced() {
     assert!(scene.undecided(&one).is_empty());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_a_page_is_not_waited_for_and_is_replaced() {
+    let scene = Scene::new();
+    let one = json!({"one": {"command": "a"}});
+    let mut decisions = scene.open();
+    make_private(decisions.place.parent().unwrap()).unwrap();
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &decisions.place, kind, mode, 0).unwrap();
+    assert_eq!(scene.undecided(&one), ["one"]);
+    decisions.decide(&launches(&one)).unwrap();
+    assert!(scene.undecided(&one).is_empty());
+}
+
 #[test]
 fn a_page_holds_so_many_servers_and_begins_anew_with_one_more() {
     let scene = Scene::new();
