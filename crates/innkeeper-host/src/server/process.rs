@@ -37,7 +37,7 @@ pub(crate) use program::resolve;
 pub(crate) use stop::{Stopped, stop};
 pub use supervisor::Supervisor;
 #[cfg(unix)]
-pub(crate) use unix::sweep;
+pub(crate) use unix::{Left, sweep};
 
 /// What keeps a server's processes together, so that all of them can be ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::{Exit, Isolation, Launch, Launching, Pipes, SpawnError, Supervisor};
 use crate::ledger::{Entry, Ledger};
 
-pub(crate) use sweep::sweep;
+pub(crate) use sweep::{Left, sweep};
 
 /// The host's end of a server's stdin; dropping it sends end of file.
 pub(crate) type Stdin = pipe::Sender;

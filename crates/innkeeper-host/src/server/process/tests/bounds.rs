@@ -41,7 +41,7 @@ async fn said(launch: &Launch) -> String {
 #[tokio::test]
 async fn a_confined_server_gets_the_same_arguments_environment_directory_and_signals() {
     let dir = tempfile::tempdir().unwrap();
-    let script = "printf '<%s>' \"$0\" \"$@\"; pwd -P; env -0 | sort -z; (cd /proc/$$/fd; echo *)
+    let script = "printf '<%s>' \"$0\" \"$@\"; pwd -P; env -0 | sort -z | grep -zv ^INNKEEPER_TREE=; (cd /proc/$$/fd; echo *)
         grep -E '^(Sig(Blk|Ign|Cgt)|NSpid)' /proc/$$/status | grep -v NSpid; yes | head -1; echo $?";
     let mark = Mark::new();
     let mut launch = mark.script(script);
