@@ -382,6 +382,11 @@ impl Session {
         self.0.changes.tell_all();
     }
 
+    /// Takes these lists for changed, once more.
+    pub(crate) fn still_changed(&self, change: Change) {
+        self.0.changes.tell_again(change);
+    }
+
     /// Whether the application is at work on something that the server waits for.
     pub(crate) fn waits_for_us(&self) -> bool {
         self.0.asked.busy()

@@ -60,6 +60,14 @@ impl Changes {
         self.tell(TOOLS | PROMPTS | RESOURCES);
     }
 
+    pub(super) fn tell_again(&self, Change { tools, prompts, resources }: Change) {
+        for (changed, flag) in [(tools, TOOLS), (prompts, PROMPTS), (resources, RESOURCES)] {
+            if changed {
+                self.tell(flag);
+            }
+        }
+    }
+
     fn update(&self, uri: String) {
         let mut updated = self.updated.lock().unwrap_or_else(PoisonError::into_inner);
         let many = updated.len() >= UPDATES || uri.len() > LONGEST_URI;
