@@ -164,9 +164,11 @@ mod tests {
             "far": {
                 "url": "https://a.example/${RUNNER}", "headers": {"Authorization": "hunter2"},
                 "oauth": {"clientId": "me", "clientSecret": "hunter2"}
-            }
+            },
+            "near": {"command": "./run.sh"}
         }});
         let environment = Environment::from_pairs([("RUNNER", "npx"), ("API_KEY", "hunter2")]);
+        let environment = environment.with_current_dir("/home/ada/clone");
         let config = Config::from_value(&file, "mcp.json", Path::new("/"), &environment).unwrap();
         LaunchSpec::all(&config)
     }

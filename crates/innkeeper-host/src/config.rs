@@ -55,6 +55,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 pub use environment::Environment;
+pub(crate) use files::read_bytes;
 pub use filter::{Refusal, ToolFilter};
 pub use graph::UnknownServer;
 pub use guard::{GuardMode, GuardModes};

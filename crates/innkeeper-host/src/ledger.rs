@@ -51,7 +51,7 @@ impl Ledger {
     /// The directory cannot be made or read.
     pub(crate) fn open(dir: &Path) -> io::Result<(Self, SweepReport)> {
         make_private(dir)?;
-        let report = sweep::sweep(dir)?;
+        let report = sweep::sweep(dir, sweep::end())?;
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
         let file = Header::of_this_host()
             .map(|(host, header)| (dir.join(format!("{host}-{number}")), header));

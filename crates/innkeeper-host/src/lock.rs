@@ -18,8 +18,7 @@ mod text;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
+use std::io;
 use std::path::Path;
 
 use innkeeper_protocol::view::Tool;
@@ -28,7 +27,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::catalog::Shelf;
-use crate::config::ServerConfig;
+use crate::config::{ServerConfig, read_bytes};
 use crate::server::offer::Offered;
 
 pub use change::{Change, ChangeClass};
@@ -137,16 +136,16 @@ impl Lock {
         let path = path.as_ref();
         let name = || path.display().to_string();
         let unreadable = |source| LockError::Unreadable { file: name(), source };
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        let bytes = match read_bytes(path, MAX_LOCK_BYTES) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                return Err(LockError::TooLarge { file: name() });
+            }
             Err(error) => return Err(unreadable(error)),
         };
-        let mut text = String::new();
-        file.take(MAX_LOCK_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
-        if text.len() as u64 > MAX_LOCK_BYTES {
-            return Err(LockError::TooLarge { file: name() });
-        }
+        let text = String::from_utf8(bytes);
+        let text = text.map_err(|_| unreadable(io::ErrorKind::InvalidData.into()))?;
         Self::from_text(&text, &name()).map(Some)
     }
 

@@ -16,6 +16,7 @@ use crate::error::Lost;
 use crate::event::{Event, Events};
 use crate::lifecycle::{Happening, ServerState, next};
 use crate::lock::{Guard, Lock, Mismatch, PinnedServer};
+use crate::revive::is_failure;
 use crate::server::connection::tell_found;
 use crate::server::offer::Quarantined;
 use crate::server::{Handle, Server, Status};
@@ -276,13 +277,16 @@ impl Registry {
         lock
     }
 
-    /// A server cannot be used any more; whether that is news.
+    /// A server cannot be used any more; whether that is news. That a silent one has failed is.
     pub(crate) fn lost(&self, server: &Server, lost: Lost) -> bool {
         let reason = lost.to_string();
         {
             let mut status = server.status();
-            let Some(state) = next(status.state, Happening::Lost) else { return false };
-            status.state = state;
+            match next(status.state, Happening::Lost) {
+                Some(state) => status.state = state,
+                None if status.was_silent() && is_failure(&lost) => {}
+                None => return false,
+            }
             // The shelf stays: it tells whose the resources were.
             status.lost = Some(lost);
         }

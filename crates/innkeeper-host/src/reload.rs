@@ -197,7 +197,7 @@ impl Reloader {
             if running.as_ref().is_some_and(|running| !may_start(running, server)) {
                 continue;
             }
-            if decided(running.as_deref(), server, trust) {
+            if decided(running.as_deref(), server, config, trust) {
                 launched.push(server);
             } else {
                 report.not_trusted.push(server.name.as_str().into());
@@ -331,12 +331,18 @@ fn may_start(running: &Server, config: &ServerConfig) -> bool {
 }
 
 /// Whether a server may be started in this way: because somebody says so now, or did before.
-fn decided(running: Option<&Server>, config: &ServerConfig, trust: &Trust) -> bool {
-    let launch = LaunchSpec::of(config);
+fn decided(
+    running: Option<&Server>,
+    server: &ServerConfig,
+    config: &Config,
+    trust: &Trust,
+) -> bool {
+    let of = |server: &ServerConfig| LaunchSpec::of(server, config.environment.current_dir());
+    let launch = of(server);
     let Some(running) = running else { return trust.allows(&launch) };
     let waits = running.status().pending.as_ref().map(|waits| waits.settings.config.clone());
-    let known = waits.iter().any(|waits| LaunchSpec::of(waits).is(&launch))
-        || LaunchSpec::of(&running.config()).is(&launch);
+    let known =
+        waits.iter().any(|waits| of(waits).is(&launch)) || of(&running.config()).is(&launch);
     known || trust.allows(&launch)
 }
 

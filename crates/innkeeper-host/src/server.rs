@@ -88,6 +88,13 @@ pub(crate) struct Status {
     pub(crate) falls: Falls,
 }
 
+impl Status {
+    /// Whether it was taken out because it did not answer, and may be at work still.
+    pub(crate) fn was_silent(&self) -> bool {
+        self.state == ServerState::Unavailable && matches!(self.lost, Some(Lost::Silent { .. }))
+    }
+}
+
 /// The reins of a running server.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
@@ -158,6 +165,13 @@ impl Server {
         }
     }
 
+    /// Its process was waited for: the id may mean another one from now on.
+    fn has_ended(&self) {
+        if let Some(running) = &mut self.status().running {
+            (running.pid, running.isolation) = (None, None);
+        }
+    }
+
     pub(crate) fn status(&self) -> MutexGuard<'_, Status> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -184,13 +198,18 @@ pub(crate) async fn supervise(
                 session.lost(&lost);
             }
             running.session.close(lost.clone());
+            if matches!(lost, Lost::Exited(_)) {
+                server.has_ended();
+            }
             let failed = revive::is_failure(&lost);
             if registry.lost(&server, lost) && failed {
                 fallen();
             }
             running.body.kill();
             // The kill is not taken back; a tree that resists is reported when it is stopped.
-            drop(timeout(GONE, running.body.gone()).await);
+            if timeout(GONE, running.body.gone()).await.is_ok() {
+                server.has_ended();
+            }
             orders.recv().await
         }
     };

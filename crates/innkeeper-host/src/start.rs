@@ -288,7 +288,9 @@ fn way_to(server: &ServerConfig, parent: &Environment) -> Result<Way, Problem> {
     let mut env = env.map_err(|error| problem("env", error.to_string(), None))?;
     env.retain(|(name, _)| !unset_env.iter().any(|unset| name == unset.as_str()));
     let cwd = cwd.as_ref().map(|cwd| cwd.expose().clone());
-    let from = cwd.as_deref().or(parent.current_dir()).unwrap_or(Path::new("."));
+    // What is decided on, what is looked for and what is started are in the same place.
+    let cwd = cwd.or_else(|| parent.current_dir().map(Path::to_owned));
+    let from = cwd.as_deref().unwrap_or(Path::new("."));
     let program = process::resolve(command.expose(), &env, from).map_err(|error| {
         let message = error.quoting(command.as_written()).to_string();
         problem("command", message, Some("install it, or write its full path".to_owned()))

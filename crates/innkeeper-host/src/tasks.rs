@@ -46,6 +46,13 @@ impl Tasks {
     }
 }
 
+/// Does work that blocks, on a thread for that; `None` if it panicked. Dropping the future lets it go on.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    tokio::task::spawn_blocking(work).await.ok()
+}
+
 /// Tasks that run side by side and hand their results to one owner; dropping it ends them all.
 #[derive(Debug)]
 pub(crate) struct Group<T>(JoinSet<T>);

@@ -41,7 +41,11 @@ pub(super) fn lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> {
     let directory = launch.cwd.iter();
     let directory =
         directory.map(|text| meant(text.as_written(), Some(text.expose().display().to_string())));
-    line("directory", joined(directory, ""));
+    let mut directory = joined(directory, "");
+    if let Some(place) = launch.directory.as_ref().filter(|_| to_decide && directory.is_empty()) {
+        directory = format!("`{}`, where you are", place.display());
+    }
+    line("directory", directory);
     let loaders: Vec<_> = launch.loaders().collect();
     let variables = launch.env.iter().map(|name| {
         let marked = if loaders.contains(&&**name) { " (loads code)" } else { "" };

@@ -94,6 +94,17 @@ fn a_decision_is_kept_outside_the_project_until_the_launch_changes() {
     assert!(page.contains("mcp.json") && !page.contains("LEVEL"), "{page}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_decided_file_in_another_folder_needs_a_decision_of_its_own() {
+    let decided = Place::with("mcp.json", fx("one"));
+    assert_eq!(decided.said(&call(&["--trust"]), 0), "");
+    let clone = Place { project: tempfile::tempdir().unwrap(), state: decided.state };
+    std::os::unix::fs::symlink(decided.project.path().join("mcp.json"), clone.path("mcp.json"))
+        .unwrap();
+    assert!(clone.said(&CALL, 0).contains("nobody has decided"));
+}
+
 #[test]
 fn files_of_other_programs_are_refused_without_a_terminal_until_somebody_decided() {
     for file in [".vscode/mcp.json", ".mcp.json"] {

@@ -15,6 +15,22 @@ use super::source::MAX_PROBLEMS;
 /// How large one file of variables may be.
 pub(super) const MAX_ENV_FILE_BYTES: u64 = 1024 * 1024;
 
+/// Reads a file that others may have put there: a regular one of at most `limit` bytes. Does not wait
+/// for anything but the disk.
+///
+/// # Errors
+/// It cannot be opened or read; `InvalidInput` if it is something else than a file, such as a pipe;
+/// `FileTooLarge`.
+pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = open(path)?.ok_or(io::ErrorKind::InvalidInput)?;
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
+}
+
 /// Opens a regular file; `None` for anything else, such as a pipe, which could be waited for for
 /// ever.
 pub(super) fn open(path: &Path) -> io::Result<Option<File>> {
@@ -32,14 +48,12 @@ pub(super) fn open(path: &Path) -> io::Result<Option<File>> {
 
 /// Reads a text of at most `limit` bytes; the error is in words, without the path.
 pub(super) fn read(path: &Path, limit: u64) -> Result<String, String> {
-    let mut bytes = Vec::new();
-    let file = open(path).map_err(|error| wording(&error))?;
-    let other = || if path.is_dir() { "a directory, not a file" } else { "not a file" };
-    let file = file.ok_or_else(other)?;
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| wording(&error))?;
-    if bytes.len() as u64 > limit {
-        return Err(too_large(limit));
-    }
+    let bytes = read_bytes(path, limit).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput if path.is_dir() => "a directory, not a file".to_owned(),
+        io::ErrorKind::InvalidInput => "not a file".to_owned(),
+        io::ErrorKind::FileTooLarge => too_large(limit),
+        _ => wording(&error),
+    })?;
     String::from_utf8(bytes).map_err(|_| "not UTF-8 text".to_owned())
 }
 

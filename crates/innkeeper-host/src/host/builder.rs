@@ -22,7 +22,7 @@ use crate::server::launch::Launcher;
 use crate::server::process::Supervisor;
 use crate::server::session::Limits;
 use crate::start;
-use crate::tasks::Tasks;
+use crate::tasks::{self, Tasks};
 use crate::telemetry::Telemetry;
 use crate::transport::auth::{Authorize, SignIn, TokenStore, UserAgent};
 use crate::trust::Trust;
@@ -195,9 +195,13 @@ impl HostBuilder {
         let bare = config.host.allow_bare_names;
         let registry = Arc::new(Registry::new(servers, bare, events.clone(), guard));
         let tasks = Tasks::default();
+        let ledger = match ledger {
+            Some(directory) => tasks::blocking(move || open_ledger(&directory)).await.flatten(),
+            None => None,
+        };
         let launcher = Launcher {
             supervisor: supervisor.unwrap_or_else(Supervisor::beside_this_program),
-            ledger: ledger.and_then(|directory| open_ledger(&directory)),
+            ledger,
             client,
             limits: Limits::default(),
             start_timeout: config.host.start_timeout,

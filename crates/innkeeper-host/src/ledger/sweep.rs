@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::page::{self, Header, Kind, Noted, PAGE_LIMIT};
 
@@ -27,11 +27,15 @@ pub(crate) struct SweepReport {
     pub(crate) killed: usize,
 }
 
-/// Looks at every file in `dir` whose host is gone.
-pub(super) fn sweep(dir: &Path) -> io::Result<SweepReport> {
+/// When a sweep that begins now gives up.
+pub(super) fn end() -> Instant {
+    now() + LIMIT
+}
+
+/// Looks at every file in `dir` whose host is gone, until `end`.
+pub(super) fn sweep(dir: &Path, end: Instant) -> io::Result<SweepReport> {
     let mut report = SweepReport::default();
     let Some((_, here)) = Header::of_this_host() else { return Ok(report) };
-    let end = now() + LIMIT;
     for file in fs::read_dir(dir)?.flatten().take(FILE_LIMIT) {
         if now() >= end {
             break;
@@ -50,7 +54,11 @@ pub(super) fn sweep(dir: &Path) -> io::Result<SweepReport> {
         }
         if let Some((header, entries)) = page.filter(|_| !restarted) {
             report.dead_hosts += 1;
-            report.killed += end_all(&header, &entries);
+            report.killed += end_all(&header, &entries, end);
+            if now() >= end {
+                // The next host finds what was not reached.
+                break;
+            }
         }
         // Another host that sweeps at the same time may have removed it.
         drop(fs::remove_file(file.path()));
@@ -98,14 +106,15 @@ fn id(pid: u32) -> Option<rustix::process::Pid> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a sweep runs without a runtime")]
-fn now() -> std::time::Instant {
-    std::time::Instant::now()
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// Ends the trees of a dead host. Its shims do that by themselves as soon as they notice; only
 /// what a shim does not end, or has left behind, is killed from here.
 #[cfg(unix)]
-fn end_all(header: &Header, entries: &[Noted]) -> usize {
+fn end_all(header: &Header, entries: &[Noted], end: Instant) -> usize {
+    use crate::server::process::{Left, sweep};
     use rustix::process::{Signal, kill_process};
     let still_runs = |noted: &&Noted| start_time(noted.pid) == Some(noted.start);
     let shims = || entries.iter().filter(|noted| noted.kind == Kind::Shim).filter(still_runs);
@@ -114,18 +123,21 @@ fn end_all(header: &Header, entries: &[Noted]) -> usize {
         let _ = kill_process(shim, Signal::CONT);
     }
     for _ in 0..SHIM_ROUNDS {
-        if shims().next().is_none() {
+        if shims().next().is_none() || now() >= end {
             break;
         }
         std::thread::sleep(SHIM_PAUSE);
     }
     let mut killed = 0;
     for noted in entries {
+        if now() >= end {
+            break;
+        }
         let runs = still_runs(&noted);
         killed += match noted.kind {
-            Kind::Shim if runs => crate::server::process::sweep(id(noted.pid), None),
+            Kind::Shim if runs => sweep(Left { session: id(noted.pid), ..Left::default() }, end),
             Kind::Server | Kind::Group if runs => {
-                crate::server::process::sweep(None, id(noted.pid))
+                sweep(Left { server: id(noted.pid), ..Left::default() }, end)
             }
             Kind::Group => end_leaderless(header, *noted),
             Kind::Shim | Kind::Server => 0,
@@ -135,7 +147,7 @@ fn end_all(header: &Header, entries: &[Noted]) -> usize {
 }
 
 #[cfg(not(unix))]
-fn end_all(_header: &Header, _entries: &[Noted]) -> usize {
+fn end_all(_header: &Header, _entries: &[Noted], _end: Instant) -> usize {
     let _ = (Kind::Shim, SHIM_ROUNDS, SHIM_PAUSE);
     0
 }

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use super::page::{Header, Kind, Noted, write};
 use super::*;
@@ -166,6 +167,26 @@ fn a_process_that_only_has_the_id_of_a_noted_one_is_left_alone() {
     assert_eq!(other.try_wait().unwrap(), None);
     other.kill().unwrap();
     other.wait().unwrap();
+}
+
+#[test]
+fn a_sweep_ends_in_time_also_within_one_file_and_leaves_the_rest_to_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    // A shim that does not end although it was told to.
+    let mut shim = sh("exec setsid sh -c \"trap '' TERM; echo; exec sleep 600\"");
+    std::io::Read::read_exact(shim.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+    let start = sweep::start_time(shim.id()).unwrap();
+    let (_, header) = Header::of_this_host().unwrap();
+    let noted = Noted { kind: Kind::Shim, pid: shim.id(), start };
+    let file = left_by_a_dead_host(dir.path(), &header, &[noted]);
+    let limit = sweep::LIMIT - Duration::from_millis(100);
+    let report = sweep::sweep(dir.path(), sweep::end() - limit).unwrap();
+    assert_eq!(report, SweepReport { dead_hosts: 1, killed: 0 });
+    assert!(file.exists());
+    let (_ledger, report) = Ledger::open(dir.path()).unwrap();
+    assert_eq!(report, SweepReport { dead_hosts: 1, killed: 1 });
+    assert!(!file.exists());
+    shim.wait().unwrap();
 }
 
 #[test]

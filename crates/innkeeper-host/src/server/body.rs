@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::process::{Exit, Isolation, Killer, Process};
+use super::process::{Exit, Isolation, Killer, Launching, Process};
 
 /// The part of a running server that has to be ended.
 #[derive(Debug)]
@@ -65,8 +65,8 @@ impl Body {
         }
     }
 
-    /// Whether a launcher has started the server itself.
-    pub(crate) fn children_running(&self) -> bool {
-        self.child().is_some_and(Process::children_running)
+    /// Whether a launcher has started the server itself; `None` where that is not told.
+    pub(crate) fn has_started(&self, launching: &mut Launching) -> Option<bool> {
+        self.child().and_then(|process| process.has_started(launching))
     }
 }

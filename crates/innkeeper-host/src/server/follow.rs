@@ -116,6 +116,8 @@ async fn read_again(
         Err(error) => {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(server = &*server.name, error, "changed lists could not be read");
+            // They are as they were here, and not at the server; the pace bounds how often.
+            connection.session.still_changed(change);
         }
     }
 }

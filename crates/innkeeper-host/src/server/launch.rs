@@ -1,6 +1,7 @@
 //! Brings one server from its configuration to ready: process, handshake, lists, and further tries.
 
-use std::path::Path;
+mod install;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,9 +33,6 @@ use crate::telemetry::{Network, Telemetry};
 use crate::transport::auth::{AuthFault, SignIn};
 use crate::transport::{Carried, Kind, Programs, Remote};
 
-/// How often it is looked whether a package runner has started the server.
-const INSTALL_POLL: Duration = Duration::from_millis(50);
-
 /// How long the exit or last stderr of a failed launch is waited for.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
@@ -46,9 +44,6 @@ const STDERR_IN_ERRORS: usize = 4 << 10;
 
 /// Launches of one start, the first included (TR6.5: three more after 1 s, 2 s and 4 s).
 const LAUNCHES: u32 = 4;
-
-/// Programs that fetch a package before they run it.
-const PACKAGE_RUNNERS: [&str; 7] = ["npx", "uvx", "pipx", "bunx", "pnpx", "dnx", "npm"];
 
 /// What all launches of a host share.
 #[derive(Debug)]
@@ -121,11 +116,19 @@ pub(crate) struct Limit {
 struct Clock {
     own: Limit,
     installs: Duration,
+    /// What is said of an installation that is not done at the end.
+    install_timeout: Duration,
     /// For all servers together.
     all: Limit,
 }
 
 impl Clock {
+    /// What has gone by since then was spent on fetching a package.
+    fn installed(&mut self, began: Instant) {
+        self.own.ends += began.elapsed();
+        self.installs = self.installs.saturating_sub(began.elapsed());
+    }
+
     fn ends(&self) -> Instant {
         self.own.ends.min(self.all.ends)
     }
@@ -157,7 +160,8 @@ impl Launcher {
         let began = Instant::now();
         let allowed = server.config().init_timeout;
         let own = Limit { ends: began + allowed, allowed };
-        let mut clock = Clock { own, installs: self.install_timeout, all: *all };
+        let install_timeout = self.install_timeout;
+        let mut clock = Clock { own, installs: install_timeout, install_timeout, all: *all };
         // The older transport has the older era only.
         let only = matches!(way, Way::Remote(remote) if remote.kind == Kind::Sse);
         let mut opening = if only { Opening::InitializeOnly } else { Opening::Discover };
@@ -349,18 +353,26 @@ impl Launcher {
         opening: Opening,
         clock: &mut Clock,
     ) -> Result<Shelf, (Phase, StartReason)> {
+        let mut seen = true;
         if let Way::Child(launch) = way
-            && runs_packages(&launch.program)
+            && install::runs_packages(&launch.program)
         {
-            self.wait_for_install(server, &mut running.body, clock).await?;
+            self.events.publish(Event::Installing { server: server.name.clone() });
+            let Running { body, session, .. } = &mut *running;
+            seen = install::seen(body, session, launch, clock).await?;
         }
         self.events.publish(Event::Handshake { server: server.name.clone() });
         let capabilities = self.callbacks.capabilities(&server.name);
         let client = Client { server: &server.name, info: &self.client, capabilities };
-        let greeting = greet(&running.session, client, opening, clock.ends());
-        let greeting = watched(&mut running.body, clock, greeting)
-            .await
-            .map_err(|reason| (Phase::Handshake, reason))?;
+        let Running { body, session, .. } = &mut *running;
+        let greeting = if seen {
+            let greeting = greet(session, client, opening, clock.ends());
+            let greeting = watched(body, clock, greeting).await;
+            greeting.map_err(|reason| (Phase::Handshake, reason))?
+        } else {
+            let greeting = greet(session, client, opening, install::latest(clock));
+            install::unseen(body, session, clock, greeting).await?
+        };
         let Greeting { revision, meta, capabilities, server_info, instructions } = greeting;
         running.declared = capabilities;
         let config = server.config();
@@ -404,32 +416,6 @@ impl Launcher {
             });
         }
     }
-
-    /// Waits until a package runner has started the server: its first child is the server (or the
-    /// shell around it). The time this takes does not count against the server's own.
-    async fn wait_for_install(
-        &self,
-        server: &Server,
-        body: &mut Body,
-        clock: &mut Clock,
-    ) -> Result<(), (Phase, StartReason)> {
-        let began = Instant::now();
-        self.events.publish(Event::Installing { server: server.name.clone() });
-        while !body.children_running() {
-            if began.elapsed() >= clock.installs {
-                return Err((Phase::Install, StartReason::TimedOut(self.install_timeout)));
-            }
-            if Instant::now() >= clock.all.ends {
-                return Err((Phase::Install, StartReason::StartLimit(clock.all.allowed)));
-            }
-            if let Ok(exit) = timeout(INSTALL_POLL, body.exited()).await {
-                return Err((Phase::Install, StartReason::Exited(exit)));
-            }
-        }
-        clock.own.ends += began.elapsed();
-        clock.installs = clock.installs.saturating_sub(began.elapsed());
-        Ok(())
-    }
 }
 
 fn not_signed_in(server: &Arc<str>, fault: AuthFault) -> StartReason {
@@ -443,12 +429,6 @@ fn connected(carried: Carried) -> Running {
     let (_, stderr_ended) = oneshot::channel();
     let (stderr, declared) = (StderrTail::default(), ServerCapabilities::default());
     Running { body: Body::Connection(Some(ended)), session, stderr, stderr_ended, declared }
-}
-
-/// Whether the program fetches packages before it runs them.
-fn runs_packages(program: &Path) -> bool {
-    let name = program.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-    PACKAGE_RUNNERS.contains(&name)
 }
 
 /// Runs a part of the start while the process lives and the time lasts.

@@ -4,6 +4,7 @@ mod bounds;
 mod environment;
 mod error;
 mod exit;
+mod launching;
 mod program;
 mod stop;
 mod supervisor;
@@ -30,12 +31,13 @@ pub(crate) use bounds::Bounds;
 pub(crate) use environment::child_environment;
 pub(crate) use error::SpawnError;
 pub use exit::{Exit, Limit};
+pub(crate) use launching::Launching;
 pub(crate) use platform::{Killer, Process, Stderr, Stdin, Stdout, spawn};
 pub(crate) use program::resolve;
 pub(crate) use stop::{Stopped, stop};
 pub use supervisor::Supervisor;
 #[cfg(unix)]
-pub(crate) use unix::sweep;
+pub(crate) use unix::{Left, sweep};
 
 /// What keeps a server's processes together, so that all of them can be ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

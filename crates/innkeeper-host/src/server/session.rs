@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::futures::Notified;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, SetOnce, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::callback::Callbacks;
@@ -186,6 +186,8 @@ struct Shared {
     noise: AtomicU64,
     /// Lines since the last message, none of which was one.
     useless: AtomicU32,
+    /// Set with the first message that is one.
+    heard: SetOnce<()>,
     spread: Mutex<Spread>,
     revision: OnceLock<Revision>,
     /// Told whenever the server says that a task has changed.
@@ -245,6 +247,7 @@ impl Session {
             next_id: AtomicU64::new(fastrand::u64(1..1 << 31)),
             noise: AtomicU64::new(0),
             useless: AtomicU32::new(0),
+            heard: SetOnce::new(),
             spread: Mutex::default(),
             revision: OnceLock::new(),
             task_told: Notify::new(),
@@ -343,6 +346,11 @@ impl Session {
         self.0.outlet.close();
     }
 
+    /// Resolves once there was a message, whatever it said.
+    pub(crate) async fn heard(&self) {
+        self.0.heard.wait().await;
+    }
+
     /// Resolves once the connection is closed.
     pub(crate) async fn closed(&self) -> Lost {
         self.0.pending.closed().await
@@ -372,6 +380,11 @@ impl Session {
     /// Takes every list for changed.
     pub(crate) fn assume_changed(&self) {
         self.0.changes.tell_all();
+    }
+
+    /// Takes these lists for changed, once more.
+    pub(crate) fn still_changed(&self, change: Change) {
+        self.0.changes.tell_again(change);
     }
 
     /// Whether the application is at work on something that the server waits for.

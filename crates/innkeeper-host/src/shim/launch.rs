@@ -1,9 +1,10 @@
 //! Takes the launch from the host and starts the server.
 
 use std::ffi::OsString;
-use std::io::{self, IoSliceMut, PipeReader, Read};
+use std::io::{self, IoSliceMut, PipeReader, PipeWriter, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -18,6 +19,9 @@ use super::wire::{Confine, LAUNCH_LIMIT, Os, Part, REPORT_LIMIT, Report, Start};
 
 /// The bytes taken by the first read; nearly every launch fits.
 const FIRST_READ: usize = 64 << 10;
+
+/// The variables of a server; of two with one name the last one counts.
+type Environment = Vec<(Os, Os)>;
 
 /// A launch as it came from the host.
 pub(super) struct Received {
@@ -88,18 +92,15 @@ fn close_on_exec() -> RecvFlags {
 pub(super) fn start(received: Received) -> Result<Pid, (Part, i32)> {
     let Received { start, stdin, stdout, stderr } = received;
     let cwd = start.cwd.map(OsString::from);
-    let env = start.env.into_iter().map(|(name, value)| (name.into(), value.into()));
     let (mut command, confining) = match start.confine {
-        None => (program(start.program, start.args), None),
+        None => (free(start.program, start.args, start.env), None),
         Some(confine) => {
-            let confined = confined(confine, start.program, start.args);
+            let confined = confined(confine, start.program, start.args, start.env);
             let (command, told) = confined.map_err(|error| (Part::Bounds, errno(&error)))?;
             (command, Some(told))
         }
     };
     command
-        .env_clear()
-        .envs(env.collect::<Vec<(OsString, OsString)>>())
         .stdin(Stdio::from(stdin))
         .stdout(Stdio::from(stdout))
         .stderr(Stdio::from(stderr))
@@ -112,8 +113,10 @@ pub(super) fn start(received: Received) -> Result<Pid, (Part, i32)> {
         let part = if usable { Part::Program } else { Part::Directory };
         (part, errno(&error))
     })?;
-    if let Some(Confining { told, tell }) = confining {
-        drop(tell);
+    if let Some(Confining { told, tell, env, give, environment }) = confining {
+        drop((tell, env));
+        // One that ended before it had read all says why.
+        drop(serde_json::to_writer(give, &environment));
         if let Some(failure) = failure(told) {
             drop(child.wait());
             return Err(failure);
@@ -134,25 +137,55 @@ fn program(program: Os, args: Vec<Os>) -> Command {
     command
 }
 
-/// What a process that confines itself says before it becomes the server: nothing if it succeeds.
+/// The server itself.
+fn free(server: Os, args: Vec<Os>, env: Environment) -> Command {
+    let mut command = program(server, args);
+    let env = env.into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    command.env_clear().envs(env);
+    command
+}
+
+/// A process that confines itself before it becomes the server.
 struct Confining {
+    /// What it says before that: nothing if it succeeds.
     told: PipeReader,
     /// Its end, open across its execution and closed by the server's.
     tell: OwnedFd,
+    /// Its end of the pipe that the server's environment comes by.
+    env: OwnedFd,
+    give: PipeWriter,
+    environment: Environment,
 }
 
-/// The program that confines itself, in front of the server's own.
-fn confined(confine: Confine, server: Os, args: Vec<Os>) -> io::Result<(Command, Confining)> {
+/// The program that confines itself, in front of the server's own. Its environment is empty, since
+/// the server's may name code to load, and nothing confines that program yet.
+fn confined(
+    confine: Confine,
+    server: Os,
+    args: Vec<Os>,
+    environment: Environment,
+) -> io::Result<(Command, Confining)> {
     let (told, tell) = io::pipe()?;
-    rustix::io::fcntl_setfd(&tell, FdFlags::empty())?;
+    let (env, give) = io::pipe()?;
+    let (tell, env) = (OwnedFd::from(tell), OwnedFd::from(env));
+    for inherited in [&tell, &env] {
+        rustix::io::fcntl_setfd(inherited, FdFlags::empty())?;
+    }
+    let by_name = !confine.program.to_os_string().as_bytes().contains(&b'/');
     let mut command = program(confine.program, confine.args);
+    command.env_clear();
+    if let Some(path) = std::env::var_os("PATH").filter(|_| by_name) {
+        // It is looked for where the host has found it.
+        command.env("PATH", path);
+    }
     command
         .arg(CONFINE)
         .arg(tell.as_raw_fd().to_string())
+        .arg(env.as_raw_fd().to_string())
         .arg(serde_json::to_string(&confine.bounds)?)
         .arg(OsString::from(server))
         .args(args.into_iter().map(OsString::from));
-    Ok((command, Confining { told, tell: tell.into() }))
+    Ok((command, Confining { told, tell, env, give, environment }))
 }
 
 /// Waits until the server runs, or until it is known why it does not.

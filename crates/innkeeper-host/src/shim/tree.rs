@@ -41,6 +41,8 @@ mod linux {
         pub(crate) session: Option<Pid>,
         /// Clock ticks since the system was started.
         pub(crate) start: u64,
+        /// Where its stack begins; zero if that is not ours to know.
+        pub(crate) stack: u64,
         /// Ended, and not yet waited for by its parent.
         pub(crate) zombie: bool,
     }
@@ -62,6 +64,7 @@ mod linux {
                 group: id(2),
                 session: id(3),
                 start: fields.get(19)?.parse().ok()?,
+                stack: fields.get(25).and_then(|stack| stack.parse().ok()).unwrap_or_default(),
                 zombie: matches!(fields[0], "Z" | "X"),
             })
         }
@@ -142,12 +145,13 @@ mod linux {
         #[test]
         fn a_process_name_with_spaces_and_parentheses_does_not_shift_the_fields() {
             let pid = Pid::from_raw(42).unwrap();
-            let line = "42 (a) R 1 (x) Z 7 40 39 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 98765 1 2";
+            let line =
+                "42 (a) R 1 (x) Z 7 40 39 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 98765 1 2 3 4 5 777 8";
             let stat = Stat::parse(pid, line).unwrap();
             assert_eq!(stat.parent, Pid::from_raw(7));
             assert_eq!(stat.group, Pid::from_raw(40));
             assert_eq!(stat.session, Pid::from_raw(39));
-            assert_eq!(stat.start, 98_765);
+            assert_eq!((stat.start, stat.stack), (98_765, 777));
             assert!(stat.zombie);
         }
 

@@ -164,7 +164,9 @@ impl Report {
             Self::TooMany => "toomany\n".to_owned(),
             Self::Exited(Exit::Code(code)) => format!("exited code {code}\n"),
             Self::Exited(Exit::Signal(signal)) => format!("exited signal {signal}\n"),
-            Self::Exited(Exit::OverLimit(_) | Exit::Unknown) => "exited unknown\n".to_owned(),
+            Self::Exited(Exit::OverLimit(_) | Exit::Unsupervised | Exit::Unknown) => {
+                "exited unknown\n".to_owned()
+            }
             Self::Gone => "gone\n".to_owned(),
         }
     }

@@ -1,8 +1,8 @@
 //! What a person has decided about the servers of one configuration file, kept on disk.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::LaunchSpec;
 use crate::audit::TARGET;
+use crate::config::read_bytes;
 use crate::ledger::{create_private, make_private};
 
 /// The form of the page that is written and read here.
@@ -44,11 +45,14 @@ impl Decisions {
     /// must not be one that the file's author can write to. A page that cannot be understood holds
     /// no decision.
     ///
+    /// A file is named by its folder and its own name: one that is a link to another has decisions
+    /// of its own.
+    ///
     /// # Errors
     ///
     /// There is no such file, or the page cannot be read.
     pub fn open(directory: &Path, file: &Path) -> io::Result<Self> {
-        let file = file.canonicalize()?;
+        let file = place_of(file)?;
         let hash = Sha256::digest(file.as_os_str().as_encoded_bytes());
         let name: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         let place = directory.join(name).with_extension("json");
@@ -95,15 +99,24 @@ impl Decisions {
     }
 }
 
+/// A file by the folder it is in, whatever the file itself leads to.
+fn place_of(file: &Path) -> io::Result<PathBuf> {
+    file.metadata()?;
+    let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    Ok(folder.unwrap_or(Path::new(".")).canonicalize()?.join(name))
+}
+
 /// The page that is there, if it can be understood.
 fn read(place: &Path) -> io::Result<Option<Page>> {
-    let file = match File::open(place) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+    let text = match read_bytes(place, MAX_PAGE_BYTES) {
+        Ok(text) => text,
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound => return Ok(None),
+            io::ErrorKind::FileTooLarge | io::ErrorKind::InvalidInput => Vec::new(),
+            _ => return Err(error),
+        },
     };
-    let mut text = Vec::new();
-    file.take(MAX_PAGE_BYTES).read_to_end(&mut text)?;
     let page = serde_json::from_slice(&text);
     if page.is_err() {
         let audit = "decisions-unreadable";

@@ -1,6 +1,6 @@
 //! How a server is started or reached, as it is shown to whoever decides, and its fingerprint.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
@@ -23,8 +23,12 @@ pub struct LaunchSpec {
     pub command: Option<Expanded>,
     /// Its arguments.
     pub args: Vec<Expanded>,
-    /// Where it runs.
+    /// Where it runs, as far as the file says it.
     pub cwd: Option<Expanded<PathBuf>>,
+    /// Where its programs are started in effect, which is where relative paths among `command` and
+    /// `args` begin: `cwd`, else the folder the application runs in. `None` where no program is
+    /// started.
+    pub directory: Option<PathBuf>,
     /// The names of the variables it is given.
     pub env: Vec<String>,
     /// The names of those that are taken from it.
@@ -51,10 +55,13 @@ pub struct LaunchSpec {
 impl LaunchSpec {
     /// Those of all servers of a configuration, in its order.
     pub fn all(config: &Config) -> Vec<Self> {
-        config.servers.values().map(Self::of).collect()
+        let here = config.environment.current_dir();
+        config.servers.values().map(|server| Self::of(server, here)).collect()
     }
 
-    pub(crate) fn of(server: &ServerConfig) -> Self {
+    /// `here` is the folder that the application says it runs in.
+    pub(crate) fn of(server: &ServerConfig, here: Option<&Path>) -> Self {
+        let directory = directory(server, here);
         let mut spec = Self {
             name: server.name.clone(),
             command: None,
@@ -70,7 +77,8 @@ impl LaunchSpec {
             sandbox: server.sandbox.clone(),
             oauth: server.oauth.clone(),
             package: lock::package_of(&server.transport),
-            fingerprint: fingerprint(server),
+            fingerprint: fingerprint(server, directory.as_deref()),
+            directory,
         };
         match &server.transport {
             TransportConfig::Stdio { command, args, env, unset_env, cwd } => {
@@ -141,9 +149,28 @@ fn meaning(text: &Expanded) -> Option<String> {
     (written.contains("${") && shown != written && !names_secret(written)).then_some(shown)
 }
 
+/// Where the programs of a server are started.
+fn directory(server: &ServerConfig, here: Option<&Path>) -> Option<PathBuf> {
+    let cwd = match &server.transport {
+        TransportConfig::Stdio { cwd, .. } => cwd.as_ref().map(|cwd| cwd.expose().clone()),
+        TransportConfig::Http { .. }
+        | TransportConfig::Sse { .. }
+        | TransportConfig::WebSocket { .. }
+            if server.headers_helper.is_empty() =>
+        {
+            return None;
+        }
+        TransportConfig::Http { .. }
+        | TransportConfig::Sse { .. }
+        | TransportConfig::WebSocket { .. } => None,
+    };
+    let directory = cwd.unwrap_or_else(|| here.unwrap_or(Path::new(".")).to_owned());
+    Some(std::path::absolute(&directory).unwrap_or(directory))
+}
+
 /// What a decision is about. A new key of a server has to be thought of here: it is part of the
 /// launch, or it cannot change what is run or reached.
-fn fingerprint(server: &ServerConfig) -> [u8; 32] {
+fn fingerprint(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
     let ServerConfig {
         name,
         transport,
@@ -181,7 +208,8 @@ fn fingerprint(server: &ServerConfig) -> [u8; 32] {
     part(b't', transport.kind().as_bytes());
     part(b'i', &[u8::from(*inherit_env)]);
     match transport {
-        TransportConfig::Stdio { command, args, env, unset_env, cwd } => {
+        // Where it runs is below.
+        TransportConfig::Stdio { command, args, env, unset_env, cwd: _ } => {
             part(b'c', command.expose().as_bytes());
             args.iter().for_each(|arg| part(b'a', arg.expose().as_bytes()));
             for (name, value) in env {
@@ -189,9 +217,6 @@ fn fingerprint(server: &ServerConfig) -> [u8; 32] {
                 part(b'=', value.expose().as_bytes());
             }
             unset_env.iter().for_each(|name| part(b'u', name.as_bytes()));
-            if let Some(cwd) = cwd {
-                part(b'd', cwd.expose().as_os_str().as_encoded_bytes());
-            }
         }
         TransportConfig::Http { url, headers }
         | TransportConfig::Sse { url, headers }
@@ -202,6 +227,10 @@ fn fingerprint(server: &ServerConfig) -> [u8; 32] {
                 part(b'=', value.expose().as_bytes());
             }
         }
+    }
+    // The same words name other programs from another place.
+    if let Some(directory) = directory {
+        part(b'd', directory.as_os_str().as_encoded_bytes());
     }
     headers_helper.iter().for_each(|word| part(b'p', word.expose().as_bytes()));
     // What it may use and touch, and how it is signed in at, as written: secrets and what variables
@@ -229,98 +258,4 @@ fn fingerprint(server: &ServerConfig) -> [u8; 32] {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::config::{Config, Environment};
-
-    fn spec(entry: &Value) -> LaunchSpec {
-        let file = json!({"servers": {"one": entry}});
-        let env = Environment::from_pairs([("KEY", "hunter2"), ("PROGRAM", "tool")]);
-        let config = Config::from_value(&file, "mcp.json", Path::new("/"), &env).unwrap();
-        LaunchSpec::of(&config.servers["one"])
-    }
-
-    #[test]
-    fn all_is_shown_but_values_of_variables_and_headers() {
-        let one = spec(&json!({"command": "${PROGRAM}", "args": ["-x"], "env": {"K": "${KEY}"}}));
-        let command = one.command.as_ref().unwrap();
-        assert_eq!((command.to_string(), &**command.expose()), ("${PROGRAM}".to_owned(), "tool"));
-        assert_eq!((one.args[0].as_written(), &one.env[..]), ("-x", &["K".to_owned()][..]));
-        let two = spec(&json!({"url": "https://a.example", "headers": {"Auth": "${KEY}"}}));
-        assert_eq!(two.url.as_ref().unwrap().to_string(), "https://a.example");
-        assert_eq!(two.headers, ["Auth"]);
-        assert!(!format!("{one:?}{two:?}").contains("hunter2"));
-    }
-
-    #[test]
-    fn what_variables_stand_for_is_shown_unless_it_looks_like_a_secret() {
-        let behind = |option: &str, arg: &str| {
-            spec(&json!({"command": "x", "args": [option, arg]})).meanings().remove(1)
-        };
-        let shown = |arg: &str| behind("-x", arg);
-        assert_eq!(shown("run-${PROGRAM}?").as_deref(), Some("run-tool?"));
-        assert_eq!(
-            shown("https://me:${PROGRAM}@a.example/").as_deref(),
-            Some("https://***@a.example/")
-        );
-        assert_eq!((shown("plain"), shown("${KEY}")), (None, None));
-        assert_eq!(behind("--token", "${PROGRAM}"), None);
-        let far = spec(&json!({"url": "https://${PROGRAM}/"}));
-        assert_eq!(far.url_meaning().as_deref(), Some("https://tool/"));
-    }
-
-    #[test]
-    fn packages_and_variables_that_load_code_are_among_what_is_shown() {
-        let entry = json!({"command": "npx", "args": ["-y", "p"],
-            "env": {"A": "1", "LD_PRELOAD": "x.so", "NODE_OPTIONS": null}});
-        let one = spec(&entry);
-        assert_eq!(one.loaders().collect::<Vec<_>>(), ["LD_PRELOAD"]);
-        assert_eq!(one.unset_env, ["NODE_OPTIONS"]);
-        let package = one.package.unwrap();
-        assert_eq!((&*package.name, package.version), ("p", None));
-    }
-
-    #[test]
-    fn whatever_changes_a_launch_changes_its_fingerprint_and_nothing_else_does() {
-        let plain = json!({"command": "tool", "args": ["a", "b"], "env": {"A": "1"}});
-        let first = spec(&plain);
-        assert_eq!(first.fingerprint().len(), 64);
-        let mut same = plain.clone();
-        same["timeout"] = json!(3);
-        same["command"] = json!("${PROGRAM}");
-        assert!(spec(&same).is(&first));
-        for (key, value) in [
-            ("command", json!("other")),
-            ("args", json!(["ab"])),
-            ("args", json!(["a"])),
-            ("env", json!({"A": "2"})),
-            ("env", json!({"A": null})),
-            ("cwd", json!("/")),
-            ("inheritEnv", json!(true)),
-            ("sandbox", json!({"write": ["/"]})),
-            ("limits", json!({"processes": 9})),
-            ("command", json!("${PROGRAM}s")),
-        ] {
-            let mut other = plain.clone();
-            other[key] = value;
-            assert!(!spec(&other).is(&first), "{other}");
-        }
-        let remote = json!({"url": "https://a.example", "headers": {"A": "1"}});
-        let first = spec(&remote);
-        for (key, value) in [
-            ("url", json!("https://b.example")),
-            ("type", json!("sse")),
-            ("headers", json!({"A": "2"})),
-            ("headers", json!({"B": "1"})),
-            ("oauth", json!({"clientId": "me"})),
-        ] {
-            let mut other = remote.clone();
-            other[key] = value;
-            assert!(!spec(&other).is(&first), "{other}");
-        }
-    }
-}
+mod tests;

@@ -34,6 +34,15 @@ impl Runner {
         Self { program, pipe }
     }
 
+    /// One that becomes the server, with words of its own, as `pipx run` does.
+    fn that_becomes_it(scene: &Scene) -> Self {
+        let runner = Self::new(scene);
+        let script = fs::read_to_string(&runner.program).unwrap();
+        let script = script.replace("\n'", "\nexec '").replace("\"$@\"", "\"$@\" --no-prompts");
+        fs::write(&runner.program, script).unwrap();
+        runner
+    }
+
     fn run(&self, server: Fixture) -> Fixture {
         server.key("command", self.program.to_str().unwrap())
     }
@@ -51,6 +60,26 @@ async fn the_time_a_package_takes_to_install_is_not_taken_from_the_start_of_its_
     let runner = Runner::new(&scene);
     let server = runner.run(scene.fx("one")).key("initTimeout", 1);
     let host = builder(scene.config([server]));
+    let mut events = host.events();
+    let fetching = async {
+        until_told(&mut events, |event| matches!(event, Event::Installing { .. })).await;
+        sleep(Duration::from_millis(1100)).await;
+        assert!(scene.journal().entries.is_empty());
+        runner.fetched();
+    };
+    let (host, ()) = tokio::join!(host.start(), fetching);
+    let host = host.unwrap();
+    host.call_tool("one.echo", json!({"message": "hi"})).await.unwrap();
+    assert!(host.shutdown().await.is_clean());
+    scene.assert_gone().await;
+}
+
+#[tokio::test]
+async fn a_package_runner_that_becomes_the_server_has_installed_it() {
+    let scene = Scene::new();
+    let runner = Runner::that_becomes_it(&scene);
+    let server = runner.run(scene.fx("one")).key("initTimeout", 1);
+    let host = builder(scene.config_with(&json!({"installTimeout": 10}), [server]));
     let mut events = host.events();
     let fetching = async {
         until_told(&mut events, |event| matches!(event, Event::Installing { .. })).await;

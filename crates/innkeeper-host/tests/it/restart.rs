@@ -114,6 +114,38 @@ async fn a_server_that_is_silent_or_stopped_has_not_failed() {
 }
 
 #[tokio::test]
+async fn a_silent_server_that_then_ends_has_failed_and_comes_back() {
+    let scene = Scene::new();
+    let host = scene.start([reviving(&scene, 9).key("timeout", 0.1)]).await.unwrap();
+    let mut events = host.events();
+    host.call_tool("one.sleep", json!({"ms": 60_000})).await.unwrap_err();
+    let reason = host.status()["one"].reason.clone().unwrap();
+    assert!(reason.contains("did not answer"), "{reason}");
+    kill(&host);
+    let (attempt, delay) = announced(&mut events).await;
+    let reason = host.status()["one"].reason.clone().unwrap();
+    assert!(reason.contains("SIGKILL"), "{reason}");
+    pass(delay).await;
+    ready(&mut events).await;
+    assert_eq!(attempt, 1);
+    host.shutdown().await;
+    scene.assert_gone().await;
+}
+
+#[tokio::test]
+async fn the_status_of_a_server_names_its_process_while_that_runs_and_no_longer() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("one")]).await.unwrap();
+    let mut events = host.events();
+    kill(&host);
+    until_told(&mut events, |event| matches!(event, Event::Unavailable { .. })).await;
+    let status = &host.status()["one"];
+    assert_eq!((status.pid, status.isolation), (None, None));
+    host.shutdown().await;
+    scene.assert_gone().await;
+}
+
+#[tokio::test]
 async fn a_restart_that_was_asked_for_takes_the_place_of_the_announced_one() {
     let scene = Scene::new();
     let host = scene.start([reviving(&scene, 9)]).await.unwrap();

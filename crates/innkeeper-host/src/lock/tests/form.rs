@@ -95,6 +95,18 @@ fn a_file_at_the_limit_is_read_and_one_past_it_is_not() {
     assert!(Lock::from_file(file.path().with_extension("none")).unwrap().is_none());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_a_lock_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("mcp.lock");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
+    let error = Lock::from_file(&path).unwrap_err();
+    assert!(matches!(error, LockError::Unreadable { .. }), "{error}");
+}
+
 #[test]
 fn the_package_of_a_runner_is_known_and_its_version_where_it_is_exact() {
     let of = |line: &str| {

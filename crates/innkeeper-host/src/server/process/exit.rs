@@ -11,6 +11,8 @@ pub enum Exit {
     Signal(i32),
     /// It used up what its configuration allows of this, and was ended for it.
     OverLimit(Limit),
+    /// Its supervisor was killed, so how it ended is not known; what it left was ended, too.
+    Unsupervised,
     /// It ended, and something else in the application took the status first.
     Unknown,
 }
@@ -53,6 +55,7 @@ impl fmt::Display for Exit {
                 None => write!(f, "signal {signal}"),
             },
             Self::OverLimit(limit) => write!(f, "its limit reached (`{}`)", limit.key()),
+            Self::Unsupervised => f.write_str("an unknown status, since its supervisor was killed"),
             Self::Unknown => f.write_str("an unknown status"),
         }
     }
@@ -76,6 +79,8 @@ mod tests {
     fn an_exit_is_worded_with_its_code_or_the_name_of_its_signal() {
         assert_eq!(Exit::Code(3).to_string(), "exit code 3");
         assert_eq!(Exit::Unknown.to_string(), "an unknown status");
+        let unsupervised = "an unknown status, since its supervisor was killed";
+        assert_eq!(Exit::Unsupervised.to_string(), unsupervised);
         let over = Exit::OverLimit(Limit::CpuSeconds);
         assert_eq!(over.to_string(), "its limit reached (`limits.cpuSeconds`)");
         assert_eq!(Exit::Signal(250).to_string(), "signal 250");

@@ -10,11 +10,10 @@ use rustix::process::Pid;
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
-use super::{Exit, Isolation, Launch, Pipes, SpawnError, Supervisor};
+use super::{Exit, Isolation, Launch, Launching, Pipes, SpawnError, Supervisor};
 use crate::ledger::{Entry, Ledger};
-use crate::shim::tree;
 
-pub(crate) use sweep::sweep;
+pub(crate) use sweep::{Left, sweep};
 
 /// The host's end of a server's stdin; dropping it sends end of file.
 pub(crate) type Stdin = pipe::Sender;
@@ -160,10 +159,23 @@ impl Process {
         }
     }
 
-    /// Whether the main process has started a child that runs, as a launcher that has finished
-    /// installing does; always `false` where the system does not tell.
-    pub(crate) fn children_running(&self) -> bool {
-        pid(self.id()).is_some_and(tree::has_children)
+    /// Whether the main process, a launcher, has started the server; `None` where the system does
+    /// not tell.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn has_started(&self, launching: &mut Launching) -> Option<bool> {
+        match &self.0 {
+            Kept::Shim(_) | Kept::Group(_) => {
+                Some(pid(self.id()).is_some_and(|pid| launching.has_started(pid)))
+            }
+            #[cfg(test)]
+            Kept::Simulated { .. } => None,
+        }
+    }
+
+    /// Whether the main process, a launcher, has started the server; not known here.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn has_started(&self, _launching: &mut Launching) -> Option<bool> {
+        None
     }
 }
 

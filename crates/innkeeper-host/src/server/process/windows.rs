@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, CreationFlags, JobObject, KillOnDrop};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::{Exit, Isolation, Launch, Pipes, SpawnError, Supervisor};
+use super::{Exit, Isolation, Launch, Launching, Pipes, SpawnError, Supervisor};
 use crate::ledger::Ledger;
 
 /// A console program gets no console window of its own.
@@ -143,9 +143,9 @@ impl Process {
         Killer(Arc::downgrade(&self.job))
     }
 
-    /// Whether the main process has started a child that runs; not known here.
-    pub(crate) fn children_running(&self) -> bool {
-        false
+    /// Whether the main process, a launcher, has started the server; not known here.
+    pub(crate) fn has_started(&self, _launching: &mut Launching) -> Option<bool> {
+        None
     }
 }
 

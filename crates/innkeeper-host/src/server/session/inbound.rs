@@ -64,6 +64,14 @@ impl Changes {
         self.tell(TOOLS | PROMPTS | RESOURCES);
     }
 
+    pub(super) fn tell_again(&self, Change { tools, prompts, resources }: Change) {
+        for (changed, flag) in [(tools, TOOLS), (prompts, PROMPTS), (resources, RESOURCES)] {
+            if changed {
+                self.tell(flag);
+            }
+        }
+    }
+
     fn update(&self, uri: String) {
         let mut updated = self.updated.lock().unwrap_or_else(PoisonError::into_inner);
         let many = updated.len() >= UPDATES || uri.len() > LONGEST_URI;
@@ -174,6 +182,10 @@ impl Shared {
     fn take(this: &Arc<Self>, incoming: Incoming<'_>) -> Sort {
         if this.useless.load(Ordering::Relaxed) != 0 {
             this.useless.store(0, Ordering::Relaxed);
+        }
+        if !this.heard.initialized() {
+            // Only the reader sets it.
+            drop(this.heard.set(()));
         }
         match incoming {
             Incoming::Response { id, outcome } => this.answer(&id, outcome),

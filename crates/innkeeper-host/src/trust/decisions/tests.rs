@@ -61,7 +61,7 @@ fn a_decision_is_kept_for_the_launch_it_was_made_on_and_for_no_other() {
 }
 
 #[test]
-fn a_decision_on_one_file_is_none_on_another_and_a_link_is_the_file_it_leads_to() {
+fn a_decision_on_one_file_is_none_on_another_nor_on_a_link_to_it() {
     let scene = Scene::new();
     let one = json!({"one": {"command": "a"}});
     scene.open().decide(&launches(&one)).unwrap();
@@ -74,8 +74,15 @@ fn a_decision_on_one_file_is_none_on_another_and_a_link_is_the_file_it_leads_to(
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink(scene.file(), &other).unwrap();
-        assert!(about(&other).undecided(launches(&one)).is_empty());
+        assert_eq!(about(&other).undecided(launches(&one)).len(), 1);
+        let around = tempfile::tempdir().unwrap();
+        let folder = around.path().join("link");
+        std::os::unix::fs::symlink(scene.project.path(), &folder).unwrap();
+        let same = about(&folder.join("mcp.json"));
+        assert!(same.undecided(launches(&one)).is_empty(), "the same folder by another name");
     }
+    let missing = Decisions::open(&directory, &scene.project.path().join("none.json"));
+    assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
 }
 
 #[test]
@@ -89,6 +96,21 @@ fn a_page_that_cannot_be_understood_holds_no_decision_and_is_replaced() {
         assert_eq!(scene.undecided(&one), ["one"], "{text}");
     }
     scene.open().decide(&launches(&one)).unwrap();
+    assert!(scene.undecided(&one).is_empty());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_a_page_is_not_waited_for_and_is_replaced() {
+    let scene = Scene::new();
+    let one = json!({"one": {"command": "a"}});
+    let mut decisions = scene.open();
+    make_private(decisions.place.parent().unwrap()).unwrap();
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &decisions.place, kind, mode, 0).unwrap();
+    assert_eq!(scene.undecided(&one), ["one"]);
+    decisions.decide(&launches(&one)).unwrap();
     assert!(scene.undecided(&one).is_empty());
 }
 

@@ -41,9 +41,7 @@ async fn said(launch: &Launch) -> String {
 #[tokio::test]
 async fn a_confined_server_gets_the_same_arguments_environment_directory_and_signals() {
     let dir = tempfile::tempdir().unwrap();
-    // The variable is one that a program sets itself which counts the lines it runs.
-    let script = "unset __LLVM_PROFILE_RT_INIT_ONCE
-        printf '<%s>' \"$0\" \"$@\"; pwd -P; env -0 | sort -z; (cd /proc/$$/fd; echo *)
+    let script = "printf '<%s>' \"$0\" \"$@\"; pwd -P; env -0 | sort -z | grep -zv ^INNKEEPER_TREE=; (cd /proc/$$/fd; echo *)
         grep -E '^(Sig(Blk|Ign|Cgt)|NSpid)' /proc/$$/status | grep -v NSpid; yes | head -1; echo $?";
     let mark = Mark::new();
     let mut launch = mark.script(script);
@@ -54,6 +52,35 @@ async fn a_confined_server_gets_the_same_arguments_environment_directory_and_sig
     assert!(free.contains("ODD=a=b\n${X}"), "{free}");
     launch.bounds = wide();
     assert_eq!(said(&launch).await, free);
+}
+
+#[tokio::test]
+async fn what_a_server_is_given_in_its_environment_is_not_loaded_outside_of_its_sandbox() {
+    let [open, closed] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let mark = Mark::new();
+    let mut launch = mark.script("echo ended");
+    // The loader of every program that is executed with these writes such a file.
+    let trace = closed.path().join("trace");
+    launch.env.push(("LD_DEBUG".into(), "libs".into()));
+    launch.env.push(("LD_DEBUG_OUTPUT".into(), trace.into()));
+    let written = || std::fs::read_dir(closed.path()).unwrap().count();
+    launch.bounds = sandbox(&writable(&[open.path()]));
+    assert!(said(&launch).await.ends_with("ended\n"));
+    assert_eq!(written(), 0);
+    launch.bounds = sandbox(&writable(&[closed.path()]));
+    assert!(said(&launch).await.ends_with("ended\n"));
+    assert_eq!(written(), 1, "the server's own loader, and no other");
+}
+
+#[tokio::test]
+async fn a_confined_server_is_given_an_environment_larger_than_a_pipe_takes_at_once() {
+    let mark = Mark::new();
+    let mut launch = mark.script("printf %s \"$A$B$C\" | wc -c");
+    for name in ["A", "B", "C"] {
+        launch.env.push((name.into(), "x".repeat(100_000).into()));
+    }
+    launch.bounds = wide();
+    assert_eq!(said(&launch).await.trim(), "300000");
 }
 
 #[tokio::test]

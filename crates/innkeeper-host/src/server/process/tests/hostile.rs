@@ -94,7 +94,20 @@ async fn what_a_killed_shim_leaves_in_its_session_is_ended_by_the_host() {
     let (mut process, _pipes) = start_ready(&mark.script(script)).await;
     mark.reaches(4);
     rustix::process::kill_process(shim_of(&process), Signal::KILL).unwrap();
-    assert_eq!(exited(&mut process).await, Exit::Unknown);
+    assert_eq!(exited(&mut process).await, Exit::Unsupervised);
+    gone(&mut process).await;
+    assert_eq!(mark.running(), []);
+}
+
+#[tokio::test]
+async fn a_daemon_that_a_killed_shim_leaves_elsewhere_is_ended_too() {
+    let mark = Mark::new();
+    // In a session of its own, and nobody's child once the shim is gone.
+    let script = "(setsid sleep 600 &); echo ready; read x; kill -KILL $PPID; exec sleep 600";
+    let (mut process, mut pipes) = start_ready(&mark.script(script)).await;
+    mark.reaches(2);
+    say(&mut pipes, "go\n").await;
+    assert_eq!(exited(&mut process).await, Exit::Unsupervised);
     gone(&mut process).await;
     assert_eq!(mark.running(), []);
 }

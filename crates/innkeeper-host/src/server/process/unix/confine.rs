@@ -24,7 +24,7 @@ pub(super) fn confine(
     if !limited && sandbox.is_none() {
         return Ok(None);
     }
-    // The shim starts it in the server's directory. A name alone is looked up in the server's `PATH`.
+    // The shim starts it in the server's directory. A name alone is looked up there.
     let named = program.components().nth(1).is_none();
     let program = if named { program.to_owned() } else { std::path::absolute(program)? };
     Ok(Some(Confine {

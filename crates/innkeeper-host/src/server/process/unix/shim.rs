@@ -16,7 +16,8 @@ use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::{Pipes, confine, pid, pipes, reap, record, sweep};
+use super::sweep::{Left, Mark, soon, sweep};
+use super::{Pipes, confine, pid, pipes, reap, record};
 use crate::ledger::{Entry, Kind, Ledger};
 use crate::server::process::{Exit, Launch, Limit, SpawnError};
 use crate::shim::wire::{KILL, Part, REPORT_LIMIT, Report, SEND, Start, TERMINATE};
@@ -86,12 +87,19 @@ struct Shim {
     id: u32,
     entries: Vec<Entry>,
     server: Option<u32>,
+    /// What each process of the tree has in its environment, unless it took it out.
+    mark: Mark,
     gone: bool,
 }
 
 impl Shim {
     #[expect(clippy::disallowed_methods, reason = "this is where a shim's process is made")]
-    fn start(program: &PathBuf, args: &[OsString], ledger: Option<&Ledger>) -> io::Result<Self> {
+    fn start(
+        program: &PathBuf,
+        args: &[OsString],
+        mark: Mark,
+        ledger: Option<&Ledger>,
+    ) -> io::Result<Self> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let control = Control(Arc::new(UnixStream::from_std(ours)?));
@@ -103,14 +111,15 @@ impl Shim {
             .spawn()?;
         let id = child.id();
         let entries = record(ledger, Kind::Shim, id).into_iter().collect();
-        Ok(Self { control, child: Some(child), id, entries, server: None, gone: false })
+        Ok(Self { control, child: Some(child), id, entries, server: None, mark, gone: false })
     }
 
     /// Has the shim waited for; `None` if that was asked before.
     fn reap(&mut self) -> Option<oneshot::Receiver<()>> {
         let mut child = self.child.take()?;
         let entries = std::mem::take(&mut self.entries);
-        let (gone, session, server) = (self.gone, pid(self.id), self.server.and_then(pid));
+        let (gone, mark) = (self.gone, self.mark.clone());
+        let (session, server) = (pid(self.id), self.server.and_then(pid));
         reap(move || {
             if server.is_none() {
                 end_unproven(&mut child);
@@ -118,7 +127,7 @@ impl Shim {
             let clean = child.wait().is_ok_and(|status| status.success());
             // A shim that did not end by itself was killed, and left the tree behind.
             if !gone && !clean {
-                sweep(session, server);
+                sweep(Left { session, server, mark: Some(&mark) }, soon());
             }
             drop(entries);
         })
@@ -164,9 +173,10 @@ pub(super) async fn spawn(
         io::ErrorKind::ArgumentListTooLong => SpawnError::TooLarge { command: command.into() },
         _ => SpawnError::supervisor(command, error),
     };
-    let frame = frame(launch, program, args).map_err(failed)?;
+    let mark = Mark::new();
+    let frame = frame(launch, &mark, program, args).map_err(failed)?;
     let (pipes, ends) = pipes::open().map_err(|error| SpawnError::other(command, error))?;
-    let shim = Shim::start(program, args, ledger).map_err(failed)?;
+    let shim = Shim::start(program, args, mark, ledger).map_err(failed)?;
     let heard = Vec::with_capacity(REPORT_LIMIT);
     let over = Over { cpu: launch.bounds.limits.cpu_seconds.is_some(), processes: false };
     let mut process = Supervised { id: 0, shim, heard, exit: None, over, reaped: None };
@@ -198,11 +208,12 @@ pub(super) async fn spawn(
     }
 }
 
-fn frame(launch: &Launch, shim: &Path, shim_args: &[OsString]) -> io::Result<Vec<u8>> {
+fn frame(launch: &Launch, mark: &Mark, shim: &Path, shim_args: &[OsString]) -> io::Result<Vec<u8>> {
+    let env = launch.env.iter().map(|(k, v)| (k.as_os_str().into(), v.as_os_str().into()));
     let start = Start {
         program: launch.program.as_os_str().into(),
         args: launch.args.iter().map(|arg| arg.as_os_str().into()).collect(),
-        env: launch.env.iter().map(|(k, v)| (k.as_os_str().into(), v.as_os_str().into())).collect(),
+        env: env.chain([mark.variable()]).collect(),
         cwd: launch.cwd.as_ref().map(|cwd| cwd.as_os_str().into()),
         confine: confine::confine(&launch.bounds, shim, shim_args)?,
         processes: launch.bounds.limits.processes,
@@ -295,7 +306,7 @@ impl Supervised {
             Ok(Some(Report::Gone)) => self.shim.gone = true,
             Ok(Some(Report::Started(_) | Report::Failed(..))) => {}
             Ok(None) | Err(_) => {
-                self.exit.get_or_insert(Exit::Unknown);
+                self.exit.get_or_insert(Exit::Unsupervised);
                 return false;
             }
         }

@@ -1,10 +1,6 @@
 //! A token on the word of an enterprise's identity provider: an ID token becomes an assertion there,
 //! and the assertion a token at the server's own authorization server.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-
 use reqwest::Url;
 use rmcp::transport::auth::enterprise::{
     EmaAuthorizationServer, EmaClientAuthentication, EmaError, EmaExchangeRequest,
@@ -15,7 +11,7 @@ use super::super::AuthFault;
 use super::super::record::{Client, Token};
 use super::Terms;
 use super::library::{Library, quiet};
-use crate::config::{Enterprise, IdToken};
+use crate::config::{Enterprise, IdToken, read_bytes};
 
 /// The longest ID token that is read from a file; they have a few thousand bytes.
 const ID_TOKEN: u64 = 64 << 10;
@@ -79,21 +75,14 @@ fn id_token(from: &IdToken) -> Result<String, Box<str>> {
     match from {
         IdToken::Value(token) => Ok(token.expose().to_owned()),
         IdToken::File(path) => {
-            let read = read(path.expose()).map_err(|error| error.kind().to_string());
-            let no = |why| AuthFault::words(&format!("`{path}` cannot be read: {why}"));
-            Ok(read.map_err(no)?.trim().to_owned())
+            let no = |why: &dyn std::fmt::Display| {
+                AuthFault::words(&format!("`{path}` cannot be read: {why}"))
+            };
+            let read = read_bytes(path.expose(), ID_TOKEN).map_err(|error| no(&error.kind()))?;
+            let text = String::from_utf8(read).map_err(|_| no(&"it is no text"))?;
+            Ok(text.trim().to_owned())
         }
     }
-}
-
-fn read(path: &Path) -> std::io::Result<String> {
-    // A pipe could be waited for for ever.
-    if !path.metadata()?.is_file() {
-        return Err(std::io::ErrorKind::InvalidInput.into());
-    }
-    let mut text = String::new();
-    File::open(path)?.take(ID_TOKEN).read_to_string(&mut text)?;
-    Ok(text)
 }
 
 /// What went wrong, without a word of what was answered.

@@ -1,0 +1,113 @@
+//! What is shown of a launch, and what makes it another one.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::config::{Config, Environment};
+
+fn spec(entry: &Value) -> LaunchSpec {
+    spec_in(entry, "/here")
+}
+
+fn spec_in(entry: &Value, here: &str) -> LaunchSpec {
+    let file = json!({"servers": {"one": entry}});
+    let env = Environment::from_pairs([("KEY", "hunter2"), ("PROGRAM", "tool")]);
+    let config = Config::from_value(&file, "mcp.json", Path::new("/"), &env).unwrap();
+    LaunchSpec::of(&config.servers["one"], Some(Path::new(here)))
+}
+
+#[test]
+fn all_is_shown_but_values_of_variables_and_headers() {
+    let one = spec(&json!({"command": "${PROGRAM}", "args": ["-x"], "env": {"K": "${KEY}"}}));
+    let command = one.command.as_ref().unwrap();
+    assert_eq!((command.to_string(), &**command.expose()), ("${PROGRAM}".to_owned(), "tool"));
+    assert_eq!((one.args[0].as_written(), &one.env[..]), ("-x", &["K".to_owned()][..]));
+    let two = spec(&json!({"url": "https://a.example", "headers": {"Auth": "${KEY}"}}));
+    assert_eq!(two.url.as_ref().unwrap().to_string(), "https://a.example");
+    assert_eq!(two.headers, ["Auth"]);
+    assert!(!format!("{one:?}{two:?}").contains("hunter2"));
+}
+
+#[test]
+fn what_variables_stand_for_is_shown_unless_it_looks_like_a_secret() {
+    let behind = |option: &str, arg: &str| {
+        spec(&json!({"command": "x", "args": [option, arg]})).meanings().remove(1)
+    };
+    let shown = |arg: &str| behind("-x", arg);
+    assert_eq!(shown("run-${PROGRAM}?").as_deref(), Some("run-tool?"));
+    assert_eq!(
+        shown("https://me:${PROGRAM}@a.example/").as_deref(),
+        Some("https://***@a.example/")
+    );
+    assert_eq!((shown("plain"), shown("${KEY}")), (None, None));
+    assert_eq!(behind("--token", "${PROGRAM}"), None);
+    let far = spec(&json!({"url": "https://${PROGRAM}/"}));
+    assert_eq!(far.url_meaning().as_deref(), Some("https://tool/"));
+}
+
+#[test]
+fn packages_and_variables_that_load_code_are_among_what_is_shown() {
+    let entry = json!({"command": "npx", "args": ["-y", "p"],
+        "env": {"A": "1", "LD_PRELOAD": "x.so", "NODE_OPTIONS": null}});
+    let one = spec(&entry);
+    assert_eq!(one.loaders().collect::<Vec<_>>(), ["LD_PRELOAD"]);
+    assert_eq!(one.unset_env, ["NODE_OPTIONS"]);
+    let package = one.package.unwrap();
+    assert_eq!((&*package.name, package.version), ("p", None));
+}
+
+#[test]
+fn the_same_words_started_in_another_folder_are_another_launch() {
+    let one = json!({"command": "sh", "args": ["./run.sh"]});
+    let (here, there) = (spec_in(&one, "/here"), spec_in(&one, "/there"));
+    assert!(!here.is(&there));
+    assert_eq!(there.directory.as_deref(), Some(Path::new("/there")));
+    let said = json!({"command": "sh", "args": ["./run.sh"], "cwd": "/here"});
+    assert!(spec_in(&said, "/there").is(&here), "the folder counts, not who said it");
+    let far = json!({"url": "https://a.example"});
+    assert!(spec_in(&far, "/here").is(&spec_in(&far, "/there")), "nothing is started");
+    let helped = json!({"url": "https://a.example", "headersHelper": ["./token.sh"]});
+    assert!(!spec_in(&helped, "/here").is(&spec_in(&helped, "/there")));
+}
+
+#[test]
+fn whatever_changes_a_launch_changes_its_fingerprint_and_nothing_else_does() {
+    let plain = json!({"command": "tool", "args": ["a", "b"], "env": {"A": "1"}});
+    let first = spec(&plain);
+    assert_eq!(first.fingerprint().len(), 64);
+    let mut same = plain.clone();
+    same["timeout"] = json!(3);
+    same["command"] = json!("${PROGRAM}");
+    assert!(spec(&same).is(&first));
+    for (key, value) in [
+        ("command", json!("other")),
+        ("args", json!(["ab"])),
+        ("args", json!(["a"])),
+        ("env", json!({"A": "2"})),
+        ("env", json!({"A": null})),
+        ("cwd", json!("/")),
+        ("inheritEnv", json!(true)),
+        ("sandbox", json!({"write": ["/"]})),
+        ("limits", json!({"processes": 9})),
+        ("command", json!("${PROGRAM}s")),
+    ] {
+        let mut other = plain.clone();
+        other[key] = value;
+        assert!(!spec(&other).is(&first), "{other}");
+    }
+    let remote = json!({"url": "https://a.example", "headers": {"A": "1"}});
+    let first = spec(&remote);
+    for (key, value) in [
+        ("url", json!("https://b.example")),
+        ("type", json!("sse")),
+        ("headers", json!({"A": "2"})),
+        ("headers", json!({"B": "1"})),
+        ("oauth", json!({"clientId": "me"})),
+    ] {
+        let mut other = remote.clone();
+        other[key] = value;
+        assert!(!spec(&other).is(&first), "{other}");
+    }
+}
