@@ -48,7 +48,7 @@ fn shelf(server: &Server, events: &Events, tasks: &Tasks) -> Shelf {
         permits: Semaphore::new(1),
         retry: config.retry,
         most: config.max_total_timeout,
-        cache: Cache::new(config.cache),
+        cache: Cache::new(config.cache).into(),
         callbacks,
         wishes: Wishes::default(),
         meter: server.meter.clone(),

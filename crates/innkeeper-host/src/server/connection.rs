@@ -44,7 +44,7 @@ pub(crate) struct Connection {
     /// How long one call may take, whatever the server reports.
     pub(crate) most: Duration,
     pub(crate) retry: Retry,
-    pub(crate) cache: Cache,
+    pub(crate) cache: Arc<Cache>,
     pub(crate) callbacks: Callbacks,
     pub(crate) wishes: Wishes,
     pub(crate) meter: Arc<Meter>,

@@ -1,4 +1,4 @@
-//! Follows what a server says has changed: its lists are read again, kept copies forgotten.
+//! Follows what a server says has changed: its lists are read again, the application is told.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +77,6 @@ async fn follow(
         let mut pause = BETWEEN_READINGS;
         let Some(shelf) = server.status().shelf.clone() else { return };
         for uri in session.take_updated() {
-            shelf.connection.cache.forget_uri(&uri);
             let server = server.name.clone();
             registry.events().publish(Event::ResourceUpdated { server, uri });
         }

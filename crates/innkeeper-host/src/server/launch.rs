@@ -364,6 +364,8 @@ impl Launcher {
         let Greeting { revision, meta, capabilities, server_info, instructions } = greeting;
         running.declared = capabilities;
         let config = server.config();
+        let cache = Arc::new(Cache::new(config.cache));
+        running.session.keeps(cache.clone());
         let connection = Arc::new(Connection {
             server: server.name.clone(),
             session: running.session.clone(),
@@ -373,7 +375,7 @@ impl Launcher {
             permits: Semaphore::new(config.max_concurrent),
             retry: config.retry,
             most: config.max_total_timeout,
-            cache: Cache::new(config.cache),
+            cache,
             callbacks: self.callbacks.clone(),
             wishes: Wishes::default(),
             meter: server.meter.clone(),

@@ -45,7 +45,7 @@ fn connect(revision: Revision) -> (Peer, Arc<Connection>, Tasks) {
         permits: Semaphore::new(1),
         most: MOST,
         retry: Retry { max: 3, initial_delay: delay, max_delay: delay },
-        cache: Cache::new(config::Cache { ttl: delay, max_entries: 1, max_bytes: 1 }),
+        cache: Cache::new(config::Cache { ttl: delay, max_entries: 1, max_bytes: 1 }).into(),
         callbacks,
         wishes: Wishes::default(),
         meter: Arc::new(Meter::new()),
