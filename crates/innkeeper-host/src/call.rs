@@ -18,10 +18,10 @@ use crate::event::CallOutcome;
 use crate::guard::{Attention, Finding, Told};
 use crate::schema::ResultSchema;
 use crate::server::connection::{Ask, Connection, LONGEST, Unfit};
-use crate::server::listen::WISHES;
 use crate::server::meta::Meta;
 use crate::server::rounds::Further;
 use crate::server::session::{Fault, Progress};
+use crate::server::wishes::{WISHES, Wished};
 
 /// How one call differs from the configuration.
 #[derive(Clone, Debug, Default)]
@@ -369,16 +369,21 @@ pub(crate) async fn subscribe(
 ) -> Result<(), CallError> {
     let route = catalog.resource(uri, server)?;
     let connection = &*route.0;
-    if connection.revision.era() == Era::Modern {
-        if connection.wishes.set(uri, wanted) {
-            return Ok(());
-        }
+    let wished = connection.wishes.set(uri, wanted);
+    if wished == Wished::TooMany {
         let message = format!("more than {WISHES} resources are subscribed to");
         let problems = vec![ArgumentProblem { pointer: String::new(), message }];
         return Err(CallError::Validation { item: uri.into(), problems });
     }
+    if connection.revision.era() == Era::Modern {
+        return Ok(());
+    }
     let method = if wanted { method::RESOURCES_SUBSCRIBE } else { method::RESOURCES_UNSUBSCRIBE };
-    own(connection, method, uri, json!({ "uri": uri }), route.1, &options).await.map(drop)
+    let asked = own(connection, method, uri, json!({ "uri": uri }), route.1, &options).await;
+    if asked.is_err() && wanted && wished == Wished::Anew {
+        connection.wishes.set(uri, false);
+    }
+    asked.map(drop)
 }
 
 /// A request with parameters of no other kind, that may run twice.

@@ -11,11 +11,11 @@ use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio::time::Instant;
 
 use super::deferred;
-use super::listen::Wishes;
 use super::meta::Identity;
 use super::rounds::{Further, Rounds, Turn};
 use super::session::{Answer, Extend, Fault, Held, Outgoing, Progress, Session};
 use super::silence::Silence;
+use super::wishes::Wishes;
 use crate::audit::Fact;
 use crate::cache::{Cache, Reply};
 use crate::callback::Callbacks;

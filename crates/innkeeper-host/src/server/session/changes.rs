@@ -44,6 +44,8 @@ pub(crate) struct Changes {
     flags: AtomicU8,
     updated: Mutex<IndexSet<String>>,
     told: Notify,
+    /// The server has begun anew.
+    renewed: Notify,
     /// The copies that a change makes old.
     kept: OnceLock<Arc<Cache>>,
 }
@@ -52,6 +54,12 @@ impl Changes {
     /// Says that everything may have changed.
     pub(super) fn tell_all(&self) {
         self.tell(TOOLS | PROMPTS | RESOURCES);
+    }
+
+    /// Says that the server has begun anew.
+    pub(super) fn renew(&self) {
+        self.tell_all();
+        self.renewed.notify_one();
     }
 
     /// Says that a resource has changed. Whoever reads it after this is not given the old copy.
@@ -111,6 +119,12 @@ impl Session {
     /// The resources that were said to have changed since last asked.
     pub(crate) fn take_updated(&self) -> Vec<String> {
         self.0.changes.take_updated()
+    }
+
+    /// Resolves when the server has begun anew, in a session that knows nothing of the last one, since
+    /// this was last asked.
+    pub(crate) async fn renewed(&self) {
+        self.0.changes.renewed.notified().await;
     }
 
     /// Takes every list for changed.
