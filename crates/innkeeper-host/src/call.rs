@@ -20,10 +20,10 @@ use crate::event::CallOutcome;
 use crate::guard::{Attention, Finding, Of, Told};
 use crate::schema::ResultSchema;
 use crate::server::connection::{Ask, Connection, LONGEST, Unfit};
-use crate::server::listen::WISHES;
 use crate::server::meta::Meta;
 use crate::server::rounds::Further;
 use crate::server::session::{Fault, Progress};
+use crate::server::wishes::{WISHES, Wished};
 
 pub(crate) use contents::{prompt, resource};
 
@@ -282,16 +282,21 @@ pub(crate) async fn subscribe(
 ) -> Result<(), CallError> {
     let route = catalog.resource(uri, server)?;
     let connection = &*route.connection;
-    if connection.revision.era() == Era::Modern {
-        if connection.wishes.set(uri, wanted) {
-            return Ok(());
-        }
+    let wished = connection.wishes.set(uri, wanted);
+    if wished == Wished::TooMany {
         let message = format!("more than {WISHES} resources are subscribed to");
         let problems = vec![ArgumentProblem { pointer: String::new(), message }];
         return Err(CallError::Validation { item: uri.into(), problems });
     }
+    if connection.revision.era() == Era::Modern {
+        return Ok(());
+    }
     let method = if wanted { method::RESOURCES_SUBSCRIBE } else { method::RESOURCES_UNSUBSCRIBE };
-    own(connection, method, uri, json!({ "uri": uri }), route.timeout, &options).await.map(drop)
+    let asked = own(connection, method, uri, json!({ "uri": uri }), route.timeout, &options).await;
+    if asked.is_err() && wanted && wished == Wished::Anew {
+        connection.wishes.set(uri, false);
+    }
+    asked.map(drop)
 }
 
 /// A request with parameters of no other kind, that may run twice.

@@ -14,6 +14,7 @@ pub(crate) mod rounds;
 pub(crate) mod session;
 pub(crate) mod silence;
 pub(crate) mod stderr;
+pub(crate) mod wishes;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

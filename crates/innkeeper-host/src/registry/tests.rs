@@ -14,11 +14,11 @@ use crate::cache::Cache;
 use crate::callback::Callbacks;
 use crate::config::{Config, Environment};
 use crate::server::connection::Connection;
-use crate::server::listen::Wishes;
 use crate::server::meta::Identity;
 use crate::server::offer::{Offer, Offered};
 use crate::server::session::{Limits, Owner, Session};
 use crate::server::silence::Silence;
+use crate::server::wishes::Wishes;
 use crate::start;
 use crate::tasks::Tasks;
 
@@ -48,7 +48,7 @@ fn shelf(server: &Server, events: &Events, tasks: &Tasks) -> Shelf {
         permits: Semaphore::new(1),
         retry: config.retry,
         most: config.max_total_timeout,
-        cache: Cache::new(config.cache),
+        cache: Cache::new(config.cache).into(),
         callbacks,
         wishes: Wishes::default(),
         meter: server.meter.clone(),

@@ -11,11 +11,11 @@ use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio::time::Instant;
 
 use super::deferred;
-use super::listen::Wishes;
 use super::meta::Identity;
 use super::rounds::{Further, Rounds, Turn};
 use super::session::{Answer, Extend, Fault, Held, Outgoing, Progress, Session};
 use super::silence::Silence;
+use super::wishes::Wishes;
 use crate::audit::Fact;
 use crate::cache::{Cache, Reply};
 use crate::callback::Callbacks;
@@ -45,7 +45,7 @@ pub(crate) struct Connection {
     /// How long one call may take, whatever the server reports.
     pub(crate) most: Duration,
     pub(crate) retry: Retry,
-    pub(crate) cache: Cache,
+    pub(crate) cache: Arc<Cache>,
     pub(crate) callbacks: Callbacks,
     pub(crate) wishes: Wishes,
     pub(crate) meter: Arc<Meter>,

@@ -328,4 +328,4 @@ impl Drop for Deferred<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,13 +1,14 @@
-//! Follows what a server says has changed: its lists are read again, kept copies forgotten.
+//! Follows what a server says has changed: its lists are read again, the application is told.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_protocol::Era;
 use innkeeper_protocol::view::ServerCapabilities;
 use tokio::time::{Instant, sleep};
 
 use super::session::{Change, Session};
-use super::{Server, listen, offer};
+use super::{Server, listen, offer, wishes};
 use crate::catalog::Shelf;
 use crate::event::Event;
 use crate::registry::Registry;
@@ -38,7 +39,13 @@ pub(crate) async fn follow_changes(
         () = follow(&registry, &server, &session, &declared) => {}
         // Ends only where there is nothing to listen to.
         () = async {
-            listen::listen(&connection, &declared).await;
+            match connection.revision.era() {
+                Era::Legacy => {
+                    let limit = server.config().timeout;
+                    wishes::subscribe_anew(&connection, limit).await;
+                }
+                Era::Modern => listen::listen(&connection, &declared).await,
+            }
             std::future::pending::<()>().await;
         } => {}
     }
@@ -77,7 +84,6 @@ async fn follow(
         let mut pause = BETWEEN_READINGS;
         let Some(shelf) = server.status().shelf.clone() else { return };
         for uri in session.take_updated() {
-            shelf.connection.cache.forget_uri(&uri);
             let server = server.name.clone();
             registry.events().publish(Event::ResourceUpdated { server, uri });
         }

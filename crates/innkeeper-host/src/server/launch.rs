@@ -13,13 +13,13 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::body::Body;
 use super::connect::{Client, ClientInfo, Greeting, Opening, greet};
 use super::connection::Connection;
-use super::listen::Wishes;
 use super::meta::Identity;
 use super::offer::{Quarantined, read_all};
 use super::process::{self, Launch, Pipes, Process, Supervisor};
 use super::session::{Limits, Owner, Session};
 use super::silence::Silence;
 use super::stderr::StderrTail;
+use super::wishes::Wishes;
 use super::{Server, offer};
 use crate::cache::Cache;
 use crate::callback::Callbacks;
@@ -376,6 +376,8 @@ impl Launcher {
         let Greeting { revision, meta, capabilities, server_info, instructions } = greeting;
         running.declared = capabilities;
         let config = server.config();
+        let cache = Arc::new(Cache::new(config.cache));
+        running.session.keeps(cache.clone());
         let connection = Arc::new(Connection {
             server: server.name.clone(),
             session: running.session.clone(),
@@ -385,7 +387,7 @@ impl Launcher {
             permits: Semaphore::new(config.max_concurrent),
             retry: config.retry,
             most: config.max_total_timeout,
-            cache: Cache::new(config.cache),
+            cache,
             callbacks: self.callbacks.clone(),
             wishes: Wishes::default(),
             meter: server.meter.clone(),

@@ -1,18 +1,16 @@
 //! The standing request of the modern era under which a server tells of changes.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use indexmap::IndexSet;
+use innkeeper_protocol::method;
 use innkeeper_protocol::view::ServerCapabilities;
-use innkeeper_protocol::{Era, method};
 use serde::Serialize;
-use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use super::connection::{Connection, LONGEST};
 use super::meta::Meta;
 use super::session::{Fault, Outgoing};
+use super::wishes::Wishes;
 use crate::error::ProtocolFault;
 
 /// The pause before the request is sent again; doubles with every failure.
@@ -23,36 +21,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// A request that was open for so long did not fail at once.
 const STABLE: Duration = Duration::from_secs(60);
-
-/// Resources whose changes an application may wish to hear of at a time, per server.
-pub(crate) const WISHES: usize = 1024;
-
-/// The resources whose changes the application wants to hear of.
-#[derive(Debug, Default)]
-pub(crate) struct Wishes {
-    uris: Mutex<IndexSet<String>>,
-    changed: Notify,
-}
-
-impl Wishes {
-    /// Adds or removes a resource; `false` where there are too many already.
-    pub(crate) fn set(&self, uri: &str, wanted: bool) -> bool {
-        let mut uris = self.uris.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = match wanted {
-            true if uris.len() >= WISHES => return uris.contains(uri),
-            true => uris.insert(uri.to_owned()),
-            false => uris.shift_remove(uri),
-        };
-        if changed {
-            self.changed.notify_one();
-        }
-        true
-    }
-
-    fn all(&self) -> Vec<String> {
-        self.uris.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
-    }
-}
 
 #[derive(Serialize)]
 struct ListenParams<'a> {
@@ -93,13 +61,10 @@ impl Filter {
 
 /// Keeps the request open; returns where the server has nothing to tell or will not.
 pub(super) async fn listen(connection: &Connection, declared: &ServerCapabilities) {
-    if connection.revision.era() == Era::Legacy {
-        return;
-    }
     let (server, wishes, mut pause) = (&*connection.server, &connection.wishes, PAUSE);
     loop {
         let Some(filter) = Filter::of(declared, wishes) else {
-            wishes.changed.notified().await;
+            wishes.changed().await;
             continue;
         };
         let opened = Instant::now();
@@ -116,7 +81,7 @@ pub(super) async fn listen(connection: &Connection, declared: &ServerCapabilitie
             biased;
             answer = request => answer,
             // Dropping the request ends it at the server; the next one asks for what is wanted now.
-            () = wishes.changed.notified() => continue,
+            () = wishes.changed() => continue,
         };
         match answer {
             // Both were said politely: it tells of nothing, or it tells nothing more for now.

@@ -81,8 +81,7 @@ pub(crate) async fn read_all(
     Ok(offer)
 }
 
-/// Reads those lists again that changed; the others of `offer` stay. What is kept of the changed
-/// ones is dropped at once.
+/// Reads those lists again that changed; the others of `offer` stay.
 pub(crate) async fn refresh(
     connection: &Connection,
     declared: &ServerCapabilities,
@@ -91,7 +90,6 @@ pub(crate) async fn refresh(
     offer: &mut Offer,
     left_out: &mut Vec<Quarantined>,
 ) -> Result<(), CallError> {
-    connection.cache.changed(change);
     let asks = |declared: &Option<ListChanged>, changed: bool| declared.is_some() && changed;
     let list = |wanted: bool, method, member| async move {
         if wanted { list(connection, method, member, timeout).await.map(Some) } else { Ok(None) }

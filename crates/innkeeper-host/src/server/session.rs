@@ -2,6 +2,7 @@
 
 mod asked;
 mod budget;
+mod changes;
 mod inbound;
 mod inlet;
 mod messages;
@@ -32,7 +33,8 @@ use crate::tasks::Tasks;
 
 use asked::Asked;
 pub(crate) use budget::{Budget, Held};
-pub(crate) use inbound::{Change, Changes};
+pub(crate) use changes::Change;
+use changes::Changes;
 pub(crate) use inlet::Inlet;
 pub(crate) use messages::{Order, Orders, What};
 use outlet::Outlet;
@@ -365,26 +367,6 @@ impl Session {
     pub(crate) fn agree(&self, revision: Revision) {
         // A handshake ends once.
         let _first = self.0.revision.set(revision);
-    }
-
-    /// What the server said has changed since last asked; waits until there is something.
-    pub(crate) async fn changed(&self) -> Change {
-        self.0.changes.next().await
-    }
-
-    /// The resources that were said to have changed since last asked.
-    pub(crate) fn take_updated(&self) -> Vec<String> {
-        self.0.changes.take_updated()
-    }
-
-    /// Takes every list for changed.
-    pub(crate) fn assume_changed(&self) {
-        self.0.changes.tell_all();
-    }
-
-    /// Takes these lists for changed, once more.
-    pub(crate) fn still_changed(&self, change: Change) {
-        self.0.changes.tell_again(change);
     }
 
     /// Whether the application is at work on something that the server waits for.

@@ -6,6 +6,7 @@ mod events;
 pub(in crate::transport) mod fuzz;
 mod listen;
 mod post;
+mod renew;
 mod talk;
 
 use std::collections::HashMap;

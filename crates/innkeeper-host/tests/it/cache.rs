@@ -119,6 +119,19 @@ async fn a_change_drops_what_is_kept_of_that_kind_and_that_server() {
     host.shutdown().await;
 }
 
+/// Proves: FR8.3
+#[tokio::test]
+async fn a_reading_that_follows_a_change_is_new_also_while_lists_are_left_alone_for_a_moment() {
+    let scene = Scene::new();
+    let host = scene.start([scene.fx("one").switch("--list-changed")]).await.unwrap();
+    // The next list is read a quarter of a second after this one at the earliest.
+    change(&host, "one", "tools").await;
+    assert_eq!(read(&host, "fx://one/static").await, "one: fx://one/static, reading 1");
+    host.call_tool("one.grow", json!({"what": "resources"})).await.unwrap();
+    assert_eq!(read(&host, "fx://one/static").await, "one: fx://one/static, reading 2");
+    host.shutdown().await;
+}
+
 #[tokio::test]
 async fn errors_and_results_of_tools_are_never_kept() {
     let scene = Scene::new();

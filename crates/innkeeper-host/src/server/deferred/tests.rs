@@ -13,10 +13,10 @@ use crate::config::{self, Retry};
 use crate::error::{CallError, CallKind};
 use crate::event::{CallOutcome, Events};
 use crate::measure::Meter;
-use crate::server::listen::Wishes;
 use crate::server::meta::Identity;
 use crate::server::session::{Limits, Owner, Session};
 use crate::server::silence::Silence;
+use crate::server::wishes::Wishes;
 use crate::tasks::Tasks;
 
 /// How long one call may take here, whatever happens.
@@ -24,20 +24,29 @@ const MOST: Duration = Duration::from_mins(10);
 
 fn connect(revision: Revision) -> (Peer, Arc<Connection>, Tasks) {
     let (peer, reader, writer) = Peer::new();
-    let (server, events, callbacks): (Arc<str>, _, _) =
-        ("fx".into(), Events::new(), Callbacks::default());
+    let (events, callbacks) = (Events::new(), Callbacks::default());
     let tasks = Tasks::default();
     let owner = Owner {
-        server: server.clone(),
+        server: "fx".into(),
         callbacks: callbacks.clone(),
         events: events.clone(),
         tasks: tasks.clone(),
     };
     let session = Session::open(owner, reader, writer, Limits::default());
+    (peer, Arc::new(over(session, revision, callbacks, events)), tasks)
+}
+
+/// A connection over this session that allows one call at a time.
+pub(in crate::server) fn over(
+    session: Session,
+    revision: Revision,
+    callbacks: Callbacks,
+    events: Events,
+) -> Connection {
     session.agree(revision);
     let delay = Duration::from_secs(1);
-    let connection = Connection {
-        server,
+    Connection {
+        server: "fx".into(),
         session,
         revision,
         tasks: TasksCapability { call: true, cancel: true },
@@ -45,7 +54,7 @@ fn connect(revision: Revision) -> (Peer, Arc<Connection>, Tasks) {
         permits: Semaphore::new(1),
         most: MOST,
         retry: Retry { max: 3, initial_delay: delay, max_delay: delay },
-        cache: Cache::new(config::Cache { ttl: delay, max_entries: 1, max_bytes: 1 }),
+        cache: Cache::new(config::Cache { ttl: delay, max_entries: 1, max_bytes: 1 }).into(),
         callbacks,
         wishes: Wishes::default(),
         meter: Arc::new(Meter::new()),
@@ -53,8 +62,7 @@ fn connect(revision: Revision) -> (Peer, Arc<Connection>, Tasks) {
         events,
         memory: Arc::default(),
         reporter: None,
-    };
-    (peer, Arc::new(connection), tasks)
+    }
 }
 
 fn modern() -> (Peer, Arc<Connection>, Tasks) {

@@ -1,19 +1,18 @@
 //! What a server sends: answers to their callers, progress in order, changes coalesced, the rest counted.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use indexmap::IndexSet;
 use innkeeper_protocol::envelope::{Incoming, Message};
 use innkeeper_protocol::view::{LogMessage, ProgressNotification};
 use innkeeper_protocol::{
     ErrorObject, Frame, Malformed, MalformedKind, RequestId, envelope, method, skim,
 };
 use serde_json::value::RawValue;
-use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use super::changes::{PROMPTS, RESOURCES, TOOLS};
 use super::{Fault, Progress, Shared, asked};
 use crate::error::{Lost, ProtocolFault};
 use crate::event::Event;
@@ -22,91 +21,14 @@ use crate::text::shown;
 /// How much of a name that is not known is shown in the log, in characters.
 const SHOWN: usize = 64;
 
-/// Which lists a server says have changed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Change {
-    pub(crate) tools: bool,
-    pub(crate) prompts: bool,
-    pub(crate) resources: bool,
-}
-
-const TOOLS: u8 = 1;
-const PROMPTS: u8 = 2;
-const RESOURCES: u8 = 4;
-const UPDATED: u8 = 8;
-
 /// Useless lines in a row that are put up with: no banner or log of a start is as long.
 pub(super) const USELESS: u32 = 1000;
 
 /// How long after an answer over many lines the same one may follow in a single line.
 const PRINTED: Duration = Duration::from_millis(100);
 
-/// The longest URI that is remembered so; longer ones count as all of them.
-const LONGEST_URI: usize = 8 << 10;
-
 /// The longest log message that is handed on, in bytes.
 const LONGEST_MESSAGE: usize = 64 << 10;
-
-/// Resources that are remembered as changed; beyond that all of them count as changed.
-const UPDATES: usize = 1024;
-
-/// Changes told and not yet looked at; any number of notifications takes bounded memory.
-#[derive(Debug, Default)]
-pub(crate) struct Changes {
-    flags: AtomicU8,
-    updated: Mutex<IndexSet<String>>,
-    told: Notify,
-}
-
-impl Changes {
-    /// Says that everything may have changed.
-    pub(super) fn tell_all(&self) {
-        self.tell(TOOLS | PROMPTS | RESOURCES);
-    }
-
-    pub(super) fn tell_again(&self, Change { tools, prompts, resources }: Change) {
-        for (changed, flag) in [(tools, TOOLS), (prompts, PROMPTS), (resources, RESOURCES)] {
-            if changed {
-                self.tell(flag);
-            }
-        }
-    }
-
-    fn update(&self, uri: String) {
-        let mut updated = self.updated.lock().unwrap_or_else(PoisonError::into_inner);
-        let many = updated.len() >= UPDATES || uri.len() > LONGEST_URI;
-        if !many {
-            updated.insert(uri);
-        }
-        drop(updated);
-        self.tell(if many { UPDATED | RESOURCES } else { UPDATED });
-    }
-
-    pub(super) fn take_updated(&self) -> Vec<String> {
-        let mut updated = self.updated.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *updated).into_iter().collect()
-    }
-
-    fn tell(&self, flag: u8) {
-        self.flags.fetch_or(flag, Ordering::Release);
-        self.told.notify_one();
-    }
-
-    pub(super) async fn next(&self) -> Change {
-        loop {
-            let told = self.told.notified();
-            let flags = self.flags.swap(0, Ordering::Acquire);
-            if flags != 0 {
-                return Change {
-                    tools: flags & TOOLS != 0,
-                    prompts: flags & PROMPTS != 0,
-                    resources: flags & RESOURCES != 0,
-                };
-            }
-            told.await;
-        }
-    }
-}
 
 /// Whether somebody waits for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

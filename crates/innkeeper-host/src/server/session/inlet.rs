@@ -82,9 +82,10 @@ impl Inlet {
         }
     }
 
-    /// Says that the server may offer other things than before.
-    pub(crate) fn changed(&self) {
-        self.0.changes.tell_all();
+    /// Says that the server has begun anew: it may offer other things than before, and does not know
+    /// what it was asked to tell of.
+    pub(crate) fn renewed(&self) {
+        self.0.changes.renew();
     }
 
     /// Ends the session.

@@ -17,6 +17,16 @@ const AFTER_ANSWER: Duration = Duration::from_millis(250);
 /// Ids of events that are remembered: more than a server is likely to send again.
 const REMEMBERED: usize = 256;
 
+/// The pause before a request's stream is taken up again, unless the server says another.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The shortest such pause, whatever the server says; doubles, up to the usual one, while streams
+/// have no message in them: who has nothing to say need not be asked ten times a second.
+const PAUSE_LEAST: Duration = Duration::from_millis(100);
+
+/// The longest such pause, whatever the server says.
+const PAUSE_LONGEST: Duration = Duration::from_secs(30);
+
 /// How a stream ended.
 #[derive(Debug)]
 pub(in crate::transport) enum End {
@@ -35,12 +45,21 @@ pub(super) struct Resume {
     pub(super) retry: Option<Duration>,
     /// Whether the last stream had anything in it.
     pub(super) heard: bool,
+    /// Streams without a message in them, one after the other.
+    empty: u32,
     /// Whether it took another one up.
     again: bool,
     known: VecDeque<Box<str>>,
 }
 
 impl Resume {
+    /// How long to wait before the stream of a request is taken up again.
+    pub(super) fn pause(&self) -> Duration {
+        let doublings = 2_u32.saturating_pow(self.empty.saturating_sub(1));
+        let least = PAUSE_LEAST.saturating_mul(doublings).min(PAUSE);
+        self.retry.unwrap_or(PAUSE).clamp(least, PAUSE_LONGEST)
+    }
+
     /// Whether an event has not come before. Only a stream that takes another one up repeats any.
     fn is_new(&mut self, id: Option<&str>) -> bool {
         let Some(id) = id.filter(|id| !id.is_empty()) else { return true };
@@ -66,6 +85,7 @@ pub(super) async fn read(
     let mut turns = Turns::default();
     let answered = || id.is_some_and(|id| !inlet.waits(id));
     resume.heard = false;
+    resume.empty = resume.empty.saturating_add(1);
     resume.again = resume.last.is_some();
     loop {
         let chunk = match response.chunk().await {
@@ -82,6 +102,7 @@ pub(super) async fn read(
                 SseEvent::Message { name: "message", data, id }
                     if !data.trim_ascii().is_empty() && resume.is_new(id) =>
                 {
+                    resume.empty = 0;
                     inlet.message(data).await;
                 }
                 SseEvent::Message { .. } => {}
@@ -101,5 +122,27 @@ pub(super) async fn read(
             inlet.dropped(chunk.len() as u64).await;
         }
         turns.took(chunk.len()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_taken_up_when_the_server_says_but_not_without_a_pause() {
+        let pause = |retry: Option<u64>, empty| {
+            let retry = retry.map(Duration::from_millis);
+            Resume { retry, empty, ..Resume::default() }.pause().as_millis()
+        };
+        assert_eq!(
+            [pause(None, 0), pause(Some(500), 0), pause(Some(u64::MAX), 0)],
+            [1000, 500, 30_000]
+        );
+        let in_a_row = |retry| (0..7).map(|empty| pause(Some(retry), empty)).collect::<Vec<_>>();
+        assert_eq!(in_a_row(0), [100, 100, 200, 400, 800, 1000, 1000]);
+        assert_eq!(in_a_row(500), [500, 500, 500, 500, 800, 1000, 1000]);
+        assert_eq!(in_a_row(5000), [5000; 7]);
+        assert_eq!(pause(Some(0), u32::MAX), 1000);
     }
 }

@@ -10,7 +10,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use tokio::time::{sleep, timeout};
 
 use super::events::{Resume, read};
-use super::talk::Talk;
+use super::talk::{Hello, Talk};
 use super::{End, Era, refused, unsent};
 use crate::error::{Lost, ProtocolFault};
 use crate::server::session::Fault;
@@ -18,12 +18,6 @@ use crate::text::display_safe;
 
 /// How long a notification or an answer of ours may take, its turn included; nobody waits for it.
 const TOLD: Duration = Duration::from_secs(30);
-
-/// The pause before a stream is taken up again, unless the server says another.
-const RESUME: Duration = Duration::from_secs(1);
-
-/// The longest such pause, whatever the server says.
-const RESUME_LONGEST: Duration = Duration::from_secs(30);
 
 /// Streams without anything in them, one after the other, before a request is given up.
 const FRUITLESS: u32 = 5;
@@ -122,7 +116,8 @@ fn described(talk: &Talk, post: RequestBuilder, request: &Request) -> RequestBui
 /// Takes the answer in whatever form it comes.
 async fn taken(talk: &Talk, response: Response, request: &Request) -> Result<(), Fault> {
     if request.method == method::INITIALIZE {
-        talk.begun(request.body.clone(), response.headers());
+        let hello = Hello { id: request.id, body: request.body.clone() };
+        talk.begun(hello, response.headers());
     }
     let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let kind = String::from_utf8_lossy(kind).to_ascii_lowercase();
@@ -183,7 +178,7 @@ async fn stream(talk: &Talk, mut response: Response, request: &Request) -> Resul
             return Err(broken);
         };
         let Ok(last) = HeaderValue::from_str(last) else { return Err(broken) };
-        sleep(resume.retry.unwrap_or(RESUME).min(RESUME_LONGEST)).await;
+        sleep(resume.pause()).await;
         response = loop {
             let session = talk.session();
             let again =
@@ -197,7 +192,7 @@ async fn stream(talk: &Talk, mut response: Response, request: &Request) -> Resul
                     if fruitless >= FRUITLESS || matches!(reason, Lost::NotSignedIn(_)) {
                         return Err(Fault::Lost { reason, sent: true });
                     }
-                    sleep(resume.retry.unwrap_or(RESUME).min(RESUME_LONGEST)).await;
+                    sleep(resume.pause()).await;
                 }
             }
         };

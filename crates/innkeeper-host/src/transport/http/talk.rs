@@ -4,27 +4,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use innkeeper_protocol::{Revision, envelope, http, method};
+use innkeeper_protocol::{Revision, http};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::timeout;
 
 use super::super::Place;
-use super::refused;
-use crate::error::Lost;
 use crate::server::session::{Fault, Inlet};
 
 /// What answers may look like.
 const ANSWERS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// How long a server may take to answer the beginning of another session: as for its first one,
-/// unless that is configured.
-const BEGINNING: Duration = Duration::from_secs(30);
-
 /// How long a server may take over the end of a session, or over what follows the beginning of
 /// another.
-const CONTROL: Duration = Duration::from_secs(5);
+pub(super) const CONTROL: Duration = Duration::from_secs(5);
 
 /// Notifications and answers of ours sent at the same time: each needs a connection of its own, and
 /// a server may ask for thousands.
@@ -41,11 +35,11 @@ pub(in crate::transport) enum Era {
     Modern,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    session: Option<HeaderValue>,
-    /// The body of the `initialize` that began the session.
-    hello: Option<Bytes>,
+/// The `initialize` that began the session.
+#[derive(Clone, Debug)]
+pub(super) struct Hello {
+    pub(super) id: u64,
+    pub(super) body: Bytes,
 }
 
 /// One conversation.
@@ -53,21 +47,31 @@ struct State {
 pub(super) struct Talk {
     place: Arc<Place>,
     pub(super) inlet: Inlet,
-    state: Mutex<State>,
+    session: watch::Sender<Option<HeaderValue>>,
+    hello: Mutex<Option<Hello>>,
     /// Held while a session is begun anew: one at a time.
-    renewing: tokio::sync::Mutex<()>,
+    pub(super) renewing: tokio::sync::Mutex<()>,
     /// The turns of what nobody waits for.
     pub(super) aside: Semaphore,
+    /// Told of every request that the server took.
+    taken: Notify,
 }
 
 impl Talk {
     pub(super) fn new(place: Arc<Place>, inlet: Inlet) -> Self {
-        let (state, renewing) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { place, inlet, state, renewing, aside: Semaphore::new(ASIDE) }
+        Self {
+            place,
+            inlet,
+            session: watch::Sender::default(),
+            hello: Mutex::default(),
+            renewing: tokio::sync::Mutex::default(),
+            aside: Semaphore::new(ASIDE),
+            taken: Notify::new(),
+        }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept_hello(&self) -> MutexGuard<'_, Option<Hello>> {
+        self.hello.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn era(&self) -> Era {
@@ -80,14 +84,24 @@ impl Talk {
 
     /// The session that requests belong to now.
     pub(super) fn session(&self) -> Option<HeaderValue> {
-        self.state().session.clone()
+        self.session.borrow().clone()
+    }
+
+    /// Resolves once requests belong to another session than this one.
+    pub(super) async fn left(&self, session: Option<&HeaderValue>) {
+        // The sender lives in self, so the wait cannot fail.
+        drop(self.session.subscribe().wait_for(|now| now.as_ref() != session).await);
+    }
+
+    /// What began the session.
+    pub(super) fn hello(&self) -> Option<Hello> {
+        self.kept_hello().clone()
     }
 
     /// The server has answered `initialize`.
-    pub(super) fn begun(&self, hello: Bytes, headers: &HeaderMap) {
-        let mut state = self.state();
-        state.hello = Some(hello);
-        state.session = headers.get(http::SESSION_ID).cloned();
+    pub(super) fn begun(&self, hello: Hello, headers: &HeaderMap) {
+        *self.kept_hello() = Some(hello);
+        self.session.send_replace(headers.get(http::SESSION_ID).cloned());
     }
 
     /// A request with everything that each one carries, in a session if there is one.
@@ -107,53 +121,22 @@ impl Talk {
 
     /// Sends a request, signed in.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Fault> {
-        self.place.send(request).await
+        let response = self.place.send(request).await?;
+        if response.status().is_success() {
+            self.taken.notify_waiters();
+        }
+        Ok(response)
+    }
+
+    /// Resolves when the server takes a request that was sent after this was first polled.
+    pub(super) async fn taken(&self) {
+        self.taken.notified().await;
     }
 
     /// A POST of this message.
     pub(super) fn post(&self, session: Option<&HeaderValue>, body: Bytes) -> RequestBuilder {
         let json = HeaderValue::from_static("application/json");
         self.ask(Method::POST, session).header(CONTENT_TYPE, json).body(body)
-    }
-
-    /// Begins a new session in place of `gone`, which the server does not know any more, unless
-    /// somebody else has done so meanwhile.
-    pub(super) async fn renew(&self, gone: &HeaderValue) -> Result<(), Fault> {
-        let _turn = self.renewing.lock().await;
-        let (session, hello) = {
-            let state = self.state();
-            (state.session.clone(), state.hello.clone())
-        };
-        let Some(hello) = hello.filter(|_| session.as_ref() == Some(gone)) else { return Ok(()) };
-        let server = self.inlet.server();
-        tracing::warn!(server, "the session is gone, beginning another");
-        let late = "it does not begin another session".into();
-        let begun = timeout(BEGINNING, self.send(self.post(None, hello.clone()))).await;
-        let late = |_| Fault::Lost { reason: Lost::Broken(late), sent: false };
-        let mut response = begun.map_err(late)??;
-        if !response.status().is_success() {
-            return Err(refused(response).await);
-        }
-        let headers = response.headers().clone();
-        // What it says of itself was learnt from the first one; the stream has to be read off.
-        let mut left = self.inlet.limit();
-        let rest = async {
-            while let Ok(Some(chunk)) = response.chunk().await {
-                left = left.saturating_sub(chunk.len());
-                if left == 0 {
-                    break;
-                }
-            }
-        };
-        drop(timeout(CONTROL, rest).await);
-        let mut body = Vec::new();
-        drop(envelope::write_notification(&mut body, method::INITIALIZED, None::<&()>));
-        let told = self.send(self.post(headers.get(http::SESSION_ID), body.into()));
-        drop(timeout(CONTROL, told).await);
-        // Only now may others use it; whoever gives up before leaves the old one to be renewed.
-        self.begun(hello, &headers);
-        self.inlet.changed();
-        Ok(())
     }
 
     /// Ends the session at the server, if there is one and the server cares.

@@ -2,11 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use innkeeper_testkit::{Fault, Remote, Seen};
 use serde_json::{Value, json};
 
 use super::inn::{CANARY, Inn, Rules};
 use super::{at, call, why};
-use crate::setup::{Log, Scene};
+use crate::setup::{Log, PATIENCE, Scene, builder};
 
 /// A program that notes each run in `runs`, complains with a secret, and does `then`.
 fn program(scene: &Scene, then: &str) -> String {
@@ -61,6 +62,27 @@ async fn a_program_gives_the_headers_at_the_start_and_again_when_they_are_refuse
     assert_eq!(runs(&scene).len(), 3, "what is refused twice is not asked for again");
     let told = format!("{error} {host:?} {:?} {}", host.status(), json!(log.lines()));
     assert!(!told.contains(CANARY), "{told}");
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_program_that_fails_once_is_run_again_for_the_stream_of_the_servers_own() {
+    let scene = Scene::new();
+    let runs_of = scene.path("runs");
+    let print = format!(
+        "[ $(wc -l < '{}') = 2 ] && exit 3\nprintf '{{\"Authorization\": \"Bearer x\"}}'",
+        runs_of.display()
+    );
+    let program = program(&scene, &print);
+    let refused = Fault::status(401).on_http("GET").nth(1);
+    let remote = Remote::of(scene.fx("web")).fault(refused).start().await;
+    let mut entry = remote.entry();
+    entry["headersHelper"] = keys(&program)["headersHelper"].clone();
+    let host = builder(scene.config_of(&json!({"servers": {"web": entry}}))).start().await.unwrap();
+    let open =
+        |seen: &[Seen]| seen.iter().any(|seen| seen.method == "GET" && seen.status == Some(200));
+    remote.until(PATIENCE, open).await;
+    assert_eq!(runs(&scene).len(), 2, "it failed for the first one that was asked for");
     host.shutdown().await;
 }
 

@@ -103,6 +103,21 @@ async fn without_ids_a_call_whose_stream_is_reset_may_have_run_and_is_not_sent_a
 }
 
 #[tokio::test]
+async fn a_server_that_wants_its_streams_taken_up_at_once_is_not_asked_without_a_pause() {
+    let scene = Scene::new();
+    let cut = Fault::cut().retry_in(Duration::ZERO).on("tools/call").nth(1);
+    let nothing = Fault::body(200, "text/event-stream", "retry: 0\nid: 0_1\n\n").on_http("GET");
+    let remote = Remote::of(scene.fx("a")).fault(cut).fault(nothing).start().await;
+    let host = beside(&scene, &remote).await;
+    let options = CallOptions { timeout: Some(Duration::from_secs(1)), ..CallOptions::default() };
+    let called = host.call_tool_with("a.echo", json!({"message": ""}), options).await;
+    assert_eq!(called.unwrap_err().class(), innkeeper_host::ErrorClass::Timeout);
+    let asked = taken_up(&remote).len();
+    assert!((3..10).contains(&asked), "{asked} times in a second");
+    host.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_stream_that_cannot_be_taken_up_ends_the_call_as_one_that_may_have_run() {
     let scene = Scene::new();
     let cut = Fault::cut().retry_in(Duration::from_millis(1)).on("tools/call").nth(1);

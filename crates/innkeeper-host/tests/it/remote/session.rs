@@ -1,6 +1,6 @@
 //! Sessions that the server forgets, and servers that come back.
 
-use innkeeper_host::{Event, Host};
+use innkeeper_host::{CallOptions, Event, Host};
 use innkeeper_testkit::{Fault, Remote};
 use serde_json::json;
 
@@ -101,6 +101,95 @@ async fn after_a_session_was_begun_anew_the_lists_are_read_and_their_changes_are
     let tool = grow(&host).await;
     until_told(&mut events, is_change).await;
     host.call_tool(&tool, json!({})).await.unwrap();
+    host.shutdown().await;
+}
+
+/// How many streams of the server's own were opened.
+fn opened(seen: &[innkeeper_testkit::Seen]) -> usize {
+    seen.iter().filter(|seen| seen.method == "GET" && seen.status == Some(200)).count()
+}
+
+#[tokio::test]
+async fn a_stream_is_left_with_its_session_and_subscriptions_go_on_in_the_next_one() {
+    let scene = Scene::new();
+    // It says that the session is gone and keeps the stream of that session open.
+    let gone = Fault::status(404).on("tools/call").nth(1);
+    let server = scene.fx("a").switch("--touch");
+    let remote = Remote::of(server).answers_as_json().fault(gone).start().await;
+    let host = beside(&scene, &remote).await;
+    let mut events = host.events();
+    let kept = "fx://a/static";
+    host.subscribe_resource(kept, None, CallOptions::default()).await.unwrap();
+    remote.until(PATIENCE, |seen| opened(seen) == 1).await;
+    answers(&host, "a").await;
+    remote.until(PATIENCE, |seen| opened(seen) == 2).await;
+    scene.journal_until(|journal| journal.count("resources/subscribe") == 2).await;
+    host.call_tool("a.touch", json!({"uri": kept})).await.unwrap();
+    let told = until_told(&mut events, |event| matches!(event, Event::ResourceUpdated { .. }));
+    assert!(matches!(told.await, Event::ResourceUpdated { uri, .. } if uri == kept));
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_begun_anew_stays_and_the_call_that_noticed_has_not_run() {
+    for failed in [
+        Fault::status(200).rpc_error(-32603, "the store is down"),
+        Fault::status(200).rpc_error(-32603, "the store is down").header("mcp-session-id", "new"),
+        Fault::body(200, "text/event-stream", "data: {\"jsonrpc\":\"2.0\"}\n\n"),
+        Fault::status(202),
+        Fault::status(500),
+        Fault::status(502),
+        Fault::hang_up(),
+        Fault::reset(),
+    ] {
+        let scene = Scene::new();
+        let server = scene.fx("a").key("retry", json!({"max": 0}));
+        let gone = Fault::status(404).on("tools/call").nth(1);
+        let again = failed.clone().on("initialize").nth(2);
+        let remote = Remote::of(server).fault(gone).fault(again).start().await;
+        let host = beside(&scene, &remote).await;
+        let (reason, may_have_run) = super::unavailable(echo(&host, "a", "").await);
+        assert!(!may_have_run, "{failed:?}: {reason:?}");
+        answers(&host, "a").await;
+        let sessions: std::collections::HashSet<_> = remote
+            .requests()
+            .into_iter()
+            .filter_map(|seen| seen.header("mcp-session-id").map(str::to_owned))
+            .collect();
+        assert_eq!(sessions.len(), 1, "{failed:?}");
+        host.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_could_not_be_signed_in_for_is_asked_for_again_after_a_call_that_could() {
+    let scene = Scene::new();
+    let refused = Fault::status(401).on_http("GET").nth(1);
+    let remote = Remote::of(scene.fx("a")).fault(refused).start().await;
+    let host = hosting(&scene, [("a", remote.entry())]).await;
+    remote.until(PATIENCE, |seen| seen.iter().any(|seen| seen.method == "GET")).await;
+    let once_more = async {
+        while opened(&remote.requests()) == 0 {
+            answers(&host, "a").await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, once_more).await.expect("the stream is open");
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_stream_that_is_refused_whoever_signs_in_is_asked_for_once_more_and_then_left() {
+    let scene = Scene::new();
+    let refused = Fault::status(401).on_http("GET");
+    let remote = Remote::of(scene.fx("a")).fault(refused).start().await;
+    let host = hosting(&scene, [("a", remote.entry())]).await;
+    for _ in 0..20 {
+        answers(&host, "a").await;
+    }
+    let seen = remote.requests();
+    // Others look for a way to sign in.
+    let streams = seen.iter().filter(|seen| seen.header("accept") == Some("text/event-stream"));
+    assert!((1..=2).contains(&streams.count()), "{seen:#?}");
     host.shutdown().await;
 }
 
