@@ -1,5 +1,6 @@
 //! One server: what is known of it, and the task that looks after it while it is ready.
 
+pub(crate) mod age;
 pub(crate) mod body;
 pub(crate) mod connect;
 pub(crate) mod connection;

@@ -13,6 +13,7 @@ use super::*;
 use crate::cache::Cache;
 use crate::callback::Callbacks;
 use crate::config::{Config, Environment};
+use crate::server::age::Ages;
 use crate::server::connection::Connection;
 use crate::server::meta::Identity;
 use crate::server::offer::{Offer, Offered};
@@ -51,6 +52,7 @@ fn shelf(server: &Server, events: &Events, tasks: &Tasks) -> Shelf {
         cache: Cache::new(config.cache).into(),
         callbacks,
         wishes: Wishes::default(),
+        ages: Ages::default(),
         meter: server.meter.clone(),
         silence: Silence::new(1),
         events: events.clone(),

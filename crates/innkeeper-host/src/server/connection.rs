@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio::time::Instant;
 
+use super::age::Ages;
 use super::deferred;
 use super::meta::Identity;
 use super::rounds::{Further, Rounds, Turn};
@@ -48,6 +49,7 @@ pub(crate) struct Connection {
     pub(crate) cache: Arc<Cache>,
     pub(crate) callbacks: Callbacks,
     pub(crate) wishes: Wishes,
+    pub(crate) ages: Ages,
     pub(crate) meter: Arc<Meter>,
     pub(crate) silence: Silence,
     pub(crate) events: Events,

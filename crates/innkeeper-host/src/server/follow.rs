@@ -8,7 +8,7 @@ use innkeeper_protocol::view::ServerCapabilities;
 use tokio::time::{Instant, sleep};
 
 use super::session::{Change, Session};
-use super::{Server, listen, offer, wishes};
+use super::{Server, offer, wishes};
 use crate::catalog::Shelf;
 use crate::event::Event;
 use crate::registry::Registry;
@@ -37,16 +37,15 @@ pub(crate) async fn follow_changes(
         biased;
         _ = session.closed() => {}
         () = follow(&registry, &server, &session, &declared) => {}
-        // Ends only where there is nothing to listen to.
         () = async {
             match connection.revision.era() {
                 Era::Legacy => {
                     let limit = server.config().timeout;
                     wishes::subscribe_anew(&connection, limit).await;
                 }
-                Era::Modern => listen::listen(&connection, &declared).await,
+                // It is listened to since before its lists were read.
+                Era::Modern => std::future::pending().await,
             }
-            std::future::pending::<()>().await;
         } => {}
     }
 }
@@ -69,7 +68,7 @@ impl Pace {
 
 /// Reads a server's lists again when it says that they changed: at once, then at most four times
 /// a second however often it says so, less often if it never stops, and never two readings at a
-/// time.
+/// time. Lists that are only looked at for their age make a new catalog if they are otherwise.
 async fn follow(
     registry: &Registry,
     server: &Server,
@@ -107,11 +106,13 @@ async fn read_again(
     change: Change,
 ) {
     let mut left_out = Vec::new();
-    let mut offer = shelf.whole_offer();
+    let before = shelf.whole_offer();
+    let mut offer = before.clone();
     let connection = &shelf.connection;
     let limit = server.config().timeout;
     let read = offer::refresh(connection, declared, change, limit, &mut offer, &mut left_out);
     match read.await {
+        Ok(()) if !change.told && offer.is_as(&before) => {}
         Ok(()) => {
             let about = (shelf.server_info.clone(), shelf.instructions.clone());
             let next =
@@ -123,7 +124,7 @@ async fn read_again(
             let error: &dyn std::error::Error = &error;
             tracing::warn!(server = &*server.name, error, "changed lists could not be read");
             // They are as they were here, and not at the server; the pace bounds how often.
-            connection.session.still_changed(change);
+            connection.session.look_at(change);
         }
     }
 }

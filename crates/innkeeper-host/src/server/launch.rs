@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::age::Ages;
 use super::body::Body;
 use super::connect::{Client, ClientInfo, Greeting, Opening, greet};
 use super::connection::Connection;
@@ -20,7 +21,7 @@ use super::session::{Limits, Owner, Session};
 use super::silence::Silence;
 use super::stderr::StderrTail;
 use super::wishes::Wishes;
-use super::{Server, offer};
+use super::{Server, listen, offer};
 use crate::cache::Cache;
 use crate::callback::Callbacks;
 use crate::catalog::Shelf;
@@ -390,12 +391,14 @@ impl Launcher {
             cache,
             callbacks: self.callbacks.clone(),
             wishes: Wishes::default(),
+            ages: Ages::default(),
             meter: server.meter.clone(),
             silence: Silence::new(config.unavailable_after_timeouts),
             events: self.events.clone(),
             memory: self.memory.clone(),
             reporter: self.telemetry.of(&server.name, revision, way.network()),
         });
+        listen::begin(&connection, &running.declared, &self.tasks).await;
         let mut left_out = Vec::new();
         let left = clock.ends().saturating_duration_since(Instant::now());
         let reading = read_all(&connection, &running.declared, left, &mut left_out);

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use super::age;
 use super::connection::Connection;
 use super::meta::Meta;
 use super::session::{Change, Turns};
@@ -61,6 +62,19 @@ pub struct Offer {
     pub resource_templates: Vec<Offered<ResourceTemplate>>,
 }
 
+impl Offer {
+    /// Whether the other one says the same, byte for byte.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        fn same<V>(one: &[Offered<V>], other: &[Offered<V>]) -> bool {
+            one.iter().map(|one| one.raw.get()).eq(other.iter().map(|other| other.raw.get()))
+        }
+        same(&self.tools, &other.tools)
+            && same(&self.prompts, &other.prompts)
+            && same(&self.resources, &other.resources)
+            && same(&self.resource_templates, &other.resource_templates)
+    }
+}
+
 /// Something that was left out, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Quarantined {
@@ -76,7 +90,7 @@ pub(crate) async fn read_all(
     left_out: &mut Vec<Quarantined>,
 ) -> Result<Offer, CallError> {
     let mut offer = Offer::default();
-    let change = Change { tools: true, prompts: true, resources: true };
+    let change = Change { tools: true, prompts: true, resources: true, told: true };
     refresh(connection, declared, change, timeout, &mut offer, left_out).await?;
     Ok(offer)
 }
@@ -101,6 +115,9 @@ pub(crate) async fn refresh(
         list(resources, method::RESOURCES_LIST, "resources"),
         list(resources, method::RESOURCES_TEMPLATES_LIST, "resourceTemplates"),
     )?;
+    let good_for = |list: &Option<List>| list.as_ref().and_then(|list| list.good_for);
+    let found = age::shorter(good_for(&resources), good_for(&templates));
+    connection.ages.read(change, [good_for(&tools), good_for(&prompts), found]);
     if let Some(list) = tools {
         offer.tools = list.read("tool", Tool::read, |tool| &tool.name, left_out).await;
     }
@@ -123,6 +140,8 @@ pub(crate) async fn refresh(
 struct List {
     items: Vec<Box<RawValue>>,
     odd: Vec<String>,
+    /// The least that one of its pages is good for.
+    good_for: Option<Duration>,
 }
 
 async fn list(
@@ -147,6 +166,7 @@ async fn list(
             other => other?,
         };
         bytes += page.get().len();
+        list.good_for = age::shorter(list.good_for, age::hint(&page));
         let page = Page::read(&page, member).map_err(|error| shape(connection, method, error))?;
         list.items.extend(page.items);
         if page.left_out > 0 {

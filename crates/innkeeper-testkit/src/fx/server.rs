@@ -239,7 +239,9 @@ impl Server {
             if request.method.ends_with("/list")
                 || matches!(request.method.as_str(), "server/discover" | "resources/read")
             {
-                members.entry("ttlMs").or_insert_with(|| json!(0));
+                let list = request.method.ends_with("/list");
+                let ttl = self.switches.number("--list-ttl").filter(|_| list).unwrap_or_default();
+                members.entry("ttlMs").or_insert_with(|| json!(ttl));
                 members.entry("cacheScope").or_insert_with(|| json!("private"));
             }
             let info = self.server_info();

@@ -86,6 +86,7 @@ pub(super) const TABLE: &[Switch] = &[
     flag("--hang-lists", "never answers a list"),
     number("--list-delay", "milliseconds before it answers a list"),
     number("--list-error", "the error code lists are answered with"),
+    number("--list-ttl", "milliseconds a list of the newer era may be kept (default 0)"),
     // Changes.
     flag("--list-changed", "adds the tools grow and shrink, which change lists and say so"),
     number("--list-changed-burst", "says so this many times"),

@@ -13,6 +13,7 @@ use crate::config::{self, Retry};
 use crate::error::{CallError, CallKind};
 use crate::event::{CallOutcome, Events};
 use crate::measure::Meter;
+use crate::server::age::Ages;
 use crate::server::meta::Identity;
 use crate::server::session::{Limits, Owner, Session};
 use crate::server::silence::Silence;
@@ -22,7 +23,7 @@ use crate::tasks::Tasks;
 /// How long one call may take here, whatever happens.
 const MOST: Duration = Duration::from_mins(10);
 
-fn connect(revision: Revision) -> (Peer, Arc<Connection>, Tasks) {
+pub(in crate::server) fn connect(revision: Revision) -> (Peer, Arc<Connection>, Tasks) {
     let (peer, reader, writer) = Peer::new();
     let (events, callbacks) = (Events::new(), Callbacks::default());
     let tasks = Tasks::default();
@@ -57,6 +58,7 @@ pub(in crate::server) fn over(
         cache: Cache::new(config::Cache { ttl: delay, max_entries: 1, max_bytes: 1 }).into(),
         callbacks,
         wishes: Wishes::default(),
+        ages: Ages::default(),
         meter: Arc::new(Meter::new()),
         silence: Silence::new(1),
         events,

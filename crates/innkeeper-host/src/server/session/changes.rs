@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use indexmap::IndexSet;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::Session;
 use crate::cache::Cache;
@@ -15,14 +15,17 @@ pub(crate) struct Change {
     pub(crate) tools: bool,
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
+    /// Whether it was told. Else they are only old enough to be looked at.
+    pub(crate) told: bool,
 }
 
 impl Change {
     fn of(flags: u8) -> Self {
         Self {
-            tools: flags & TOOLS != 0,
-            prompts: flags & PROMPTS != 0,
-            resources: flags & RESOURCES != 0,
+            tools: flags & (TOOLS | TOOLS << LOOK) != 0,
+            prompts: flags & (PROMPTS | PROMPTS << LOOK) != 0,
+            resources: flags & (RESOURCES | RESOURCES << LOOK) != 0,
+            told: flags & (TOOLS | PROMPTS | RESOURCES) != 0,
         }
     }
 }
@@ -31,6 +34,9 @@ pub(super) const TOOLS: u8 = 1;
 pub(super) const PROMPTS: u8 = 2;
 pub(super) const RESOURCES: u8 = 4;
 const UPDATED: u8 = 8;
+
+/// How far the flags of lists that are to be looked at are from those of lists that have changed.
+const LOOK: u8 = 4;
 
 /// The longest URI that is remembered so; longer ones count as all of them.
 const LONGEST_URI: usize = 8 << 10;
@@ -46,6 +52,8 @@ pub(crate) struct Changes {
     told: Notify,
     /// The server has begun anew.
     renewed: Notify,
+    /// The last request that the server said it tells of changes under.
+    acknowledged: watch::Sender<Option<u64>>,
     /// The copies that a change makes old.
     kept: OnceLock<Arc<Cache>>,
 }
@@ -60,6 +68,11 @@ impl Changes {
     pub(super) fn renew(&self) {
         self.tell_all();
         self.renewed.notify_one();
+    }
+
+    /// Says that the server tells of changes from here on, under this request.
+    pub(super) fn acknowledge(&self, id: u64) {
+        self.acknowledged.send_replace(Some(id));
     }
 
     /// Says that a resource has changed. Whoever reads it after this is not given the old copy.
@@ -82,15 +95,12 @@ impl Changes {
         if let Some(kept) = self.kept.get() {
             kept.changed(Change::of(flags));
         }
-        self.flags.fetch_or(flags, Ordering::Release);
-        self.told.notify_one();
+        self.note(flags);
     }
 
-    /// Says so once more of lists that could not be read.
-    fn tell_again(&self, Change { tools, prompts, resources }: Change) {
-        let lists = [(tools, TOOLS), (prompts, PROMPTS), (resources, RESOURCES)];
-        let flags = lists.iter().filter(|(changed, _)| *changed).map(|(_, flag)| flag);
-        self.tell(flags.fold(0, |all, flag| all | flag));
+    fn note(&self, flags: u8) {
+        self.flags.fetch_or(flags, Ordering::Release);
+        self.told.notify_one();
     }
 
     fn take_updated(&self) -> Vec<String> {
@@ -134,9 +144,21 @@ impl Session {
         self.0.changes.renewed.notified().await;
     }
 
-    /// Takes these lists for changed, once more.
-    pub(crate) fn still_changed(&self, change: Change) {
-        self.0.changes.tell_again(change);
+    /// Resolves once the server has said that it tells of changes under this request.
+    pub(crate) async fn acknowledged(&self, id: u64) {
+        let mut acknowledged = self.0.changes.acknowledged.subscribe();
+        // The sender lives in self, so the wait cannot fail.
+        drop(acknowledged.wait_for(|last| *last == Some(id)).await);
+    }
+
+    /// Has lists read again that may have changed; what is kept of their items stays.
+    pub(crate) fn look_at(&self, lists: Change) {
+        let by = if lists.told { 0 } else { LOOK };
+        let flag = |wanted, flag: u8| if wanted { flag << by } else { 0 };
+        let flags = flag(lists.tools, TOOLS)
+            | flag(lists.prompts, PROMPTS)
+            | flag(lists.resources, RESOURCES);
+        self.0.changes.note(flags);
     }
 
     /// Takes every list for changed.

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use innkeeper_protocol::envelope::{Incoming, Message};
+use innkeeper_protocol::modern::META_SUBSCRIPTION_ID;
 use innkeeper_protocol::view::{LogMessage, ProgressNotification};
 use innkeeper_protocol::{
     ErrorObject, Frame, Malformed, MalformedKind, RequestId, envelope, method, skim,
@@ -160,6 +161,7 @@ impl Shared {
             method::PROMPTS_LIST_CHANGED => self.changes.tell(PROMPTS),
             method::RESOURCES_LIST_CHANGED => self.changes.tell(RESOURCES),
             method::RESOURCES_UPDATED => self.updated(params),
+            method::SUBSCRIPTIONS_ACKNOWLEDGED => self.acknowledged(params),
             method::MESSAGE => self.log(params),
             // Whoever polls looks at once; what it says is not believed unasked.
             method::TASKS_STATUS | method::TASKS_CHANGED => self.task_told.notify_waiters(),
@@ -175,6 +177,15 @@ impl Shared {
         match uri.and_then(|uri| serde_json::from_str(uri).ok()) {
             Some(uri) => self.changes.update(uri),
             None => self.noise("update of a resource without its URI", None),
+        }
+    }
+
+    fn acknowledged(&self, params: Option<&RawValue>) {
+        let meta = params.and_then(|params| skim::member(params.get(), "_meta"));
+        let id = meta.and_then(|meta| skim::member(meta, META_SUBSCRIPTION_ID));
+        match id.and_then(RequestId::from_raw).as_ref().and_then(RequestId::as_ours) {
+            Some(id) => self.changes.acknowledge(id),
+            None => self.noise("acknowledgement of no request", None),
         }
     }
 

@@ -328,7 +328,7 @@ async fn a_burst_of_changes_is_told_once() {
     peer.notify(method::PROMPTS_LIST_CHANGED, json!({})).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
     let change = session.changed().await;
-    assert_eq!(change, Change { tools: true, prompts: true, resources: false });
+    assert_eq!(change, Change { tools: true, prompts: true, resources: false, told: true });
     let more = tokio::time::timeout(Duration::from_secs(5), session.changed()).await;
     assert!(more.is_err(), "{more:?}");
 }

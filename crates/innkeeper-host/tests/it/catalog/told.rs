@@ -4,7 +4,7 @@ use innkeeper_host::{CallOptions, CompletionOf, ErrorClass, Event, Host};
 use serde_json::{Map, json};
 
 use super::{is_change, tools};
-use crate::setup::{Scene, until_told};
+use crate::setup::{Scene, told, until_told};
 
 const STATIC: &str = "fx://one/static";
 
@@ -40,6 +40,37 @@ async fn a_server_that_does_not_know_how_to_tell_is_asked_once() {
     scene.journal_until(|journal| journal.count("subscriptions/listen") == 1).await;
     host.call_tool("one.pid", ()).await.unwrap();
     assert_eq!(scene.journal().count("subscriptions/listen"), 1);
+    host.shutdown().await;
+}
+
+/// Proves: FR3.7
+#[tokio::test]
+async fn lists_of_a_server_that_does_not_tell_are_read_again_when_they_are_too_old() {
+    let scene = Scene::new();
+    let fx = scene.fx("one").with("--era", "modern").switch("--list-changed").switch("--no-listen");
+    let host = scene.start([fx.with("--list-ttl", 10)]).await.unwrap();
+    let mut events = host.events();
+    // A second is the least, whatever a server says.
+    scene.journal_until(|journal| journal.count("tools/list") == 2).await;
+    let before = tools(&host.catalog(), "one").len();
+    host.call_tool("one.grow", json!({})).await.unwrap();
+    until_told(&mut events, is_change).await;
+    assert_eq!(tools(&host.catalog(), "one").len(), before + 1);
+    scene.journal_until(|journal| journal.count("tools/list") == 4).await;
+    host.shutdown().await;
+    assert!(!told(&mut events).iter().any(is_change), "a list that is the same is no change");
+}
+
+#[tokio::test]
+async fn a_start_reads_the_lists_of_a_server_of_the_newer_era_once() {
+    let scene = Scene::new();
+    let fx = scene.fx("one").with("--era", "modern").switch("--list-changed");
+    let host = scene.start([fx]).await.unwrap();
+    host.call_tool("one.pid", ()).await.unwrap();
+    let journal = scene.journal();
+    let asked = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
+    assert_eq!(asked.map(|list| journal.count(list)), [1; 4]);
+    assert_eq!(journal.count("subscriptions/listen"), 1);
     host.shutdown().await;
 }
 
