@@ -28,6 +28,7 @@ use crate::args::{Global, HostVerb};
 use crate::browser::Browser;
 use crate::exit::Failure;
 use crate::output::Output;
+use crate::signals::{Signal, Signals};
 
 pub(crate) use completions::completions;
 pub(crate) use export_retries::export_retries;
@@ -48,6 +49,29 @@ pub(crate) struct Context {
     pub(crate) found: Option<PathBuf>,
     /// Where a person signs in, for the verb that is for that.
     pub(crate) browser: Option<Browser>,
+    /// What is heard from outside, once it no longer ends the process by itself.
+    pub(crate) signals: Option<Signals>,
+}
+
+impl Context {
+    /// The first signal that came since they are listened to.
+    pub(crate) fn signalled(&mut self) -> Option<Signal> {
+        self.signals.as_mut().and_then(Signals::came)
+    }
+}
+
+/// Listens to signals from the first call on, and lets no reader of the output hold them up.
+pub(crate) fn listen<'s>(
+    signals: &'s mut Option<Signals>,
+    output: &mut Output,
+) -> Result<&'s mut Signals, Failure> {
+    let listening = match signals.take() {
+        Some(listening) => Ok(listening),
+        None => output.aside().and_then(|cuts| Signals::listen(cuts.into())),
+    };
+    let listening = listening
+        .map_err(|error| Failure::failed("signals cannot be listened to").because(error))?;
+    Ok(signals.insert(listening))
 }
 
 /// Runs one verb over a configuration.

@@ -52,6 +52,8 @@ pub(crate) struct Failure {
     source: Option<Box<dyn Error + Send + Sync>>,
     details: Vec<String>,
     hints: Vec<String>,
+    /// Whether stderr is left alone: who sent a signal knows of it.
+    quiet: bool,
 }
 
 impl Failure {
@@ -63,6 +65,7 @@ impl Failure {
             source: None,
             details: Vec::new(),
             hints: Vec::new(),
+            quiet: false,
         }
     }
 
@@ -73,12 +76,13 @@ impl Failure {
 
     /// Ends with a code where the data already printed says why.
     pub(crate) fn silent(code: Code) -> Self {
-        Self { code, message: None, source: None, details: Vec::new(), hints: Vec::new() }
+        Self { code, message: None, ..Self::failed("") }
     }
 
-    /// Ends because a signal asked for it.
+    /// Ends because a signal asked for it; only `--json` tells of it in words.
     pub(crate) fn signalled(signal: Signal) -> Self {
-        Self::silent(signal.into())
+        let message = format!("ended by {}", signal.word());
+        Self { code: signal.into(), quiet: true, ..Self::failed(message) }
     }
 
     /// Keeps the error this one came from; its chain is printed below the message.
@@ -111,7 +115,8 @@ impl Failure {
         self.code
     }
 
-    /// Says the failure: words on stderr and, with `--json`, one object with `error` on stdout.
+    /// Says the failure: words on stderr and, with `--json`, one object with `error` on stdout unless
+    /// a value is there already.
     ///
     /// A stream that is gone takes no words; the exit code then says it alone.
     pub(crate) fn report(&self, output: &mut Output) -> ExitCode {
@@ -123,17 +128,10 @@ impl Failure {
 
     fn print(&self, message: &str, output: &mut Output) -> io::Result<()> {
         let causes = self.causes();
-        output.label(Tone::Error, "error", message)?;
-        for detail in &self.details {
-            output.say(&format!("  {detail}"))?;
+        if !self.quiet {
+            self.say(message, &causes, output)?;
         }
-        for cause in &causes {
-            output.label(Tone::Note, "  caused by", cause)?;
-        }
-        for hint in &self.hints {
-            output.label(Tone::Hint, "  hint", hint)?;
-        }
-        if output.is_json() {
+        if output.is_json() && !output.has_told() {
             output.value(&json!({ "error": {
                 "message": message,
                 "details": self.details,
@@ -141,6 +139,20 @@ impl Failure {
                 "hints": self.hints,
                 "exitCode": self.code as u8,
             }}))?;
+        }
+        Ok(())
+    }
+
+    fn say(&self, message: &str, causes: &[String], output: &mut Output) -> io::Result<()> {
+        output.label(Tone::Error, "error", message)?;
+        for detail in &self.details {
+            output.say(&format!("  {detail}"))?;
+        }
+        for cause in causes {
+            output.label(Tone::Note, "  caused by", cause)?;
+        }
+        for hint in &self.hints {
+            output.label(Tone::Hint, "  hint", hint)?;
         }
         Ok(())
     }
@@ -225,6 +237,15 @@ mod tests {
         let (mut output, out, _) = capture::output(true, false);
         failure().report(&mut output);
         insta::assert_snapshot!(out.text(), @r#"{"error":{"message":"calling `files.read` failed","details":[],"causes":["server `files` did not answer","the pipe broke"],"hints":["try again"],"exitCode":1}}"#);
+    }
+
+    #[test]
+    fn with_json_there_is_one_value_whatever_comes_after_it() {
+        let (mut output, out, err) = capture::output(true, false);
+        output.value(&1).unwrap();
+        failure().report(&mut output);
+        assert_eq!(out.text(), "1\n");
+        assert!(err.text().starts_with("error: "), "{}", err.text());
     }
 
     #[test]

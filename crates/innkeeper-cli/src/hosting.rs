@@ -1,16 +1,17 @@
 //! One verb's work over a running host: started with progress, ended in order however the work ends.
 
+use std::io;
 use std::path::PathBuf;
 
 use innkeeper_host::{Config, Environment, Host, Lock, ShutdownReport, StartError, Supervisor};
 
-use crate::commands::Context;
+use crate::commands::{Context, listen};
 use crate::configuration::refuse;
 use crate::exit::Failure;
 use crate::output::{Output, Tone};
 use crate::pins;
 use crate::progress;
-use crate::signals::{Ended, Signals};
+use crate::signals::Ended;
 use crate::trust;
 
 /// Starts the servers of `config`, if somebody has decided on them, runs `work`, and shuts down. A first signal ends the work and
@@ -20,10 +21,11 @@ pub(crate) async fn with_host<T>(
     config: Config,
     work: impl AsyncFnOnce(&Host, &mut Output) -> Result<T, Failure>,
 ) -> Result<(T, ShutdownReport), Failure> {
-    // Before signals are listened to: a person who is asked may leave by one.
+    // Before signals are listened to: a person who is asked may leave by one, and so may who waits
+    // for a file.
     trust::settle(context, &config)?;
-    let mut signals = Signals::listen()
-        .map_err(|error| Failure::failed("signals cannot be listened to").because(error))?;
+    let pinned = pinned(context)?;
+    let signals = listen(&mut context.signals, &mut context.output)?;
     let builder = Host::builder(config).supervisor(supervisor()?);
     let builder = match state(&context.environment) {
         Some(state) => builder.ledger(state.join("running")).token_store(state.join("tokens")),
@@ -34,7 +36,7 @@ pub(crate) async fn with_host<T>(
         Some(browser) => builder.user_agent(browser),
         None => builder,
     };
-    let builder = match pinned(context)? {
+    let builder = match pinned {
         Some(lock) => {
             let policy = lock.policy;
             builder.pins(lock, policy)
@@ -54,21 +56,30 @@ pub(crate) async fn with_host<T>(
     };
     let worked = signals.guard(work(&host, &mut context.output)).await;
     let stopped = signals.guard(host.shutdown()).await;
-    let report = match stopped {
-        Ended::Done(report) => report,
-        Ended::Cut(_) => {
+    let (report, late) = match stopped {
+        Ended::Done(report) => (report, None),
+        Ended::Cut(signal) => {
             host.kill();
-            host.shutdown().await
+            (host.shutdown().await, Some(signal))
         }
     };
+    let told = tell_leftovers(&report, &mut context.output);
+    // Nothing follows a signal, what the work gave back included.
+    match (worked, late) {
+        (Ended::Cut(signal), _) | (Ended::Done(_), Some(signal)) => Err(Failure::signalled(signal)),
+        (Ended::Done(value), None) => {
+            told?;
+            value.map(|value| (value, report))
+        }
+    }
+}
+
+fn tell_leftovers(report: &ShutdownReport, output: &mut Output) -> io::Result<()> {
     for server in report.servers.iter().filter(|server| server.leftovers) {
         let text = format!("something of server `{}` could not be ended", server.server);
-        context.output.label(Tone::Note, "warning", &text)?;
+        output.label(Tone::Note, "warning", &text)?;
     }
-    match worked {
-        Ended::Done(value) => value.map(|value| (value, report)),
-        Ended::Cut(signal) => Err(Failure::signalled(signal)),
-    }
+    Ok(())
 }
 
 /// What the servers are held against, if a lock stands beside their configuration.

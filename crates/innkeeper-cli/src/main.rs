@@ -50,12 +50,23 @@ fn main() -> ExitCode {
     let log = log::install(global.log_level, global.log_format, output.colours_talk());
     let _flush = log.at_end();
     output.talk_behind(&log);
-    let mut context =
-        Context { global, environment, output, lock: None, found: None, browser: None };
-    match run(&mut context, verb) {
+    let mut context = Context {
+        global,
+        environment,
+        output,
+        lock: None,
+        found: None,
+        browser: None,
+        signals: None,
+    };
+    let result = run(&mut context, verb);
+    let result = context.signalled().map_or(result, |signal| Err(Failure::signalled(signal)));
+    let code = match result {
         Ok(()) => Code::Done.into(),
         Err(failure) => failure.report(&mut context.output),
-    }
+    };
+    // One that came while the failure was told.
+    context.signalled().map_or(code, |signal| Code::from(signal).into())
 }
 
 fn run(context: &mut Context, verb: Verb) -> Result<(), Failure> {

@@ -1,8 +1,10 @@
 //! Where words go: data to stdout, talk to stderr, colours only on a terminal.
 
+mod aside;
 mod safe;
 mod table;
 
+pub(crate) use aside::Cut;
 pub(crate) use safe::{deceives, inline};
 pub(crate) use table::Table;
 
@@ -12,6 +14,7 @@ use std::io::{self, IsTerminal, Write};
 use serde::Serialize;
 
 use crate::log::Sink;
+use aside::Aside;
 
 /// What a word means, which decides its colour.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +57,8 @@ pub(crate) struct Output {
     json: bool,
     /// Whether a person reads the data.
     terminal: bool,
+    /// Whether a JSON value was printed, or begun.
+    told: bool,
 }
 
 impl fmt::Debug for Output {
@@ -72,7 +77,20 @@ impl Output {
             err: Stream { to: Box::new(err), colour: err_terminal && !plain },
             json,
             terminal: out_terminal,
+            told: false,
         }
+    }
+
+    /// Lets threads of their own write both streams from now on, so that a reader who does not read
+    /// holds up no signal: each gets its [`Cut`].
+    pub(crate) fn aside(&mut self) -> io::Result<[Cut; 2]> {
+        let aside = |stream: &mut Stream| {
+            let to = std::mem::replace(&mut stream.to, Box::new(io::sink()));
+            let (to, cut) = Aside::start(to)?;
+            stream.to = Box::new(to);
+            Ok::<_, io::Error>(cut)
+        };
+        Ok([aside(&mut self.out)?, aside(&mut self.err)?])
     }
 
     /// Lets talk wait for the lines that were logged before it.
@@ -90,8 +108,14 @@ impl Output {
         self.json
     }
 
+    /// Whether the one JSON value was printed, or begun.
+    pub(crate) fn has_told(&self) -> bool {
+        self.told
+    }
+
     /// Prints one JSON value as data, indented when a person reads it.
     pub(crate) fn value(&mut self, value: &impl Serialize) -> io::Result<()> {
+        self.told = true;
         let text = if self.terminal {
             serde_json::to_string_pretty(value)?
         } else {
@@ -191,7 +215,11 @@ pub(crate) mod capture {
     pub(crate) fn output(json: bool, colour: bool) -> (Output, Captured, Captured) {
         let (out, err) = (Captured::default(), Captured::default());
         let stream = |to: &Captured| Stream { to: Box::new(to.clone()), colour };
-        (Output { out: stream(&out), err: stream(&err), json, terminal: colour }, out, err)
+        (
+            Output { out: stream(&out), err: stream(&err), json, terminal: colour, told: false },
+            out,
+            err,
+        )
     }
 }
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::Context;
+use super::{Context, listen};
 use crate::args::{ModelFetchArgs, ModelListArgs, ModelServeArgs, ModelVerb};
 use crate::exit::Failure;
 use crate::model::{
     self, DEFAULT, Fetched, InstalledError, Model, OFFERS, Offer, Python, Serving, Step,
 };
 use crate::output::{Output, Table};
-use crate::signals::{Ended, Signals};
+use crate::signals::Ended;
 
 /// How often the spinner turns.
 const TURN: Duration = Duration::from_millis(100);
@@ -30,7 +30,7 @@ pub(crate) async fn model(context: &mut Context, verb: ModelVerb) -> Result<(), 
 async fn fetch(context: &mut Context, args: ModelFetchArgs) -> Result<(), Failure> {
     let (offer, dir) = (offer(args.name.as_deref())?, dir(context, args.dir)?);
     model::able()?;
-    let mut signals = signals()?;
+    let signals = listen(&mut context.signals, &mut context.output)?;
     let python = Python::find(&context.environment);
     let bar = Bar::new(offer);
     let mut seen = |step| bar.show(step);
@@ -115,7 +115,7 @@ async fn serve(context: &mut Context, args: ModelServeArgs) -> Result<(), Failur
         return Err(Failure::failed(format!("the model `{}` is not in place", offer.name))
             .hint("`innkeeper model fetch` gets it"));
     };
-    let mut signals = signals()?;
+    let signals = listen(&mut context.signals, &mut context.output)?;
     let mut serving = match signals.guard(model.serve(args.port)).await {
         Ended::Done(serving) => serving?,
         Ended::Cut(signal) => return Err(Failure::signalled(signal)),
@@ -142,11 +142,6 @@ fn said(serving: &Serving, output: &mut Output) -> Result<(), Failure> {
     Ok(output.say(&format!(
         "`{name}` takes requests there, as an OpenAI-compatible service; Ctrl-C ends it"
     ))?)
-}
-
-fn signals() -> Result<Signals, Failure> {
-    Signals::listen()
-        .map_err(|error| Failure::failed("signals cannot be listened to").because(error))
 }
 
 /// The model of a name.

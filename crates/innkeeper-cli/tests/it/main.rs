@@ -15,5 +15,6 @@ mod model;
 mod people;
 mod pins;
 mod real_servers;
+mod signals;
 mod trust;
 mod verbs;
