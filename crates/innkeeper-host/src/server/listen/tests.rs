@@ -86,9 +86,10 @@ async fn lists_that_were_read_before_the_server_tells_of_changes_are_read_again_
             told
         };
         let after = Duration::from_secs(after);
+        let telling = timeout(Duration::from_secs(60), telling);
         let ((_, took), told) = tokio::join!(begun(&mut peer, &connection, &tasks, after), telling);
         assert_eq!(took, OPENING);
-        assert_eq!(told, expected);
+        assert_eq!(told.unwrap(), expected);
         assert_eq!(changed(&connection).await, None);
     }
 }
