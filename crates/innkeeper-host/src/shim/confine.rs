@@ -37,7 +37,7 @@ pub(super) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let env = env.to_str().ok_or(io::ErrorKind::InvalidInput.into()).and_then(environment);
     close_fds::set_fds_cloexec(3, &[]);
     let server = env.map_err(|error| (Part::Bounds, errno(&error)));
-    let Err((part, errno)) = server.and_then(|env| become_server(&bounds, &program, args, env));
+    let Err((part, errno)) = server.and_then(|env| become_server(&bounds, &program, args, &env));
     let told = report.is_some_and(|mut report| {
         report.write_all(Report::Failed(part, errno).line().as_bytes()).is_ok()
     });
@@ -73,7 +73,7 @@ fn become_server(
     bounds: &OsStr,
     program: &OsStr,
     args: impl Iterator<Item = OsString>,
-    env: Vec<CString>,
+    env: &[CString],
 ) -> Result<Infallible, (Part, i32)> {
     let invalid = (Part::Bounds, Errno::INVAL.raw_os_error());
     let bounds = bounds.to_str().ok_or(invalid)?;
@@ -84,7 +84,7 @@ fn become_server(
     let bounded = heed_closed_pipes().and_then(|()| restrict(&bounds, program));
     let bounded = bounded.and_then(|()| limit(&bounds));
     bounded.map_err(|error| (Part::Bounds, errno(&error)))?;
-    match nix::unistd::execve(&argv[0], &argv, &env) {
+    match nix::unistd::execve(&argv[0], &argv, env) {
         Ok(never) => Ok(never),
         Err(error) => Err((Part::Program, error as i32)),
     }
