@@ -203,7 +203,7 @@ impl HostBuilder {
         let registry = Arc::new(Registry::new(servers, bare, events.clone(), guard));
         let tasks = Tasks::default();
         let ledger = match ledger {
-            Some(directory) => tasks::blocking(move || open_ledger(&directory)).await.flatten(),
+            Some(directory) => open_ledger(directory).await,
             None => None,
         };
         let launcher = Launcher {
@@ -242,8 +242,9 @@ impl HostBuilder {
 }
 
 /// A ledger that cannot be kept costs the sweep after a crash, not the start.
-fn open_ledger(directory: &std::path::Path) -> Option<Ledger> {
-    match Ledger::open(directory) {
+async fn open_ledger(directory: PathBuf) -> Option<Ledger> {
+    // A panic is told by its hook.
+    match tasks::blocking(move || Ledger::open(&directory)).await? {
         Ok((ledger, swept)) => {
             if swept.killed > 0 {
                 tracing::warn!(ended = swept.killed, "ended what a killed host had left");
