@@ -35,7 +35,7 @@ pub use error::LockError;
 pub(crate) use guard::{Guard, Mismatch, Refused};
 pub use launch::Launch;
 pub use package::Package;
-pub(crate) use package::of_transport as package_of;
+pub(crate) use package::{Fetched, of_transport as fetched};
 
 /// The largest lock that is read, in bytes: two full tool lists, spread over lines.
 pub const MAX_LOCK_BYTES: u64 = 64 << 20;

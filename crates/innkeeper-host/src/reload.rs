@@ -323,11 +323,13 @@ impl Reloader {
     }
 }
 
-/// Whether this configuration can be news to a server at its next start. Where other settings wait
-/// for that, a restart may put them into effect before this one is wanted.
+/// Whether this configuration needs a decision, or can be news to a server at its next start. Where
+/// other settings wait for that, a restart may put them into effect before this one is wanted.
 fn may_start(running: &Server, config: &ServerConfig) -> bool {
     let pending = running.status().pending.is_some();
-    pending || !difference::between(&running.config(), config).later.is_empty()
+    let running = running.config();
+    let weaker = !config.guard.covers(running.guard);
+    pending || weaker || !difference::between(&running, config).later.is_empty()
 }
 
 /// Whether a server may be started in this way: because somebody says so now, or did before.
@@ -342,7 +344,7 @@ fn decided(
     let Some(running) = running else { return trust.allows(&launch) };
     let waits = running.status().pending.as_ref().map(|waits| waits.settings.config.clone());
     let known =
-        waits.iter().any(|waits| of(waits).is(&launch)) || of(&running.config()).is(&launch);
+        waits.iter().any(|waits| launch.is(&of(waits))) || launch.is(&of(&running.config()));
     known || trust.allows(&launch)
 }
 

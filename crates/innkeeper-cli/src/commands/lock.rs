@@ -123,10 +123,14 @@ fn warn(output: &mut Output, found: &Lock, unseen: &[&str]) -> Result<(), Failur
     for (name, server) in &found.servers {
         let package = server.package.as_ref().filter(|package| package.version.is_none());
         if let Some(package) = package {
-            let text = format!(
-                "server `{name}` runs whatever version of `{}` its package runner finds; name one",
-                package.name
-            );
+            let fetched = &package.name;
+            let text = match package.is_address() {
+                true => format!("server `{name}` runs whatever is at `{fetched}` when it starts"),
+                false => format!(
+                    "server `{name}` runs whatever version of `{fetched}` its package runner \
+                     finds; name one"
+                ),
+            };
             output.label(Tone::Note, "warning", &text)?;
         }
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use innkeeper_host::LaunchSpec;
-use innkeeper_host::config::{IdToken, Limits};
+use innkeeper_host::config::{GuardModes, IdToken, Limits};
 use serde::Serialize;
 
 pub(super) const QUESTION: &str = "Start this, now and as long as it stays the same? [y/N] ";
@@ -79,8 +79,17 @@ pub(super) fn lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> {
         }
     });
     line("sends", joined(sent, ""));
-    let loose = launch.package.iter().filter(|package| package.version.is_none());
-    line("package", joined(loose.map(|package| format!("any version of `{}`", package.name)), ""));
+    let loose = launch.packages.iter().filter(|package| package.version.is_none());
+    let loose = loose.map(|package| match package.is_address() {
+        true => format!("whatever is at `{}`", package.name),
+        false => format!("any version of `{}`", package.name),
+    });
+    line("package", joined(loose, ", "));
+    if launch.by_shell {
+        line("shell", "reads a text from the arguments, and may fetch more packages".to_owned());
+    }
+    let guard = (launch.guard != GuardModes::default()).then_some(&launch.guard);
+    line("guard", guard.map(as_json).unwrap_or_default());
     lines
 }
 

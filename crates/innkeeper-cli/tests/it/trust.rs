@@ -155,7 +155,10 @@ fn check_warns_of_packages_without_a_version() {
     let folder = tempfile::tempdir().unwrap();
     let text = r#"{"servers": {
         "loose": {"command": "npx", "args": ["-y", "some-server"]},
-        "exact": {"command": "npx", "args": ["-y", "some-server@1.2.3"]}
+        "exact": {"command": "npx", "args": ["-y", "some-server@1.2.3"]},
+        "two": {"command": "npx", "args": ["-p", "exact@1.0.0", "-p", "loose", "bin"]},
+        "shell": {"command": "npm", "args": ["exec", "-c", "some-server | tee log"]},
+        "place": {"command": "npx", "args": ["git+https://x.example/y.git#1.2.3"]}
     }}"#;
     std::fs::write(folder.path().join("mcp.json"), text).unwrap();
     let checked = crate::program::run(&["check"], Path::new(folder.path()));

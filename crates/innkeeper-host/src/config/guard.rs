@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// What is done about what looks like an attack.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GuardMode {
     /// Nothing is looked at.
@@ -30,6 +30,12 @@ impl GuardModes {
     /// The same for everything.
     pub(super) fn all(mode: GuardMode) -> Self {
         Self { definitions: mode, arguments: mode, results: mode }
+    }
+
+    /// Whether each part is looked at no less strictly than by the other.
+    pub(crate) fn covers(self, other: Self) -> bool {
+        let Self { definitions, arguments, results } = self;
+        definitions >= other.definitions && arguments >= other.arguments && results >= other.results
     }
 }
 

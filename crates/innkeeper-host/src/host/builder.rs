@@ -1,6 +1,6 @@
 //! A host that is not started yet: what it needs besides its configuration, then its start.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -196,7 +196,7 @@ impl HostBuilder {
         let registry = Arc::new(Registry::new(servers, bare, events.clone(), guard));
         let tasks = Tasks::default();
         let ledger = match ledger {
-            Some(directory) => tasks::blocking(move || open_ledger(&directory)).await.flatten(),
+            Some(directory) => open_ledger(directory).await,
             None => None,
         };
         let launcher = Launcher {
@@ -246,8 +246,9 @@ impl Host {
 }
 
 /// A ledger that cannot be kept costs the sweep after a crash, not the start.
-fn open_ledger(directory: &Path) -> Option<Ledger> {
-    match Ledger::open(directory) {
+async fn open_ledger(directory: PathBuf) -> Option<Ledger> {
+    // A panic is told by its hook.
+    match tasks::blocking(move || Ledger::open(&directory)).await? {
         Ok((ledger, swept)) => {
             if swept.killed > 0 {
                 tracing::warn!(ended = swept.killed, "ended what a killed host had left");

@@ -41,5 +41,5 @@ pub(super) fn of(transport: &TransportConfig) -> (Launch, Option<Package>) {
             Launch::Address { url: url.as_written().to_owned() }
         }
     };
-    (launch, of_transport(transport))
+    (launch, of_transport(transport).packages.into_iter().next())
 }

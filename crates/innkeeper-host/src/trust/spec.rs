@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::loader;
 use crate::config::{
-    Config, Expanded, IdToken, Limits, Oauth, Sandbox, ServerConfig, TransportConfig, names_secret,
-    without_secrets,
+    Config, Expanded, GuardModes, IdToken, Limits, Oauth, Sandbox, ServerConfig, TransportConfig,
+    names_secret, without_secrets,
 };
-use crate::lock::{self, Package};
+use crate::lock::{self, Fetched, Package};
 
 /// How a server is started or reached: what has to be seen to decide on it.
 ///
@@ -47,9 +48,14 @@ pub struct LaunchSpec {
     pub sandbox: Option<Sandbox>,
     /// How it is signed in at; secrets do not show.
     pub oauth: Option<Oauth>,
-    /// The package it comes from, where a package runner fetches it.
-    pub package: Option<Package>,
-    fingerprint: [u8; 32],
+    /// The packages it comes from, its own first, where a package runner fetches them.
+    pub packages: Vec<Package>,
+    /// Whether a package runner hands a text to a shell (`npx -c`), in which any package may be named.
+    pub by_shell: bool,
+    /// What of its traffic is looked at for attacks.
+    pub guard: GuardModes,
+    /// All that it is started by; the fingerprint is over this and the guard.
+    launch: [u8; 32],
 }
 
 impl LaunchSpec {
@@ -62,6 +68,7 @@ impl LaunchSpec {
     /// `here` is the folder that the application says it runs in.
     pub(crate) fn of(server: &ServerConfig, here: Option<&Path>) -> Self {
         let directory = directory(server, here);
+        let Fetched { packages, by_shell } = lock::fetched(&server.transport);
         let mut spec = Self {
             name: server.name.clone(),
             command: None,
@@ -76,8 +83,10 @@ impl LaunchSpec {
             limits: server.limits,
             sandbox: server.sandbox.clone(),
             oauth: server.oauth.clone(),
-            package: lock::package_of(&server.transport),
-            fingerprint: fingerprint(server, directory.as_deref()),
+            packages,
+            by_shell,
+            guard: server.guard,
+            launch: launch(server, directory.as_deref()),
             directory,
         };
         match &server.transport {
@@ -101,7 +110,9 @@ impl LaunchSpec {
     /// A SHA-256 over all of it in effect, the values that are not shown included, in hexadecimal:
     /// for applications that remember what was decided.
     pub fn fingerprint(&self) -> String {
-        self.fingerprint.iter().map(|byte| format!("{byte:02x}")).collect()
+        let mut hash = Sha256::new_with_prefix(self.launch);
+        hash.update(json!(self.guard).to_string());
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Those of its variables that name code, or a command, which is then run in its place or
@@ -127,9 +138,10 @@ impl LaunchSpec {
         self.url.as_ref().and_then(meaning)
     }
 
-    /// Whether a decision on one holds for the other.
+    /// Whether a decision on the other holds for this one: it is started in the same way, and no less
+    /// is looked at.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        self.fingerprint == other.fingerprint
+        self.launch == other.launch && self.guard.covers(other.guard)
     }
 }
 
@@ -168,9 +180,9 @@ fn directory(server: &ServerConfig, here: Option<&Path>) -> Option<PathBuf> {
     Some(std::path::absolute(&directory).unwrap_or(directory))
 }
 
-/// What a decision is about. A new key of a server has to be thought of here: it is part of the
+/// What a decision is about, besides the guard. A new key of a server has to be thought of here: it is part of the
 /// launch, or it cannot change what is run or reached.
-fn fingerprint(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
+fn launch(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
     let ServerConfig {
         name,
         transport,
@@ -194,6 +206,7 @@ fn fingerprint(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
         restart: _,
         retry: _,
         cache: _,
+        // Beside it, since one that looks at more needs no decision.
         guard: _,
         extra: _,
     } = server;
@@ -235,7 +248,7 @@ fn fingerprint(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
     headers_helper.iter().for_each(|word| part(b'p', word.expose().as_bytes()));
     // What it may use and touch, and how it is signed in at, as written: secrets and what variables
     // stand for are not in the text.
-    let bounds = serde_json::json!([limits, sandbox, oauth]);
+    let bounds = json!([limits, sandbox, oauth]);
     part(b'b', bounds.to_string().as_bytes());
     for secret in oauth.iter().flat_map(Oauth::secrets) {
         part(b's', secret.expose().as_bytes());

@@ -1,6 +1,7 @@
 //! A watched configuration: changes are taken up however a file gets there, and nobody undecided starts.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use innkeeper_host::{Config, Environment, Event, Host, ServerState, Trust};
@@ -142,6 +143,34 @@ async fn a_new_or_changed_command_is_not_started_unless_it_was_decided_on() {
     assert_eq!(shown.collect::<Vec<_>>(), [""; 0], "they were told before the reload");
     assert_eq!(reloaded(&mut events).await[2], [Arc::from("one"), Arc::from("same")]);
     assert_eq!(names(&asked), [""; 0], "what was decided on is not asked again");
+    host.shutdown().await;
+    scene.assert_gone().await;
+}
+
+#[tokio::test]
+async fn a_guard_is_not_turned_off_or_down_unless_that_was_decided_on_and_is_turned_up() {
+    let scene = Scene::new();
+    let path = scene.path("mcp.json");
+    let one = |guard: &str| scene.fx("one").key("guard", guard);
+    write(&path, [one("refuse")]);
+    let agrees = Arc::new(AtomicBool::new(false));
+    let asked = agrees.clone();
+    let host = watching(&path, Trust::ask(move |_| asked.load(Ordering::Relaxed))).await;
+    let mut events = host.events();
+    for weaker in ["off", "flag"] {
+        write(&path, [one(weaker)]);
+        let event =
+            until_told(&mut events, |event| matches!(event, Event::NotTrusted { .. })).await;
+        assert!(matches!(event, Event::NotTrusted { server } if &*server == "one"));
+        assert_eq!(reloaded(&mut events).await[2], [""; 0].map(Arc::from), "it stays as it is");
+    }
+    agrees.store(true, Ordering::Relaxed);
+    write(&path, [one("off")]);
+    assert_eq!(reloaded(&mut events).await[2], [Arc::from("one")]);
+    agrees.store(false, Ordering::Relaxed);
+    write(&path, [one("flag")]);
+    assert_eq!(reloaded(&mut events).await[2], [Arc::from("one")]);
+    assert_eq!(host.status()["one"].pending_restart, [""; 0]);
     host.shutdown().await;
     scene.assert_gone().await;
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::super::{LockError, MAX_LOCK_BYTES, Package, canonical, package};
+use super::super::{Fetched, LockError, MAX_LOCK_BYTES, Package, canonical, package};
 use super::*;
 
 #[test]
@@ -107,13 +107,14 @@ fn a_pipe_in_the_place_of_a_lock_is_not_waited_for() {
     assert!(matches!(error, LockError::Unreadable { .. }), "{error}");
 }
 
+fn of(line: &str) -> Fetched {
+    let mut words = line.split(' ').map(str::to_owned);
+    let command = words.next().unwrap();
+    package::of(&command, &words.collect::<Vec<_>>())
+}
+
 #[test]
 fn the_package_of_a_runner_is_known_and_its_version_where_it_is_exact() {
-    let of = |line: &str| {
-        let mut words = line.split(' ').map(str::to_owned);
-        let command = words.next().unwrap();
-        package::of(&command, &words.collect::<Vec<_>>())
-    };
     for (line, name, version) in [
         ("npx -y @scope/name@1.2.3 /srv", "@scope/name", Some("1.2.3")),
         ("/usr/bin/npx -y @scope/name", "@scope/name", None),
@@ -127,11 +128,47 @@ fn the_package_of_a_runner_is_known_and_its_version_where_it_is_exact() {
         ("uvx --python 3.12 name", "name", None),
         ("uvx --from name[extra]==2.0 bin", "name[extra]", Some("2.0")),
         ("uvx name==1.*", "name", None),
+        ("npm exec --yes -- name@1.2.3 x", "name", Some("1.2.3")),
+        ("npm x name", "name", None),
+        ("npm --yes exec name", "name", None),
         ("pipx run --spec name==1.0 bin", "name", Some("1.0")),
     ] {
         let version = version.map(str::to_owned);
-        assert_eq!(of(line), Some(Package { name: name.to_owned(), version }), "{line}");
+        assert_eq!(of(line).packages, [Package { name: name.to_owned(), version }], "{line}");
     }
-    assert_eq!(of("node server.js@1.2.3"), None);
-    assert_eq!(of("npx -y"), None);
+    for line in ["node server.js@1.2.3", "npx -y", "npm start", "npm run exec name", "pipx list"] {
+        assert_eq!(of(line), Fetched::default(), "{line}");
+    }
+}
+
+#[test]
+fn every_package_that_a_runner_is_told_of_is_known_and_whether_a_shell_may_name_more() {
+    let names = |line: &str| -> Vec<String> {
+        of(line).packages.into_iter().map(|package| package.name).collect()
+    };
+    assert_eq!(
+        names("npx -y -p good@1.0.0 -p evil --package=more bin -p no"),
+        ["good", "evil", "more"]
+    );
+    assert_eq!(names("uvx --with evil,more good==1.0 --with no"), ["good", "evil", "more"]);
+    assert_eq!(names("uvx --from good --with=evil bin"), ["good", "evil"]);
+    assert_eq!(names("npx -p"), [""; 0]);
+    assert!(of("npx -y -c some-text").by_shell && of("npm x --call=some-text").by_shell);
+    assert!(!of("npx name -c no").by_shell && !of("uvx -c name").by_shell);
+}
+
+#[test]
+fn a_package_named_by_a_place_has_no_version() {
+    for line in [
+        "npx git+https://x.example/y.git#1.2.3",
+        "npx git+ssh://git@x.example/y.git#1.2.3",
+        "npx github:me/it@1.2.3",
+        "uvx ./it==1.0",
+        "npx https://x.example/it@1.2.3",
+    ] {
+        let package = of(line).packages.remove(0);
+        assert!(package.is_address() && line.ends_with(&package.name), "{line}");
+        assert_eq!(package.version, None, "{line}");
+    }
+    assert!(!of("npx @scope/name@1.2.3").packages[0].is_address());
 }

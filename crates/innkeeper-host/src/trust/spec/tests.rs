@@ -54,8 +54,8 @@ fn packages_and_variables_that_load_code_are_among_what_is_shown() {
     let one = spec(&entry);
     assert_eq!(one.loaders().collect::<Vec<_>>(), ["LD_PRELOAD"]);
     assert_eq!(one.unset_env, ["NODE_OPTIONS"]);
-    let package = one.package.unwrap();
-    assert_eq!((&*package.name, package.version), ("p", None));
+    let [package] = &one.packages[..] else { panic!("{:?}", one.packages) };
+    assert_eq!((&*package.name, &package.version), ("p", &None));
 }
 
 #[test]
@@ -70,6 +70,17 @@ fn the_same_words_started_in_another_folder_are_another_launch() {
     assert!(spec_in(&far, "/here").is(&spec_in(&far, "/there")), "nothing is started");
     let helped = json!({"url": "https://a.example", "headersHelper": ["./token.sh"]});
     assert!(!spec_in(&helped, "/here").is(&spec_in(&helped, "/there")));
+}
+
+#[test]
+fn a_guard_that_looks_at_less_needs_another_decision_and_one_that_looks_at_more_does_not() {
+    let with = |guard: Value| spec(&json!({"command": "tool", "guard": guard}));
+    let (off, flag) = (with(json!("off")), with(json!("flag")));
+    let some = with(json!({"results": "refuse"}));
+    assert!(flag.is(&off) && some.is(&off) && flag.is(&flag));
+    assert!(!off.is(&flag) && !off.is(&some));
+    assert!(!some.is(&flag) && !flag.is(&some), "each looks at less somewhere");
+    assert_ne!(off.fingerprint(), flag.fingerprint());
 }
 
 #[test]
