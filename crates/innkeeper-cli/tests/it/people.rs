@@ -122,6 +122,8 @@ fn a_home_that_is_no_absolute_path_is_none() {
         let mut command = innkeeper(&["model", "list"], folder.path());
         let output = command.env("HOME", home).stdin(Stdio::null()).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{home:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("`HOME` is set to an absolute path"), "{said}");
     }
 }
 
