@@ -1,5 +1,6 @@
 //! From what was typed to the arguments of a tool: `--args` and `key=value`, typed by its schema.
 
+mod distinct;
 mod expected;
 mod given;
 #[cfg(test)]
@@ -51,12 +52,19 @@ pub(crate) enum Problem {
     Unreadable { key: String, expected: String },
     #[error("argument `{key}` is given more than once")]
     Repeated { key: String },
+    #[error("argument `{key}` is missing")]
+    Missing { key: String },
 }
 
 /// Types every pair by the input schema of its tool; all problems at once.
 ///
-/// A key that occurs more than once makes an array where the schema takes one.
-pub(crate) fn typed(schema: &Value, pairs: &[Pair]) -> Result<Arguments, Vec<Problem>> {
+/// A key that occurs more than once makes an array where the schema takes one. Where nothing is
+/// wrong with a pair, what is missing beside `given` is left to the call to say.
+pub(crate) fn typed(
+    schema: &Value,
+    pairs: &[Pair],
+    given: &Arguments,
+) -> Result<Arguments, Vec<Problem>> {
     let mut texts: IndexMap<&str, Vec<&str>> = IndexMap::new();
     for pair in pairs {
         texts.entry(&pair.key).or_default().push(&pair.text);
@@ -69,7 +77,13 @@ pub(crate) fn typed(schema: &Value, pairs: &[Pair]) -> Result<Arguments, Vec<Pro
             Err(problem) => problems.push(problem),
         }
     }
-    if problems.is_empty() { Ok(arguments) } else { Err(problems) }
+    if problems.is_empty() {
+        return Ok(arguments);
+    }
+    let is_there = |key: &str| given.contains_key(key) || pairs.iter().any(|pair| pair.key == key);
+    let missing = expected::required(schema).into_iter().filter(|key| !is_there(key));
+    problems.extend(missing.map(|key| Problem::Missing { key: key.to_owned() }));
+    Err(problems)
 }
 
 /// Takes the arguments of `given` and lets those of `pairs` add to them or replace them.

@@ -48,16 +48,38 @@ pub(crate) fn limit(config: &mut Config, context: &Context) {
     }
 }
 
-/// The part of the configuration that `name` (`SERVER.ITEM`) needs, and the server's name.
-pub(crate) fn for_item(config: &Config, name: &str) -> Result<(Config, String), Failure> {
-    let known = |server: &str| config.servers.contains_key(server);
-    let Some((server, _)) = innkeeper_host::split_name(name, known) else {
-        let servers: Vec<&str> = config.servers.keys().map(String::as_str).collect();
-        return Err(Failure::usage(format!("`{name}` does not begin with the name of a server"))
-            .hint(format!("write SERVER.NAME; servers here: {}", servers.join(", "))));
+/// The part of the configuration that `name` (`SERVER.ITEM`) needs, and the server's name. Where names
+/// of tools may stand alone, everything is needed to know whose a name is.
+pub(crate) fn for_item(config: &Config, name: &str) -> Result<(Config, Option<String>), Failure> {
+    let split = |known: &dyn Fn(&str) -> bool| {
+        innkeeper_host::split_name(name, known).map(|(server, _)| server)
     };
-    let only = config.only(&[server]).map_err(|error| Failure::usage(error.to_string()))?;
-    Ok((only, server.to_owned()))
+    if let Some(server) = split(&|server| config.servers.contains_key(server)) {
+        let whole = config.host.allow_bare_names;
+        let config = if whole { config.clone() } else { only(config, server)? };
+        return Ok((config, Some(server.to_owned())));
+    }
+    if let Some(server) = split(&|server| config.disabled.contains_key(server)) {
+        return Ok((only(config, server)?, Some(server.to_owned())));
+    }
+    if config.host.allow_bare_names {
+        return Ok((config.clone(), None));
+    }
+    let servers: Vec<&str> = config.servers.keys().map(String::as_str).collect();
+    Err(Failure::usage(format!("`{name}` does not begin with the name of a server"))
+        .hint(format!("write SERVER.NAME; servers here: {}", servers.join(", "))))
+}
+
+/// The part of the configuration that one server needs.
+pub(crate) fn only(config: &Config, server: &str) -> Result<Config, Failure> {
+    config.only(&[server]).map_err(|error| {
+        let failure = Failure::usage(error.to_string());
+        match (&error.disabled, &error.similar) {
+            (Some(_), _) => failure.hint("take `disabled` away there"),
+            (None, Some(similar)) => failure.hint(format!("did you mean `{similar}`?")),
+            (None, None) => failure,
+        }
+    })
 }
 
 /// A configuration that cannot be used, as a failure with every problem.

@@ -20,7 +20,7 @@ pub(crate) use sink::Sink;
 /// Least severity that is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Level {
-    /// Everything, request bodies included
+    /// Everything there is to say; never a request's or an answer's body
     Debug,
     /// Also what goes as it should
     Info,

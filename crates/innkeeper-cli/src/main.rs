@@ -22,6 +22,7 @@ mod commands;
 mod demo;
 mod import;
 mod model;
+mod named;
 
 use std::process::ExitCode;
 
@@ -94,6 +95,7 @@ fn on_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Fai
 fn places() -> Result<import::Places, Failure> {
     let cwd = std::env::current_dir()
         .map_err(|error| Failure::failed("the working directory is not there").because(error))?;
-    let home = std::env::home_dir().unwrap_or_else(|| cwd.clone());
+    let home = std::env::home_dir().filter(|home| home.is_absolute());
+    let home = home.unwrap_or_else(|| cwd.clone());
     Ok(import::Places { home, cwd })
 }

@@ -29,7 +29,8 @@ pub(crate) fn settle(context: &mut Context, config: &Config) -> Result<(), Failu
     let Some(file) = context.found.clone() else { return Ok(()) };
     let is_strict = is_strict(&context.environment)?;
     let output = &mut context.output;
-    let mut decisions = decisions(&context.environment, &file, output)?;
+    let place = state(&context.environment).map(|state| state.join("trust"));
+    let mut decisions = decisions(place.as_deref(), &file, output)?;
     let launches = LaunchSpec::all(config);
     let undecided = match &decisions {
         Some(decisions) => decisions.undecided(launches),
@@ -38,12 +39,13 @@ pub(crate) fn settle(context: &mut Context, config: &Config) -> Result<(), Failu
     if undecided.is_empty() {
         return Ok(());
     }
+    let kept = Kept { place: place.as_deref(), decisions: decisions.as_mut() };
     if context.global.trust {
-        return Ok(remember(output, decisions.as_mut(), &undecided)?);
+        return Ok(remember(output, kept, &undecided)?);
     }
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
         if ask(output, &file, &undecided, io::stdin().lock())? {
-            return Ok(remember(output, decisions.as_mut(), &undecided)?);
+            return Ok(remember(output, kept, &undecided)?);
         }
         return Err(Failure::usage("nothing was started"));
     }
@@ -75,36 +77,39 @@ fn is_strict(environment: &Environment) -> Result<bool, Failure> {
 
 /// What was decided on this file; `None` where nothing can be kept.
 fn decisions(
-    environment: &Environment,
+    place: Option<&Path>,
     file: &Path,
     output: &mut Output,
 ) -> io::Result<Option<Decisions>> {
-    let Some(state) = state(environment) else { return Ok(None) };
-    match Decisions::open(&state.join("trust"), file) {
+    let Some(place) = place else { return Ok(None) };
+    match Decisions::open(place, file) {
         Ok(decisions) => Ok(Some(decisions)),
         Err(error) => {
-            let text = format!("what was decided before cannot be read: {error}");
+            let place = place.display();
+            let text = format!("what was decided before cannot be read in `{place}`: {error}");
             output.label(Tone::Note, "warning", &text)?;
             Ok(None)
         }
     }
 }
 
+/// Where decisions are kept, and those that are there.
+struct Kept<'k> {
+    place: Option<&'k Path>,
+    decisions: Option<&'k mut Decisions>,
+}
+
 /// Keeps the decision; one that cannot be kept holds this once.
-fn remember(
-    output: &mut Output,
-    decisions: Option<&mut Decisions>,
-    decided: &[LaunchSpec],
-) -> io::Result<()> {
-    let kept = match decisions {
-        Some(decisions) => decisions.decide(decided),
-        None => Err(io::Error::other("there is no place for it")),
+fn remember(output: &mut Output, kept: Kept<'_>, decided: &[LaunchSpec]) -> io::Result<()> {
+    let why = match (kept.place, kept.decisions) {
+        (Some(place), Some(decisions)) => match decisions.decide(decided) {
+            Ok(()) => return Ok(()),
+            Err(error) => format!("`{}`: {error}", place.display()),
+        },
+        (Some(place), None) => format!("`{}` cannot be read", place.display()),
+        (None, _) => "neither `XDG_STATE_HOME` nor `HOME` is set to an absolute path".to_owned(),
     };
-    if let Err(error) = kept {
-        let text = format!("the decision is not kept: {error}");
-        output.label(Tone::Note, "warning", &text)?;
-    }
-    Ok(())
+    output.label(Tone::Note, "warning", &format!("the decision is not kept: {why}"))
 }
 
 /// Shows what would be started and asks for a word; anything but a yes is a no.

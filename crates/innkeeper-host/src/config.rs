@@ -84,8 +84,8 @@ pub struct Config {
     pub host: HostConfig,
     /// What is doubtful, sorted by place.
     pub warnings: Vec<Problem>,
-    /// The names of servers that are switched off.
-    pub disabled: Vec<String>,
+    /// The servers that are switched off, with where they stand.
+    pub disabled: IndexMap<String, Position>,
     /// The files it was read from, as the user named them.
     pub sources: Vec<String>,
     /// Top-level keys that have no meaning here.

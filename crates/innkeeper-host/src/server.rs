@@ -1,5 +1,6 @@
 //! One server: what is known of it, and the task that looks after it while it is ready.
 
+pub(crate) mod absent;
 pub(crate) mod age;
 pub(crate) mod body;
 pub(crate) mod connect;
@@ -26,13 +27,14 @@ use tokio::time::{Instant, timeout};
 
 use crate::catalog::Shelf;
 use crate::config::ServerConfig;
-use crate::error::Lost;
+use crate::error::{Lost, StartReason};
 use crate::lifecycle::ServerState;
 use crate::measure::Meter;
 use crate::registry::Registry;
 use crate::reload::difference::{self, Difference};
 use crate::revive::{self, Falls};
 use crate::shutdown::{ServerStopped, Stage};
+use absent::Planned;
 use body::Body;
 pub(crate) use follow::follow_changes;
 use launch::{Running, Way};
@@ -65,7 +67,7 @@ pub(crate) struct Server {
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) config: Arc<ServerConfig>,
-    pub(crate) way: Arc<Way>,
+    pub(crate) way: Planned,
 }
 
 /// Settings that wait for the next start.
@@ -140,8 +142,9 @@ impl Server {
         self.settings.load().config.clone()
     }
 
-    pub(crate) fn way(&self) -> Arc<Way> {
-        self.settings.load().way.clone()
+    /// How it is reached, as far as that is known now.
+    pub(crate) fn way(&self) -> Result<Arc<Way>, StartReason> {
+        self.settings.load().way.way()
     }
 
     /// Takes what the configuration says now: what needs no start is in effect from here on, the

@@ -1,7 +1,7 @@
 //! Starts all servers, dependencies first and all of them or none, and one of them again on request.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use crate::error::{Lost, Phase, RestartError, ServerFailure, StartError, StartRe
 use crate::lifecycle::ServerState;
 use crate::registry::Registry;
 use crate::revive::revive;
+use crate::server::absent::{Absent, Planned};
 use crate::server::launch::{Launcher, Limit, Way};
 use crate::server::process::{self, Bounds, Launch};
 use crate::server::{Handle, Server, Settings, follow_changes, supervise};
@@ -141,14 +142,17 @@ impl Start {
     }
 
     async fn start(&self, limit: &mut Limit, waits: bool) -> Result<(), ServerFailure> {
-        self.dependencies(limit).await.map_err(|reason| ServerFailure {
+        let not_launched = |phase, reason| ServerFailure {
             server: self.server.name.clone(),
-            phase: Phase::Dependencies,
+            phase,
             reason,
             stderr: String::new(),
             attempts: 0,
-        })?;
-        let started = self.launcher.start(&self.server, &self.server.way(), limit, waits).await;
+        };
+        let ready = self.dependencies(limit).await;
+        ready.map_err(|reason| not_launched(Phase::Dependencies, reason))?;
+        let way = self.server.way().map_err(|reason| not_launched(Phase::Launch, reason))?;
+        let started = self.launcher.start(&self.server, &way, limit, waits).await;
         let (running, shelf, took) = started?;
         let (stop, orders) = mpsc::channel(1);
         let handle = Handle {
@@ -246,7 +250,7 @@ pub(crate) async fn restart(start: Start, wish: Wish) -> Result<(), RestartError
 }
 
 /// Finds the program and makes the environment of every server before any is started (TR10.1,
-/// TR8.3).
+/// TR8.3). A program of a server that may be missing may be so too.
 pub(crate) fn prepare<'c>(
     servers: impl IntoIterator<Item = &'c ServerConfig>,
     parent: &Environment,
@@ -256,15 +260,16 @@ pub(crate) fn prepare<'c>(
     for server in servers {
         match way_to(server, parent) {
             Ok(way) => {
-                prepared.push(Settings { config: Arc::new(server.clone()), way: Arc::new(way) });
+                problems.extend(way.problem().cloned());
+                prepared.push(Settings { config: Arc::new(server.clone()), way });
             }
             Err(problem) => problems.push(problem),
         }
     }
-    if problems.is_empty() { Ok(prepared) } else { Err(ConfigError(problems)) }
+    if problems.iter().any(Problem::is_error) { Err(ConfigError(problems)) } else { Ok(prepared) }
 }
 
-fn way_to(server: &ServerConfig, parent: &Environment) -> Result<Way, Problem> {
+fn way_to(server: &ServerConfig, parent: &Environment) -> Result<Planned, Problem> {
     let problem = |key: &str, message: String, hint: Option<String>| Problem {
         severity: Severity::Error,
         source: server.position.source.to_string(),
@@ -278,7 +283,7 @@ fn way_to(server: &ServerConfig, parent: &Environment) -> Result<Way, Problem> {
         let remote = remote.map_err(|(key, message)| problem(key, message, None))?;
         let helper = helper_of(server, parent);
         let helper = helper.map_err(|message| problem("headersHelper", message, None))?;
-        return Ok(Way::Remote(remote.with_helper(helper)));
+        return Ok(Planned::Known(Arc::new(Way::Remote(remote.with_helper(helper)))));
     }
     let TransportConfig::Stdio { command, args, env, unset_env, cwd } = &server.transport else {
         return Err(problem("type", "no way to reach it".to_owned(), None));
@@ -291,14 +296,26 @@ fn way_to(server: &ServerConfig, parent: &Environment) -> Result<Way, Problem> {
     // What is decided on, what is looked for and what is started are in the same place.
     let cwd = cwd.or_else(|| parent.current_dir().map(Path::to_owned));
     let from = cwd.as_deref().unwrap_or(Path::new("."));
-    let program = process::resolve(command.expose(), &env, from).map_err(|error| {
+    let found = process::resolve(command.expose(), &env, from).map_err(|error| {
         let message = error.quoting(command.as_written()).to_string();
         problem("command", message, Some("install it, or write its full path".to_owned()))
-    })?;
+    });
     let args = args.iter().map(|arg| arg.expose().into()).collect();
-    let command = command.as_written().into();
     let bounds = Bounds::new(server.limits, server.sandbox.as_ref(), from);
-    Ok(Way::Child(Launch { command, program, args, env, cwd, bounds }))
+    let from = from.to_owned();
+    let launch = |program| {
+        let command = command.as_written().into();
+        Launch { command, program, args, env, cwd, bounds }
+    };
+    match found {
+        Ok(program) => Ok(Planned::Known(Arc::new(Way::Child(launch(program))))),
+        Err(problem) if server.required => Err(problem),
+        Err(problem) => {
+            let problem = Problem { severity: Severity::Warning, ..problem };
+            let (command, launch) = (command.expose().clone(), launch(PathBuf::new()));
+            Ok(Planned::Absent(Arc::new(Absent { command, from, launch, problem })))
+        }
+    }
 }
 
 /// The program that prints headers for a remote server: it gets the short list of variables and what

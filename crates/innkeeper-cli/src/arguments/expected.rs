@@ -2,11 +2,15 @@
 
 use std::fmt;
 
+use indexmap::IndexSet;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// How deep references and combinations of schemas are followed; deeper ones restrict nothing.
 const MAX_DEPTH: usize = 16;
+
+/// How many parts of a schema are looked through for keys it asks for: references may go in circles.
+const MAX_PARTS: usize = 64;
 
 /// Whether a tool takes an argument of some name.
 pub(super) enum Key {
@@ -35,6 +39,20 @@ pub(super) fn find(schema: &Value, key: &str) -> Key {
     let mut known: Vec<_> = object.properties.iter().map(|(name, _)| (*name).to_owned()).collect();
     known.dedup();
     Key::Unknown { known }
+}
+
+/// The keys that an object schema always asks for.
+pub(super) fn required(schema: &Value) -> IndexSet<&str> {
+    let mut found = IndexSet::new();
+    let mut open = vec![schema];
+    for _ in 0..MAX_PARTS {
+        let Some(part) = open.pop() else { break };
+        let keys = part.get("required").and_then(Value::as_array).into_iter().flatten();
+        found.extend(keys.filter_map(Value::as_str));
+        let all = part.get("allOf").and_then(Value::as_array).into_iter().flatten();
+        open.extend(all.chain(reference(schema, part)));
+    }
+    found
 }
 
 /// The members that an object schema and everything it is combined of speak of.

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use super::Arguments;
+use super::distinct::repeated;
+use crate::named;
 
 /// The longest `--args` text; a message to a server may not be longer than this either.
 pub(crate) const MAX_GIVEN_BYTES: u64 = 16 << 20;
@@ -35,12 +37,16 @@ pub(crate) enum GivenError {
     TooLong { from: String },
     #[error("`--args` is not a JSON object")]
     NotAnObject { source: serde_json::Error },
+    #[error("`--args` has the key `{key}` more than once in one object")]
+    Repeated { key: String },
 }
 
 /// Reads the arguments that `--args` gives.
 pub(crate) fn read_given(given: &Given<'_>, stdin: impl Read) -> Result<Arguments, GivenError> {
     let parse = |text: &str| {
-        serde_json::from_str(text).map_err(|source| GivenError::NotAnObject { source })
+        let given =
+            serde_json::from_str(text).map_err(|source| GivenError::NotAnObject { source })?;
+        repeated(text).map_or(Ok(given), |key| Err(GivenError::Repeated { key }))
     };
     match given {
         Given::Inline(text) => parse(text),
@@ -53,12 +59,9 @@ pub(crate) fn read_given(given: &Given<'_>, stdin: impl Read) -> Result<Argument
 }
 
 fn read(from: &str, source: impl Read) -> Result<String, GivenError> {
-    let mut text = String::new();
-    let read = source.take(MAX_GIVEN_BYTES + 1).read_to_string(&mut text);
     let from = || from.to_owned();
-    match read {
-        Ok(length) if length as u64 > MAX_GIVEN_BYTES => Err(GivenError::TooLong { from: from() }),
-        Ok(_) => Ok(text),
-        Err(source) => Err(GivenError::Unreadable { from: from(), source }),
-    }
+    named::read_from(source, MAX_GIVEN_BYTES).map_err(|source| match source.kind() {
+        io::ErrorKind::FileTooLarge => GivenError::TooLong { from: from() },
+        _ => GivenError::Unreadable { from: from(), source },
+    })
 }

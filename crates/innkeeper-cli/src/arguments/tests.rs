@@ -15,11 +15,11 @@ fn json_of(arguments: &Arguments) -> String {
 }
 
 fn as_json(schema: &Value, typed: &[&str]) -> String {
-    json_of(&super::typed(schema, &pairs(typed)).unwrap())
+    json_of(&super::typed(schema, &pairs(typed), &Arguments::new()).unwrap())
 }
 
 fn problem(schema: &Value, typed: &str) -> Problem {
-    let problems = super::typed(schema, &pairs(&[typed])).unwrap_err();
+    let problems = super::typed(schema, &pairs(&[typed]), &Arguments::new()).unwrap_err();
     assert_eq!(problems.len(), 1);
     problems.into_iter().next().unwrap()
 }
@@ -116,7 +116,8 @@ fn a_repeated_key_makes_an_array_where_one_is_taken() {
         as_json(&schema(), &["tags=a", "tags=5", "sizes=1", "sizes=2"]),
         r#"{"tags":["a","5"],"sizes":[1,2]}"#
     );
-    let problems = super::typed(&schema(), &pairs(&["count=1", "count=2"])).unwrap_err();
+    let problems =
+        super::typed(&schema(), &pairs(&["count=1", "count=2"]), &Arguments::new()).unwrap_err();
     assert_eq!(problems, [Problem::Repeated { key: "count".into() }]);
 }
 
@@ -131,8 +132,28 @@ fn an_unknown_key_is_refused_with_the_nearest_known_one() {
 
 #[test]
 fn every_problem_is_reported_at_once() {
-    let problems = super::typed(&schema(), &pairs(&["count=x", "nope=1", "deep=2"])).unwrap_err();
+    let pairs = pairs(&["count=x", "nope=1", "deep=2"]);
+    let problems = super::typed(&schema(), &pairs, &Arguments::new()).unwrap_err();
     assert_eq!(problems.len(), 3);
+    let mut schema = schema();
+    schema["required"] = json!(["count", "flag"]);
+    schema["allOf"] = json!([{"required": ["text"]}, {"$ref": "#"}]);
+    let given = read_given(&Given::new(r#"{"text": "a"}"#), Cursor::new("")).unwrap();
+    let problems = super::typed(&schema, &pairs, &given).unwrap_err();
+    assert_eq!(problems[3..], [Problem::Missing { key: "flag".into() }]);
+}
+
+#[test]
+fn a_key_that_is_given_twice_is_refused_by_name_at_every_level() {
+    for (text, key) in [(r#"{"a":1,"b":[],"a":2}"#, "a"), (r#"{"x":[1,{"b":null,"b":2.5}]}"#, "b")]
+    {
+        let error = read_given(&Given::new(text), Cursor::new("")).unwrap_err();
+        assert!(matches!(&error, GivenError::Repeated { key: twice } if twice == key), "{error}");
+    }
+    let fine = r#"{"a":{"b":1e400,"c":"x"},"b":[{"b":-3},{"b":true}],"c":12345678901234567890123}"#;
+    assert_eq!(json_of(&read_given(&Given::new(fine), Cursor::new("")).unwrap()), fine);
+    let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    assert!(read_given(&Given::new(&deep), Cursor::new("")).is_ok());
 }
 
 #[test]
@@ -150,7 +171,8 @@ fn keys_beyond_the_named_ones_pass_only_where_the_schema_is_open() {
 #[test]
 fn single_arguments_add_to_the_given_object_or_replace_its_members() {
     let given = read_given(&Given::new(r#"{"text":"a","count":1}"#), Cursor::new("")).unwrap();
-    let pairs = super::typed(&schema(), &pairs(&["count=2", "deep=true"])).unwrap();
+    let pairs =
+        super::typed(&schema(), &pairs(&["count=2", "deep=true"]), &Arguments::new()).unwrap();
     assert_eq!(json_of(&merged(given, pairs)), r#"{"text":"a","count":2,"deep":true}"#);
 }
 

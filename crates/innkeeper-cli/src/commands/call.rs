@@ -14,11 +14,11 @@ use crate::output::{Output, Tone};
 
 pub(super) async fn run(context: &mut Context, args: &CallArgs) -> Result<(), Failure> {
     let config = load(context)?;
-    let (config, server) = for_item(&config, &args.target)?;
+    let (config, _) = for_item(&config, &args.target)?;
     let given = given(args)?;
     let work = async |host: &Host, output: &mut Output| {
-        let schema = input_schema(host, &server, &args.target);
-        let typed = arguments::typed(&schema, &args.pairs).map_err(|problems| {
+        let schema = input_schema(host, &args.target);
+        let typed = arguments::typed(&schema, &args.pairs, &given).map_err(|problems| {
             let mut failure = Failure::usage(format!("arguments of `{}` do not fit", args.target));
             for problem in problems {
                 failure = failure.detail(problem.to_string());
@@ -51,14 +51,33 @@ fn given(args: &CallArgs) -> Result<arguments::Arguments, Failure> {
 }
 
 /// What the tool declares; a tool that is not there takes anything, and the call says so.
-fn input_schema(host: &Host, server: &str, target: &str) -> Value {
+fn input_schema(host: &Host, target: &str) -> Value {
     let catalog = host.catalog();
-    let offer = catalog.server(server).and_then(|server| server.offer());
-    let name = target.get(server.len() + 1..).unwrap_or_default();
-    offer
-        .and_then(|offer| offer.tools.iter().find(|tool| tool.view.name == name))
-        .and_then(|tool| serde_json::from_str(tool.view.input_schema.get()).ok())
+    let owner = owners(host, target);
+    let tool = owner.first().filter(|_| owner.len() == 1).and_then(|(server, name)| {
+        let mut tools = catalog.server(server)?.offer()?.tools.iter();
+        tools.find(|tool| tool.view.name == *name)
+    });
+    tool.and_then(|tool| serde_json::from_str(tool.view.input_schema.get()).ok())
         .unwrap_or(Value::Bool(true))
+}
+
+/// Which servers offer a tool of this name, each with the tool's name there: the one that the name
+/// begins with, else all that have one of the bare name.
+pub(super) fn owners(host: &Host, target: &str) -> Vec<(String, String)> {
+    let catalog = host.catalog();
+    let is_server = |name: &str| catalog.server(name).is_some();
+    let has = |server: &str, tool: &str| {
+        let offer = catalog.server(server).and_then(|server| server.offer());
+        offer.is_some_and(|offer| offer.tools.iter().any(|offered| offered.view.name == tool))
+    };
+    if let Some((server, tool)) = innkeeper_host::split_name(target, is_server)
+        && has(server, tool)
+    {
+        return vec![(server.to_owned(), tool.to_owned())];
+    }
+    let bare = catalog.servers().map(|(server, _)| server).filter(|server| has(server, target));
+    bare.map(|server| (server.to_owned(), target.to_owned())).collect()
 }
 
 /// A call that has no result, with the exit code of its class.

@@ -1,6 +1,7 @@
 //! `doctor`: what this machine lacks for the configuration; starts nothing.
 
 use innkeeper_host::Host;
+use innkeeper_host::config::Problem;
 use serde_json::json;
 
 use super::Context;
@@ -12,15 +13,16 @@ pub(super) fn run(context: &mut Context) -> Result<(), Failure> {
     let config = load(context)?;
     let servers = config.servers.len();
     let problems = match Host::builder(config).check() {
-        Ok(()) => Vec::new(),
+        Ok(warnings) => warnings,
         Err(error) => error.0,
     };
-    let ready = problems.is_empty();
+    let ready = !problems.iter().any(Problem::is_error);
     if context.output.is_json() {
         context.output.value(&json!({ "ready": ready, "problems": problems }))?;
     } else {
         for problem in &problems {
-            context.output.data(&inline(&problem.to_string()))?;
+            let mark = if problem.is_error() { "" } else { " (warning)" };
+            context.output.data(&format!("{}{mark}", inline(&problem.to_string())))?;
             if let Some(hint) = &problem.hint {
                 context.output.data(&format!("    hint: {}", inline(hint)))?;
             }
@@ -28,9 +30,11 @@ pub(super) fn run(context: &mut Context) -> Result<(), Failure> {
         if ready {
             let good = context.output.paint(Tone::Good, "ok");
             let plural = if servers == 1 { "" } else { "s" };
-            context
-                .output
-                .data(&format!("{good}: {servers} server{plural}, every program is there"))?;
+            let there = match problems.len() {
+                0 => "every program is there".to_owned(),
+                absent => format!("without the {absent} that may be missing"),
+            };
+            context.output.data(&format!("{good}: {servers} server{plural}, {there}"))?;
         }
     }
     if ready { Ok(()) } else { Err(Failure::silent(Code::Usage)) }

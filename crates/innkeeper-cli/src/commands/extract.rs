@@ -11,10 +11,14 @@ use serde_json::{Value, json};
 
 use crate::args::ExtractArgs;
 use crate::exit::Failure;
+use crate::named;
 use crate::output::Output;
 
 /// How much of stdin is taken at once.
 const PIECE: usize = 64 << 10;
+
+/// The longest file of tools: as long as the longest message of a server that lists them.
+const MAX_TOOLS_BYTES: u64 = 16 << 20;
 
 /// Reads stdin to its end and prints each event as a line, or all of them as one JSON value.
 pub(crate) fn extract(args: &ExtractArgs, output: &mut Output) -> Result<(), Failure> {
@@ -69,7 +73,7 @@ fn tools(path: &Path) -> Result<Tools, Failure> {
             "`--tools` takes a JSON array of MCP tools: `[{\"name\": …, \"inputSchema\": {…}}]`",
         )
     };
-    let text = std::fs::read_to_string(path)
+    let text = named::read(path, MAX_TOOLS_BYTES)
         .map_err(|error| Failure::usage(format!("`{shown}` cannot be read")).because(error))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
     let list = value.as_array().or_else(|| value.get("tools")?.as_array());

@@ -49,7 +49,7 @@ pub(super) async fn run(context: &mut Context, args: &LockArgs) -> Result<(), Fa
 fn keep_unseen<'c>(config: &'c Config, pinned: &Lock, found: &mut Lock) -> Vec<&'c str> {
     let names = config.servers.keys().map(String::as_str);
     let unseen: Vec<_> = names.filter(|name| !found.servers.contains_key(*name)).collect();
-    let off = config.disabled.iter().map(String::as_str);
+    let off = config.disabled.keys().map(String::as_str);
     for name in unseen.iter().copied().chain(off) {
         if let Some(before) = pinned.servers.get(name) {
             found.servers.insert(name.to_owned(), before.clone());

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Context;
 use crate::args::LoginArgs;
 use crate::browser::Browser;
-use crate::configuration::load;
+use crate::configuration::{load, only};
 use crate::exit::Failure;
 use crate::hosting::with_host;
 use crate::output::{Output, Tone};
@@ -18,13 +18,7 @@ const START: Duration = Duration::from_secs(360);
 
 pub(super) async fn run(context: &mut Context, args: &LoginArgs) -> Result<(), Failure> {
     let config = load(context)?;
-    let mut config = config.only(&[&args.server]).map_err(|error| {
-        let failure = Failure::usage(error.to_string());
-        match &error.similar {
-            Some(similar) => failure.hint(format!("did you mean `{similar}`?")),
-            None => failure,
-        }
-    })?;
+    let mut config = only(&config, &args.server)?;
     config.host.start_timeout = START;
     if let Some(server) = config.servers.get_mut(&args.server) {
         if matches!(server.transport, TransportConfig::Stdio { .. }) {

@@ -157,7 +157,8 @@ fn offer(name: Option<&str>) -> Result<&'static Offer, Failure> {
 /// The named folder, or the one where models are kept.
 fn dir(context: &Context, named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     named.or_else(|| model::place(&context.environment)).map(absolute).ok_or_else(|| {
-        Failure::usage("no folder for models is known: neither `XDG_DATA_HOME` nor `HOME` is set")
+        let unset = "neither `XDG_DATA_HOME` nor `HOME` is set to an absolute path";
+        Failure::usage(format!("no folder for models is known: {unset}"))
             .hint("`--dir DIR` names one")
     })
 }

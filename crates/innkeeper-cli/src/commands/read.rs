@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Context;
 use super::call::refuse;
 use crate::args::ReadArgs;
-use crate::configuration::load;
+use crate::configuration::{load, only};
 use crate::exit::Failure;
 use crate::hosting::with_host;
 use crate::output::{Output, Tone};
@@ -14,13 +14,7 @@ use crate::output::{Output, Tone};
 pub(super) async fn run(context: &mut Context, args: &ReadArgs) -> Result<(), Failure> {
     let config = load(context)?;
     let config = match &args.server {
-        Some(server) => config.only(&[server]).map_err(|error| {
-            let failure = Failure::usage(error.to_string());
-            match &error.similar {
-                Some(similar) => failure.hint(format!("did you mean `{similar}`?")),
-                None => failure,
-            }
-        })?,
+        Some(server) => only(&config, server)?,
         None => config,
     };
     let work = async |host: &Host, output: &mut Output| {

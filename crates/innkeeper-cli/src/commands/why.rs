@@ -4,6 +4,7 @@ use innkeeper_host::{Config, Host, ServerStatus};
 use serde_json::{Value, json};
 
 use super::Context;
+use super::call::owners;
 use crate::args::WhyArgs;
 use crate::configuration::{for_item, load};
 use crate::exit::Failure;
@@ -13,13 +14,18 @@ use crate::output::{Output, inline};
 pub(super) async fn run(context: &mut Context, args: &WhyArgs) -> Result<(), Failure> {
     let config = load(context)?;
     let (mut config, server) = for_item(&config, &args.target)?;
-    if let Some(asked) = config.servers.get_mut(&server) {
+    for asked in config.servers.values_mut() {
         // Its failure is the answer here, not the end.
-        asked.required = false;
+        asked.required &= server.as_ref().is_some_and(|server| *server != asked.name);
     }
     let about = config.clone();
     let work = async |host: &Host, output: &mut Output| {
-        let told = explain(host, &about, &server, &args.target);
+        let target = &args.target;
+        let (server, tool) = match &server {
+            Some(server) => (server.clone(), target.get(server.len() + 1..).unwrap_or_default()),
+            None => (owner(host, target)?, &**target),
+        };
+        let told = explain(host, &about, &server, (target, tool));
         if output.is_json() {
             return Ok(output.value(&told)?);
         }
@@ -33,8 +39,28 @@ pub(super) async fn run(context: &mut Context, args: &WhyArgs) -> Result<(), Fai
     with_host(context, config, work).await.map(drop)
 }
 
-fn explain(host: &Host, config: &Config, server: &str, target: &str) -> Value {
-    let tool = target.get(server.len() + 1..).unwrap_or_default();
+/// Whose tool it is that is called by a bare name.
+fn owner(host: &Host, tool: &str) -> Result<String, Failure> {
+    let status = host.status();
+    let hiding = status.iter().filter(|(_, status)| hidden(status, tool).is_some());
+    let offering = owners(host, tool).into_iter().map(|(server, _)| server);
+    let mut all: Vec<String> =
+        offering.chain(hiding.map(|(server, _)| server.to_string())).collect();
+    all.sort();
+    all.dedup();
+    match &all[..] {
+        [only] => Ok(only.clone()),
+        [] => Err(Failure::usage(format!("no server that is ready has a tool `{tool}`"))
+            .hint("`innkeeper tools` lists what there is")),
+        several => {
+            let several: Vec<_> = several.iter().map(|name| format!("`{name}.{tool}`")).collect();
+            Err(Failure::usage(format!("several servers have a tool `{tool}`"))
+                .hint(format!("write one of {}", several.join(", "))))
+        }
+    }
+}
+
+fn explain(host: &Host, config: &Config, server: &str, (target, tool): (&str, &str)) -> Value {
     let entry = &config.servers[server];
     let status = host.status();
     let status = status.get(server);

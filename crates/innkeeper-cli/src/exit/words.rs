@@ -28,7 +28,7 @@ impl From<GivenError> for Failure {
             GivenError::NotAnObject { source } => {
                 failure.because(source).hint("write `--args '{\"key\": \"value\"}'`")
             }
-            GivenError::TooLong { .. } => failure,
+            GivenError::Repeated { .. } | GivenError::TooLong { .. } => failure,
         }
     }
 }
@@ -56,7 +56,7 @@ fn hint(problem: &Problem) -> Option<String> {
             let known: Vec<_> = known.iter().map(|key| format!("`{key}`")).collect();
             Some(format!("this tool takes {}", known.join(", ")))
         }
-        Problem::Unreadable { .. } | Problem::Repeated { .. } => None,
+        Problem::Unreadable { .. } | Problem::Repeated { .. } | Problem::Missing { .. } => None,
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
             vec![unknown(Some("path"), &["path"]), unreadable],
             vec![unknown(None, &["query", "tag"])],
             vec![unknown(None, &[])],
-            vec![Problem::Repeated { key: "id".into() }],
+            vec![Problem::Repeated { key: "id".into() }, Problem::Missing { key: "x".into() }],
         ];
         insta::assert_snapshot!(all.map(words).join("\n"));
     }
@@ -128,6 +128,7 @@ mod tests {
             GivenError::Unreadable { from: "a.json".into(), source: denied() },
             GivenError::TooLong { from: "stdin".into() },
             GivenError::NotAnObject { source },
+            GivenError::Repeated { key: "a".into() },
         ];
         insta::assert_snapshot!(all.map(words).join("\n"));
     }

@@ -93,28 +93,49 @@ fn translate(part: Part, entry: &mut Entry) -> bool {
     }
 }
 
-/// Keeps a server under a name that no other has, whatever the case of its letters.
+/// Keeps a server under a name that can be one here and that no other has, whatever the case of its
+/// letters.
 fn keep(servers: &mut Map<String, Value>, name: &str, made: Value, file: &File) -> Option<String> {
     let taken = |servers: &Map<String, Value>, name: &str| {
         servers.keys().any(|other| other.to_lowercase() == name.to_lowercase())
     };
-    if servers.get(name) == Some(&made) {
+    let fit = fitted(name);
+    if servers.get(&fit) == Some(&made) && fit == name {
         return Some("is the same in an earlier file and is kept once".to_owned());
     }
-    if !taken(servers, name) {
-        servers.insert(name.to_owned(), made);
-        return None;
-    }
-    let base = format!("{name}-{}", file.dialect.word());
-    let mut own = base.clone();
-    let mut number = 2;
+    let mut own = fit.clone();
+    let mut number = 1;
     while taken(servers, &own) {
-        own = format!("{base}-{number}");
+        let end = match number {
+            1 => format!("-{}", file.dialect.word()),
+            number => format!("-{}-{number}", file.dialect.word()),
+        };
+        // All of it is ASCII.
+        own = format!("{}{end}", &fit[..fit.len().min(NAME_LIMIT - end.len())]);
         number += 1;
     }
-    let text = format!("an earlier server has this name too; it is called `{own}` here");
+    let text = match (own == name, own == fit) {
+        (true, _) => None,
+        (false, true) => Some(format!("no server can have this name here; it is called `{own}`")),
+        (false, false) => {
+            Some(format!("an earlier server has this name too; it is called `{own}` here"))
+        }
+    };
     servers.insert(own, made);
-    Some(text)
+    text
+}
+
+/// The longest name a server can have, in characters.
+pub(super) const NAME_LIMIT: usize = 128;
+
+/// A name as servers can have it: what cannot stand in one becomes `-`.
+fn fitted(name: &str) -> String {
+    let plain = |letter: char| match letter {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' | '.' => letter,
+        _ => '-',
+    };
+    let fitted: String = name.chars().map(plain).take(NAME_LIMIT).collect();
+    if fitted.is_empty() { "server".to_owned() } else { fitted }
 }
 
 /// The servers under one of several keys of a document.

@@ -1,12 +1,13 @@
 //! From a file to one JSON value, and what can be wrong with it.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 
 use serde_json::Value;
 
 use super::Dialect;
 use super::place::{self, File, Part, Places};
+use crate::named;
 
 /// The largest file that is read; the one that also holds a host's history is tens of MiB.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -47,16 +48,20 @@ impl ImportError {
 pub(super) fn document(file: &File) -> Result<Option<Value>, ImportError> {
     let shown = || file.shown.clone();
     let unreadable = |source| ImportError::Unreadable { file: shown(), source };
-    let opened = match fs::File::open(&file.path) {
-        Ok(opened) => opened,
+    match fs::metadata(&file.path) {
+        Ok(about) if about.is_file() => {}
+        // A pipe could be waited for for ever.
+        Ok(_) => return Err(unreadable(io::Error::other("it is not a regular file"))),
         Err(error) if is_absent(&error) => return Ok(None),
         Err(error) => return Err(unreadable(error)),
-    };
-    let mut text = String::new();
-    let length = opened.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
-    if length as u64 > MAX_FILE_BYTES {
-        return Err(ImportError::TooLarge { file: shown() });
     }
+    let text = match named::read(&file.path, MAX_FILE_BYTES) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            return Err(ImportError::TooLarge { file: shown() });
+        }
+        Err(error) => return Err(unreadable(error)),
+    };
     parse(&text, file.part)
         .map(Some)
         .map_err(|source| ImportError::Malformed { file: shown(), source })

@@ -5,6 +5,7 @@ use std::fs;
 use innkeeper_host::{Config, Environment};
 use serde_json::{Value, json};
 
+use super::collect::NAME_LIMIT;
 use super::*;
 
 struct Machine {
@@ -282,6 +283,30 @@ fn the_environment_that_servers_no_longer_get_is_mentioned_once_a_file() {
 }
 
 #[test]
+fn a_name_that_no_server_can_have_here_is_replaced_and_that_is_said() {
+    let long = "x".repeat(NAME_LIMIT + 1);
+    let servers = json!({
+        "c d": {"url": "http://a"}, "c-d": {"url": "http://b"}, "": {"url": "http://c"},
+        "ü": {"url": "http://d"}, long: {"url": "http://e"},
+    });
+    let file = json!({ "servers": servers }).to_string();
+    let machine = Machine::new(&[(".vscode/mcp.json", &*file)]);
+    let made = machine.import(None).unwrap();
+    let document = made.document();
+    let names: Vec<_> = document["servers"].as_object().unwrap().keys().cloned().collect();
+    let cut = "x".repeat(NAME_LIMIT);
+    assert_eq!(names, ["c-d", "c-d-vscode", "server", "-", &*cut]);
+    let notes = notes(&made).join("\n");
+    assert!(notes.contains("server `c d`: no server can have this name here"), "{notes}");
+    assert!(
+        notes.contains("it is called `c-d`") && notes.contains("called `c-d-vscode`"),
+        "{notes}"
+    );
+    let env = Environment::default();
+    Config::from_value(&document, "mcp.json", &machine.places.cwd, &env).unwrap();
+}
+
+#[test]
 fn what_was_imported_is_a_configuration_without_an_error() {
     let machine = Machine::new(&[
         (".vscode/mcp.json", CODE),
@@ -292,7 +317,7 @@ fn what_was_imported_is_a_configuration_without_an_error() {
     ]);
     let made = machine.import(None).unwrap().document();
     let names = ["API_KEY", "TOKEN", "NEAR", "ID", "KEY", "VAR", "BEARER", "HOME"];
-    let env = Environment::from_pairs(names.map(|name| (name, "x")));
+    let env = Environment::from_pairs(names.map(|name| (name, "/x")));
     let config = Config::from_value(&made, "mcp.json", &machine.places.cwd, &env).unwrap();
     assert_eq!(config.servers.len() + config.disabled.len(), 10);
 }

@@ -126,6 +126,21 @@ async fn what_cannot_be_asked_ends_with_2_and_nothing_is_sent() {
     }
 }
 
+/// The configuration has an error: that it is not told shows that nothing was looked at before.
+#[test]
+fn an_address_that_no_model_can_have_is_a_usage_error_before_anything_is_started() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("mcp.json"), "{").unwrap();
+    for url in ["not a url", "ftp://localhost/v1", "localhost:8080/v1", "http://"] {
+        let line =
+            ["ask", "x", "--provider", "openai-compatible", "--model", "m", "--base-url", url];
+        let refused = crate::program::run(&line, folder.path());
+        assert_eq!(refused.status.code(), Some(2), "{url}");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(said.starts_with("error: `--base-url` is no address of a model: "), "{said}");
+    }
+}
+
 #[tokio::test]
 async fn a_server_with_one_model_is_asked_which_and_by_prompt_where_it_knows_no_tools() {
     let call = Step::say(r#"{"tool": "one.add", "params": {"a": 2, "b": 3}}"#);

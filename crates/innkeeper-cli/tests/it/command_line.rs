@@ -77,3 +77,50 @@ fn completions_are_a_script_or_one_json_value() {
     let json = run(&["completions", "bash", "--json"], Path::new("/"));
     assert_eq!(one_value(&json)["shell"], "bash");
 }
+
+#[test]
+fn what_is_imported_has_names_that_check_accepts() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = r#"{"mcpServers": {"c d": {"command": "x"}}}"#;
+    std::fs::write(folder.path().join(".mcp.json"), file).unwrap();
+    let made = run(&["import", "claude"], folder.path());
+    assert_eq!(made.status.code(), Some(0));
+    assert!(words(&made.stderr).contains("it is called `c-d`"), "{}", words(&made.stderr));
+    std::fs::write(folder.path().join("mcp.json"), &made.stdout).unwrap();
+    assert_eq!(run(&["check"], folder.path()).status.code(), Some(0));
+}
+
+#[test]
+fn a_pipe_in_the_place_of_another_hosts_file_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join(".mcp.json");
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+    let refused = run(&["import", "claude"], folder.path());
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(words(&refused.stderr).contains("`.mcp.json` cannot be read"));
+    assert!(words(&refused.stderr).contains("not a regular file"));
+}
+
+#[test]
+fn files_that_are_named_are_read_up_to_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let sparse = std::fs::File::create(folder.path().join("big")).unwrap();
+    let line = "ask x --provider scripted --script big";
+    let ask: Vec<_> = line.split(' ').collect();
+    for (line, mib) in [(&["extract", "--tools", "big"][..], 16), (&ask, 64)] {
+        sparse.set_len((mib << 20) + 1).unwrap();
+        let refused = run(line, folder.path());
+        assert_eq!(refused.status.code(), Some(2));
+        let words = words(&refused.stderr);
+        assert!(
+            words.contains(&format!(
+                "`big` cannot be read\n  caused by: it is longer than {mib} MiB"
+            )),
+            "{words}"
+        );
+        sparse.set_len(mib << 20).unwrap();
+        let words = String::from_utf8(run(line, folder.path()).stderr).unwrap();
+        assert!(words.contains("`big`") && !words.contains("longer"), "{words}");
+    }
+}

@@ -1,10 +1,11 @@
 //! What verbs print for people; most other tests look at what they print for programs.
 
 use std::path::Path;
+use std::process::Stdio;
 
 use innkeeper_testkit::{Fixture, fx, mcp_json};
 
-use crate::program::run;
+use crate::program::{innkeeper, run};
 
 fn folder(servers: impl IntoIterator<Item = Fixture>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -74,4 +75,71 @@ fn a_server_that_is_not_configured_is_answered_with_the_one_that_was_meant() {
         let [_, said] = printed(line, folder.path(), 2);
         assert!(said.contains("did you mean `files`?"), "{line:?}: {said}");
     }
+}
+
+#[test]
+fn a_server_that_is_switched_off_is_said_to_be_so_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "{\n \"servers\": {\n  \"dis\": {\"command\": \"x\", \"disabled\": true}\n }\n}\n";
+    std::fs::write(folder.path().join("mcp.json"), text).unwrap();
+    for line in [
+        &["call", "dis.echo"][..],
+        &["why", "dis.echo"],
+        &["prompt", "dis.greet"],
+        &["read", "fx://dis", "--server", "dis"],
+    ] {
+        let [_, said] = printed(line, folder.path(), 2);
+        assert!(said.contains("server `dis` is disabled at mcp.json:3:"), "{line:?}: {said}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_has_no_line_and_no_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let [told, _] = printed(&["check", "--json", "--config", "none.json"], folder.path(), 2);
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let problem = told["problems"][0].as_object().unwrap();
+    let keys: Vec<&str> = problem.keys().map(String::as_str).collect();
+    assert_eq!(keys, ["severity", "source", "message"]);
+}
+
+/// Without a place of one's own nothing is kept, least of all in the folder at hand.
+#[test]
+fn a_home_that_is_no_absolute_path_is_none() {
+    for home in ["", "here"] {
+        let folder = folder([fx("one")]);
+        let mut command = innkeeper(&["tools", "--trust"], folder.path());
+        let output = command.env("HOME", home).stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(
+            said.contains("neither `XDG_STATE_HOME` nor `HOME` is set to an absolute"),
+            "{said}"
+        );
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        let names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+        assert_eq!(names, ["mcp.json"], "{home:?}");
+        let mut command = innkeeper(&["model", "list"], folder.path());
+        let output = command.env("HOME", home).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{home:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("`HOME` is set to an absolute path"), "{said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_kept_is_said_with_its_place() {
+    let folder = folder([fx("one")]);
+    std::fs::write(folder.path().join("state"), "a file").unwrap();
+    let state = folder.path().join("state");
+    let mut command = innkeeper(&["tools", "--trust"], folder.path());
+    let output = command.env("XDG_STATE_HOME", &state).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let place = |end: &str| state.join("innkeeper").join(end).display().to_string();
+    let line = |words: &str, place: &str| {
+        said.lines().any(|line| line.contains(words) && line.contains(place))
+    };
+    assert!(line("decided", &place("trust")), "{said}");
+    assert!(line("no ledger of running servers is kept", &place("running")), "{said}");
 }

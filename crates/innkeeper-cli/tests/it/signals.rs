@@ -134,6 +134,7 @@ fn a_second_signal_ends_a_program_that_waits_for_something_else() {
     let mut child = scene.spawn(&args, Stdio::piped(), Stdio::null());
     child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     send(&child, "-INT");
+    // Two that come at once are one.
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(child.try_wait().unwrap(), None, "it waits for the pipe");
     send(&child, "-INT");

@@ -91,6 +91,28 @@ fn prompt_and_read_print_text_for_people_and_the_whole_result_for_programs() {
     assert_eq!(json_of(&output)["contents"][0]["uri"], "fx://one/static");
 }
 
+#[test]
+fn arguments_that_stand_twice_or_are_not_known_are_refused_with_their_names() {
+    let folder = folder([fx("one")]);
+    let refused = |args: &[&str]| {
+        let output = run(args, folder.path());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        said
+    };
+    let said = refused(&["call", "one.echo", "--args", r#"{"message":"a","message":"b"}"#]);
+    assert!(said.contains("the key `message` more than once"), "{said}");
+    let said = refused(&["prompt", "one.greet", "name=a", "name=b"]);
+    assert!(said.contains("argument `name` is given more than once"), "{said}");
+    let said = refused(&["prompt", "one.greet", "name=a", "nmae=b"]);
+    assert!(said.contains("does not know `nmae`") && said.contains("it takes `name`"), "{said}");
+    let said = refused(&["call", "one.echo", "text=hi"]);
+    assert!(
+        said.contains("`text` is not known") && said.contains("`message` is missing"),
+        "{said}"
+    );
+}
+
 /// Proves: FR10.2
 #[test]
 fn graph_prints_the_start_waves_of_six_servers() {
@@ -139,6 +161,54 @@ fn doctor_names_a_missing_program_and_why_names_the_rule_that_hides_a_tool() {
     assert_eq!(told["definedAt"].as_str().unwrap().split(':').next(), Some("mcp.json"));
     let told = json_of(&run(&["why", "one.add", "--json"], folder.path()));
     assert_eq!((&told["verdict"], &told["isolation"]), (&json!("callable"), &json!("tree")));
+}
+
+#[test]
+fn a_server_that_may_be_missing_without_its_program_is_a_warning_in_every_verb() {
+    let gone = fx("gone").key("command", "no-such-program-here").key("required", false);
+    let folder = folder([fx("one"), gone]);
+    let missing = "command `no-such-program-here` was not found in the PATH of the server";
+    let tools = run(&["tools", "--json"], folder.path());
+    assert_eq!(tools.status.code(), Some(0));
+    let told = json_of(&tools);
+    assert_eq!(told["servers"]["one"]["state"], "ready");
+    assert_eq!(told["servers"]["gone"]["reason"], format!("it did not start: at launch {missing}"));
+    assert_eq!(run(&["call", "one.echo", "message=x"], folder.path()).status.code(), Some(0));
+    let called = run(&["call", "gone.echo", "message=x"], folder.path());
+    assert_eq!(called.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&called.stderr).contains(missing));
+    let read = run(&["read", "fx://one/static"], folder.path());
+    assert_eq!(read.status.code(), Some(0));
+    let why = json_of(&run(&["why", "gone.echo", "--json"], folder.path()));
+    assert!(why["verdict"].as_str().unwrap().contains(missing), "{why}");
+    let doctor = run(&["doctor", "--json"], folder.path());
+    assert_eq!(doctor.status.code(), Some(0));
+    let told = json_of(&doctor);
+    assert_eq!(
+        (&told["ready"], &told["problems"][0]["severity"]),
+        (&json!(true), &json!("warning"))
+    );
+}
+
+#[test]
+fn a_tool_is_called_by_its_bare_name_where_the_configuration_allows_it() {
+    let only = json!([{"name": "only", "inputSchema": {"type": "object",
+        "properties": {"n": {"type": "string"}}, "required": ["n"]}}]);
+    let mut file = mcp_json([fx("one"), fx("two").with("--tools", only.to_string())]);
+    file["host"] = json!({ "allowBareNames": true });
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("mcp.json"), file.to_string()).unwrap();
+    let called = run(&["call", "only", "n=5"], folder.path());
+    assert_eq!(called.status.code(), Some(0), "{}", String::from_utf8_lossy(&called.stderr));
+    let text = json_of(&called)["content"][0]["text"].as_str().unwrap().to_owned();
+    assert!(text.contains(r#""n":"5""#), "typed by its schema: {text}");
+    assert_eq!(run(&["call", "a.b"], folder.path()).status.code(), Some(0), "with its dot");
+    assert_eq!(run(&["call", "two.only", "n=5"], folder.path()).status.code(), Some(0));
+    let told = json_of(&run(&["why", "only", "--json"], folder.path()));
+    assert_eq!((&told["server"], &told["verdict"]), (&json!("two"), &json!("callable")));
+    for verb in ["call", "why"] {
+        assert_eq!(run(&[verb, "nowhere"], folder.path()).status.code(), Some(2), "{verb}");
+    }
 }
 
 #[test]

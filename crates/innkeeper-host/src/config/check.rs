@@ -7,7 +7,7 @@ use super::files::Surroundings;
 use super::filter::ToolFilter;
 use super::host::HostConfig;
 use super::place::{Step, key, locate};
-use super::problem::Severity;
+use super::problem::{Position, Severity};
 use super::server::{ServerConfig, TransportConfig};
 use super::settings::{self, Shared};
 use super::source::Report;
@@ -17,6 +17,7 @@ use super::{Kept, expand, launch, oauth, raw, remote, tree, validate};
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) name: String,
+    pub(super) position: Position,
     pub(super) disabled: bool,
     /// The dependencies with their indexes in the file.
     pub(super) dependencies: Vec<(usize, String)>,
@@ -42,7 +43,9 @@ pub(super) fn server(
     let dependencies =
         dependencies.into_iter().enumerate().filter_map(|(i, raw::Text(name))| Some((i, name?)));
     let dependencies: Vec<(usize, String)> = dependencies.collect();
-    let mut draft = Draft { name: entry.name.clone(), disabled, dependencies, config: None };
+    let position = report.source().position(entry.at);
+    let name = entry.name.clone();
+    let mut draft = Draft { name, position, disabled, dependencies, config: None };
     // What is switched off is not asked for its variables: they may well be missing here.
     if disabled || !entry.node.is_object() {
         return draft;

@@ -71,9 +71,10 @@ impl Environment {
         self.current_dir.as_deref()
     }
 
-    /// The user's home directory, as the variables tell it.
+    /// The user's home directory, as the variables tell it: an absolute path, or none.
     pub fn home(&self) -> Option<&str> {
-        self.get("HOME").or_else(|| self.get("USERPROFILE"))
+        let absolute = |name| self.get(name).filter(|path| Path::new(path).is_absolute());
+        absolute("HOME").or_else(|| absolute("USERPROFILE"))
     }
 }
 

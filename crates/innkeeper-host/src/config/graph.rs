@@ -1,21 +1,34 @@
 //! Who depends on whom: waves to start in, selections that stay whole, cycles found.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 
 use indexmap::IndexMap;
 
-use super::Config;
+use super::{Config, Position};
 
 /// A server was asked for that the configuration does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no server `{name}` in the configuration{}", if *.disabled { ": it is disabled" } else { "" })]
+#[error("{}", Words(self))]
 pub struct UnknownServer {
     /// The name that was asked for.
     pub name: String,
-    /// Whether an entry of that name is there but switched off.
-    pub disabled: bool,
+    /// Where an entry of that name is, if there is one that is switched off.
+    pub disabled: Option<Position>,
     /// A name that looks like it.
     pub similar: Option<String>,
+}
+
+struct Words<'e>(&'e UnknownServer);
+
+impl fmt::Display for Words<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UnknownServer { name, disabled, .. } = self.0;
+        match disabled {
+            Some(position) => write!(f, "server `{name}` is disabled at {position}"),
+            None => write!(f, "no server `{name}` in the configuration"),
+        }
+    }
 }
 
 pub(super) fn only(config: &Config, wanted: &[&str]) -> Result<Config, UnknownServer> {
@@ -43,7 +56,7 @@ pub(super) fn only(config: &Config, wanted: &[&str]) -> Result<Config, UnknownSe
 fn unknown(config: &Config, name: &str) -> UnknownServer {
     UnknownServer {
         name: name.to_owned(),
-        disabled: config.disabled.iter().any(|disabled| disabled == name),
+        disabled: config.disabled.get(name).cloned(),
         similar: super::unknown::similar(name, config.servers.keys().map(String::as_str))
             .map(str::to_owned),
     }

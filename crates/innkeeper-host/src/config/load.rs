@@ -114,7 +114,7 @@ fn merge(mut parts: Vec<Part<'_>>, env: &Environment) -> Result<Config, ConfigEr
     let mut config = Config { host, environment: env.clone(), ..Config::default() };
     for Located { draft, .. } in drafts {
         if draft.disabled {
-            config.disabled.push(draft.name);
+            config.disabled.insert(draft.name, draft.position);
         } else if let Some(server) = draft.config {
             config.servers.insert(draft.name, server);
         }

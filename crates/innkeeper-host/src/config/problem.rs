@@ -44,17 +44,26 @@ pub struct Problem {
     pub severity: Severity,
     /// The file as the user named it.
     pub source: String,
-    /// The line, from 1; 0 when the configuration is not a text.
+    /// The line, from 1; 0, and not written as JSON, when the configuration is not a text.
+    #[serde(skip_serializing_if = "is_none")]
     pub line: u32,
-    /// The column in characters, from 1; 0 when the configuration is not a text.
+    /// The column in characters, from 1; 0, and not written as JSON, when the configuration is not a
+    /// text.
+    #[serde(skip_serializing_if = "is_none")]
     pub column: u32,
-    /// The key, as it stands in the file: `servers.fs.args[1]`. Empty for the file as a whole.
+    /// The key, as it stands in the file: `servers.fs.args[1]`. Empty, and not written as JSON, for
+    /// the file as a whole.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub key: String,
     /// What is wrong, without any value that came from a variable.
     pub message: String,
     /// What to write instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+}
+
+fn is_none(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Problem {

@@ -8,7 +8,7 @@ use tokio::sync::{Mutex, OnceCell, broadcast};
 
 use super::{Host, Inner};
 use crate::callback::{Answers, Callback, Callbacks};
-use crate::config::{Config, ConfigError, Environment, Watch};
+use crate::config::{Config, ConfigError, Environment, Problem, Watch};
 use crate::error::StartError;
 use crate::event::{Event, Events};
 use crate::guard;
@@ -24,6 +24,7 @@ use crate::server::session::Limits;
 use crate::start;
 use crate::tasks::{self, Tasks};
 use crate::telemetry::Telemetry;
+use crate::text::display_safe;
 use crate::transport::auth::{Authorize, SignIn, TokenStore, UserAgent};
 use crate::trust::Trust;
 
@@ -167,14 +168,18 @@ impl HostBuilder {
         self.events.listen()
     }
 
-    /// Whether everything the servers need on this machine is there; starts nothing.
+    /// Whether everything the servers need on this machine is there; starts nothing. Gives a warning
+    /// for each server that may be missing and whose program is.
     ///
     /// # Errors
     ///
-    /// Every program that is missing and everything else that keeps a server from being launched.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    /// Every program that is missing and everything else that keeps a server from being launched,
+    /// with those warnings.
+    pub fn check(&self) -> Result<Vec<Problem>, ConfigError> {
         let environment = self.environment.as_ref().unwrap_or(&self.config.environment);
-        start::prepare(self.config.servers.values(), environment).map(drop)
+        let prepared = start::prepare(self.config.servers.values(), environment)?;
+        let problems = prepared.iter().filter_map(|settings| settings.way.problem().cloned());
+        Ok(problems.collect())
     }
 
     /// Starts all servers, those others depend on first.
@@ -247,8 +252,9 @@ impl Host {
 
 /// A ledger that cannot be kept costs the sweep after a crash, not the start.
 async fn open_ledger(directory: PathBuf) -> Option<Ledger> {
+    let at = directory.clone();
     // A panic is told by its hook.
-    match tasks::blocking(move || Ledger::open(&directory)).await? {
+    match tasks::blocking(move || Ledger::open(&at)).await? {
         Ok((ledger, swept)) => {
             if swept.killed > 0 {
                 tracing::warn!(ended = swept.killed, "ended what a killed host had left");
@@ -257,7 +263,9 @@ async fn open_ledger(directory: PathBuf) -> Option<Ledger> {
         }
         Err(error) => {
             let error: &dyn std::error::Error = &error;
-            tracing::error!(severity = "critical", error, "no ledger of running servers is kept");
+            let directory = display_safe(&directory.to_string_lossy()).into_owned();
+            let said = "no ledger of running servers is kept";
+            tracing::error!(severity = "critical", error, directory, "{said}");
             None
         }
     }

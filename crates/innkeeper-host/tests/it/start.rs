@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use innkeeper_host::{Config, Environment, Event, ServerState, StartError};
+use innkeeper_host::config::Severity;
+use innkeeper_host::{Config, Environment, Event, RestartError, ServerState, StartError};
 use innkeeper_testkit::mcp_json;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -173,6 +174,28 @@ async fn every_missing_program_is_named_before_any_server_is_started() {
         ]
     );
     assert!(scene.journal().entries.is_empty());
+}
+
+#[tokio::test]
+async fn a_program_that_may_be_missing_is_a_warning_until_it_is_there() {
+    let scene = Scene::new();
+    let late = scene.path("late");
+    let server = scene.fx("late").key("command", late.to_str().unwrap()).key("required", false);
+    let host = builder(scene.config([scene.fx("good"), server]));
+    let told = host.check().unwrap();
+    assert_eq!(told.len(), 1);
+    assert_eq!((told[0].severity, &*told[0].key), (Severity::Warning, "servers.late.command"));
+    let host = host.start().await.unwrap();
+    host.call_tool("good.echo", json!({"message": "hi"})).await.unwrap();
+    let error = host.call_tool("late.echo", json!({"message": "hi"})).await.unwrap_err();
+    let missing = format!("command `{}` was not found", late.display());
+    assert!(error.to_string().contains(&missing), "{error}");
+    let again = host.restart_server("late").await.unwrap_err();
+    assert!(matches!(again, RestartError::Failed(_)), "{again}");
+    std::os::unix::fs::symlink(innkeeper_testkit::fx_program(), &late).unwrap();
+    host.restart_server("late").await.unwrap();
+    host.call_tool("late.echo", json!({"message": "hi"})).await.unwrap();
+    host.shutdown().await;
 }
 
 /// Proves: TR8.3

@@ -14,6 +14,10 @@ use serde_json::value::RawValue;
 
 use crate::args::AskArgs;
 use crate::exit::Failure;
+use crate::named;
+
+/// The longest script: as long as the longest answer of a model.
+const MAX_SCRIPT_BYTES: u64 = 64 << 20;
 
 /// A model that can be asked.
 pub(super) struct Model {
@@ -31,6 +35,9 @@ pub(super) enum Found {
 /// Finds the model that is named.
 pub(super) fn find(args: &AskArgs, environment: &Environment) -> Result<Found, Failure> {
     let Some(provider) = &args.provider else { return Err(unnamed()) };
+    if let Some(url) = &args.base_url {
+        check(url)?;
+    }
     if let Some(script) = args.script.as_deref().filter(|_| is_scripted(provider)) {
         return Ok(Found::Script(scripted(script)?));
     }
@@ -71,6 +78,19 @@ fn unnamed() -> Failure {
     ))
 }
 
+/// Refuses what no model can be asked at, before anything is started or tried.
+fn check(base_url: &str) -> Result<(), Failure> {
+    let refused = |why: String| {
+        Failure::usage(format!("`--base-url` is no address of a model: {why}"))
+            .hint("write `https://HOST/…` or `http://HOST:PORT/…`")
+    };
+    let url = reqwest::Url::parse(base_url).map_err(|error| refused(error.to_string()))?;
+    match url.scheme() {
+        "http" | "https" => Ok(()),
+        other => Err(refused(format!("`{other}` is not `http` or `https`"))),
+    }
+}
+
 fn is_scripted(provider: &str) -> bool {
     provider.eq_ignore_ascii_case("scripted")
 }
@@ -106,7 +126,7 @@ struct Called<'s> {
 
 fn scripted(file: &Path) -> Result<Scripted, Failure> {
     let shown = file.display();
-    let text = std::fs::read_to_string(file)
+    let text = named::read(file, MAX_SCRIPT_BYTES)
         .map_err(|error| Failure::usage(format!("`{shown}` cannot be read")).because(error))?;
     let script: Vec<Spoken<'_>> = serde_json::from_str(&text)
         .map_err(|error| Failure::usage(format!("`{shown}` is no script")).because(error))?;
