@@ -106,7 +106,7 @@ fn a_pipe_in_the_place_of_another_hosts_file_is_refused_by_name() {
 fn files_that_are_named_are_read_up_to_a_limit() {
     let folder = tempfile::tempdir().unwrap();
     let sparse = std::fs::File::create(folder.path().join("big")).unwrap();
-    let line = "ask x --provider scripted --script big";
+    let line = "ask x --demo --provider scripted --script big";
     let ask: Vec<_> = line.split(' ').collect();
     for (line, mib) in [(&["extract", "--tools", "big"][..], 16), (&ask, 64)] {
         sparse.set_len((mib << 20) + 1).unwrap();
