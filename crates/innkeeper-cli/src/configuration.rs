@@ -49,15 +49,13 @@ pub(crate) fn limit(config: &mut Config, context: &Context) {
 }
 
 /// The part of the configuration that `name` (`SERVER.ITEM`) needs, and the server's name. Where names
-/// of tools may stand alone, everything is needed to know whose a name is.
+/// of tools may stand alone, everything is needed to know whose such a name is.
 pub(crate) fn for_item(config: &Config, name: &str) -> Result<(Config, Option<String>), Failure> {
     let split = |known: &dyn Fn(&str) -> bool| {
         innkeeper_host::split_name(name, known).map(|(server, _)| server)
     };
     if let Some(server) = split(&|server| config.servers.contains_key(server)) {
-        let whole = config.host.allow_bare_names;
-        let config = if whole { config.clone() } else { only(config, server)? };
-        return Ok((config, Some(server.to_owned())));
+        return Ok((only(config, server)?, Some(server.to_owned())));
     }
     if let Some(server) = split(&|server| config.disabled.contains_key(server)) {
         return Ok((only(config, server)?, Some(server.to_owned())));

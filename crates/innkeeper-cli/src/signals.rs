@@ -127,7 +127,7 @@ async fn hear(mut listener: Listener, tell: &Sender<Signal>, cuts: &[Cut]) {
     let second = listener.next().await;
     tell.try_send(second).unwrap_or_default();
     if tokio::time::timeout(GRACE, tell.closed()).await.is_err() {
-        leave(second);
+        leave(first);
     }
 }
 

@@ -180,10 +180,11 @@ impl Answers {
     fn refuses(&self, kind: Kind, request: &ServerRequest) -> Option<Refusal> {
         let no = |message| Some(Refusal::new(code::INVALID_PARAMS, message));
         let params = request.params.as_deref().map(RawValue::get).unwrap_or_default();
+        // What is absent is `null` where some libraries write it.
+        let member = |key| skim::member(params, key).filter(|value| *value != "null");
         let declared = |way| self.declares(kind).is_some_and(|it| it.get(way).is_some());
         if kind == Kind::Sampling {
-            let tools =
-                ["tools", "toolChoice"].iter().any(|key| skim::member(params, key).is_some());
+            let tools = ["tools", "toolChoice"].iter().any(|key| member(key).is_some());
             let undeclared = tools && !declared("tools");
             return undeclared.then(|| no("sampling with tools is not declared")).flatten();
         }
@@ -191,7 +192,7 @@ impl Answers {
             return None;
         }
         // Where no mode is declared, forms are.
-        match skim::member(params, "mode") {
+        match member("mode") {
             None | Some(r#""form""#) => {}
             Some(r#""url""#) if declared("url") => {}
             Some(_) => return no("elicitation in this mode is not declared"),
@@ -382,7 +383,8 @@ mod tests {
         for params in &tools {
             assert!(refused(&asks(method::SAMPLING_CREATE_MESSAGE, params)), "{params}");
         }
-        assert!(!refused(&asks(method::SAMPLING_CREATE_MESSAGE, &json!({}))));
+        assert!(!refused(&asks(method::SAMPLING_CREATE_MESSAGE, &json!({ "tools": null }))));
+        assert!(!refused(&asks(method::ELICITATION_CREATE, &json!({ "mode": null }))));
         callbacks.set(&Answers::elicitation_with_urls(), Some(&callback("urls")));
         callbacks.set(&Answers::sampling_with_tools(), Some(&callback("tools")));
         assert!(!refused(&asks(method::ELICITATION_CREATE, &urls[0])));

@@ -292,17 +292,18 @@ fn way_to(server: &ServerConfig, parent: &Environment) -> Result<Planned, Proble
     let env = process::child_environment(parent, server.inherit_env, &declared.collect());
     let mut env = env.map_err(|error| problem("env", error.to_string(), None))?;
     env.retain(|(name, _)| !unset_env.iter().any(|unset| name == unset.as_str()));
-    let cwd = cwd.as_ref().map(|cwd| cwd.expose().clone());
-    // What is decided on, what is looked for and what is started are in the same place.
-    let cwd = cwd.or_else(|| parent.current_dir().map(Path::to_owned));
-    let from = cwd.as_deref().unwrap_or(Path::new("."));
-    let found = process::resolve(command.expose(), &env, from).map_err(|error| {
+    let cwd = cwd.as_ref().map(|cwd| cwd.expose().as_path());
+    let from = cwd.or(parent.current_dir()).unwrap_or(Path::new(".")).to_owned();
+    // What is looked for and what is started are in the same place. One's own directory is inherited:
+    // it need not be one that can be entered again.
+    let own = std::env::current_dir().is_ok_and(|own| own == from);
+    let cwd = cwd.map(Path::to_owned).or_else(|| (!own).then(|| from.clone()));
+    let found = process::resolve(command.expose(), &env, &from).map_err(|error| {
         let message = error.quoting(command.as_written()).to_string();
         problem("command", message, Some("install it, or write its full path".to_owned()))
     });
     let args = args.iter().map(|arg| arg.expose().into()).collect();
-    let bounds = Bounds::new(server.limits, server.sandbox.as_ref(), from);
-    let from = from.to_owned();
+    let bounds = Bounds::new(server.limits, server.sandbox.as_ref(), &from);
     let launch = |program| {
         let command = command.as_written().into();
         Launch { command, program, args, env, cwd, bounds }

@@ -77,6 +77,14 @@ impl Aside {
         } else {
             self.told.recv().map_err(|_| RecvTimeoutError::Disconnected)
         };
+        let told = match told {
+            // A reader that is only slow has its piece still.
+            Ok(Told::Cut) => {
+                self.cut = true;
+                self.told.recv_timeout(PATIENCE)
+            }
+            told => told,
+        };
         match told {
             Ok(Told::Written(outcome)) => outcome,
             Ok(Told::Cut) | Err(RecvTimeoutError::Timeout) => {

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::session::{Change, Session};
 use super::{Server, offer, wishes};
 use crate::catalog::Shelf;
+use crate::error::{CallError, Lost};
 use crate::event::Event;
 use crate::registry::Registry;
 
@@ -66,6 +67,13 @@ impl Pace {
     }
 }
 
+/// How often in a row lists that could not be read are read once more, until the server says again that
+/// they have changed.
+const FAILURES: u32 = 5;
+
+/// The pause before the first of these times; before each further one it is longer by as much.
+const BETWEEN_FAILURES: Duration = Duration::from_secs(1);
+
 /// Reads a server's lists again when it says that they changed: at once, then at most four times
 /// a second however often it says so, less often if it never stops, and never two readings at a
 /// time. Lists that are only looked at for their age make a new catalog if they are otherwise.
@@ -75,7 +83,7 @@ async fn follow(
     session: &Session,
     declared: &ServerCapabilities,
 ) {
-    let mut pace = Pace::default();
+    let (mut pace, mut failures) = (Pace::default(), 0);
     loop {
         let waiting = Instant::now();
         let change = session.changed().await;
@@ -87,8 +95,18 @@ async fn follow(
             registry.events().publish(Event::ResourceUpdated { server, uri });
         }
         if change != Change::default() {
-            read_again(registry, server, &shelf, declared, change).await;
+            let read = read_again(registry, server, &shelf, declared, change).await;
             pause = pace.pause(started - waiting);
+            match read {
+                Read::Whole | Read::Never => failures = 0,
+                Read::Later if failures >= FAILURES => failures = 0,
+                Read::Later => {
+                    // They are as they were here, and not at the server.
+                    failures += 1;
+                    sleep(BETWEEN_FAILURES * failures).await;
+                    session.look_at(change);
+                }
+            }
             if pause > BETWEEN_READINGS && pause < LONGEST_PAUSE {
                 let pause_s = pause.as_secs_f64();
                 tracing::warn!(server = &*server.name, pause_s, "lists change without end");
@@ -98,13 +116,22 @@ async fn follow(
     }
 }
 
+/// What came of reading lists again.
+enum Read {
+    Whole,
+    /// They may be read later.
+    Later,
+    /// They are not there to be read.
+    Never,
+}
+
 async fn read_again(
     registry: &Registry,
     server: &Server,
     shelf: &Shelf,
     declared: &ServerCapabilities,
     change: Change,
-) {
+) -> Read {
     let mut left_out = Vec::new();
     let before = shelf.whole_offer();
     let mut offer = before.clone();
@@ -112,19 +139,22 @@ async fn read_again(
     let limit = server.config().timeout;
     let read = offer::refresh(connection, declared, change, limit, &mut offer, &mut left_out);
     match read.await {
-        Ok(()) if !change.told && offer.is_as(&before) => {}
+        Ok(()) if !change.told && offer.is_as(&before) => Read::Whole,
         Ok(()) => {
             let about = (shelf.server_info.clone(), shelf.instructions.clone());
             let next =
                 Shelf::new(connection.clone(), &server.config(), about, offer, &mut left_out);
             registry.quarantined(server, &left_out);
             registry.reshelved(server, next);
+            Read::Whole
         }
         Err(error) => {
+            // Whoever has to sign in is not asked by itself again and again.
+            let person =
+                matches!(&error, CallError::Unavailable { reason: Lost::NotSignedIn(_), .. });
             let error: &dyn std::error::Error = &error;
             tracing::warn!(server = &*server.name, error, "changed lists could not be read");
-            // They are as they were here, and not at the server; the pace bounds how often.
-            connection.session.look_at(change);
+            if person { Read::Never } else { Read::Later }
         }
     }
 }

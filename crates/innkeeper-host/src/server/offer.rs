@@ -63,10 +63,16 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Whether the other one says the same, byte for byte.
+    /// Whether the other one says the same, byte for byte, in whatever order: what is kept out stands
+    /// last in one that was put together again.
     pub(crate) fn is_as(&self, other: &Self) -> bool {
+        fn texts<V>(of: &[Offered<V>]) -> Vec<&str> {
+            let mut texts: Vec<&str> = of.iter().map(|one| one.raw.get()).collect();
+            texts.sort_unstable();
+            texts
+        }
         fn same<V>(one: &[Offered<V>], other: &[Offered<V>]) -> bool {
-            one.iter().map(|one| one.raw.get()).eq(other.iter().map(|other| other.raw.get()))
+            one.len() == other.len() && texts(one) == texts(other)
         }
         same(&self.tools, &other.tools)
             && same(&self.prompts, &other.prompts)

@@ -1,7 +1,7 @@
 //! Takes the launch from the host and starts the server.
 
 use std::ffi::OsString;
-use std::io::{self, IoSliceMut, PipeReader, PipeWriter, Read};
+use std::io::{self, IoSliceMut, PipeReader, PipeWriter, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -113,10 +113,12 @@ pub(super) fn start(received: Received) -> Result<Pid, (Part, i32)> {
         let part = if usable { Part::Program } else { Part::Directory };
         (part, errno(&error))
     })?;
-    if let Some(Confining { told, tell, env, give, environment }) = confining {
+    if let Some(Confining { told, tell, env, mut give, environment }) = confining {
         drop((tell, env));
+        let environment = serde_json::to_vec(&environment);
         // One that ended before it had read all says why.
-        drop(serde_json::to_writer(give, &environment));
+        drop(environment.map(|environment| give.write_all(&environment)));
+        drop(give);
         if let Some(failure) = failure(told) {
             drop(child.wait());
             return Err(failure);

@@ -24,6 +24,9 @@ impl Sent {
 
     /// The same of each header that is secret.
     pub(super) fn note_headers(response: &mut Response, headers: &HeaderMap) {
+        if response.status().is_success() {
+            return;
+        }
         for value in headers.values().filter(|value| value.is_sensitive()) {
             if let Ok(value) = value.to_str() {
                 Self::note(response, &Secret::new(value));

@@ -18,7 +18,8 @@ use crate::error::Lost;
 use crate::server::session::{Fault, Inlet, Order, Orders, Turns, What};
 use crate::tasks::Group;
 
-/// Messages on their way at once: each needs a connection of its own. Others wait in their queue.
+/// Messages on their way at once that are no requests: each needs a connection of its own, and others
+/// wait in their queue. Requests are as many as the server may have at once.
 const AT_ONCE: usize = 64;
 
 /// How long a server may take to say that it has a message that is no request; for a request it may
@@ -126,13 +127,14 @@ async fn send(
         () = orders.closed() => None,
     };
     let Some(url) = url else { return };
-    let mut posts = Group::new();
+    let (mut asked, mut told) = (Group::new(), Group::new());
     loop {
         let order = tokio::select! {
             biased;
-            Some(()) = posts.next() => continue,
-            order = orders.next(), if posts.len() < AT_ONCE => order,
-            () = orders.closed(), if posts.len() >= AT_ONCE => None,
+            Some(()) = asked.next() => continue,
+            Some(()) = told.next() => continue,
+            order = orders.next(), if told.len() < AT_ONCE => order,
+            () = orders.closed(), if told.len() >= AT_ONCE => None,
         };
         let (what, body) = match order {
             None => return,
@@ -158,7 +160,8 @@ async fn send(
             // Nothing may be asked before the server knows.
             post.await;
         } else {
-            posts.spawn(post);
+            let group = if id.is_some() { &mut asked } else { &mut told };
+            group.spawn(post);
         }
     }
 }

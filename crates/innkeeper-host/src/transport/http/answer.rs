@@ -100,14 +100,20 @@ fn error_object(body: &[u8], sent: &Sent) -> Option<ErrorObject> {
     })
 }
 
-/// Where a redirect leads, as the next step.
+/// Where a redirect leads, as the next step. Of the address only the machine is told: the rest may hold
+/// secrets.
 fn moved(response: &Response) -> Option<String> {
     let to = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
-    let mut to = response.url().join(to.to_str().ok()?).ok()?;
-    // A query may hold secrets.
-    to.set_query(None);
-    to.set_fragment(None);
-    Some(format!("redirects are not followed; if `{to}` is right, give it as `url`"))
+    let (here, to) = (response.url(), response.url().join(to.to_str().ok()?).ok()?);
+    let origin = to.origin().ascii_serialization();
+    let change = if here.origin() != to.origin() {
+        format!("it leads to `{origin}`")
+    } else if to.path().strip_suffix('/') == Some(here.path()) {
+        "its address ends with a slash there".to_owned()
+    } else {
+        format!("it leads to another path of `{origin}`")
+    };
+    Some(format!("redirects are not followed; {change}; if that is right, change `url`"))
 }
 
 /// How many seconds a server wants to be left alone. A date is not understood and counts as none.

@@ -54,7 +54,9 @@ pub(super) async fn listen(talk: Arc<Talk>, opened: oneshot::Sender<()>) -> Opti
             // The session has ended since its stream was open, which no call may notice for long.
             Heard::Refused(StatusCode::NOT_FOUND) if was_open => {
                 let Some(gone) = &session else { return None };
-                if talk.renew(gone).await.is_ok() {
+                let renewed = talk.renew(gone).await.is_ok();
+                // A server may give the same session once more, and not know it once more.
+                if renewed && talk.session() != session {
                     continue;
                 }
                 pause = (pause * 2).min(LONGEST);

@@ -155,9 +155,13 @@ async fn whole(talk: &Talk, mut response: Response, id: u64) -> Result<(), Fault
         }
         body.extend_from_slice(&chunk);
     }
-    // Of a text, the mark of its byte order is no part.
-    talk.inlet.message(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&body)).await;
+    talk.inlet.message(without_mark(&body)).await;
     if talk.inlet.waits(id) { Err(no_answer()) } else { Ok(()) }
+}
+
+/// A text without the mark of its byte order, which is no part of it.
+pub(super) fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text)
 }
 
 /// Reads an answer that is a stream, and the streams that take it up where it breaks.

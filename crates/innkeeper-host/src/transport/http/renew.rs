@@ -10,6 +10,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
+use super::post::without_mark;
 use super::refused;
 use super::talk::{CONTROL, Hello, Talk};
 use crate::error::{Lost, ProtocolFault};
@@ -114,7 +115,7 @@ impl Talk {
                 }
             }
         }
-        judged(&whole, id, revision).unwrap_or(Err(Unbegun::NoAnswer))
+        judged(without_mark(&whole), id, revision).unwrap_or(Err(Unbegun::NoAnswer))
     }
 }
 

@@ -32,7 +32,8 @@ async fn a_redirect_is_followed_nowhere_and_takes_no_secret_along() {
             other => panic!("another fault: {other:?}"),
         }
         assert!(!fault.to_string().contains("swordfish"), "{fault}");
-        let next_step = format!("if `{}` is right, give it as `url`", elsewhere.url());
+        let next_step =
+            format!("it leads to `{}`; if that is right, change `url`", elsewhere.origin());
         assert!(fault.to_string().ends_with(&next_step), "{fault}");
         let audited = log.audited();
         assert_eq!((audited.len(), &audited[0]["audit"]), (1, &json!("address-refused")));
