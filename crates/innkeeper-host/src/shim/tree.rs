@@ -6,7 +6,7 @@ use rustix::process::Pid;
 pub(crate) use linux::{Stat, each_descendant, every, has_children};
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{each_descendant, has_children};
+pub(crate) use elsewhere::each_descendant;
 
 /// Every process below `root`; see [`each_descendant`].
 pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
@@ -184,10 +184,6 @@ mod elsewhere {
     use rustix::process::Pid;
 
     pub(crate) fn each_descendant(_root: Pid, _found: impl FnMut(Pid)) {}
-
-    pub(crate) fn has_children(_pid: Pid) -> bool {
-        false
-    }
 
     pub(super) fn start_time(_pid: Pid) -> Option<u64> {
         None

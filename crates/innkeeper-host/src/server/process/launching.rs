@@ -1,5 +1,6 @@
 //! Whether a launcher has started the server it was told to: as its child, or by becoming it.
 
+#[cfg(target_os = "linux")]
 use std::ffi::OsString;
 
 use super::Launch;
@@ -7,7 +8,9 @@ use super::Launch;
 /// What is remembered of a launcher between two looks at it.
 #[derive(Debug)]
 pub(crate) struct Launching {
+    #[cfg(target_os = "linux")]
     args: Vec<OsString>,
+    #[cfg(target_os = "linux")]
     launchers: &'static [&'static str],
     #[cfg(target_os = "linux")]
     stack: Option<u64>,
@@ -15,13 +18,15 @@ pub(crate) struct Launching {
 
 impl Launching {
     /// A launch whose program is one of these launchers.
+    #[cfg(target_os = "linux")]
     pub(crate) fn new(launch: &Launch, launchers: &'static [&'static str]) -> Self {
-        Self {
-            args: launch.args.clone(),
-            launchers,
-            #[cfg(target_os = "linux")]
-            stack: None,
-        }
+        Self { args: launch.args.clone(), launchers, stack: None }
+    }
+
+    /// The same where nobody can look at a process.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn new(_: &Launch, _: &'static [&'static str]) -> Self {
+        Self {}
     }
 }
 

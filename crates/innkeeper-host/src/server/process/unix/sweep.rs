@@ -114,6 +114,7 @@ fn members(left: Left<'_>) -> Vec<Pid> {
 /// Elsewhere the server's group is all that can be named.
 #[cfg(not(target_os = "linux"))]
 fn members(left: Left<'_>) -> Vec<Pid> {
+    let _ = (left.session, left.mark);
     if let Some(server) = left.server {
         let _ = rustix::process::kill_process_group(server, Signal::KILL);
     }
