@@ -28,13 +28,14 @@ impl Converter<'_> {
                     let part = self.resolved(part, &at);
                     self.both(&part, &beside, &at)
                 }
+                Value::Bool(true) => self.schema(&Value::Object(beside.clone()), &at),
                 part => self.schema(part, &at),
             };
             if !ways.contains(&way) {
                 ways.push(way);
             }
         }
-        if keyword == "oneOf" && ways.len() > 1 && !self.are_apart(&parts) {
+        if keyword == "oneOf" && parts.len() > 1 && !self.are_apart(&parts) {
             self.lose(at, keyword, Effect::Dropped);
         }
         if ways.is_empty() {
@@ -105,6 +106,12 @@ impl Converter<'_> {
         for conflict in conflicts {
             self.lose(at, &conflict, Effect::Dropped);
         }
+        // Items are those behind the listed ones, and of a schema that lists none they are all.
+        let lists = |schema: &Map<String, Value>| schema.contains_key("prefixItems");
+        let all = |schema: &Map<String, Value>| !lists(schema) && schema.contains_key("items");
+        if lists(one) && all(other) || all(one) && lists(other) {
+            self.lose(at, "items", Effect::Dropped);
+        }
         both
     }
 
@@ -124,28 +131,45 @@ impl Converter<'_> {
 
     /// Whether no value fits two of these schemas, as far as their types or a constant tell.
     fn are_apart(&self, parts: &[Value]) -> bool {
-        let mut seen: Vec<String> = Vec::new();
+        let mut seen: Vec<Mark> = Vec::new();
         for part in parts {
             let target = part.get("$ref").and_then(Value::as_str).and_then(pointer);
             let part = target.and_then(|it| self.target(it)).unwrap_or(part);
             let Some(mark) = mark(part) else { return false };
+            if seen.iter().any(|other| !other.is_apart_from(&mark)) {
+                return false;
+            }
             seen.push(mark);
         }
-        let number = |mark: &String| mark == "number" || mark == "integer";
-        let all = seen.len();
-        let numbers = seen.iter().filter(|mark| number(mark)).count();
-        seen.sort_unstable();
-        seen.dedup();
-        seen.len() == all && numbers < 2
+        true
     }
 }
 
-/// What tells a schema's values from those of others: their one type, or the constants that required
-/// properties have.
-fn mark(schema: &Value) -> Option<String> {
-    let of = schema.get("type")?.as_str()?;
+/// What tells a schema's values from those of others: their one type, and a constant that a required
+/// property of an object has.
+struct Mark {
+    of: String,
+    constant: Option<(String, Value)>,
+}
+
+impl Mark {
+    fn is_apart_from(&self, other: &Self) -> bool {
+        let is_number = |mark: &Self| mark.of == "number" || mark.of == "integer";
+        if is_number(self) && is_number(other) {
+            return false;
+        }
+        match (&self.constant, &other.constant) {
+            (Some((name, value)), Some((theirs, other))) => name == theirs && value != other,
+            _ => self.of != other.of,
+        }
+    }
+}
+
+fn mark(schema: &Value) -> Option<Mark> {
+    let of = schema.get("type")?.as_str()?.to_owned();
     let required = schema.get("required").and_then(Value::as_array);
-    let constant = schema.get("properties").and_then(Value::as_object).and_then(|properties| {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let constant = properties.filter(|_| of == "object").and_then(|properties| {
         properties.iter().find_map(|(name, schema)| {
             let known = required?.iter().any(|it| it == name.as_str());
             let only =
@@ -153,8 +177,8 @@ fn mark(schema: &Value) -> Option<String> {
                     [only] => Some(only),
                     _ => None,
                 })?;
-            known.then(|| format!("{name}={only}"))
+            known.then(|| (name.clone(), only.clone()))
         })
     });
-    Some(constant.unwrap_or_else(|| of.to_owned()))
+    Some(Mark { of, constant })
 }

@@ -323,9 +323,16 @@ impl<'a> Converter<'a> {
         }
         let known = first.len() as u64;
         let tuple = first.join(&format!(r#" "," {space} "#));
+        if most.is_some_and(|most| most < known) {
+            self.lose(at, "maxItems", Effect::Dropped);
+        }
         let least = least.saturating_sub(known);
         let most = most.map(|most| most.saturating_sub(known));
         if most == Some(0) || items == Some(&Value::Bool(false)) {
+            // No list is as long.
+            if least > 0 {
+                self.lose(at, "minItems", Effect::Dropped);
+            }
             return format!(r#""[" {tuple} "]""#);
         }
         let any = Value::Bool(true);

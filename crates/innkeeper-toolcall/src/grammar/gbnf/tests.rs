@@ -170,6 +170,21 @@ fn a_schema_may_hold_itself_but_not_begin_with_itself() {
 }
 
 #[test]
+fn a_tuple_that_is_longer_than_it_may_be_or_beside_other_items_is_reported() {
+    let tuple = json!({"prefixItems": [{"type": "null"}]});
+    let items = json!({"type": "array", "items": {"type": "boolean"}, "anyOf": [tuple]});
+    assert_eq!(
+        losses(json!({"properties": {"p": items}})),
+        [("/properties/p/anyOf/0".to_owned(), "items".to_owned(), Effect::Dropped)]
+    );
+    let long = json!({"prefixItems": [{"type": "null"}, {}], "maxItems": 1});
+    assert_eq!(
+        losses(json!({"properties": {"p": long}})),
+        [("/properties/p".to_owned(), "maxItems".to_owned(), Effect::Dropped)]
+    );
+}
+
+#[test]
 fn what_is_not_held_is_reported_with_its_place() {
     let found = losses(json!({"properties": {
         "a/b": {"type": "string", "pattern": "x", "format": "email"},
