@@ -1,27 +1,28 @@
-//! The closed loops that drive any client: one call after the other, or many tasks doing so.
+//! The measurement loops of all clients: sequential calls, or many tasks.
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::figures::{Calls, Started, beside_kb, cpu, status_kb};
-use crate::work::{Case, Work};
+use crate::figures::{CallFigures, StartFigures, cpu_time, status_kb, supervisors_kb};
+use crate::workload::{BenchCase, Workload};
 
-/// Calls made before any is counted.
-const WARM_UP: Duration = Duration::from_millis(150);
-/// Time given to a started client to come to rest before its memory is read.
-const REST: Duration = Duration::from_millis(300);
+/// Duration of the calls before the measurement.
+const WARM_UP_TIME: Duration = Duration::from_millis(150);
+/// Idle time of a started client before the measurement of its memory.
+const IDLE_TIME: Duration = Duration::from_millis(300);
 
 /// A connected client.
-pub trait Client: Clone + Send + Sync + Sized + 'static {
-    /// Starts that many echo servers and lists everything each of them offers.
-    fn connect(work: &Work, servers: usize) -> impl Future<Output = Self> + Send;
+pub trait BenchClient: Clone + Send + Sync + Sized + 'static {
+    /// Starts `servers` echo servers and lists everything that each server offers.
+    fn connect(work: &Workload, servers: usize) -> impl Future<Output = Self> + Send;
 
-    /// Tools found on all servers.
-    fn tools(&self) -> usize;
+    /// The number of tools of all servers.
+    fn tool_count(&self) -> usize;
 
-    /// Builds the arguments as an application does and calls `echo`; whether the answer holds that
-    /// many bytes of text. What the client has not decoded by itself is not decoded for the check.
+    /// Calls `echo` with arguments as an application builds them; returns whether the response has
+    /// the expected number of text bytes. The check decodes nothing that the client has not
+    /// decoded.
     fn call(
         &self,
         message: &str,
@@ -29,51 +30,53 @@ pub trait Client: Clone + Send + Sync + Sized + 'static {
         length: usize,
     ) -> impl Future<Output = bool> + Send;
 
-    /// Ends every server.
+    /// Shuts all servers down.
     fn close(self) -> impl Future<Output = ()> + Send;
 }
 
 /// Runs the calls of one case.
-pub async fn calls<C: Client>(work: &Work) -> Calls {
+pub async fn measure_calls<C: BenchClient>(work: &Workload) -> CallFigures {
     let client = C::connect(work, 1).await;
-    drive(&client, work, WARM_UP).await;
-    let calls = drive(&client, work, work.span).await;
+    run_calls(&client, work, WARM_UP_TIME).await;
+    let calls = run_calls(&client, work, work.duration).await;
     client.close().await;
     calls
 }
 
-async fn drive<C: Client>(client: &C, work: &Work, span: Duration) -> Calls {
+async fn run_calls<C: BenchClient>(client: &C, work: &Workload, span: Duration) -> CallFigures {
     let message: Arc<str> = work.case.message().into();
-    let (before, start) = (cpu(), Instant::now());
+    let (before, start) = (cpu_time(), Instant::now());
     let until = start + span;
-    let mut calls = Calls::default();
+    let mut calls = CallFigures::default();
     if work.in_flight() == 1 {
-        calls.nanos = one_after_another(client.clone(), work.case, message, until).await;
-        calls.count = calls.nanos.len();
+        calls.call_nanos = run_sequential(client.clone(), work.case, message, until).await;
+        calls.count = calls.call_nanos.len();
     } else {
         let tasks: Vec<_> = (0..work.in_flight())
-            .map(|_| tokio::spawn(count(client.clone(), work.case, Arc::clone(&message), until)))
+            .map(|_| {
+                tokio::spawn(run_caller(client.clone(), work.case, Arc::clone(&message), until))
+            })
             .collect();
         for task in tasks {
-            calls.count += task.await.expect("a caller's task ends well");
+            calls.count += task.await.expect("a caller task panicked");
         }
     }
-    calls.wall = start.elapsed();
-    calls.cpu = cpu().saturating_sub(before);
+    calls.wall_time = start.elapsed();
+    calls.cpu_time = cpu_time().saturating_sub(before);
     calls
 }
 
-async fn one_after_another<C: Client>(
+async fn run_sequential<C: BenchClient>(
     client: C,
-    case: Case,
+    case: BenchCase,
     message: Arc<str>,
     until: Instant,
 ) -> Vec<u64> {
-    let (bytes, length) = (case.bytes(), case.answer_length());
+    let (bytes, length) = (case.bytes(), case.response_text_len());
     let mut nanos = Vec::new();
     let mut start = Instant::now();
     while start < until {
-        assert!(client.call(&message, bytes, length).await, "an answer came back whole");
+        assert!(client.call(&message, bytes, length).await, "incomplete response");
         let end = Instant::now();
         nanos.push(u64::try_from((end - start).as_nanos()).unwrap_or(u64::MAX));
         start = end;
@@ -81,24 +84,35 @@ async fn one_after_another<C: Client>(
     nanos
 }
 
-async fn count<C: Client>(client: C, case: Case, message: Arc<str>, until: Instant) -> usize {
-    let (bytes, length) = (case.bytes(), case.answer_length());
+async fn run_caller<C: BenchClient>(
+    client: C,
+    case: BenchCase,
+    message: Arc<str>,
+    until: Instant,
+) -> usize {
+    let (bytes, length) = (case.bytes(), case.response_text_len());
     let mut count = 0;
     while Instant::now() < until {
-        assert!(client.call(&message, bytes, length).await, "an answer came back whole");
+        assert!(client.call(&message, bytes, length).await, "incomplete response");
         count += 1;
     }
     count
 }
 
-/// Starts, lists, idles and closes.
-pub async fn start<C: Client>(work: &Work) -> Started {
+/// Starts, lists, idles and closes all servers.
+pub async fn measure_start<C: BenchClient>(work: &Workload) -> StartFigures {
     let begin = Instant::now();
-    let client = C::connect(work, work.servers).await;
+    let client = C::connect(work, work.server_count).await;
     let ready = begin.elapsed();
-    tokio::time::sleep(REST).await;
-    let (tools, idle_kb, beside_kb) = (client.tools(), status_kb("VmRSS:"), beside_kb());
+    tokio::time::sleep(IDLE_TIME).await;
+    let (tools, idle_kb, beside_kb) = (client.tool_count(), status_kb("VmRSS:"), supervisors_kb());
     let end = Instant::now();
     client.close().await;
-    Started { ready, tools, idle_kb, beside_kb, closed: end.elapsed() }
+    StartFigures {
+        ready_time: ready,
+        tools,
+        idle_kb,
+        supervisors_kb: beside_kb,
+        close_time: end.elapsed(),
+    }
 }

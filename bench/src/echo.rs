@@ -1,29 +1,29 @@
-//! The answers of the echo server: canned where they can be, and never the bottleneck.
+//! The echo server, with prepared responses so that the server is never the bottleneck.
 
-use crate::text::{member, members, number};
+use crate::json_scan::{find_member, members, parse_digits};
 
-/// How many tools, prompts and resources the server lists.
-const LISTED: [usize; 3] = [10, 3, 3];
-/// The longest text the `bytes` argument may ask for.
-const LONGEST_TEXT: usize = 16 << 20;
+/// Numbers of listed tools, prompts and resources.
+const LISTED_ITEMS: [usize; 3] = [10, 3, 3];
+/// Maximum value of the `bytes` argument.
+const MAX_TEXT_BYTES: usize = 16 << 20;
 
-/// A server whose `echo` tool returns its `message`, or as many bytes of text as `bytes` says.
+/// A server with the tool `echo`, which returns its `message`, or `bytes` bytes of text.
 #[derive(Debug)]
-pub struct Echo {
+pub struct EchoServer {
     tools: String,
     prompts: String,
     resources: String,
     text: Vec<u8>,
 }
 
-impl Default for Echo {
+impl Default for EchoServer {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Echo {
-    /// Prepares every answer that does not depend on the request.
+impl EchoServer {
+    /// Prepares every response that does not depend on the request.
     pub fn new() -> Self {
         let tool = |n: usize| {
             let name = if n == 0 { "echo".to_owned() } else { format!("echo_{n}") };
@@ -44,15 +44,15 @@ impl Echo {
             |n: usize| format!(r#"{{"name":"prompt_{n}","arguments":[{{"name":"about"}}]}}"#);
         let resource = |n: usize| format!(r#"{{"uri":"echo://text/{n}","name":"text_{n}"}}"#);
         Self {
-            tools: list("tools", LISTED[0], tool),
-            prompts: list("prompts", LISTED[1], prompt),
-            resources: list("resources", LISTED[2], resource),
+            tools: list_result("tools", LISTED_ITEMS[0], tool),
+            prompts: list_result("prompts", LISTED_ITEMS[1], prompt),
+            resources: list_result("resources", LISTED_ITEMS[2], resource),
             text: Vec::new(),
         }
     }
 
-    /// Appends the answer to one line, newline included; a notification gets none.
-    pub fn answer(&mut self, line: &[u8], out: &mut Vec<u8>) {
+    /// Appends the response to one line, with its newline; a notification has no response.
+    pub fn respond(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let (mut id, mut method, mut params) = (None, &b""[..], &b"{}"[..]);
         for (key, value) in members(line) {
             match key {
@@ -66,25 +66,25 @@ impl Echo {
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
         out.extend_from_slice(id);
         match method {
-            br#""tools/call""# => self.call(params, out),
-            br#""initialize""# => initialize(params, out),
-            br#""tools/list""# => result(&self.tools, out),
-            br#""prompts/list""# => result(&self.prompts, out),
-            br#""resources/list""# => result(&self.resources, out),
-            br#""resources/templates/list""# => result(r#"{"resourceTemplates":[]}"#, out),
-            br#""ping""# => result("{}", out),
+            br#""tools/call""# => self.respond_to_call(params, out),
+            br#""initialize""# => initialize_result(params, out),
+            br#""tools/list""# => text_result(&self.tools, out),
+            br#""prompts/list""# => text_result(&self.prompts, out),
+            br#""resources/list""# => text_result(&self.resources, out),
+            br#""resources/templates/list""# => text_result(r#"{"resourceTemplates":[]}"#, out),
+            br#""ping""# => text_result("{}", out),
             _ => out.extend_from_slice(br#","error":{"code":-32601,"message":"unknown method"}"#),
         }
         out.extend_from_slice(b"}\n");
     }
 
-    fn call(&mut self, params: &[u8], out: &mut Vec<u8>) {
-        let arguments = member(params, b"arguments").unwrap_or(b"{}");
+    fn respond_to_call(&mut self, params: &[u8], out: &mut Vec<u8>) {
+        let arguments = find_member(params, b"arguments").unwrap_or(b"{}");
         let (mut message, mut bytes) = (&b"\"\""[..], 0);
         for (key, value) in members(arguments) {
             match key {
                 b"message" => message = value,
-                b"bytes" => bytes = number(value).min(LONGEST_TEXT),
+                b"bytes" => bytes = parse_digits(value).min(MAX_TEXT_BYTES),
                 _ => {}
             }
         }
@@ -93,7 +93,8 @@ impl Echo {
             out.extend_from_slice(message);
         } else {
             if self.text.len() != bytes + 2 {
-                self.text = serde_json::to_vec(&crate::work::prose(bytes)).unwrap_or_default();
+                self.text =
+                    serde_json::to_vec(&crate::workload::message_text(bytes)).unwrap_or_default();
             }
             out.extend_from_slice(&self.text);
         }
@@ -101,14 +102,14 @@ impl Echo {
     }
 }
 
-fn list(kind: &str, count: usize, item: impl Fn(usize) -> String) -> String {
+fn list_result(kind: &str, count: usize, item: impl Fn(usize) -> String) -> String {
     let items: Vec<String> = (0..count).map(item).collect();
     format!(r#"{{"{kind}":[{}]}}"#, items.join(","))
 }
 
-fn initialize(params: &[u8], out: &mut Vec<u8>) {
+fn initialize_result(params: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(br#","result":{"protocolVersion":"#);
-    out.extend_from_slice(member(params, b"protocolVersion").unwrap_or(br#""2025-11-25""#));
+    out.extend_from_slice(find_member(params, b"protocolVersion").unwrap_or(br#""2025-11-25""#));
     out.extend_from_slice(
         concat!(
             r#","capabilities":{"tools":{},"prompts":{},"resources":{}},"#,
@@ -118,7 +119,7 @@ fn initialize(params: &[u8], out: &mut Vec<u8>) {
     );
 }
 
-fn result(text: &str, out: &mut Vec<u8>) {
+fn text_result(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(br#","result":"#);
     out.extend_from_slice(text.as_bytes());
 }
@@ -127,15 +128,15 @@ fn result(text: &str, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn ask(line: &str) -> serde_json::Value {
+    fn request(line: &str) -> serde_json::Value {
         let mut out = Vec::new();
-        Echo::new().answer(line.as_bytes(), &mut out);
+        EchoServer::new().respond(line.as_bytes(), &mut out);
         serde_json::from_slice(&out).unwrap()
     }
 
     #[test]
     fn the_echo_tool_returns_the_message_as_sent() {
-        let answer = ask(
+        let answer = request(
             r#"{"method":"tools/call","params":{"name":"echo","arguments":{"message":"a\"b"}},"id":"x"}"#,
         );
         assert_eq!(answer["id"], "x");
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_bytes_argument_decides_the_length_of_the_text() {
-        let answer = ask(
+        let answer = request(
             r#"{"id":1,"method":"tools/call","params":{"arguments":{"message":"","bytes":1000}}}"#,
         );
         assert_eq!(answer["result"]["content"][0]["text"].as_str().unwrap().len(), 1000);
@@ -153,23 +154,27 @@ mod tests {
     #[test]
     fn the_lists_are_valid_json() {
         assert_eq!(
-            ask(r#"{"id":1,"method":"tools/list"}"#)["result"]["tools"].as_array().unwrap().len(),
+            request(r#"{"id":1,"method":"tools/list"}"#)["result"]["tools"]
+                .as_array()
+                .unwrap()
+                .len(),
             10
         );
         assert_eq!(
-            ask(r#"{"id":1,"method":"prompts/list"}"#)["result"]["prompts"]
+            request(r#"{"id":1,"method":"prompts/list"}"#)["result"]["prompts"]
                 .as_array()
                 .unwrap()
                 .len(),
             3
         );
-        assert_eq!(ask(r#"{"id":1,"method":"nope"}"#)["error"]["code"], -32601);
+        assert_eq!(request(r#"{"id":1,"method":"nope"}"#)["error"]["code"], -32601);
     }
 
     #[test]
-    fn a_notification_gets_no_answer() {
+    fn a_notification_gets_no_response() {
         let mut out = Vec::new();
-        Echo::new().answer(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, &mut out);
+        EchoServer::new()
+            .respond(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, &mut out);
         assert!(out.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! What a client reports: one JSON line of figures, read from its own clock and from /proc.
+//! The figures of a client: one JSON line, from the client's clock and `/proc`.
 
 use std::fs;
 use std::time::Duration;
@@ -6,41 +6,42 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
-use crate::work::Work;
+use crate::workload::Workload;
 
 /// The calls of one run.
 #[derive(Debug, Default)]
-pub struct Calls {
-    /// Nanoseconds of each call; kept for one call in flight only, where they mean something.
-    pub nanos: Vec<u64>,
-    /// How many calls were answered.
+pub struct CallFigures {
+    /// Nanoseconds of each call; recorded with one call in flight only, because the values mean
+    /// little otherwise.
+    pub call_nanos: Vec<u64>,
+    /// The number of completed calls.
     pub count: usize,
-    /// From the first to the last call.
-    pub wall: Duration,
-    /// Processor time of this process meanwhile.
-    pub cpu: Duration,
+    /// The time from the first to the last call.
+    pub wall_time: Duration,
+    /// The CPU time of this process during the calls.
+    pub cpu_time: Duration,
 }
 
-/// Processor time this process has used.
-pub fn cpu() -> Duration {
+/// Returns the CPU time of this process.
+pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-impl Calls {
-    /// The line that the chore reads.
-    pub fn report(mut self, peer: &str, work: &Work) -> Value {
-        self.nanos.sort_unstable();
+impl CallFigures {
+    /// Returns the JSON line for `cargo xtask bench`.
+    pub fn report(mut self, peer: &str, work: &Workload) -> Value {
+        self.call_nanos.sort_unstable();
         let calls = self.count.max(1) as f64;
         json!({
             "peer": peer,
             "case": work.name,
-            "runtime": if work.threads { "multi" } else { "current" },
+            "runtime": if work.multi_thread { "multi" } else { "current" },
             "calls": self.count,
-            "per_second": calls / self.wall.as_secs_f64(),
-            "p50_us": quantile(&self.nanos, 0.50),
-            "p99_us": quantile(&self.nanos, 0.99),
-            "cpu_us": self.cpu.as_secs_f64() * 1e6 / calls,
+            "per_second": calls / self.wall_time.as_secs_f64(),
+            "p50_us": quantile(&self.call_nanos, 0.50),
+            "p99_us": quantile(&self.call_nanos, 0.99),
+            "cpu_us": self.cpu_time.as_secs_f64() * 1e6 / calls,
             "rss_kb": status_kb("VmRSS:"),
             "peak_rss_kb": status_kb("VmHWM:"),
         })
@@ -52,38 +53,38 @@ fn quantile(sorted: &[u64], share: f64) -> Option<f64> {
     sorted.get(at.min(sorted.len().saturating_sub(1))).map(|nanos| *nanos as f64 / 1e3)
 }
 
-/// Servers started, listed and closed.
+/// The start, the lists and the shutdown of servers.
 #[derive(Debug)]
-pub struct Started {
-    /// From nothing to everything listed.
-    pub ready: Duration,
-    /// Tools found, as a check that all peers did the same.
+pub struct StartFigures {
+    /// The time from the start until everything is listed.
+    pub ready_time: Duration,
+    /// The number of tools, which shows that all clients did the same work.
     pub tools: usize,
-    /// Resident memory of this process, all servers idle.
+    /// The resident memory of this process with all servers idle, in KiB.
     pub idle_kb: u64,
-    /// Proportional memory of what the client itself runs beside the servers (supervisors).
-    pub beside_kb: u64,
-    /// From the wish to close to everything gone.
-    pub closed: Duration,
+    /// The proportional memory (PSS) of the client's own child processes, the supervisors, in KiB.
+    pub supervisors_kb: u64,
+    /// The time from the start of the shutdown until all processes are gone.
+    pub close_time: Duration,
 }
 
-impl Started {
-    /// The line that the chore reads.
-    pub fn report(&self, peer: &str, work: &Work) -> Value {
+impl StartFigures {
+    /// Returns the JSON line for `cargo xtask bench`.
+    pub fn report(&self, peer: &str, work: &Workload) -> Value {
         json!({
             "peer": peer,
             "case": work.name,
-            "runtime": if work.threads { "multi" } else { "current" },
-            "ready_ms": self.ready.as_secs_f64() * 1e3,
+            "runtime": if work.multi_thread { "multi" } else { "current" },
+            "ready_ms": self.ready_time.as_secs_f64() * 1e3,
             "tools": self.tools,
             "idle_kb": self.idle_kb,
-            "beside_kb": self.beside_kb,
-            "close_ms": self.closed.as_secs_f64() * 1e3,
+            "supervisors_kb": self.supervisors_kb,
+            "close_ms": self.close_time.as_secs_f64() * 1e3,
         })
     }
 }
 
-/// One `kB` line of this process' status.
+/// Returns the value of a `kB` line in `/proc/self/status`.
 pub fn status_kb(key: &str) -> u64 {
     kb_line("/proc/self/status", key)
 }
@@ -96,8 +97,8 @@ fn kb_line(file: &str, key: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Proportional memory of this process' descendants that are not echo servers.
-pub fn beside_kb() -> u64 {
+/// Returns the proportional memory (PSS) of this process' descendants except echo servers, in KiB.
+pub fn supervisors_kb() -> u64 {
     let mut processes = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {

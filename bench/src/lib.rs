@@ -1,28 +1,29 @@
-//! What the measuring programs share: the echo server's answers, the work, the clients, the figures.
+//! Shared code of the benchmark programs: echo server, workload, clients, figures.
 
-pub mod bare;
 pub mod client;
 pub mod echo;
 pub mod figures;
+pub mod http_echo;
+pub mod json_scan;
 pub mod program;
-pub mod remote;
-pub mod text;
-pub mod work;
+pub mod raw_pipe;
+pub mod workload;
 
-#[cfg(feature = "sdk")]
-pub mod sdk;
+#[cfg(feature = "rmcp")]
+pub mod rmcp_client;
 
-#[cfg(all(feature = "ours", not(test)))]
-pub mod ours;
+#[cfg(all(feature = "innkeeper", not(test)))]
+pub mod innkeeper_client;
 
-// The command's own log, by links into its crate, so that what ships is what is measured.
-#[cfg(all(feature = "ours", not(test)))]
-mod cause;
-#[cfg(all(feature = "ours", not(test)))]
-#[expect(dead_code, reason = "measurements end without a flush and say nothing on stderr")]
+// The log modules of the command-line program, as symbolic links, so that the benchmark measures
+// the shipped code.
+#[cfg(all(feature = "innkeeper", not(test)))]
+mod error_chain;
+#[cfg(all(feature = "innkeeper", not(test)))]
+#[expect(dead_code, reason = "benchmark programs exit without a flush and print nothing on stderr")]
 mod log;
-#[cfg(all(feature = "ours", not(test)))]
+#[cfg(all(feature = "innkeeper", not(test)))]
 mod output;
-#[cfg(all(feature = "ours", not(test)))]
-#[expect(dead_code, reason = "the log appends its times")]
+#[cfg(all(feature = "innkeeper", not(test)))]
+#[expect(dead_code, reason = "the log appends formatted times")]
 mod timestamp;

@@ -1,5 +1,5 @@
-//! The part of the command's output room that its log needs.
+//! The part of the command-line program's output module that its log requires.
 
-mod safe;
+mod escape;
 
-pub(crate) use safe::{deceives, inline};
+pub(crate) use escape::{escape_inline, is_deceptive};

@@ -1,4 +1,4 @@
-//! What a client's program does: reads its work, runs it on the runtime asked for, prints one line.
+//! The main function of the benchmark clients.
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -6,54 +6,56 @@ use std::process::ExitCode;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
 
-use crate::bare;
-use crate::client::{self, Client};
-use crate::work::{Case, Work};
+use crate::client::{self, BenchClient};
+use crate::raw_pipe;
+use crate::workload::{BenchCase, Workload};
 
-/// The whole program of an ordinary client.
-pub fn client<C: Client>(peer: &str) -> ExitCode {
+/// Runs the program of a benchmark client.
+pub fn run_client<C: BenchClient>(peer: &str) -> ExitCode {
     let peer = peer.to_owned();
-    run(async move |work: Work| {
-        if work.case == Case::Start {
-            client::start::<C>(&work).await.report(&peer, &work)
+    run_measurement(async move |work: Workload| {
+        if work.case == BenchCase::Start {
+            client::measure_start::<C>(&work).await.report(&peer, &work)
         } else {
-            client::calls::<C>(&work).await.report(&peer, &work)
+            client::measure_calls::<C>(&work).await.report(&peer, &work)
         }
     })
 }
 
-/// The whole program of the bare loop.
-pub fn bare() -> ExitCode {
-    run(async |work: Work| {
-        if work.case == Case::Start {
-            bare::start(&work).await.report("bare", &work)
+/// Runs the program of the raw pipe.
+pub fn run_raw_pipe() -> ExitCode {
+    run_measurement(async |work: Workload| {
+        if work.case == BenchCase::Start {
+            raw_pipe::measure_start(&work).await.report("bare", &work)
         } else {
-            bare::calls(&work).await.report("bare", &work)
+            raw_pipe::measure_calls(&work).await.report("bare", &work)
         }
     })
 }
 
-/// Threads of the multi-thread runtime, on however many processors.
-const WORKERS: usize = 2;
+/// Threads of the multi-thread runtime, independent of the number of CPUs.
+const WORKER_THREADS: usize = 2;
 
-/// The work runs as a task, as that of a service does: what blocks on the runtime is woken over
-/// more turns.
-fn run<F>(measure: impl FnOnce(Work) -> F) -> ExitCode
+/// Runs the measurement as a task, as in a service: a future in `block_on` is polled later than a
+/// task.
+fn run_measurement<F>(measure: impl FnOnce(Workload) -> F) -> ExitCode
 where
     F: Future<Output = Value> + Send + 'static,
 {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let measured = Work::parse(&arguments).and_then(|work| {
-        let mut runtime = if work.threads {
+    let measured = Workload::parse(&arguments).and_then(|work| {
+        let mut runtime = if work.multi_thread {
             tokio::runtime::Builder::new_multi_thread()
         } else {
             tokio::runtime::Builder::new_current_thread()
         };
-        if work.case != Case::Start && !(work.threads && work.case == Case::Flight) {
-            stay_on_one_processor()?;
+        if work.case != BenchCase::Start
+            && !(work.multi_thread && work.case == BenchCase::Concurrent)
+        {
+            pin_to_one_cpu()?;
         }
         let runtime = runtime
-            .worker_threads(WORKERS)
+            .worker_threads(WORKER_THREADS)
             .enable_all()
             .build()
             .map_err(|error| error.to_string())?;
@@ -72,11 +74,13 @@ where
     }
 }
 
-/// Keeps this process and its server on the first processor they may use. Between two a call's time
-/// is that of waking the other one, which in a virtual machine is ten times what is measured here.
-/// Only threads with many calls in flight have both: they keep them awake.
-fn stay_on_one_processor() -> Result<(), String> {
-    let problem = |error| format!("one processor: {error}");
+/// Restricts this process and its server to the first available CPU.
+///
+/// With two CPUs, the duration of a call would be the wake-up time of the other CPU, which in a
+/// virtual machine is ten times the measured duration. Only many calls in flight on several threads
+/// use both CPUs, because the load keeps both CPUs awake.
+fn pin_to_one_cpu() -> Result<(), String> {
+    let problem = |error| format!("cannot set the CPU affinity: {error}");
     let allowed = sched_getaffinity(None).map_err(problem)?;
     let mut first = CpuSet::new();
     first.set((0..CpuSet::MAX_CPU).find(|number| allowed.is_set(*number)).unwrap_or(0));

@@ -1,4 +1,4 @@
-//! A stream of events.
+//! Fuzz target: an SSE stream.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| innkeeper_fuzz::sse(input));

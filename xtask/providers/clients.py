@@ -1,4 +1,4 @@
-"""The providers' own clients, each going on until a model has called five tools."""
+"""Conversations of the providers' own clients with five tool calls each."""
 
 import json
 from typing import Any, Callable
@@ -12,17 +12,17 @@ from google.genai import types
 MODEL = "scripted"
 NAMES = ["one", "two", "three", "four", "five"]
 PROMPT = "Call the tools."
-# A model that calls for ever is a failure.
+# Limit of a conversation; a model that never stops calling fails the test.
 TURNS = 20
 
 
 def steps() -> list[dict]:
-    """Four turns with five calls, two of them at once, then a text."""
-    call = lambda at: {"calls": {"name": NAMES[at], "arguments": {"path": f"ä{at}", "n": 1.5}}}
+    """Return four replies with five calls, two of them parallel, then a text."""
+    call = lambda at: {"tool_call": {"name": NAMES[at], "arguments": {"path": f"ä{at}", "n": 1.5}}}
     turns = [[0], [1, 2], [3], [4]]
-    answers = [[{"thinks": f"Now {turn[0]}."}, *(call(at) for at in turn)] for turn in turns]
-    answers[1].insert(1, {"says": "On the way. "})
-    answers.append([{"thinks": "All done."}, {"says": "Five tools were called, dömäne 🦀."}])
+    answers = [[{"reasoning": f"Now {turn[0]}."}, *(call(at) for at in turn)] for turn in turns]
+    answers[1].insert(1, {"text": "On the way. "})
+    answers.append([{"reasoning": "All done."}, {"text": "Five tools were called, dömäne 🦀."}])
     return [{"answer": {"parts": parts, "usage": [40, 10]}} for parts in answers]
 
 
@@ -32,7 +32,7 @@ def schema() -> dict:
 
 
 def run(name: str, arguments: Any) -> str:
-    """What a tool says: that it was called as it should be."""
+    """Check the arguments of a call and return the tool result."""
     arguments = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
     at = NAMES.index(name)
     assert arguments == {"path": f"ä{at}", "n": 1.5}, (name, arguments)
@@ -80,7 +80,7 @@ def responses(origin: str, streams: bool) -> str:
         calls = [item for item in response.output if item.type == "function_call"]
         if not calls:
             return response.output_text
-        # What its helper reads from the arguments is none of the provider's.
+        # `parsed_arguments` is a field of the client's helper, not of the API.
         items += [item.model_dump(exclude_unset=True, exclude={"parsed_arguments"}) for item in response.output]
         for part in (part for item in items for part in item.get("content") or [] if isinstance(part, dict)):
             part.pop("parsed", None)
@@ -163,7 +163,7 @@ def interactions(origin: str, streams: bool) -> str:
 
 
 def gathered(events: Any) -> tuple[list[dict], Any]:
-    """The steps of a stream; the client does not put them together."""
+    """Assemble the steps of a stream; the client does not assemble them."""
     steps: list[dict] = []
     usage, arguments = None, {}
     for event in events:

@@ -1,4 +1,4 @@
-"""The providers' own clients judge the scripted model, and their schemas judge recorded requests."""
+"""Test the scripted model with the providers' clients, and validate requests with their schemas."""
 
 import copy
 import json
@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# Nothing is left beside the sources.
+# No bytecode files next to the sources.
 sys.dont_write_bytecode = True
 
 import clients  # noqa: E402
@@ -16,7 +16,7 @@ import schema  # noqa: E402
 END = "Five tools were called, dömäne 🦀."
 
 
-# Requests with one thing wrong that a schema of shapes alone would let pass, and where it is.
+# Requests with one error that a purely structural schema accepts, with the location of the error.
 USER = {"role": "user", "content": "x"}
 GEMINI = {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}
 THOUGHT = {"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}]}
@@ -52,7 +52,7 @@ def passed_wrongly() -> list[str]:
             del record["body"]["model"]
         said = schema.problems(record)
         if len(said) != 1 or f"{place}" not in said[0]:
-            found.append(f"{path}: a request that is wrong at `{place}` alone gets {said}")
+            found.append(f"{path}: a request with an error at `{place}` only: reported {said}")
     del record["headers"]["anthropic-version"]
     record |= {"path": "/v1/messages", "body": {"model": "m", "max_tokens": 5, "messages": [USER]}}
     if len(schema.problems(record)) != 1:
@@ -61,7 +61,7 @@ def passed_wrongly() -> list[str]:
 
 
 def drive(program: str, wire: str, streams: bool, folder: Path) -> tuple[str, list[str]]:
-    """Has a client talk to a scripted model; how it ended, and each request as a line."""
+    """Run a client against a scripted model; return its result and one line per request."""
     script, requests = folder / "script", folder / f"{wire}-{streams}"
     script.write_text(json.dumps({"steps": clients.steps(), "chunks": 5}))
     command = [program, str(script), "--requests", str(requests)]
@@ -73,7 +73,7 @@ def drive(program: str, wire: str, streams: bool, folder: Path) -> tuple[str, li
 
 
 def spoiled(record: dict) -> list[tuple[str, dict]]:
-    """The same request with one thing wrong, and what the check has to say of it."""
+    """Return the request with one error, and the expected problem."""
     body = record["body"]
     key = next(key for key in ("messages", "input", "contents") if key in body)
 
@@ -98,29 +98,29 @@ def judged_clients(program: str) -> list[str]:
                 how = f"{wire}, {'streamed' if streams else 'whole'}"
                 text, lines = drive(program, wire, streams, Path(folder))
                 if text != END:
-                    found.append(f"{how}: it ends with `{text}`")
+                    found.append(f"{how}: ended with `{text}`")
                 if len(lines) != len(clients.steps()):
                     found.append(f"{how}: {len(lines)} requests")
                 found += schema.check(lines, how, both=True)
                 for place, record in spoiled(json.loads(lines[-1])):
                     said = schema.problems(record)
                     if not any(place in problem for problem in said):
-                        found.append(f"{how}: a request that is wrong at `{place}` passes: {said}")
+                        found.append(f"{how}: a request with an error at `{place}` was accepted: {said}")
     return found
 
 
 def main() -> int:
     program, *files = sys.argv[1:]
     found = passed_wrongly()
-    print(f"schemas: {len(WRONG)} wrong requests, {len(found)} problems")
+    print(f"schemas: {len(WRONG)} invalid requests, {len(found)} problems")
     clients_found = judged_clients(program)
-    print(f"clients: {len(clients.CLIENTS)} forms, whole and streamed, {len(clients_found)} problems")
+    print(f"clients: {len(clients.CLIENTS)} APIs, streamed and not, {len(clients_found)} problems")
     found += clients_found
     for file in files:
         lines = Path(file).read_text().splitlines()
         wrong = schema.check(lines, file)
         if not lines:
-            wrong.append(f"{file}: it has no request")
+            wrong.append(f"{file}: no requests")
         print(f"{file}: {len(lines)} requests, {len(wrong)} problems")
         found += wrong
     for problem in found:

@@ -1,6 +1,6 @@
-"""Whether a recorded request is one that its provider documents.
+"""Validation of recorded requests against the documented API of their provider.
 
-The schemas are those of the providers' own clients; what a schema does not name is refused.
+The schemas come from the providers' own clients; a member that a schema does not name is an error.
 """
 
 import json
@@ -13,10 +13,9 @@ import pydantic
 from pydantic._internal._generate_schema import GenerateSchema
 from typing_extensions import is_typeddict
 
-# A list in the clients' types is anything that can be gone through once, which pydantic validates
-# only when somebody does.
+# Lists in the clients' types are iterables, which pydantic validates only during the iteration.
 GenerateSchema._iterable_schema = lambda self, kind: self._list_schema(self._get_first_arg_or_any(kind))
-# The clients' own warnings about fields that are on their way out.
+# The clients' warnings about deprecated fields.
 warnings.simplefilter("ignore")
 
 STRICT = pydantic.ConfigDict(extra="forbid", arbitrary_types_allowed=True)
@@ -37,7 +36,7 @@ for name, module in list(sys.modules.items()):
 
 
 class GenerateContent(pydantic.BaseModel):
-    """The body of generateContent: the client has its fields in one flat configuration."""
+    """Return the body of generateContent; the client has its fields in one flat configuration."""
 
     model_config = gemini_types.Content.model_config
     contents: list[gemini_types.Content]
@@ -53,7 +52,7 @@ class GenerateContent(pydantic.BaseModel):
 
 
 class OllamaFunction(ollama_types.Message.ToolCall.Function):
-    # The server sends it with each call; its client does not know it.
+    # The server sends this field with each call; its client does not know the field.
     index: Optional[int] = None
 
 
@@ -72,7 +71,7 @@ class OllamaRequest(ollama_types.ChatRequest):
     options: Optional[ollama_types.Options] = None
 
 
-# What is not here is the schema of a tool, which is open.
+# Tool schemas are absent, because they may have any member.
 for model in [
     ollama_types.Options,
     ollama_types.Tool.Function,
@@ -96,15 +95,15 @@ SCHEMAS = {
     "ollama": pydantic.TypeAdapter(OllamaRequest),
 }
 
-# In the schemas for each of streaming and not, but not in what these share.
+# Members of both the streaming and the non-streaming schema, but not of their common base.
 STREAM = {"chat", "responses", "anthropic", "anthropic-beta"}
 
-# Headers without which the provider does not answer.
+# Required headers.
 HEADERS = {"anthropic": ["anthropic-version"], "anthropic-beta": ["anthropic-version"]}
 
 
 def wire(path: str) -> Optional[str]:
-    """Which provider's form a path is of."""
+    """Return the API of a path."""
     ends = {
         "/chat/completions": "chat",
         "/responses": "responses",
@@ -118,7 +117,7 @@ def wire(path: str) -> Optional[str]:
 
 
 def pointer(body: Any, place: tuple, missing: bool = True) -> str:
-    """Where in the body, a `missing` key included; branches of a union are left out."""
+    """Return the location in the body with a missing key, without the branches of a union."""
     keys, at = [], body
     for number, key in enumerate(place):
         if isinstance(at, dict) and key in at or isinstance(at, list) and isinstance(key, int) and key < len(at):
@@ -134,8 +133,8 @@ def below(place: str, above: str) -> bool:
 
 
 def told(errors: list[dict], body: Any) -> list[str]:
-    """Each problem once, without what the branches of a union say that were not meant."""
-    # A branch was not meant when it is for another `type` or `role`.
+    """Return each problem once, without the problems of unrelated branches of a union."""
+    # A branch is unrelated if it requires another `type` or `role`.
     other = [
         error["loc"][:-1]
         for error in errors
@@ -148,7 +147,7 @@ def told(errors: list[dict], body: Any) -> list[str]:
         for error in errors
         if not any(within(error["loc"], place) for place in outermost)
     ]
-    # Said of a branch of another type altogether, if there is more to say of the value or inside it.
+    # A problem of a branch of another JSON type, if other problems exist for or in the value.
     is_type = lambda error: error["type"].endswith("_type") or error["type"] == "none_required"
     unknown = {pointer(body, place, missing=False) for place in outermost}
     real = [
@@ -164,11 +163,11 @@ def told(errors: list[dict], body: Any) -> list[str]:
 
 
 def problems(record: dict, both: bool = False) -> list[str]:
-    """What is wrong with a request: `path`, `headers` with names in lower case, `body`.
+    """Return the problems of a request with `path`, `headers` (lower-case names) and `body`.
 
-    Keys of the body in `beside` are those of a server that speaks the form of another provider.
-    Gemini documents its fields with humps and takes them with underscores as well: its own client
-    sends some so, which passes if `both` may be there.
+    Keys of the body in `beside` are those of a server with the API of another provider. Gemini
+    documents its fields in camel case and also accepts snake case: its own client sends some
+    fields in snake case, which `both` allows.
     """
     name = wire(record["path"])
     if name is None:
@@ -187,12 +186,12 @@ def problems(record: dict, both: bool = False) -> list[str]:
         schema = SCHEMAS[name]
         names = {"by_alias": True, "by_name": both} if name == "gemini" else {}
         if name == "interactions" and isinstance(rest.get("model"), str):
-            # Models come faster than clients.
+            # New models appear more often than new clients.
             rest["model"] = "gemini-flash-latest"
         with warnings.catch_warnings(record=True) as noted:
             warnings.simplefilter("always")
             schema.validate_json(json.dumps(rest), strict=True, **names)
-        # What else its enumerations have, Gemini's client leaves to the server.
+        # Gemini's client leaves further enumeration values to the server.
         wrong += [f"{name}: {note.message}" for note in noted if "is not a valid" in str(note.message)]
     except pydantic.ValidationError as error:
         wrong += [f"{name} {line}" for line in told(error.errors(include_url=False), rest)]
@@ -200,7 +199,7 @@ def problems(record: dict, both: bool = False) -> list[str]:
 
 
 def check(lines: list[str], source: str, both: bool = False) -> list[str]:
-    """The same for lines of JSON; requests that ask no model are passed over."""
+    """Return the problems of JSON lines; skips requests that address no model."""
     found = []
     for number, line in enumerate(lines, 1):
         record = json.loads(line)

@@ -1,77 +1,91 @@
-//! `bench`: the host beside a bare pipe and the official SDK, in interleaved rounds.
+//! `bench`: compares the host with a raw pipe and the official SDK.
 
 mod goal;
-mod plan;
 mod report;
+mod runs;
 mod toolcalls;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::program::{Program, root};
-use crate::{Chore, page, say};
-use plan::{Entry, PLAN};
+use crate::program::{Program, repository_root};
+use crate::{TaskResult, figures, output};
 use report::Samples;
+use runs::{BENCH_RUNS, BenchRun};
 
-/// Rounds unless told otherwise; each figure is the median of them. Many short ones: the speed of a
-/// shared machine changes within seconds.
-const ROUNDS: usize = 15;
-/// Seconds each client is measured in a round.
-const SECONDS: f64 = 0.3;
-/// Where the figures are written for people.
-const PAGE: &str = "docs/benchmarks.md";
+/// Default number of rounds; each figure is the median of all rounds. Many short rounds, because
+/// the speed of a shared machine changes within seconds.
+const DEFAULT_ROUNDS: usize = 15;
+/// Measured seconds per client and round.
+const DEFAULT_SECONDS: f64 = 0.3;
+/// The page with the published figures.
+const PAGE_PATH: &str = "docs/reports/benchmarks.md";
 
-struct Wish {
+struct BenchArgs {
     rounds: Option<usize>,
     seconds: f64,
     json: bool,
     write: bool,
-    ours: bool,
+    include_innkeeper: bool,
     log: bool,
     toolcalls: bool,
 }
 
-/// Builds the measuring programs, runs the rounds and prints the table.
+/// Builds the benchmark programs, runs the rounds and prints the tables.
 ///
 /// # Errors
 ///
-/// They do not build, or one of them fails. A goal that is missed is shown, not an error: the
-/// figures of a shared machine are for people to judge.
-pub(crate) fn run(arguments: &[&str]) -> Chore {
-    let wish = Wish::parse(arguments)?;
-    if wish.toolcalls {
-        let figures = toolcalls::run(&wish)?;
-        return if wish.write { page::write(PAGE, "interceptor", &figures) } else { Ok(()) };
+/// A program does not build, or a run fails. A missed goal is reported, not an error: the figures
+/// of a shared machine need a person's judgement.
+pub(crate) fn run(arguments: &[&str]) -> TaskResult {
+    let args = BenchArgs::parse(arguments)?;
+    if args.toolcalls {
+        let figures = toolcalls::run(&args)?;
+        return if args.write {
+            figures::write_to_page(PAGE_PATH, "parser", &figures)
+        } else {
+            Ok(())
+        };
     }
-    let programs = build(&wish)?;
+    let programs = build(&args)?;
     let mut samples = Samples::default();
-    for round in 0..wish.rounds() {
-        if !wish.json {
-            say::line(format_args!("round {} of {}", round + 1, wish.rounds()));
+    for round in 0..args.rounds() {
+        if !args.json {
+            output::print_line(format_args!("round {} of {}", round + 1, args.rounds()));
         }
-        for entries in PLAN {
-            for entry in order(entries, round).filter(|entry| wish.ours || !entry.is_ours()) {
-                samples.add(entry, &measure(&programs, entry, &wish)?);
+        for entries in BENCH_RUNS {
+            for entry in interleave(entries, round)
+                .filter(|entry| args.include_innkeeper || !entry.is_innkeeper())
+            {
+                samples.add(entry, &measure(&programs, entry, &args)?);
             }
         }
     }
-    if wish.json {
-        say::line(samples.json());
+    if args.json {
+        output::print_line(samples.json());
     } else {
-        say::line(format_args!("\n{}\n{}", samples.table(), goal::table(&samples)));
+        output::print_line(format_args!(
+            "\n{}\n{}",
+            samples.terminal_table(),
+            goal::terminal_table(&samples)
+        ));
     }
-    if wish.write { page::write(PAGE, "figures", &figures(&wish, &samples)) } else { Ok(()) }
+    if args.write {
+        figures::write_to_page(PAGE_PATH, "figures", &page_text(&args, &samples))
+    } else {
+        Ok(())
+    }
 }
 
-impl Wish {
-    fn parse(arguments: &[&str]) -> Chore<Self> {
-        let mut wish = Self {
+impl BenchArgs {
+    fn parse(arguments: &[&str]) -> TaskResult<Self> {
+        let mut args = Self {
             rounds: None,
-            seconds: SECONDS,
+            seconds: DEFAULT_SECONDS,
             json: false,
             write: false,
-            ours: true,
+            include_innkeeper: true,
             log: true,
             toolcalls: false,
         };
@@ -80,29 +94,33 @@ impl Wish {
             let mut value = || rest.next().ok_or_else(|| format!("`{argument}` needs a value"));
             let wrong = |_| format!("`{argument}` needs a number");
             match *argument {
-                "--rounds" => wish.rounds = Some(value()?.parse().map_err(|_| wrong(()))?),
-                "--seconds" => wish.seconds = value()?.parse().map_err(|_| wrong(()))?,
-                "--json" => wish.json = true,
-                "--write" => wish.write = true,
-                "--peers-only" => wish.ours = false,
-                "--no-log" => wish.log = false,
-                "--toolcalls" => wish.toolcalls = true,
+                "--rounds" => args.rounds = Some(value()?.parse().map_err(|_| wrong(()))?),
+                "--seconds" => args.seconds = value()?.parse().map_err(|_| wrong(()))?,
+                "--json" => args.json = true,
+                "--write" => args.write = true,
+                "--peers-only" => args.include_innkeeper = false,
+                "--no-log" => args.log = false,
+                "--toolcalls" => args.toolcalls = true,
                 _ => return Err(format!("`bench` takes no `{argument}`")),
             }
         }
-        match wish.rounds {
-            Some(0) => Err("`--rounds` needs one at least".to_owned()),
-            Some(_) | None => Ok(wish),
+        match args.rounds {
+            Some(0) => Err("`--rounds` must be at least 1".to_owned()),
+            Some(_) | None => Ok(args),
         }
     }
 
     fn rounds(&self) -> usize {
-        self.rounds.unwrap_or(if self.toolcalls { toolcalls::ROUNDS } else { ROUNDS })
+        self.rounds.unwrap_or(if self.toolcalls {
+            toolcalls::DEFAULT_ROUNDS
+        } else {
+            DEFAULT_ROUNDS
+        })
     }
 }
 
-/// Each round another peer goes first, and every other round they go backwards.
-fn order<T>(entries: &[T], round: usize) -> impl Iterator<Item = &T> {
+/// Rotates the order of the clients per round, and reverses it every other round.
+fn interleave<T>(entries: &[T], round: usize) -> impl Iterator<Item = &T> {
     let count = entries.len();
     (0..count).map(move |at| {
         let at = if round.is_multiple_of(2) { at } else { count - 1 - at };
@@ -110,40 +128,42 @@ fn order<T>(entries: &[T], round: usize) -> impl Iterator<Item = &T> {
     })
 }
 
-fn build(wish: &Wish) -> Chore<PathBuf> {
-    let target = root().join("target/bench");
-    // The shim goes beside the host's program, as an application ships it.
-    let ours = "--features ours --package innkeeper-host";
-    for client in ["--features sdk"].into_iter().chain(wish.ours.then_some(ours)) {
+fn build(args: &BenchArgs) -> TaskResult<PathBuf> {
+    let target = repository_root().join("target/bench");
+    // The shim is installed beside the host's program, as in a released application.
+    let innkeeper_args = "--features innkeeper --package innkeeper-host";
+    for client in
+        ["--features rmcp"].into_iter().chain(args.include_innkeeper.then_some(innkeeper_args))
+    {
         Program::cargo("build --release --manifest-path bench/Cargo.toml --bins")
-            .line("--package innkeeper-bench --no-default-features")
-            .line(client)
+            .args("--package innkeeper-bench --no-default-features")
+            .args(client)
             .arg("--target-dir")
-            .path(&target)
+            .path_arg(&target)
             .run()?;
     }
     Ok(target.join("release"))
 }
 
-fn measure(programs: &Path, entry: &Entry, wish: &Wish) -> Chore<Value> {
+fn measure(programs: &Path, entry: &BenchRun, args: &BenchArgs) -> TaskResult<Value> {
     let program = format!("peer-{}", entry.peer);
     let line = Program::new(programs.join(&program))
-        .line(&format!("--case {} --runtime {}", entry.case, entry.runtime))
-        .line(&format!("--seconds {} --log {}", wish.seconds, if wish.log { "on" } else { "off" }))
+        .args(&format!("--case {} --runtime {}", entry.case, entry.runtime))
+        .args(&format!("--seconds {} --log {}", args.seconds, if args.log { "on" } else { "off" }))
         .arg("--echo")
-        .path(&programs.join("echo"))
+        .path_arg(&programs.join("echo"))
         .output()?;
-    serde_json::from_str(&line).map_err(|error| format!("`{program}` printed no JSON: {error}"))
+    serde_json::from_str(&line).map_err(|error| format!("`{program}` did not print JSON: {error}"))
 }
 
-/// What the page says of the host.
-fn figures(wish: &Wish, samples: &Samples) -> String {
+/// The text of the page's generated block.
+fn page_text(args: &BenchArgs, samples: &Samples) -> String {
     format!(
         "{}, {} rounds of {} s each, medians.\n\n{}\n{}",
-        page::machine(),
-        wish.rounds(),
-        wish.seconds,
-        samples.markdown(),
+        figures::describe_machine(),
+        args.rounds(),
+        args.seconds,
+        samples.markdown_table(),
         goal::markdown_table(samples)
     )
 }
@@ -154,11 +174,11 @@ mod tests {
 
     #[test]
     fn every_peer_goes_first_once_and_none_is_left_out() {
-        let entries = PLAN[0];
+        let entries = BENCH_RUNS[0];
         let mut first = Vec::new();
         for round in 0..entries.len() * 2 {
             let names: Vec<_> =
-                order(entries, round).map(|entry| (entry.peer, entry.runtime)).collect();
+                interleave(entries, round).map(|entry| (entry.peer, entry.runtime)).collect();
             let mut sorted = names.clone();
             sorted.sort_unstable();
             sorted.dedup();

@@ -1,68 +1,69 @@
-//! `fuzz`: each target for so long on the stable toolchain, and what it did meanwhile.
+//! `fuzz`: runs the fuzz targets on the stable toolchain.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::program::{Program, relative, root};
-use crate::test::Tool;
-use crate::{Chore, say};
+use crate::program::{Program, relative_path, repository_root};
+use crate::test::CargoTool;
+use crate::{TaskResult, output};
 
-/// How long each target runs unless told otherwise.
-const SECONDS: u64 = 600;
-/// Megabytes a target may take: past that, something grows without a bound.
-const MEMORY: u64 = 1024;
+/// Default duration per target in seconds.
+const DEFAULT_SECONDS: u64 = 600;
+/// Memory limit of a target in megabytes: beyond it, something grows without a bound.
+const MEMORY_LIMIT_MB: u64 = 1024;
 
 /// Runs the named targets, or all.
 ///
 /// # Errors
 ///
-/// A target crashed or grew past its bound.
-pub(crate) fn run(arguments: &[&str]) -> Chore {
+/// A target crashed or exceeded its memory limit.
+pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     let (seconds, names) = match arguments {
         ["--seconds", number, rest @ ..] => {
-            (number.parse().map_err(|_| format!("`{number}` is no number of seconds"))?, rest)
+            (number.parse().map_err(|_| format!("invalid number of seconds `{number}`"))?, rest)
         }
-        rest => (SECONDS, rest),
+        rest => (DEFAULT_SECONDS, rest),
     };
-    let all = targets()?;
+    let all = target_names()?;
     if let Some(stranger) = names.iter().find(|name| !all.iter().any(|target| target == *name)) {
-        return Err(format!("`{stranger}` is no target; there are: {}", all.join(", ")));
+        return Err(format!("unknown target `{stranger}`; known: {}", all.join(", ")));
     }
     let chosen = all.iter().filter(|target| names.is_empty() || names.contains(&target.as_str()));
-    let tool = || Tool::FUZZ.provide();
+    let tool = || CargoTool::FUZZ.install();
     let mut rows = vec![["target", "executions", "peak MB", "outcome"].map(str::to_owned).to_vec()];
-    let mut broken = Vec::new();
+    let mut failed_targets = Vec::new();
     for target in chosen {
-        let ran = one(tool()?, target, seconds);
-        rows.push(ran.row(target));
-        if let Err(problem) = ran.outcome {
-            broken.push(problem);
+        let result = run_target(tool()?, target, seconds);
+        rows.push(result.row(target));
+        if let Err(problem) = result.result {
+            failed_targets.push(problem);
         }
     }
-    say::line(say::table(&rows));
-    if broken.is_empty() { Ok(()) } else { Err(broken.join("\n")) }
+    output::print_line(output::format_table(&rows));
+    if failed_targets.is_empty() { Ok(()) } else { Err(failed_targets.join("\n")) }
 }
 
-/// What CI runs, whose tests have replayed the kept inputs: whether the targets still resolve to the
-/// lock, and a short search where cargo-fuzz is.
+/// Checks that the targets resolve to the lock file, and fuzzes briefly if cargo-fuzz is installed.
+///
+/// CI runs this short form; the tests of the workspace replay the stored inputs.
 ///
 /// # Errors
 ///
-/// As [`run`], or the lock is another.
-pub(crate) fn short(seconds: u64) -> Chore {
+/// As [`run`], or the lock file is outdated.
+pub(crate) fn run_short(seconds: u64) -> TaskResult {
     let locked = "metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml";
     Program::cargo(locked).output()?;
-    if Tool::FUZZ.present().is_some() {
+    if CargoTool::FUZZ.find_installed().is_some() {
         return run(&["--seconds", &seconds.to_string()]);
     }
-    say::line("cargo-fuzz is not here: nothing was searched");
+    output::print_line("cargo-fuzz is not installed: fuzzing skipped");
     Ok(())
 }
 
-fn targets() -> Chore<Vec<String>> {
-    let folder = root().join("fuzz/fuzz_targets");
+fn target_names() -> TaskResult<Vec<String>> {
+    let dir = repository_root().join("fuzz/fuzz_targets");
     let entries =
-        fs::read_dir(&folder).map_err(|error| format!("`{}`: {error}", relative(&folder)))?;
+        fs::read_dir(&dir).map_err(|error| format!("`{}`: {error}", relative_path(&dir)))?;
     let mut names: Vec<String> = entries
         .flatten()
         .filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".rs")?.to_owned()))
@@ -71,58 +72,62 @@ fn targets() -> Chore<Vec<String>> {
     Ok(names)
 }
 
-struct Ran {
+struct FuzzRun {
     executions: Option<u64>,
-    peak: Option<u64>,
-    outcome: Chore,
+    peak_mb: Option<u64>,
+    result: TaskResult,
 }
 
-impl Ran {
+impl FuzzRun {
     fn row(&self, target: &str) -> Vec<String> {
         let number =
             |figure: Option<u64>| figure.map_or("?".to_owned(), |figure| figure.to_string());
-        let word = if self.outcome.is_ok() { "clean" } else { "FAILED" };
-        vec![target.to_owned(), number(self.executions), number(self.peak), word.to_owned()]
+        let status = if self.result.is_ok() { "clean" } else { "FAILED" };
+        vec![target.to_owned(), number(self.executions), number(self.peak_mb), status.to_owned()]
     }
 }
 
-/// New inputs go under `target/`, so that the kept corpus stays small.
-fn one(tool: Program, target: &str, seconds: u64) -> Ran {
-    let found = root().join("target/fuzz-corpus").join(target);
-    let kept = root().join("fuzz/corpus").join(target);
-    say::line(format_args!("{target}: {seconds} s"));
-    let prepared = folder(&found).and_then(|()| folder(&kept)).and_then(|()| log_of(target));
-    let outcome = prepared.and_then(|log| {
-        tool.line("run --sanitizer none --target-dir")
-            .path(&root().join("target/fuzz"))
+/// Runs one target. New inputs go to `target/`, so that the stored corpus stays small.
+fn run_target(tool: Program, target: &str, seconds: u64) -> FuzzRun {
+    let work_corpus = repository_root().join("target/fuzz-corpus").join(target);
+    let stored_corpus = repository_root().join("fuzz/corpus").join(target);
+    output::print_line(format_args!("{target}: {seconds} s"));
+    let prepared = create_dir(&work_corpus)
+        .and_then(|()| create_dir(&stored_corpus))
+        .and_then(|()| create_log(target));
+    let result = prepared.and_then(|log| {
+        tool.args("run --sanitizer none --target-dir")
+            .path_arg(&repository_root().join("target/fuzz"))
             .arg(target)
-            .path(&found)
-            .path(&kept)
+            .path_arg(&work_corpus)
+            .path_arg(&stored_corpus)
             .arg("--")
-            .line(&format!("-max_total_time={seconds} -print_final_stats=1 -rss_limit_mb={MEMORY}"))
-            .run_into(&log)
+            .args(&format!(
+                "-max_total_time={seconds} -print_final_stats=1 -rss_limit_mb={MEMORY_LIMIT_MB}"
+            ))
+            .run_with_log(&log)
     });
     let text = fs::read_to_string(log_path(target)).unwrap_or_default();
     let figure =
         |key: &str| text.lines().rev().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
-    Ran {
+    FuzzRun {
         executions: figure("stat::number_of_executed_units:"),
-        peak: figure("stat::peak_rss_mb:"),
-        outcome,
+        peak_mb: figure("stat::peak_rss_mb:"),
+        result,
     }
 }
 
-fn folder(folder: &Path) -> Chore {
-    fs::create_dir_all(folder).map_err(|error| format!("`{}`: {error}", relative(folder)))
+fn create_dir(dir: &Path) -> TaskResult {
+    fs::create_dir_all(dir).map_err(|error| format!("`{}`: {error}", relative_path(dir)))
 }
 
-/// The target's log, emptied.
-fn log_of(target: &str) -> Chore<PathBuf> {
+/// Creates an empty log file for the target.
+fn create_log(target: &str) -> TaskResult<PathBuf> {
     let log = log_path(target);
-    fs::write(&log, "").map_err(|error| format!("`{}`: {error}", relative(&log)))?;
+    fs::write(&log, "").map_err(|error| format!("`{}`: {error}", relative_path(&log)))?;
     Ok(log)
 }
 
 fn log_path(target: &str) -> PathBuf {
-    root().join(format!("target/fuzz-{target}.log"))
+    repository_root().join(format!("target/fuzz-{target}.log"))
 }

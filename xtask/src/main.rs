@@ -1,15 +1,15 @@
-//! The project's chores: `cargo xtask VERB`. What CI runs is `test`, and nothing else.
+//! Development tasks: `cargo xtask COMMAND`. CI runs `test` and nothing else.
 
-mod page;
+mod figures;
+mod output;
 mod program;
 mod repository;
-mod say;
 mod source;
 mod steps;
 
 mod tidy;
 
-mod rows;
+mod requirements;
 
 mod test;
 
@@ -17,14 +17,14 @@ mod conformance;
 
 mod toolcalls;
 
+mod bench_repair;
 mod providers;
-mod recovery;
 
-mod generations;
+mod eval_grammars;
 
-mod models;
+mod eval_local_model;
 
-mod defence;
+mod eval_guard;
 
 mod fuzz;
 
@@ -34,7 +34,7 @@ mod soak;
 
 mod simulate;
 
-mod neighbour;
+mod noisy_neighbour;
 
 mod coverage;
 
@@ -42,43 +42,43 @@ mod platforms;
 
 use std::process::ExitCode;
 
-/// What a chore comes back with: nothing, or a sentence that says what is wrong.
-type Chore<T = ()> = Result<T, String>;
+/// The result of a task; the error is one sentence.
+type TaskResult<T = ()> = Result<T, String>;
 
 const USAGE: &str = "\
-usage: cargo xtask VERB
+usage: cargo xtask COMMAND
 
-  test                      everything CI runs; provides the servers the tests need
-  servers                   puts in place what tests talk to: servers, benchmarks, a small model
-  tidy                      the house rules
-  rows [--owed]             each requirement with its tests; `--owed` lists those still due
-  conformance [REVISION …]  the official suite with our host as the client
-  toolcalls                 a public suite for parsers of tool calls with our interceptor
-  providers [FILE …]        the providers' own clients with the scripted model; their schemas with
-                            recorded requests, a line of JSON each
-  recovery [--entries N] [--seed N]
-                            a benchmark's calls with what models do wrong: what is put right, what
-                            is asked for again, beside two published parsers; writes its page
-  generations               a small model writes a hundred calls by our grammars
-  models [--write]          thirty tasks for a small model over every wire it is served over
-  defence [--benign]        a public bench of defences with our host before each of its servers
+  test                      everything CI runs; installs the servers the tests need
+  servers                   installs test servers, benchmark data and a small model
+  tidy                      the project's own lints
+  requirements [--owed]     each requirement with its tests; `--owed` lists requirements without one
+  conformance [REVISION …]  the official MCP conformance suite, with this host as the client
+  toolcalls                 a public suite for tool-call parsers
+  providers [FILE …]        the providers' own clients against the scripted model; FILE has recorded
+                            requests to validate, one JSON object per line
+  bench-repair [--entries N] [--seed N]
+                            repair and correction of malformed tool calls, beside two published
+                            parsers; writes docs/reports/call-recovery.md
+  eval-grammars             a small model writes a hundred tool calls under our grammars
+  eval-local-model [--write]
+                            thirty tasks for a small model over every provider API
+  eval-guard [--benign]     a public benchmark of prompt-injection defences, with this host as proxy
   bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
-                            the host beside a bare pipe and beside the official SDK
+                            calls, starts and memory beside a raw pipe and the official SDK
   bench --toolcalls [--rounds N] [--seconds S] [--peers-only] [--json] [--write]
-                            the interceptor beside a byte search and published parsers
+                            the tool-call parser beside a byte search and published parsers
   soak [--cycles [N] | --kills [N] | --calls [N]]
-                            starts and stops, ends of hostile trees, calls with faults; all of
-                            them in full unless told otherwise
+                            starts and stops, process trees killed, calls with injected faults; all
+                            three in full by default
   simulate [--seeds N] [--first SEED]
-                            the host against servers and faults made up from seeds, 100000 unless
-                            told otherwise; one seed alone shows what happens in it
-  neighbour [--rounds N] [--calls N] [--threads N] [FAULT …]
-                            calls to a healthy server while the one beside it has each fault of
-                            the catalogue
+                            the host in a simulated world made from seeds, 100000 by default; one
+                            seed alone prints its trace
+  noisy-neighbour [--rounds N] [--calls N] [--threads N] [FAULT …]
+                            calls to a healthy server while another server has each known fault
   fuzz [--seconds N] [TARGET …]
-                            the fuzz targets, 600 seconds each unless told otherwise
-  platforms                 what ships, checked for Windows and macOS
-  coverage [--write]        which lines of the product the tests run, a row per room";
+                            the fuzz targets, 600 seconds each by default
+  platforms                 type-checks the shipped crates for Windows and macOS
+  coverage [--write]        line coverage of the product's modules";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -86,36 +86,36 @@ fn main() -> ExitCode {
     let (verb, rest) = arguments.split_first().map_or(("", &[][..]), |(verb, rest)| (*verb, rest));
     let outcome = match verb {
         "test" => test::run(rest),
-        "servers" => test::servers(rest),
+        "servers" => test::install_test_servers(rest),
         "tidy" => tidy::run(rest),
-        "rows" => rows::run(rest),
+        "requirements" | "rows" => requirements::run(rest),
         "conformance" => conformance::run(rest),
         "toolcalls" => toolcalls::run(rest),
         "providers" => providers::run(rest),
-        "recovery" => recovery::run(rest),
-        "generations" => generations::run(rest),
-        "models" => models::run(rest),
-        "defence" => defence::run(rest),
+        "bench-repair" => bench_repair::run(rest),
+        "eval-grammars" => eval_grammars::run(rest),
+        "eval-local-model" => eval_local_model::run(rest),
+        "eval-guard" => eval_guard::run(rest),
         "bench" => bench::run(rest),
         "soak" => soak::run(rest),
         "simulate" => simulate::run(rest),
-        "neighbour" => neighbour::run(rest),
+        "noisy-neighbour" => noisy_neighbour::run(rest),
         "fuzz" => fuzz::run(rest),
         "platforms" => platforms::run(rest),
         "coverage" => coverage::run(rest),
         "" | "help" | "--help" | "-h" => {
-            say::line(USAGE);
+            output::print_line(USAGE);
             return ExitCode::SUCCESS;
         }
         _ => {
-            say::problem(&format!("`{verb}` is no chore\n\n{USAGE}"));
+            output::print_error(&format!("`{verb}` is not a command\n\n{USAGE}"));
             return ExitCode::from(2);
         }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            say::problem(&problem);
+            output::print_error(&problem);
             ExitCode::FAILURE
         }
     }

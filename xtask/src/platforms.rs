@@ -1,46 +1,46 @@
-//! `platforms`: what ships, checked by the compiler for the systems that are not this one.
+//! `platforms`: type-checks the shipped crates for other operating systems.
 
 use std::path::PathBuf;
 
 use crate::program::Program;
-use crate::{Chore, say};
+use crate::{TaskResult, output};
 
-/// One for each system that differs.
+/// One target per other operating system.
 const TARGETS: [&str; 2] = ["x86_64-pc-windows-gnu", "aarch64-apple-darwin"];
 
-/// Checks every crate that ships, with their tests left out.
+/// Checks every shipped crate without tests.
 ///
 /// # Errors
 ///
-/// A target's standard library is not there, or something does not compile.
-pub(crate) fn run(arguments: &[&str]) -> Chore {
+/// The standard library of a target is not installed, or a crate does not compile.
+pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     if let Some(argument) = arguments.first() {
         return Err(format!("`platforms` takes no `{argument}`"));
     }
     let missing: Vec<&str> =
-        TARGETS.into_iter().filter(|target| !standard_library(target).is_dir()).collect();
+        TARGETS.into_iter().filter(|target| !standard_library_path(target).is_dir()).collect();
     if !missing.is_empty() {
-        return Err(format!("`rustup target add {}` has not been run", missing.join(" ")));
+        return Err(format!("target not installed; run `rustup target add {}`", missing.join(" ")));
     }
     for target in TARGETS {
-        say::line(target);
-        check(target)?;
+        output::print_line(target);
+        check_target(target)?;
     }
     Ok(())
 }
 
-/// A check makes no program, so that what a library compiles from C need not be compiled.
-fn check(target: &str) -> Chore {
+/// Checks one target. A check builds no program, so that no C code of a library must compile.
+fn check_target(target: &str) -> TaskResult {
     let name = target.replace('-', "_");
     Program::cargo("check --quiet --locked --workspace --exclude xtask --exclude innkeeper-testkit")
-        .line("--lib --bins --target")
+        .args("--lib --bins --target")
         .arg(target)
-        .variable(&format!("CC_{name}"), "true")
-        .variable(&format!("AR_{name}"), "true")
+        .env(&format!("CC_{name}"), "true")
+        .env(&format!("AR_{name}"), "true")
         .run()
 }
 
-fn standard_library(target: &str) -> PathBuf {
-    let asked = Program::new("rustc").line("--print target-libdir --target").arg(target).output();
-    PathBuf::from(asked.unwrap_or_default().trim())
+fn standard_library_path(target: &str) -> PathBuf {
+    let output = Program::new("rustc").args("--print target-libdir --target").arg(target).output();
+    PathBuf::from(output.unwrap_or_default().trim())
 }

@@ -1,38 +1,38 @@
-//! The only place that starts programs.
+//! Child programs of tasks: the only place that starts programs.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::Chore;
+use crate::TaskResult;
 
-/// A program about to be run in the repository's root.
+/// A program that runs in the root of the repository.
 #[derive(Debug)]
 pub(crate) struct Program {
     command: Command,
-    words: String,
+    display_line: String,
 }
 
 impl Program {
-    /// Names the program; without a slash it is looked up as a shell would.
-    #[expect(clippy::disallowed_methods, reason = "the one place where chores start programs")]
+    /// Creates a program; a name without a slash is looked up in `PATH`.
+    #[expect(clippy::disallowed_methods, reason = "the only place where tasks start programs")]
     pub(crate) fn new(program: impl AsRef<Path>) -> Self {
         let program = program.as_ref();
         let mut command = Command::new(program);
-        command.current_dir(root()).stdin(Stdio::null());
-        let words = program
+        command.current_dir(repository_root()).stdin(Stdio::null());
+        let display_line = program
             .file_name()
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        Self { command, words }
+        Self { command, display_line }
     }
 
-    /// Cargo, with the words of one line as its arguments.
+    /// Creates a cargo command with the words of a line as arguments.
     pub(crate) fn cargo(line: &str) -> Self {
-        Self::new("cargo").line(line)
+        Self::new("cargo").args(line)
     }
 
-    /// Adds the words of one line.
-    pub(crate) fn line(self, line: &str) -> Self {
+    /// Adds the words of a line as arguments.
+    pub(crate) fn args(self, line: &str) -> Self {
         line.split_whitespace().fold(self, Self::arg)
     }
 
@@ -40,82 +40,88 @@ impl Program {
     pub(crate) fn arg(mut self, argument: impl AsRef<str>) -> Self {
         let argument = argument.as_ref();
         self.command.arg(argument);
-        self.words.push(' ');
-        self.words.push_str(argument);
+        self.display_line.push(' ');
+        self.display_line.push_str(argument);
         self
     }
 
     /// Adds a path as an argument.
-    pub(crate) fn path(mut self, path: &Path) -> Self {
+    pub(crate) fn path_arg(mut self, path: &Path) -> Self {
         self.command.arg(path);
-        self.words.push_str(" …");
+        self.display_line.push_str(" …");
         self
     }
 
-    /// Sets one variable of its environment.
-    pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
+    /// Sets an environment variable.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// Runs elsewhere than in the root.
-    pub(crate) fn within(mut self, folder: &Path) -> Self {
-        self.command.current_dir(folder);
+    /// Sets the working directory.
+    pub(crate) fn current_dir(mut self, dir: &Path) -> Self {
+        self.command.current_dir(dir);
         self
     }
 
-    /// Runs it on this terminal.
+    /// Runs the program on this terminal.
     ///
     /// # Errors
     ///
-    /// It does not start, or does not end with success.
-    pub(crate) fn run(mut self) -> Chore {
+    /// The program does not start, or exits with a failure.
+    pub(crate) fn run(mut self) -> TaskResult {
         let status = self.command.status();
-        let status = status.map_err(|error| format!("`{}` does not start: {error}", self.words))?;
-        if status.success() { Ok(()) } else { Err(format!("`{}` failed ({status})", self.words)) }
+        let status =
+            status.map_err(|error| format!("cannot start `{}`: {error}", self.display_line))?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("`{}` failed ({status})", self.display_line))
+        }
     }
 
-    /// Runs it with all it says in a file; the end of that file is in the error.
+    /// Runs the program with its output in a file; an error contains the end of that file.
     ///
     /// # Errors
     ///
-    /// It does not start, or does not end with success.
-    pub(crate) fn run_into(mut self, log: &Path) -> Chore {
-        let open = |error| format!("`{}`: {error}", relative(log));
+    /// The program does not start, or exits with a failure.
+    pub(crate) fn run_with_log(mut self, log: &Path) -> TaskResult {
+        let open = |error| format!("`{}`: {error}", relative_path(log));
         let file = File::options().create(true).append(true).open(log).map_err(open)?;
         self.command.stdout(file.try_clone().map_err(open)?).stderr(file);
-        let words = self.words.clone();
+        let command_line = self.display_line.clone();
         self.run().map_err(|problem| {
             let text = std::fs::read_to_string(log).unwrap_or_default();
             let lines: Vec<&str> = text.lines().collect();
             let tail = lines[lines.len().saturating_sub(15)..].join("\n  ");
-            format!("{problem}; the end of what `{words}` said:\n  {tail}")
+            format!("{problem}; end of the output of `{command_line}`:\n  {tail}")
         })
     }
 
-    /// Runs it and returns what it printed.
+    /// Runs the program and returns its standard output.
     ///
     /// # Errors
     ///
-    /// It does not start, or does not end with success; then its own words are in the error.
-    pub(crate) fn output(mut self) -> Chore<String> {
+    /// The program does not start, or exits with a failure; the error contains its standard error.
+    pub(crate) fn output(mut self) -> TaskResult<String> {
         let output = self.command.output();
-        let output = output.map_err(|error| format!("`{}` does not start: {error}", self.words))?;
+        let output =
+            output.map_err(|error| format!("cannot start `{}`: {error}", self.display_line))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(format!("`{}` failed ({}): {}", self.words, output.status, said.trim()))
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        Err(format!("`{}` failed ({}): {}", self.display_line, output.status, stderr.trim()))
     }
 }
 
-/// The repository's root.
-pub(crate) fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap_or(own).to_path_buf()
+/// The root of the repository.
+pub(crate) fn repository_root() -> PathBuf {
+    let manifest_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest_dir.parent().unwrap_or(manifest_dir).to_path_buf()
 }
 
-/// A path as people write it: from the root.
-pub(crate) fn relative(path: &Path) -> String {
-    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+/// A path relative to the root of the repository.
+pub(crate) fn relative_path(path: &Path) -> String {
+    path.strip_prefix(repository_root()).unwrap_or(path).display().to_string()
 }

@@ -1,62 +1,62 @@
-//! `soak`: what takes too long for every change, by a program of its own: starts and stops, ends of
-//! hostile trees, calls with faults.
+//! `soak`: runs long tests in a separate program.
 //!
-//! It is the only chore that links the product, so it is behind a feature of this package.
+//! Starts and stops, process trees, calls with faults. `soak` is the only task that links the
+//! product, so a feature of this package enables it.
 
 use std::path::PathBuf;
 
-use crate::Chore;
-use crate::program::{Program, root};
+use crate::TaskResult;
+use crate::program::{Program, repository_root};
 
-/// A part with how much of it a full run has, and how much CI.
-struct Part {
+/// A part of the test with its size in a full run and in CI.
+struct SoakPart {
     name: &'static str,
-    full: usize,
-    short: usize,
+    full_count: usize,
+    short_count: usize,
 }
 
-const PARTS: [Part; 3] = [
-    Part { name: "--cycles", full: 1000, short: 40 },
-    Part { name: "--kills", full: 10_000, short: 160 },
-    Part { name: "--calls", full: 1_000_000, short: 5000 },
+const SOAK_PARTS: [SoakPart; 3] = [
+    SoakPart { name: "--cycles", full_count: 1000, short_count: 40 },
+    SoakPart { name: "--kills", full_count: 10_000, short_count: 160 },
+    SoakPart { name: "--calls", full_count: 1_000_000, short_count: 5000 },
 ];
 
-/// Builds what it needs and runs the parts that are named, or all.
+/// Builds the programs and runs the named parts, or all.
 ///
 /// # Errors
 ///
-/// A process was left, an outcome was wrong, or something grew.
-pub(crate) fn run(arguments: &[&str]) -> Chore {
-    let named = |name: &str| PARTS.iter().find(|part| part.name == name);
+/// A process was left behind, an outcome was wrong, or a resource grew.
+pub(crate) fn run(arguments: &[&str]) -> TaskResult {
+    let find_part = |name: &str| SOAK_PARTS.iter().find(|part| part.name == name);
     let chosen: Vec<(&str, usize)> = match arguments {
-        [] => PARTS.iter().map(|part| (part.name, part.full)).collect(),
+        [] => SOAK_PARTS.iter().map(|part| (part.name, part.full_count)).collect(),
         [name, rest @ ..] => {
-            let part = named(name).ok_or_else(|| format!("`soak` takes no `{name}`"))?;
+            let part = find_part(name).ok_or_else(|| format!("`soak` takes no `{name}`"))?;
             let count = match rest {
-                [] => part.full,
-                [count] => count.parse().map_err(|_| format!("`{count}` is no number"))?,
+                [] => part.full_count,
+                [count] => count.parse().map_err(|_| format!("invalid count `{count}`"))?,
                 [_, other, ..] => return Err(format!("`soak` takes no `{other}`")),
             };
             vec![(part.name, count)]
         }
     };
     Program::cargo("build --locked --workspace --bins --features xtask/soak").run()?;
-    chosen.into_iter().try_for_each(|(name, count)| part(name, count))
+    chosen.into_iter().try_for_each(|(name, count)| run_part(name, count))
 }
 
-/// A small number of each, with what is built already.
+/// Runs a short form of each part with the existing build.
 ///
 /// # Errors
 ///
 /// As [`run`].
-pub(crate) fn short() -> Chore {
-    PARTS.iter().try_for_each(|it| part(it.name, it.short))
+pub(crate) fn run_short() -> TaskResult {
+    SOAK_PARTS.iter().try_for_each(|part| run_part(part.name, part.short_count))
 }
 
-fn part(name: &str, count: usize) -> Chore {
-    Program::new(program()).line(&format!("{name} {count}")).run()
+fn run_part(name: &str, count: usize) -> TaskResult {
+    Program::new(soak_program()).args(&format!("{name} {count}")).run()
 }
 
-fn program() -> PathBuf {
-    root().join("target/debug/soak")
+fn soak_program() -> PathBuf {
+    repository_root().join("target/debug/soak")
 }

@@ -1,122 +1,128 @@
-//! Splits Rust text into what the compiler reads and what people read, line for line.
+//! Splits Rust source text into code and comments, line by line.
 
-/// A Rust file seen three ways. All texts have the same lines and columns.
+/// A Rust file as three texts with the same lines and columns.
 #[derive(Debug)]
-pub(crate) struct Source {
-    /// The file as it is.
+pub(crate) struct SourceFile {
+    /// The unchanged text.
     pub(crate) text: String,
-    /// Code alone: comments and the insides of literals are blank.
+    /// The code; comments and the contents of literals are blank.
     pub(crate) code: String,
-    /// Comments alone.
+    /// The comments; everything else is blank.
     pub(crate) comments: String,
-    /// Which lines belong to an item under `#[cfg(test)]`.
-    pub(crate) in_test: Vec<bool>,
+    /// Whether each line belongs to an item under `#[cfg(test)]`.
+    pub(crate) is_test_line: Vec<bool>,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum SpanKind {
     Code,
     Comment,
     Literal,
 }
 
-impl Source {
+impl SourceFile {
     pub(crate) fn new(text: &str) -> Self {
-        let mut split =
-            Split { rest: text, before: ' ', code: String::new(), comments: String::new() };
-        while !split.rest.is_empty() {
-            let (kind, length) = split.piece();
-            split.take(kind, length);
+        let mut split = SourceSplitter {
+            remaining: text,
+            previous_char: ' ',
+            code: String::new(),
+            comments: String::new(),
+        };
+        while !split.remaining.is_empty() {
+            let (kind, length) = split.next_span();
+            split.push_span(kind, length);
         }
-        let in_test = test_lines(&split.code);
-        Self { text: text.to_owned(), code: split.code, comments: split.comments, in_test }
+        let is_test_line = test_lines(&split.code);
+        Self { text: text.to_owned(), code: split.code, comments: split.comments, is_test_line }
     }
 
-    /// Lines of code outside `#[cfg(test)]`.
+    /// Number of code lines outside `#[cfg(test)]`.
     pub(crate) fn code_lines(&self) -> usize {
         self.product_lines().filter(|(_, line)| !line.trim().is_empty()).count()
     }
 
-    /// Code lines outside `#[cfg(test)]` with their numbers, from one.
+    /// Code lines outside `#[cfg(test)]` with their line numbers.
     pub(crate) fn product_lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        let lines = self.code.lines().zip(&self.in_test).enumerate();
+        let lines = self.code.lines().zip(&self.is_test_line).enumerate();
         lines.filter(|(_, (_, test))| !**test).map(|(at, (line, _))| (at + 1, line))
     }
 
-    /// Whether the code declares the module `name` as a file of its own.
+    /// Whether the code declares the module `name` as a separate file.
     pub(crate) fn declares(&self, name: &str) -> bool {
         self.modules().any(|module| module == name)
     }
 
-    /// The modules that the code declares as files of their own.
+    /// The modules that the code declares as separate files.
     pub(crate) fn modules(&self) -> impl Iterator<Item = &str> {
         self.code.lines().filter_map(|line| {
             let rest = line.trim().strip_suffix(';')?;
             let (before, name) = rest.rsplit_once("mod ")?;
             let visibility = before.is_empty() || before.ends_with(' ');
-            (visibility && name.chars().all(is_word)).then_some(name)
+            (visibility && name.chars().all(is_identifier_char)).then_some(name)
         })
     }
 }
 
-/// Whether the character may stand in an identifier.
-pub(crate) fn is_word(character: char) -> bool {
+/// Whether an identifier may contain the character.
+pub(crate) fn is_identifier_char(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// Whether `line` holds `word` with no identifier running on at either end.
+/// Whether `line` contains `word` as a complete identifier.
 pub(crate) fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let before = line[..at].chars().next_back();
         let after = line[at + word.len()..].chars().next();
-        let open = word.starts_with(is_word) && before.is_some_and(is_word);
-        let runs_on = word.ends_with(is_word) && after.is_some_and(is_word);
+        let open = word.starts_with(is_identifier_char) && before.is_some_and(is_identifier_char);
+        let runs_on = word.ends_with(is_identifier_char) && after.is_some_and(is_identifier_char);
         !open && !runs_on
     })
 }
 
-struct Split<'a> {
-    rest: &'a str,
-    before: char,
+struct SourceSplitter<'a> {
+    remaining: &'a str,
+    previous_char: char,
     code: String,
     comments: String,
 }
 
-impl Split<'_> {
-    /// What the rest begins with, and how many bytes of it.
-    fn piece(&self) -> (Kind, usize) {
-        let rest = self.rest;
+impl SourceSplitter<'_> {
+    /// The kind and the length in bytes of the next span.
+    fn next_span(&self) -> (SpanKind, usize) {
+        let rest = self.remaining;
         if rest.starts_with("//") {
-            return (Kind::Comment, rest.find('\n').unwrap_or(rest.len()));
+            return (SpanKind::Comment, rest.find('\n').unwrap_or(rest.len()));
         }
         if rest.starts_with("/*") {
-            return (Kind::Comment, block_comment(rest));
+            return (SpanKind::Comment, block_comment_len(rest));
         }
-        if let Some(length) = raw_string(rest).filter(|_| !is_word(self.before)) {
-            return (Kind::Literal, length);
+        if let Some(length) =
+            raw_string_len(rest).filter(|_| !is_identifier_char(self.previous_char))
+        {
+            return (SpanKind::Literal, length);
         }
         if rest.starts_with('"') {
-            return (Kind::Literal, quoted(rest, '"'));
+            return (SpanKind::Literal, quoted_len(rest, '"'));
         }
-        if let Some(length) = character(rest) {
-            return (Kind::Literal, length);
+        if let Some(length) = char_literal_len(rest) {
+            return (SpanKind::Literal, length);
         }
-        (Kind::Code, rest.chars().next().map_or(1, char::len_utf8))
+        (SpanKind::Code, rest.chars().next().map_or(1, char::len_utf8))
     }
 
-    fn take(&mut self, kind: Kind, length: usize) {
-        let (piece, rest) = self.rest.split_at(length);
-        for character in piece.chars() {
+    fn push_span(&mut self, kind: SpanKind, length: usize) {
+        let (chunk, rest) = self.remaining.split_at(length);
+        for character in chunk.chars() {
             let blank = if character == '\n' { '\n' } else { ' ' };
-            self.code.push(if matches!(kind, Kind::Code) { character } else { blank });
-            self.comments.push(if matches!(kind, Kind::Comment) { character } else { blank });
+            self.code.push(if matches!(kind, SpanKind::Code) { character } else { blank });
+            self.comments.push(if matches!(kind, SpanKind::Comment) { character } else { blank });
         }
-        self.before = piece.chars().next_back().unwrap_or(' ');
-        self.rest = rest;
+        self.previous_char = chunk.chars().next_back().unwrap_or(' ');
+        self.remaining = rest;
     }
 }
 
-fn block_comment(text: &str) -> usize {
+fn block_comment_len(text: &str) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while at < text.len() {
         let rest = &text.as_bytes()[at..];
@@ -136,7 +142,7 @@ fn block_comment(text: &str) -> usize {
     text.len()
 }
 
-fn raw_string(text: &str) -> Option<usize> {
+fn raw_string_len(text: &str) -> Option<usize> {
     let inner = text.strip_prefix(['b', 'c']).unwrap_or(text).strip_prefix('r')?;
     let hashes = inner.len() - inner.trim_start_matches('#').len();
     let body = inner[hashes..].strip_prefix('"')?;
@@ -145,7 +151,7 @@ fn raw_string(text: &str) -> Option<usize> {
     Some(body.find(&close).map_or(text.len(), |end| opened + end + close.len()))
 }
 
-fn quoted(text: &str, quote: char) -> usize {
+fn quoted_len(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, character) in text.char_indices().skip(1) {
         if character == quote && !escaped {
@@ -156,11 +162,11 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// The length of a character literal; a lifetime is none.
-fn character(text: &str) -> Option<usize> {
+/// The length of a character literal; none for a lifetime.
+fn char_literal_len(text: &str) -> Option<usize> {
     let mut characters = text.strip_prefix('\'')?.chars();
     let first = characters.next()?;
-    (first == '\\' || characters.next() == Some('\'')).then(|| quoted(text, '\''))
+    (first == '\\' || characters.next() == Some('\'')).then(|| quoted_len(text, '\''))
 }
 
 fn test_lines(code: &str) -> Vec<bool> {
@@ -188,9 +194,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_literals_are_told_from_code() {
+    fn comments_and_literals_are_separated_from_code() {
         let text = "let a = \"// no /* \\\" \"; // yes 'x'\nlet b = r#\"un\"safe\"#; /* a /* b */ c */ d(b'\"', '\\'');";
-        let source = Source::new(text);
+        let source = SourceFile::new(text);
         assert!(source.code.contains("d("));
         assert!(!source.code.contains("no") && !source.code.contains("safe"));
         assert!(source.comments.contains("yes 'x'") && source.comments.contains("c */"));
@@ -200,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_lifetime_opens_no_literal() {
-        let source = Source::new("fn f<'a>(x: &'a str) -> &'a str { unsafe_name(x) }");
+        let source = SourceFile::new("fn f<'a>(x: &'a str) -> &'a str { unsafe_name(x) }");
         assert!(source.code.contains("unsafe_name"));
         assert!(has_word(&source.code, "unsafe_name") && !has_word(&source.code, "unsafe"));
     }
@@ -208,13 +214,14 @@ mod tests {
     #[test]
     fn items_under_cfg_test_are_not_product_code() {
         let text = "fn a() {}\n#[cfg(test)]\nuse x;\nfn b() {}\n#[cfg(test)]\nmod tests {\n    fn c() {\n    }\n}\nfn d() {}\n#[cfg(test)]\nmod tests;\nfn e() {}\n";
-        let lines: Vec<usize> = Source::new(text).product_lines().map(|(at, _)| at).collect();
+        let lines: Vec<usize> = SourceFile::new(text).product_lines().map(|(at, _)| at).collect();
         assert_eq!(lines, [1, 4, 10, 13]);
     }
 
     #[test]
     fn declared_modules_are_found_whatever_their_visibility() {
-        let source = Source::new("pub mod a;\nmod b;\npub(crate) mod c;\nmod d { }\n// mod e;\n");
+        let source =
+            SourceFile::new("pub mod a;\nmod b;\npub(crate) mod c;\nmod d { }\n// mod e;\n");
         assert_eq!(source.modules().collect::<Vec<_>>(), ["a", "b", "c"]);
     }
 }

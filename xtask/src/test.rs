@@ -1,89 +1,96 @@
-//! `test`: everything CI runs. Provides what the tests need while the code compiles.
+//! `test`: runs everything that CI runs, and installs test prerequisites during the build.
 
-mod machine;
-mod model;
+mod cargo_tools;
+pub(crate) mod conformance_suite;
+mod local_model;
+mod prerequisites;
 mod servers;
-pub(crate) mod suite;
-mod tools;
 
 use std::thread;
 
-use crate::program::{Program, root};
+use crate::program::{Program, repository_root};
 use crate::steps::Steps;
-use crate::{Chore, conformance, fuzz, providers, rows, soak, tidy, toolcalls};
+use crate::{TaskResult, conformance, fuzz, providers, requirements, soak, tidy, toolcalls};
 
-pub(crate) use servers::{benchmarks, install, npm, once, packages, provide, venv};
-pub(crate) use tools::Tool;
+pub(crate) use cargo_tools::CargoTool;
+pub(crate) use servers::{
+    install_benchmarks, install_npm, install_once, install_servers, install_venv, install_venv_for,
+    install_venv_with_options,
+};
 
-/// How everything that the tests need is built.
-pub(crate) const BUILD: &str = "build --locked --workspace --all-targets --features xtask/soak";
+/// The build command of all tests.
+pub(crate) const BUILD_ARGS: &str =
+    "build --locked --workspace --all-targets --features xtask/soak";
 
-/// Workspaces of their own, formatted like the rest where they are there.
-const BESIDE: &[&str] = &["bench/Cargo.toml", "bench/interceptor/Cargo.toml", "fuzz/Cargo.toml"];
-/// Seconds of each fuzz target in the short run: the full one has six hundred.
+/// Separate workspaces, which are formatted if they exist.
+const SEPARATE_WORKSPACES: &[&str] =
+    &["bench/Cargo.toml", "bench/parser/Cargo.toml", "fuzz/Cargo.toml"];
+/// Seconds per fuzz target in the short run; a full run has 600.
 const FUZZ_SECONDS: u64 = 10;
 
-/// Runs every step; one that fails does not hide the next.
+/// Runs every step; a failed step does not stop the run.
 ///
 /// # Errors
 ///
-/// The machine lacks something, or a step failed.
-pub(crate) fn run(arguments: &[&str]) -> Chore {
+/// A prerequisite is missing, or a step failed.
+pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     if let Some(argument) = arguments.first() {
         return Err(format!("`test` takes no `{argument}`"));
     }
-    machine::check()?;
-    let providing = thread::spawn(|| provide().and_then(|()| suite::provide()));
-    let fetching = thread::spawn(|| Tool::NEXTEST.provide());
+    prerequisites::check()?;
+    let providing = thread::spawn(|| install_servers().and_then(|()| conformance_suite::install()));
+    let fetching = thread::spawn(|| CargoTool::NEXTEST.install());
     let mut steps = Steps::default();
-    steps.step("format", formatted);
-    steps.step("tidy", || tidy::run(&[]));
-    steps.step("rows", || rows::run(&[]));
-    steps.step("lint", || {
+    steps.run("format", check_format);
+    steps.run("tidy", || tidy::run(&[]));
+    steps.run("rows", || requirements::run(&[]));
+    steps.run("lint", || {
         let lint = "clippy --locked --workspace --all-targets --features xtask/soak -- -D warnings";
         Program::cargo(lint).run()
     });
-    let built = steps.step("build", || Program::cargo(BUILD).run());
-    steps.step("servers", || joined(providing));
+    let built = steps.run("build", || Program::cargo(BUILD_ARGS).run());
+    steps.run("servers", || join_task(providing));
     if built {
-        steps.step("local model", model::provide);
+        steps.run("local model", local_model::install);
     }
-    if built && steps.step("test runner", || joined(fetching).map(drop)) {
-        steps.step("tests", || {
+    if built && steps.run("test runner", || join_task(fetching).map(drop)) {
+        steps.run("tests", || {
             let line = "run --locked --workspace --features xtask/soak --profile ci";
-            Tool::NEXTEST.provide()?.line(line).run()
+            CargoTool::NEXTEST.install()?.args(line).run()
         });
-        steps.step("doctests", || Program::cargo("test --locked --doc --package innkeeper").run());
-        steps.step("conformance", || conformance::run(&[]));
-        steps.step("tool calls", || toolcalls::run(&[]));
-        steps.step("providers", || providers::run(&[]));
-        steps.step("soak", soak::short);
-        steps.step("fuzz", || fuzz::short(FUZZ_SECONDS));
+        steps.run("doctests", || Program::cargo("test --locked --doc --package innkeeper").run());
+        steps.run("conformance", || conformance::run(&[]));
+        steps.run("tool calls", || toolcalls::run(&[]));
+        steps.run("providers", || providers::run(&[]));
+        steps.run("soak", soak::run_short);
+        steps.run("fuzz", || fuzz::run_short(FUZZ_SECONDS));
     }
     steps.finish()
 }
 
-/// Puts the published servers and the local model in place, for tests run by hand.
+/// Installs the published servers and the local model, for tests that a developer starts.
 ///
 /// # Errors
 ///
-/// The machine lacks something, or an installation failed.
-pub(crate) fn servers(arguments: &[&str]) -> Chore {
+/// A prerequisite is missing, or an installation failed.
+pub(crate) fn install_test_servers(arguments: &[&str]) -> TaskResult {
     if let Some(argument) = arguments.first() {
         return Err(format!("`servers` takes no `{argument}`"));
     }
-    provide()?;
+    install_servers()?;
     Program::cargo("build --locked --package innkeeper-cli").run()?;
-    model::provide()
+    local_model::install()
 }
 
-fn joined<T>(work: thread::JoinHandle<Chore<T>>) -> Chore<T> {
-    work.join().unwrap_or_else(|_| Err("a thread of this chore panicked".to_owned()))
+fn join_task<T>(work: thread::JoinHandle<TaskResult<T>>) -> TaskResult<T> {
+    work.join().unwrap_or_else(|_| Err("a thread of this task panicked".to_owned()))
 }
 
-fn formatted() -> Chore {
+fn check_format() -> TaskResult {
     Program::cargo("fmt --all --check").run()?;
-    for manifest in BESIDE.iter().filter(|manifest| root().join(manifest).exists()) {
+    for manifest in
+        SEPARATE_WORKSPACES.iter().filter(|manifest| repository_root().join(manifest).exists())
+    {
         Program::cargo("fmt --check --manifest-path").arg(manifest).run()?;
     }
     Ok(())

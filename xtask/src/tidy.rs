@@ -1,88 +1,92 @@
-//! `tidy`: the house rules as tests. Each rule is a function over the repository's texts.
+//! `tidy`: the project's own lints as functions over the repository's texts.
 
+mod dependencies;
 mod documents;
-mod edges;
 mod faults;
 mod files;
+mod links;
 mod modules;
-mod purity;
+mod retired_names;
+mod sans_io;
 
 use std::fmt;
 
 use crate::repository::Repository;
-use crate::{Chore, say};
+use crate::{TaskResult, output};
 
-/// A place where a rule is broken.
+/// A violation of a rule.
 #[derive(Debug, PartialEq)]
-struct Offence {
+struct Violation {
     path: String,
-    /// From one; zero where the whole file is meant.
+    /// The line number; zero for the whole file.
     line: usize,
-    what: String,
+    message: String,
 }
 
-impl Offence {
-    fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), line, what: what.into() }
+impl Violation {
+    fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, message: message.into() }
     }
 }
 
-impl fmt::Display for Offence {
+impl fmt::Display for Violation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
-            0 => write!(out, "{}: {}", self.path, self.what),
-            line => write!(out, "{}:{line}: {}", self.path, self.what),
+            0 => write!(out, "{}: {}", self.path, self.message),
+            line => write!(out, "{}:{line}: {}", self.path, self.message),
         }
     }
 }
 
-type Rule = fn(&Repository) -> Vec<Offence>;
+type TidyRule = fn(&Repository) -> Vec<Violation>;
 
-const RULES: &[Rule] = &[
-    files::first_lines,
-    files::lengths,
-    files::forbidden_words,
-    files::unfinished_business,
-    files::foreign_names,
-    edges::crate_edges,
-    purity::pure_rooms,
-    modules::every_file_is_declared,
-    modules::one_test_binary_each,
-    documents::the_map_is_true,
-    documents::decisions_are_numbered,
-    faults::every_fault_has_its_row,
+const RULES: &[TidyRule] = &[
+    files::check_first_lines,
+    files::check_lengths,
+    files::check_forbidden_words,
+    files::check_unfinished_markers,
+    files::check_machine_names,
+    dependencies::check_crate_dependencies,
+    sans_io::check_sans_io,
+    modules::check_files_declared,
+    modules::check_single_test_binary,
+    documents::check_module_map,
+    documents::check_decision_numbers,
+    links::check_links,
+    faults::check_fault_rows,
+    retired_names::check_retired_names,
 ];
 
-/// Applies every rule.
+/// Applies every rule and prints the violations.
 ///
 /// # Errors
 ///
-/// Any offence; each is printed.
-pub(crate) fn run(arguments: &[&str]) -> Chore {
+/// A file violates a rule.
+pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     if let Some(argument) = arguments.first() {
         return Err(format!("`tidy` takes no `{argument}`"));
     }
-    let repository = Repository::read()?;
-    let offences: Vec<Offence> = RULES.iter().flat_map(|rule| rule(&repository)).collect();
-    for offence in &offences {
-        say::line(offence);
+    let repository = Repository::load()?;
+    let violations: Vec<Violation> = RULES.iter().flat_map(|rule| rule(&repository)).collect();
+    for offence in &violations {
+        output::print_line(offence);
     }
     let files = repository.texts().count();
-    match offences.len() {
+    match violations.len() {
         0 => {
-            say::line(format_args!("{} rules kept in {files} files", RULES.len()));
+            output::print_line(format_args!("{} rules checked in {files} files", RULES.len()));
             Ok(())
         }
-        count => Err(format!("{count} offences against the house rules")),
+        count => Err(format!("{count} violations")),
     }
 }
 
-/// What a rule says of planted files.
+/// The violations of a rule in the given files.
 #[cfg(test)]
-fn offences(rule: Rule, files: &[(&str, &str)]) -> Vec<String> {
+fn violations(rule: TidyRule, files: &[(&str, &str)]) -> Vec<String> {
     let mut repository = Repository::default();
     for (path, text) in files {
         repository.insert(path, text);
     }
-    rule(&repository).iter().map(Offence::to_string).collect()
+    rule(&repository).iter().map(Violation::to_string).collect()
 }

@@ -1,11 +1,11 @@
-"""Lets the fixtures and checks of `canitoolcall` judge our interceptor.
+"""Run the fixtures and checks of `canitoolcall` on this project's tool-call parser.
 
 usage: judge.py REPLAY
 
-REPLAY is the program that reads one request a line (crates/innkeeper-toolcall/examples/replay.rs).
-Each fixture is replayed whole and in pieces: characters one by one, in groups of one to eight by
-eight seeds, and cut at markers; with the model's name, and without it. Every check counts for every
-one of them.
+REPLAY is a program with one request per input line (crates/innkeeper-toolcall/examples/replay.rs).
+Each fixture is replayed at once and in chunks: single characters, groups of one to eight characters
+with eight seeds, and chunks that end at markers; with and without the model's name. Every check must
+pass in every variant.
 """
 
 import json
@@ -18,7 +18,7 @@ from canitoolcall import checks, chunking, fixtures
 from canitoolcall.adapters.base import ReplayInput
 from canitoolcall.results import Observation, ParsedToolCall, ParseResult, Status, worst_status
 
-# What looks like a marker of any format: the cuts of a tokenizer that knows them.
+# A pattern for the markers of all formats, at which a tokenizer with special tokens splits the text.
 MARKER = re.compile(r"(<[^<>\s]{1,40}>|\[[A-Z_/]+\])")
 CHARACTERS = [f"char:{seed}" for seed in range(9)]
 GOOD = (Status.PASS, Status.SOFT_PASS)
@@ -95,7 +95,7 @@ def main() -> int:
         good = sum(counts[status] for status in GOOD)
         how = "named" if named else "unknown"
         exact = counts[Status.PASS]
-        print(f"model {how}: {good} of {len(everything)} fixtures, {exact} of them to the letter")
+        print(f"model {how}: {good} of {len(everything)} fixtures, {exact} of them exact")
         failed |= good != len(everything) or len(everything) == 0
     return 1 if failed else 0
 

@@ -1,5 +1,7 @@
-//! The echo server over Streamable HTTP: `/json` answers with JSON, `/events` with a stream of one
-//! event. It prints its address and serves until it is killed.
+//! The echo server over Streamable HTTP.
+//!
+//! `/json` returns JSON responses, `/events` an SSE stream of one event. The server prints its
+//! address and runs until a signal kills it.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -11,11 +13,11 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use innkeeper_bench::echo::Echo;
+use innkeeper_bench::echo::EchoServer;
 use tokio::net::TcpListener;
 
 thread_local! {
-    static ECHO: RefCell<Echo> = RefCell::new(Echo::new());
+    static ECHO: RefCell<EchoServer> = RefCell::new(EchoServer::new());
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -26,38 +28,38 @@ async fn main() -> std::io::Result<()> {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
         tokio::spawn(
-            http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)),
+            http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(respond)),
         );
     }
 }
 
-async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn respond(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let events = request.uri().path() == "/events";
     if request.method() != Method::POST {
-        return Ok(empty(StatusCode::METHOD_NOT_ALLOWED));
+        return Ok(empty_response(StatusCode::METHOD_NOT_ALLOWED));
     }
     let Ok(body) = request.into_body().collect().await else {
-        return Ok(empty(StatusCode::BAD_REQUEST));
+        return Ok(empty_response(StatusCode::BAD_REQUEST));
     };
     let mut out = Vec::new();
     if events {
         out.extend_from_slice(b"event: message\ndata: ");
     }
     let before = out.len();
-    ECHO.with_borrow_mut(|echo| echo.answer(&body.to_bytes(), &mut out));
+    ECHO.with_borrow_mut(|echo| echo.respond(&body.to_bytes(), &mut out));
     if out.len() == before {
-        return Ok(empty(StatusCode::ACCEPTED));
+        return Ok(empty_response(StatusCode::ACCEPTED));
     }
     if events {
         out.push(b'\n');
     }
     let mut response = Response::new(Full::new(Bytes::from(out)));
     let kind = if events { "text/event-stream" } else { "application/json" };
-    response.headers_mut().insert(CONTENT_TYPE, kind.parse().expect("a plain word"));
+    response.headers_mut().insert(CONTENT_TYPE, kind.parse().expect("the header value is valid"));
     Ok(response)
 }
 
-fn empty(status: StatusCode) -> Response<Full<Bytes>> {
+fn empty_response(status: StatusCode) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;
     response

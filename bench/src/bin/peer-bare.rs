@@ -1,5 +1,5 @@
-//! The bare loop in a process of its own, so that memory is its own too.
+//! The raw pipe in a separate process, for its own memory figures.
 
 fn main() -> std::process::ExitCode {
-    innkeeper_bench::program::bare()
+    innkeeper_bench::program::run_raw_pipe()
 }

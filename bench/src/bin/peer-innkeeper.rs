@@ -1,5 +1,8 @@
-//! Our host in a process of its own; `innkeeper-shim` is beside it, as an application ships it.
+//! The host in a separate process, with `innkeeper-shim` in the same directory as in a released
+//! application.
 
 fn main() -> std::process::ExitCode {
-    innkeeper_bench::program::client::<innkeeper_bench::ours::Ours>("innkeeper")
+    innkeeper_bench::program::run_client::<innkeeper_bench::innkeeper_client::InnkeeperClient>(
+        "innkeeper",
+    )
 }

@@ -1,5 +1,5 @@
-//! The official SDK's client in a process of its own.
+//! The client of the official SDK in a separate process.
 
 fn main() -> std::process::ExitCode {
-    innkeeper_bench::program::client::<innkeeper_bench::sdk::Sdk>("rmcp")
+    innkeeper_bench::program::run_client::<innkeeper_bench::rmcp_client::RmcpClient>("rmcp")
 }

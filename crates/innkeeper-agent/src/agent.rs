@@ -1,57 +1,56 @@
-//! An agent: a model, tools that it may call, and the conversation with it.
+//! Runs a model with tools and keeps the conversation.
 //!
-//! [`Agent::run`] takes one message of a person to the model's last answer: it asks the model, has
-//! the calls run that it makes, tells it the results, and asks again. The rules of that are
-//! [`turn`](crate::turn)'s; here is what brings them about.
+//! [`Agent::run`] sends one user message to the model, runs the tools that the model calls, and
+//! returns their results to the model until the model gives its last response. The rules are in
+//! [`run`](crate::run); this module performs the I/O.
 
-mod calls;
 mod event;
-mod happened;
-mod report;
+mod run_result;
 mod settings;
-mod showing;
 mod statistics;
+mod stream;
+mod text_filter;
+mod tool_dispatcher;
 
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use innkeeper_toolcall::prompt::Template;
-use innkeeper_toolcall::{Toolbox, Tools};
+use innkeeper_toolcall::{ToolValidator, Tools};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::conversation::Conversation;
-use crate::provider::{Class, LlmError, LlmProvider, Piece, Request, Response};
+use crate::provider::{LlmError, LlmErrorKind, LlmProvider, Request, Response, StreamChunk};
+use crate::run::{Effect, Run, RunConfig, RunOutcome};
 use crate::safety::{Approver, RateLimit};
-use crate::tools::{Offered, ToolRunner};
-use crate::turn::{Effect, Ended, Setup, Turn};
-use calls::Crew;
-use showing::Showing;
+use crate::tools::{AvailableTool, ToolRunner};
+use text_filter::TextFilter;
+use tool_dispatcher::ToolDispatcher;
 
-pub use event::Event;
-pub use happened::{Happened, Happenings};
-pub use report::{Report, Step};
-pub use settings::Settings;
-pub use statistics::{MECHANISMS, Statistics};
+pub use event::AgentEventRef;
+pub use run_result::{RunResult, ToolCallRecord};
+pub use settings::AgentSettings;
+pub use statistics::{CALL_ORIGINS, Statistics};
+pub use stream::{AgentEvent, AgentStream};
 
-/// See the [module](self).
+/// An agent: a model, the tools that the model may call, and their conversation.
 pub struct Agent {
     provider: Arc<dyn LlmProvider>,
     runner: Arc<dyn ToolRunner>,
     approver: Option<Arc<dyn Approver>>,
-    settings: Settings,
-    rate: Option<RateLimit>,
+    settings: AgentSettings,
+    rate_limit: Option<RateLimit>,
     conversation: Conversation,
-    /// The tools as they were last offered: their schemas are compiled once.
-    known: Known,
+    /// The most recent list of tools. The schemas are compiled once per list.
+    tool_snapshot: ToolSnapshot,
     statistics: Statistics,
 }
 
-/// The tools of one moment.
 #[derive(Debug, Default)]
-struct Known {
-    offered: Vec<Offered>,
+struct ToolSnapshot {
+    available_tools: Vec<AvailableTool>,
     tools: Arc<Tools>,
-    toolbox: Arc<Toolbox>,
+    tool_validator: Arc<ToolValidator>,
 }
 
 impl std::fmt::Debug for Agent {
@@ -64,228 +63,253 @@ impl std::fmt::Debug for Agent {
     }
 }
 
-/// Where events go.
-type Sink<'s> = dyn FnMut(Event<'_>) + Send + 's;
+type EventSink<'s> = dyn FnMut(AgentEventRef<'_>) + Send + 's;
 
 impl Agent {
-    /// An agent over this model and these tools; nothing was said yet.
+    /// Creates an agent over this model and these tools, with an empty conversation.
     pub fn new(
         provider: Arc<dyn LlmProvider>,
         runner: Arc<dyn ToolRunner>,
-        settings: Settings,
+        settings: AgentSettings,
     ) -> Self {
-        let rate = settings.rate_limit_per_minute.map(RateLimit::per_minute);
+        let rate_limit = settings.rate_limit_per_minute.map(RateLimit::per_minute);
         Self {
             provider,
             runner,
             approver: None,
             settings,
-            rate,
+            rate_limit,
             conversation: Conversation::new(),
-            known: Known::default(),
+            tool_snapshot: ToolSnapshot::default(),
             statistics: Statistics::default(),
         }
     }
 
-    /// The same, with someone who decides about the calls that need a yes. Without, those calls are
-    /// refused.
+    /// Sets the approver, which decides about calls that need approval. Without an approver, those
+    /// calls are denied.
     #[must_use]
     pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
         self
     }
 
-    /// What was said so far.
+    /// Returns the conversation so far.
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
     }
 
-    /// The model, by its provider's name for it.
+    /// Returns the name that the provider uses for the model.
     pub fn model(&self) -> &str {
         self.provider.model()
     }
 
-    /// How well the model called tools so far.
+    /// Returns the statistics of tool calls over all runs of this agent.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// Forgets what was said.
+    /// Clears the conversation.
     pub fn clear(&mut self) {
         self.conversation = Conversation::new();
     }
 
-    /// Takes a message to the model's last answer.
+    /// Sends a user message and drives the run to the model's last response.
     ///
-    /// Ends in bounded time: each answer and each call has its own limit, and there are only so many.
-    /// Dropping the future cancels what is under way; the conversation then says of each call that
-    /// was interrupted that it was.
-    pub async fn run(&mut self, message: &str) -> Report {
-        self.drive(message, false, &mut |_| {}).await
+    /// The run ends in bounded time: each response and each call has a timeout, and their numbers
+    /// are limited. Dropping the future cancels pending requests and calls; the conversation then
+    /// contains an error result for each interrupted call.
+    pub async fn run(&mut self, message: &str) -> RunResult {
+        self.run_loop(message, false, &mut |_| {}).await
     }
 
-    /// The same with the model's text while it is written; `sink` is told what happens as it does.
+    /// Works like [`Agent::run`], and passes each event to `sink` while the run goes on.
     pub async fn run_streaming(
         &mut self,
         message: &str,
-        mut sink: impl FnMut(Event<'_>) + Send,
-    ) -> Report {
-        self.drive(message, true, &mut sink).await
+        mut sink: impl FnMut(AgentEventRef<'_>) + Send,
+    ) -> RunResult {
+        self.run_loop(message, true, &mut sink).await
     }
 
-    async fn drive(&mut self, message: &str, streaming: bool, sink: &mut Sink<'_>) -> Report {
+    async fn run_loop(
+        &mut self,
+        message: &str,
+        streaming: bool,
+        sink: &mut EventSink<'_>,
+    ) -> RunResult {
         let begun = Instant::now();
-        self.look();
-        let setup = Arc::new(self.setup());
-        let asker = Asker {
+        self.refresh_tools();
+        let config = Arc::new(self.run_config());
+        let asker = ModelClient {
             provider: &*self.provider,
             settings: &self.settings,
-            rate: self.rate.as_ref(),
-            tools: &self.known.tools,
+            rate_limit: self.rate_limit.as_ref(),
+            tools: &self.tool_snapshot.tools,
             streaming,
         };
-        let crew = Crew {
+        let dispatcher = ToolDispatcher {
             runner: &*self.runner,
             approver: self.approver.as_deref(),
-            policy: self.settings.approve,
-            offered: &self.known.offered,
+            approval_policy: self.settings.approval_policy,
+            available_tools: &self.tool_snapshot.available_tools,
         };
-        let mut steps = Vec::new();
-        let (mut turn, mut effect) = match Turn::begin(setup, &mut self.conversation, message) {
-            Ok(begun) => begun,
+        let mut records = Vec::new();
+        let (mut run, mut effect) = match Run::start(config, &mut self.conversation, message) {
+            Ok(started) => started,
             Err(error) => {
                 let reason = error.to_string();
-                return Report::unasked(reason, begun.elapsed());
+                return RunResult::not_sent(reason, begun.elapsed());
             }
         };
         let ended = loop {
             effect = match effect {
-                Effect::Ask(request) => match asker.ask(*request, sink).await {
-                    Ok(response) => turn.answered(&response, fastrand::f64()),
-                    Err(error) => turn.failed(error, fastrand::f64()),
+                Effect::SendRequest(request) => match asker.send_request(*request, sink).await {
+                    Ok(response) => run.on_response(&response, fastrand::f64()),
+                    Err(error) => run.on_error(error, fastrand::f64()),
                 },
-                Effect::Pause(pause) => {
-                    sink(Event::Again { after: pause });
-                    sleep(pause).await;
-                    turn.resume()
+                Effect::Sleep(delay) => {
+                    sink(AgentEventRef::Retrying { delay });
+                    sleep(delay).await;
+                    run.on_delay()
                 }
-                Effect::Run(planned) => crew.run(planned, &mut turn, &mut steps, sink).await,
-                // Each effect that leads here is answered by `crew` until no call runs.
-                Effect::Wait => break Ended::Unasked { reason: "a call was lost".to_owned() },
-                Effect::End(ended) => break ended,
+                Effect::CallTools(planned) => {
+                    dispatcher.dispatch(planned, &mut run, &mut records, sink).await
+                }
+                // `dispatcher` reports every call of an effect before it returns, so no call is
+                // pending here.
+                Effect::AwaitTools => {
+                    break RunOutcome::NotSent {
+                        reason: "no result for a pending call".to_owned(),
+                    };
+                }
+                Effect::Finish(ended) => break ended,
             };
         };
-        let report = Report::new(ended, &turn, steps, begun.elapsed());
-        drop(turn);
+        let report = RunResult::new(ended, &run, records, begun.elapsed());
+        drop(run);
         self.statistics.count(&report);
         report
     }
 
-    /// Takes up the tools that are offered now.
-    fn look(&mut self) {
-        let offered: Vec<_> = self
+    /// Updates the snapshot if the runner lists other tools.
+    fn refresh_tools(&mut self) {
+        let available_tools: Vec<_> = self
             .runner
-            .offered()
+            .list_tools()
             .into_iter()
-            .filter(|it| !self.settings.blocked.block(&it.tool.name))
+            .filter(|available| !self.settings.blocklist.is_blocked(&available.tool.name))
             .collect();
-        if self.known.offered != offered {
-            let tools: Tools = offered.iter().map(|it| it.tool.clone()).collect();
-            let toolbox = Arc::new(Toolbox::new(tools.clone()));
-            self.known = Known { offered, tools: Arc::new(tools), toolbox };
+        if self.tool_snapshot.available_tools != available_tools {
+            let tools: Tools =
+                available_tools.iter().map(|available| available.tool.clone()).collect();
+            let tool_validator = Arc::new(ToolValidator::new(tools.clone()));
+            self.tool_snapshot =
+                ToolSnapshot { available_tools, tools: Arc::new(tools), tool_validator };
         }
     }
 
-    fn setup(&self) -> Setup {
+    fn run_config(&self) -> RunConfig {
         let settings = &self.settings;
         let template = settings.template.clone();
         let capabilities = self.provider.capabilities();
-        let (budget, context_tokens) = settings.window(capabilities.context_tokens);
-        Setup {
+        let (history_budget, context_tokens) =
+            settings.history_and_window(capabilities.context_tokens);
+        RunConfig {
             system: settings.system.clone(),
-            tools: self.known.tools.clone(),
-            toolbox: self.known.toolbox.clone(),
-            template: template.unwrap_or_else(|| Template::of(self.provider.model())),
+            tools: self.tool_snapshot.tools.clone(),
+            tool_validator: self.tool_snapshot.tool_validator.clone(),
+            template: template.unwrap_or_else(|| Template::for_model(self.provider.model())),
             format: settings.format,
-            calling: settings.calling,
-            budget,
+            tool_calling: settings.tool_calling,
+            history_budget,
             context_tokens,
             capabilities,
             max_tokens: settings.max_tokens,
-            keep_prompt: settings.keep_prompt,
+            prompt_caching: settings.prompt_caching,
             temperature: settings.temperature,
             temperature_reduction: settings.temperature_reduction,
             max_retries: settings.max_retries,
             retry_delay: settings.retry_delay,
             limits: settings.limits.clone(),
-            blocked: settings.blocked.clone(),
+            blocklist: settings.blocklist.clone(),
         }
     }
 }
 
-/// Asks the model.
-struct Asker<'a> {
+/// Sends requests to the model.
+struct ModelClient<'a> {
     provider: &'a dyn LlmProvider,
-    settings: &'a Settings,
-    rate: Option<&'a RateLimit>,
+    settings: &'a AgentSettings,
+    rate_limit: Option<&'a RateLimit>,
     tools: &'a Arc<Tools>,
     streaming: bool,
 }
 
-impl Asker<'_> {
-    async fn ask(&self, request: Request, sink: &mut Sink<'_>) -> Result<Response, LlmError> {
-        self.turn_of_minute().await?;
-        let limit = self.settings.answer_timeout;
-        let answer = async {
+impl ModelClient<'_> {
+    async fn send_request(
+        &self,
+        request: Request,
+        sink: &mut EventSink<'_>,
+    ) -> Result<Response, LlmError> {
+        self.acquire_rate_limit().await?;
+        let limit = self.settings.response_timeout;
+        let response = async {
             if self.streaming {
-                self.listen(request, sink).await
+                self.stream_response(request, sink).await
             } else {
                 self.provider.generate(request).await
             }
         };
-        let late = || {
-            let message = format!("no whole answer within {} s", limit.as_secs());
+        let timeout_error = || {
+            let message = format!("no complete response within {} s", limit.as_secs());
             let model = self.provider.model().into();
-            LlmError { model, ..LlmError::new(self.provider.name(), Class::TimedOut, message) }
+            LlmError {
+                model,
+                ..LlmError::new(self.provider.name(), LlmErrorKind::TimedOut, message)
+            }
         };
-        timeout(limit, answer).await.unwrap_or_else(|_| Err(late()))
+        timeout(limit, response).await.unwrap_or_else(|_| Err(timeout_error()))
     }
 
-    /// Waits for a request to be allowed, or says that it is not.
-    async fn turn_of_minute(&self) -> Result<(), LlmError> {
-        let Some(rate) = self.rate else { return Ok(()) };
-        while let Err(after) = rate.begin() {
-            if !self.settings.wait_for_rate_limit || !rate.lets_any_through() {
+    /// Waits until the rate limit allows a request, or fails if it does not.
+    async fn acquire_rate_limit(&self) -> Result<(), LlmError> {
+        let Some(rate) = self.rate_limit else { return Ok(()) };
+        while let Err(after) = rate.try_acquire() {
+            if !self.settings.wait_for_rate_limit || !rate.allows_any() {
                 let message = format!(
-                    "the limit of {} requests a minute is reached; the next one in {:.1} s",
+                    "rate limit of {} requests per minute reached; next request in {:.1} s",
                     self.settings.rate_limit_per_minute.unwrap_or_default(),
                     after.as_secs_f64()
                 );
-                let class = Class::RateLimited { after };
-                return Err(LlmError::new(self.provider.name(), class, message));
+                let kind = LlmErrorKind::LocalRateLimit { after };
+                return Err(LlmError::new(self.provider.name(), kind, message));
             }
             sleep(after).await;
         }
         Ok(())
     }
 
-    async fn listen(&self, request: Request, sink: &mut Sink<'_>) -> Result<Response, LlmError> {
-        let mut showing = Showing::new(self.tools, self.settings.format);
-        let mut pieces = self.provider.stream(request);
-        while let Some(piece) = pieces.next().await {
-            match piece? {
-                Piece::Done(response) => {
-                    showing.end(sink);
+    async fn stream_response(
+        &self,
+        request: Request,
+        sink: &mut EventSink<'_>,
+    ) -> Result<Response, LlmError> {
+        let mut showing = TextFilter::new(self.tools, self.settings.format);
+        let mut chunks = self.provider.stream(request);
+        while let Some(chunk) = chunks.next().await {
+            match chunk? {
+                StreamChunk::Done(response) => {
+                    showing.finish(sink);
                     return Ok(*response);
                 }
-                piece @ (Piece::Text(_)
-                | Piece::Reasoning(_)
-                | Piece::CallStart { .. }
-                | Piece::Arguments { .. }) => showing.piece(&piece, sink),
+                chunk @ (StreamChunk::Text(_)
+                | StreamChunk::Reasoning(_)
+                | StreamChunk::ToolCallStart { .. }
+                | StreamChunk::ArgumentsDelta { .. }) => showing.push(&chunk, sink),
             }
         }
-        let message = "the answer breaks off before its end";
-        Err(LlmError::new(self.provider.name(), Class::Connection, message))
+        let message = "the response ends before it is complete";
+        Err(LlmError::new(self.provider.name(), LlmErrorKind::Connection, message))
     }
 }
 

@@ -1,144 +1,148 @@
-//! Tools for a chat application: its model's text goes in, what to show and what was run come out.
+//! Tools for a chat application that keeps its own model.
 //!
-//! The application keeps its model, its history and its display. It hands over each answer of the
-//! model as a stream of text ([`Turn::answer`]), shows the [`Token`]s, and gives the model what
-//! [`Answer::results_as_message`] says. Calls run while the text goes on.
+//! The application keeps its model, its history and its display. The application passes each
+//! response of the model as a stream of text ([`ChatRun::read_response`]), displays the
+//! [`TextSegment`]s, and sends the message of [`StreamingResponse::results_as_message`] to the
+//! model. Calls run while the text is still streaming.
 
-mod answer;
 mod cache;
-mod calls;
-mod message;
+mod call_scheduler;
+pub mod event_log;
 mod queue;
-mod reading;
-pub mod record;
-mod rounds;
-mod token;
+mod response;
+mod response_task;
+mod run;
+mod segment;
+mod tool_results;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::Stream;
-use innkeeper_toolcall::{Format, Limits, Options, Toolbox, prompt};
+use innkeeper_toolcall::{Format, ParserLimits, ParserOptions, ToolValidator, prompt};
 
-use crate::tools::{Offered, ToolRunner};
-use cache::Cache;
-use calls::Kitchen;
-use record::{Kind, Recorder};
+use crate::tools::{AvailableTool, ToolRunner};
+use cache::ResultCache;
+use call_scheduler::ChatToolDispatcher;
+use event_log::{LogEventKind, LogWriter};
 
-pub use answer::{Answer, Part, Results, TokenStream, ToolStream};
 pub use cache::CacheSettings;
-pub use calls::{CALLS, Executed, PARALLEL};
-pub use queue::{Ended, ROOM, UNTAKEN};
-pub use rounds::{Rounds, RoundsError};
-pub use token::Token;
+pub use call_scheduler::{MAX_CALLS_PER_RESPONSE, MAX_PARALLEL_CALLS, ToolExecution};
+pub use queue::{MAX_UNREAD_BYTES, StreamEnd, TEXT_BUFFER_BYTES};
+pub use response::{
+    ExecutionStream, ResponseItem, ResponseResults, SegmentStream, StreamingResponse,
+};
+pub use run::{ChatRunError, ChatRunResult};
+pub use segment::TextSegment;
 
-/// What is done with the calls in a model's text.
+/// The treatment of tool calls in a model's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// They are taken out of the text and run.
+pub enum StreamingMode {
+    /// Calls are removed from the text and run.
     SmartBuffering {
-        /// How many characters of what may be a call are kept until it has named an offered tool.
-        /// 200 by default. A call that has may be longer: see [`Settings::max_call_bytes`].
+        /// Maximum number of characters of a possible call that are held before the call has named
+        /// an available tool. Default: 200. A call with a name may be longer: see
+        /// [`ChatSettings::max_call_bytes`].
         max_buffer_chars: usize,
     },
-    /// Nothing: the text goes through piece by piece, and nothing is run.
+    /// The text passes through unchanged, and no call is run.
     Passthrough,
-    /// They are run, and the reader is shown a text in the place of each.
+    /// Calls are run, and a placeholder replaces each call in the text.
     WithPlaceholders {
-        /// The text.
+        /// The text of the placeholder.
         placeholder_text: String,
     },
 }
 
-impl Default for Mode {
+impl Default for StreamingMode {
     fn default() -> Self {
-        Self::SmartBuffering { max_buffer_chars: Limits::default().undecided }
+        Self::SmartBuffering { max_buffer_chars: ParserLimits::default().max_undecided_chars }
     }
 }
 
-/// What is written down, and where.
+/// Settings of the event log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recording {
-    /// The file that one JSON object a line is appended to; only its owner can read a new one.
-    /// Default: none.
+pub struct LogConfig {
+    /// The log file, to which one JSON object per line is appended. A new file is readable by its
+    /// owner only. Default: none.
     pub log_path: Option<PathBuf>,
-    /// Whether it tells of every piece of text what it was taken for, with the beginning of the
-    /// piece. Default: no.
+    /// Whether the log contains the class of every text segment, with the first characters of the
+    /// segment. Default: no.
     pub token_classifications: bool,
-    /// Whether it tells how long things took, as `duration_ms`. Default: no.
+    /// Whether the log contains durations, as `duration_ms`. Default: no.
     pub performance_metrics: bool,
 }
 
-/// How a chat works.
+/// Settings of a chat.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
-    /// What is done with calls.
-    pub mode: Mode,
+pub struct ChatSettings {
+    /// The treatment of tool calls.
+    pub mode: StreamingMode,
     /// Whether [`Chat::enhance_system_prompt`] adds the tools. Default: yes.
     pub enhance_system_prompts: bool,
-    /// How many answers of one turn may have their calls run. 3 by default; 0 runs none.
-    pub max_tool_rounds: usize,
-    /// What is written down. Default: nothing.
-    pub recording: Recording,
-    /// The format of the model's calls; whatever turns up by default.
+    /// Maximum number of iterations per run: responses whose calls are executed. Default: 3; with
+    /// 0, no call is executed.
+    pub max_tool_iterations: usize,
+    /// The event log. Default: no log.
+    pub log_config: LogConfig,
+    /// The format of the model's calls. Default: detected.
     pub format: Format,
-    /// How long one call may be, in bytes. 1 MiB by default.
+    /// Maximum number of bytes in one call. Default: 1 MiB.
     pub max_call_bytes: usize,
-    /// Whether a call that was made before is answered without running it again, for tools that say
-    /// that this does no harm. Default: no.
+    /// The cache of results for repeated calls of tools that are annotated as read-only or
+    /// idempotent. Default: no cache.
     pub cache: Option<CacheSettings>,
 }
 
-impl Default for Settings {
+impl Default for ChatSettings {
     fn default() -> Self {
         Self {
-            mode: Mode::default(),
+            mode: StreamingMode::default(),
             enhance_system_prompts: true,
-            max_tool_rounds: 3,
-            recording: Recording::default(),
+            max_tool_iterations: 3,
+            log_config: LogConfig::default(),
             format: Format::Detect,
-            max_call_bytes: Limits::default().call,
+            max_call_bytes: ParserLimits::default().max_call_bytes,
             cache: None,
         }
     }
 }
 
-/// Why there is no chat, or no answer.
+/// Errors of a chat.
 #[derive(Debug, thiserror::Error)]
 pub enum ChatError {
-    /// The file cannot be written to.
-    #[error("the log `{}` cannot be opened for writing", path.display())]
+    /// The log file cannot be opened.
+    #[error("cannot open log `{}` for writing", path.display())]
     Log {
-        /// The file as it was named.
+        /// The path as configured.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// It was called outside of a runtime.
-    #[error("an answer is read on a Tokio runtime, and there is none here")]
+    /// The caller is outside of a Tokio runtime.
+    #[error("reading a response requires a Tokio runtime")]
     NoRuntime(#[from] tokio::runtime::TryCurrentError),
 }
 
-/// The tools of a [`ToolRunner`] for a chat. Clones share it.
+/// The tools of a [`ToolRunner`] for a chat application. Clones share the chat.
 #[derive(Clone)]
-pub struct Chat(Arc<Inner>);
+pub struct Chat(Arc<ChatInner>);
 
-struct Inner {
+struct ChatInner {
     runner: Arc<dyn ToolRunner>,
-    settings: Settings,
-    recorder: Recorder,
-    cache: Option<Arc<Cache>>,
-    /// The tools as they were last offered: their schemas are compiled once.
-    known: Mutex<Arc<Known>>,
+    settings: ChatSettings,
+    log_writer: LogWriter,
+    cache: Option<Arc<ResultCache>>,
+    /// The most recent list of tools. The schemas are compiled once per list.
+    tool_snapshot: Mutex<Arc<ToolSnapshot>>,
 }
 
-/// The tools of one moment.
 #[derive(Debug, Default)]
-struct Known {
-    offered: Vec<Offered>,
-    toolbox: Toolbox,
-    /// The same for the interceptor.
+struct ToolSnapshot {
+    available_tools: Vec<AvailableTool>,
+    tool_validator: ToolValidator,
+    /// The same tools for the parser.
     tools: Arc<innkeeper_toolcall::Tools>,
 }
 
@@ -149,123 +153,130 @@ impl std::fmt::Debug for Chat {
 }
 
 impl Chat {
-    /// A chat over these tools.
+    /// Creates a chat over these tools.
     ///
     /// # Errors
     ///
-    /// A log that cannot be opened.
-    pub fn new(runner: Arc<dyn ToolRunner>, settings: Settings) -> Result<Self, ChatError> {
-        let recorder = Recorder::open(&settings.recording)?;
-        let cache = settings.cache.clone().map(|settings| Arc::new(Cache::new(settings)));
-        let known = Mutex::default();
-        Ok(Self(Arc::new(Inner { runner, settings, recorder, cache, known })))
+    /// [`ChatError::Log`] if the log file cannot be opened.
+    pub fn new(runner: Arc<dyn ToolRunner>, settings: ChatSettings) -> Result<Self, ChatError> {
+        let log_writer = LogWriter::open(&settings.log_config)?;
+        let cache = settings.cache.clone().map(|settings| Arc::new(ResultCache::new(settings)));
+        let tool_snapshot = Mutex::default();
+        Ok(Self(Arc::new(ChatInner { runner, settings, log_writer, cache, tool_snapshot })))
     }
 
-    /// The settings.
-    pub fn settings(&self) -> &Settings {
+    /// Returns the settings.
+    pub fn settings(&self) -> &ChatSettings {
         &self.0.settings
     }
 
-    /// The system prompt with the tools that are offered now, their arguments and how to call them;
-    /// as it is if the settings say so or nothing is offered.
+    /// Returns the system prompt with the available tools, their arguments and the call syntax.
+    /// Returns `system` unchanged if the settings disable the addition or no tool is available.
     pub fn enhance_system_prompt(&self, system: &str) -> String {
-        let known = self.known();
-        if !self.0.settings.enhance_system_prompts || known.tools.is_empty() {
+        let snapshot = self.tool_snapshot();
+        if !self.0.settings.enhance_system_prompts || snapshot.tools.is_empty() {
             return system.to_owned();
         }
-        let recorder = &self.0.recorder;
-        let begun = recorder.begin(Kind::PromptEnhancementStart);
-        let text = prompt::streaming(system, &known.tools);
-        recorder.complete(Kind::PromptEnhancementComplete, begun, || {
-            serde_json::json!({"tools": known.tools.len(), "added_bytes": text.len().saturating_sub(system.len())})
+        let recorder = &self.0.log_writer;
+        let start_time = recorder.log_start(LogEventKind::PromptEnhancementStart);
+        let text = prompt::streaming_system_prompt(system, &snapshot.tools);
+        recorder.log_complete(LogEventKind::PromptEnhancementComplete, start_time, || {
+            serde_json::json!({"tools": snapshot.tools.len(), "added_bytes": text.len().saturating_sub(system.len())})
         });
         text
     }
 
-    /// A turn: from what the user says to the model's last answer. See [`Turn`].
-    pub fn turn(&self) -> Turn {
-        Turn { chat: self.clone(), rounds: Arc::default() }
+    /// Starts a run: all responses of the model to one user message. See [`ChatRun`].
+    pub fn start_run(&self) -> ChatRun {
+        ChatRun { chat: self.clone(), iterations: Arc::default() }
     }
 
-    /// Waits until everything that was recorded so far is in the file; a second at most.
+    /// Waits until all earlier log entries are in the file, for at most one second.
     pub async fn flush(&self) {
-        self.0.recorder.flush().await;
+        self.0.log_writer.flush().await;
     }
 
-    /// The tools of this moment.
-    fn known(&self) -> Arc<Known> {
-        let offered = self.0.runner.offered();
-        let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.offered != offered {
+    /// Returns a snapshot of the available tools.
+    fn tool_snapshot(&self) -> Arc<ToolSnapshot> {
+        let available_tools = self.0.runner.list_tools();
+        let mut snapshot = self.0.tool_snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        if snapshot.available_tools != available_tools {
             let tools: innkeeper_toolcall::Tools =
-                offered.iter().map(|offered| offered.tool.clone()).collect();
-            let toolbox = Toolbox::new(tools.clone());
-            *known = Arc::new(Known { offered, toolbox, tools: Arc::new(tools) });
+                available_tools.iter().map(|available| available.tool.clone()).collect();
+            let tool_validator = ToolValidator::new(tools.clone());
+            *snapshot =
+                Arc::new(ToolSnapshot { available_tools, tool_validator, tools: Arc::new(tools) });
         }
-        Arc::clone(&known)
+        Arc::clone(&snapshot)
     }
 
-    /// How the interceptor reads; `None` where it does not.
-    fn options(&self) -> Option<Options> {
+    /// Returns the options of the parser; `None` if text passes through.
+    fn parser_options(&self) -> Option<ParserOptions> {
         let settings = &self.0.settings;
-        let undecided = match &settings.mode {
-            Mode::SmartBuffering { max_buffer_chars } => *max_buffer_chars,
-            Mode::WithPlaceholders { .. } => Limits::default().undecided,
-            Mode::Passthrough => return None,
+        let max_undecided_chars = match &settings.mode {
+            StreamingMode::SmartBuffering { max_buffer_chars } => *max_buffer_chars,
+            StreamingMode::WithPlaceholders { .. } => ParserLimits::default().max_undecided_chars,
+            StreamingMode::Passthrough => return None,
         };
-        let limits = Limits { undecided, call: settings.max_call_bytes };
-        Some(Options { format: settings.format, limits, prompt: None })
+        let limits = ParserLimits { max_undecided_chars, max_call_bytes: settings.max_call_bytes };
+        Some(ParserOptions { format: settings.format, limits, prompt: None })
     }
 }
 
-/// The answers of a model to one thing the user said, and how many of them had their calls run.
+/// The responses of a model to one user message, and the number of responses whose calls were run.
 ///
-/// Each answer whose results are taken with [`Answer::results_as_message`] is a round. When there
-/// have been [`Settings::max_tool_rounds`], the calls of the next answer are not run, and the turn
-/// begins anew behind it; so it does behind an answer without calls. Clones share the count. One
-/// answer of a turn at a time: those that are read side by side count as one another's rounds.
+/// Each response whose results are taken with [`StreamingResponse::results_as_message`] is an
+/// iteration. After [`ChatSettings::max_tool_iterations`] iterations, the calls of the next
+/// response are not run, and the count restarts after that response; the count also restarts after
+/// a response without calls. Clones share the count. Read one response of a run at a time:
+/// concurrent responses count as iterations of one another.
 #[derive(Clone, Debug)]
-pub struct Turn {
+pub struct ChatRun {
     chat: Chat,
-    rounds: Arc<AtomicUsize>,
+    iterations: Arc<AtomicUsize>,
 }
 
-impl Turn {
-    /// Reads an answer of the model from a stream of its text, cut anywhere. It is read in the
-    /// background from now on, until the answer is dropped.
+impl ChatRun {
+    /// Reads a response of the model from a stream of text, in chunks of any size. A background
+    /// task reads the stream until the response is dropped.
     ///
-    /// How the stream ended is not known, so a call that it ends in is not run.
+    /// The stream does not say why it ended, so a call that is incomplete at the end is not run.
     ///
     /// # Errors
     ///
-    /// Outside of a Tokio runtime.
-    pub fn answer<S>(&self, stream: S) -> Result<Answer, ChatError>
+    /// [`ChatError::NoRuntime`] outside of a Tokio runtime.
+    pub fn read_response<S>(&self, stream: S) -> Result<StreamingResponse, ChatError>
     where
         S: Stream<Item = String> + Send + Unpin + 'static,
     {
-        let Inner { runner, settings, recorder, cache, .. } = &*self.chat.0;
-        let runs = self.rounds.load(Ordering::Relaxed) < settings.max_tool_rounds;
+        let ChatInner { runner, settings, log_writer, cache, .. } = &*self.chat.0;
+        let runs = self.iterations.load(Ordering::Relaxed) < settings.max_tool_iterations;
         if !runs {
-            self.begin_anew();
+            self.reset();
         }
-        let known = self.chat.known();
-        let kitchen = Kitchen {
+        let tool_snapshot = self.chat.tool_snapshot();
+        let dispatcher = ChatToolDispatcher {
             runner: runner.clone(),
-            known,
+            tool_snapshot,
             cache: cache.clone(),
-            recorder: recorder.clone(),
+            log_writer: log_writer.clone(),
         };
         let placeholder = match &settings.mode {
-            Mode::WithPlaceholders { placeholder_text } => Some(placeholder_text.clone()),
-            Mode::SmartBuffering { .. } | Mode::Passthrough => None,
+            StreamingMode::WithPlaceholders { placeholder_text } => Some(placeholder_text.clone()),
+            StreamingMode::SmartBuffering { .. } | StreamingMode::Passthrough => None,
         };
-        let reader = reading::Reader::new(kitchen, self.chat.options(), placeholder, runs);
-        let rounds = self.rounds.clone();
-        Answer::begin(stream, reader, rounds)
+        let reader = response_task::ResponseTask::new(
+            dispatcher,
+            self.chat.parser_options(),
+            placeholder,
+            runs,
+        );
+        let iterations = self.iterations.clone();
+        StreamingResponse::start(stream, reader, iterations)
     }
 
-    /// Forgets the rounds there have been, as for something new the user said.
-    pub fn begin_anew(&self) {
-        self.rounds.store(0, Ordering::Relaxed);
+    /// Resets the count of iterations, for a new user message.
+    pub fn reset(&self) {
+        self.iterations.store(0, Ordering::Relaxed);
     }
 }

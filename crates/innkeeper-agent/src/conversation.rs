@@ -1,202 +1,220 @@
-//! What was said between a person, a model and the tools, in an order that every provider takes.
+//! A conversation between a user, a model and tools, valid for every provider.
 //!
-//! Every call has exactly one result, and the results of one answer stand directly behind it: there
-//! is no way to put a [`Conversation`] together in which a call or a result is alone.
+//! A [`Conversation`] keeps one invariant: every call has exactly one result, and the results of a
+//! response directly follow that response.
 
-mod budget;
+mod history_budget;
 mod message;
 
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use budget::{Budget, tokens};
-pub use message::{Answer, Message, Native, Part, Said, ToolCall, ToolResult};
+pub use history_budget::{HistoryBudget, estimate_tokens};
+pub use message::{
+    AssistantMessage, ContentPart, Message, PartContent, ProviderBlock, ToolCall, ToolResult,
+};
 
-/// The most messages that are kept. No model reads as many.
-pub const MESSAGES: usize = 10_000;
+/// Maximum number of messages in a conversation, more than any model reads.
+pub const MAX_MESSAGES: usize = 10_000;
 
-/// The most bytes that the messages which are kept say together: sixteen times what the largest models
-/// read at once.
-pub const BYTES: usize = 64 << 20;
+/// Maximum number of bytes of all messages in a conversation: sixteen times the context of the
+/// largest models.
+pub const MAX_BYTES: usize = 64 << 20;
 
-/// See the [module](self).
+/// The messages between a user, a model and the tools. See the [module](self).
 ///
-/// It keeps at most [`MESSAGES`] and [`BYTES`]: of more, the oldest exchanges go, and if there is only
-/// one, its oldest steps. The last question and the newest step behind it stay in any case. A step is
-/// an answer, those it was gone on with after a pause, and the results of their calls.
+/// A conversation holds at most [`MAX_MESSAGES`] and [`MAX_BYTES`]. Beyond a limit, the
+/// conversation evicts the oldest exchanges; if only one exchange remains, the conversation evicts
+/// its oldest iterations. The last user message and the newest iteration always remain. An
+/// iteration is a response, its continuations after a pause, and the results of its calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
     messages: Vec<Message>,
-    /// What the messages say together.
+    /// The approximate size of all messages.
     bytes: usize,
-    /// Ids of calls that are taken, so that none stands for two calls.
-    ids: HashSet<String>,
-    minted: usize,
+    /// The ids of all calls, so that an id belongs to one call only.
+    call_ids: HashSet<String>,
+    generated_ids: usize,
 }
 
-/// What was said out of turn, or at too great a length. The conversation is as it was.
+/// A message that does not fit the order or the limits. The conversation is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OutOfTurn {
-    /// Calls wait for their results.
-    #[error("the call `{id}` of `{tool}` has no result yet: give it one, or close the open calls")]
-    OpenCall {
-        /// The first call without a result.
+pub enum ConversationError {
+    /// A call has no result.
+    #[error("call `{id}` of `{tool}` has no result: add the result or fail the pending calls")]
+    MissingResult {
+        /// The id of the first call without a result.
         id: String,
-        /// Its tool.
+        /// The tool of that call.
         tool: String,
     },
-    /// Results that are not those of the open calls, one each.
-    #[error("a result for the call `{id}`, which waits for none")]
-    NoSuchCall {
-        /// The id of the result.
+    /// A result belongs to no pending call.
+    #[error("result for call `{id}`, which is not pending")]
+    UnknownCall {
+        /// The call id of the result.
         id: String,
     },
-    /// What the person says is longer than all that is kept.
-    #[error("the message has {bytes} bytes, {BYTES} are the limit: shorten it")]
-    TooLong {
-        /// Its length.
+    /// The user message exceeds the limit of the whole conversation.
+    #[error("message has {bytes} bytes, the limit is {MAX_BYTES}: shorten it")]
+    MessageTooLong {
+        /// The size of the message in bytes.
         bytes: usize,
     },
 }
 
 impl Conversation {
-    /// Nothing was said yet.
+    /// Creates an empty conversation.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What was said, in its order.
+    /// Returns the messages in their order.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// Adds what the person says.
+    /// Adds a user message.
     ///
     /// # Errors
     ///
-    /// While calls are open, or it is longer than [`BYTES`].
-    pub fn user(&mut self, text: impl Into<Arc<str>>) -> Result<(), OutOfTurn> {
-        self.nothing_open()?;
+    /// - [`ConversationError::MissingResult`] if a call is pending.
+    /// - [`ConversationError::MessageTooLong`] beyond [`MAX_BYTES`].
+    pub fn push_user(&mut self, text: impl Into<Arc<str>>) -> Result<(), ConversationError> {
+        self.ensure_no_pending()?;
         let text = text.into();
-        if text.len() > BYTES {
-            return Err(OutOfTurn::TooLong { bytes: text.len() });
+        if text.len() > MAX_BYTES {
+            return Err(ConversationError::MessageTooLong { bytes: text.len() });
         }
         self.push(Message::User(text));
         Ok(())
     }
 
-    /// Adds what the model answered. A call without an id, or with one that is taken, gets an id of
-    /// its own: the ids are as they are found in [`Self::open_calls`] afterwards.
+    /// Adds a response of the model. A call without an id, or with an id that another call has,
+    /// gets a new id; [`Self::pending_calls`] returns the calls with their final ids.
     ///
     /// # Errors
     ///
-    /// While calls are open.
-    pub fn answer(&mut self, mut answer: Answer) -> Result<(), OutOfTurn> {
-        self.nothing_open()?;
-        for part in &mut answer.parts {
-            let Said::Call(call) = &mut part.said else { continue };
-            if !call.id.is_empty() && self.ids.insert(call.id.clone()) {
+    /// [`ConversationError::MissingResult`] if a call is pending.
+    pub fn push_assistant(
+        &mut self,
+        mut message: AssistantMessage,
+    ) -> Result<(), ConversationError> {
+        self.ensure_no_pending()?;
+        for part in &mut message.parts {
+            let PartContent::ToolCall(call) = &mut part.content else { continue };
+            if !call.id.is_empty() && self.call_ids.insert(call.id.clone()) {
                 continue;
             }
             if !call.id.is_empty() {
-                // Its own words would repeat an id that stands for another call.
-                part.native = None;
+                // The provider's block would repeat an id that belongs to another call.
+                part.provider_block = None;
             }
             call.id = loop {
-                self.minted += 1;
-                let id = format!("call_{}", self.minted);
-                if self.ids.insert(id.clone()) {
+                self.generated_ids += 1;
+                let id = format!("call_{}", self.generated_ids);
+                if self.call_ids.insert(id.clone()) {
                     break id;
                 }
             };
         }
-        self.push(Message::Answer(answer.into()));
+        self.push(Message::Assistant(message.into()));
         Ok(())
     }
 
-    /// Adds the results of the open calls: one for each, in any order; they are kept in the order of
-    /// the calls.
+    /// Adds the results of the pending calls: one per call, in any order. The conversation stores
+    /// the results in the order of the calls.
     ///
     /// # Errors
     ///
-    /// One is missing, or is for no open call.
-    pub fn results(&mut self, mut results: Vec<ToolResult>) -> Result<(), OutOfTurn> {
+    /// - [`ConversationError::MissingResult`] if a pending call has no result.
+    /// - [`ConversationError::UnknownCall`] if a result belongs to no pending call.
+    pub fn push_tool_results(
+        &mut self,
+        mut results: Vec<ToolResult>,
+    ) -> Result<(), ConversationError> {
         let mut ordered = Vec::with_capacity(results.len());
-        for call in self.open_calls() {
+        for call in self.pending_calls() {
             let at = results.iter().position(|result| result.id == call.id);
             let Some(at) = at else {
-                return Err(OutOfTurn::OpenCall { id: call.id.clone(), tool: call.name.clone() });
+                return Err(ConversationError::MissingResult {
+                    id: call.id.clone(),
+                    tool: call.name.clone(),
+                });
             };
             ordered.push(results.swap_remove(at));
         }
         if let Some(ToolResult { id, .. }) = results.first() {
-            return Err(OutOfTurn::NoSuchCall { id: id.clone() });
+            return Err(ConversationError::UnknownCall { id: id.clone() });
         }
         if !ordered.is_empty() {
-            self.push(Message::Results(ordered.into()));
+            self.push(Message::ToolResults(ordered.into()));
         }
         Ok(())
     }
 
-    /// The calls of the last answer, while they have no results.
-    pub fn open_calls(&self) -> impl Iterator<Item = &ToolCall> {
+    /// Returns the calls of the last response that have no results yet.
+    pub fn pending_calls(&self) -> impl Iterator<Item = &ToolCall> {
         let last = match self.messages.last() {
-            Some(Message::Answer(answer)) => Some(&**answer),
-            Some(Message::User(_) | Message::Results(_)) | None => None,
+            Some(Message::Assistant(assistant)) => Some(&**assistant),
+            Some(Message::User(_) | Message::ToolResults(_)) | None => None,
         };
-        last.into_iter().flat_map(Answer::calls)
+        last.into_iter().flat_map(AssistantMessage::calls)
     }
 
-    /// Gives each open call a result that says why it has none. Whatever was interrupted, the
-    /// conversation can go on afterwards.
-    pub fn close(&mut self, why: &str) {
+    /// Adds an error result with this reason for each pending call, so that the conversation can
+    /// continue after an interruption.
+    pub fn fail_pending(&mut self, reason: &str) {
         let closed: Vec<ToolResult> = self
-            .open_calls()
+            .pending_calls()
             .map(|call| ToolResult {
                 id: call.id.clone(),
                 name: call.name.clone(),
-                text: why.to_owned(),
+                text: reason.to_owned(),
                 is_error: true,
             })
             .collect();
         if !closed.is_empty() {
-            self.push(Message::Results(closed.into()));
+            self.push(Message::ToolResults(closed.into()));
         }
     }
 
     fn push(&mut self, message: Message) {
-        self.bytes += message.bytes();
+        self.bytes += message.byte_size();
         self.messages.push(message);
-        while self.messages.len() > MESSAGES || self.bytes > BYTES {
-            let Some(oldest) = self.oldest() else { break };
+        while self.messages.len() > MAX_MESSAGES || self.bytes > MAX_BYTES {
+            let Some(oldest) = self.next_evicted() else { break };
             for message in self.messages.drain(oldest) {
-                self.bytes -= message.bytes();
-                if let Message::Answer(answer) = &message {
-                    for call in answer.calls() {
-                        self.ids.remove(&call.id);
+                self.bytes -= message.byte_size();
+                if let Message::Assistant(assistant) = &message {
+                    for call in assistant.calls() {
+                        self.call_ids.remove(&call.id);
                     }
                 }
             }
         }
     }
 
-    /// What goes first: an exchange that is not the last, or a step of it that is not the newest.
-    fn oldest(&self) -> Option<Range<usize>> {
-        let later = |message: &Message| matches!(message, Message::User(_));
-        if let Some(at) = self.messages.iter().skip(1).position(later) {
+    /// Returns the range to evict next: the oldest exchange, or the oldest iteration of the last
+    /// exchange.
+    fn next_evicted(&self) -> Option<Range<usize>> {
+        let is_user_message = |message: &Message| matches!(message, Message::User(_));
+        if let Some(at) = self.messages.iter().skip(1).position(is_user_message) {
             return Some(0..at + 1);
         }
-        let mut steps = (0..self.messages.len()).filter(|at| {
+        let mut starts = (0..self.messages.len()).filter(|at| {
             let before = at.checked_sub(1).map(|before| &self.messages[before]);
-            message::opens_step(before, &self.messages[*at])
+            message::starts_iteration(before, &self.messages[*at])
         });
-        Some(steps.next()?..steps.next()?)
+        Some(starts.next()?..starts.next()?)
     }
 
-    fn nothing_open(&self) -> Result<(), OutOfTurn> {
-        match self.open_calls().next() {
-            Some(call) => Err(OutOfTurn::OpenCall { id: call.id.clone(), tool: call.name.clone() }),
+    fn ensure_no_pending(&self) -> Result<(), ConversationError> {
+        match self.pending_calls().next() {
+            Some(call) => Err(ConversationError::MissingResult {
+                id: call.id.clone(),
+                tool: call.name.clone(),
+            }),
             None => Ok(()),
         }
     }

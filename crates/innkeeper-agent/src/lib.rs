@@ -1,18 +1,18 @@
-//! Lets a model's text call the tools of a host.
+//! Runs language models that call the tools of an MCP host.
 //!
-//! In reading order: [`tools`] is who runs a tool, [`chat`] takes a model's text while it streams,
-//! shows what is for the reader and runs what is a call. [`conversation`] is what was said, and
-//! [`provider`] are the models that are asked.
+//! In reading order: [`tools`] runs a tool, [`chat`] reads the streamed text of an application's
+//! own model and runs the calls in the text, [`conversation`] keeps the messages, [`provider`]
+//! encodes requests to models, and [`agent`] drives a whole run.
 
 pub mod agent;
 pub mod chat;
 pub mod conversation;
 pub mod provider;
-pub mod result;
+pub mod run;
+pub mod run_json;
 pub mod safety;
+pub mod tool_output;
 pub mod tools;
-pub mod turn;
-pub mod words;
 
 mod tasks;
 pub mod transport;
@@ -21,5 +21,7 @@ pub mod transport;
 #[doc(hidden)]
 pub use provider::fuzz_codecs;
 
-pub use chat::{Chat, ChatError, Mode, Settings};
-pub use tools::{ConnectError, Hints, Offered, OneServer, Output, RunError, ToolRunner};
+pub use chat::{Chat, ChatError, ChatSettings, StreamingMode};
+pub use tools::{
+    AvailableTool, ConnectError, SingleServer, ToolAnnotations, ToolError, ToolOutput, ToolRunner,
+};

@@ -1,17 +1,17 @@
-//! Models behind one trait: what they are asked, what they answer, how they fail.
+//! Language model providers behind one trait.
 //!
-//! [`LlmProvider`] is open for models of one's own. Those of this crate speak over HTTP in one of
-//! six forms, each a [`Wire`]: a codec without I/O puts a [`Request`] into the provider's words and
-//! reads what comes back, whole or in pieces.
+//! [`LlmProvider`] is open for implementations of an application. The providers of this crate use
+//! one of six HTTP APIs, each a [`ProviderApi`]: a codec without I/O encodes a [`Request`] for the
+//! API and decodes the response, streamed or not.
 
+mod api;
 mod capability;
 mod error;
 mod request;
 mod response;
-mod wire;
 
 pub(crate) mod codec;
-pub(crate) mod offer;
+pub(crate) mod tool_encoding;
 
 mod anthropic;
 mod gemini;
@@ -31,47 +31,48 @@ use futures_util::stream::{self, BoxStream};
 #[cfg(any(test, fuzzing))]
 pub use codec::fuzz::codecs as fuzz_codecs;
 
-pub use capability::{Capabilities, Constraints, Sends, Server};
-pub use error::{Class, LlmError};
-pub use request::{Choice, Constraint, Request};
-pub use response::{Finish, Piece, Response, Usage};
-pub use scripted::Scripted;
-pub use wire::Wire;
+pub use api::ProviderApi;
+pub use capability::{Capabilities, ConstraintSupport, InferenceServer, RequestQuirks};
+pub use error::{LlmError, LlmErrorKind};
+pub use request::{OutputConstraint, Request, ToolChoice};
+pub use response::{FinishReason, Response, StreamChunk, Usage};
+pub use scripted::ScriptedProvider;
 
-/// A model that answers.
+/// A language model that answers requests.
 ///
-/// Dropping a future or stream of it ends the request; what was not handed out is lost.
+/// Dropping a future or a stream cancels the request. Chunks that were not returned yet are lost.
 #[async_trait]
 pub trait LlmProvider: Send + Sync {
-    /// Answers one request, whole.
+    /// Sends one request and returns the complete response.
     async fn generate(&self, request: Request) -> Result<Response, LlmError>;
 
-    /// The provider's name, for messages and results.
+    /// Returns the name of the provider, for messages and results.
     fn name(&self) -> &str;
 
-    /// Whether the model takes tools and calls them in a form of its own. Where it does not, it is
-    /// told of them in its prompt, and calls are found in its text.
+    /// Whether the model supports native tool calling. Without it, the prompt describes the tools,
+    /// and the calls are parsed from the model's text.
     fn supports_tools(&self) -> bool {
         false
     }
 
-    /// The model that answers, for messages and results, and to tell how it is best prompted.
-    /// Default: the provider's name.
+    /// Returns the name of the model, for messages, results and the choice of the prompt. Default:
+    /// the name of the provider.
     fn model(&self) -> &str {
         self.name()
     }
 
-    /// What may be asked of the model. By default no more than [`Self::supports_tools`] says.
+    /// Returns the parameters that the model supports. Default: only [`Self::supports_tools`].
     fn capabilities(&self) -> Capabilities {
         Capabilities { native_tools: self.supports_tools(), ..Capabilities::default() }
     }
 
-    /// Answers one request piece by piece; the last item is [`Piece::Done`] or an error, and there is
-    /// exactly one of these. By default it is all there at once.
-    fn stream(&self, request: Request) -> BoxStream<'_, Result<Piece, LlmError>> {
+    /// Sends one request and streams the response. The last item, and only the last, is
+    /// [`StreamChunk::Done`] or an error. By default all chunks come at once, after
+    /// [`Self::generate`].
+    fn stream(&self, request: Request) -> BoxStream<'_, Result<StreamChunk, LlmError>> {
         stream::once(async move {
             match self.generate(request).await {
-                Ok(response) => response.into_pieces().into_iter().map(Ok).collect(),
+                Ok(response) => response.into_chunks().into_iter().map(Ok).collect(),
                 Err(error) => vec![Err(error)],
             }
         })

@@ -1,11 +1,11 @@
-//! What a model may do: how often it is asked, which tools it sees, which calls need a yes.
+//! Limits on a model: request rate, blocked tools, approval of calls.
 
 mod approval;
 mod audit;
-mod pattern;
-mod rate;
+mod blocklist;
+mod rate_limit;
 
-pub use approval::{Approval, Approver, Decision, Policy};
-pub(crate) use audit::executed;
-pub use pattern::{PatternError, Patterns};
-pub use rate::RateLimit;
+pub use approval::{ApprovalDecision, ApprovalPolicy, ApprovalRequest, Approver};
+pub(crate) use audit::emit_tool_executed;
+pub use blocklist::{PatternError, ToolBlocklist};
+pub use rate_limit::RateLimit;

@@ -1,23 +1,23 @@
-//! The only place where a task or a thread is begun: each has an owner that ends it.
+//! Spawns all tasks and threads; each has an owner that ends it.
 
 use std::future::Future;
 
 use tokio::runtime::{Handle, TryCurrentError};
 use tokio::task::JoinSet;
 
-/// One task; it ends where it waits when this is dropped.
+/// A task that is aborted when the handle is dropped.
 #[derive(Debug)]
-pub(crate) struct Task {
+pub(crate) struct OwnedTask {
     _running: JoinSet<()>,
 }
 
-impl Task {
-    /// Begins a task on the runtime this is called on.
+impl OwnedTask {
+    /// Spawns a task on the current runtime.
     ///
     /// # Errors
     ///
-    /// Without a runtime.
-    pub(crate) fn begin(
+    /// The caller is outside of a Tokio runtime.
+    pub(crate) fn spawn(
         future: impl Future<Output = ()> + Send + 'static,
     ) -> Result<Self, TryCurrentError> {
         let runtime = Handle::try_current()?;
@@ -27,12 +27,14 @@ impl Task {
     }
 }
 
-/// Begins a thread for work that blocks. It has to end by itself when its owner is gone: what it
-/// reads from is closed then.
+/// Starts a thread for blocking work. The thread must end when its owner closes the thread's input.
 ///
 /// # Errors
 ///
-/// When the system gives no thread.
-pub(crate) fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+/// The system cannot create a thread.
+pub(crate) fn spawn_thread(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> std::io::Result<()> {
     std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }

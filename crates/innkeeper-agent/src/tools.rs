@@ -1,8 +1,8 @@
-//! Who runs the tools that a model may call, and the host as the one who does.
+//! The tools that a model may call, and the interface that runs them.
 
-mod exact;
-mod one_server;
-mod perform;
+mod execute;
+mod lossless;
+mod single_server;
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -15,108 +15,108 @@ use innkeeper_toolcall::{Tool, Violation};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-pub(crate) use exact::exact;
-pub use one_server::{ConnectError, OneServer};
-pub(crate) use perform::perform;
+pub(crate) use execute::execute_call;
+pub(crate) use lossless::to_lossless;
+pub use single_server::{ConnectError, SingleServer};
 
-/// What a server says of a tool's behaviour: hints, no promises.
+/// Annotations of a tool's behaviour. The server supplies them as hints, not guarantees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hints {
-    /// It changes nothing.
+pub struct ToolAnnotations {
+    /// Whether the tool changes nothing.
     pub read_only: bool,
-    /// Calling it again with the same arguments changes nothing more.
+    /// Whether a repeated call with the same arguments has no further effect.
     pub idempotent: bool,
 }
 
-/// A tool that may be called.
+/// A tool that a model may call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Offered {
-    /// What the model is told.
+pub struct AvailableTool {
+    /// The definition for the model.
     pub tool: Tool,
-    /// What it does to the world.
-    pub hints: Hints,
+    /// The annotations of the server.
+    pub annotations: ToolAnnotations,
 }
 
-/// What a tool answered.
+/// The output of a tool.
 #[derive(Clone, Debug)]
-pub struct Output {
+pub struct ToolOutput {
     raw: Box<RawValue>,
     is_error: bool,
 }
 
-impl Output {
-    /// An answer from its result object; `is_error` where the tool itself reports a failure.
+impl ToolOutput {
+    /// Creates an output from a result object. `is_error`: the tool itself reports a failure.
     pub fn new(raw: Box<RawValue>, is_error: bool) -> Self {
         Self { raw, is_error }
     }
 
-    /// The result object, byte for byte.
+    /// Returns the result object, byte for byte.
     pub fn raw(&self) -> &RawValue {
         &self.raw
     }
 
-    /// Whether the tool itself reports a failure: for the model to read.
+    /// Returns whether the tool itself reports a failure, which the model gets as a result.
     pub fn is_error(&self) -> bool {
         self.is_error
     }
 }
 
-impl From<ToolResult> for Output {
+impl From<ToolResult> for ToolOutput {
     fn from(result: ToolResult) -> Self {
         let is_error = result.is_error();
         Self { raw: result.into_raw(), is_error }
     }
 }
 
-/// Why a call has no answer of its tool.
+/// The reason why a call has no output.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The host could not have it answered.
+pub enum ToolError {
+    /// The host could not complete the call.
     #[error(transparent)]
     Host(#[from] CallError),
-    /// Whoever runs the tools in place of a host could not.
-    #[error("tool `{tool}` could not be run")]
+    /// A tool runner other than a host failed.
+    #[error("cannot run tool `{tool}`")]
     Runner {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// Why.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The arguments do not fit the tool's schema; nothing was sent.
-    #[error("arguments of `{tool}` do not fit: {}", Listed(.violations))]
-    Unfit {
-        /// The tool.
+    /// The arguments do not match the tool's schema; the call was not sent.
+    #[error("arguments of `{tool}` do not fit: {}", ViolationList(.violations))]
+    InvalidArguments {
+        /// The name of the tool.
         tool: String,
-        /// Every part that does not fit, 32 at most.
+        /// The violations of the schema, at most 32.
         violations: Vec<Violation>,
     },
-    /// A number of the arguments would be another one by the time it is sent; nothing was sent.
-    #[error("arguments of `{tool}` have the number `{number}`, which does not fit into 64 bits")]
-    Number {
-        /// The tool.
+    /// A number in the arguments would change in the conversion to 64 bits; the call was not sent.
+    #[error("number `{number}` in the arguments of `{tool}` does not fit in 64 bits")]
+    NumberOutOfRange {
+        /// The name of the tool.
         tool: String,
-        /// The number; the first 64 characters of it.
+        /// The first 64 characters of the number.
         number: String,
     },
-    /// So much waits to be taken by the application that nothing more is run; nothing was sent.
-    #[error("tool `{tool}` was not run: {limit} bytes of calls and results wait to be taken")]
-    Untaken {
-        /// The tool.
+    /// The application has not read enough results; the call was not sent.
+    #[error("tool `{tool}` was not run: {limit} bytes of calls and results are unread")]
+    BufferFull {
+        /// The name of the tool.
         tool: String,
-        /// The most that may wait, in bytes.
+        /// Maximum number of unread bytes.
         limit: usize,
     },
     /// The code that runs the tool panicked.
-    #[error("running tool `{tool}` panicked")]
+    #[error("tool `{tool}` panicked")]
     Panicked {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
     },
 }
 
-struct Listed<'v>(&'v [Violation]);
+struct ViolationList<'v>(&'v [Violation]);
 
-impl fmt::Display for Listed<'_> {
+impl fmt::Display for ViolationList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, violation) in self.0.iter().enumerate() {
             write!(f, "{}{violation}", if at == 0 { "" } else { "; " })?;
@@ -125,48 +125,55 @@ impl fmt::Display for Listed<'_> {
     }
 }
 
-/// A call on its way. Dropping it cancels the call.
-pub type Running<'r> = Pin<Box<dyn Future<Output = Result<Output, RunError>> + Send + 'r>>;
+/// A running call. Dropping the future cancels the call.
+pub type ToolCallFuture<'r> =
+    Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send + 'r>>;
 
-/// Knows tools and runs them.
+/// Lists tools and runs them.
 pub trait ToolRunner: Send + Sync + 'static {
-    /// The tools that may be called now. Waits for nothing.
-    fn offered(&self) -> Vec<Offered>;
+    /// Lists the tools that may be called now. Must not block.
+    fn list_tools(&self) -> Vec<AvailableTool>;
 
-    /// Calls the tool that is offered by this name; ends in bounded time.
-    fn run<'r>(&'r self, name: &'r str, arguments: Value) -> Running<'r>;
+    /// Calls the tool with this name. The future completes in bounded time.
+    fn call_tool<'r>(&'r self, name: &'r str, arguments: Value) -> ToolCallFuture<'r>;
 }
 
-/// Every server of the host, by public names.
+/// Runs the tools of all servers of the host, by their public names.
 impl ToolRunner for Host {
-    fn offered(&self) -> Vec<Offered> {
-        offered(&self.catalog(), |public, _| public)
+    fn list_tools(&self) -> Vec<AvailableTool> {
+        catalog_tools(&self.catalog(), |public, _| public)
     }
 
-    fn run<'r>(&'r self, name: &'r str, arguments: Value) -> Running<'r> {
+    fn call_tool<'r>(&'r self, name: &'r str, arguments: Value) -> ToolCallFuture<'r> {
         Box::pin(async move { Ok(self.call_tool(name, arguments).await?.into()) })
     }
 }
 
-/// The tools of a catalog, each called what `named` makes of its public and its own name.
-fn offered(catalog: &Catalog, named: for<'n> fn(&'n str, &'n str) -> &'n str) -> Vec<Offered> {
-    let mut known = HashMap::new();
-    for (server, shown) in catalog.servers() {
-        for tool in shown.offer().into_iter().flat_map(|offer| &offer.tools) {
-            known.insert((server, tool.view.name.as_str()), &tool.view);
+/// Returns the tools of a catalog; `named` chooses between the public name and the tool's own name.
+fn catalog_tools(
+    catalog: &Catalog,
+    display_name: for<'n> fn(&'n str, &'n str) -> &'n str,
+) -> Vec<AvailableTool> {
+    let mut views = HashMap::new();
+    for (server, entry) in catalog.servers() {
+        for tool in entry.listing().into_iter().flat_map(|listing| &listing.tools) {
+            views.insert((server, tool.view.name.as_str()), &tool.view);
         }
     }
-    let found = catalog.tool_names().filter_map(|public| {
-        let (server, own) = split_name(public, |name| catalog.server(name).is_some())?;
-        let view = known.get(&(server, own))?;
+    let tools = catalog.tool_names().filter_map(|public| {
+        let (server, own_name) = split_name(public, |name| catalog.server(name).is_some())?;
+        let view = views.get(&(server, own_name))?;
         let description = view.description.as_deref().unwrap_or_default();
-        // What is offered was read as an object when the catalog was built.
+        // The catalog contains only schemas that are objects.
         let schema = serde_json::from_str(view.input_schema.get()).unwrap_or_default();
-        let hints = Hints {
+        let annotations = ToolAnnotations {
             read_only: view.annotations.read_only_hint == Some(true),
             idempotent: view.annotations.idempotent_hint == Some(true),
         };
-        Some(Offered { tool: Tool::new(named(public, own), description, schema), hints })
+        Some(AvailableTool {
+            tool: Tool::new(display_name(public, own_name), description, schema),
+            annotations,
+        })
     });
-    found.collect()
+    tools.collect()
 }

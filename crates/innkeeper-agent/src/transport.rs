@@ -1,7 +1,7 @@
-//! Models reached over HTTP: the one place of this crate that sends anything.
+//! HTTP providers, the only module of this crate that sends requests.
 
 mod headers;
-mod named;
+mod provider_id;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,48 +16,49 @@ use innkeeper_toolcall::Tools;
 use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::provider::codec::{self, Asking, Fault, Outgoing, Reader};
-use crate::provider::offer::Offer;
+use crate::provider::codec::{self, ApiError, EncodeRequest, HttpRequest, ResponseDecoder};
+use crate::provider::tool_encoding::EncodedTools;
 use crate::provider::{
-    Capabilities, Class, Finish, LlmError, LlmProvider, Piece, Request, Response, Server, Wire,
+    Capabilities, FinishReason, InferenceServer, LlmError, LlmErrorKind, LlmProvider, ProviderApi,
+    Request, Response, StreamChunk,
 };
 
-pub use named::{Named, UnknownModel, Wanted, get_llm_client};
+pub use provider_id::{ModelLookupError, ModelSelector, ProviderId, get_llm_client};
 
-/// How long a whole answer may take unless said otherwise: as long as the providers' own clients wait.
-pub const TIMEOUT: Duration = Duration::from_secs(600);
+/// Default timeout of a complete response, the default of the providers' own clients.
+pub const DEFAULT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How much of the body of a failure is read: far above what providers say of one.
-const FAILURE: usize = 1 << 20;
+/// Maximum number of bytes read of an error body, far more than providers send.
+const MAX_ERROR_BODY_BYTES: usize = 1 << 20;
 
-/// Which model, where, and how it is spoken to.
+/// The address, API and model of a provider.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// What the provider is called in messages and results.
+    /// The name of the provider in messages and results.
     pub provider: String,
-    /// How it is spoken to.
-    pub wire: Wire,
-    /// Where: what the provider's own client calls its base URL.
+    /// The HTTP API.
+    pub api: ProviderApi,
+    /// The base URL, as the provider's own client defines it.
     pub base_url: String,
-    /// What proves who asks; sent to `base_url` alone.
+    /// The API key; sent only to `base_url`.
     pub key: Option<Secret>,
-    /// The model, by the provider's name for it.
+    /// The provider's name of the model.
     pub model: String,
-    /// What may be asked of it.
+    /// The supported parameters.
     pub capabilities: Capabilities,
-    /// How long a whole answer may take, connecting included.
+    /// The timeout of a complete response, including the connection.
     pub timeout: Duration,
-    /// The environment that proxies are read from. Empty: none is used.
+    /// The environment variables for proxies. Empty: no proxy.
     pub environment: Environment,
 }
 
-/// Of the address, machine and port: a password may be in the rest.
+/// Shows only host and port of the base URL: the rest may contain a password.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
             .field("provider", &self.provider)
-            .field("wire", &self.wire)
-            .field("place", &self.place())
+            .field("api", &self.api)
+            .field("address", &self.host_and_port())
             .field("key", &self.key)
             .field("model", &self.model)
             .field("capabilities", &self.capabilities)
@@ -67,110 +68,121 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// A text with the key masked wherever it stands, or a piece of it that is longer than eight
-    /// bytes: for what is written down of a conversation.
-    pub fn redacted(&self, text: String) -> String {
+    /// Masks the key in a text, also a fragment of the key of more than eight bytes. For text that
+    /// is logged or stored.
+    pub fn redact(&self, text: String) -> String {
         match &self.key {
             Some(key) => key.mask(text),
             None => text,
         }
     }
 
-    /// The machine and port of the address, without what may be secret in it.
-    fn place(&self) -> String {
+    /// Returns host and port of the base URL, without parts that may be secret.
+    fn host_and_port(&self) -> String {
         let url = reqwest::Url::parse(&self.base_url).ok();
-        let place =
+        let address =
             url.as_ref().and_then(|url| Some((url.host_str()?, url.port_or_known_default()?)));
-        place.map_or_else(|| "its address".to_owned(), |(host, port)| format!("{host}:{port}"))
+        address.map_or_else(|| "the server".to_owned(), |(host, port)| format!("{host}:{port}"))
     }
 
-    /// A model over a wire, where the provider itself is, with what is known of it.
-    pub fn new(provider: impl Into<String>, wire: Wire, model: impl Into<String>) -> Self {
+    /// Creates an endpoint with the default base URL of the API and the known capabilities of the
+    /// model.
+    pub fn new(provider: impl Into<String>, api: ProviderApi, model: impl Into<String>) -> Self {
         let model = model.into();
         Self {
             provider: provider.into(),
-            wire,
-            base_url: wire.default_base_url().to_owned(),
+            api,
+            base_url: api.default_base_url().to_owned(),
             key: None,
-            capabilities: Capabilities::of(wire, &model),
+            capabilities: Capabilities::for_model(api, &model),
             model,
-            timeout: TIMEOUT,
+            timeout: DEFAULT_RESPONSE_TIMEOUT,
             environment: Environment::default(),
         }
     }
 }
 
-/// A model over HTTP. Nothing is sent, and no client made, before the first request.
+/// A language model over HTTP. Nothing is sent and no client is created before the first request.
 pub struct HttpProvider {
     endpoint: Endpoint,
     client: OnceLock<reqwest::Client>,
-    /// The tools of the last request, ready to be sent: they rarely change.
-    offer: Mutex<Option<Arc<Offer>>>,
+    /// The encoded tools of the last request: the tools rarely change.
+    cached_tools: Mutex<Option<Arc<EncodedTools>>>,
 }
 
 impl HttpProvider {
-    /// The model of this endpoint.
+    /// Creates a provider for an endpoint.
     pub fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint, client: OnceLock::new(), offer: Mutex::new(None) }
+        Self { endpoint, client: OnceLock::new(), cached_tools: Mutex::new(None) }
     }
 
-    /// Where and what it is.
+    /// Returns the endpoint.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// Asks a server that speaks like OpenAI what it is: which model it has where none was named, and
-    /// whether that model's template knows tools. llama.cpp drops them without a word where it does
-    /// not. What a server does not say stays as it was.
+    /// Queries an OpenAI-compatible server for its model, if none is set, and for tool support of
+    /// the model's chat template. llama.cpp silently drops tools if the template does not support
+    /// them. Settings that the server does not report stay unchanged.
     ///
     /// # Errors
     ///
-    /// No model was named, and the server names none either.
-    pub async fn look(&mut self) -> Result<(), LlmError> {
+    /// No model is set and the server reports none.
+    pub async fn probe_server(&mut self) -> Result<(), LlmError> {
         let base = self.endpoint.base_url.trim_end_matches('/').to_owned();
         if self.endpoint.model.is_empty() {
-            let models = self.told(&format!("{base}/models")).await?.unwrap_or_default();
+            let models = self.get_json(&format!("{base}/models")).await?.unwrap_or_default();
             let Some(first) = models.pointer("/data/0/id").and_then(Value::as_str) else {
-                let message = "the server names no model: say which one is wanted";
-                return Err(self.error(Class::NotFound, message));
+                let message = "no model is configured and the server reports none";
+                return Err(self.error(LlmErrorKind::NotFound, message));
             };
-            let capabilities = Capabilities::of(self.endpoint.wire, first);
+            let capabilities = Capabilities::for_model(self.endpoint.api, first);
             self.endpoint =
                 Endpoint { model: first.to_owned(), capabilities, ..self.endpoint.clone() };
         }
         let Some(root) = base.strip_suffix("/v1") else { return Ok(()) };
-        let props = self.told(&format!("{root}/props")).await.ok().flatten().unwrap_or_default();
+        let props =
+            self.get_json(&format!("{root}/props")).await.ok().flatten().unwrap_or_default();
         let Some(caps) = props.get("chat_template_caps") else { return Ok(()) };
-        let wire = self.endpoint.wire;
+        let api = self.endpoint.api;
         let capabilities = &mut self.endpoint.capabilities;
-        capabilities.server = Server::LlamaCpp;
+        capabilities.server = InferenceServer::LlamaCpp;
         let window = props.pointer("/default_generation_settings/n_ctx").and_then(Value::as_u64);
         capabilities.context_tokens = window.and_then(|window| u32::try_from(window).ok());
-        capabilities.constraints.json_schema = wire == Wire::OpenAiChat;
-        capabilities.constraints.gbnf = wire == Wire::OpenAiChat;
-        let lacks = |key: &str| caps.get(key).and_then(Value::as_bool) == Some(false);
-        if lacks("supports_tools") || lacks("supports_tool_calls") {
+        capabilities.constraints.json_schema = api == ProviderApi::OpenAiChat;
+        capabilities.constraints.gbnf = api == ProviderApi::OpenAiChat;
+        let is_unsupported = |key: &str| caps.get(key).and_then(Value::as_bool) == Some(false);
+        if is_unsupported("supports_tools") || is_unsupported("supports_tool_calls") {
             capabilities.native_tools = false;
         }
         Ok(())
     }
 
-    /// What a server answers to a GET, within two seconds; `None` where that is no success or no JSON.
-    async fn told(&self, url: &str) -> Result<Option<Value>, LlmError> {
-        let asked = async {
-            let response = self.signed(self.client()?.get(url)).send().await;
-            let response = response.map_err(|error| self.broken(error))?;
+    /// Sends a GET request with a timeout of two seconds. Returns `None` if the status is not a
+    /// success or the body is not JSON.
+    async fn get_json(&self, url: &str) -> Result<Option<Value>, LlmError> {
+        let response_json = async {
+            let response = self.authenticate(self.client()?.get(url)).send().await;
+            let response = response.map_err(|error| self.connection_error(error))?;
             if matches!(response.status().as_u16(), 401 | 403) {
-                return Err(self.error(Class::Key, "the server wants another key, or one at all"));
+                return Err(self.error(
+                    LlmErrorKind::Authentication,
+                    "the server rejected the API key or requires one",
+                ));
             }
             if !response.status().is_success() {
                 return Ok(None);
             }
-            let body = bounded(response, PROPS).await.map_err(|error| self.broken(error))?;
+            let body = read_at_most(response, MAX_PROBE_BODY_BYTES)
+                .await
+                .map_err(|error| self.connection_error(error))?;
             Ok(serde_json::from_slice(&body).ok())
         };
-        timeout(LOOK, asked).await.unwrap_or_else(|_| {
-            Err(self.error(Class::TimedOut, format!("no answer within {} s", LOOK.as_secs())))
+        timeout(PROBE_TIMEOUT, response_json).await.unwrap_or_else(|_| {
+            Err(self.error(
+                LlmErrorKind::TimedOut,
+                format!("no response within {} s", PROBE_TIMEOUT.as_secs()),
+            ))
         })
     }
 
@@ -179,204 +191,233 @@ impl HttpProvider {
             return Ok(client);
         }
         let tls = !self.endpoint.base_url.starts_with("http://");
-        let made = http_client(&self.endpoint.environment, tls).map_err(|error| {
-            self.because(Class::Connection, "the HTTP client cannot be made", error)
+        let new_client = http_client(&self.endpoint.environment, tls).map_err(|error| {
+            self.error_with_source(LlmErrorKind::Connection, "cannot create the HTTP client", error)
         })?;
-        Ok(self.client.get_or_init(|| made))
+        Ok(self.client.get_or_init(|| new_client))
     }
 
-    fn offer(&self, tools: &Arc<Tools>) -> Arc<Offer> {
-        let mut kept = self.offer.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*kept {
-            Some(offer) if Arc::ptr_eq(&offer.tools, tools) => offer.clone(),
+    fn encoded_tools(&self, tools: &Arc<Tools>) -> Arc<EncodedTools> {
+        let mut cached = self.cached_tools.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*cached {
+            Some(cached_tools) if Arc::ptr_eq(&cached_tools.tools, tools) => cached_tools.clone(),
             Some(_) | None => {
                 let strict = self.endpoint.capabilities.strict_tools;
-                let offer = Arc::new(Offer::new(tools.clone(), self.endpoint.wire, strict));
-                *kept = Some(offer.clone());
-                offer
+                let encoded = Arc::new(EncodedTools::new(tools.clone(), self.endpoint.api, strict));
+                *cached = Some(encoded.clone());
+                encoded
             }
         }
     }
 
-    fn signed(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+    fn authenticate(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
         match &self.endpoint.key {
-            Some(key) => headers::sign(request, self.endpoint.wire, key),
+            Some(key) => headers::add_api_key(request, self.endpoint.api, key),
             None => request,
         }
     }
 
-    /// Sends, and waits for the head of the answer.
+    /// Sends a request and waits for the response headers.
     async fn send(
         &self,
-        outgoing: Outgoing,
+        outgoing: HttpRequest,
         deadline: Instant,
     ) -> Result<reqwest::Response, LlmError> {
-        let Outgoing { path, headers, body } = outgoing;
+        let HttpRequest { path, headers, body } = outgoing;
         let url = format!("{}{path}", self.endpoint.base_url.trim_end_matches('/'));
         let mut request = self.client()?.post(url).header("content-type", "application/json");
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        let sent = timeout_at(deadline, self.signed(request).body(body).send()).await;
-        let response = sent.map_err(|_| self.late())?.map_err(|error| self.broken(error))?;
+        let sent = timeout_at(deadline, self.authenticate(request).body(body).send()).await;
+        let response = sent
+            .map_err(|_| self.timeout_error())?
+            .map_err(|error| self.connection_error(error))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
-        let told = headers::wait(response.headers());
-        let body =
-            timeout_at(deadline, bounded(response, FAILURE)).await.map_err(|_| self.late())?;
+        let retry_hints = headers::parse_retry_hints(response.headers());
+        let body = timeout_at(deadline, read_at_most(response, MAX_ERROR_BODY_BYTES))
+            .await
+            .map_err(|_| self.timeout_error())?;
         let body = body.unwrap_or_default();
-        let mut fault = codec::fault(self.endpoint.wire, status.as_u16(), &body);
-        fault.class = told.applied(fault.class);
-        Err(LlmError { status: Some(status.as_u16()), ..self.fault(fault) })
+        let mut api_error = codec::decode_error(self.endpoint.api, status.as_u16(), &body);
+        api_error.kind = retry_hints.apply_to(api_error.kind);
+        Err(LlmError { status: Some(status.as_u16()), ..self.convert_api_error(api_error) })
     }
 
-    async fn begin(&self, request: &Request, streaming: bool) -> Result<Begun, LlmError> {
-        let deadline = Instant::now() + self.endpoint.timeout.min(LONGEST);
-        let offer = self.offer(&request.tools);
-        let asking = Asking {
+    async fn start_response(
+        &self,
+        request: &Request,
+        streaming: bool,
+    ) -> Result<ResponseStream, LlmError> {
+        let deadline = Instant::now() + self.endpoint.timeout.min(MAX_RESPONSE_TIMEOUT);
+        let encoded_tools = self.encoded_tools(&request.tools);
+        let encode_request = EncodeRequest {
             request,
-            offer: &offer,
+            encoded_tools: &encoded_tools,
             model: &self.endpoint.model,
-            can: &self.endpoint.capabilities,
+            capabilities: &self.endpoint.capabilities,
             streaming,
         };
-        let outgoing =
-            codec::encode(self.endpoint.wire, asking).map_err(|fault| self.fault(fault))?;
+        let outgoing = codec::encode(self.endpoint.api, encode_request)
+            .map_err(|api_error| self.convert_api_error(api_error))?;
         let response = self.send(outgoing, deadline).await?;
-        let reader = codec::reader(self.endpoint.wire, &self.endpoint.model, streaming);
+        let reader = codec::response_decoder(self.endpoint.api, &self.endpoint.model, streaming);
         let body = response.bytes_stream().boxed();
-        let silent = self.endpoint.capabilities.server == Server::LlamaCpp;
-        let limit = request.max_tokens.filter(|_| silent);
-        let pieces = Vec::new();
-        Ok(Begun { deadline, offer, reader: Some(reader), body, over: false, limit, pieces })
+        let silent = self.endpoint.capabilities.server == InferenceServer::LlamaCpp;
+        let unreported_token_limit = request.max_tokens.filter(|_| silent);
+        let chunks = Vec::new();
+        Ok(ResponseStream {
+            deadline,
+            encoded_tools,
+            decoder: Some(reader),
+            body,
+            is_finished: false,
+            unreported_token_limit,
+            chunks,
+        })
     }
 
-    /// Reads on until something can be told, [`Piece::Done`] last.
-    async fn go_on(&self, begun: &mut Begun) -> Result<(), LlmError> {
-        while begun.pieces.is_empty() {
-            let Some(mut reader) = begun.reader.take() else { return Ok(()) };
-            let until = match begun.over {
-                true => begun.deadline.min(Instant::now() + GRACE),
-                false => begun.deadline,
+    /// Reads until there is a chunk to emit, [`StreamChunk::Done`] last.
+    async fn read_more(&self, response_stream: &mut ResponseStream) -> Result<(), LlmError> {
+        while response_stream.chunks.is_empty() {
+            let Some(mut reader) = response_stream.decoder.take() else { return Ok(()) };
+            let until = match response_stream.is_finished {
+                true => response_stream.deadline.min(Instant::now() + STREAM_END_GRACE),
+                false => response_stream.deadline,
             };
-            let lost = match timeout_at(until, begun.body.try_next()).await {
+            let connection_error = match timeout_at(until, response_stream.body.try_next()).await {
                 Ok(Ok(Some(bytes))) => {
-                    reader.push(&bytes, &mut begun.pieces).map_err(|fault| self.fault(fault))?;
-                    begun.pieces.iter_mut().for_each(|piece| begun.offer.piece_back(piece));
-                    begun.over = reader.is_over();
-                    begun.reader = Some(reader);
+                    reader
+                        .push(&bytes, &mut response_stream.chunks)
+                        .map_err(|api_error| self.convert_api_error(api_error))?;
+                    response_stream
+                        .chunks
+                        .iter_mut()
+                        .for_each(|chunk| response_stream.encoded_tools.restore_chunk_name(chunk));
+                    response_stream.is_finished = reader.is_finished();
+                    response_stream.decoder = Some(reader);
                     continue;
                 }
                 Ok(Ok(None)) => None,
-                Ok(Err(error)) => Some(self.broken(error)),
-                Err(_) => Some(self.late()),
+                Ok(Err(error)) => Some(self.connection_error(error)),
+                Err(_) => Some(self.timeout_error()),
             };
-            // What is whole is an answer, however the connection ended.
-            let mut response = match (reader.end(), lost) {
+            // A complete response counts, even if the connection was lost after it.
+            let mut response = match (reader.finish(), connection_error) {
                 (Ok(response), _) => response,
-                (Err(fault), None) => return Err(self.fault(fault)),
-                (Err(fault), Some(lost)) => {
-                    return Err(LlmError { written: fault.written.map(Into::into), ..lost });
+                (Err(api_error), None) => return Err(self.convert_api_error(api_error)),
+                (Err(api_error), Some(source)) => {
+                    return Err(LlmError {
+                        partial_output: api_error.partial_output.map(Into::into),
+                        ..source
+                    });
                 }
             };
-            begun.offer.put_back(&mut response);
-            begun.notice_cut(&mut response);
-            begun.pieces.push(Piece::Done(Box::new(response)));
+            response_stream.encoded_tools.restore_names(&mut response);
+            response_stream.detect_truncation(&mut response);
+            response_stream.chunks.push(StreamChunk::Done(Box::new(response)));
         }
         Ok(())
     }
 
-    /// What the provider said, without the key.
-    fn fault(&self, fault: Fault) -> LlmError {
-        let Fault { class, message, written } = fault;
-        let own = |text| self.endpoint.redacted(text);
-        let written = written.map(|it| own(it).into());
-        LlmError { written, ..self.error(class, own(message)) }
+    /// Converts the provider's error and masks the key.
+    fn convert_api_error(&self, api_error: ApiError) -> LlmError {
+        let ApiError { kind, message, partial_output } = api_error;
+        let redact = |text| self.endpoint.redact(text);
+        let partial_output = partial_output.map(|output| redact(output).into());
+        LlmError { partial_output, ..self.error(kind, redact(message)) }
     }
 
-    fn late(&self) -> LlmError {
+    fn timeout_error(&self) -> LlmError {
         let seconds = self.endpoint.timeout.as_secs();
-        self.error(Class::TimedOut, format!("no whole answer within {seconds} s"))
+        self.error(LlmErrorKind::TimedOut, format!("no complete response within {seconds} s"))
     }
 
-    /// The address is not repeated: a key may be in it.
-    fn broken(&self, error: reqwest::Error) -> LlmError {
-        let class = if error.is_timeout() { Class::TimedOut } else { Class::Connection };
-        let place = self.endpoint.place();
+    /// Converts a connection error. The URL is removed because it may contain a key.
+    fn connection_error(&self, error: reqwest::Error) -> LlmError {
+        let kind =
+            if error.is_timeout() { LlmErrorKind::TimedOut } else { LlmErrorKind::Connection };
+        let address = self.endpoint.host_and_port();
         let message = if error.is_connect() {
-            format!("no connection to {place}")
+            format!("cannot connect to {address}")
         } else if error.is_builder() {
-            "the address is not one".to_owned()
+            "invalid base URL".to_owned()
         } else {
-            format!("the connection to {place} broke")
+            format!("the connection to {address} was lost")
         };
-        self.because(class, &message, error.without_url())
+        self.error_with_source(kind, &message, error.without_url())
     }
 
-    fn error(&self, class: Class, message: impl Into<Box<str>>) -> LlmError {
+    fn error(&self, kind: LlmErrorKind, message: impl Into<Box<str>>) -> LlmError {
         let model = self.endpoint.model.as_str().into();
-        LlmError { model, ..LlmError::new(&self.endpoint.provider, class, message) }
+        LlmError { model, ..LlmError::new(&self.endpoint.provider, kind, message) }
     }
 
-    fn because(
+    fn error_with_source(
         &self,
-        class: Class,
+        kind: LlmErrorKind,
         message: &str,
         error: impl std::error::Error + Send + Sync + 'static,
     ) -> LlmError {
-        LlmError { source: Some(Box::new(error)), ..self.error(class, message) }
+        LlmError { source: Some(Box::new(error)), ..self.error(kind, message) }
     }
 }
 
-/// The longest time an answer may be given: as good as none.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+/// Maximum response timeout, effectively unlimited.
+const MAX_RESPONSE_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long is waited for more after an answer said that it is at its end.
-const GRACE: Duration = Duration::from_secs(2);
+/// Maximum wait for more bytes after the response reported its end.
+const STREAM_END_GRACE: Duration = Duration::from_secs(2);
 
-/// How long [`HttpProvider::look`] waits: a server on this machine or in this network.
-const LOOK: Duration = Duration::from_secs(2);
+/// Timeout of [`HttpProvider::probe_server`], for a server on this machine or in the local network.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How much a server says of itself at most; the template of a model is in it.
-const PROPS: usize = 4 << 20;
+/// Maximum number of bytes in a probe response, which contains the model's chat template.
+const MAX_PROBE_BODY_BYTES: usize = 4 << 20;
 
-/// An answer on its way.
-struct Begun {
+/// A response in progress.
+struct ResponseStream {
     deadline: Instant,
-    offer: Arc<Offer>,
-    /// `None` when it is over.
-    reader: Option<Box<dyn Reader>>,
+    encoded_tools: Arc<EncodedTools>,
+    /// `None` after the end of the response.
+    decoder: Option<Box<dyn ResponseDecoder>>,
     body: BoxStream<'static, reqwest::Result<bytes::Bytes>>,
-    /// Whether the answer has said that it is at its end.
-    over: bool,
-    /// The most tokens, where the server does not say that it cut the answer there.
-    limit: Option<u32>,
-    /// What can be told and was not yet.
-    pieces: Vec<Piece>,
+    /// Whether the response has reported its end.
+    is_finished: bool,
+    /// The token limit, for servers that do not report truncation at the limit.
+    unreported_token_limit: Option<u32>,
+    /// Decoded chunks that are not emitted yet.
+    chunks: Vec<StreamChunk>,
 }
 
-impl Begun {
-    /// llama.cpp calls an answer over OpenAI's Responses complete that it cut; a call in it may lack
-    /// its end.
-    fn notice_cut(&self, response: &mut Response) {
-        let written = response.usage.map_or(0, |usage| usage.completion_tokens);
-        let whole = matches!(response.finish, Finish::Stop | Finish::ToolCalls);
-        if whole && self.limit.is_some_and(|limit| written >= u64::from(limit)) {
-            response.finish = Finish::Length;
+impl ResponseStream {
+    /// Sets the finish reason of a truncated response. Over the Responses API, llama.cpp reports a
+    /// truncated response as complete, and a call in the response may be incomplete.
+    fn detect_truncation(&self, response: &mut Response) {
+        let completion_tokens = response.usage.map_or(0, |usage| usage.completion_tokens);
+        let is_complete =
+            matches!(response.finish_reason, FinishReason::Stop | FinishReason::ToolCalls);
+        if is_complete
+            && self
+                .unreported_token_limit
+                .is_some_and(|limit| completion_tokens >= u64::from(limit))
+        {
+            response.finish_reason = FinishReason::Length;
         }
     }
 }
 
-/// The first bytes of a body, this many at most.
-async fn bounded(response: reqwest::Response, most: usize) -> reqwest::Result<Vec<u8>> {
+/// Reads a body up to a maximum number of bytes.
+async fn read_at_most(response: reqwest::Response, max_bytes: usize) -> reqwest::Result<Vec<u8>> {
     let mut body = response.bytes_stream();
     let mut read = Vec::new();
     while let Some(bytes) = body.try_next().await? {
-        let room = most - read.len();
-        read.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        if read.len() == most {
+        let remaining = max_bytes - read.len();
+        read.extend_from_slice(&bytes[..bytes.len().min(remaining)]);
+        if read.len() == max_bytes {
             break;
         }
     }
@@ -386,11 +427,11 @@ async fn bounded(response: reqwest::Response, most: usize) -> reqwest::Result<Ve
 #[async_trait]
 impl LlmProvider for HttpProvider {
     async fn generate(&self, request: Request) -> Result<Response, LlmError> {
-        let mut begun = self.begin(&request, false).await?;
+        let mut response_stream = self.start_response(&request, false).await?;
         loop {
-            self.go_on(&mut begun).await?;
-            for piece in std::mem::take(&mut begun.pieces) {
-                if let Piece::Done(response) = piece {
+            self.read_more(&mut response_stream).await?;
+            for chunk in std::mem::take(&mut response_stream.chunks) {
+                if let StreamChunk::Done(response) = chunk {
                     return Ok(*response);
                 }
             }
@@ -413,20 +454,20 @@ impl LlmProvider for HttpProvider {
         self.endpoint.capabilities.clone()
     }
 
-    fn stream(&self, request: Request) -> BoxStream<'_, Result<Piece, LlmError>> {
-        let begin = async move {
-            let begun = self.begin(&request, true).await?;
-            Ok(stream::try_unfold(begun, move |mut begun| async move {
-                if begun.reader.is_none() && begun.pieces.is_empty() {
+    fn stream(&self, request: Request) -> BoxStream<'_, Result<StreamChunk, LlmError>> {
+        let start = async move {
+            let response_stream = self.start_response(&request, true).await?;
+            Ok(stream::try_unfold(response_stream, move |mut stream_state| async move {
+                if stream_state.decoder.is_none() && stream_state.chunks.is_empty() {
                     return Ok(None);
                 }
-                self.go_on(&mut begun).await?;
-                let pieces = std::mem::take(&mut begun.pieces);
-                Ok(Some((stream::iter(pieces.into_iter().map(Ok)), begun)))
+                self.read_more(&mut stream_state).await?;
+                let chunks = std::mem::take(&mut stream_state.chunks);
+                Ok(Some((stream::iter(chunks.into_iter().map(Ok)), stream_state)))
             })
             .try_flatten())
         };
-        stream::once(begin).try_flatten().boxed()
+        stream::once(start).try_flatten().boxed()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Two real MCP servers inside the program: files below a folder, and notes in a file.
+//! The built-in MCP servers: files in a directory, and notes in a file.
 
 mod serve;
 mod service;
@@ -10,30 +10,31 @@ mod notes;
 use std::io;
 use std::path::Path;
 
-pub(crate) use files::Files;
-pub(crate) use notes::Notes;
+pub(crate) use files::FilesService;
+pub(crate) use notes::NotesService;
 
-use crate::args::ServerKind;
-use crate::exit::Failure;
+use crate::cli::BuiltinServerKind;
+use crate::exit::CliError;
 
 /// Serves over stdin and stdout until stdin ends.
 ///
 /// # Errors
 ///
-/// The folder or file cannot be used, or the streams break.
-pub(crate) fn run(kind: ServerKind, place: &Path) -> Result<(), Failure> {
-    let shown = place.display();
+/// The directory or file is unusable, or stdin or stdout fails.
+pub(crate) fn run(kind: BuiltinServerKind, path: &Path) -> Result<(), CliError> {
+    let display_path = path.display();
     let (input, output) = (io::stdin().lock(), io::stdout().lock());
     match kind {
-        ServerKind::Files => {
-            let files = Files::open(place).map_err(|error| {
-                Failure::usage(format!("cannot serve `{shown}`")).because(error)
+        BuiltinServerKind::Files => {
+            let files = FilesService::open(path).map_err(|error| {
+                CliError::usage(format!("cannot serve `{display_path}`")).with_source(error)
             })?;
             serve::run(files, input, output)?;
         }
-        ServerKind::Notes => {
-            let notes = Notes::open(place).map_err(|error| {
-                Failure::usage(format!("cannot keep notes in `{shown}`")).because(error)
+        BuiltinServerKind::Notes => {
+            let notes = NotesService::open(path).map_err(|error| {
+                CliError::usage(format!("cannot use the notes file `{display_path}`"))
+                    .with_source(error)
             })?;
             serve::run(notes, input, output)?;
         }
@@ -42,8 +43,8 @@ pub(crate) fn run(kind: ServerKind, place: &Path) -> Result<(), Failure> {
 }
 
 #[cfg(test)]
-pub(crate) mod direct {
-    //! A built-in server called in this process, for tests that need one to answer.
+pub(crate) mod in_process {
+    //! A built-in server in the test process.
 
     use std::path::Path;
 
@@ -52,30 +53,30 @@ pub(crate) mod direct {
 
     use super::service::Service;
     use super::session::Session;
-    use super::{Files, Notes};
+    use super::{FilesService, NotesService};
 
-    /// A session behind one call.
-    pub(crate) struct Direct(Box<dyn FnMut(&Value) -> Value>);
+    /// A server session called through a function.
+    pub(crate) struct InProcessServer(Box<dyn FnMut(&Value) -> Value>);
 
-    impl Direct {
-        pub(crate) fn files(folder: &Path) -> Self {
-            Self::of(Files::open(folder).unwrap())
+    impl InProcessServer {
+        pub(crate) fn files(dir: &Path) -> Self {
+            Self::new(FilesService::open(dir).unwrap())
         }
 
         pub(crate) fn notes(file: &Path) -> Self {
-            Self::of(Notes::open(file).unwrap())
+            Self::new(NotesService::open(file).unwrap())
         }
 
-        fn of(service: impl Service + 'static) -> Self {
+        fn new(service: impl Service + 'static) -> Self {
             let mut session = Session::new(service);
             let hello = to_raw_value(&json!({ "protocolVersion": "2025-11-25" })).unwrap();
-            session.answer("initialize", Some(&hello)).unwrap();
+            session.handle_request("initialize", Some(&hello)).unwrap();
             Self(Box::new(move |params| {
-                session.answer("tools/call", Some(&to_raw_value(params).unwrap())).unwrap()
+                session.handle_request("tools/call", Some(&to_raw_value(params).unwrap())).unwrap()
             }))
         }
 
-        /// The result object of a tool call.
+        /// Calls a tool and returns its result object.
         pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
             (self.0)(&Value::from_iter([("name", tool.into()), ("arguments", arguments)]))
         }

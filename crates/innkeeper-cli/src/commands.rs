@@ -1,4 +1,4 @@
-//! The verbs, one file each, and what those over a configuration work with.
+//! One module per command, with the context that the commands share.
 
 mod ask;
 mod call;
@@ -24,11 +24,11 @@ use std::path::PathBuf;
 
 use innkeeper_host::Environment;
 
-use crate::args::{Global, HostVerb};
-use crate::browser::Browser;
-use crate::exit::Failure;
+use crate::cli::{GlobalOptions, HostCommand};
+use crate::exit::CliError;
 use crate::output::Output;
-use crate::signals::{Signal, Signals};
+use crate::redirect_listener::RedirectListener;
+use crate::signals::{SignalListener, StopSignal};
 
 pub(crate) use completions::completions;
 pub(crate) use export_retries::export_retries;
@@ -37,58 +37,63 @@ pub(crate) use import::import;
 pub(crate) use log_stats::log_stats;
 pub(crate) use model::model;
 
-/// What every verb over a configuration is given.
+/// The shared state of all commands that load a configuration.
 #[derive(Debug)]
-pub(crate) struct Context {
-    pub(crate) global: Global,
+pub(crate) struct CommandContext {
+    pub(crate) global: GlobalOptions,
     pub(crate) environment: Environment,
     pub(crate) output: Output,
-    /// The lock that the servers are held against, once a configuration has been read.
-    pub(crate) lock: Option<PathBuf>,
-    /// The configuration that was read, if nobody named it.
-    pub(crate) found: Option<PathBuf>,
-    /// Where a person signs in, for the verb that is for that.
-    pub(crate) browser: Option<Browser>,
-    /// What is heard from outside, once it no longer ends the process by itself.
-    pub(crate) signals: Option<Signals>,
+    /// Path of the lock that the servers are verified against; set when the configuration is
+    /// loaded.
+    pub(crate) lock_file: Option<PathBuf>,
+    /// The configuration file, if the program found the file without `--config`.
+    pub(crate) discovered_config: Option<PathBuf>,
+    /// The listener for the sign-in redirect; only `login` sets this field.
+    pub(crate) redirect_listener: Option<RedirectListener>,
+    /// The signal listener, once signals no longer end the process.
+    pub(crate) signals: Option<SignalListener>,
 }
 
-impl Context {
-    /// The first signal that came since they are listened to.
-    pub(crate) fn signalled(&mut self) -> Option<Signal> {
-        self.signals.as_mut().and_then(Signals::came)
+impl CommandContext {
+    /// Returns the first signal since the listener started.
+    pub(crate) fn first_signal(&mut self) -> Option<StopSignal> {
+        self.signals.as_mut().and_then(SignalListener::received)
     }
 }
 
-/// Listens to signals from the first call on, and lets no reader of the output hold them up.
-pub(crate) fn listen<'s>(
-    signals: &'s mut Option<Signals>,
+/// Starts the signal listener on the first call, with writer threads so that a blocked output
+/// delays no signal.
+pub(crate) fn listen_for_signals<'s>(
+    signals: &'s mut Option<SignalListener>,
     output: &mut Output,
-) -> Result<&'s mut Signals, Failure> {
+) -> Result<&'s mut SignalListener, CliError> {
     let listening = match signals.take() {
         Some(listening) => Ok(listening),
-        None => output.aside().and_then(|cuts| Signals::listen(cuts.into())),
+        None => output.start_writer_threads().and_then(|cuts| SignalListener::listen(cuts.into())),
     };
     let listening = listening
-        .map_err(|error| Failure::failed("signals cannot be listened to").because(error))?;
+        .map_err(|error| CliError::failure("cannot listen for signals").with_source(error))?;
     Ok(signals.insert(listening))
 }
 
-/// Runs one verb over a configuration.
-pub(crate) async fn run(context: &mut Context, verb: HostVerb) -> Result<(), Failure> {
-    match verb {
-        HostVerb::Check => check::run(context),
-        HostVerb::Tools => tools::run(context).await,
-        HostVerb::Call(args) => call::run(context, &args).await,
-        HostVerb::Prompt(args) => prompt::run(context, &args).await,
-        HostVerb::Read(args) => read::run(context, &args).await,
-        HostVerb::Graph => graph::run(context),
-        HostVerb::Schema => schema::run(context),
-        HostVerb::Lock(args) => lock::run(context, &args).await,
-        HostVerb::Login(args) => login::run(context, &args).await,
-        HostVerb::Why(args) => why::run(context, &args).await,
-        HostVerb::Doctor => doctor::run(context),
-        HostVerb::Ask(args) => ask::run(context, &args).await,
-        HostVerb::Demo(args) => demo::run(context, &args).await,
+/// Runs one command with a configuration.
+pub(crate) async fn run(
+    context: &mut CommandContext,
+    command: HostCommand,
+) -> Result<(), CliError> {
+    match command {
+        HostCommand::Check => check::run(context),
+        HostCommand::Tools => tools::run(context).await,
+        HostCommand::Call(args) => call::run(context, &args).await,
+        HostCommand::Prompt(args) => prompt::run(context, &args).await,
+        HostCommand::Read(args) => read::run(context, &args).await,
+        HostCommand::Graph => graph::run(context),
+        HostCommand::Schema => schema::run(context),
+        HostCommand::Lock(args) => lock::run(context, &args).await,
+        HostCommand::Login(args) => login::run(context, &args).await,
+        HostCommand::Why(args) => why::run(context, &args).await,
+        HostCommand::Doctor => doctor::run(context),
+        HostCommand::Ask(args) => ask::run(context, &args).await,
+        HostCommand::Demo(args) => demo::run(context, &args).await,
     }
 }

@@ -1,4 +1,4 @@
-//! `demo`: the main job with nothing configured, a chain of calls over real servers.
+//! The demo: a chain of tool calls on real servers.
 
 mod samples;
 mod script;
@@ -8,47 +8,47 @@ mod npm_chain;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use script::{Done, Runner, ScriptError};
+pub(crate) use script::{CompletedStep, ScriptError, ToolCaller};
 
 use std::io;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// Which servers the demo runs over.
+/// The servers of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cast {
-    /// The two inside this program.
+pub(crate) enum DemoServers {
+    /// The two built-in servers.
     BuiltIn,
-    /// Two reference servers that `npx` fetches.
+    /// Two reference servers that `npx` downloads.
     Npm,
 }
 
-/// A prepared demo. Its files go when it is dropped.
+/// A prepared demo. Dropping the demo removes its files.
 #[derive(Debug)]
 pub(crate) struct Demo {
-    cast: Cast,
+    servers: DemoServers,
     folder: tempfile::TempDir,
 }
 
 impl Demo {
-    /// Writes the sample files into a folder of their own.
-    pub(crate) fn prepare(cast: Cast) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("innkeeper-demo-").tempdir()?;
-        samples::write(&folder.path().join("files"))?;
-        Ok(Self { cast, folder })
+    /// Writes the sample files to a temporary directory.
+    pub(crate) fn prepare(servers: DemoServers) -> io::Result<Self> {
+        let dir = tempfile::Builder::new().prefix("innkeeper-demo-").tempdir()?;
+        samples::write(&dir.path().join("files"))?;
+        Ok(Self { servers, folder: dir })
     }
 
-    /// The `mcp.json` of the demo; `program` is this program.
+    /// Returns the configuration of the demo; `program` is the path of this executable.
     pub(crate) fn config(&self, program: &Path) -> Value {
         let files = self.folder.path().join("files");
         let notes = self.folder.path().join("notes.jsonl");
-        match self.cast {
-            Cast::BuiltIn => json!({ "servers": {
+        match self.servers {
+            DemoServers::BuiltIn => json!({ "servers": {
                 "files": { "command": program, "args": ["__server", "files", files] },
                 "notes": { "command": program, "args": ["__server", "notes", notes] },
             }}),
-            Cast::Npm => json!({ "servers": {
+            DemoServers::Npm => json!({ "servers": {
                 "filesystem": {
                     "command": "npx",
                     "args": ["-y", "@modelcontextprotocol/server-filesystem", files],
@@ -61,19 +61,19 @@ impl Demo {
         }
     }
 
-    /// Runs the whole chain; `seen` is told of each call as it is done.
+    /// Runs the chain and reports each completed step to the callback.
     ///
     /// # Errors
     ///
-    /// The first call that fails, or whose result is not what the chain needs.
+    /// A call fails, or a result is not the result that the chain needs. The chain stops there.
     pub(crate) async fn run(
         &self,
-        runner: &mut impl Runner,
-        seen: &mut impl FnMut(&Done),
+        runner: &mut impl ToolCaller,
+        on_step: &mut impl FnMut(&CompletedStep),
     ) -> Result<usize, ScriptError> {
-        match self.cast {
-            Cast::BuiltIn => script::run(builtin_chain::CHAIN, runner, seen).await,
-            Cast::Npm => script::run(npm_chain::CHAIN, runner, seen).await,
+        match self.servers {
+            DemoServers::BuiltIn => script::run_steps(builtin_chain::CHAIN, runner, on_step).await,
+            DemoServers::Npm => script::run_steps(npm_chain::CHAIN, runner, on_step).await,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! How the program ends: exit codes, and one error type that becomes words and a code.
+//! Exit codes and the error type of the program.
 
-mod models;
-mod words;
+mod conversions;
+mod model_errors;
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -10,18 +10,18 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::cause::chain;
-use crate::output::{Output, Tone};
-use crate::signals::Signal;
+use crate::error_chain::error_chain;
+use crate::output::{Output, Style};
+use crate::signals::StopSignal;
 
-/// The exit codes of the command line contract.
+/// An exit code of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
-    /// Done.
-    Done = 0,
-    /// The work failed: a tool error, a server that is not available.
+pub(crate) enum CliExitCode {
+    /// Success.
+    Success = 0,
+    /// The work failed: a tool error, or an unavailable server.
     Failed = 1,
-    /// Usage, configuration, or arguments that do not fit; nothing was sent.
+    /// Wrong usage, configuration or arguments; no request was sent.
     Usage = 2,
     /// Ended by SIGINT.
     Interrupted = 130,
@@ -29,96 +29,96 @@ pub(crate) enum Code {
     Terminated = 143,
 }
 
-impl From<Code> for ExitCode {
-    fn from(code: Code) -> Self {
+impl From<CliExitCode> for ExitCode {
+    fn from(code: CliExitCode) -> Self {
         Self::from(code as u8)
     }
 }
 
-impl From<Signal> for Code {
-    fn from(signal: Signal) -> Self {
+impl From<StopSignal> for CliExitCode {
+    fn from(signal: StopSignal) -> Self {
         match signal {
-            Signal::Interrupt => Self::Interrupted,
-            Signal::Terminate => Self::Terminated,
+            StopSignal::Interrupt => Self::Interrupted,
+            StopSignal::Terminate => Self::Terminated,
         }
     }
 }
 
-/// Why a verb did not end with `Code::Done`, in the user's words.
+/// Why a command did not end with [`CliExitCode::Success`], as messages for the user.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    code: Code,
+pub(crate) struct CliError {
+    code: CliExitCode,
     message: Option<String>,
     source: Option<Box<dyn Error + Send + Sync>>,
     details: Vec<String>,
     hints: Vec<String>,
-    /// Whether stderr is left alone: who sent a signal knows of it.
-    quiet: bool,
+    /// Whether stderr gets no message, because the user who sent a signal knows the reason.
+    is_quiet: bool,
 }
 
-impl Failure {
-    /// The work failed.
-    pub(crate) fn failed(message: impl Into<String>) -> Self {
+impl CliError {
+    /// Creates an error with the exit code for failed work.
+    pub(crate) fn failure(message: impl Into<String>) -> Self {
         Self {
-            code: Code::Failed,
+            code: CliExitCode::Failed,
             message: Some(message.into()),
             source: None,
             details: Vec::new(),
             hints: Vec::new(),
-            quiet: false,
+            is_quiet: false,
         }
     }
 
-    /// The user asked for something that does not fit.
+    /// Creates an error with the exit code for wrong usage.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { code: Code::Usage, ..Self::failed(message) }
+        Self { code: CliExitCode::Usage, ..Self::failure(message) }
     }
 
-    /// Ends with a code where the data already printed says why.
-    pub(crate) fn silent(code: Code) -> Self {
-        Self { code, message: None, ..Self::failed("") }
+    /// Creates an error without a message, for commands whose output already shows the reason.
+    pub(crate) fn without_message(code: CliExitCode) -> Self {
+        Self { code, message: None, ..Self::failure("") }
     }
 
-    /// Ends because a signal asked for it; only `--json` tells of it in words.
-    pub(crate) fn signalled(signal: Signal) -> Self {
-        let message = format!("ended by {}", signal.word());
-        Self { code: signal.into(), quiet: true, ..Self::failed(message) }
+    /// Creates the error for a signal; only `--json` prints its message.
+    pub(crate) fn from_signal(signal: StopSignal) -> Self {
+        let message = format!("terminated by {}", signal.as_str());
+        Self { code: signal.into(), is_quiet: true, ..Self::failure(message) }
     }
 
-    /// Keeps the error this one came from; its chain is printed below the message.
-    pub(crate) fn because(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+    /// Sets the source; the chain of sources is printed below the message.
+    pub(crate) fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// Adds one line of what is wrong, below the message.
-    pub(crate) fn detail(mut self, line: impl Into<String>) -> Self {
+    /// Adds one line of detail below the message.
+    pub(crate) fn with_detail(mut self, line: impl Into<String>) -> Self {
         self.details.push(line.into());
         self
     }
 
-    /// Adds what the user can type or do about it.
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    /// Adds a hint on how to fix the error.
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// Has another thing that is wrong told with it; the code stays.
-    pub(crate) fn and(mut self, other: Self) -> Self {
+    /// Appends the messages of another error; the exit code stays.
+    pub(crate) fn merge(mut self, other: Self) -> Self {
         let causes = other.causes();
         self.details.extend(other.message.into_iter().chain(other.details).chain(causes));
         self.hints.extend(other.hints);
         self
     }
 
-    pub(crate) fn code(&self) -> Code {
+    pub(crate) fn exit_code(&self) -> CliExitCode {
         self.code
     }
 
-    /// Says the failure: words on stderr and, with `--json`, one object with `error` on stdout unless
-    /// a value is there already.
+    /// Reports the error: text on stderr and, with `--json`, one object with `error` on stdout
+    /// unless the command has already printed a JSON value.
     ///
-    /// A stream that is gone takes no words; the exit code then says it alone.
+    /// If a stream is closed, the exit code is the only report.
     pub(crate) fn report(&self, output: &mut Output) -> ExitCode {
         if let Some(message) = &self.message {
             self.print(message, output).unwrap_or_default();
@@ -128,11 +128,11 @@ impl Failure {
 
     fn print(&self, message: &str, output: &mut Output) -> io::Result<()> {
         let causes = self.causes();
-        if !self.quiet {
-            self.say(message, &causes, output)?;
+        if !self.is_quiet {
+            self.print_text(message, &causes, output)?;
         }
-        if output.is_json() && !output.has_told() {
-            output.value(&json!({ "error": {
+        if output.is_json() && !output.has_written_json() {
+            output.print_json(&json!({ "error": {
                 "message": message,
                 "details": self.details,
                 "causes": causes,
@@ -143,52 +143,55 @@ impl Failure {
         Ok(())
     }
 
-    fn say(&self, message: &str, causes: &[String], output: &mut Output) -> io::Result<()> {
-        output.label(Tone::Error, "error", message)?;
+    fn print_text(&self, message: &str, causes: &[String], output: &mut Output) -> io::Result<()> {
+        output.labelled_status(Style::Error, "error", message)?;
         for detail in &self.details {
-            output.say(&format!("  {detail}"))?;
+            output.status(&format!("  {detail}"))?;
         }
         for cause in causes {
-            output.label(Tone::Note, "  caused by", cause)?;
+            output.labelled_status(Style::Note, "  caused by", cause)?;
         }
         for hint in &self.hints {
-            output.label(Tone::Hint, "  hint", hint)?;
+            output.labelled_status(Style::Hint, "  hint", hint)?;
         }
         Ok(())
     }
 
     fn causes(&self) -> Vec<String> {
         let source = self.source.as_deref().into_iter();
-        source.flat_map(|source| chain(source)).map(ToString::to_string).collect()
+        source.flat_map(|source| error_chain(source)).map(ToString::to_string).collect()
     }
 }
 
-/// Failures to print: a reader who has seen enough (`| head`) is no failure.
-impl From<io::Error> for Failure {
+/// Converts an output error; a reader that closed the pipe (`| head`) is not an error.
+impl From<io::Error> for CliError {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            Self::silent(Code::Done)
+            Self::without_message(CliExitCode::Success)
         } else {
-            Self::failed("writing the output failed").because(error)
+            Self::failure("cannot write the output").with_source(error)
         }
     }
 }
 
-/// Ends where the command line itself was not understood, or asked for help.
+/// Reports a clap error, or prints the requested help.
 ///
-/// With `--json` anywhere on the line, the refusal is a JSON value as any other failure is.
-pub(crate) fn refused(refusal: &clap::Error, line: impl Iterator<Item = OsString>) -> ExitCode {
-    let json = line.skip(1).any(|word| word == "--json");
-    if !refusal.use_stderr() {
-        return match refusal.print() {
-            Ok(()) => Code::Done.into(),
-            Err(error) => Failure::from(error).code().into(),
+/// With `--json` anywhere on the command line, the error is a JSON value like any other error.
+pub(crate) fn report_parse_error(
+    parse_error: &clap::Error,
+    line: impl Iterator<Item = OsString>,
+) -> ExitCode {
+    let json = line.skip(1).any(|arg| arg == "--json");
+    if !parse_error.use_stderr() {
+        return match parse_error.print() {
+            Ok(()) => CliExitCode::Success.into(),
+            Err(error) => CliError::from(error).exit_code().into(),
         };
     }
     if json {
-        let words = refusal.to_string();
-        let (message, rest) = words.split_once('\n').unwrap_or((&words, ""));
-        let mut failure = Failure::usage(message.strip_prefix("error: ").unwrap_or(message));
+        let text = parse_error.to_string();
+        let (message, rest) = text.split_once('\n').unwrap_or((&text, ""));
+        let mut failure = CliError::usage(message.strip_prefix("error: ").unwrap_or(message));
         failure.hints = rest
             .lines()
             .map(str::trim)
@@ -197,8 +200,8 @@ pub(crate) fn refused(refusal: &clap::Error, line: impl Iterator<Item = OsString
             .collect();
         return failure.report(&mut Output::standard(true, true));
     }
-    match refusal.print() {
-        Ok(()) | Err(_) => Code::Usage.into(),
+    match parse_error.print() {
+        Ok(()) | Err(_) => CliExitCode::Usage.into(),
     }
 }
 
@@ -209,20 +212,22 @@ mod tests {
 
     #[derive(Debug, thiserror::Error)]
     #[error("the pipe broke")]
-    struct Inner;
+    struct InnerError;
 
     #[derive(Debug, thiserror::Error)]
     #[error("server `files` did not answer")]
-    struct Outer(#[source] Inner);
+    struct OuterError(#[source] InnerError);
 
-    fn failure() -> Failure {
-        Failure::failed("calling `files.read` failed").because(Outer(Inner)).hint("try again")
+    fn sample_error() -> CliError {
+        CliError::failure("calling `files.read` failed")
+            .with_source(OuterError(InnerError))
+            .with_hint("try again")
     }
 
     #[test]
-    fn a_failure_prints_its_chain_and_its_hints_on_stderr_only() {
-        let (mut output, out, err) = capture::output(false, false);
-        assert_eq!(failure().report(&mut output), ExitCode::from(1));
+    fn an_error_prints_its_chain_and_its_hints_on_stderr_only() {
+        let (mut output, out, err) = capture::captured_output(false, false);
+        assert_eq!(sample_error().report(&mut output), ExitCode::from(1));
         insta::assert_snapshot!(err.text(), @r"
         error: calling `files.read` failed
           caused by: server `files` did not answer
@@ -233,17 +238,17 @@ mod tests {
     }
 
     #[test]
-    fn with_json_a_failure_is_also_one_json_value_on_stdout() {
-        let (mut output, out, _) = capture::output(true, false);
-        failure().report(&mut output);
+    fn with_json_an_error_is_also_one_json_value_on_stdout() {
+        let (mut output, out, _) = capture::captured_output(true, false);
+        sample_error().report(&mut output);
         insta::assert_snapshot!(out.text(), @r#"{"error":{"message":"calling `files.read` failed","details":[],"causes":["server `files` did not answer","the pipe broke"],"hints":["try again"],"exitCode":1}}"#);
     }
 
     #[test]
     fn with_json_there_is_one_value_whatever_comes_after_it() {
-        let (mut output, out, err) = capture::output(true, false);
-        output.value(&1).unwrap();
-        failure().report(&mut output);
+        let (mut output, out, err) = capture::captured_output(true, false);
+        output.print_json(&1).unwrap();
+        sample_error().report(&mut output);
         assert_eq!(out.text(), "1\n");
         assert!(err.text().starts_with("error: "), "{}", err.text());
     }
@@ -251,11 +256,11 @@ mod tests {
     #[test]
     fn the_exit_codes_are_those_of_the_contract() {
         let codes = [
-            (Failure::usage("x").code(), 2),
-            (Failure::signalled(Signal::Interrupt).code(), 130),
-            (Failure::signalled(Signal::Terminate).code(), 143),
-            (Failure::failed("x").code(), 1),
-            (Code::Done, 0),
+            (CliError::usage("x").exit_code(), 2),
+            (CliError::from_signal(StopSignal::Interrupt).exit_code(), 130),
+            (CliError::from_signal(StopSignal::Terminate).exit_code(), 143),
+            (CliError::failure("x").exit_code(), 1),
+            (CliExitCode::Success, 0),
         ];
         for (code, number) in codes {
             assert_eq!(ExitCode::from(code), ExitCode::from(number));
@@ -263,11 +268,11 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_failure_and_a_reader_who_left_say_nothing() {
-        let (mut output, out, err) = capture::output(true, false);
-        Failure::silent(Code::Failed).report(&mut output);
-        let left = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
-        assert_eq!(left.report(&mut output), ExitCode::SUCCESS);
+    fn an_error_without_message_and_a_closed_pipe_print_nothing() {
+        let (mut output, out, err) = capture::captured_output(true, false);
+        CliError::without_message(CliExitCode::Failed).report(&mut output);
+        let broken_pipe = CliError::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!(broken_pipe.report(&mut output), ExitCode::SUCCESS);
         assert_eq!((out.text(), err.text()), (String::new(), String::new()));
     }
 }

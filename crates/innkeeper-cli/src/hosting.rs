@@ -1,38 +1,39 @@
-//! One verb's work over a running host: started with progress, ended in order however the work ends.
+//! Runs a command with a host: start with progress, work, orderly shutdown.
 
 use std::io;
 use std::path::PathBuf;
 
 use innkeeper_host::{Config, Environment, Host, Lock, ShutdownReport, StartError, Supervisor};
 
-use crate::commands::{Context, listen};
-use crate::configuration::refuse;
-use crate::exit::Failure;
-use crate::output::{Output, Tone};
+use crate::commands::{CommandContext, listen_for_signals};
+use crate::configuration::config_error;
+use crate::exit::CliError;
+use crate::output::{Output, Style};
 use crate::pins;
 use crate::progress;
-use crate::signals::Ended;
+use crate::signals::RunOutcome;
 use crate::trust;
 
-/// Starts the servers of `config`, if somebody has decided on them, runs `work`, and shuts down. A first signal ends the work and
-/// shuts down in order; a second one kills what is left.
+/// Starts the servers of `config` if they are trusted, runs the operation, and shuts down. The
+/// first signal stops the operation and starts an orderly shutdown; the second signal kills all
+/// processes.
 pub(crate) async fn with_host<T>(
-    context: &mut Context,
+    context: &mut CommandContext,
     config: Config,
-    work: impl AsyncFnOnce(&Host, &mut Output) -> Result<T, Failure>,
-) -> Result<(T, ShutdownReport), Failure> {
-    // Before signals are listened to: a person who is asked may leave by one, and so may who waits
-    // for a file.
-    trust::settle(context, &config)?;
-    let pinned = pinned(context)?;
-    let signals = listen(&mut context.signals, &mut context.output)?;
+    operation: impl AsyncFnOnce(&Host, &mut Output) -> Result<T, CliError>,
+) -> Result<(T, ShutdownReport), CliError> {
+    // Before the signal listener starts, so that a signal ends the program at the prompt or while
+    // it waits for a file.
+    trust::ensure_trusted(context, &config)?;
+    let pinned = load_lock(context)?;
+    let signals = listen_for_signals(&mut context.signals, &mut context.output)?;
     let builder = Host::builder(config).supervisor(supervisor()?);
-    let builder = match state(&context.environment) {
-        Some(state) => builder.ledger(state.join("running")).token_store(state.join("tokens")),
+    let builder = match state_dir(&context.environment) {
+        Some(state) => builder.ledger(state.join("running")).token_directory(state.join("tokens")),
         None => builder,
     };
-    let signs_in = context.browser.is_some();
-    let builder = match context.browser.take() {
+    let signs_in = context.redirect_listener.is_some();
+    let builder = match context.redirect_listener.take() {
         Some(browser) => builder.user_agent(browser),
         None => builder,
     };
@@ -43,58 +44,62 @@ pub(crate) async fn with_host<T>(
         }
         None => builder,
     };
-    // Progress would run over the address that a person is to open.
-    let progress = (!signs_in).then(|| progress::show(builder.events()));
-    let started = signals.guard(builder.start()).await;
+    // Progress lines would overwrite the sign-in URL.
+    let progress = (!signs_in).then(|| progress::show_progress(builder.events()));
+    let started = signals.run_until_signal(builder.start()).await;
     if let Some(progress) = progress {
-        progress.end();
+        progress.clear();
     }
     let host = match started {
-        Ended::Done(Ok(host)) => host,
-        Ended::Done(Err(error)) => return Err(not_started(&error)),
-        Ended::Cut(signal) => return Err(Failure::signalled(signal)),
+        RunOutcome::Completed(Ok(host)) => host,
+        RunOutcome::Completed(Err(error)) => return Err(start_error(&error)),
+        RunOutcome::Interrupted(signal) => return Err(CliError::from_signal(signal)),
     };
-    let worked = signals.guard(work(&host, &mut context.output)).await;
-    let stopped = signals.guard(host.shutdown()).await;
-    let (report, late) = match stopped {
-        Ended::Done(report) => (report, None),
-        Ended::Cut(signal) => {
+    let worked = signals.run_until_signal(operation(&host, &mut context.output)).await;
+    let stopped = signals.run_until_signal(host.shutdown()).await;
+    let (report, stop_signal) = match stopped {
+        RunOutcome::Completed(report) => (report, None),
+        RunOutcome::Interrupted(signal) => {
             host.kill();
             (host.shutdown().await, Some(signal))
         }
     };
-    let told = tell_leftovers(&report, &mut context.output);
-    // Nothing follows a signal, what the work gave back included.
-    match (worked, late) {
-        (Ended::Cut(signal), _) | (Ended::Done(_), Some(signal)) => Err(Failure::signalled(signal)),
-        (Ended::Done(value), None) => {
-            told?;
+    let warned = warn_leftovers(&report, &mut context.output);
+    // After a signal, the result of the operation is not used.
+    match (worked, stop_signal) {
+        (RunOutcome::Interrupted(signal), _) | (RunOutcome::Completed(_), Some(signal)) => {
+            Err(CliError::from_signal(signal))
+        }
+        (RunOutcome::Completed(value), None) => {
+            warned?;
             value.map(|value| (value, report))
         }
     }
 }
 
-fn tell_leftovers(report: &ShutdownReport, output: &mut Output) -> io::Result<()> {
+fn warn_leftovers(report: &ShutdownReport, output: &mut Output) -> io::Result<()> {
     for server in report.servers.iter().filter(|server| server.leftovers) {
-        let text = format!("something of server `{}` could not be ended", server.server);
-        output.label(Tone::Note, "warning", &text)?;
+        let text = format!("cannot terminate all processes of server `{}`", server.server);
+        output.labelled_status(Style::Note, "warning", &text)?;
     }
     Ok(())
 }
 
-/// What the servers are held against, if a lock stands beside their configuration.
-fn pinned(context: &Context) -> Result<Option<Lock>, Failure> {
-    context.lock.as_deref().map_or(Ok(None), pins::read)
+/// Loads the lock beside the configuration, if the file exists.
+fn load_lock(context: &CommandContext) -> Result<Option<Lock>, CliError> {
+    context.lock_file.as_deref().map_or(Ok(None), pins::read_lock)
 }
 
-/// This program supervises the servers it starts.
-fn supervisor() -> Result<Supervisor, Failure> {
-    Supervisor::this_program()
-        .map_err(|error| Failure::failed("this program cannot find itself").because(error))
+/// Returns this executable as the supervisor of the servers.
+fn supervisor() -> Result<Supervisor, CliError> {
+    Supervisor::this_program().map_err(|error| {
+        CliError::failure("cannot determine the executable path").with_source(error)
+    })
 }
 
-/// Where running servers, tokens and decisions are kept, as the XDG base directories have it.
-pub(crate) fn state(environment: &Environment) -> Option<PathBuf> {
+/// Returns the directory for the process ledger, tokens and trust decisions, after the XDG base
+/// directory specification.
+pub(crate) fn state_dir(environment: &Environment) -> Option<PathBuf> {
     let state = match environment.get("XDG_STATE_HOME").filter(|path| path.starts_with('/')) {
         Some(path) => PathBuf::from(path),
         None => PathBuf::from(environment.home()?).join(".local/state"),
@@ -102,26 +107,29 @@ pub(crate) fn state(environment: &Environment) -> Option<PathBuf> {
     Some(state.join("innkeeper"))
 }
 
-fn not_started(error: &StartError) -> Failure {
+fn start_error(error: &StartError) -> CliError {
     match error {
-        StartError::Config(problems) => refuse(problems),
+        StartError::Config(problems) => config_error(problems),
         StartError::Servers(failures) => {
             let names: Vec<String> =
                 failures.iter().map(|failure| format!("`{}`", failure.server)).collect();
-            let mut failure = Failure::failed(format!(
-                "{} did not start; nothing is left running",
+            let mut failure = CliError::failure(format!(
+                "{} did not start; all servers were stopped",
                 names.join(", ")
             ));
             for server in failures {
-                failure = failure.detail(server.to_string());
+                failure = failure.with_detail(server.to_string());
                 for line in server.stderr.lines() {
-                    failure = failure.detail(format!("    {}: {line}", server.server));
+                    failure = failure.with_detail(format!("    {}: {line}", server.server));
                 }
             }
-            for server in failures.iter().filter(|server| server.wants_a_person()) {
-                failure = failure.hint(format!("`innkeeper login {}` signs in", server.server));
+            for server in failures.iter().filter(|server| server.needs_user_sign_in()) {
+                failure = failure
+                    .with_hint(format!("run `innkeeper login {}` to sign in", server.server));
             }
-            failure.hint("`required: false` lets the others start without a server")
+            failure.with_hint(
+                "set `required: false` to start the other servers without a server that fails",
+            )
         }
     }
 }

@@ -1,10 +1,10 @@
-//! `import`: an `mcp.json` made from the files of another host, with word of all that was lost.
+//! Conversion of other hosts' configuration to `mcp.json`, with notes on losses.
 
-mod place;
-mod read;
+mod document;
+mod source_file;
 
 mod entry;
-mod reach;
+mod transport;
 mod variables;
 
 mod claude;
@@ -17,19 +17,19 @@ mod collect;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use place::Places;
-pub(crate) use read::ImportError;
+pub(crate) use document::ImportError;
+pub(crate) use source_file::BaseDirectories;
 
 use std::fmt;
 
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
-use place::Program;
+use source_file::SourceProgram;
 
-/// The hosts whose files can be read.
+/// A host whose configuration files can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Dialect {
+pub(crate) enum SourceHost {
     /// Claude Code and Claude Desktop
     Claude,
     /// Visual Studio Code
@@ -42,9 +42,9 @@ pub(crate) enum Dialect {
     Codex,
 }
 
-impl Dialect {
-    /// The word that stands for it on the command line.
-    pub(crate) fn word(self) -> &'static str {
+impl SourceHost {
+    /// Returns the name on the command line.
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Claude => "claude",
             Self::Vscode => "vscode",
@@ -55,32 +55,32 @@ impl Dialect {
     }
 }
 
-/// What was read: servers in our words, and everything that needs saying about them.
+/// The imported servers with notes.
 #[derive(Debug, Default)]
-pub(crate) struct Imported {
+pub(crate) struct ImportResult {
     servers: Map<String, Value>,
-    /// The program and the name there of every server that is kept.
-    origins: Vec<(Program, String)>,
-    /// In the order of the files and of the servers in them.
-    pub(crate) notes: Vec<Note>,
+    /// Program and original name of each imported server.
+    origins: Vec<(SourceProgram, String)>,
+    /// Notes in the order of the files and their servers.
+    pub(crate) notes: Vec<ImportNote>,
 }
 
-impl Imported {
-    /// The whole `mcp.json`.
+impl ImportResult {
+    /// Returns the complete `mcp.json`.
     pub(crate) fn document(&self) -> Value {
         json!({ "servers": self.servers })
     }
 }
 
-/// Something that could not be carried over as it was.
+/// A note on a setting that was changed or not imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Note {
+pub(crate) struct ImportNote {
     file: String,
     server: Option<String>,
     text: String,
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for ImportNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.server {
             Some(server) => write!(f, "`{}`: server `{server}`: {}", self.file, self.text),
@@ -89,23 +89,26 @@ impl fmt::Display for Note {
     }
 }
 
-/// Reads the files of one host, or of all hosts.
+/// Imports the files of one host, or of all hosts.
 ///
 /// # Errors
 ///
-/// A file that is there but cannot be read or understood; no file at all.
-pub(crate) fn import(dialect: Option<Dialect>, places: &Places) -> Result<Imported, ImportError> {
-    let all = Dialect::value_variants();
+/// A file exists but is unreadable or malformed, or no file exists.
+pub(crate) fn import(
+    dialect: Option<SourceHost>,
+    directories: &BaseDirectories,
+) -> Result<ImportResult, ImportError> {
+    let all = SourceHost::value_variants();
     let dialects = dialect.as_ref().map_or(all, std::slice::from_ref);
-    let mut imported = Imported::default();
+    let mut imported = ImportResult::default();
     let mut found_any = false;
     for dialect in dialects {
-        for file in place::files(*dialect, places) {
-            if let Some(document) = read::document(&file)? {
+        for file in source_file::source_files(*dialect, directories) {
+            if let Some(document) = document::read_document(&file)? {
                 found_any = true;
-                collect::file(&file, &document, places, &mut imported)?;
+                collect::collect_file(&file, &document, directories, &mut imported)?;
             }
         }
     }
-    if found_any { Ok(imported) } else { Err(ImportError::nothing(dialects, places)) }
+    if found_any { Ok(imported) } else { Err(ImportError::not_found(dialects, directories)) }
 }

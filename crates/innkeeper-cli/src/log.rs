@@ -1,7 +1,7 @@
-//! Logging to stderr: `--log-level`, `--log-format`, and the one line each event becomes.
+//! Logging to stderr, controlled by `--log-level` and `--log-format`.
 
 mod fields;
-mod lines;
+mod layer;
 mod sink;
 #[cfg(test)]
 mod tests;
@@ -14,26 +14,26 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 
-use lines::Lines;
-pub(crate) use sink::Sink;
+use layer::LogLayer;
+pub(crate) use sink::LogSink;
 
-/// Least severity that is logged.
+/// Minimum log level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Level {
-    /// Everything there is to say; never a request's or an answer's body
+pub(crate) enum LogLevel {
+    /// All messages; never the body of a request or a response
     Debug,
-    /// Also what goes as it should
+    /// Normal events, warnings and errors
     Info,
-    /// Also what is doubtful
+    /// Warnings and errors
     Warning,
-    /// What failed
+    /// Errors
     Error,
-    /// Only what ends the program's usefulness
+    /// Only errors that make the program useless
     Critical,
 }
 
-impl Level {
-    fn filter(self) -> LevelFilter {
+impl LogLevel {
+    fn level_filter(self) -> LevelFilter {
         match self {
             Self::Debug => LevelFilter::DEBUG,
             Self::Info => LevelFilter::INFO,
@@ -42,7 +42,7 @@ impl Level {
         }
     }
 
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
             Self::Info => "info",
@@ -53,30 +53,37 @@ impl Level {
     }
 }
 
-/// Form of a log line.
+/// Log format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people
+    /// Human-readable text
     Text,
-    /// One flat JSON object a line
+    /// JSON Lines: one flat object per line
     Json,
 }
 
-/// Sends the events of the process to stderr from now on. Whoever ends the process flushes the sink.
+/// Sends the events of the process to stderr from now on. The caller must flush the sink before the
+/// process ends.
 ///
-/// Has no effect when the process logs somewhere already.
-pub(crate) fn install(level: Level, format: LogFormat, colour: bool) -> Sink {
-    let sink = Sink::start(io::stderr());
+/// Has no effect if the process already has a tracing subscriber.
+pub(crate) fn install(level: LogLevel, format: LogFormat, colour: bool) -> LogSink {
+    let sink = LogSink::start(io::stderr());
     let lines = sink.clone();
-    let subscriber = subscriber(level, format, colour, move |line: &str| lines.put(line));
+    let subscriber =
+        build_subscriber(level, format, colour, move |line: &str| lines.push_line(line));
     let installed = tracing::subscriber::set_global_default(subscriber);
     debug_assert!(installed.is_ok(), "logging is set up once, at the start of main");
     sink
 }
 
-fn subscriber<W>(least: Level, format: LogFormat, colour: bool, write: W) -> impl Subscriber
+fn build_subscriber<W>(
+    min_level: LogLevel,
+    format: LogFormat,
+    colour: bool,
+    write: W,
+) -> impl Subscriber
 where
     W: Fn(&str) + Send + Sync + 'static,
 {
-    Registry::default().with(Lines { least, format, colour, write })
+    Registry::default().with(LogLayer { min_level, format, colour, write })
 }

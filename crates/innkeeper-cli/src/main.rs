@@ -1,6 +1,6 @@
 //! The `innkeeper` command: hosts MCP servers from a terminal.
 
-mod args;
+mod cli;
 mod exit;
 mod output;
 mod signals;
@@ -14,23 +14,23 @@ mod trust;
 mod log;
 mod timestamp;
 
-mod arguments;
-mod browser;
 mod builtin;
-mod cause;
 mod commands;
 mod demo;
+mod error_chain;
 mod import;
+mod input_file;
 mod model;
-mod named;
+mod redirect_listener;
+mod tool_arguments;
 
 use std::process::ExitCode;
 
 use innkeeper_host::{Environment, shim};
 
-use args::{Line, Verb};
-use commands::Context;
-use exit::{Code, Failure};
+use cli::{Cli, Command};
+use commands::CommandContext;
+use exit::{CliError, CliExitCode};
 use output::Output;
 
 fn main() -> ExitCode {
@@ -40,62 +40,63 @@ fn main() -> ExitCode {
     if let Some(code) = model::run_if_requested(std::env::args_os()) {
         return code;
     }
-    let line = match Line::read(std::env::args_os()) {
+    let line = match Cli::from_args(std::env::args_os()) {
         Ok(line) => line,
-        Err(refusal) => return exit::refused(&refusal, std::env::args_os()),
+        Err(parse_error) => return exit::report_parse_error(&parse_error, std::env::args_os()),
     };
-    let environment = Environment::of_process();
+    let environment = Environment::from_process();
     let plain = environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
     let mut output = Output::standard(line.global.json, plain);
-    let Line { global, verb } = line;
-    let log = log::install(global.log_level, global.log_format, output.colours_talk());
-    let _flush = log.at_end();
-    output.talk_behind(&log);
-    let mut context = Context {
+    let Cli { global, command } = line;
+    let log = log::install(global.log_level, global.log_format, output.colours_stderr());
+    let _flush = log.flush_guard();
+    output.write_after_log(&log);
+    let mut context = CommandContext {
         global,
         environment,
         output,
-        lock: None,
-        found: None,
-        browser: None,
+        lock_file: None,
+        discovered_config: None,
+        redirect_listener: None,
         signals: None,
     };
-    let result = run(&mut context, verb);
-    let result = context.signalled().map_or(result, |signal| Err(Failure::signalled(signal)));
+    let result = run(&mut context, command);
+    let result = context.first_signal().map_or(result, |signal| Err(CliError::from_signal(signal)));
     let code = match result {
-        Ok(()) => Code::Done.into(),
+        Ok(()) => CliExitCode::Success.into(),
         Err(failure) => failure.report(&mut context.output),
     };
-    // One that came while the failure was told.
-    context.signalled().map_or(code, |signal| Code::from(signal).into())
+    // A signal that arrived while the error was reported.
+    context.first_signal().map_or(code, |signal| CliExitCode::from(signal).into())
 }
 
-fn run(context: &mut Context, verb: Verb) -> Result<(), Failure> {
-    match verb {
-        Verb::Import(args) => commands::import(&args, &places()?, &mut context.output),
-        Verb::Extract(args) => commands::extract(&args, &mut context.output),
-        Verb::LogStats(args) => commands::log_stats(&args, &mut context.output),
-        Verb::ExportRetries(args) => commands::export_retries(&args, &mut context.output),
-        Verb::Completions(args) => commands::completions(&args, &mut context.output),
-        Verb::Server(args) => builtin::run(args.kind, &args.place),
-        Verb::Model(args) => on_runtime(commands::model(context, args.verb)),
-        Verb::Host(verb) => on_runtime(commands::run(context, verb)),
+fn run(context: &mut CommandContext, command: Command) -> Result<(), CliError> {
+    match command {
+        Command::Import(args) => commands::import(&args, &base_directories()?, &mut context.output),
+        Command::Extract(args) => commands::extract(&args, &mut context.output),
+        Command::LogStats(args) => commands::log_stats(&args, &mut context.output),
+        Command::ExportRetries(args) => commands::export_retries(&args, &mut context.output),
+        Command::Completions(args) => commands::completions(&args, &mut context.output),
+        Command::Server(args) => builtin::run(args.kind, &args.path),
+        Command::Model(args) => block_on_runtime(commands::model(context, args.command)),
+        Command::Host(host_command) => block_on_runtime(commands::run(context, host_command)),
     }
 }
 
-/// One thread is enough for a host at a terminal, and starts faster than many.
-fn on_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+/// Runs a future on a single-threaded runtime, which starts faster and is enough for one host.
+fn block_on_runtime(future: impl Future<Output = Result<(), CliError>>) -> Result<(), CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::failed("the runtime cannot be started").because(error))?;
-    runtime.block_on(work)
+        .map_err(|error| CliError::failure("cannot start the runtime").with_source(error))?;
+    runtime.block_on(future)
 }
 
-fn places() -> Result<import::Places, Failure> {
-    let cwd = std::env::current_dir()
-        .map_err(|error| Failure::failed("the working directory is not there").because(error))?;
+fn base_directories() -> Result<import::BaseDirectories, CliError> {
+    let cwd = std::env::current_dir().map_err(|error| {
+        CliError::failure("the working directory does not exist").with_source(error)
+    })?;
     let home = std::env::home_dir().filter(|home| home.is_absolute());
     let home = home.unwrap_or_else(|| cwd.clone());
-    Ok(import::Places { home, cwd })
+    Ok(import::BaseDirectories { home, cwd })
 }

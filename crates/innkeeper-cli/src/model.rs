@@ -1,14 +1,14 @@
-//! A small language model on this machine: put in place, served, and the other ways to a live one.
+//! Local language models: installation, serving, and discovery of other models.
 
+mod bundles;
 mod cpu;
+mod discovery;
 mod fetch;
-mod found;
-mod http;
-mod leash;
-mod offer;
+mod local_http;
+mod output_tail;
+mod parent_death;
 mod python;
-mod serve;
-mod tail;
+mod server;
 #[cfg(test)]
 mod tests;
 mod weights;
@@ -20,89 +20,99 @@ use std::path::{Path, PathBuf};
 use innkeeper_host::Environment;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use cpu::{Lack, able};
-pub(crate) use fetch::{FetchError, Fetched, Step, fetch};
-pub(crate) use found::{Look, Way, Ways, found_models};
-pub(crate) use leash::run_if_requested;
-pub(crate) use offer::{DEFAULT, Licence, OFFERS, Offer};
+pub(crate) use bundles::{BUNDLES, DEFAULT_BUNDLE, Licence, ModelBundle};
+pub(crate) use cpu::{UnsupportedPlatform, check_supported};
+pub(crate) use discovery::{DiscoveryOptions, ModelSource, ModelSources, discover_models};
+pub(crate) use fetch::{FetchError, FetchOutcome, FetchStage, fetch};
+pub(crate) use parent_death::run_if_requested;
 pub(crate) use python::{Python, PythonError};
-pub(crate) use serve::{ServeError, Serving};
+pub(crate) use server::{ModelServer, ServeError};
 #[cfg(test)]
 pub(crate) use weights::WeightsError;
 
-/// The file that says what a model's folder was made from.
-const RECORD: &str = "model.json";
-/// The weights in a model's folder.
-const WEIGHTS: &str = "weights.gguf";
-/// The server in a model's folder.
-const PROGRAM: &str = "server/llama-server";
-/// The most bytes of a record; it has a few hundred.
-const RECORD_BYTES: u64 = 64 << 10;
+/// File with the install record in a model's directory.
+const RECORD_FILE: &str = "model.json";
+/// File with the weights in a model's directory.
+const WEIGHTS_FILE: &str = "weights.gguf";
+/// Path of the server in a model's directory.
+const SERVER_FILE: &str = "server/llama-server";
+/// Maximum number of bytes in a record; a record has a few hundred.
+const MAX_RECORD_BYTES: u64 = 64 << 10;
 
-/// A model that is in place on this machine.
+/// A model that is installed on this machine.
 #[derive(Clone, Debug)]
-pub(crate) struct Model {
-    offer: &'static Offer,
+pub(crate) struct InstalledModel {
+    bundle: &'static ModelBundle,
     folder: PathBuf,
-    record: Record,
+    record: InstallRecord,
 }
 
-/// What is known of a folder that was made whole.
+/// The record of a completed installation.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Record {
-    /// The checksums of the packages it was made from.
-    made_of: Vec<String>,
-    /// Bytes of the weights.
-    weights: u64,
-    /// Bytes of all files but this one.
-    bytes: u64,
+struct InstallRecord {
+    /// Checksums of the installed packages.
+    #[serde(rename = "madeOf")]
+    package_checksums: Vec<String>,
+    /// Size of the weights in bytes.
+    #[serde(rename = "weights")]
+    weights_bytes: u64,
+    /// Size of all files except the record, in bytes.
+    #[serde(rename = "bytes")]
+    total_bytes: u64,
 }
 
-/// A model's folder cannot be used.
+/// Why an installed model is unusable.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum InstalledError {
-    /// A file of it is gone, cut or not readable.
+pub(crate) enum InstalledModelError {
+    /// A file of the model is missing, truncated or unreadable.
     #[error("the model `{name}` is damaged: `{path}`")]
     Damaged { name: &'static str, path: String, source: io::Error },
 }
 
-impl Model {
-    /// The default model, if it is in place below `dir` as this program would make it.
+impl InstalledModel {
+    /// Opens the default model if this version of the program would install the same packages.
     ///
     /// # Errors
     ///
-    /// It was made, and is not whole any more.
-    pub(crate) fn installed(dir: &Path) -> Result<Option<Self>, InstalledError> {
-        Self::of(&DEFAULT, dir)
+    /// The model is installed, but damaged.
+    pub(crate) fn open_default(dir: &Path) -> Result<Option<Self>, InstalledModelError> {
+        Self::open(&DEFAULT_BUNDLE, dir)
     }
 
-    /// The same for one that may be fetched. A folder made from other packages does not count.
-    pub(crate) fn of(offer: &'static Offer, dir: &Path) -> Result<Option<Self>, InstalledError> {
-        let folder = dir.join(offer.name);
-        let damaged = |path: PathBuf, source: io::Error| InstalledError::Damaged {
-            name: offer.name,
+    /// Opens the model of a bundle. Returns `None` for a model installed from other packages.
+    ///
+    /// # Errors
+    ///
+    /// The model is installed, but damaged.
+    pub(crate) fn open(
+        bundle: &'static ModelBundle,
+        dir: &Path,
+    ) -> Result<Option<Self>, InstalledModelError> {
+        let bundle_dir = dir.join(bundle.name);
+        let damaged = |path: PathBuf, source: io::Error| InstalledModelError::Damaged {
+            name: bundle.name,
             path: path.display().to_string(),
             source,
         };
-        let path = folder.join(RECORD);
+        let path = bundle_dir.join(RECORD_FILE);
         let size = match fs::metadata(&path) {
             Ok(about) => about.len(),
-            Err(error) if absent(&error) => return Ok(None),
+            Err(error) if is_not_found(&error) => return Ok(None),
             Err(error) => return Err(damaged(path, error)),
         };
-        if size > RECORD_BYTES {
+        if size > MAX_RECORD_BYTES {
             return Err(damaged(path, io::ErrorKind::FileTooLarge.into()));
         }
         let text = fs::read(&path).map_err(|error| damaged(path.clone(), error))?;
-        let record: Record =
+        let record: InstallRecord =
             serde_json::from_slice(&text).map_err(|error| damaged(path, error.into()))?;
-        if record.made_of != offer.checksums() {
+        if record.package_checksums != bundle.checksums() {
             return Ok(None);
         }
-        let model = Self { offer, folder, record };
+        let model = Self { bundle, folder: bundle_dir, record };
         for (path, bytes) in
-            [(model.weights(), Some(model.record.weights)), (model.program(), None)]
+            [(model.weights_path(), Some(model.record.weights_bytes)), (model.server_path(), None)]
         {
             let about = fs::metadata(&path).map_err(|error| damaged(path.clone(), error))?;
             if !about.is_file() || bytes.is_some_and(|bytes| about.len() != bytes) {
@@ -112,38 +122,38 @@ impl Model {
         Ok(Some(model))
     }
 
-    /// The name it is fetched and asked for by.
+    /// Returns the name of the model.
     pub(crate) fn name(&self) -> &'static str {
-        self.offer.name
+        self.bundle.name
     }
 
-    /// The file of its weights.
-    pub(crate) fn weights(&self) -> PathBuf {
-        self.folder.join(WEIGHTS)
+    /// Returns the path of the weights.
+    pub(crate) fn weights_path(&self) -> PathBuf {
+        self.folder.join(WEIGHTS_FILE)
     }
 
-    /// The program that serves it.
-    pub(crate) fn program(&self) -> PathBuf {
-        self.folder.join(PROGRAM)
+    /// Returns the path of the server.
+    pub(crate) fn server_path(&self) -> PathBuf {
+        self.folder.join(SERVER_FILE)
     }
 
-    /// Bytes it takes on disk.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.record.bytes
+    /// Returns the size on disk in bytes.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.record.total_bytes
     }
 
-    /// Under which licences it and its server are, each with the place of its text.
+    /// Returns the licences of the model and its server, each with the path of its text.
     pub(crate) fn licences(&self) -> impl Iterator<Item = (&'static Licence, PathBuf)> {
-        self.offer.licences().map(|licence| (licence, self.folder.join(licence.file)))
+        self.bundle.licences().map(|licence| (licence, self.folder.join(licence.installed_path)))
     }
 }
 
-fn absent(error: &io::Error) -> bool {
+fn is_not_found(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Where models are kept unless a folder is named, as the XDG base directories have it.
-pub(crate) fn place(environment: &Environment) -> Option<PathBuf> {
+/// Returns the default model directory, after the XDG base directory specification.
+pub(crate) fn default_models_dir(environment: &Environment) -> Option<PathBuf> {
     let data = match environment.get("XDG_DATA_HOME").filter(|path| path.starts_with('/')) {
         Some(path) => PathBuf::from(path),
         None => PathBuf::from(environment.home()?).join(".local/share"),

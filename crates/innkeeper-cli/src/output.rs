@@ -1,24 +1,24 @@
-//! Where words go: data to stdout, talk to stderr, colours only on a terminal.
+//! Output to the terminal: results to stdout, diagnostics to stderr.
 
-mod aside;
-mod safe;
+mod escape;
 mod table;
+mod writer_thread;
 
-pub(crate) use aside::Cut;
-pub(crate) use safe::{deceives, inline};
+pub(crate) use escape::{escape_inline, is_deceptive};
 pub(crate) use table::Table;
+pub(crate) use writer_thread::WriteCanceller;
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
-use crate::log::Sink;
-use aside::Aside;
+use crate::log::LogSink;
+use writer_thread::WriterThread;
 
-/// What a word means, which decides its colour.
+/// The meaning of a text, which determines its colour.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Tone {
+pub(crate) enum Style {
     Error,
     Note,
     Hint,
@@ -26,8 +26,8 @@ pub(crate) enum Tone {
     Good,
 }
 
-impl Tone {
-    fn code(self) -> &'static str {
+impl Style {
+    fn ansi_code(self) -> &'static str {
         match self {
             Self::Error => "1;31",
             Self::Note => "33",
@@ -38,27 +38,31 @@ impl Tone {
     }
 }
 
-/// One stream and whether it takes colours.
-struct Stream {
-    to: Box<dyn Write + Send>,
+/// A stream, and whether the stream supports colours.
+struct OutputStream {
+    writer: Box<dyn Write + Send>,
     colour: bool,
 }
 
-impl Stream {
-    fn paint(&self, tone: Tone, word: &str) -> String {
-        if self.colour { format!("\x1b[{}m{word}\x1b[0m", tone.code()) } else { word.to_owned() }
+impl OutputStream {
+    fn paint(&self, tone: Style, text: &str) -> String {
+        if self.colour {
+            format!("\x1b[{}m{text}\x1b[0m", tone.ansi_code())
+        } else {
+            text.to_owned()
+        }
     }
 }
 
-/// Both streams of the program and the form of its data.
+/// Both streams of the program, and the output format.
 pub(crate) struct Output {
-    out: Stream,
-    err: Stream,
+    out: OutputStream,
+    err: OutputStream,
     json: bool,
-    /// Whether a person reads the data.
-    terminal: bool,
-    /// Whether a JSON value was printed, or begun.
-    told: bool,
+    /// Whether stdout is a terminal.
+    is_terminal: bool,
+    /// Whether a JSON value was printed completely or partly.
+    json_written: bool,
 }
 
 impl fmt::Debug for Output {
@@ -68,139 +72,144 @@ impl fmt::Debug for Output {
 }
 
 impl Output {
-    /// The streams of the process; `plain` forbids colours even on a terminal.
+    /// Uses the streams of the process; `plain` disables colours on a terminal too.
     pub(crate) fn standard(json: bool, plain: bool) -> Self {
         let (out, err) = (io::stdout(), io::stderr());
         let (out_terminal, err_terminal) = (out.is_terminal(), err.is_terminal());
         Self {
-            out: Stream { to: Box::new(out), colour: out_terminal && !plain },
-            err: Stream { to: Box::new(err), colour: err_terminal && !plain },
+            out: OutputStream { writer: Box::new(out), colour: out_terminal && !plain },
+            err: OutputStream { writer: Box::new(err), colour: err_terminal && !plain },
             json,
-            terminal: out_terminal,
-            told: false,
+            is_terminal: out_terminal,
+            json_written: false,
         }
     }
 
-    /// Lets threads of their own write both streams from now on, so that a reader who does not read
-    /// holds up no signal: each gets its [`Cut`].
-    pub(crate) fn aside(&mut self) -> io::Result<[Cut; 2]> {
-        let aside = |stream: &mut Stream| {
-            let to = std::mem::replace(&mut stream.to, Box::new(io::sink()));
-            let (to, cut) = Aside::start(to)?;
-            stream.to = Box::new(to);
-            Ok::<_, io::Error>(cut)
+    /// Moves both streams to writer threads, so that a blocked reader does not delay a signal.
+    /// Returns a [`WriteCanceller`] for each stream.
+    pub(crate) fn start_writer_threads(&mut self) -> io::Result<[WriteCanceller; 2]> {
+        let aside = |stream: &mut OutputStream| {
+            let to = std::mem::replace(&mut stream.writer, Box::new(io::sink()));
+            let (to, canceller) = WriterThread::start(to)?;
+            stream.writer = Box::new(to);
+            Ok::<_, io::Error>(canceller)
         };
         Ok([aside(&mut self.out)?, aside(&mut self.err)?])
     }
 
-    /// Lets talk wait for the lines that were logged before it.
-    pub(crate) fn talk_behind(&mut self, log: &Sink) {
-        self.err.to = Box::new(log.before(io::stderr()));
+    /// Makes each write to stderr wait for earlier log lines.
+    pub(crate) fn write_after_log(&mut self, log: &LogSink) {
+        self.err.writer = Box::new(log.write_barrier(io::stderr()));
     }
 
-    /// Whether talk may be coloured.
-    pub(crate) fn colours_talk(&self) -> bool {
+    /// Whether stderr supports colours.
+    pub(crate) fn colours_stderr(&self) -> bool {
         self.err.colour
     }
 
-    /// Whether the data must be one JSON value.
+    /// Whether stdout must be one JSON value.
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Whether the one JSON value was printed, or begun.
-    pub(crate) fn has_told(&self) -> bool {
-        self.told
+    /// Whether the JSON value was printed completely or partly.
+    pub(crate) fn has_written_json(&self) -> bool {
+        self.json_written
     }
 
-    /// Prints one JSON value as data, indented when a person reads it.
-    pub(crate) fn value(&mut self, value: &impl Serialize) -> io::Result<()> {
-        self.told = true;
-        let text = if self.terminal {
+    /// Prints one JSON value to stdout, indented on a terminal.
+    pub(crate) fn print_json(&mut self, value: &impl Serialize) -> io::Result<()> {
+        self.json_written = true;
+        let text = if self.is_terminal {
             serde_json::to_string_pretty(value)?
         } else {
             serde_json::to_string(value)?
         };
-        self.data(&text)
+        self.print_data(&text)
     }
 
-    /// Prints text as data, as it is, and ends it with a newline if it has none.
-    pub(crate) fn data(&mut self, text: &str) -> io::Result<()> {
-        if self.terminal {
-            // What was logged before it stands before it, where both meet.
-            self.err.to.flush()?;
+    /// Prints text to stdout, and a newline if the text does not end with one.
+    pub(crate) fn print_data(&mut self, text: &str) -> io::Result<()> {
+        if self.is_terminal {
+            // Log lines appear before later output if both go to the same terminal.
+            self.err.writer.flush()?;
         }
         if text.ends_with('\n') {
-            self.out.to.write_all(text.as_bytes())?;
+            self.out.writer.write_all(text.as_bytes())?;
         } else {
-            self.out.to.write_all(format!("{text}\n").as_bytes())?;
+            self.out.writer.write_all(format!("{text}\n").as_bytes())?;
         }
-        self.out.to.flush()
+        self.out.writer.flush()
     }
 
-    /// Prints text that came from a server: exactly for a program, harmless for a person.
-    pub(crate) fn foreign(&mut self, text: &str) -> io::Result<()> {
-        if self.terminal { self.data(&safe::block(text)) } else { self.data(text) }
+    /// Prints text from a server to stdout, escaped on a terminal.
+    pub(crate) fn print_untrusted(&mut self, text: &str) -> io::Result<()> {
+        if self.is_terminal { self.print_data(&escape::block(text)) } else { self.print_data(text) }
     }
 
-    /// Whether a person reads the data.
+    /// Whether stdout is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
-        self.terminal
+        self.is_terminal
     }
 
-    /// Prints a piece of a text that a person watches while it is written.
-    pub(crate) fn piece(&mut self, text: &str) -> io::Result<()> {
-        self.out.to.write_all(safe::block(text).as_bytes())?;
-        self.out.to.flush()
+    /// Prints a chunk of streamed text to stdout.
+    pub(crate) fn print_chunk(&mut self, text: &str) -> io::Result<()> {
+        self.out.writer.write_all(escape::block(text).as_bytes())?;
+        self.out.writer.flush()
     }
 
-    /// Colours a word of data where a person reads it.
-    pub(crate) fn paint(&self, tone: Tone, word: &str) -> String {
-        self.out.paint(tone, word)
+    /// Colours a text for stdout if stdout supports colours.
+    pub(crate) fn paint(&self, tone: Style, text: &str) -> String {
+        self.out.paint(tone, text)
     }
 
-    /// Prints a table as data.
-    pub(crate) fn table(&mut self, table: &Table) -> io::Result<()> {
-        let text = table.render(|heading| self.out.paint(Tone::Strong, heading));
-        self.data(&text)
+    /// Prints a table to stdout.
+    pub(crate) fn print_table(&mut self, table: &Table) -> io::Result<()> {
+        let text = table.render(|heading| self.out.paint(Style::Strong, heading));
+        self.print_data(&text)
     }
 
-    /// Says one line on stderr.
-    pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
-        writeln!(self.err.to, "{}", inline(text))
+    /// Prints one line to stderr.
+    pub(crate) fn status(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.err.writer, "{}", escape_inline(text))
     }
 
-    /// Says a question on stderr, whose answer is typed behind it.
-    pub(crate) fn ask(&mut self, question: &str) -> io::Result<()> {
-        write!(self.err.to, "{}", inline(question))?;
-        self.err.to.flush()
+    /// Prints a prompt to stderr, without a newline.
+    pub(crate) fn prompt(&mut self, question: &str) -> io::Result<()> {
+        write!(self.err.writer, "{}", escape_inline(question))?;
+        self.err.writer.flush()
     }
 
-    /// Says one line on stderr that opens with a coloured label: `note: …`.
-    pub(crate) fn label(&mut self, tone: Tone, label: &str, text: &str) -> io::Result<()> {
+    /// Prints one line with a coloured label to stderr: `note: …`.
+    pub(crate) fn labelled_status(
+        &mut self,
+        tone: Style,
+        label: &str,
+        text: &str,
+    ) -> io::Result<()> {
         let label = self.err.paint(tone, label);
-        writeln!(self.err.to, "{label}: {}", inline(text))
+        writeln!(self.err.writer, "{label}: {}", escape_inline(text))
     }
 }
 
 #[cfg(test)]
 pub(crate) mod capture {
-    //! An `Output` whose two streams a test can read.
+    //! An `Output` with captured streams for tests.
 
     use std::sync::{Arc, Mutex};
 
-    use super::{Output, Stream, Write, io};
+    use super::{Output, OutputStream, Write, io};
 
     #[derive(Clone, Debug, Default)]
-    pub(crate) struct Captured(Arc<Mutex<Vec<u8>>>);
+    pub(crate) struct CapturedStream(Arc<Mutex<Vec<u8>>>);
 
-    impl Captured {
+    impl CapturedStream {
         pub(crate) fn text(&self) -> String {
             String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
         }
     }
 
-    impl Write for Captured {
+    impl Write for CapturedStream {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -211,12 +220,21 @@ pub(crate) mod capture {
         }
     }
 
-    /// An output with the given form, and what is written to stdout and stderr.
-    pub(crate) fn output(json: bool, colour: bool) -> (Output, Captured, Captured) {
-        let (out, err) = (Captured::default(), Captured::default());
-        let stream = |to: &Captured| Stream { to: Box::new(to.clone()), colour };
+    /// Returns an output of the given format with its captured stdout and stderr.
+    pub(crate) fn captured_output(
+        json: bool,
+        colour: bool,
+    ) -> (Output, CapturedStream, CapturedStream) {
+        let (out, err) = (CapturedStream::default(), CapturedStream::default());
+        let stream = |to: &CapturedStream| OutputStream { writer: Box::new(to.clone()), colour };
         (
-            Output { out: stream(&out), err: stream(&err), json, terminal: colour, told: false },
+            Output {
+                out: stream(&out),
+                err: stream(&err),
+                json,
+                is_terminal: colour,
+                json_written: false,
+            },
             out,
             err,
         )
@@ -224,57 +242,4 @@ pub(crate) mod capture {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn data_goes_to_stdout_and_talk_to_stderr() {
-        let (mut output, out, err) = capture::output(false, false);
-        output.data("data").unwrap();
-        output.say("talk").unwrap();
-        output.label(Tone::Note, "note", "more talk").unwrap();
-        assert_eq!(out.text(), "data\n");
-        assert_eq!(err.text(), "talk\nnote: more talk\n");
-    }
-
-    #[test]
-    fn colours_appear_only_where_the_stream_takes_them() {
-        let (mut output, _, err) = capture::output(false, true);
-        output.label(Tone::Error, "error", "broken").unwrap();
-        assert_eq!(err.text(), "\u{1b}[1;31merror\u{1b}[0m: broken\n");
-    }
-
-    #[test]
-    fn escape_codes_in_talk_are_shown_and_not_obeyed() {
-        let (mut output, _, err) = capture::output(false, true);
-        output.say("\u{1b}[2Jgone\nforged line").unwrap();
-        assert_eq!(err.text(), "\\u{1b}[2Jgone\\nforged line\n");
-    }
-
-    #[test]
-    fn text_of_a_server_is_exact_for_a_program_and_harmless_on_a_terminal() {
-        let text = "a\n\u{1b}[2Jb";
-        let (mut output, out, _) = capture::output(false, false);
-        output.foreign(text).unwrap();
-        assert_eq!(out.text(), "a\n\u{1b}[2Jb\n");
-        let (mut output, out, _) = capture::output(false, true);
-        output.foreign(text).unwrap();
-        assert_eq!(out.text(), "a\n\\u{1b}[2Jb\n");
-    }
-
-    #[test]
-    fn a_table_goes_to_stdout_with_its_headings_set_off() {
-        let mut table = Table::new(["NAME", "STATE"]);
-        table.row(["files", "ready"]);
-        let (mut output, out, _) = capture::output(false, true);
-        output.table(&table).unwrap();
-        assert_eq!(out.text(), "\u{1b}[1mNAME   STATE\u{1b}[0m\nfiles  ready\n");
-    }
-
-    #[test]
-    fn a_value_for_a_program_is_one_line_of_json() {
-        let (mut output, out, _) = capture::output(true, false);
-        output.value(&serde_json::json!({"a": [1, 2]})).unwrap();
-        assert_eq!(out.text(), "{\"a\":[1,2]}\n");
-    }
-}
+mod tests;

@@ -1,54 +1,58 @@
-//! `mcp.lock`, which stands beside the configuration: found, read and replaced.
+//! Finds, reads and replaces `mcp.lock`.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use innkeeper_host::{Lock, LockError};
 
-use crate::exit::Failure;
+use crate::exit::CliError;
 
-/// The name of the file.
-const NAME: &str = "mcp.lock";
+/// Name of the lock file.
+const LOCK_FILE_NAME: &str = "mcp.lock";
 
-/// The lock that belongs to these configuration files: beside the first of them.
-pub(crate) fn beside(files: &[PathBuf]) -> PathBuf {
-    files.first().map_or_else(|| PathBuf::from(NAME), |first| first.with_file_name(NAME))
+/// Returns the path of the lock: beside the first configuration file.
+pub(crate) fn lock_path(files: &[PathBuf]) -> PathBuf {
+    files
+        .first()
+        .map_or_else(|| PathBuf::from(LOCK_FILE_NAME), |first| first.with_file_name(LOCK_FILE_NAME))
 }
 
-/// The lock in this file; `None` where there is no file.
-pub(crate) fn read(file: &Path) -> Result<Option<Lock>, Failure> {
-    Lock::from_file(file).map_err(Failure::from)
+/// Reads a lock; `None` if the file does not exist.
+pub(crate) fn read_lock(file: &Path) -> Result<Option<Lock>, CliError> {
+    Lock::from_file(file).map_err(CliError::from)
 }
 
-/// Puts a complete new lock in the place of an old one; whoever reads sees either.
-pub(crate) fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+/// Replaces the lock atomically.
+pub(crate) fn write_atomically(file: &Path, text: &str) -> io::Result<()> {
+    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty());
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        // It is meant to be read by others, as far as the user's mask lets them.
+        // Other users may read the lock, as far as the umask allows.
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    let mut new = builder.prefix(".mcp.lock-").tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    let mut new = builder.prefix(".mcp.lock-").tempfile_in(dir.unwrap_or(Path::new(".")))?;
     new.write_all(text.as_bytes())?;
     new.as_file().sync_all()?;
     new.persist(file).map_err(|error| error.error)?;
     Ok(())
 }
 
-impl From<LockError> for Failure {
+impl From<LockError> for CliError {
     fn from(error: LockError) -> Self {
         let failure = Self::usage(error.to_string());
         match error {
-            LockError::Unreadable { source, .. } => failure.because(source),
+            LockError::Unreadable { source, .. } => failure.with_source(source),
             LockError::Malformed { source, .. } => {
-                failure.because(source).hint("remove the file and run `innkeeper lock`")
+                failure.with_source(source).with_hint("remove the file and run `innkeeper lock`")
             }
-            LockError::TooLarge { .. } | LockError::Misfit { .. } => {
-                failure.hint("remove the file and run `innkeeper lock`")
+            LockError::TooLarge { .. } | LockError::HashMismatch { .. } => {
+                failure.with_hint("remove the file and run `innkeeper lock`")
             }
-            LockError::Version { .. } => failure.hint("a newer `innkeeper` may read it"),
+            LockError::UnsupportedVersion { .. } => {
+                failure.with_hint("install a newer `innkeeper` to read it")
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One line a server on a terminal while servers start, and nothing elsewhere.
+//! Start progress on a terminal: one line per server.
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -6,44 +6,44 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use innkeeper_host::{Event, display_safe};
+use innkeeper_host::{HostEvent, display_safe};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 
-/// How often the spinners turn.
-const TURN: Duration = Duration::from_millis(100);
+/// Interval between two frames of the spinners.
+const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How much of a reason fits on a line.
-const REASON: usize = 100;
+/// Maximum number of characters of a reason on a line.
+const MAX_REASON_CHARS: usize = 100;
 
-/// Progress being shown.
+/// A running progress display.
 #[derive(Debug)]
-pub(crate) struct Shown(Option<(MultiProgress, JoinHandle<()>)>);
+pub(crate) struct ProgressDisplay(Option<(MultiProgress, JoinHandle<()>)>);
 
-/// Shows what happens until [`Shown::end`].
-pub(crate) fn show(events: Receiver<Event>) -> Shown {
+/// Shows the events until [`ProgressDisplay::clear`].
+pub(crate) fn show_progress(events: Receiver<HostEvent>) -> ProgressDisplay {
     if !std::io::stderr().is_terminal() {
-        return Shown(None);
+        return ProgressDisplay(None);
     }
     let lines = MultiProgress::new();
-    #[expect(clippy::disallowed_methods, reason = "owned by `Shown`, which ends it")]
-    let task = tokio::spawn(follow(events, lines.clone()));
-    Shown(Some((lines, task)))
+    #[expect(clippy::disallowed_methods, reason = "`ProgressDisplay` owns and stops this task")]
+    let task = tokio::spawn(follow_events(events, lines.clone()));
+    ProgressDisplay(Some((lines, task)))
 }
 
-impl Shown {
-    /// Takes the lines off the screen.
-    pub(crate) fn end(self) {
+impl ProgressDisplay {
+    /// Removes the progress lines from the terminal.
+    pub(crate) fn clear(self) {
         if let Some((lines, task)) = self.0 {
             task.abort();
-            // A terminal that is gone has nothing to clear.
+            // A closed terminal has no lines to clear.
             drop(lines.clear());
         }
     }
 }
 
-async fn follow(mut events: Receiver<Event>, lines: MultiProgress) {
+async fn follow_events(mut events: Receiver<HostEvent>, lines: MultiProgress) {
     let mut bars: HashMap<Arc<str>, ProgressBar> = HashMap::new();
     loop {
         let event = match events.recv().await {
@@ -51,42 +51,43 @@ async fn follow(mut events: Receiver<Event>, lines: MultiProgress) {
             Err(RecvError::Lagged(_)) => continue,
             Err(RecvError::Closed) => return,
         };
-        let Some((server, words, done)) = words(&event) else { continue };
+        let Some((server, message, done)) = describe_event(&event) else { continue };
         let bar = bars.entry(server.clone()).or_insert_with(|| {
             let bar = lines.add(ProgressBar::new_spinner());
             if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix}  {msg}") {
                 bar.set_style(style);
             }
             bar.set_prefix(server.to_string());
-            bar.enable_steady_tick(TURN);
+            bar.enable_steady_tick(SPINNER_INTERVAL);
             bar
         });
         if done {
-            bar.finish_with_message(words);
+            bar.finish_with_message(message);
         } else {
-            bar.set_message(words);
+            bar.set_message(message);
         }
     }
 }
 
-/// The server an event is about, the words for it, and whether its line is finished.
-fn words(event: &Event) -> Option<(&Arc<str>, String, bool)> {
-    let short = |reason: &str| display_safe(reason).chars().take(REASON).collect::<String>();
+/// Returns the server of an event, its message, and whether its progress line is finished.
+fn describe_event(event: &HostEvent) -> Option<(&Arc<str>, String, bool)> {
+    let short =
+        |reason: &str| display_safe(reason).chars().take(MAX_REASON_CHARS).collect::<String>();
     Some(match event {
-        Event::Launching { server, attempt: 1 } => (server, "launching".to_owned(), false),
-        Event::Launching { server, attempt } => {
+        HostEvent::Launching { server, attempt: 1 } => (server, "launching".to_owned(), false),
+        HostEvent::Launching { server, attempt } => {
             (server, format!("launching, attempt {attempt}"), false)
         }
-        Event::Installing { server } => (server, "fetching the package".to_owned(), false),
-        Event::Handshake { server } => (server, "shaking hands".to_owned(), false),
-        Event::Retrying { server, delay, reason } => {
-            (server, format!("{}; again in {} s", short(reason), delay.as_secs()), false)
+        HostEvent::Installing { server } => (server, "downloading the package".to_owned(), false),
+        HostEvent::Handshake { server } => (server, "initializing".to_owned(), false),
+        HostEvent::LaunchRetry { server, delay, reason } => {
+            (server, format!("{}; retry in {} s", short(reason), delay.as_secs()), false)
         }
-        Event::Ready { server, took, tools } => {
+        HostEvent::Ready { server, elapsed, tools } => {
             let plural = if *tools == 1 { "" } else { "s" };
-            (server, format!("ready after {} ms, {tools} tool{plural}", took.as_millis()), true)
+            (server, format!("ready after {} ms, {tools} tool{plural}", elapsed.as_millis()), true)
         }
-        Event::Unavailable { server, reason } => (server, short(reason), true),
+        HostEvent::Unavailable { server, reason } => (server, short(reason), true),
         _ => return None,
     })
 }
@@ -96,31 +97,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_step_of_a_start_has_its_words_and_only_the_last_ends_the_line() {
+    fn each_step_of_a_start_is_described_and_only_the_last_ends_the_line() {
         let server: Arc<str> = "one".into();
-        let own = || server.clone();
-        let took = Duration::from_millis(1500);
+        let server_name = || server.clone();
+        let elapsed = Duration::from_millis(1500);
         let reason = || "\u{1b}[2Jno such program".to_owned();
-        let told = |event: Event| {
-            let (about, words, done) = words(&event).unwrap();
-            assert_eq!(**about, *server);
-            (words, done)
+        let describe = |event: HostEvent| {
+            let (event_server, message, done) = describe_event(&event).unwrap();
+            assert_eq!(**event_server, *server);
+            (message, done)
         };
-        let launching = |attempt| told(Event::Launching { server: own(), attempt }).0;
+        let launching =
+            |attempt| describe(HostEvent::Launching { server: server_name(), attempt }).0;
         assert_eq!(launching(1), "launching");
         assert_eq!(launching(2), "launching, attempt 2");
-        assert!(!told(Event::Installing { server: own() }).1);
-        assert!(!told(Event::Handshake { server: own() }).1);
-        let retrying =
-            Event::Retrying { server: own(), delay: Duration::from_secs(2), reason: reason() };
-        let (words, done) = told(retrying);
-        assert!(words.ends_with("no such program; again in 2 s") && !done, "{words}");
-        assert!(!words.contains('\u{1b}'), "{words}");
-        let ready = |tools| told(Event::Ready { server: own(), took, tools });
+        assert!(!describe(HostEvent::Installing { server: server_name() }).1);
+        assert!(!describe(HostEvent::Handshake { server: server_name() }).1);
+        let retrying = HostEvent::LaunchRetry {
+            server: server_name(),
+            delay: Duration::from_secs(2),
+            reason: reason(),
+        };
+        let (message, done) = describe(retrying);
+        assert!(message.ends_with("no such program; retry in 2 s") && !done, "{message}");
+        assert!(!message.contains('\u{1b}'), "{message}");
+        let ready = |tools| describe(HostEvent::Ready { server: server_name(), elapsed, tools });
         assert_eq!(ready(1), ("ready after 1500 ms, 1 tool".to_owned(), true));
         assert_eq!(ready(2), ("ready after 1500 ms, 2 tools".to_owned(), true));
-        let long = "x".repeat(REASON + 1);
-        let (words, done) = told(Event::Unavailable { server: own(), reason: long });
-        assert_eq!((words.chars().count(), done), (REASON, true));
+        let long = "x".repeat(MAX_REASON_CHARS + 1);
+        let (message, done) =
+            describe(HostEvent::Unavailable { server: server_name(), reason: long });
+        assert_eq!((message.chars().count(), done), (MAX_REASON_CHARS, true));
     }
 }

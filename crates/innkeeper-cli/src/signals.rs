@@ -1,4 +1,4 @@
-//! Ctrl-C and termination: the first asks for an orderly end, the second for an immediate one.
+//! SIGINT and SIGTERM: an orderly exit on the first signal, an immediate exit on the second.
 
 use std::future::Future;
 use std::io;
@@ -7,28 +7,28 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::exit::Code;
-use crate::output::Cut;
+use crate::exit::CliExitCode;
+use crate::output::WriteCanceller;
 
-/// Signals that may wait to be looked at; the third has nothing left to ask for.
-const ROOM: usize = 2;
+/// Capacity of the signal channel; a third signal has no further effect.
+const SIGNAL_CAPACITY: usize = 2;
 
-/// How long the program has to end by itself after a second signal. What kills takes milliseconds;
-/// what still waits then would wait for ever.
-const GRACE: Duration = Duration::from_secs(2);
+/// Time for the program to exit after a second signal. A kill takes milliseconds; work that still
+/// waits after this time would wait forever.
+const EXIT_GRACE: Duration = Duration::from_secs(2);
 
-/// A request from outside to stop.
+/// A signal that stops the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Signal {
+pub(crate) enum StopSignal {
     /// Ctrl-C, or SIGINT.
     Interrupt,
     /// SIGTERM.
     Terminate,
 }
 
-impl Signal {
-    /// What it is called.
-    pub(crate) fn word(self) -> &'static str {
+impl StopSignal {
+    /// Returns the signal's name.
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Interrupt => "SIGINT",
             Self::Terminate => "SIGTERM",
@@ -36,110 +36,118 @@ impl Signal {
     }
 }
 
-/// How work under signals ended.
+/// The outcome of work that a signal can interrupt.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Ended<T> {
-    /// By itself.
-    Done(T),
-    /// A signal came first; the work was dropped where it stood, or what it gave back.
-    Cut(Signal),
+pub(crate) enum RunOutcome<T> {
+    /// The work completed.
+    Completed(T),
+    /// A signal arrived first; the work, or its result, was dropped.
+    Interrupted(StopSignal),
 }
 
-/// Signals of the process from the moment of listening on.
+/// A listener for the signals of the process.
 ///
-/// While this lives, and after, the signals no longer end the process by themselves: whoever
-/// listens must race its work against them. A thread of its own hears them, so that they are heard
-/// while the work blocks.
+/// From the start of the listener on, signals no longer end the process, even after the listener is
+/// dropped: the caller must race its work against the signals. A thread receives the signals, so
+/// that they arrive while the work blocks.
 #[derive(Debug)]
-pub(crate) struct Signals {
-    heard: Receiver<Signal>,
-    first: Option<Signal>,
+pub(crate) struct SignalListener {
+    receiver: Receiver<StopSignal>,
+    first_signal: Option<StopSignal>,
 }
 
-impl Signals {
-    /// Starts to listen. The first signal cuts `cuts`; after a second one, the process ends in
-    /// [`GRACE`] at the latest, unless this is dropped before.
-    pub(crate) fn listen(cuts: Vec<Cut>) -> io::Result<Self> {
-        let (tell, heard) = channel(ROOM);
+impl SignalListener {
+    /// Starts the listener. The first signal cancels the writes of the given [`WriteCanceller`]s.
+    /// After a second signal, the process exits within [`EXIT_GRACE`], unless the listener is
+    /// dropped before.
+    pub(crate) fn listen(cuts: Vec<WriteCanceller>) -> io::Result<Self> {
+        let (sender, signal_receiver) = channel(SIGNAL_CAPACITY);
         let (ready, started) = sync_channel(1);
         let thread = std::thread::Builder::new().name("innkeeper-signals".to_owned());
         thread.spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let listening = runtime.and_then(|runtime| {
-                let listener = runtime.block_on(async { Listener::new() })?;
+                let listener = runtime.block_on(async { OsSignalStream::new() })?;
                 Ok((runtime, listener))
             });
             match listening {
                 Ok((runtime, listener)) => {
                     drop(ready.send(Ok(())));
-                    runtime.block_on(hear(listener, &tell, &cuts));
+                    runtime.block_on(forward_signals(listener, &sender, &cuts));
                 }
                 Err(error) => drop(ready.send(Err(error))),
             }
         })?;
         started.recv().map_err(io::Error::other)??;
-        Ok(Self { heard, first: None })
+        Ok(Self { receiver: signal_receiver, first_signal: None })
     }
 
-    /// The first signal that came, if any has.
-    pub(crate) fn came(&mut self) -> Option<Signal> {
-        self.first = self.first.or_else(|| self.heard.try_recv().ok());
-        self.first
+    /// Returns the first signal received, if any.
+    pub(crate) fn received(&mut self) -> Option<StopSignal> {
+        self.first_signal = self.first_signal.or_else(|| self.receiver.try_recv().ok());
+        self.first_signal
     }
 
-    /// Waits for the next signal; losing the race against other work loses no signal.
-    async fn next(&mut self) -> Signal {
-        match self.heard.recv().await {
+    /// Waits for the next signal; cancel-safe.
+    async fn next(&mut self) -> StopSignal {
+        match self.receiver.recv().await {
             Some(signal) => {
-                self.first.get_or_insert(signal);
+                self.first_signal.get_or_insert(signal);
                 signal
             }
             None => std::future::pending().await,
         }
     }
 
-    /// Runs `work` until it ends or the next signal comes.
+    /// Runs a future until the future completes or the next signal arrives.
     ///
-    /// Called once around the work and, when that was cut, once more around its orderly end,
-    /// which a second signal then cuts. Work that blocked while a signal came is cut as well.
-    pub(crate) async fn guard<T>(&mut self, work: impl Future<Output = T>) -> Ended<T> {
+    /// Callers use this function once for the work and again for the shutdown, which a second
+    /// signal then interrupts. Work that blocked while a signal arrived counts as interrupted.
+    pub(crate) async fn run_until_signal<T>(
+        &mut self,
+        future: impl Future<Output = T>,
+    ) -> RunOutcome<T> {
         let value = tokio::select! {
             biased;
-            signal = self.next() => return Ended::Cut(signal),
-            value = work => value,
+            signal = self.next() => return RunOutcome::Interrupted(signal),
+            value = future => value,
         };
-        match self.heard.try_recv() {
+        match self.receiver.try_recv() {
             Ok(signal) => {
-                self.first.get_or_insert(signal);
-                Ended::Cut(signal)
+                self.first_signal.get_or_insert(signal);
+                RunOutcome::Interrupted(signal)
             }
-            Err(_) => Ended::Done(value),
+            Err(_) => RunOutcome::Completed(value),
         }
     }
 }
 
-/// Passes signals on until nobody wants them.
-async fn hear(mut listener: Listener, tell: &Sender<Signal>, cuts: &[Cut]) {
+/// Forwards signals until the receiver is dropped.
+async fn forward_signals(
+    mut listener: OsSignalStream,
+    sender: &Sender<StopSignal>,
+    cuts: &[WriteCanceller],
+) {
     let first = listener.next().await;
-    // There is room, and nobody to tell where nobody listens any more.
-    tell.try_send(first).unwrap_or_default();
-    cuts.iter().for_each(Cut::cut);
+    // The channel has capacity for both signals; a closed channel needs none.
+    sender.try_send(first).unwrap_or_default();
+    cuts.iter().for_each(WriteCanceller::cancel);
     let second = listener.next().await;
-    tell.try_send(second).unwrap_or_default();
-    if tokio::time::timeout(GRACE, tell.closed()).await.is_err() {
-        leave(first);
+    sender.try_send(second).unwrap_or_default();
+    if tokio::time::timeout(EXIT_GRACE, sender.closed()).await.is_err() {
+        exit_process(first);
     }
 }
 
-#[expect(clippy::exit, clippy::disallowed_methods, reason = "the main thread does not come back")]
-fn leave(signal: Signal) {
-    // The supervisors see their host go, and end what it started.
-    std::process::exit(Code::from(signal) as i32)
+#[expect(clippy::exit, clippy::disallowed_methods, reason = "the main thread does not return")]
+fn exit_process(signal: StopSignal) {
+    // The supervisors detect the exit of the host and terminate its servers.
+    std::process::exit(CliExitCode::from(signal) as i32)
 }
 
-/// What the system tells of signals.
+/// The signal streams of the operating system.
 #[derive(Debug)]
-struct Listener {
+struct OsSignalStream {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
@@ -150,8 +158,8 @@ struct Listener {
     terminate: tokio::signal::windows::CtrlShutdown,
 }
 
-impl Listener {
-    /// Must be made within a runtime that drives signals.
+impl OsSignalStream {
+    /// Must be called in a runtime with a signal driver.
     #[cfg(unix)]
     fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -161,17 +169,17 @@ impl Listener {
         })
     }
 
-    /// Must be made within a runtime that drives signals.
+    /// Must be called in a runtime with a signal driver.
     #[cfg(windows)]
     fn new() -> io::Result<Self> {
         use tokio::signal::windows::{ctrl_c, ctrl_shutdown};
         Ok(Self { interrupt: ctrl_c()?, terminate: ctrl_shutdown()? })
     }
 
-    async fn next(&mut self) -> Signal {
+    async fn next(&mut self) -> StopSignal {
         tokio::select! {
-            Some(()) = self.interrupt.recv() => Signal::Interrupt,
-            Some(()) = self.terminate.recv() => Signal::Terminate,
+            Some(()) = self.interrupt.recv() => StopSignal::Interrupt,
+            Some(()) = self.terminate.recv() => StopSignal::Terminate,
             else => std::future::pending().await,
         }
     }
@@ -186,17 +194,23 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_runs_until_a_first_signal_cuts_it_and_a_second_cuts_the_orderly_end() {
-        let mut signals = Signals::listen(Vec::new()).unwrap();
-        assert_eq!(signals.guard(async { 7 }).await, Ended::Done(7));
-        assert_eq!(signals.came(), None);
+    async fn work_runs_until_a_first_signal_interrupts_it_and_a_second_interrupts_the_shutdown() {
+        let mut signals = SignalListener::listen(Vec::new()).unwrap();
+        assert_eq!(signals.run_until_signal(async { 7 }).await, RunOutcome::Completed(7));
+        assert_eq!(signals.received(), None);
         kill_process(getpid(), Unix::INT).unwrap();
-        assert_eq!(signals.guard(pending::<()>()).await, Ended::Cut(Signal::Interrupt));
+        assert_eq!(
+            signals.run_until_signal(pending::<()>()).await,
+            RunOutcome::Interrupted(StopSignal::Interrupt)
+        );
         let closing = async {
             kill_process(getpid(), Unix::TERM).unwrap();
             pending::<()>().await;
         };
-        assert_eq!(signals.guard(closing).await, Ended::Cut(Signal::Terminate));
-        assert_eq!(signals.came(), Some(Signal::Interrupt), "the first one names the code");
+        assert_eq!(
+            signals.run_until_signal(closing).await,
+            RunOutcome::Interrupted(StopSignal::Terminate)
+        );
+        assert_eq!(signals.received(), Some(StopSignal::Interrupt), "the first one names the code");
     }
 }

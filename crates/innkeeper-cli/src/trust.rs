@@ -1,36 +1,39 @@
-//! Servers of a configuration that was found, not named: started once somebody has decided on them.
+//! Launch approval for servers of a configuration that was found without `--config`.
 
-mod words;
+mod messages;
 
 use std::io::{self, BufRead, IsTerminal as _};
 use std::path::Path;
 
 use innkeeper_host::audit::TARGET;
-use innkeeper_host::{Config, Decisions, Environment, LaunchSpec};
+use innkeeper_host::{Config, Environment, LaunchSpec, TrustDecisions};
 
-use crate::commands::Context;
-use crate::exit::Failure;
-use crate::hosting::state;
-use crate::output::{Output, Tone};
+use crate::commands::CommandContext;
+use crate::exit::CliError;
+use crate::hosting::state_dir;
+use crate::output::{Output, Style};
 
-/// The one file that is this program's own. The others belong to editors, and come along with
-/// whatever somebody clones.
-const OWN: &str = "mcp.json";
+/// The configuration file of this program. The other default files belong to editors and often come
+/// with a cloned repository.
+const OWN_CONFIG_FILE: &str = "mcp.json";
 
-/// Says, for a whole machine, what happens where nobody can be asked.
-const VARIABLE: &str = "INNKEEPER_TRUST";
+/// Environment variable that sets the policy for non-interactive runs.
+const TRUST_VARIABLE: &str = "INNKEEPER_TRUST";
 
-/// The longest answer that is read, in bytes: a word.
-const ANSWER: u64 = 64;
+/// Maximum number of bytes read from a reply; a reply is one word.
+const MAX_ANSWER_BYTES: u64 = 64;
 
-/// Makes sure that every server of `config` may be started. One that nobody has decided on is shown
-/// and asked about; without a terminal it is refused, or in our own file told.
-pub(crate) fn settle(context: &mut Context, config: &Config) -> Result<(), Failure> {
-    let Some(file) = context.found.clone() else { return Ok(()) };
+/// Ensures that the user trusts every server of `config`. Asks about undecided servers on a
+/// terminal; without a terminal, rejects the servers, or only logs a warning for `mcp.json`.
+pub(crate) fn ensure_trusted(
+    context: &mut CommandContext,
+    config: &Config,
+) -> Result<(), CliError> {
+    let Some(file) = context.discovered_config.clone() else { return Ok(()) };
     let is_strict = is_strict(&context.environment)?;
     let output = &mut context.output;
-    let place = state(&context.environment).map(|state| state.join("trust"));
-    let mut decisions = decisions(place.as_deref(), &file, output)?;
+    let store_directory = state_dir(&context.environment).map(|state| state.join("trust"));
+    let mut decisions = open_decisions(store_directory.as_deref(), &file, output)?;
     let launches = LaunchSpec::all(config);
     let undecided = match &decisions {
         Some(decisions) => decisions.undecided(launches),
@@ -39,115 +42,124 @@ pub(crate) fn settle(context: &mut Context, config: &Config) -> Result<(), Failu
     if undecided.is_empty() {
         return Ok(());
     }
-    let kept = Kept { place: place.as_deref(), decisions: decisions.as_mut() };
+    let store =
+        StoredDecisions { directory: store_directory.as_deref(), decisions: decisions.as_mut() };
     if context.global.trust {
-        return Ok(remember(output, kept, &undecided)?);
+        return Ok(store_decision(output, store, &undecided)?);
     }
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
-        if ask(output, &file, &undecided, io::stdin().lock())? {
-            return Ok(remember(output, kept, &undecided)?);
+        if confirm(output, &file, &undecided, io::stdin().lock())? {
+            return Ok(store_decision(output, store, &undecided)?);
         }
-        return Err(Failure::usage("nothing was started"));
+        return Err(CliError::usage("no server was started"));
     }
-    let is_own = file == Path::new(OWN) && !is_strict;
-    let refused: Vec<_> = undecided
+    let is_own = file == Path::new(OWN_CONFIG_FILE) && !is_strict;
+    let undecided_loaders: Vec<_> = undecided
         .iter()
-        .filter(|launch| !is_own || launch.loaders().next().is_some())
+        .filter(|launch| !is_own || launch.code_loading_variables().next().is_some())
         .cloned()
         .collect();
-    if !refused.is_empty() {
-        return Err(refuse(&file, &refused, is_own));
+    if !undecided_loaders.is_empty() {
+        return Err(untrusted_error(&file, &undecided_loaders, is_own));
     }
     let servers: Vec<&str> = undecided.iter().map(|launch| &*launch.name).collect();
     let servers = servers.join(", ");
     let audit = "not-decided";
-    tracing::warn!(target: TARGET, servers, audit, security = true, "{}", words::UNDECIDED);
+    tracing::warn!(target: TARGET, servers, audit, security = true, "{}", messages::UNDECIDED_WARNING);
     Ok(())
 }
 
-/// Whether a found file is never taken at its word.
-fn is_strict(environment: &Environment) -> Result<bool, Failure> {
-    match environment.get(VARIABLE).unwrap_or_default() {
+/// Whether every discovered file needs a trust decision, including `mcp.json`.
+fn is_strict(environment: &Environment) -> Result<bool, CliError> {
+    match environment.get(TRUST_VARIABLE).unwrap_or_default() {
         "" => Ok(false),
         "strict" => Ok(true),
-        other => Err(Failure::usage(format!("`{VARIABLE}` is `{other}`"))
-            .hint("`strict` is the only value; unset it for the default")),
+        other => Err(CliError::usage(format!("invalid value `{other}` of `{TRUST_VARIABLE}`"))
+            .with_hint("set `strict`, or unset the variable for the default")),
     }
 }
 
-/// What was decided on this file; `None` where nothing can be kept.
-fn decisions(
-    place: Option<&Path>,
+/// Opens the trust decisions for a file; `None` if there is no readable store.
+fn open_decisions(
+    directory: Option<&Path>,
     file: &Path,
     output: &mut Output,
-) -> io::Result<Option<Decisions>> {
-    let Some(place) = place else { return Ok(None) };
-    match Decisions::open(place, file) {
+) -> io::Result<Option<TrustDecisions>> {
+    let Some(directory) = directory else { return Ok(None) };
+    match TrustDecisions::open(directory, file) {
         Ok(decisions) => Ok(Some(decisions)),
         Err(error) => {
-            let place = place.display();
-            let text = format!("what was decided before cannot be read in `{place}`: {error}");
-            output.label(Tone::Note, "warning", &text)?;
+            let directory = directory.display();
+            let text = format!("cannot read trust decisions from `{directory}`: {error}");
+            output.labelled_status(Style::Note, "warning", &text)?;
             Ok(None)
         }
     }
 }
 
-/// Where decisions are kept, and those that are there.
-struct Kept<'k> {
-    place: Option<&'k Path>,
-    decisions: Option<&'k mut Decisions>,
+/// The directory of the trust decisions, with the decisions if readable.
+struct StoredDecisions<'k> {
+    directory: Option<&'k Path>,
+    decisions: Option<&'k mut TrustDecisions>,
 }
 
-/// Keeps the decision; one that cannot be kept holds this once.
-fn remember(output: &mut Output, kept: Kept<'_>, decided: &[LaunchSpec]) -> io::Result<()> {
-    let why = match (kept.place, kept.decisions) {
-        (Some(place), Some(decisions)) => match decisions.decide(decided) {
+/// Stores the decision; if that fails, the decision is valid for this run only.
+fn store_decision(
+    output: &mut Output,
+    store: StoredDecisions<'_>,
+    decided: &[LaunchSpec],
+) -> io::Result<()> {
+    let reason = match (store.directory, store.decisions) {
+        (Some(store_directory), Some(decisions)) => match decisions.approve(decided) {
             Ok(()) => return Ok(()),
-            Err(error) => format!("`{}`: {error}", place.display()),
+            Err(error) => format!("`{}`: {error}", store_directory.display()),
         },
-        (Some(place), None) => format!("`{}` cannot be read", place.display()),
+        (Some(store_directory), None) => format!("cannot read `{}`", store_directory.display()),
         (None, _) => "neither `XDG_STATE_HOME` nor `HOME` is set to an absolute path".to_owned(),
     };
-    output.label(Tone::Note, "warning", &format!("the decision is not kept: {why}"))
+    output.labelled_status(
+        Style::Note,
+        "warning",
+        &format!("cannot store the trust decision: {reason}"),
+    )
 }
 
-/// Shows what would be started and asks for a word; anything but a yes is a no.
-fn ask(
+/// Shows the launches and asks the user; any reply but `y` or `yes` means no.
+fn confirm(
     output: &mut Output,
     file: &Path,
     undecided: &[LaunchSpec],
-    answer: impl BufRead,
+    input: impl BufRead,
 ) -> io::Result<bool> {
-    output.say(&words::opening(file))?;
+    output.status(&messages::opening_line(file))?;
     for launch in undecided {
-        output.label(Tone::Strong, "server", &format!("`{}`", launch.name))?;
-        for line in words::lines(launch, true) {
-            output.say(&format!("  {line}"))?;
+        output.labelled_status(Style::Strong, "server", &format!("`{}`", launch.name))?;
+        for line in messages::launch_lines(launch, true) {
+            output.status(&format!("  {line}"))?;
         }
     }
-    output.ask(words::QUESTION)?;
+    output.prompt(messages::TRUST_PROMPT)?;
     let mut line = String::new();
-    answer.take(ANSWER).read_line(&mut line)?;
+    input.take(MAX_ANSWER_BYTES).read_line(&mut line)?;
     Ok(["y", "yes"].contains(&line.trim().to_ascii_lowercase().as_str()))
 }
 
-fn refuse(file: &Path, refused: &[LaunchSpec], for_loaders: bool) -> Failure {
+fn untrusted_error(file: &Path, denied: &[LaunchSpec], for_loaders: bool) -> CliError {
     let file = file.display();
     let mut failure = if for_loaders {
-        Failure::usage(format!("`{file}` has variables that load code, and nobody decided on that"))
+        CliError::usage(format!("untrusted `{file}` sets variables that load code"))
     } else {
-        Failure::usage(format!("nobody has decided on the servers of `{file}`"))
+        CliError::usage(format!("the servers of `{file}` are not trusted"))
     };
-    for launch in refused {
-        failure = failure.detail(format!("server `{}`", launch.name));
-        for line in words::lines(launch, false) {
-            failure = failure.detail(format!("  {line}"));
+    for launch in denied {
+        failure = failure.with_detail(format!("server `{}`", launch.name));
+        for line in messages::launch_lines(launch, false) {
+            failure = failure.with_detail(format!("  {line}"));
         }
     }
-    failure.hint(format!(
-        "if you mean them: `--config {file}` says so for this time, `--trust` from now on; on a \
-         terminal you are asked"
+    failure.with_hint(format!(
+        "use `--config {file}` to trust the servers once, `--trust` to trust and remember them, \
+         or run the command on a terminal to be asked"
     ))
 }
 
@@ -180,25 +192,28 @@ mod tests {
 
     #[test]
     fn everything_a_launch_is_made_of_is_shown_and_no_secret_and_no_escape_code() {
-        let (mut output, out, err) = capture::output(false, false);
-        assert!(!ask(&mut output, Path::new("mcp.json"), &launches(), &b""[..]).unwrap());
+        let (mut output, out, err) = capture::captured_output(false, false);
+        assert!(!confirm(&mut output, Path::new("mcp.json"), &launches(), &b""[..]).unwrap());
         insta::assert_snapshot!(err.text());
         assert_eq!(out.text(), "");
         assert!(!err.text().contains("hunter2"));
     }
 
     #[test]
-    fn a_refusal_has_what_stands_in_the_file_and_nothing_that_a_variable_holds() {
-        let (mut output, _, err) = capture::output(false, false);
-        refuse(Path::new(".mcp.json"), &launches(), false).report(&mut output);
-        let said = err.text();
-        assert!(said.contains("command: `${RUNNER}`\n") && said.contains("`TOKEN`"), "{said}");
-        assert!(!said.contains("npx") && !said.contains("hunter2"), "{said}");
+    fn an_untrusted_error_shows_the_text_of_the_file_and_no_value_of_a_variable() {
+        let (mut output, _, err) = capture::captured_output(false, false);
+        untrusted_error(Path::new(".mcp.json"), &launches(), false).report(&mut output);
+        let stderr = err.text();
+        assert!(
+            stderr.contains("command: `${RUNNER}`\n") && stderr.contains("`TOKEN`"),
+            "{stderr}"
+        );
+        assert!(!stderr.contains("npx") && !stderr.contains("hunter2"), "{stderr}");
     }
 
     #[test]
     fn only_a_yes_is_a_yes() {
-        for (answer, expected) in [
+        for (reply, expected) in [
             ("y\n", true),
             ("Yes\n", true),
             (" y \r\n", true),
@@ -207,15 +222,16 @@ mod tests {
             ("n\n", false),
             ("yesterday\n", false),
         ] {
-            let (mut output, ..) = capture::output(false, false);
-            let said = ask(&mut output, Path::new("mcp.json"), &[], answer.as_bytes()).unwrap();
-            assert_eq!(said, expected, "{answer:?}");
+            let (mut output, ..) = capture::captured_output(false, false);
+            let confirmed =
+                confirm(&mut output, Path::new("mcp.json"), &[], reply.as_bytes()).unwrap();
+            assert_eq!(confirmed, expected, "{reply:?}");
         }
     }
 
     #[test]
-    fn a_wrong_word_for_the_whole_machine_is_no_word() {
-        let with = |value: &str| is_strict(&Environment::from_pairs([(VARIABLE, value)]));
+    fn an_unknown_value_of_the_trust_variable_is_an_error() {
+        let with = |value: &str| is_strict(&Environment::from_pairs([(TRUST_VARIABLE, value)]));
         assert!(!with("").unwrap() && with("strict").unwrap());
         assert!(with("Strict").is_err() && with("off").is_err());
     }

@@ -1,29 +1,31 @@
-//! Signing in as the suite has it: no browser, the page answers with where it leads.
+//! Sign-in for the conformance suite, without a browser.
+//!
+//! The authorization page of the suite responds with a redirect at once.
 
 use std::sync::Arc;
 
-use innkeeper_host::{UserAgent, Visit, Visiting};
+use innkeeper_host::{AuthorizationRequest, RedirectFuture, UserAgent};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Where the suite has a description of a client.
-const METADATA: &str = "https://conformance-test.local/client-metadata.json";
+/// The URL of the client metadata document in the suite.
+const CLIENT_METADATA_URL: &str = "https://conformance-test.local/client-metadata.json";
 
-/// Nobody listens there: the address is read, not visited.
-const REDIRECT: &str = "http://localhost:3000/callback";
+/// The redirect URI, without a listener: the program only parses the address.
+const REDIRECT_URI: &str = "http://localhost:3000/callback";
 
-/// The key `oauth` of the server under test, out of what the suite tells.
-pub(crate) fn settings(scenario: &str, context: &Value) -> Value {
+/// The configuration key `oauth` of the server under test, from the context of the scenario.
+pub(crate) fn oauth_config(scenario: &str, context: &Value) -> Value {
     let mut oauth = Map::new();
-    oauth.insert("clientMetadataUrl".to_owned(), json!(METADATA));
+    oauth.insert("clientMetadataUrl".to_owned(), json!(CLIENT_METADATA_URL));
     let names = [
         ("client_id", "clientId"),
         ("client_secret", "clientSecret"),
         ("private_key_pem", "privateKey"),
     ];
-    for (told, name) in names {
-        if let Some(value) = context[told].as_str() {
+    for (key, name) in names {
+        if let Some(value) = context[key].as_str() {
             oauth.insert(name.to_owned(), json!(value));
         }
     }
@@ -42,34 +44,38 @@ pub(crate) fn settings(scenario: &str, context: &Value) -> Value {
     Value::Object(oauth)
 }
 
-/// Asks for the page and takes the address that it leads to.
+/// Requests the authorization page and returns the address of its redirect.
 #[derive(Debug)]
-pub(crate) struct Headless;
+pub(crate) struct HeadlessUserAgent;
 
-impl UserAgent for Headless {
+impl UserAgent for HeadlessUserAgent {
     fn redirect_uri(&self) -> String {
-        REDIRECT.to_owned()
+        REDIRECT_URI.to_owned()
     }
 
-    fn visit(&self, visit: Visit) -> Visiting {
+    fn authorize(&self, visit: AuthorizationRequest) -> RedirectFuture {
         let visited = Arc::new(visit.url);
-        Box::pin(async move { location(&visited).await.map_err(|error| error.to_string()) })
+        Box::pin(async move {
+            fetch_redirect_location(&visited).await.map_err(|error| error.to_string())
+        })
     }
 }
 
-/// The `Location` that a page of plain HTTP answers with.
-async fn location(url: &str) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+/// Returns the `Location` header of a page over plain HTTP.
+async fn fetch_redirect_location(
+    url: &str,
+) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
     let rest = url.strip_prefix("http://").ok_or("the page is not on this machine")?;
     let (host, path) = rest.split_once('/').ok_or("the page has no path")?;
     let mut stream = TcpStream::connect(host).await?;
     let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await?;
-    let answer = String::from_utf8_lossy(&answer);
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).await?;
+    let response = String::from_utf8_lossy(&response);
     let header = |line: &str| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("location").then(|| value.trim().to_owned())
     };
-    Ok(answer.lines().find_map(header).ok_or("the page leads nowhere")?)
+    Ok(response.lines().find_map(header).ok_or("the page has no redirect")?)
 }

@@ -1,94 +1,96 @@
-//! Our host as the client that the official conformance suite drives: one server, all it offers used.
+//! The host as the client under test of the official conformance suite.
 //!
-//! The suite appends the server's address to the command line and tells scenario, revision and what
-//! else is needed in variables of the environment. There is next to nothing here that knows a
-//! scenario by its name: the host does what it does for any application.
+//! The suite appends the server's URL to the command line, and passes the scenario, the protocol
+//! version and other data in environment variables. The program calls everything that the server
+//! offers. Almost no code depends on the name of a scenario: the host does the same for any
+//! application.
 
-mod answer;
 mod auth;
+mod input_responses;
 mod sample;
 
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use innkeeper_host::callback::Answers;
-use innkeeper_host::{CallError, CallOptions, Config, Environment, Host, Offered};
+use innkeeper_host::callback::CallbackCapabilities;
+use innkeeper_host::{CallError, CallOptions, Config, Definition, Environment, Host};
 use innkeeper_protocol::view::Tool;
 use serde_json::{Value, json};
 
-/// The name the server under test has here.
-const SERVER: &str = "under_test";
+/// The name of the server under test.
+const SERVER_NAME: &str = "under_test";
 
-/// How long one call may take; the suite gives a scenario thirty seconds.
-const CALL: Duration = Duration::from_secs(20);
+/// Timeout of one call; the suite limits a scenario to thirty seconds.
+const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 
-type Failed = Box<dyn std::error::Error>;
+type BoxError = Box<dyn std::error::Error>;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let environment = Environment::of_process();
+    let environment = Environment::from_process();
     let Some(url) = std::env::args().next_back().filter(|url| url.contains("://")) else {
-        return told("the last argument has to be the server's address");
+        return exit_with_error("the last argument must be the URL of the server");
     };
     match run(&url, &environment).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => told(&error.to_string()),
+        Err(error) => exit_with_error(&error.to_string()),
     }
 }
 
-fn told(problem: &str) -> ExitCode {
-    // Nobody may read it; the exit code says it too.
+fn exit_with_error(problem: &str) -> ExitCode {
+    // A closed stderr is not an error; the exit code also reports the failure.
     drop(writeln!(std::io::stderr(), "innkeeper-conformance: {problem}"));
     ExitCode::FAILURE
 }
 
-async fn run(url: &str, environment: &Environment) -> Result<(), Failed> {
+async fn run(url: &str, environment: &Environment) -> Result<(), BoxError> {
     let scenario = environment.get("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
-    let oauth = auth::settings(scenario, &context(environment)?);
-    let file = json!({ "servers": { SERVER: { "type": "http", "url": url, "oauth": oauth } } });
+    let oauth = auth::oauth_config(scenario, &scenario_context(environment)?);
+    let file =
+        json!({ "servers": { SERVER_NAME: { "type": "http", "url": url, "oauth": oauth } } });
     let config = Config::from_value(&file, "conformance", ".".as_ref(), environment)?;
     let host = Host::builder(config)
-        .callback(&Answers::everything(), answer::answer)
+        .callback(&CallbackCapabilities::all(), input_responses::respond)
         .environment(environment.clone())
-        .user_agent(auth::Headless)
+        .user_agent(auth::HeadlessUserAgent)
         .start()
         .await?;
-    let used = use_everything(&host, environment).await;
+    let used = call_all_tools(&host, environment).await;
     host.shutdown().await;
     used
 }
 
-/// What the suite tells of a scenario.
-fn context(environment: &Environment) -> Result<Value, Failed> {
+/// The context that the suite passes for a scenario.
+fn scenario_context(environment: &Environment) -> Result<Value, BoxError> {
     Ok(serde_json::from_str(environment.get("MCP_CONFORMANCE_CONTEXT").unwrap_or("{}"))?)
 }
 
-/// Makes the calls the suite asks for, and one of every other tool.
-async fn use_everything(host: &Host, environment: &Environment) -> Result<(), Failed> {
-    let context = context(environment)?;
-    let wanted = context["toolCalls"].as_array().cloned().unwrap_or_default();
-    let mut calls: Vec<(String, Value)> = wanted
+/// Makes the calls that the suite requests, and one call of every other tool.
+async fn call_all_tools(host: &Host, environment: &Environment) -> Result<(), BoxError> {
+    let context = scenario_context(environment)?;
+    let tool_calls = context["toolCalls"].as_array().cloned().unwrap_or_default();
+    let mut calls: Vec<(String, Value)> = tool_calls
         .into_iter()
         .map(|mut call| {
-            let name = format!("{SERVER}.{}", call["name"].as_str().unwrap_or_default());
+            let name = format!("{SERVER_NAME}.{}", call["name"].as_str().unwrap_or_default());
             let mut arguments = call["arguments"].take();
-            // `null` stands for what is not given; no schema of the suite allows it.
+            // `null` stands for an absent argument; no schema of the suite allows `null`.
             if let Some(arguments) = arguments.as_object_mut() {
                 arguments.retain(|_, value| !value.is_null());
             }
             (name, arguments)
         })
         .collect();
-    for (name, arguments) in every_tool(host) {
-        if calls.iter().all(|(wanted, _)| *wanted != name) {
+    for (name, arguments) in tools_with_sample_arguments(host) {
+        if calls.iter().all(|(called_name, _)| *called_name != name) {
             calls.push((name, arguments));
         }
     }
-    let options = CallOptions { timeout: Some(CALL), ..CallOptions::default() };
+    let options = CallOptions { timeout: Some(CALL_TIMEOUT), ..CallOptions::default() };
     for (name, arguments) in calls {
         match host.call_tool_with(&name, arguments, options.clone()).await {
-            // A schema that a made-up value does not fit; nothing was sent.
+            // The sample value does not match the schema; the host sent nothing.
             Ok(_) | Err(CallError::Validation { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -96,25 +98,25 @@ async fn use_everything(host: &Host, environment: &Environment) -> Result<(), Fa
     Ok(())
 }
 
-/// Every tool of the server with arguments that fit it.
-fn every_tool(host: &Host) -> Vec<(String, Value)> {
+/// Every tool of the server with sample arguments.
+fn tools_with_sample_arguments(host: &Host) -> Vec<(String, Value)> {
     let catalog = host.catalog();
-    let Some(server) = catalog.server(SERVER) else {
+    let Some(server) = catalog.server(SERVER_NAME) else {
         return Vec::new();
     };
-    let tools = &server.offer().map(|offer| offer.tools.as_slice()).unwrap_or_default();
-    let schema = |tool: &Offered<Tool>| -> Value {
+    let tools = &server.listing().map(|listing| listing.tools.as_slice()).unwrap_or_default();
+    let schema = |tool: &Definition<Tool>| -> Value {
         serde_json::from_str(tool.view.input_schema.get()).unwrap_or_default()
     };
     let calls = tools.iter().map(|tool| {
-        let mut arguments = sample::arguments(&schema(tool));
-        // A tool that wants a schema is there to see whether that of another arrived as it was.
-        if let Some(wanted) = arguments.get_mut("schema")
+        let mut arguments = sample::sample_arguments(&schema(tool));
+        // A tool with a `schema` argument checks that the schema of another tool arrived unchanged.
+        if let Some(schema_argument) = arguments.get_mut("schema")
             && let Some(other) = tools.iter().find(|other| other.view.name != tool.view.name)
         {
-            *wanted = schema(other);
+            *schema_argument = schema(other);
         }
-        (format!("{SERVER}.{}", tool.view.name), arguments)
+        (format!("{SERVER_NAME}.{}", tool.view.name), arguments)
     });
     calls.collect()
 }

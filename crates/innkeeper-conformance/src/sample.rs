@@ -1,19 +1,19 @@
-//! Arguments that fit a schema, for tools that only have to be called.
+//! Sample arguments that match a schema.
 
 use serde_json::{Map, Value, json};
 
-/// An object with everything that is required, and nothing else.
-pub(crate) fn arguments(schema: &Value) -> Value {
+/// Returns an object with all required properties and nothing else.
+pub(crate) fn sample_arguments(schema: &Value) -> Value {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
-    let given = required.iter().filter_map(Value::as_str).map(|name| {
+    let members = required.iter().filter_map(Value::as_str).map(|name| {
         let property = &schema["properties"][name];
-        (name.to_owned(), value(property))
+        (name.to_owned(), sample_value(property))
     });
-    Value::Object(given.collect::<Map<_, _>>())
+    Value::Object(members.collect::<Map<_, _>>())
 }
 
-/// Some value of a type.
-pub(crate) fn value(schema: &Value) -> Value {
+/// Returns a value of the schema's type.
+pub(crate) fn sample_value(schema: &Value) -> Value {
     if let Some(first) = schema["enum"].as_array().and_then(|values| values.first()) {
         return first.clone();
     }
@@ -24,7 +24,7 @@ pub(crate) fn value(schema: &Value) -> Value {
         Some("integer" | "number") => json!(3),
         Some("boolean") => json!(true),
         Some("array") => json!([]),
-        Some("object") => arguments(schema),
+        Some("object") => sample_arguments(schema),
         _ => json!("text"),
     }
 }
@@ -44,6 +44,6 @@ mod tests {
             },
             "required": ["a", "b", "c"],
         });
-        assert_eq!(arguments(&schema), json!({"a": 3, "b": "x", "c": {"d": "text"}}));
+        assert_eq!(sample_arguments(&schema), json!({"a": 3, "b": "x", "c": {"d": "text"}}));
     }
 }

@@ -1,11 +1,11 @@
-//! Whatever a file holds, reading it ends with a configuration or with errors that have a place,
-//! and nothing that a variable holds is ever printed.
+//! Fuzz target: reads a configuration file. Errors have positions, and variable values never appear
+//! in the output.
 
 use std::path::Path;
 
 use innkeeper_host::config::{Config, Environment};
 
-/// Long and odd enough that no input holds it by chance.
+/// A value of a variable, long enough that no input contains the value by chance.
 const CANARY: &str = "canary-7d0c41f9e2b8";
 
 /// Reads the input as a configuration file.
@@ -22,11 +22,11 @@ pub fn config(input: &[u8]) {
             assert!(config.warnings.iter().all(|warning| !warning.is_error()));
             format!(
                 "{config:?} {}",
-                serde_json::to_string(config).expect("a configuration can be written")
+                serde_json::to_string(config).expect("serializable configuration")
             )
         }
         Err(error) => {
-            assert!(error.errors().next().is_some(), "refused without a reason");
+            assert!(error.errors().next().is_some(), "rejected without an error");
             format!("{error} {error:?}")
         }
     };

@@ -1,14 +1,14 @@
-//! The same bytes whole and in chunks must make the same frames.
+//! Fuzz target: splits bytes into frames. Chunked and unchunked input give the same frames.
 //!
-//! The first byte of the input sets the limit, the second the size of a chunk, the third how often
-//! the rest is repeated, so that short inputs reach past one read as well.
+//! The first byte of the input is the limit, the second byte the chunk size, and the third byte the
+//! number of repetitions of the rest, so that short inputs span several reads.
 
 use innkeeper_protocol::framing::{Frame, LineFramer};
 
-/// Frames with a tag for their kind.
+/// Frames, each with whether the frame is complete.
 type Frames = Vec<(bool, Vec<u8>)>;
 
-fn framed(stream: &[u8], limit: usize, chunk: usize) -> (Frames, u64) {
+fn read_frames(stream: &[u8], limit: usize, chunk: usize) -> (Frames, u64) {
     let owned = |frame: Frame<'_>| match frame {
         Frame::Line(line) => (true, line.to_vec()),
         Frame::TooLong { head } => (false, head.to_vec()),
@@ -16,7 +16,7 @@ fn framed(stream: &[u8], limit: usize, chunk: usize) -> (Frames, u64) {
     let mut framer = LineFramer::new(limit);
     let (mut frames, mut rest) = (Vec::new(), stream);
     while !rest.is_empty() {
-        let space = framer.space();
+        let space = framer.read_buffer();
         let n = (space.capacity() - space.len()).min(chunk).min(rest.len());
         space.extend_from_slice(&rest[..n]);
         rest = &rest[n..];
@@ -30,20 +30,20 @@ fn framed(stream: &[u8], limit: usize, chunk: usize) -> (Frames, u64) {
     (frames, framer.discarded())
 }
 
-/// Cuts the input into lines.
+/// Splits the input into lines.
 pub fn framing(input: &[u8]) {
     let [limit, chunk, times, text @ ..] = input else { return };
     let stream = text.repeat(usize::from(*times) + 1);
     let limit = usize::from(*limit) * 16;
     let chunk = usize::from(*chunk) * usize::from(*chunk) + 1;
-    let whole = framed(&stream, limit, usize::MAX);
-    assert_eq!(whole, framed(&stream, limit, chunk));
+    let unsplit = read_frames(&stream, limit, usize::MAX);
+    assert_eq!(unsplit, read_frames(&stream, limit, chunk));
 
-    let (frames, discarded) = whole;
-    let kept: usize = frames.iter().filter(|frame| frame.0).map(|frame| frame.1.len()).sum();
-    assert!(kept as u64 + discarded <= stream.len() as u64);
-    for (whole, bytes) in &frames {
+    let (frames, discarded) = unsplit;
+    let total_bytes: usize = frames.iter().filter(|frame| frame.0).map(|frame| frame.1.len()).sum();
+    assert!(total_bytes as u64 + discarded <= stream.len() as u64);
+    for (is_complete, bytes) in &frames {
         assert!(bytes.len() <= limit && !bytes.contains(&b'\n'));
-        assert!(!whole || !bytes.trim_ascii().is_empty());
+        assert!(!is_complete || !bytes.trim_ascii().is_empty());
     }
 }

@@ -1,39 +1,40 @@
-//! The same bytes whole and in chunks must make the same events, none above its limit.
+//! Fuzz target: decodes an event stream. Chunked and unchunked input give the same events, within
+//! the limit.
 //!
-//! The first byte of the input sets the limit, the second the size of a chunk, the third how often
-//! the rest is repeated.
+//! The first byte of the input is the limit, the second byte the chunk size, and the third byte the
+//! number of repetitions of the rest.
 
-use innkeeper_protocol::sse::{FIELD_LIMIT, HEAD_LIMIT, SseDecoder, SseEvent};
+use innkeeper_protocol::sse::{MAX_FIELD_BYTES, MAX_HEAD_BYTES, SseDecoder, SseEvent};
 
-/// An event with everything it carries; of one that is too long, its head alone.
-type Event = (Option<String>, Vec<u8>, Option<String>);
+/// All fields of an event. An event above the limit has only its head.
+type EventFields = (Option<String>, Vec<u8>, Option<String>);
 
-/// What a stream comes to: its events, the last id, the pause.
-type Read = (Vec<Event>, Option<String>, Option<u64>);
+/// Result of a stream: the events, the last event ID, and the retry delay.
+type DecodedStream = (Vec<EventFields>, Option<String>, Option<u64>);
 
-/// Cuts the input into events.
+/// Decodes the input into events.
 pub fn sse(input: &[u8]) {
     let [limit, chunk, times, text @ ..] = input else { return };
     let stream = text.repeat(usize::from(*times) + 1);
     let limit = usize::from(*limit) * 4;
     let chunk = usize::from(*chunk) * usize::from(*chunk) + 1;
-    let whole = read(&stream, limit, usize::MAX);
-    assert_eq!(whole, read(&stream, limit, chunk));
+    let unsplit = decode_stream(&stream, limit, usize::MAX);
+    assert_eq!(unsplit, decode_stream(&stream, limit, chunk));
 
-    let (events, last, _) = whole;
+    let (events, last, _) = unsplit;
     let longest = events.iter().filter_map(|(_, _, id)| id.as_deref()).map(str::len).max();
-    // What is no UTF-8 becomes up to three bytes for each of its own.
-    assert!(longest.max(last.map(|id| id.len())).unwrap_or(0) <= 3 * FIELD_LIMIT);
+    // An invalid UTF-8 byte is replaced by up to three bytes.
+    assert!(longest.max(last.map(|id| id.len())).unwrap_or(0) <= 3 * MAX_FIELD_BYTES);
     for (name, data, _) in &events {
-        let most = if name.is_some() { limit } else { HEAD_LIMIT };
-        assert!(data.len() <= most && !data.contains(&b'\r'));
+        let max = if name.is_some() { limit } else { MAX_HEAD_BYTES };
+        assert!(data.len() <= max && !data.contains(&b'\r'));
         assert!(name.as_ref().is_none_or(|name| !name.is_empty()));
     }
     let data: usize = events.iter().map(|(_, data, _)| data.len()).sum();
     assert!(data <= stream.len());
 }
 
-fn read(stream: &[u8], limit: usize, chunk: usize) -> Read {
+fn decode_stream(stream: &[u8], limit: usize, chunk: usize) -> DecodedStream {
     let mut decoder = SseDecoder::new(limit);
     let mut events = Vec::new();
     for part in stream.chunks(chunk) {

@@ -1,7 +1,7 @@
-//! Rules for arguments that no schema states: depth, NUL in paths and addresses, what is denied.
+//! Argument rules that no schema states: depth, NUL in paths, denied patterns.
 //!
-//! Whether arguments carry an attack cannot be seen from here: code is what some tools are for. What
-//! can be stated is checked, before anything is sent.
+//! The host cannot tell whether arguments carry an attack, because some tools take code. The host
+//! checks these rules before it sends anything.
 
 use innkeeper_protocol::skim;
 use serde_json::Value;
@@ -10,11 +10,11 @@ use serde_json::value::RawValue;
 use crate::config::ToolFilter;
 use crate::error::ArgumentProblem;
 
-/// How deep arguments may be nested: what parsers of servers take without special settings.
-pub(crate) const DEPTH: usize = 120;
+/// Maximum nesting depth of arguments: the limit of servers' JSON parsers with default settings.
+pub(crate) const MAX_ARGUMENT_DEPTH: usize = 120;
 
-/// Formats of strings that name a file or a place.
-const PLACES: [&str; 8] = [
+/// JSON Schema string formats that denote a file or a URI.
+const PATH_FORMATS: [&str; 8] = [
     "\"uri\"",
     "\"uri-reference\"",
     "\"iri\"",
@@ -25,73 +25,78 @@ const PLACES: [&str; 8] = [
     "\"directory-path\"",
 ];
 
-/// Names of arguments that say the same.
-const NAMES: [&str; 8] = ["path", "paths", "file", "filename", "dir", "directory", "uri", "url"];
+/// Argument names, or endings of names, that denote a file or a URI.
+const PATH_ARGUMENT_NAMES: [&str; 8] =
+    ["path", "paths", "file", "filename", "dir", "directory", "uri", "url"];
 
-/// The rules of one tool.
+/// The argument rules of one tool.
 #[derive(Debug, Default)]
 pub(crate) struct ArgumentRules {
-    /// Arguments that name a file or a place.
-    places: Vec<Box<str>>,
-    /// What no text in the arguments may match, as it stands in the configuration.
-    denied: Vec<Box<str>>,
+    /// Names of arguments that denote a file or a URI.
+    path_arguments: Vec<Box<str>>,
+    /// Patterns that no string in the arguments may match, as written in the configuration.
+    denied_patterns: Vec<Box<str>>,
 }
 
-/// What is wrong with arguments.
+/// A rule that the arguments break.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub(crate) struct RuleViolation {
     pub(crate) problem: ArgumentProblem,
-    /// The line of the configuration that denies it.
+    /// The pattern of the configuration that denies the argument.
     pub(crate) rule: Option<Box<str>>,
 }
 
 impl ArgumentRules {
-    /// The rules for a tool with this schema.
+    /// Creates the rules for a tool with this schema.
     pub(crate) fn new(tool: &str, schema: &RawValue, filter: &ToolFilter) -> Self {
         let properties = skim::member(schema.get(), "properties").unwrap_or("{}");
-        let places = skim::members(properties).filter(|(name, property)| is_place(name, property));
-        let places = places.map(|(name, _)| name.into()).collect();
-        Self { places, denied: filter.denied_arguments(tool).map(Into::into).collect() }
+        let path_members =
+            skim::members(properties).filter(|(name, property)| is_path_argument(name, property));
+        let path_arguments = path_members.map(|(name, _)| name.into()).collect();
+        Self {
+            path_arguments,
+            denied_patterns: filter.denied_arguments(tool).map(Into::into).collect(),
+        }
     }
 
-    /// The first rule that arguments break.
-    pub(crate) fn check(&self, arguments: &Value) -> Option<Broken> {
-        let broken = |pointer: String, message: String, rule: Option<Box<str>>| Broken {
+    /// Returns the first rule that the arguments break.
+    pub(crate) fn check(&self, arguments: &Value) -> Option<RuleViolation> {
+        let violation = |pointer: String, message: String, rule: Option<Box<str>>| RuleViolation {
             problem: ArgumentProblem { pointer, message },
             rule,
         };
-        if is_deeper(arguments, DEPTH) {
-            let message = format!("nested more than {DEPTH} levels deep");
-            return Some(broken(String::new(), message, None));
+        if is_deeper_than(arguments, MAX_ARGUMENT_DEPTH) {
+            let message = format!("nested deeper than {MAX_ARGUMENT_DEPTH} levels");
+            return Some(violation(String::new(), message, None));
         }
-        for name in &self.places {
+        for name in &self.path_arguments {
             if arguments.get(&**name).is_some_and(has_nul) {
-                let message = "a path or address cannot have a NUL in it".to_owned();
-                return Some(broken(pointer_to(name), message, None));
+                let message = "a path or address must not contain NUL".to_owned();
+                return Some(violation(pointer_to(name), message, None));
             }
         }
-        if self.denied.is_empty() {
+        if self.denied_patterns.is_empty() {
             return None;
         }
         let (name, rule) = arguments.as_object()?.iter().find_map(|(name, value)| {
-            let rule = self.denied.iter().find(|rule| holds(value, rule))?;
+            let rule = self.denied_patterns.iter().find(|rule| contains_match(value, rule))?;
             Some((name, rule))
         })?;
-        let message = format!("`tools.denyArguments` has `{rule}`");
-        Some(broken(pointer_to(name), message, Some(rule.clone())))
+        let message = format!("denied by `{rule}` in `tools.denyArguments`");
+        Some(violation(pointer_to(name), message, Some(rule.clone())))
     }
 }
 
-/// The JSON pointer to one argument.
+/// Returns the JSON pointer to an argument.
 pub(crate) fn pointer_to(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-fn is_place(name: &str, property: &str) -> bool {
+fn is_path_argument(name: &str, property: &str) -> bool {
     let format = property.starts_with('{').then(|| skim::member(property, "format")).flatten();
     let lower = name.to_ascii_lowercase();
-    format.is_some_and(|format| PLACES.contains(&format))
-        || NAMES.iter().any(|ending| lower.ends_with(ending))
+    format.is_some_and(|format| PATH_FORMATS.contains(&format))
+        || PATH_ARGUMENT_NAMES.iter().any(|suffix| lower.ends_with(suffix))
 }
 
 fn has_nul(value: &Value) -> bool {
@@ -102,24 +107,27 @@ fn has_nul(value: &Value) -> bool {
     }
 }
 
-/// Whether a text in the value, at any depth, matches the pattern. The value is not too deep.
-fn holds(value: &Value, pattern: &str) -> bool {
+/// Returns whether a string anywhere in the value matches the pattern. The caller has checked the
+/// depth of the value.
+fn contains_match(value: &Value, pattern: &str) -> bool {
     match value {
         Value::String(text) => ToolFilter::matches(pattern, text),
-        Value::Array(items) => items.iter().any(|item| holds(item, pattern)),
-        Value::Object(members) => members
-            .iter()
-            .any(|(key, value)| ToolFilter::matches(pattern, key) || holds(value, pattern)),
+        Value::Array(items) => items.iter().any(|item| contains_match(item, pattern)),
+        Value::Object(members) => members.iter().any(|(key, value)| {
+            ToolFilter::matches(pattern, key) || contains_match(value, pattern)
+        }),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
-/// Whether a value is nested more than so many levels deep; looks no deeper than that.
-fn is_deeper(value: &Value, levels: usize) -> bool {
+/// Returns whether a value is nested deeper than `levels`; the search stops at that depth.
+fn is_deeper_than(value: &Value, levels: usize) -> bool {
     match value {
-        Value::Array(items) => levels == 0 || items.iter().any(|item| is_deeper(item, levels - 1)),
+        Value::Array(items) => {
+            levels == 0 || items.iter().any(|item| is_deeper_than(item, levels - 1))
+        }
         Value::Object(members) => {
-            levels == 0 || members.values().any(|value| is_deeper(value, levels - 1))
+            levels == 0 || members.values().any(|value| is_deeper_than(value, levels - 1))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
@@ -143,7 +151,7 @@ mod tests {
     }
 
     fn problem(rules: &ArgumentRules, arguments: &Value) -> Option<String> {
-        rules.check(arguments).map(|broken| broken.problem.to_string())
+        rules.check(arguments).map(|violation| violation.problem.to_string())
     }
 
     /// Proves: TR10.6
@@ -154,8 +162,8 @@ mod tests {
         assert_eq!(problem(&rules, &json!({"text": code, "filePath": "a;b"})), None);
         for name in ["filePath", "where"] {
             for value in [json!("a\0"), json!(["a", "\0"])] {
-                let words = format!("`/{name}`: a path or address cannot have a NUL in it");
-                assert_eq!(problem(&rules, &json!({ name: value })), Some(words));
+                let message = format!("`/{name}`: a path or address must not contain NUL");
+                assert_eq!(problem(&rules, &json!({ name: value })), Some(message));
             }
         }
     }
@@ -165,18 +173,18 @@ mod tests {
     fn a_denied_text_is_refused_wherever_it_stands_and_its_rule_named() {
         let rules = rules(&["*rm -rf*", "/etc/*"]);
         assert_eq!(problem(&rules, &json!({"text": "rm -r", "filePath": "/home/etc/x"})), None);
-        let words = "`/text`: `tools.denyArguments` has `*rm -rf*`";
-        let deep = json!({"text": {"a": ["sudo rm -rf /"]}});
-        assert_eq!(problem(&rules, &deep).as_deref(), Some(words));
-        let words = "`/filePath`: `tools.denyArguments` has `/etc/*`";
-        assert_eq!(problem(&rules, &json!({"filePath": "/etc/x"})).as_deref(), Some(words));
+        let message = "`/text`: denied by `*rm -rf*` in `tools.denyArguments`";
+        let nested = json!({"text": {"a": ["sudo rm -rf /"]}});
+        assert_eq!(problem(&rules, &nested).as_deref(), Some(message));
+        let message = "`/filePath`: denied by `/etc/*` in `tools.denyArguments`";
+        assert_eq!(problem(&rules, &json!({"filePath": "/etc/x"})).as_deref(), Some(message));
     }
 
     #[test]
     fn arguments_may_be_as_deep_as_the_limit_and_no_deeper() {
         let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
-        assert_eq!(problem(&rules(&[]), &nested(DEPTH)), None);
-        let words = format!("nested more than {DEPTH} levels deep");
-        assert_eq!(problem(&rules(&[]), &nested(DEPTH + 1)), Some(words));
+        assert_eq!(problem(&rules(&[]), &nested(MAX_ARGUMENT_DEPTH)), None);
+        let message = format!("nested deeper than {MAX_ARGUMENT_DEPTH} levels");
+        assert_eq!(problem(&rules(&[]), &nested(MAX_ARGUMENT_DEPTH + 1)), Some(message));
     }
 }

@@ -1,185 +1,190 @@
-//! Every security-relevant fact a host tells: one line of the log each, under one target.
+//! Security audit log: one line per security-relevant event, under one target.
 
 use std::error::Error;
 
 use crate::error::ServerFailure;
 
-/// The target of these lines. Each has `security`, which is true, `audit`, which is the kind of
-/// fact, and `server`; most have `why`, many `tool`, `item` (a prompt or resource) or `what`. None has a secret or the value of an
-/// argument.
+/// The `tracing` target of the audit log.
+///
+/// Each line has the fields `security` (always `true`), `audit` (the kind of event) and `server`.
+/// Most lines have `why`, many have `tool`, `item` (a prompt or resource) or `what`. No line
+/// contains a secret or the value of an argument.
 pub const TARGET: &str = "innkeeper::audit";
 
-/// One fact about a server.
+/// A security-relevant event of one server.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Fact<'a> {
-    /// It could not be started.
+pub(crate) enum AuditEvent<'a> {
+    /// The server failed to start.
     StartFailed { required: bool, error: &'a ServerFailure },
-    /// Nobody has decided that it may be started.
+    /// The server has no trust decision that allows the start.
     NotTrusted,
-    /// A limit or a part of the sandbox has no effect.
-    LimitNotApplied { what: &'a str, why: &'a str },
-    /// Something of it is not as it was pinned.
-    PinBroken { what: &'a str, why: &'a str, refused: bool },
-    /// A tool that is kept out was called.
-    ToolRefused { tool: &'a str, why: &'a str },
+    /// A resource limit or a part of the sandbox has no effect.
+    LimitNotApplied { key: &'a str, reason: &'a str },
+    /// An item of the server differs from its pin.
+    PinMismatch { subject: &'a str, reason: &'a str, withheld: bool },
+    /// The application called an excluded tool.
+    ToolRefused { tool: &'a str, reason: &'a str },
     /// A rule of the configuration forbids the arguments.
     ArgumentsRefused { tool: &'a str, rule: &'a str },
-    /// A form of it asks the user for a secret.
-    SecretAsked { what: &'a str },
-    /// Something of it looks as if it were made to deceive.
-    Doubtful { tool: Option<&'a str>, why: &'a str },
-    /// The guard has found what looks like an attack.
-    Suspicious {
+    /// An elicitation form of the server asks the user for a secret.
+    SecretAsked { subject: &'a str },
+    /// An item of the server looks deceptive.
+    SecurityWarning { tool: Option<&'a str>, reason: &'a str },
+    /// The guard detected a possible attack.
+    GuardFinding {
         tool: Option<&'a str>,
         item: Option<&'a str>,
-        what: &'a str,
-        why: &'a str,
-        refused: bool,
+        subject: &'a str,
+        reason: &'a str,
+        withheld: bool,
     },
-    /// The application's decision on it panicked; it counts as a no.
+    /// The application's trust decision panicked. The host counts the panic as a denial.
     TrustPanicked,
-    /// It asked for something that it does not get; how often it did.
-    RequestRefused { what: &'a str, why: &'a str, count: u64 },
-    /// It named an address that is not asked on its behalf.
-    AddressRefused { why: &'a str },
-    /// It did not accept who we are: the HTTP status.
+    /// The host rejected `count` requests of the server.
+    RequestRefused { subject: &'a str, reason: &'a str, count: u64 },
+    /// The server named an address that the host does not contact for a server.
+    AddressRefused { reason: &'a str },
+    /// The server rejected the credentials with this HTTP status.
     AccessDenied { status: u16 },
-    /// A sign-in begins.
+    /// A sign-in started.
     SigningIn,
-    /// A sign-in has given a token.
+    /// A sign-in returned a token.
     SignedIn,
-    /// A sign-in has given none.
-    NotSignedIn { why: &'a str },
-    /// It names another authorization server than before.
+    /// A sign-in failed.
+    NotSignedIn { reason: &'a str },
+    /// The server names a different authorization server than before.
     IssuerChanged,
 }
 
-/// A fact in the words of a line.
+/// The fields of one line of the audit log.
 #[derive(Default)]
-struct Line<'a> {
+struct AuditRecord<'a> {
     kind: &'static str,
-    words: &'static str,
+    message: &'static str,
     tool: Option<&'a str>,
     item: Option<&'a str>,
-    what: Option<&'a str>,
-    why: Option<&'a str>,
-    refused: Option<bool>,
+    subject: Option<&'a str>,
+    reason: Option<&'a str>,
+    withheld: Option<bool>,
     required: Option<bool>,
     status: Option<u16>,
     count: Option<u64>,
     error: Option<&'a (dyn Error + 'static)>,
 }
 
-impl<'a> Fact<'a> {
-    /// Writes the line.
-    pub(crate) fn tell(self, server: &str) {
-        macro_rules! told {
+impl<'a> AuditEvent<'a> {
+    /// Writes the line to the log.
+    pub(crate) fn emit(self, server: &str) {
+        macro_rules! emit_at {
             ($level:ident) => {{
-                let Line { kind, words, tool, item, what, why, .. } = self.line();
-                let Line { refused, required, status, count, error, .. } = self.line();
+                let AuditRecord { kind, message, tool, item, subject, reason, .. } = self.to_record();
+                let AuditRecord { withheld, required, status, count, error, .. } = self.to_record();
                 tracing::$level!(
                     target: TARGET,
                     server,
                     tool,
                     item,
-                    what,
-                    why,
-                    refused,
+                    what = subject,
+                    why = reason,
+                    refused = withheld,
                     required,
                     status,
                     count,
                     error,
                     audit = kind,
                     security = true,
-                    "{words}"
+                    "{message}"
                 );
             }};
         }
         match self {
-            Self::StartFailed { .. } => told!(error),
-            // An expired token is refused as well.
-            Self::SigningIn | Self::SignedIn | Self::AccessDenied { .. } => told!(info),
+            Self::StartFailed { .. } => emit_at!(error),
+            // The level is `info` because a server also denies access when a token expires.
+            Self::SigningIn | Self::SignedIn | Self::AccessDenied { .. } => emit_at!(info),
             Self::NotTrusted
             | Self::LimitNotApplied { .. }
-            | Self::PinBroken { .. }
+            | Self::PinMismatch { .. }
             | Self::ToolRefused { .. }
             | Self::ArgumentsRefused { .. }
             | Self::SecretAsked { .. }
-            | Self::Doubtful { .. }
-            | Self::Suspicious { .. }
+            | Self::SecurityWarning { .. }
+            | Self::GuardFinding { .. }
             | Self::TrustPanicked
             | Self::RequestRefused { .. }
             | Self::AddressRefused { .. }
             | Self::NotSignedIn { .. }
-            | Self::IssuerChanged => told!(warn),
+            | Self::IssuerChanged => emit_at!(warn),
         }
     }
 
-    fn line(self) -> Line<'a> {
-        let line = |kind, words| Line { kind, words, ..Line::default() };
+    fn to_record(self) -> AuditRecord<'a> {
+        let line = |kind, message| AuditRecord { kind, message, ..AuditRecord::default() };
         match self {
-            Self::StartFailed { required, error } => Line {
+            Self::StartFailed { required, error } => AuditRecord {
                 required: Some(required),
                 error: Some(error),
-                ..line("start-failed", "start failed")
+                ..line("start-failed", "server start failed")
             },
-            Self::NotTrusted => line("not-trusted", "not trusted, not started"),
-            Self::LimitNotApplied { what, why } => Line {
-                what: Some(what),
-                why: Some(why),
+            Self::NotTrusted => line("not-trusted", "server not trusted, not started"),
+            Self::LimitNotApplied { key, reason } => AuditRecord {
+                subject: Some(key),
+                reason: Some(reason),
                 ..line("limit-not-applied", "limit not applied")
             },
-            Self::PinBroken { what, why, refused } => Line {
-                what: Some(what),
-                why: Some(why),
-                refused: Some(refused),
-                ..line("pin-broken", "pin broken")
+            Self::PinMismatch { subject, reason, withheld } => AuditRecord {
+                subject: Some(subject),
+                reason: Some(reason),
+                withheld: Some(withheld),
+                ..line("pin-mismatch", "pin mismatch")
             },
-            Self::ToolRefused { tool, why } => {
-                Line { tool: Some(tool), why: Some(why), ..line("tool-refused", "tool refused") }
-            }
-            Self::ArgumentsRefused { tool, rule } => Line {
+            Self::ToolRefused { tool, reason } => AuditRecord {
                 tool: Some(tool),
-                why: Some(rule),
-                ..line("arguments-refused", "arguments refused")
+                reason: Some(reason),
+                ..line("tool-refused", "excluded tool called")
             },
-            Self::SecretAsked { what } => {
-                let words = "a form asks for a secret: refused";
-                Line { what: Some(what), ..line("secret-asked", words) }
+            Self::ArgumentsRefused { tool, rule } => AuditRecord {
+                tool: Some(tool),
+                reason: Some(rule),
+                ..line("arguments-refused", "arguments rejected")
+            },
+            Self::SecretAsked { subject } => {
+                let message = "form with a secret field rejected";
+                AuditRecord { subject: Some(subject), ..line("secret-asked", message) }
             }
-            Self::Doubtful { tool, why } => {
-                Line { tool, why: Some(why), ..line("doubtful", "looks deceptive") }
-            }
-            Self::Suspicious { tool, item, what, why, refused } => Line {
+            Self::SecurityWarning { tool, reason: why } => AuditRecord {
+                tool,
+                reason: Some(why),
+                ..line("security-warning", "possible deception detected")
+            },
+            Self::GuardFinding { tool, item, subject, reason, withheld } => AuditRecord {
                 tool,
                 item,
-                what: Some(what),
-                why: Some(why),
-                refused: Some(refused),
-                ..line("suspicious", "looks like an attack")
+                subject: Some(subject),
+                reason: Some(reason),
+                withheld: Some(withheld),
+                ..line("guard-finding", "possible attack detected")
             },
-            Self::TrustPanicked => line("trust-panicked", "asking for trust panicked"),
-            Self::RequestRefused { what, why, count } => Line {
-                what: Some(what),
-                why: Some(why),
+            Self::TrustPanicked => line("trust-panicked", "trust decision panicked"),
+            Self::RequestRefused { subject, reason, count } => AuditRecord {
+                subject: Some(subject),
+                reason: Some(reason),
                 count: Some(count),
-                ..line("request-refused", "request of the server refused")
+                ..line("request-refused", "server request rejected")
             },
-            Self::AddressRefused { why } => {
-                Line { why: Some(why), ..line("address-refused", "address refused") }
+            Self::AddressRefused { reason } => {
+                AuditRecord { reason: Some(reason), ..line("address-refused", "address rejected") }
             }
             Self::AccessDenied { status } => {
-                Line { status: Some(status), ..line("access-denied", "access denied") }
+                AuditRecord { status: Some(status), ..line("access-denied", "access denied") }
             }
-            Self::SigningIn => line("signing-in", "signing in"),
+            Self::SigningIn => line("signing-in", "sign-in started"),
             Self::SignedIn => line("signed-in", "signed in"),
-            Self::NotSignedIn { why } => {
-                Line { why: Some(why), ..line("not-signed-in", "not signed in") }
+            Self::NotSignedIn { reason } => {
+                AuditRecord { reason: Some(reason), ..line("not-signed-in", "sign-in failed") }
             }
-            Self::IssuerChanged => line(
-                "issuer-changed",
-                "another authorization server than before, its tokens are dropped",
-            ),
+            Self::IssuerChanged => {
+                line("issuer-changed", "authorization server changed, tokens discarded")
+            }
         }
     }
 }
@@ -195,24 +200,24 @@ mod tests {
     use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
     use super::*;
-    use crate::error::{Phase, StartReason};
+    use crate::error::{StartFailureReason, StartPhase};
 
     type Fields = BTreeMap<&'static str, String>;
 
     #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<(&'static str, Fields)>>>);
+    struct CaptureLayer(Arc<Mutex<Vec<(&'static str, Fields)>>>);
 
-    struct Reading(Fields);
+    struct FieldVisitor(Fields);
 
-    impl Visit for Reading {
+    impl Visit for FieldVisitor {
         fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
             self.0.insert(field.name(), format!("{value:?}"));
         }
     }
 
-    impl<S: tracing::Subscriber> Layer<S> for Lines {
+    impl<S: tracing::Subscriber> Layer<S> for CaptureLayer {
         fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
-            let mut fields = Reading(Fields::new());
+            let mut fields = FieldVisitor(Fields::new());
             event.record(&mut fields);
             self.0.lock().unwrap().push((event.metadata().target(), fields.0));
         }
@@ -223,31 +228,37 @@ mod tests {
     fn every_fact_is_one_line_at_the_target_with_its_kind_and_server() {
         let failure = ServerFailure {
             server: "a".into(),
-            phase: Phase::Launch,
-            reason: StartReason::TimedOut(Duration::from_secs(1)),
+            phase: StartPhase::Launch,
+            reason: StartFailureReason::TimedOut(Duration::from_secs(1)),
             stderr: String::new(),
             attempts: 1,
         };
-        let (what, tool, why) = ("w", "t", "because");
+        let (subject, tool, reason) = ("w", "t", "because");
         let facts = [
-            Fact::StartFailed { required: true, error: &failure },
-            Fact::NotTrusted,
-            Fact::LimitNotApplied { what, why },
-            Fact::PinBroken { what, why, refused: true },
-            Fact::ToolRefused { tool, why },
-            Fact::ArgumentsRefused { tool, rule: why },
-            Fact::Suspicious { tool: Some(tool), item: None, what, why, refused: true },
-            Fact::RequestRefused { what, why, count: 1 },
-            Fact::AddressRefused { why },
-            Fact::AccessDenied { status: 401 },
-            Fact::SigningIn,
-            Fact::SignedIn,
-            Fact::NotSignedIn { why },
-            Fact::IssuerChanged,
+            AuditEvent::StartFailed { required: true, error: &failure },
+            AuditEvent::NotTrusted,
+            AuditEvent::LimitNotApplied { key: subject, reason },
+            AuditEvent::PinMismatch { subject, reason, withheld: true },
+            AuditEvent::ToolRefused { tool, reason },
+            AuditEvent::ArgumentsRefused { tool, rule: reason },
+            AuditEvent::GuardFinding {
+                tool: Some(tool),
+                item: None,
+                subject,
+                reason,
+                withheld: true,
+            },
+            AuditEvent::RequestRefused { subject, reason, count: 1 },
+            AuditEvent::AddressRefused { reason },
+            AuditEvent::AccessDenied { status: 401 },
+            AuditEvent::SigningIn,
+            AuditEvent::SignedIn,
+            AuditEvent::NotSignedIn { reason },
+            AuditEvent::IssuerChanged,
         ];
-        let lines = Lines::default();
+        let lines = CaptureLayer::default();
         let subscriber = tracing_subscriber::registry().with(lines.clone());
-        tracing::subscriber::with_default(subscriber, || facts.map(|fact| fact.tell("a")));
+        tracing::subscriber::with_default(subscriber, || facts.map(|fact| fact.emit("a")));
         let lines = lines.0.lock().unwrap();
         assert_eq!(lines.len(), facts.len());
         let mut kinds: Vec<&str> = Vec::new();

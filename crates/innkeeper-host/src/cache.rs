@@ -1,10 +1,12 @@
-//! What one server answered, kept for a while: its resources and prompts, and nothing else.
+//! Cache for the resources and prompts of one server.
 //!
-//! A copy that is too old for a hit stays as long as there is room, and is given with a mark when the
-//! server is away.
-//! Requests for the same thing at the same time are one: who comes later waits for the first. If
-//! that one fails, each of them asks for itself; if its caller goes away, the next takes over. So
-//! nobody sends more than one request, and nobody fails for another.
+//! An expired entry stays until the cache needs the space. While the server is unavailable, the
+//! host returns the expired entry, marked as stale.
+//!
+//! Concurrent callers with the same key share one request. The first caller is the leader and sends
+//! the request; the other callers are followers and wait. If the request fails, each follower sends
+//! its own request. If the leader drops its future, the next follower becomes the leader. So no
+//! caller sends more than one request, and no caller fails because of another caller's error.
 
 mod stale;
 mod store;
@@ -20,40 +22,40 @@ use serde_json::{Map, Value};
 use tokio::sync::SetOnce;
 use tokio::time::{Instant, timeout_at};
 
-use crate::config::Cache as Policy;
-use crate::server::connection::LONGEST;
-use crate::server::session::Change;
-use store::{Kept, Store};
+use crate::config::CacheConfig as Policy;
+use crate::server::connection::MAX_REQUEST_TIMEOUT;
+use crate::server::session::ListChanges;
+use store::{CacheHit, LruStore};
 
-/// What an answer is kept under.
+/// The key of a cache entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
-    /// The URI.
+pub(crate) enum CacheKey {
+    /// A resource, by URI.
     Resource(Box<str>),
-    /// The public name, and the arguments in an order of their own.
+    /// A prompt, by public name and by arguments as JSON with sorted keys.
     Prompt(Box<str>, Box<str>),
 }
 
-impl Key {
+impl CacheKey {
     pub(crate) fn resource(uri: &str) -> Self {
         Self::Resource(uri.into())
     }
 
     pub(crate) fn prompt(name: &str, arguments: &Map<String, Value>) -> Self {
         let sorted: BTreeMap<&String, &Value> = arguments.iter().collect();
-        // Names with values are always written.
+        // Serialization of a map with string keys cannot fail.
         let sorted = serde_json::to_string(&sorted).unwrap_or_default();
         Self::Prompt(name.into(), sorted.into())
     }
 
-    /// The URI, or the name of the prompt.
+    /// Returns the URI of the resource or the name of the prompt.
     pub(crate) fn item(&self) -> &str {
         match self {
             Self::Resource(item) | Self::Prompt(item, _) => item,
         }
     }
 
-    fn bytes(&self) -> usize {
+    fn size_bytes(&self) -> usize {
         match self {
             Self::Resource(uri) => uri.len(),
             Self::Prompt(name, arguments) => name.len() + arguments.len(),
@@ -61,249 +63,264 @@ impl Key {
     }
 }
 
-/// Why there is no answer.
+/// The reason why a read returns no result.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Missed<E> {
-    /// The time ran out while another caller's request was waited for.
-    Late,
+pub(crate) enum CacheReadError<E> {
+    /// The timeout expired while the caller waited for another caller's request.
+    Timeout,
     /// The caller's own request failed.
     Failed(E),
 }
 
-/// Where an answer comes from.
+/// The result of a cache read.
 #[derive(Debug)]
-pub(crate) enum Found {
-    /// A request of the caller's own.
-    Asked(Box<RawValue>),
-    /// The answer to another one, and its age.
-    Copy(Arc<Answer>, Duration),
+pub(crate) enum CacheRead {
+    /// A result that the caller's own request fetched.
+    Fetched(Box<RawValue>),
+    /// A cached result or the result of another caller's request, with its age.
+    Cached(Arc<CachedResult>, Duration),
 }
 
-/// What a server answered, as others are given it.
+/// A result of a server, shared by all callers.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct CachedResult {
     result: Box<RawValue>,
     clean: AtomicBool,
 }
 
-impl Answer {
+impl CachedResult {
     fn new(result: Box<RawValue>, clean: bool) -> Self {
         Self { result, clean: clean.into() }
     }
 
-    /// As the server sent it.
+    /// Returns the result as the server sent it.
     pub(crate) fn result(&self) -> &RawValue {
         &self.result
     }
 
-    /// With the mark of an old copy.
-    pub(crate) fn stale(&self, age: Duration) -> Box<RawValue> {
-        stale::marked(&self.result, age)
+    /// Returns the result with a stale mark.
+    pub(crate) fn to_stale(&self, age: Duration) -> Box<RawValue> {
+        stale::mark_stale(&self.result, age)
     }
 
-    /// Whether it was looked at and nothing was found. What was kept while nothing was looked at, and
-    /// what was only flagged, is not.
+    /// Returns whether a scanner scanned the result without a finding.
+    ///
+    /// A result that was stored while scanning was off, or that has findings in mode `flag`, is not
+    /// clean.
     pub(crate) fn is_clean(&self) -> bool {
         self.clean.load(Ordering::Relaxed)
     }
 
-    /// It was looked at now, and nothing was found.
-    pub(crate) fn cleared(&self) {
+    /// Marks the result as scanned without a finding.
+    pub(crate) fn mark_clean(&self) {
         self.clean.store(true, Ordering::Relaxed);
     }
 }
 
-/// What a server answered.
+/// A result fetched from the server.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct FetchedResult {
     pub(crate) result: Box<RawValue>,
-    /// Whether it holds for whoever asks the same: not what a user said in between.
-    pub(crate) keep: bool,
-    /// Whether it was looked at and nothing was found.
+    /// Whether the result is valid for other callers with the same key. A result that contains a
+    /// user's input from a round trip is not cacheable.
+    pub(crate) cacheable: bool,
+    /// Whether a scanner scanned the result without a finding.
     pub(crate) clean: bool,
 }
 
-impl From<Box<RawValue>> for Reply {
+impl From<Box<RawValue>> for FetchedResult {
     fn from(result: Box<RawValue>) -> Self {
-        Self { result, keep: true, clean: false }
+        Self { result, cacheable: true, clean: false }
     }
 }
 
-/// What has come of a request that others wait for.
+/// The outcome of a request that other callers wait for.
 #[derive(Debug)]
-enum Landed {
-    Result(Arc<Answer>),
+enum FlightOutcome {
+    Result(Arc<CachedResult>),
     Failed,
-    /// Its caller went away.
-    Gone,
+    /// The caller of the request dropped its future.
+    Abandoned,
 }
 
-type Flight = Arc<SetOnce<Landed>>;
+type InFlight = Arc<SetOnce<FlightOutcome>>;
 
-/// The kept answers of one launch of a server; another launch begins with none.
+/// The cache of one launch of a server. A new launch starts with an empty cache.
 #[derive(Debug)]
 pub(crate) struct Cache {
     policy: Policy,
-    shelves: Mutex<Shelves>,
+    state: Mutex<CacheState>,
 }
 
 #[derive(Debug)]
-struct Shelves {
-    store: Store,
-    /// The requests under way whose answers will be kept.
-    flights: HashMap<Arc<Key>, Flight>,
+struct CacheState {
+    store: LruStore,
+    /// The running requests whose results the cache will store.
+    in_flight: HashMap<Arc<CacheKey>, InFlight>,
 }
 
-enum Turn<'a> {
-    Kept(Kept),
-    Lead(Lead<'a>),
-    Follow(Flight),
+enum CacheLookup<'a> {
+    Hit(CacheHit),
+    Leader(FlightLeader<'a>),
+    Follower(InFlight),
 }
 
 impl Cache {
     pub(crate) fn new(policy: Policy) -> Self {
-        let store = Store::new(policy.max_entries, policy.max_bytes);
-        Self { policy, shelves: Mutex::new(Shelves { store, flights: HashMap::new() }) }
+        let store = LruStore::new(policy.max_entries, policy.max_bytes);
+        Self { policy, state: Mutex::new(CacheState { store, in_flight: HashMap::new() }) }
     }
 
-    fn shelves(&self) -> MutexGuard<'_, Shelves> {
-        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_state(&self) -> MutexGuard<'_, CacheState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives what is kept, or has `ask` get it in what is left of `limit`. A `fresh` answer is
-    /// asked for in any case, and kept.
+    /// Returns the cached result, or calls `fetch` with the remaining part of `limit`.
+    ///
+    /// With `fresh`, the cache always calls `fetch` and stores the result.
     pub(crate) async fn read<E, R, F>(
         &self,
-        key: &Key,
+        key: &CacheKey,
         fresh: bool,
         limit: Duration,
-        ask: impl FnOnce(Duration) -> F,
-    ) -> Result<Found, Missed<E>>
+        fetch: impl FnOnce(Duration) -> F,
+    ) -> Result<CacheRead, CacheReadError<E>>
     where
-        R: Into<Reply>,
+        R: Into<FetchedResult>,
         F: Future<Output = Result<R, E>>,
     {
         if self.policy.ttl.is_zero() {
-            let Reply { result, .. } = ask(limit).await.map_err(Missed::Failed)?.into();
-            return Ok(Found::Asked(result));
+            let FetchedResult { result, .. } =
+                fetch(limit).await.map_err(CacheReadError::Failed)?.into();
+            return Ok(CacheRead::Fetched(result));
         }
-        let deadline = Instant::now() + limit.min(LONGEST);
-        let (mut left, mut join) = (limit, !fresh);
+        let deadline = Instant::now() + limit.min(MAX_REQUEST_TIMEOUT);
+        let (mut remaining, mut join) = (limit, !fresh);
         loop {
-            match self.turn(key, fresh, join) {
-                Turn::Kept(Kept { answer, age }) => return Ok(Found::Copy(answer, age)),
-                Turn::Lead(lead) => {
-                    let reply: Result<Reply, E> = ask(left).await.map(Into::into);
-                    let kept = reply.as_ref().ok().filter(|reply| reply.keep);
-                    let kept = kept.map(|reply| Answer::new(reply.result.clone(), reply.clean));
-                    lead.land(kept);
-                    let Reply { result, .. } = reply.map_err(Missed::Failed)?;
-                    return Ok(Found::Asked(result));
+            match self.lookup(key, fresh, join) {
+                CacheLookup::Hit(CacheHit { result: hit, age }) => {
+                    return Ok(CacheRead::Cached(hit, age));
                 }
-                Turn::Follow(flight) => {
-                    let landed = timeout_at(deadline, flight.wait()).await;
-                    match landed.map_err(|_| Missed::Late)? {
-                        Landed::Result(answer) => {
-                            return Ok(Found::Copy(answer.clone(), Duration::ZERO));
+                CacheLookup::Leader(lead) => {
+                    let reply: Result<FetchedResult, E> = fetch(remaining).await.map(Into::into);
+                    let cached = reply.as_ref().ok().filter(|reply| reply.cacheable);
+                    let cached =
+                        cached.map(|reply| CachedResult::new(reply.result.clone(), reply.clean));
+                    lead.complete(cached);
+                    let FetchedResult { result, .. } = reply.map_err(CacheReadError::Failed)?;
+                    return Ok(CacheRead::Fetched(result));
+                }
+                CacheLookup::Follower(flight) => {
+                    let outcome = timeout_at(deadline, flight.wait()).await;
+                    match outcome.map_err(|_| CacheReadError::Timeout)? {
+                        FlightOutcome::Result(shared) => {
+                            return Ok(CacheRead::Cached(shared.clone(), Duration::ZERO));
                         }
-                        Landed::Failed => join = false,
-                        Landed::Gone => {}
+                        FlightOutcome::Failed => join = false,
+                        FlightOutcome::Abandoned => {}
                     }
-                    left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Err(Missed::Late);
+                    remaining = deadline.saturating_duration_since(Instant::now());
+                    if remaining.is_zero() {
+                        return Err(CacheReadError::Timeout);
                     }
                 }
             }
         }
     }
 
-    /// Gives what is kept, however old, and its age.
-    pub(crate) fn last(&self, key: &Key) -> Option<(Arc<Answer>, Duration)> {
-        let Kept { answer, age } = self.shelves().store.last(key, Instant::now())?;
-        Some((answer, age))
+    /// Returns the cached result with its age, expired or not.
+    pub(crate) fn get_stale(&self, key: &CacheKey) -> Option<(Arc<CachedResult>, Duration)> {
+        let CacheHit { result, age } = self.lock_state().store.get_stale(key, Instant::now())?;
+        Some((result, age))
     }
 
-    /// Drops an answer, unless another one has taken its place.
-    pub(crate) fn drop_answer(&self, key: &Key, answer: &Arc<Answer>) {
-        self.shelves().store.drop_answer(key, answer);
+    /// Removes an entry, unless the entry now holds a different result.
+    pub(crate) fn remove_if_same(&self, key: &CacheKey, result: &Arc<CachedResult>) {
+        self.lock_state().store.remove_if_same(key, result);
     }
 
-    fn turn(&self, key: &Key, fresh: bool, join: bool) -> Turn<'_> {
-        let mut shelves = self.shelves();
-        if !fresh && let Some(kept) = shelves.store.get(key, Instant::now()) {
-            return Turn::Kept(kept);
+    fn lookup(&self, key: &CacheKey, fresh: bool, join: bool) -> CacheLookup<'_> {
+        let mut state = self.lock_state();
+        if !fresh && let Some(hit) = state.store.get(key, Instant::now()) {
+            return CacheLookup::Hit(hit);
         }
-        if join && let Some(flight) = shelves.flights.get(key) {
-            return Turn::Follow(flight.clone());
+        if join && let Some(flight) = state.in_flight.get(key) {
+            return CacheLookup::Follower(flight.clone());
         }
-        let (key, flight) = (Arc::new(key.clone()), Flight::default());
-        // One that was under way before is waited for by those it has, and not kept.
-        shelves.flights.insert(key.clone(), flight.clone());
-        Turn::Lead(Lead { cache: self, key, flight })
+        let (key, flight) = (Arc::new(key.clone()), InFlight::default());
+        // The followers of the replaced flight still wait for that flight, but the cache does not
+        // store its result.
+        state.in_flight.insert(key.clone(), flight.clone());
+        CacheLookup::Leader(FlightLeader { cache: self, key, flight })
     }
 
-    /// Drops what the server says has changed; answers under way to older questions too.
-    pub(crate) fn changed(&self, change: Change) {
-        self.forget(|key| match key {
-            Key::Resource(_) => change.resources,
-            Key::Prompt(..) => change.prompts,
+    /// Removes the entries that the server reported as changed, and does not store the results of
+    /// running requests for them.
+    pub(crate) fn invalidate_changed(&self, change: ListChanges) {
+        self.invalidate_where(|key| match key {
+            CacheKey::Resource(_) => change.resources,
+            CacheKey::Prompt(..) => change.prompts,
         });
     }
 
-    /// Drops one resource.
-    pub(crate) fn forget_uri(&self, uri: &str) {
-        self.forget(|key| matches!(key, Key::Resource(kept) if **kept == *uri));
+    /// Removes the entry of one resource.
+    pub(crate) fn invalidate_uri(&self, uri: &str) {
+        self.invalidate_where(|key| matches!(key, CacheKey::Resource(kept) if **kept == *uri));
     }
 
-    fn forget(&self, which: impl Fn(&Key) -> bool) {
-        let mut shelves = self.shelves();
-        shelves.store.forget(&which);
-        shelves.flights.retain(|key, _| !which(key));
+    fn invalidate_where(&self, which: impl Fn(&CacheKey) -> bool) {
+        let mut state = self.lock_state();
+        state.store.remove_where(&which);
+        state.in_flight.retain(|key, _| !which(key));
     }
 
-    /// How many answers are kept, and their bytes.
+    /// Returns the number of entries and their size in bytes.
     pub(crate) fn size(&self) -> (usize, u64) {
-        self.shelves().store.size()
+        self.lock_state().store.size()
     }
 }
 
-/// The one request that others wait for; dropped without an answer it hands over to the next.
-struct Lead<'a> {
+/// The request that other callers wait for. A leader dropped without a result hands over to the
+/// next follower.
+struct FlightLeader<'a> {
     cache: &'a Cache,
-    key: Arc<Key>,
-    flight: Flight,
+    key: Arc<CacheKey>,
+    flight: InFlight,
 }
 
-impl Lead<'_> {
-    fn land(self, answer: Option<Answer>) {
-        self.end(answer.map_or(Landed::Failed, |answer| Landed::Result(Arc::new(answer))));
+impl FlightLeader<'_> {
+    fn complete(self, result: Option<CachedResult>) {
+        self.finish(
+            result.map_or(FlightOutcome::Failed, |result| FlightOutcome::Result(Arc::new(result))),
+        );
     }
 
-    fn end(&self, landed: Landed) {
-        let mut shelves = self.cache.shelves();
-        // Not if it was forgotten or replaced meanwhile: it may be older than what replaced it.
-        if shelves.flights.get(&self.key).is_some_and(|flight| Arc::ptr_eq(flight, &self.flight)) {
-            shelves.flights.remove(&self.key);
-            if let Landed::Result(answer) = &landed {
-                let good_for = good_for(answer.result(), self.cache.policy.ttl);
-                shelves.store.put(self.key.clone(), answer.clone(), good_for, Instant::now());
+    fn finish(&self, outcome: FlightOutcome) {
+        let mut state = self.cache.lock_state();
+        // A flight that was invalidated or replaced in the meantime may be older than the
+        // replacement.
+        if state.in_flight.get(&self.key).is_some_and(|flight| Arc::ptr_eq(flight, &self.flight)) {
+            state.in_flight.remove(&self.key);
+            if let FlightOutcome::Result(result) = &outcome {
+                let ttl = effective_ttl(result.result(), self.cache.policy.ttl);
+                state.store.insert(self.key.clone(), result.clone(), ttl, Instant::now());
             }
         }
-        drop(shelves);
-        // It has landed before if this is the drop after it.
-        drop(self.flight.set(landed));
+        drop(state);
+        // The outcome is already set when `drop` runs after `complete`.
+        drop(self.flight.set(outcome));
     }
 }
 
-impl Drop for Lead<'_> {
+impl Drop for FlightLeader<'_> {
     fn drop(&mut self) {
-        self.end(Landed::Gone);
+        self.finish(FlightOutcome::Abandoned);
     }
 }
 
-/// The server's own hint can shorten the time, never prolong it; a hint that is none has no effect.
-fn good_for(result: &RawValue, ttl: Duration) -> Duration {
+/// Returns the TTL of a result. The server's `ttlMs` can shorten the configured TTL but not extend
+/// it; an invalid `ttlMs` has no effect.
+fn effective_ttl(result: &RawValue, ttl: Duration) -> Duration {
     let hint = skim::member(result.get(), "ttlMs").and_then(|hint| hint.parse().ok());
     hint.map_or(ttl, |millis| Duration::from_millis(millis).min(ttl))
 }

@@ -1,4 +1,4 @@
-//! The life of one call: resolve, validate, permit, send, outcome, record.
+//! The steps of one call: resolve, validate, send, scan, record.
 
 mod contents;
 
@@ -12,88 +12,93 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use crate::audit::Fact;
-use crate::cache::Reply;
+use crate::audit::AuditEvent;
+use crate::cache::FetchedResult;
 use crate::catalog::Catalog;
 use crate::error::{ArgumentProblem, CallError};
 use crate::event::CallOutcome;
-use crate::guard::{Attention, Finding, Of, Told};
+use crate::guard::{Finding, ItemKind, Scanner, Verdict};
 use crate::schema::ResultSchema;
-use crate::server::connection::{Ask, Connection, LONGEST, Unfit};
+use crate::server::connection::{Connection, MAX_REQUEST_TIMEOUT, RequestSpec, ResultRejection};
 use crate::server::meta::Meta;
-use crate::server::rounds::Further;
-use crate::server::session::{Fault, Progress};
-use crate::server::wishes::{WISHES, Wished};
+use crate::server::round_trips::RoundTripParams;
+use crate::server::session::{Progress, RequestError};
+use crate::server::subscriptions::{MAX_SUBSCRIPTIONS, SubscribeOutcome};
 
-pub(crate) use contents::{prompt, resource};
+pub(crate) use contents::{get_prompt, read_resource};
 
-/// How one call differs from the configuration.
+/// Options of one call that override the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct CallOptions {
-    /// How long the server may go without an answer or progress. Default: its `timeout`. Progress,
-    /// and the application being asked, begin it anew, up to the server's `maxTotalTimeout`.
+    /// The maximum time without a response or progress. Default: the server's `timeout`. Progress,
+    /// and a request of the server to the application, restart the timeout, up to the server's
+    /// `maxTotalTimeout`.
     pub timeout: Option<Duration>,
-    /// Where progress goes, in the order the server sends it. Reports that find the channel full
-    /// are dropped; asking for none costs nothing.
+    /// The channel for progress notifications, in the order of the server. The host drops a
+    /// notification when the channel is full. Without a channel the host does no work for progress.
     pub progress: Option<mpsc::Sender<Progress>>,
-    /// How often the request may be sent again when it is lost, at most 10; 0 for a caller that
+    /// The maximum number of retries when the request is lost, at most 10. Use 0 for a caller that
     /// repeats calls itself. Default: the server's `retry.max`.
     pub retries: Option<u32>,
-    /// Whether a prompt or resource is asked for although a copy is kept; what the server says is
-    /// kept instead, and no old copy is given if it is away. Default: no. Results of tools are never
-    /// kept.
+    /// Whether the host requests a prompt or resource although a cached result exists. The new
+    /// result replaces the cached result, and the call returns no stale result when the server is
+    /// unavailable. Default: `false`. Results of tools are never cached.
     pub fresh: bool,
 }
 
 impl CallOptions {
-    /// The token of a request whose progress the caller listens to.
-    fn token(&self, id: u64) -> Option<u64> {
+    /// Returns the progress token, if the caller listens for progress.
+    fn progress_token(&self, id: u64) -> Option<u64> {
         self.progress.as_ref().map(|_| id)
     }
 }
 
-/// What a tool answered: the result object exactly as the server sent it.
+/// The result of a tool call, exactly as the server sent it.
 #[derive(Clone, Debug)]
 pub struct ToolResult {
     raw: Box<RawValue>,
     is_error: bool,
-    /// What its tool promised of it, if anything.
-    promised: Option<Arc<ResultSchema>>,
+    /// The `outputSchema` of the tool, if the tool has one.
+    output_schema: Option<Arc<ResultSchema>>,
 }
 
 impl ToolResult {
-    /// The result object, byte for byte.
+    /// Returns the result object, byte for byte.
     pub fn raw(&self) -> &RawValue {
         &self.raw
     }
 
-    /// The result object, to keep.
+    /// Returns the result object as an owned value.
     pub fn into_raw(self) -> Box<RawValue> {
         self.raw
     }
 
-    /// Whether the tool itself reports a failure: for the model to read, not an error of the host.
+    /// Returns whether the tool itself reports a failure (`isError`). Such a failure is input for
+    /// the model, not an error of the host.
     pub fn is_error(&self) -> bool {
         self.is_error
     }
 
-    /// The first thing in its structured content that is not as the tool's `outputSchema` promised;
-    /// the pointer leads into that content. `None` for a tool that promised nothing or failed, for
-    /// content of more than 256 KiB, and for a schema that cannot be used: none of these is checked.
+    /// Returns the first violation of the tool's `outputSchema` in the structured content. The
+    /// pointer is relative to that content.
     ///
-    /// The check is made here and not during the call: it reads the content as values, and a hostile
-    /// schema can make it take about a second.
-    pub fn misfit(&self) -> Option<ArgumentProblem> {
-        self.promised.as_ref()?.check(&self.raw)
+    /// Returns `None` without a check for a tool without `outputSchema`, for a failed tool, for
+    /// content of more than 256 KiB, and for a schema that the host cannot use.
+    ///
+    /// The check runs here and not during the call because the check parses the content as values,
+    /// and a hostile schema can make the check take about a second.
+    pub fn output_schema_violation(&self) -> Option<ArgumentProblem> {
+        self.output_schema.as_ref()?.check(&self.raw)
     }
 
-    /// The typed view of the result.
+    /// Returns the typed view of the result.
     ///
     /// # Errors
     ///
-    /// Where the result has not the shape of a tool result beyond what the call already checked.
+    /// Returns an error if the result does not have the shape of a tool result in a part that the
+    /// call did not check.
     pub fn view(&self) -> Result<innkeeper_protocol::view::ToolResult, ViewError> {
-        innkeeper_protocol::view::ToolResult::read(&self.raw)
+        innkeeper_protocol::view::ToolResult::from_raw(&self.raw)
     }
 }
 
@@ -115,150 +120,162 @@ struct ItemParams<'a, T> {
     #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
     state: Option<Arc<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<TaskWish>,
+    task: Option<TaskMetadata>,
 }
 
-/// Asks a server to make a task of a call.
+/// The `task` parameter of a call that runs as a task.
 #[derive(Serialize)]
-struct TaskWish {
-    /// How long it should be kept, in milliseconds: as long as the call may take.
+struct TaskMetadata {
+    /// The requested lifetime of the task in milliseconds: the maximum duration of the call.
     ttl: u64,
 }
 
-impl TaskWish {
-    fn of(most: Duration) -> Self {
-        // No longer than a year, so it can always be counted.
-        Self { ttl: u64::try_from(most.min(LONGEST).as_millis()).unwrap_or_default() }
+impl TaskMetadata {
+    fn new(max_duration: Duration) -> Self {
+        // `MAX_REQUEST_TIMEOUT` is a year, so the milliseconds fit into a `u64`.
+        Self {
+            ttl: u64::try_from(max_duration.min(MAX_REQUEST_TIMEOUT).as_millis())
+                .unwrap_or_default(),
+        }
     }
 }
 
 /// Calls a tool by its public name.
-pub(crate) async fn tool(
+pub(crate) async fn call_tool(
     catalog: &Catalog,
     name: &str,
     arguments: Value,
     options: CallOptions,
 ) -> Result<ToolResult, CallError> {
     let route = catalog.tool(name).inspect_err(|_| {
-        if let Some((server, tool, why)) = catalog.kept_out(name) {
-            Fact::ToolRefused { tool, why }.tell(server);
+        if let Some((server, tool, reason)) = catalog.excluded_tool(name) {
+            AuditEvent::ToolRefused { tool, reason }.emit(server);
         }
     })?;
     let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
-    let problems = if let Some(broken) = route.rules.check(&arguments) {
-        if let Some(rule) = &broken.rule {
-            let (server, tool) = (&*route.connection.server, &*route.tool);
-            Fact::ArgumentsRefused { tool, rule }.tell(server);
+    let problems = if let Some(violation) = route.argument_rules.check(&arguments) {
+        if let Some(rule) = &violation.rule {
+            let (server, tool) = (&*route.connection.server, &*route.name);
+            AuditEvent::ArgumentsRefused { tool, rule }.emit(server);
         }
-        vec![broken.problem]
+        vec![violation.problem]
     } else if arguments.is_object() {
-        route.arguments.check(&arguments)
+        route.argument_schema.check(&arguments)
     } else {
-        // The protocol wants an object, whatever the schema says.
-        let message = "expected an object: arguments have names".to_owned();
+        // The protocol requires an object, whatever the schema allows.
+        let message = "expected object: tool arguments are named".to_owned();
         vec![ArgumentProblem { pointer: String::new(), message }]
     };
     if !problems.is_empty() {
-        return Err(CallError::Validation { item: route.public.clone(), problems });
+        return Err(CallError::Validation { item: route.public_name.clone(), problems });
     }
     let connection = &*route.connection;
-    let attention = route.attention.as_ref();
-    let told = attention.and_then(|attention| attention.arguments(&arguments));
-    if let Some(findings) = connection.tell_found(Of::Tool, &route.tool, told) {
+    let scanner = route.scanner.as_ref();
+    let verdict = scanner.and_then(|scanner| scanner.scan_arguments(&arguments));
+    if let Some(findings) = connection.report_findings(ItemKind::Tool, &route.name, verdict) {
         let problems = findings.iter().map(argument_problem).collect();
-        return Err(CallError::Validation { item: route.public.clone(), problems });
+        return Err(CallError::Validation { item: route.public_name.clone(), problems });
     }
     let timeout = options.timeout.unwrap_or(route.timeout);
-    let params = |id, Further { responses, state, carried }: Further| ItemParams {
-        name: &route.tool,
-        arguments: Some(&arguments),
-        // Progress moves the deadline, so it is asked for whether or not the caller listens.
-        meta: connection.identity.carrying(Some(id), carried),
-        responses,
-        state,
-        task: route.as_task.then(|| TaskWish::of(connection.most.max(timeout))),
+    let params = |id, RoundTripParams { responses, state, trace_context }: RoundTripParams| {
+        ItemParams {
+            name: &route.name,
+            arguments: Some(&arguments),
+            // Progress extends the deadline, so the host requests progress even if the caller
+            // does not listen.
+            meta: connection.client_meta.meta_with_trace(Some(id), trace_context),
+            responses,
+            state,
+            task: route
+                .as_task
+                .then(|| TaskMetadata::new(connection.max_total_timeout.max(timeout))),
+        }
     };
-    let shown = route.headers.of(&arguments);
-    let ask = Ask {
+    let headers = route.param_headers.for_arguments(&arguments);
+    let spec = RequestSpec {
         method: method::TOOLS_CALL,
-        item: &route.tool,
+        item: &route.name,
         params,
-        headers: &shown,
+        headers: &headers,
         timeout,
         progress: options.progress.as_ref(),
         retries: options.retries,
-        harmless: route.harmless,
+        retry_safe: route.retry_safe,
         as_task: route.as_task,
     };
     let mut is_error = false;
-    let refused = |told| connection.tell_found(Of::Tool, &route.tool, told);
-    let judge = |raw: &RawValue| {
+    let report = |verdict| connection.report_findings(ItemKind::Tool, &route.name, verdict);
+    let check_result = |raw: &RawValue| {
         is_error = check_tool_result(raw)?;
-        match refused(attention.and_then(|attention| attention.result(raw))) {
-            Some(findings) => Err(Unfit::Suspicious(findings)),
+        match report(scanner.and_then(|scanner| scanner.scan_result(raw))) {
+            Some(findings) => Err(ResultRejection::Withheld(findings)),
             None if is_error => Ok(CallOutcome::ToolError),
             None => Ok(CallOutcome::Ok),
         }
     };
-    // What is said in place of a result says something to a model, too.
-    let suspect =
-        |fault: &Fault| refused(attention.and_then(|attention| in_fault(attention, fault)));
-    let Reply { result: raw, .. } = connection.ask_wary(ask, judge, suspect).await?;
-    let promised = route.results.clone().filter(|_| !is_error);
-    Ok(ToolResult { raw, is_error, promised })
+    // An error response can also contain text for a model.
+    let check_error = |error: &RequestError| {
+        report(scanner.and_then(|scanner| scan_request_error(scanner, error)))
+    };
+    let FetchedResult { result: raw, .. } =
+        connection.request_scanned(spec, check_result, check_error).await?;
+    let output_schema = route.result_schema.clone().filter(|_| !is_error);
+    Ok(ToolResult { raw, is_error, output_schema })
 }
 
-/// What the guard refuses of arguments, as a misfit of theirs.
+/// Converts a finding of the guard into a problem of an argument.
 fn argument_problem(finding: &Finding) -> ArgumentProblem {
     let pointer = finding.place.strip_prefix("arguments ").unwrap_or_default().to_owned();
-    let message = format!("{}; `guard.arguments` as `flag` lets it pass", finding.reason);
+    let message = format!("{}; set `guard.arguments` to `flag` to allow", finding.reason);
     ArgumentProblem { pointer, message }
 }
 
-/// What the guard finds in what a server said in place of a result.
-fn in_fault(attention: &Attention, fault: &Fault) -> Option<Told> {
-    match fault {
-        Fault::Answer(error) => attention.error(&error.message, error.data.as_deref()),
-        Fault::Protocol(fault) => {
-            let source = std::error::Error::source(fault);
-            let source = source.map(ToString::to_string).unwrap_or_default();
-            attention.error(&format!("{fault}\n{source}"), None)
+/// Scans the server's text in an error response or a protocol error.
+fn scan_request_error(scanner: &Scanner, request_error: &RequestError) -> Option<Verdict> {
+    match request_error {
+        RequestError::ErrorResponse(error) => {
+            scanner.scan_error(&error.message, error.data.as_deref())
         }
-        Fault::Lost { .. } | Fault::Late => None,
+        RequestError::Protocol(protocol_error) => {
+            let source = std::error::Error::source(protocol_error);
+            let source = source.map(ToString::to_string).unwrap_or_default();
+            scanner.scan_error(&format!("{protocol_error}\n{source}"), None)
+        }
+        RequestError::Unavailable { .. } | RequestError::Timeout => None,
     }
 }
 
-/// What an argument to be completed belongs to.
+/// The prompt or resource template of an argument to complete (MCP `ref`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompletionOf<'a> {
-    /// The prompt of this public name.
+pub enum CompletionReference<'a> {
+    /// The prompt with this public name.
     Prompt(&'a str),
-    /// The resource template, as its server lists it.
+    /// A resource template, as its server lists the template.
     Template {
-        /// The template.
+        /// The URI template.
         uri: &'a str,
-        /// The server that lists it.
+        /// The name of the server that lists the template.
         server: &'a str,
     },
 }
 
-/// Asks a server what values an argument may have.
+/// Requests completions for an argument.
 pub(crate) async fn complete(
     catalog: &Catalog,
-    of: CompletionOf<'_>,
+    target: CompletionReference<'_>,
     argument: (&str, &str),
-    given: &Map<String, Value>,
+    context_arguments: &Map<String, Value>,
     options: CallOptions,
 ) -> Result<Box<RawValue>, CallError> {
     let prompt;
     let template;
-    let (connection, item, reference, timeout) = match of {
-        CompletionOf::Prompt(name) => {
+    let (connection, item, reference, timeout) = match target {
+        CompletionReference::Prompt(name) => {
             prompt = catalog.prompt(name)?;
-            let reference = json!({ "type": "ref/prompt", "name": prompt.prompt });
-            (&*prompt.connection, &*prompt.prompt, reference, prompt.timeout)
+            let reference = json!({ "type": "ref/prompt", "name": prompt.name });
+            (&*prompt.connection, &*prompt.name, reference, prompt.timeout)
         }
-        CompletionOf::Template { uri, server } => {
+        CompletionReference::Template { uri, server } => {
             template = catalog.resource(uri, Some(server))?;
             let reference = json!({ "type": "ref/resource", "uri": uri });
             (&*template.connection, uri, reference, template.timeout)
@@ -266,41 +283,51 @@ pub(crate) async fn complete(
     };
     let (name, value) = argument;
     let mut params = json!({ "ref": reference, "argument": { "name": name, "value": value } });
-    if !given.is_empty() {
-        params["context"] = json!({ "arguments": given });
+    if !context_arguments.is_empty() {
+        params["context"] = json!({ "arguments": context_arguments });
     }
-    own(connection, method::COMPLETION_COMPLETE, item, params, timeout, &options).await
+    request_with_params(connection, method::COMPLETION_COMPLETE, item, params, timeout, &options)
+        .await
 }
 
-/// Asks a server to tell of changes of a resource, or to stop telling.
+/// Subscribes to the changes of a resource or removes the subscription.
 pub(crate) async fn subscribe(
     catalog: &Catalog,
     uri: &str,
     server: Option<&str>,
-    wanted: bool,
+    subscribed: bool,
     options: CallOptions,
 ) -> Result<(), CallError> {
     let route = catalog.resource(uri, server)?;
     let connection = &*route.connection;
-    let wished = connection.wishes.set(uri, wanted);
-    if wished == Wished::TooMany {
-        let message = format!("more than {WISHES} resources are subscribed to");
+    let outcome = connection.subscriptions.set(uri, subscribed);
+    if outcome == SubscribeOutcome::TooMany {
+        let message = format!("too many resource subscriptions: maximum is {MAX_SUBSCRIPTIONS}");
         let problems = vec![ArgumentProblem { pointer: String::new(), message }];
         return Err(CallError::Validation { item: uri.into(), problems });
     }
     if connection.revision.era() == Era::Modern {
         return Ok(());
     }
-    let method = if wanted { method::RESOURCES_SUBSCRIBE } else { method::RESOURCES_UNSUBSCRIBE };
-    let asked = own(connection, method, uri, json!({ "uri": uri }), route.timeout, &options).await;
-    if asked.is_err() && wanted && wished == Wished::Anew {
-        connection.wishes.set(uri, false);
+    let method =
+        if subscribed { method::RESOURCES_SUBSCRIBE } else { method::RESOURCES_UNSUBSCRIBE };
+    let result = request_with_params(
+        connection,
+        method,
+        uri,
+        json!({ "uri": uri }),
+        route.timeout,
+        &options,
+    )
+    .await;
+    if result.is_err() && subscribed && outcome == SubscribeOutcome::Changed {
+        connection.subscriptions.set(uri, false);
     }
-    asked.map(drop)
+    result.map(drop)
 }
 
-/// A request with parameters of no other kind, that may run twice.
-async fn own(
+/// Sends a request that is safe to retry and has only these parameters.
+async fn request_with_params(
     connection: &Connection,
     method: &'static str,
     item: &str,
@@ -309,28 +336,30 @@ async fn own(
     options: &CallOptions,
 ) -> Result<Box<RawValue>, CallError> {
     #[derive(Serialize)]
-    struct Params<'a> {
+    struct ParamsWithMeta<'a> {
         #[serde(flatten)]
-        own: &'a Value,
+        params: &'a Value,
         #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
         meta: Option<Value>,
     }
-    let meta = |id, further: Further| {
-        let meta = connection.identity.carrying(options.token(id), further.carried);
+    let meta = |id, further: RoundTripParams| {
+        let meta = connection
+            .client_meta
+            .meta_with_trace(options.progress_token(id), further.trace_context);
         meta.map(|meta| json!(meta))
     };
-    let ask = Ask {
+    let spec = RequestSpec {
         method,
         item,
-        params: |id, further| Params { own: &params, meta: meta(id, further) },
+        params: |id, further| ParamsWithMeta { params: &params, meta: meta(id, further) },
         headers: &[],
         timeout: options.timeout.unwrap_or(timeout),
         progress: options.progress.as_ref(),
         retries: options.retries,
-        harmless: true,
+        retry_safe: true,
         as_task: false,
     };
-    let Reply { result, .. } = connection.ask(ask, |_| Ok(CallOutcome::Ok)).await?;
+    let FetchedResult { result, .. } = connection.request(spec, |_| Ok(CallOutcome::Ok)).await?;
     Ok(result)
 }
 

@@ -1,12 +1,12 @@
-//! What can be called right now: an immutable snapshot from public names to routes.
+//! The catalog: an immutable snapshot of all routes by public name.
 //!
-//! Built by a pure function whenever a server's state or offer changes, and swapped as a whole:
-//! finding a route reads it without a lock, an await or a message to anybody.
+//! A pure function builds a new catalog whenever the state or the listing of a server changes, and
+//! the registry swaps the whole catalog. A look-up needs no lock, no await and no message.
 
-mod doubt;
-mod kept_out;
+mod entry;
+mod excluded_items;
 mod route;
-mod shelf;
+mod security_warning;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,68 +15,69 @@ use indexmap::IndexMap;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-use crate::error::{CallError, Lost, RoutingError};
-use crate::guard::{Finding, Of};
+use crate::error::{CallError, RoutingError, UnavailableReason};
+use crate::guard::{Finding, ItemKind};
 use crate::lifecycle::ServerState;
 use crate::name;
-use crate::server::offer::Offer;
+use crate::server::listing::ServerListing;
 
-pub use doubt::Doubt;
+pub(crate) use entry::{CatalogEntry, ExcludedTool};
 pub(crate) use route::{PromptRoute, ResourceRoute, ToolRoute};
-pub(crate) use shelf::{Hidden, Shelf};
+pub use security_warning::SecurityWarning;
 
-/// One server as the catalog shows it.
+/// One server in the catalog.
 #[derive(Clone, Debug)]
 pub struct CatalogServer {
     pub(crate) name: Arc<str>,
     pub(crate) state: ServerState,
     pub(crate) transport: &'static str,
-    pub(crate) lost: Option<Lost>,
-    pub(crate) shelf: Option<Arc<Shelf>>,
+    pub(crate) unavailable_reason: Option<UnavailableReason>,
+    pub(crate) entry: Option<Arc<CatalogEntry>>,
 }
 
 impl CatalogServer {
-    /// The state when the snapshot was made.
+    /// Returns the state of the server at the time of the snapshot.
     pub fn state(&self) -> ServerState {
         self.state
     }
 
-    /// `stdio` and so on.
+    /// Returns the transport, for example `stdio`.
     pub fn transport(&self) -> &'static str {
         self.transport
     }
 
-    /// The revision agreed on; `None` for a server that is not ready.
+    /// Returns the negotiated protocol revision, or `None` if the server is not ready.
     pub fn protocol_version(&self) -> Option<&'static str> {
-        self.shelf.as_ref().map(|shelf| shelf.connection.revision.as_str())
+        self.entry.as_ref().map(|entry| entry.connection.revision.as_str())
     }
 
-    /// `serverInfo` as the server sent it: claims, not identity.
+    /// Returns `serverInfo` as the server sent it. The content is a claim, not a verified identity.
     pub fn server_info(&self) -> Option<&RawValue> {
-        self.shelf.as_ref()?.server_info.as_deref()
+        self.entry.as_ref()?.server_info.as_deref()
     }
 
-    /// What the server tells a model about its use; nothing while its pin refuses it.
+    /// Returns the server's instructions for a model, or `None` while a pin or the guard withholds
+    /// them.
     pub fn instructions(&self) -> Option<&str> {
-        let shelf = self.shelf.as_ref().filter(|shelf| !shelf.instructions_refused)?;
-        shelf.instructions.as_deref()
+        let entry = self.entry.as_ref().filter(|entry| !entry.instructions_withheld)?;
+        entry.instructions.as_deref()
     }
 
-    /// Its tools, prompts, resources and templates; `None` for a server that is not ready.
-    pub fn offer(&self) -> Option<&Offer> {
-        self.shelf.as_ref().map(|shelf| &shelf.offer)
+    /// Returns the tools, prompts, resources and templates, or `None` if the server is not ready.
+    pub fn listing(&self) -> Option<&ServerListing> {
+        self.entry.as_ref().map(|entry| &entry.listing)
     }
 
-    /// Why it is unavailable, if it is.
-    pub fn unavailable_because(&self) -> Option<String> {
-        self.lost.as_ref().map(ToString::to_string)
+    /// Returns the reason why the server is unavailable, if it is.
+    pub fn unavailable_reason(&self) -> Option<String> {
+        self.unavailable_reason.as_ref().map(ToString::to_string)
     }
 }
 
 impl Serialize for CatalogServer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let nothing = Offer::default();
-        let offer = self.offer().unwrap_or(&nothing);
+        let nothing = ServerListing::default();
+        let lists = self.listing().unwrap_or(&nothing);
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("state", &self.state)?;
         map.serialize_entry("protocolVersion", &self.protocol_version())?;
@@ -85,236 +86,250 @@ impl Serialize for CatalogServer {
         if let Some(instructions) = self.instructions() {
             map.serialize_entry("instructions", instructions)?;
         }
-        if let Some(reason) = self.unavailable_because() {
+        if let Some(reason) = self.unavailable_reason() {
             map.serialize_entry("reason", &reason)?;
         }
-        map.serialize_entry("tools", &offer.tools)?;
-        map.serialize_entry("prompts", &offer.prompts)?;
-        map.serialize_entry("resources", &offer.resources)?;
-        map.serialize_entry("resourceTemplates", &offer.resource_templates)?;
+        map.serialize_entry("tools", &lists.tools)?;
+        map.serialize_entry("prompts", &lists.prompts)?;
+        map.serialize_entry("resources", &lists.resources)?;
+        map.serialize_entry("resourceTemplates", &lists.resource_templates)?;
         map.end()
     }
 }
 
-/// A server that takes no calls.
+/// A server that accepts no calls.
 #[derive(Debug)]
-struct Away {
-    lost: Lost,
-    /// What it offered while it did.
-    shelf: Option<Arc<Shelf>>,
+struct UnavailableServer {
+    reason: UnavailableReason,
+    /// The last entry of the server while it was ready.
+    entry: Option<Arc<CatalogEntry>>,
 }
 
-/// All servers with everything they offer, as of one moment. Servers that became unavailable or
-/// were stopped are not in it (FR6.7).
+/// A snapshot of all servers that accept calls, with their listings. Unavailable and stopped
+/// servers are not included (FR6.7).
 #[derive(Debug, Default)]
 pub struct Catalog {
     servers: IndexMap<Arc<str>, CatalogServer>,
-    away: IndexMap<Arc<str>, Away>,
+    unavailable: IndexMap<Arc<str>, UnavailableServer>,
     tools: HashMap<Box<str>, Arc<ToolRoute>>,
     prompts: HashMap<Box<str>, Arc<PromptRoute>>,
     resources: HashMap<Box<str>, Vec<ResourceRoute>>,
-    bare: Option<HashMap<Box<str>, Vec<Arc<ToolRoute>>>>,
+    bare_tools: Option<HashMap<Box<str>, Vec<Arc<ToolRoute>>>>,
 }
 
 impl Catalog {
-    /// Makes a snapshot of `servers`, in their order.
+    /// Builds a snapshot of `servers` in the given order.
     pub(crate) fn build(servers: Vec<CatalogServer>, allow_bare_names: bool) -> Self {
-        let mut catalog = Self { bare: allow_bare_names.then(HashMap::new), ..Self::default() };
+        let mut catalog =
+            Self { bare_tools: allow_bare_names.then(HashMap::new), ..Self::default() };
         for server in servers {
-            if server.shelf.is_some() && server.state == ServerState::Ready {
+            if server.entry.is_some() && server.state == ServerState::Ready {
                 catalog.servers.insert(server.name.clone(), server);
                 continue;
             }
-            let lost = server.lost.unwrap_or(match server.state {
-                ServerState::Starting => Lost::Starting,
-                ServerState::Shutdown => Lost::Shutdown,
-                ServerState::Ready | ServerState::Unavailable => Lost::ClosedOutput,
+            let reason = server.unavailable_reason.unwrap_or(match server.state {
+                ServerState::Starting => UnavailableReason::Starting,
+                ServerState::Shutdown => UnavailableReason::Shutdown,
+                ServerState::Ready | ServerState::Unavailable => UnavailableReason::ClosedOutput,
             });
-            catalog.away.insert(server.name, Away { lost, shelf: server.shelf });
+            catalog
+                .unavailable
+                .insert(server.name, UnavailableServer { reason, entry: server.entry });
         }
         let ready = catalog.servers.values();
-        let shelves: Vec<_> =
-            ready.filter_map(|server| Some((server.name.clone(), server.shelf.clone()?))).collect();
-        for (server, shelf) in shelves {
-            catalog.add(&server, &shelf);
+        let entries: Vec<_> =
+            ready.filter_map(|server| Some((server.name.clone(), server.entry.clone()?))).collect();
+        for (server, entry) in entries {
+            catalog.add_entry(&server, &entry);
         }
         catalog
     }
 
     fn is_server(&self, name: &str) -> bool {
-        self.servers.contains_key(name) || self.away.contains_key(name)
+        self.servers.contains_key(name) || self.unavailable.contains_key(name)
     }
 
-    /// Whether a public name means this server: with `a` and `a.b`, `a.b.c` is never `a`'s, not
-    /// even while `a.b` is away.
-    fn means(&self, public: &str, server: &str) -> bool {
-        name::split(public, |name| self.is_server(name)).is_some_and(|(meant, _)| meant == server)
+    /// Returns whether a public name belongs to this server. With servers `a` and `a.b`, the name
+    /// `a.b.c` never belongs to `a`, even while `a.b` is unavailable.
+    fn resolves_to(&self, public: &str, server: &str) -> bool {
+        name::split_name(public, |name| self.is_server(name))
+            .is_some_and(|(owner, _)| owner == server)
     }
 
-    fn add(&mut self, server: &Arc<str>, shelf: &Arc<Shelf>) {
-        for tool in &shelf.tools {
-            if !self.means(&tool.public, server) {
+    fn add_entry(&mut self, server: &Arc<str>, entry: &Arc<CatalogEntry>) {
+        for tool in &entry.tools {
+            if !self.resolves_to(&tool.public_name, server) {
                 continue;
             }
-            self.tools.insert(tool.public.clone(), tool.clone());
-            if let Some(bare) = &mut self.bare {
-                bare.entry(tool.tool.clone()).or_default().push(tool.clone());
+            self.tools.insert(tool.public_name.clone(), tool.clone());
+            if let Some(bare) = &mut self.bare_tools {
+                bare.entry(tool.name.clone()).or_default().push(tool.clone());
             }
         }
-        for prompt in &shelf.prompts {
-            let public = name::public(server, &prompt.prompt);
-            if self.means(&public, server) {
+        for prompt in &entry.prompts {
+            let public = name::public_name(server, &prompt.name);
+            if self.resolves_to(&public, server) {
                 self.prompts.insert(public, prompt.clone());
             }
         }
-        for resource in &shelf.offer.resources {
+        for resource in &entry.listing.resources {
             let owners = self.resources.entry(resource.view.uri.as_str().into()).or_default();
-            owners.push(shelf.resource_route());
+            owners.push(entry.resource_route());
         }
     }
 
-    /// The servers that take calls, in the order of the configuration.
+    /// Returns the servers that accept calls, in the order of the configuration.
     pub fn servers(&self) -> impl Iterator<Item = (&str, &CatalogServer)> {
         self.servers.iter().map(|(name, server)| (&**name, server))
     }
 
-    /// One server, if it takes calls.
+    /// Returns a server by name, if the server accepts calls.
     pub fn server(&self, name: &str) -> Option<&CatalogServer> {
         self.servers.get(name)
     }
 
-    /// The public names of all tools that can be called.
+    /// Returns the public names of all callable tools.
     pub fn tool_names(&self) -> impl Iterator<Item = &str> {
-        let tools = self.shelves().flat_map(|shelf| &shelf.tools);
-        let reached = |tool: &&Arc<ToolRoute>| {
-            self.tools.get(&tool.public).is_some_and(|route| Arc::ptr_eq(route, tool))
+        let tools = self.entries().flat_map(|entry| &entry.tools);
+        let is_routed = |tool: &&Arc<ToolRoute>| {
+            self.tools.get(&tool.public_name).is_some_and(|route| Arc::ptr_eq(route, tool))
         };
-        tools.filter(reached).map(|tool| &*tool.public)
+        tools.filter(is_routed).map(|tool| &*tool.public_name)
     }
 
-    /// What a person should look at before a model uses it: text hidden in definitions or
-    /// instructions, and tools whose names look like those of a server before theirs. At most 32 of
-    /// each kind for a server; read from the snapshot at every call, without traffic.
-    pub fn doubts(&self) -> Vec<Doubt> {
-        let mut doubts: Vec<Doubt> =
-            self.shelves().flat_map(|shelf| shelf.doubts.iter().cloned()).collect();
-        doubts.extend(doubt::of_names(self.servers.iter().filter_map(|(name, server)| {
-            Some((name, server.offer()?.tools.iter().map(|tool| tool.view.name.as_str())))
-        })));
-        doubts
+    /// Returns the security warnings for a person to review: hidden text in definitions and
+    /// instructions, and tool names that resemble the tool names of an earlier server. At most 32
+    /// warnings of each kind per server. Each call computes the warnings from the snapshot, without
+    /// traffic.
+    pub fn warnings(&self) -> Vec<SecurityWarning> {
+        let mut all_warnings: Vec<SecurityWarning> =
+            self.entries().flat_map(|entry| entry.warnings.iter().cloned()).collect();
+        all_warnings.extend(security_warning::similar_name_warnings(
+            self.servers.iter().filter_map(|(name, server)| {
+                Some((name, server.listing()?.tools.iter().map(|tool| tool.view.name.as_str())))
+            }),
+        ));
+        all_warnings
     }
 
-    /// What the guard has found in definitions and instructions that are offered all the same
-    /// (`guard.definitions` as `flag`); each was told as [`Event::Suspicious`](crate::Event).
-    pub fn suspicions(&self) -> Vec<Doubt> {
-        let of_shelf = |shelf: &Arc<Shelf>| {
-            let server = &shelf.connection.server;
-            let offered = shelf.found.iter().filter(|(_, told)| !told.refused);
-            let each = offered.flat_map(|(item, told)| {
+    /// Returns the guard's findings in definitions and instructions that are not withheld
+    /// (`guard.definitions` is `flag`). The host also reported each finding as
+    /// [`HostEvent::GuardFinding`](crate::HostEvent::GuardFinding).
+    pub fn guard_findings(&self) -> Vec<SecurityWarning> {
+        let entry_findings = |entry: &Arc<CatalogEntry>| {
+            let server = &entry.connection.server;
+            let not_withheld =
+                entry.definition_findings.iter().filter(|(_, verdict)| !verdict.withheld);
+            let each = not_withheld.flat_map(|(item, verdict)| {
                 let server = server.clone();
-                let (tool, item) = Of::split(item.clone());
-                let doubt = move |found: &Finding| Doubt {
+                let (tool, item) = ItemKind::split(item.clone());
+                let to_warning = move |finding: &Finding| SecurityWarning {
                     server: server.clone(),
                     tool: tool.clone(),
                     item: item.clone(),
-                    reason: found.to_string(),
+                    reason: finding.to_string(),
                 };
-                told.findings.iter().map(doubt)
+                verdict.findings.iter().map(to_warning)
             });
             each.collect::<Vec<_>>()
         };
-        self.shelves().flat_map(of_shelf).collect()
+        self.entries().flat_map(entry_findings).collect()
     }
 
-    fn shelves(&self) -> impl Iterator<Item = &Arc<Shelf>> {
-        self.servers.values().filter_map(|server| server.shelf.as_ref())
+    fn entries(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
+        self.servers.values().filter_map(|server| server.entry.as_ref())
     }
 
-    /// The route of a tool; misses are explained.
-    pub(crate) fn tool(&self, called: &str) -> Result<&Arc<ToolRoute>, CallError> {
-        if let Some(route) = self.tools.get(called) {
+    /// Returns the route of a tool, or an error with a suggestion.
+    pub(crate) fn tool(&self, requested: &str) -> Result<&Arc<ToolRoute>, CallError> {
+        if let Some(route) = self.tools.get(requested) {
             return Ok(route);
         }
-        if let Some(routes) = self.bare.as_ref().and_then(|bare| bare.get(called)) {
+        if let Some(routes) = self.bare_tools.as_ref().and_then(|bare| bare.get(requested)) {
             return match &routes[..] {
                 [only] => Ok(only),
                 several => Err(CallError::Routing(RoutingError::Ambiguous {
-                    name: called.into(),
-                    candidates: several.iter().map(|route| route.public.clone()).collect(),
+                    name: requested.into(),
+                    candidates: several.iter().map(|route| route.public_name.clone()).collect(),
                 })),
             };
         }
-        Err(self.explain(Of::Tool, called, &self.tool_names().collect::<Vec<_>>()))
+        Err(self.lookup_error(ItemKind::Tool, requested, &self.tool_names().collect::<Vec<_>>()))
     }
 
-    /// The route of a prompt; misses are explained.
-    pub(crate) fn prompt(&self, called: &str) -> Result<&Arc<PromptRoute>, CallError> {
-        self.prompts.get(called).ok_or_else(|| {
-            let mut known: Vec<&str> = self.prompts.keys().map(|name| &**name).collect();
-            known.sort_unstable();
-            self.explain(Of::Prompt, called, &known)
+    /// Returns the route of a prompt, or an error with a suggestion.
+    pub(crate) fn prompt(&self, requested: &str) -> Result<&Arc<PromptRoute>, CallError> {
+        self.prompts.get(requested).ok_or_else(|| {
+            let mut known_names: Vec<&str> = self.prompts.keys().map(|name| &**name).collect();
+            known_names.sort_unstable();
+            self.lookup_error(ItemKind::Prompt, requested, &known_names)
         })
     }
 
-    /// The server, the name there and the reason, of a tool that exists and is not offered.
-    pub(crate) fn kept_out(&self, called: &str) -> Option<(&str, &str, &str)> {
-        let (server, item) = name::split(called, |name| self.is_server(name))?;
-        let (server, shelf) = self.servers.get_key_value(server)?;
-        let mut hidden = shelf.shelf.as_ref()?.hidden.iter();
-        let hidden = hidden.find(|hidden| hidden.tool.view.name == item)?;
-        Some((server, &hidden.tool.view.name, &hidden.reason))
+    /// Returns the server, the tool name on the server and the reason of an excluded tool.
+    pub(crate) fn excluded_tool(&self, requested: &str) -> Option<(&str, &str, &str)> {
+        let (server, item) = name::split_name(requested, |name| self.is_server(name))?;
+        let (server, entry) = self.servers.get_key_value(server)?;
+        let mut excluded = entry.entry.as_ref()?.excluded_tools.iter();
+        let excluded = excluded.find(|excluded| excluded.tool.view.name == item)?;
+        Some((server, &excluded.tool.view.name, &excluded.reason))
     }
 
-    fn explain(&self, of: Of, called: &str, known: &[&str]) -> CallError {
-        let Some((server, item)) = name::split(called, |name| self.is_server(name)) else {
-            let ends = |name: &&str| name.len() > called.len() && ends_with_item(name, called);
-            let candidates = known.iter().copied().filter(ends).map(Into::into);
+    fn lookup_error(&self, kind: ItemKind, requested: &str, known_names: &[&str]) -> CallError {
+        let Some((server, item)) = name::split_name(requested, |name| self.is_server(name)) else {
+            let has_item =
+                |name: &&str| name.len() > requested.len() && ends_with_item(name, requested);
+            let candidates = known_names.iter().copied().filter(has_item).map(Into::into);
             let candidates: Vec<Box<str>> = candidates.collect();
             return match &candidates[..] {
                 [] | [_] => CallError::Routing(RoutingError::UnknownServer {
-                    name: called.into(),
-                    suggestion: candidates.into_iter().next().or_else(|| closest(called, known)),
+                    name: requested.into(),
+                    suggestion: candidates
+                        .into_iter()
+                        .next()
+                        .or_else(|| closest(requested, known_names)),
                 }),
-                _ => {
-                    CallError::Routing(RoutingError::Ambiguous { name: called.into(), candidates })
-                }
+                _ => CallError::Routing(RoutingError::Ambiguous {
+                    name: requested.into(),
+                    candidates,
+                }),
             };
         };
-        if let Some((server, away)) = self.away.get_key_value(server) {
-            return unavailable(server, away);
+        if let Some((server, unavailable)) = self.unavailable.get_key_value(server) {
+            return unavailable_error(server, unavailable);
         }
-        let shelf = self.servers.get(server).and_then(|server| server.shelf.as_ref());
-        let why = shelf.and_then(|shelf| match of {
-            Of::Tool => shelf.refused(item),
-            Of::Prompt => shelf.refused_prompt(item),
-            Of::Resource | Of::Template => None,
+        let entry = self.servers.get(server).and_then(|server| server.entry.as_ref());
+        let withheld_reason = entry.and_then(|entry| match kind {
+            ItemKind::Tool => entry.tool_withheld_reason(item),
+            ItemKind::Prompt => entry.prompt_withheld_reason(item),
+            ItemKind::Resource | ItemKind::Template => None,
         });
-        if let Some(reason) = why {
-            return refused(&server.into(), of, item, reason);
+        if let Some(reason) = withheld_reason {
+            return exclusion_error(&server.into(), kind, item, reason);
         }
         CallError::Routing(RoutingError::UnknownItem {
             server: server.into(),
-            what: of.as_str(),
+            item_kind: kind.as_str(),
             item: item.into(),
-            suggestion: closest(called, known),
+            suggestion: closest(requested, known_names),
         })
     }
 
-    /// The server that a resource is read from: the one named, else the one that lists the URI,
-    /// else the one with a template for it.
+    /// Returns the route of a resource: on the named server, else on the server that lists the URI,
+    /// else on the server with a matching template.
     pub(crate) fn resource(
         &self,
         uri: &str,
         server: Option<&str>,
     ) -> Result<ResourceRoute, CallError> {
         if let Some(name) = server {
-            return self.resource_at(name, uri);
+            return self.resource_on_server(name, uri);
         }
         let listed = self.resources.get(uri).cloned().unwrap_or_default();
         let owners = if listed.is_empty() { self.templates_for(uri) } else { listed };
         match &owners[..] {
             [only] => Ok(only.clone()),
-            [] => Err(self.explain_resource(uri)),
+            [] => Err(self.resource_lookup_error(uri)),
             several => Err(CallError::Routing(RoutingError::Ambiguous {
                 name: uri.into(),
                 candidates: several.iter().map(|route| (*route.connection.server).into()).collect(),
@@ -322,33 +337,39 @@ impl Catalog {
         }
     }
 
-    fn explain_resource(&self, uri: &str) -> CallError {
-        let offered_it = |away: &Away| away.shelf.as_ref().is_some_and(|shelf| shelf.has(uri));
-        if let Some((server, away)) = self.away.iter().find(|(_, away)| offered_it(away)) {
-            return unavailable(server, away);
-        }
-        let refuses = |shelf: &Arc<Shelf>| {
-            let (of, reason) = shelf.refused_resource(uri)?;
-            Some(refused(&shelf.connection.server, of, uri, reason))
+    fn resource_lookup_error(&self, uri: &str) -> CallError {
+        let offered_it = |unavailable: &UnavailableServer| {
+            unavailable.entry.as_ref().is_some_and(|entry| entry.has_resource(uri))
         };
-        if let Some(refused) = self.shelves().find_map(refuses) {
-            return refused;
+        if let Some((server, unavailable)) =
+            self.unavailable.iter().find(|(_, unavailable)| offered_it(unavailable))
+        {
+            return unavailable_error(server, unavailable);
         }
-        let listed = self.shelves().flat_map(|shelf| &shelf.offer.resources);
-        let known = listed.map(|resource| resource.view.uri.as_str());
-        let suggestion = name::closest(uri, known).map(Into::into);
+        let refuses = |entry: &Arc<CatalogEntry>| {
+            let (kind, reason) = entry.resource_withheld_reason(uri)?;
+            Some(exclusion_error(&entry.connection.server, kind, uri, reason))
+        };
+        if let Some(error) = self.entries().find_map(refuses) {
+            return error;
+        }
+        let resources = self.entries().flat_map(|entry| &entry.listing.resources);
+        let known_uris = resources.map(|resource| resource.view.uri.as_str());
+        let suggestion = name::closest(uri, known_uris).map(Into::into);
         CallError::Routing(RoutingError::UnknownResource { uri: uri.into(), suggestion })
     }
 
-    fn resource_at(&self, name: &str, uri: &str) -> Result<ResourceRoute, CallError> {
-        if let Some(shelf) = self.servers.get(name).and_then(|server| server.shelf.as_ref()) {
-            return match shelf.refused_resource(uri) {
-                Some((of, reason)) => Err(refused(&shelf.connection.server, of, uri, reason)),
-                None => Ok(shelf.resource_route()),
+    fn resource_on_server(&self, name: &str, uri: &str) -> Result<ResourceRoute, CallError> {
+        if let Some(entry) = self.servers.get(name).and_then(|server| server.entry.as_ref()) {
+            return match entry.resource_withheld_reason(uri) {
+                Some((kind, reason)) => {
+                    Err(exclusion_error(&entry.connection.server, kind, uri, reason))
+                }
+                None => Ok(entry.resource_route()),
             };
         }
-        match self.away.get_key_value(name) {
-            Some((server, away)) => Err(unavailable(server, away)),
+        match self.unavailable.get_key_value(name) {
+            Some((server, unavailable)) => Err(unavailable_error(server, unavailable)),
             None => Err(CallError::Routing(RoutingError::UnknownServer {
                 name: name.into(),
                 suggestion: name::closest(name, self.servers.keys().map(|name| &**name))
@@ -357,66 +378,70 @@ impl Catalog {
         }
     }
 
-    /// What the server whose absence is the error offered last, and what it calls this prompt or
-    /// resource, unless that was kept out.
-    pub(crate) fn last_shelf<'a>(
+    /// Returns the last entry of the unavailable server in `error`, and the server's own name of
+    /// the prompt or resource. Returns `None` for a withheld item.
+    pub(crate) fn last_entry<'a>(
         &'a self,
         error: &CallError,
-        of: Of,
-        called: &'a str,
-    ) -> Option<(&'a Shelf, &'a str)> {
+        kind: ItemKind,
+        requested: &'a str,
+    ) -> Option<(&'a CatalogEntry, &'a str)> {
         let CallError::Unavailable { server, .. } = error else { return None };
-        let shelf = self.away.get(server)?.shelf.as_deref()?;
-        let (item, refused) = match of {
-            Of::Tool => return None,
-            Of::Prompt => {
-                let (_, prompt) = name::split(called, |name| *name == **server)?;
-                (prompt, shelf.refused_prompt(prompt).is_some())
+        let entry = self.unavailable.get(server)?.entry.as_deref()?;
+        let (item, withheld) = match kind {
+            ItemKind::Tool => return None,
+            ItemKind::Prompt => {
+                let (_, prompt) = name::split_name(requested, |name| *name == **server)?;
+                (prompt, entry.prompt_withheld_reason(prompt).is_some())
             }
-            Of::Resource | Of::Template => (called, shelf.refused_resource(called).is_some()),
+            ItemKind::Resource | ItemKind::Template => {
+                (requested, entry.resource_withheld_reason(requested).is_some())
+            }
         };
-        (!refused).then_some((shelf, item))
+        (!withheld).then_some((entry, item))
     }
 
-    /// Resolves when no request waits for an answer; the caller bounds the wait.
-    pub(crate) async fn idle(&self) {
-        for shelf in self.shelves() {
-            shelf.connection.session.idle().await;
+    /// Resolves when no request is in flight. The caller limits the wait.
+    pub(crate) async fn wait_idle(&self) {
+        for entry in self.entries() {
+            entry.connection.session.idle().await;
         }
     }
 
     fn templates_for(&self, uri: &str) -> Vec<ResourceRoute> {
-        self.shelves()
-            .filter(|shelf| shelf.has_template_for(uri) && shelf.refused_resource(uri).is_none())
-            .map(|shelf| shelf.resource_route())
+        self.entries()
+            .filter(|entry| {
+                entry.has_template_for(uri) && entry.resource_withheld_reason(uri).is_none()
+            })
+            .map(|entry| entry.resource_route())
             .collect()
     }
 }
 
-/// The error of what its pin or the guard keeps out.
-fn refused(server: &Arc<str>, of: Of, item: &str, reason: &str) -> CallError {
+/// Returns the error for an item that a pin or the guard withholds.
+fn exclusion_error(server: &Arc<str>, kind: ItemKind, item: &str, reason: &str) -> CallError {
     let (server, item, reason) = (server.clone(), item.into(), reason.into());
-    CallError::Routing(match of {
-        Of::Tool => RoutingError::ToolChanged { server, tool: item, reason },
-        Of::Prompt | Of::Resource | Of::Template => {
-            RoutingError::ItemRefused { server, what: of.as_str(), item, reason }
+    CallError::Routing(match kind {
+        ItemKind::Tool => RoutingError::ToolWithheld { server, tool: item, reason },
+        ItemKind::Prompt | ItemKind::Resource | ItemKind::Template => {
+            RoutingError::ItemWithheld { server, item_kind: kind.as_str(), item, reason }
         }
     })
 }
 
-/// The error of a request that a server takes no more: nothing is sent.
-fn unavailable(server: &Arc<str>, away: &Away) -> CallError {
-    let (server, reason) = (server.clone(), away.lost.clone());
+/// Returns the error for a request to an unavailable server. The request is not sent.
+fn unavailable_error(server: &Arc<str>, unavailable: &UnavailableServer) -> CallError {
+    let (server, reason) = (server.clone(), unavailable.reason.clone());
     CallError::Unavailable { server, reason, may_have_run: false, attempts: 0 }
 }
 
-fn closest(called: &str, known: &[&str]) -> Option<Box<str>> {
-    name::closest(called, known.iter().copied()).map(Into::into)
+fn closest(requested: &str, known_names: &[&str]) -> Option<Box<str>> {
+    name::closest(requested, known_names.iter().copied()).map(Into::into)
 }
 
-/// Whether the public name is `called` behind some server's name.
-fn ends_with_item(public: &str, called: &str) -> bool {
-    public.strip_suffix(called).is_some_and(|server| server.ends_with(name::SEPARATOR))
+/// Returns whether the public name is a server name, the separator and `requested`.
+fn ends_with_item(public: &str, requested: &str) -> bool {
+    public.strip_suffix(requested).is_some_and(|server| server.ends_with(name::SEPARATOR))
 }
 
 impl Serialize for Catalog {

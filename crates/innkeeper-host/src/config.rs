@@ -1,48 +1,48 @@
-//! The configuration: from `mcp.json` to servers that can be started, or every problem at once.
+//! Configuration: reads `mcp.json` and reports all problems at once.
 //!
-//! A file goes through the rooms below in order: text to a tree that knows its places, other
-//! hosts' spellings to ours, the tree against the JSON Schema, typed entries, variables replaced,
-//! and last what only the whole can tell: names, dependencies, cycles.
+//! A file passes through the modules below in order: text to a tree with positions, spellings of
+//! other hosts to our spelling, validation of the tree against the JSON Schema, typed entries,
+//! expansion of variables, and the checks across servers: names, dependencies, cycles.
 
+mod diagnostic;
 mod environment;
-mod problem;
 mod secret;
 
-mod place;
-mod source;
-mod trail;
+mod key_location;
+mod key_path;
+mod source_text;
 mod tree;
 
 mod alias;
 mod dialect;
 mod document;
 
-mod fit;
 mod raw;
 mod raw_value;
 mod schema;
-mod unknown;
+mod schema_match;
+mod unknown_keys;
 mod validate;
 
 mod dotenv;
 mod expand;
 mod files;
 
+mod extra_keys;
 mod filter;
 mod guard;
 mod host;
-mod kept;
 mod seconds;
 mod server;
 
 mod check;
 mod launch;
-mod leak;
 mod oauth;
 mod remote;
+mod secret_scan;
 mod settings;
 
-mod depend;
+mod dependencies;
 mod graph;
 mod load;
 mod names;
@@ -54,124 +54,126 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use serde::Serialize;
 
+pub use diagnostic::{ConfigError, Diagnostic, Position, Severity};
 pub use environment::Environment;
+pub use extra_keys::ExtraKeys;
 pub(crate) use files::read_bytes;
-pub use filter::{Refusal, ToolFilter};
+pub use filter::{DenyReason, ToolFilter};
 pub use graph::UnknownServer;
 pub use guard::{GuardMode, GuardModes};
 pub use host::HostConfig;
-pub use kept::Kept;
-pub(crate) use leak::{names_secret, without_secrets};
 pub use load::MAX_FILE_BYTES;
-pub use origin::Origin;
-pub use problem::{ConfigError, Position, Problem, Severity};
+pub use origin::ConfigOrigin;
 pub use schema::json_schema;
-pub use secret::{Expanded, Secret};
+pub use secret::{ExpandedValue, Secret};
+pub(crate) use secret_scan::{mentions_secret, redact_url};
 pub use server::{
-    Cache, Enterprise, Grant, IdToken, Limits, Oauth, Restart, Retry, Sandbox, ServerConfig,
-    TransportConfig,
+    CacheConfig, EnterpriseConfig, IdToken, OauthConfig, OauthGrant, ResourceLimits, RestartPolicy,
+    RetryPolicy, SandboxConfig, ServerConfig, TransportConfig,
 };
 pub use tree::MAX_DEPTH;
-pub(crate) use watch::Watch;
+pub(crate) use watch::ConfigWatcher;
 
-/// Everything a host needs to know before it starts.
+/// The complete configuration of a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Config {
-    /// The servers in file order, without the disabled ones.
+    /// Enabled servers, in file order.
     pub servers: IndexMap<String, ServerConfig>,
-    /// The host's own settings.
+    /// Settings of the host.
     pub host: HostConfig,
-    /// What is doubtful, sorted by place.
-    pub warnings: Vec<Problem>,
-    /// The servers that are switched off, with where they stand.
+    /// Warnings, sorted by position.
+    pub warnings: Vec<Diagnostic>,
+    /// Disabled servers with the position of each entry.
     pub disabled: IndexMap<String, Position>,
-    /// The files it was read from, as the user named them.
+    /// Files of the configuration, as the user named them.
     pub sources: Vec<String>,
-    /// Top-level keys that have no meaning here.
-    #[serde(skip_serializing_if = "Kept::is_empty")]
-    pub extra: Kept,
-    /// What it was read against; servers inherit from it.
+    /// Unknown top-level keys.
+    #[serde(skip_serializing_if = "ExtraKeys::is_empty")]
+    pub extra: ExtraKeys,
+    /// Environment that the configuration was read against; servers inherit from this environment.
     #[serde(skip)]
     pub environment: Environment,
-    /// How it was read.
+    /// Origin of the configuration, for reloads.
     #[serde(skip)]
-    pub origin: Origin,
+    pub origin: ConfigOrigin,
 }
 
 impl Config {
     /// Reads one file against the environment of this process.
     ///
-    /// The one convenience that looks at the process by itself; [`Config::load`] is told.
+    /// Only this convenience function reads the process environment; [`Config::load`] takes an
+    /// [`Environment`].
     ///
     /// # Errors
     ///
-    /// Every problem of the file when one of them is an error.
+    /// Returns every problem of the file if at least one problem is an error.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
-        Self::load(&[path.as_ref().to_owned()], &Environment::of_process())
+        Self::load(&[path.as_ref().to_owned()], &Environment::from_process())
     }
 
-    /// Reads files and merges them; a server's name may stand in one of them only.
+    /// Reads files and merges them; a server name may occur in only one file.
     ///
-    /// A `.env` beside a file gives values to its variables where `env` has none.
+    /// A `.env` file beside a configuration file supplies variables that `env` does not have.
     ///
     /// # Errors
     ///
-    /// Every problem of every file when one of them is an error.
+    /// Returns every problem of every file if at least one problem is an error.
     pub fn load(sources: &[PathBuf], env: &Environment) -> Result<Self, ConfigError> {
-        load::files(sources, env)
+        load::load_files(sources, env)
     }
 
-    /// Reads a text as if it were a file called `source_name` in `base_dir`.
+    /// Reads a string as a file named `source_name` in `base_dir`.
     ///
     /// # Errors
     ///
-    /// Every problem of the text when one of them is an error.
+    /// Returns every problem of the string if at least one problem is an error.
     pub fn from_text(
         text: &str,
         source_name: &str,
         base_dir: &Path,
         env: &Environment,
     ) -> Result<Self, ConfigError> {
-        load::text(text, source_name, base_dir, env)
+        load::load_text(text, source_name, base_dir, env)
     }
 
-    /// Reads a value that an application put together; problems carry no lines.
+    /// Reads a JSON value that the application built; problems have no line numbers.
     ///
     /// # Errors
     ///
-    /// Every problem of the value when one of them is an error.
+    /// Returns every problem of the value if at least one problem is an error.
     pub fn from_value(
         value: &serde_json::Value,
         source_name: &str,
         base_dir: &Path,
         env: &Environment,
     ) -> Result<Self, ConfigError> {
-        load::value(value, source_name, base_dir, env)
+        load::load_value(value, source_name, base_dir, env)
     }
 
-    /// The same configuration with only these servers and everything they depend on.
+    /// Returns the configuration reduced to these servers and their dependencies.
     ///
     /// # Errors
     ///
-    /// The first name that no server has.
-    pub fn only(&self, servers: &[&str]) -> Result<Self, UnknownServer> {
-        graph::only(self, servers)
+    /// Returns the first name that no enabled server has.
+    pub fn select(&self, servers: &[&str]) -> Result<Self, UnknownServer> {
+        graph::select(self, servers)
     }
 
-    /// What stands in its files now, read against the same environment and with the same servers
-    /// picked out of it; `None` for a configuration without files.
+    /// Reads the files again, with the same environment and the same selection of servers.
+    ///
+    /// Returns `None` for a configuration without files.
     ///
     /// # Errors
     ///
-    /// As [`Config::load`].
-    pub fn read_again(&self) -> Option<Result<Self, ConfigError>> {
-        origin::again(self)
+    /// Same as [`Config::load`].
+    pub fn reload(&self) -> Option<Result<Self, ConfigError>> {
+        origin::reload(self)
     }
 
-    /// The servers in the order of starting: a wave depends on the waves before it only.
+    /// Returns the servers in start order: a wave depends only on the waves before it.
     ///
-    /// Servers of one wave stand in file order and can be started together.
+    /// Servers of one wave are in file order and can start concurrently.
     pub fn waves(&self) -> Vec<Vec<&str>> {
         graph::waves(self)
     }

@@ -1,29 +1,29 @@
-//! What can go wrong, each variant naming its server, tool or key and keeping its source.
+//! Error types of the host; each variant names its server, tool or key and stores its source.
 //!
-//! In reading order: the class all errors have, a call and what may be wrong with it, the start of
-//! all servers and the restart of one, the words.
+//! Reading order: the class of all errors, call errors with their reasons, start and restart
+//! errors, display helpers.
 
 mod class;
 
 mod argument;
 mod call;
-mod lost;
 mod protocol;
 mod routing;
+mod unavailable_reason;
 
 mod restart;
 mod start;
 
-pub(crate) mod words;
+pub(crate) mod display;
 
 pub use argument::ArgumentProblem;
-pub use call::{CallError, CallKind};
+pub use call::{CallError, CallErrorKind};
 pub use class::ErrorClass;
-pub use lost::Lost;
-pub use protocol::ProtocolFault;
+pub use protocol::ProtocolError;
 pub use restart::RestartError;
 pub use routing::RoutingError;
-pub use start::{Phase, ServerFailure, StartError, StartReason};
+pub use start::{ServerFailure, StartError, StartFailureReason, StartPhase};
+pub use unavailable_reason::UnavailableReason;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! What a host tells an application as it happens.
+//! Events that a host publishes for applications.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,219 +6,221 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 
-use crate::config::Problem;
-use crate::error::CallKind;
+use crate::config::Diagnostic;
+use crate::error::CallErrorKind;
 use crate::guard::Finding;
 
-/// How many events a slow listener may lag behind before it loses the oldest; a start of 100
+/// Number of events that a slow receiver may lag before it loses the oldest event. A start of 100
 /// servers with several retries fits.
-const CAPACITY: usize = 1024;
+const EVENT_CAPACITY: usize = 1024;
 
-/// One thing that happened; `server` is the name in the configuration.
+/// An event of a host. `server` is the name in the configuration.
 #[derive(Clone, Debug)]
-pub enum Event {
-    /// A server's process is being launched.
+pub enum HostEvent {
+    /// The host launches the process of a server.
     Launching {
-        /// The server.
+        /// The name of the server.
         server: Arc<str>,
-        /// Which try this is, from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
     },
-    /// The launcher (`npx`, `uvx`, …) is still fetching or installing the server.
+    /// The launcher (`npx`, `uvx`, …) still downloads or installs the server.
     Installing {
-        /// The server.
+        /// The name of the server.
         server: Arc<str>,
     },
-    /// The process runs and the handshake is under way.
+    /// The process runs and the handshake started.
     Handshake {
-        /// The server.
+        /// The name of the server.
         server: Arc<str>,
     },
-    /// A launch failed and will be tried again.
-    Retrying {
-        /// The server.
+    /// A launch failed and the host will retry.
+    LaunchRetry {
+        /// The name of the server.
         server: Arc<str>,
-        /// The pause before the next try.
+        /// The delay before the next attempt.
         delay: Duration,
-        /// What went wrong.
+        /// The reason of the failure.
         reason: String,
     },
-    /// A server that was lost will be started again (`restart`).
+    /// The host will restart an unavailable server (`restart`).
     Restarting {
-        /// The server.
+        /// The name of the server.
         server: Arc<str>,
-        /// Which restart this is since it was last ready for a minute, from 1.
+        /// The number of the restart since the server was last ready for a minute, from 1.
         attempt: u32,
-        /// The pause before it.
+        /// The delay before the restart.
         delay: Duration,
     },
-    /// A request did not reach its server, or may run twice, and will be sent again.
-    CallRetried {
-        /// The server.
+    /// The host will retry a request that did not reach the server or may run twice.
+    CallRetry {
+        /// The name of the server.
         server: Arc<str>,
-        /// The method, `tools/call` for example.
+        /// The method, for example `tools/call`.
         method: &'static str,
-        /// The tool, prompt or URI.
+        /// The tool, the prompt or the URI.
         item: Box<str>,
-        /// Which attempt comes next, from 2.
+        /// The number of the next attempt, from 2.
         attempt: u32,
-        /// The pause before it.
+        /// The delay before the next attempt.
         delay: Duration,
-        /// What became of the one before.
+        /// The reason why the previous attempt failed.
         reason: String,
     },
     /// The server is ready.
     Ready {
-        /// The server.
+        /// The name of the server.
         server: Arc<str>,
-        /// Since the first launch.
-        took: Duration,
-        /// How many tools it offers.
+        /// The time since the first launch.
+        elapsed: Duration,
+        /// The number of tools that the server offers.
         tools: usize,
     },
-    /// The server could not be started, crashed, or cannot be reached any more.
+    /// The server did not start, crashed, or cannot be reached.
     Unavailable {
-        /// The server.
+        /// The name of the server.
         server: Arc<str>,
-        /// What went wrong.
+        /// The reason why the server is unavailable.
         reason: String,
     },
-    /// The server was stopped by the host.
+    /// The host stopped the server.
     Stopped {
-        /// The server.
+        /// The name of the server.
         server: Arc<str>,
     },
-    /// What the server offers has changed and the catalog was replaced.
+    /// The listing of the server changed, and a new catalog is active.
     CatalogChanged {
-        /// The server.
+        /// The name of the server.
         server: Arc<str>,
     },
-    /// A resource has changed; copies of it are forgotten.
+    /// A resource changed. The cache no longer contains the resource.
     ResourceUpdated {
-        /// The server.
+        /// The name of the server.
         server: Arc<str>,
-        /// The resource.
+        /// The URI of the resource.
         uri: String,
     },
-    /// The server has said something for a log.
+    /// The server sent a log message (`notifications/message`).
     Message {
-        /// The server.
+        /// The name of the server.
         server: Arc<str>,
-        /// How bad it is, in the words of syslog, as the server sent it.
+        /// The syslog severity, as the server sent it.
         level: String,
-        /// Which part of the server says it.
+        /// The logger name, if the server sent one.
         logger: Option<String>,
-        /// What it says: any JSON, to be escaped wherever it is shown.
+        /// The payload: any JSON value. Escape it before display.
         data: Option<Box<RawValue>>,
     },
-    /// Something a server offered was left out of the catalog.
+    /// The catalog excludes an unusable item of a server.
     Quarantined {
-        /// The server.
+        /// The name of the server.
         server: Arc<str>,
-        /// What was left out.
-        what: String,
-        /// Why.
+        /// The excluded item.
+        subject: String,
+        /// The reason why the item is unusable.
         reason: String,
     },
-    /// Something of a server is not as it was pinned.
-    PinBroken {
-        /// The server.
+    /// An item of a server differs from its pin.
+    PinMismatch {
+        /// The name of the server.
         server: Arc<str>,
-        /// What it is: a tool, `instructions`, `serverInfo`, `launch` or the `server`.
-        what: String,
-        /// Whether it changed or is new.
+        /// The item: a tool, `instructions`, `serverInfo`, `launch` or the `server`.
+        subject: String,
+        /// The kind of difference: changed or new.
         reason: String,
-        /// Whether it is kept from applications and models.
-        refused: bool,
+        /// Whether the item is withheld from applications and models.
+        withheld: bool,
     },
-    /// Something looks as if it were made to deceive, and is offered all the same.
-    Doubtful {
-        /// The server.
+    /// An item looks deceptive. The catalog still offers the item.
+    SecurityWarning {
+        /// The name of the server.
         server: Arc<str>,
         /// The tool; `None` for the server's instructions.
         tool: Option<Box<str>>,
-        /// What about it; may quote a server.
+        /// The reason of the warning. May quote the server.
         reason: String,
     },
-    /// The guard has found what looks like an attack (`guard`).
-    Suspicious {
-        /// The server.
+    /// The guard detected a possible attack (`guard`).
+    GuardFinding {
+        /// The name of the server.
         server: Arc<str>,
-        /// The tool, if it is of one.
+        /// The tool, if the finding is in a tool.
         tool: Option<Box<str>>,
-        /// The prompt by its name at the server, the resource or template by its URI, if it is of one.
-        /// With neither it is in the server's instructions.
+        /// The prompt by the server's own name, or the resource or template by its URI. Without a
+        /// tool and an item, the finding is in the server's instructions.
         item: Option<Box<str>>,
-        /// What was found, and where.
+        /// The finding, with its location.
         finding: Finding,
-        /// Whether it is held back.
-        refused: bool,
+        /// Whether the item is withheld.
+        withheld: bool,
     },
-    /// A limit or a part of the sandbox has no effect here; the server is started all the same.
+    /// A resource limit or a part of the sandbox has no effect on this system. The server starts
+    /// anyway.
     LimitNotApplied {
-        /// The server.
+        /// The name of the server.
         server: Arc<str>,
-        /// The key, `limits.memory` for example.
-        what: &'static str,
-        /// Why.
+        /// The configuration key, for example `limits.memory`.
+        key: &'static str,
+        /// The reason why the limit has no effect.
         reason: String,
     },
-    /// Another configuration was taken up.
+    /// A new configuration was applied.
     Reloaded {
-        /// Servers that are new.
+        /// The servers that were added.
         added: Vec<Arc<str>>,
-        /// Servers that are no longer there.
+        /// The servers that were removed.
         removed: Vec<Arc<str>>,
-        /// Servers whose settings are not those they run with, or were not until now.
+        /// The servers whose configuration differs from the configuration they run with, or
+        /// differed until this reload.
         changed: Vec<Arc<str>>,
     },
-    /// The configuration cannot be used; everything is as it was.
+    /// The new configuration is invalid. The previous configuration stays active.
     ReloadFailed {
-        /// All that is wrong with it.
-        problems: Vec<Problem>,
+        /// All problems of the configuration.
+        diagnostics: Vec<Diagnostic>,
     },
-    /// A watched file has a server that nobody has decided on; it is not started.
+    /// A watched file contains a server without a trust decision. The host does not start the
+    /// server.
     NotTrusted {
-        /// The server.
+        /// The name of the server.
         server: Arc<str>,
     },
-    /// A call has ended.
-    Called(CallRecord),
+    /// A call ended.
+    CallFinished(CallRecord),
 }
 
-/// What is kept of one call: the same record goes to metrics, log and listeners.
+/// The record of one call. The metrics, the log and the event receivers get the same record.
 #[derive(Clone, Debug)]
 pub struct CallRecord {
-    /// The server that was asked.
+    /// The name of the server.
     pub server: Arc<str>,
-    /// The method, `tools/call` for example.
+    /// The method, for example `tools/call`.
     pub method: &'static str,
-    /// The tool, prompt or URI.
+    /// The tool, the prompt or the URI.
     pub item: Box<str>,
-    /// The id of the request on the wire, the last one if it was sent again; 0 if nothing was sent.
+    /// The JSON-RPC id of the request, of the last attempt after a retry; 0 if nothing was sent.
     pub id: u64,
-    /// From the moment the call was allowed to be sent until its outcome, with all attempts and the
-    /// pauses between them.
+    /// The time from the permission to send until the outcome, with all attempts and delays.
     pub latency: Duration,
-    /// How it ended.
+    /// The outcome of the call.
     pub outcome: CallOutcome,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallOutcome {
-    /// The server gave a result.
+    /// The server returned a result.
     Ok,
-    /// The tool answered with `isError`: for the model to read, not a failure of the host.
+    /// The tool returned `isError`. The result is input for the model, not a failure of the host.
     ToolError,
     /// The call failed.
-    Failed(CallKind),
-    /// The caller went away before the answer.
+    Failed(CallErrorKind),
+    /// The caller dropped the future before the response.
     Cancelled,
 }
 
 impl CallOutcome {
-    /// The word used in logs.
+    /// Returns the name of the outcome in logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -229,26 +231,26 @@ impl CallOutcome {
     }
 }
 
-/// Where events are published; costs one atomic read while nobody listens.
+/// The sender of events. Without a receiver, publishing costs one atomic read.
 #[derive(Clone, Debug)]
-pub(crate) struct Events(broadcast::Sender<Event>);
+pub(crate) struct EventPublisher(broadcast::Sender<HostEvent>);
 
-impl Events {
+impl EventPublisher {
     pub(crate) fn new() -> Self {
-        Self(broadcast::Sender::new(CAPACITY))
+        Self(broadcast::Sender::new(EVENT_CAPACITY))
     }
 
-    pub(crate) fn listen(&self) -> broadcast::Receiver<Event> {
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<HostEvent> {
         self.0.subscribe()
     }
 
-    pub(crate) fn wanted(&self) -> bool {
+    pub(crate) fn has_subscribers(&self) -> bool {
         self.0.receiver_count() > 0
     }
 
-    pub(crate) fn publish(&self, event: Event) {
-        if self.wanted() {
-            // Every listener may have gone in between: nobody is left to tell.
+    pub(crate) fn publish(&self, event: HostEvent) {
+        if self.has_subscribers() {
+            // The last receiver may have been dropped since the check.
             drop(self.0.send(event));
         }
     }

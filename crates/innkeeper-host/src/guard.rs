@@ -1,44 +1,44 @@
-//! Looks for what attacks look like in definitions, arguments and results: a signal, not a proof.
+//! Content guard: scans definitions, arguments and results for signs of attacks.
 //!
-//! Whether a sentence is an order or a document about orders, and whether a path is an attack or the
-//! day's work, nobody can tell for certain from between an application and its servers; who reads
-//! these rules can write around them. Therefore nothing is looked at unless the configuration says
-//! so, and the boundary stays where an owner draws it: pins, sandbox, approval.
+//! A finding is a signal, not a proof. Between an application and its servers, the host cannot tell
+//! an instruction from a document about instructions, or an attack path from ordinary work, and an
+//! attacker who knows these rules can evade them. Therefore nothing is scanned unless the
+//! configuration enables the guard, and the security boundaries are pins, sandbox and approval.
 //!
-//! Each family of attacks is a file. What they look for comes from public descriptions of attacks
+//! Each module covers one family of attacks. The rules come from public descriptions of attacks
 //! (the OWASP MCP Top 10, the security chapters of the MCP specification, published incidents), not
-//! from the cases of a bench.
+//! from the cases of a benchmark.
 
-mod attention;
-mod carried;
-mod files;
+mod cloud_metadata;
+mod credential_files;
 mod finding;
-mod folders;
-mod metadata;
-mod of;
-mod orders;
+mod fingerprints;
+mod injection;
+mod item_kind;
+mod normalize;
 mod parameters;
-mod pieces;
+mod sandbox_paths;
+mod scanner;
 mod secrets;
 mod shell;
-mod unwrap;
+mod text_nodes;
 
 use crate::config::{GuardMode, GuardModes, ServerConfig};
 
-pub(crate) use attention::{Attention, Told, definition, instructions};
-pub(crate) use carried::Memory;
 pub use finding::{Finding, FindingKind};
-pub(crate) use of::Of;
+pub(crate) use fingerprints::SecretFingerprints;
+pub(crate) use item_kind::ItemKind;
+pub(crate) use scanner::{Scanner, Verdict, scan_definition, scan_instructions};
 
-/// Makes ready what is looked for by the settings of these servers, so that no call has to wait for
-/// it; nothing where nothing is looked at.
+/// Compiles the patterns that the settings of these servers need, so that no call has to wait for
+/// them. Compiles nothing if no guard is enabled.
 pub(crate) fn prepare<'c>(servers: impl IntoIterator<Item = &'c ServerConfig>) {
     let on = |mode| mode != GuardMode::Off;
     for GuardModes { definitions, arguments, results } in
         servers.into_iter().map(|server| server.guard)
     {
         if on(definitions) || on(results) {
-            orders::prepare();
+            injection::prepare();
         }
         if on(results) {
             secrets::prepare();
@@ -49,8 +49,8 @@ pub(crate) fn prepare<'c>(servers: impl IntoIterator<Item = &'c ServerConfig>) {
     }
 }
 
-/// Findings that are told of one definition, call or result; who reads so many needs no more.
-pub(crate) const FINDINGS: usize = 8;
+/// Maximum number of findings for one definition, call or result: a reader needs no more.
+pub(crate) const MAX_FINDINGS: usize = 8;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The face: start, catalog, calls, status, events, metrics, restart, shutdown. It forwards.
+//! The public API of a host.
 
 mod builder;
 
@@ -15,52 +15,54 @@ use tokio::sync::{OnceCell, broadcast};
 use crate::catalog::Catalog;
 use crate::config::Config;
 use crate::error::StartError;
-use crate::event::Event;
+use crate::event::HostEvent;
 use crate::registry::Registry;
 use crate::reload::Reloader;
 use crate::server::launch::Launcher;
 use crate::shutdown::ShutdownReport;
-use crate::tasks::Tasks;
+use crate::tasks::BackgroundTasks;
 
 pub use builder::HostBuilder;
 pub use status::ServerStatus;
 
-/// Running MCP servers behind one set of names. Clones share the host; when the last one is
-/// dropped without [`Host::shutdown`], all servers are killed at once.
+/// A set of running MCP servers with one namespace. Clones share the host. When the last clone is
+/// dropped without [`Host::shutdown`], the host kills all servers at once.
 #[derive(Clone, Debug)]
-pub struct Host(Arc<Inner>);
+pub struct Host(Arc<HostInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct HostInner {
     registry: Arc<Registry>,
-    tasks: Tasks,
+    tasks: BackgroundTasks,
     launcher: Arc<Launcher>,
     reloader: Arc<Reloader>,
     shutdown: OnceCell<ShutdownReport>,
 }
 
 impl Host {
-    /// Starts all servers of a configuration with everything at its default.
+    /// Starts all servers of a configuration with default options.
     ///
     /// # Errors
     ///
-    /// As [`HostBuilder::start`].
+    /// See [`HostBuilder::start`].
     pub async fn start(config: Config) -> Result<Self, StartError> {
         Self::builder(config).start().await
     }
 
-    /// A host that is not started yet.
+    /// Returns a builder for a host.
     pub fn builder(config: Config) -> HostBuilder {
-        HostBuilder::of(config)
+        HostBuilder::new(config)
     }
 
-    /// The servers that take calls and all they offer, as of now; no await and no traffic.
+    /// Returns a snapshot of the servers that accept calls, with their listings. Needs no await and
+    /// no traffic.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.0.registry.catalog()
     }
 
-    /// What happens from here on. A listener that lags more than 1,024 events loses the oldest.
-    pub fn events(&self) -> broadcast::Receiver<Event> {
-        self.0.registry.events().listen()
+    /// Subscribes to the events from now on. A receiver that lags more than 1,024 events loses the
+    /// oldest events.
+    pub fn events(&self) -> broadcast::Receiver<HostEvent> {
+        self.0.registry.events().subscribe()
     }
 }

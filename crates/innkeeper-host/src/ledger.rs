@@ -1,11 +1,10 @@
-//! Which processes each host has started, on disk, so that the next host can end what a killed one
-//! has left behind.
+//! Records the processes of each host on disk for later cleanup.
 //!
-//! One file for each host, named after its process. A process is named by its id and its start
-//! time, and only ended if both still fit: an id alone may mean somebody else by now. Systems that
-//! do not tell start times get no files.
+//! The next host terminates what a killed host left running. Each host has one file, named after
+//! its process. An entry names a process by its id and its start time, and a process is terminated
+//! only if both match, because the system reuses ids. Systems without start times get no files.
 
-mod page;
+mod ledger_file;
 mod sweep;
 
 #[cfg(test)]
@@ -19,119 +18,119 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub(crate) use page::Kind;
-use page::{ENTRY_LIMIT, Header, Noted};
+pub(crate) use ledger_file::ProcessKind;
+use ledger_file::{HostHeader, MAX_ENTRIES, ProcessRecord};
 pub(crate) use sweep::SweepReport;
 
-/// Tells the ledgers of one process apart.
-static OPENED: AtomicU64 = AtomicU64::new(0);
+/// Distinguishes the ledgers of one process.
+static LEDGER_COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// The processes of this host, on disk; clones share it.
+/// The on-disk record of this host's processes; clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Ledger(Arc<Shared>);
+pub(crate) struct Ledger(Arc<LedgerState>);
 
 #[derive(Debug)]
-struct Shared {
-    /// `None` where processes cannot be told apart.
-    file: Option<(PathBuf, Header)>,
-    entries: Mutex<Entries>,
+struct LedgerState {
+    /// `None` where the system does not report process start times.
+    file: Option<(PathBuf, HostHeader)>,
+    entries: Mutex<LedgerEntries>,
 }
 
 #[derive(Debug, Default)]
-struct Entries {
-    next: u64,
-    noted: BTreeMap<u64, Noted>,
+struct LedgerEntries {
+    next_id: u64,
+    records: BTreeMap<u64, ProcessRecord>,
 }
 
 impl Ledger {
-    /// Opens the ledger in `dir`, which is made if it is missing, and ends what dead hosts have
-    /// left. Blocks, for up to [`sweep::LIMIT`] if processes do not end.
+    /// Opens the ledger in `dir`, creates the directory if needed, and terminates processes of dead
+    /// hosts. Blocks for at most [`sweep::SWEEP_TIMEOUT`] while processes terminate.
     ///
     /// # Errors
-    /// The directory cannot be made or read.
+    /// The directory cannot be created or read.
     pub(crate) fn open(dir: &Path) -> io::Result<(Self, SweepReport)> {
-        make_private(dir)?;
-        let report = sweep::sweep(dir, sweep::end())?;
-        let number = OPENED.fetch_add(1, Ordering::Relaxed);
-        let file = Header::of_this_host()
+        create_private_dir(dir)?;
+        let report = sweep::sweep(dir, sweep::deadline())?;
+        let number = LEDGER_COUNT.fetch_add(1, Ordering::Relaxed);
+        let file = HostHeader::for_current_host()
             .map(|(host, header)| (dir.join(format!("{host}-{number}")), header));
-        let ledger = Self(Arc::new(Shared { file, entries: Mutex::default() }));
+        let ledger = Self(Arc::new(LedgerState { file, entries: Mutex::default() }));
         Ok((ledger, report))
     }
 
-    /// Notes a process until the entry is dropped.
+    /// Records a process until the returned entry is dropped.
     ///
     /// # Errors
-    /// The file cannot be written, or too many processes are noted.
-    pub(crate) fn record(&self, kind: Kind, pid: u32) -> io::Result<Entry> {
+    /// The file cannot be written, or the ledger is full.
+    pub(crate) fn record(&self, kind: ProcessKind, pid: u32) -> io::Result<LedgerEntry> {
         let mut entries = self.0.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if entries.noted.len() >= ENTRY_LIMIT {
+        if entries.records.len() >= MAX_ENTRIES {
             return Err(io::Error::other("the ledger is full"));
         }
-        let number = entries.next;
-        entries.next += 1;
+        let id = entries.next_id;
+        entries.next_id += 1;
         if let Some(start) = sweep::start_time(pid) {
-            entries.noted.insert(number, Noted { kind, pid, start });
+            entries.records.insert(id, ProcessRecord { kind, pid, start_time: start });
             self.0.write(&entries)?;
         }
-        Ok(Entry { ledger: Arc::clone(&self.0), number })
+        Ok(LedgerEntry { ledger: Arc::clone(&self.0), id })
     }
 }
 
-impl Shared {
-    /// Replaces the file in one step, or removes it when there is nothing to note.
-    fn write(&self, entries: &Entries) -> io::Result<()> {
+impl LedgerState {
+    /// Replaces the file atomically, or removes the file when no process is recorded.
+    fn write(&self, entries: &LedgerEntries) -> io::Result<()> {
         let Some((path, header)) = &self.file else { return Ok(()) };
-        if entries.noted.is_empty() {
+        if entries.records.is_empty() {
             return fs::remove_file(path);
         }
         let new = path.with_extension("new");
-        let mut file = create_private(&new)?;
-        file.write_all(page::write(header, entries.noted.values()).as_bytes())?;
+        let mut file = create_private_file(&new)?;
+        file.write_all(ledger_file::format_file(header, entries.records.values()).as_bytes())?;
         fs::rename(&new, path)
     }
 }
 
-/// One noted process; dropping it takes the note away.
+/// A recorded process; dropping the entry removes the record.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    ledger: Arc<Shared>,
-    number: u64,
+pub(crate) struct LedgerEntry {
+    ledger: Arc<LedgerState>,
+    id: u64,
 }
 
-impl Drop for Entry {
+impl Drop for LedgerEntry {
     fn drop(&mut self) {
         let mut entries = self.ledger.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if entries.noted.remove(&self.number).is_some()
+        if entries.records.remove(&self.id).is_some()
             && let Err(error) = self.ledger.write(&entries)
         {
-            tracing::warn!(%error, "ended process not taken out of the ledger");
+            tracing::warn!(%error, "ended process not removed from the ledger");
         }
     }
 }
 
-/// Makes a directory that only its owner reads.
+/// Creates a directory that only its owner can read.
 #[cfg(unix)]
-pub(crate) fn make_private(dir: &Path) -> io::Result<()> {
+pub(crate) fn create_private_dir(dir: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
-/// Makes a directory.
+/// Creates a directory.
 #[cfg(not(unix))]
-pub(crate) fn make_private(dir: &Path) -> io::Result<()> {
+pub(crate) fn create_private_dir(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)
 }
 
-/// Makes an empty file that only its owner reads.
+/// Creates an empty file that only its owner can read.
 #[cfg(unix)]
-pub(crate) fn create_private(path: &Path) -> io::Result<fs::File> {
+pub(crate) fn create_private_file(path: &Path) -> io::Result<fs::File> {
     use std::os::unix::fs::OpenOptionsExt;
     fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
-/// Makes an empty file.
+/// Creates an empty file.
 #[cfg(not(unix))]
-pub(crate) fn create_private(path: &Path) -> io::Result<fs::File> {
+pub(crate) fn create_private_file(path: &Path) -> io::Result<fs::File> {
     fs::File::create(path)
 }

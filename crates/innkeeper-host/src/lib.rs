@@ -1,8 +1,8 @@
-//! Hosts MCP servers: starts them, learns what they offer, routes calls to them, survives their
-//! failures, and leaves no process behind.
+//! An MCP host: starts servers, reads their lists, routes calls, handles server failures, and
+//! leaves no process behind.
 //!
-//! In reading order: the face, the life of one call, the catalog it is looked up in, one server
-//! from its process to its connection, how all of them start and stop, the configuration.
+//! Reading order of the modules: the host, the steps of one call, the catalog, one server from its
+//! process to its connection, start and stop of all servers, the configuration.
 
 pub mod host;
 
@@ -22,7 +22,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod server;
 pub mod shim;
 
-mod revive;
+mod restart;
 pub mod shutdown;
 mod start;
 
@@ -34,7 +34,7 @@ pub mod error;
 pub mod event;
 mod ledger;
 pub mod lock;
-mod measure;
+mod metrics;
 mod tasks;
 mod telemetry;
 mod text;
@@ -44,33 +44,33 @@ mod transport;
 #[cfg(unix)]
 mod simulation;
 
-pub use call::{CallOptions, CompletionOf, ToolResult};
-pub use callback::{Answers, Callback, Refusal, ServerRequest};
-pub use catalog::{Catalog, CatalogServer, Doubt};
+pub use call::{CallOptions, CompletionReference, ToolResult};
+pub use callback::{Callback, CallbackCapabilities, CallbackError, ServerRequest};
+pub use catalog::{Catalog, CatalogServer, SecurityWarning};
 pub use config::{Config, ConfigError, Environment};
-pub use error::{CallError, CallKind, ErrorClass, RestartError, StartError};
-pub use event::Event;
+pub use error::{CallError, CallErrorKind, ErrorClass, RestartError, StartError};
+pub use event::HostEvent;
 pub use guard::{Finding, FindingKind};
 pub use host::{Host, HostBuilder, ServerStatus};
 pub use lifecycle::ServerState;
-pub use lock::{Change, ChangeClass, Lock, LockError, PinPolicy};
-pub use measure::ServerMetrics;
-pub use name::split as split_name;
+pub use lock::{ChangeClass, Lock, LockError, PinChange, PinPolicy};
+pub use metrics::ServerMetrics;
+pub use name::split_name;
 pub use reload::{ReloadError, ReloadOptions, ReloadReport};
-pub use server::connect::ClientInfo;
-pub use server::offer::{Offer, Offered};
-pub use server::process::{Exit, Isolation, Limit, Supervisor};
+pub use server::handshake::ClientInfo;
+pub use server::listing::{Definition, ServerListing};
+pub use server::process::{ExitStatus, ProcessContainment, ProcessLimit, Supervisor};
 pub use server::session::Progress;
 pub use shutdown::ShutdownReport;
 pub use telemetry::Telemetry;
-pub use text::{deceives, display_safe};
+pub use text::{display_safe, is_deceptive_char};
 pub use transport::auth::{
-    AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected, TokenStore, UserAgent,
-    Visit, Visiting,
+    AuthError, AuthErrorKind, AuthorizationRequest, Challenge, ProtectedResource, RedirectFuture,
+    TokenFuture, TokenProvider, TokenStore, UserAgent,
 };
 pub use transport::{HttpClientError, http_client};
-pub use trust::{Decisions, LaunchSpec, Trust};
+pub use trust::{LaunchSpec, TrustDecisions, TrustPolicy};
 
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
-pub use transport::fuzz_http_answer;
+pub use transport::fuzz_http_response;

@@ -1,23 +1,23 @@
-//! The states of a server and how it moves between them: a pure function, no clock and no I/O.
+//! The states of a server and their transitions, as a pure function.
 
 use serde::Serialize;
 
-/// Where a server is in its life (FR6.1).
+/// The lifecycle state of a server (FR6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServerState {
-    /// It is being launched, or its handshake or lists are under way.
+    /// The host launches the server, performs the handshake or fetches the lists.
     Starting,
-    /// It takes calls.
+    /// The server accepts calls.
     Ready,
-    /// It crashed, never became ready, or did not answer in time; calls to it fail at once.
+    /// The server crashed, never became ready or did not respond in time; calls fail at once.
     Unavailable,
-    /// The host stopped it.
+    /// The host stopped the server.
     Shutdown,
 }
 
 impl ServerState {
-    /// The word used in JSON, logs and Python.
+    /// Returns the name used in JSON, logs and Python.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -28,37 +28,38 @@ impl ServerState {
     }
 }
 
-/// What happens to a server.
+/// An event in the lifecycle of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Happening {
-    /// Handshake and lists are done.
+pub(crate) enum LifecycleEvent {
+    /// The handshake and the lists are complete.
     Initialized,
-    /// It cannot be used any more: crash, broken connection, failed start.
-    Lost,
-    /// The host stopped it.
+    /// The server became unusable: crash, lost connection or failed start.
+    Failed,
+    /// The host stopped the server.
     Stopped,
-    /// The host starts it again.
+    /// The host restarts the server.
     Restarted,
 }
 
-/// The state after `happening`; `None` where nothing changes, so that each change is told once.
-pub(crate) fn next(state: ServerState, happening: Happening) -> Option<ServerState> {
-    match (state, happening) {
-        (ServerState::Starting, Happening::Initialized) => Some(ServerState::Ready),
-        (ServerState::Starting | ServerState::Ready, Happening::Lost) => {
+/// Returns the state after an event; `None` if the state stays the same, so each change is reported
+/// once.
+pub(crate) fn next_state(state: ServerState, event: LifecycleEvent) -> Option<ServerState> {
+    match (state, event) {
+        (ServerState::Starting, LifecycleEvent::Initialized) => Some(ServerState::Ready),
+        (ServerState::Starting | ServerState::Ready, LifecycleEvent::Failed) => {
             Some(ServerState::Unavailable)
         }
         (
             ServerState::Starting | ServerState::Ready | ServerState::Unavailable,
-            Happening::Stopped,
+            LifecycleEvent::Stopped,
         ) => Some(ServerState::Shutdown),
-        (ServerState::Unavailable | ServerState::Shutdown, Happening::Restarted) => {
+        (ServerState::Unavailable | ServerState::Shutdown, LifecycleEvent::Restarted) => {
             Some(ServerState::Starting)
         }
-        (ServerState::Ready | ServerState::Unavailable, Happening::Initialized)
-        | (ServerState::Unavailable, Happening::Lost)
-        // What runs is stopped before it is started again.
-        | (ServerState::Starting | ServerState::Ready, Happening::Restarted)
+        (ServerState::Ready | ServerState::Unavailable, LifecycleEvent::Initialized)
+        | (ServerState::Unavailable, LifecycleEvent::Failed)
+        // A running server is stopped before a restart.
+        | (ServerState::Starting | ServerState::Ready, LifecycleEvent::Restarted)
         | (ServerState::Shutdown, _) => None,
     }
 }
@@ -69,8 +70,8 @@ mod tests {
 
     /// Proves: TR5.3
     #[test]
-    fn every_state_answers_every_happening_as_the_table_says() {
-        use Happening as H;
+    fn every_state_handles_every_event_as_the_table_says() {
+        use LifecycleEvent as H;
         use ServerState as S;
         let table = [
             (S::Starting, [Some(S::Ready), Some(S::Unavailable), Some(S::Shutdown), None]),
@@ -80,9 +81,9 @@ mod tests {
         ];
         for (state, expected) in table {
             for (happening, after) in
-                [H::Initialized, H::Lost, H::Stopped, H::Restarted].into_iter().zip(expected)
+                [H::Initialized, H::Failed, H::Stopped, H::Restarted].into_iter().zip(expected)
             {
-                assert_eq!(next(state, happening), after, "{state:?} {happening:?}");
+                assert_eq!(next_state(state, happening), after, "{state:?} {happening:?}");
             }
         }
         assert_eq!(serde_json::to_value(S::Ready).unwrap(), "ready");

@@ -1,18 +1,18 @@
-//! Pins: what every tool was when a person last looked, so that a change is noticed.
+//! Pins: the reviewed definition of every tool, to detect changes.
 //!
-//! A [`Lock`] is what `mcp.lock` holds. It is made from a running host, compared with another one,
-//! and given to a host that is about to start.
+//! A [`Lock`] is the content of `mcp.lock`. An application creates a lock from a running host,
+//! compares it with another lock, and passes it to a host at start.
 
 mod canonical;
 mod change;
 mod compare;
 mod definition;
 mod error;
-mod guard;
 mod launch;
 mod package;
-mod schema;
-mod text;
+mod pin_verifier;
+mod schema_comparison;
+mod text_changes;
 
 #[cfg(test)]
 mod tests;
@@ -26,35 +26,35 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::catalog::Shelf;
+use crate::catalog::CatalogEntry;
 use crate::config::{ServerConfig, read_bytes};
-use crate::server::offer::Offered;
+use crate::server::listing::Definition;
 
-pub use change::{Change, ChangeClass};
+pub use change::{ChangeClass, PinChange};
 pub use error::LockError;
-pub(crate) use guard::{Guard, Mismatch, Refused};
-pub use launch::Launch;
+pub use launch::PinnedLaunch;
 pub use package::Package;
-pub(crate) use package::{Fetched, of_transport as fetched};
+pub(crate) use package::{RunnerPackages, packages_for_transport as fetched};
+pub(crate) use pin_verifier::{PinMismatch, PinVerifier, WithheldTools};
 
-/// The largest lock that is read, in bytes: two full tool lists, spread over lines.
+/// Maximum size of a lock file in bytes: two full tool lists, pretty-printed.
 pub const MAX_LOCK_BYTES: u64 = 64 << 20;
 
-/// The longest definition that is pinned, in bytes; nobody would read more, and every change of a
-/// list has all of them hashed. A longer one does not fit any lock.
-pub(crate) const DEFINITION_LIMIT: usize = 1 << 20;
+/// Maximum size of a pinned definition in bytes; no user would review more, and every list change
+/// hashes all definitions. A longer definition matches no lock.
+pub(crate) const MAX_DEFINITION_BYTES: usize = 1 << 20;
 
-/// The form of the file that is written and read here.
-const VERSION: u32 = 1;
+/// Supported version of the file format.
+const LOCK_VERSION: u32 = 1;
 
-/// What is done with a tool that is not as it was pinned.
+/// The action on a tool that does not match its pin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PinPolicy {
-    /// It is left out of the catalog and calls to it fail, until it is pinned anew.
+    /// The tool is excluded from the catalog and calls to it fail until the user pins it again.
     #[default]
     Refuse,
-    /// It is offered all the same, with a warning and an event.
+    /// The tool stays available, with a warning and an event.
     Report,
 }
 
@@ -63,40 +63,40 @@ pub enum PinPolicy {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Lock {
     version: u32,
-    /// What a host does with this lock. Default: [`PinPolicy::Refuse`].
+    /// Action of the host on a mismatch. Default: [`PinPolicy::Refuse`].
     #[serde(default)]
     pub policy: PinPolicy,
-    /// The servers by their names in the configuration.
+    /// Servers by name in the configuration.
     pub servers: BTreeMap<String, PinnedServer>,
 }
 
-/// One server as it was pinned.
+/// The pins of one server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PinnedServer {
-    /// How it is started or reached, as written in the configuration: never an environment value,
-    /// a header or what a variable held.
-    pub launch: Launch,
-    /// The package it comes from, where a package runner starts it.
+    /// Launch or address as written in the configuration, without values of environment variables,
+    /// headers or `${…}` variables.
+    pub launch: PinnedLaunch,
+    /// Package, if a package runner starts the server.
     #[serde(default)]
     pub package: Option<Package>,
-    /// Who it said it is.
+    /// Identity that the server reported.
     #[serde(default)]
-    pub server_info: Option<Identity>,
-    /// What it tells a model about its use.
+    pub server_info: Option<ServerIdentity>,
+    /// Instructions of the server for models.
     #[serde(default)]
     pub instructions: Option<PinnedText>,
-    /// Its tools by name, those included that the configuration hides.
+    /// Tools by name, including tools that the configuration excludes.
     pub tools: BTreeMap<String, PinnedTool>,
 }
 
-/// `serverInfo` as a server told it: a claim, not a proof.
+/// The `serverInfo` of a server: a claim, not a proof.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Identity {
-    /// Its name, if it told one.
+pub struct ServerIdentity {
+    /// Reported name, if any.
     pub name: Option<String>,
-    /// Its version, if it told one.
+    /// Reported version, if any.
     pub version: Option<String>,
 }
 
@@ -106,7 +106,7 @@ pub struct Identity {
 pub struct PinnedText {
     /// `sha256:` and 64 hexadecimal digits, over the bytes of the text.
     pub hash: String,
-    /// The text, for the diff.
+    /// Text, for the diff.
     pub text: String,
 }
 
@@ -116,22 +116,22 @@ pub struct PinnedText {
 pub struct PinnedTool {
     /// `sha256:` and 64 hexadecimal digits, over the canonical form of the definition.
     pub hash: String,
-    /// The whole definition, for the diff.
+    /// Full definition, for the diff.
     pub definition: Box<RawValue>,
 }
 
 impl Default for Lock {
     fn default() -> Self {
-        Self { version: VERSION, policy: PinPolicy::default(), servers: BTreeMap::new() }
+        Self { version: LOCK_VERSION, policy: PinPolicy::default(), servers: BTreeMap::new() }
     }
 }
 
 impl Lock {
-    /// Reads a lock file; `None` where there is none.
+    /// Reads a lock file; returns `None` if the file does not exist.
     ///
     /// # Errors
     ///
-    /// See [`LockError`]; each names the file.
+    /// See [`LockError`]; each error names the file.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Option<Self>, LockError> {
         let path = path.as_ref();
         let name = || path.display().to_string();
@@ -149,51 +149,51 @@ impl Lock {
         Self::from_text(&text, &name()).map(Some)
     }
 
-    /// Reads a text as if it were a file of this name.
+    /// Parses a text as the lock file `file`.
     ///
     /// # Errors
     ///
-    /// A text that is no lock, one of another version, and one whose hashes do not fit.
+    /// Returns an error if the text is not a lock, has another version, or has a wrong hash.
     pub fn from_text(text: &str, file: &str) -> Result<Self, LockError> {
         #[derive(Deserialize)]
-        struct Versioned {
+        struct VersionHeader {
             version: u64,
         }
         let malformed = |source| LockError::malformed(file, source);
-        let Versioned { version } = serde_json::from_str(text).map_err(malformed)?;
-        if version != u64::from(VERSION) {
-            return Err(LockError::Version { file: file.to_owned(), version });
+        let VersionHeader { version } = serde_json::from_str(text).map_err(malformed)?;
+        if version != u64::from(LOCK_VERSION) {
+            return Err(LockError::UnsupportedVersion { file: file.to_owned(), version });
         }
         let lock: Self = serde_json::from_str(text).map_err(malformed)?;
-        match lock.misfit() {
+        match lock.hash_mismatch() {
             None => Ok(lock),
-            Some(item) => Err(LockError::Misfit { file: file.to_owned(), item }),
+            Some(item) => Err(LockError::HashMismatch { file: file.to_owned(), item }),
         }
     }
 
-    /// The lock as a file holds it: sorted, one member a line, the same for equal pins.
+    /// Serializes the lock: sorted, one member per line, equal for equal pins.
     ///
     /// # Errors
     ///
-    /// None in practice: everything in a lock can be written as JSON.
+    /// None in practice: every lock can be serialized as JSON.
     pub fn to_text(&self) -> Result<String, serde_json::Error> {
         Ok(canonical::pretty(&serde_json::to_string(self)?))
     }
 
-    /// What differs in `found` from what is pinned here, by server and tool, the worst of each
-    /// first. Policies are not compared.
-    pub fn compare(&self, found: &Self) -> Vec<Change> {
-        compare::locks(self, found)
+    /// Returns the changes from this lock to `current`, by server and tool, the most severe first.
+    /// Policies are not compared.
+    pub fn compare(&self, current: &Self) -> Vec<PinChange> {
+        compare::compare_locks(self, current)
     }
 
-    /// The first thing whose hash is not that of what stands beside it.
-    fn misfit(&self) -> Option<String> {
+    /// Returns the first item whose hash does not match its content.
+    fn hash_mismatch(&self) -> Option<String> {
         for (name, server) in &self.servers {
             let text = server.instructions.as_ref();
-            if text.is_some_and(|text| text.hash != canonical::hash(&text.text)) {
+            if text.is_some_and(|text| text.hash != canonical::hash_text(&text.text)) {
                 return Some(format!("the instructions of `{name}`"));
             }
-            let wrong = |tool: &&PinnedTool| tool.hash != canonical::hash_of(&tool.definition);
+            let wrong = |tool: &&PinnedTool| tool.hash != canonical::hash_json(&tool.definition);
             if let Some((tool, _)) = server.tools.iter().find(|(_, tool)| wrong(tool)) {
                 return Some(format!("tool `{tool}` of `{name}`"));
             }
@@ -203,23 +203,23 @@ impl Lock {
 }
 
 impl PinnedServer {
-    /// What a ready server is now.
-    pub(crate) fn of(config: &ServerConfig, shelf: &Shelf) -> Self {
-        let (launch, package) = launch::of(&config.transport);
-        let fits = |tool: &&Offered<Tool>| tool.raw.get().len() <= DEFINITION_LIMIT;
-        let pin = |tool: &Offered<Tool>| (tool.view.name.clone(), PinnedTool::of(&tool.raw));
+    /// Pins the current state of a ready server.
+    pub(crate) fn from_entry(config: &ServerConfig, entry: &CatalogEntry) -> Self {
+        let (launch, package) = launch::from_transport(&config.transport);
+        let fits = |tool: &&Definition<Tool>| tool.raw.get().len() <= MAX_DEFINITION_BYTES;
+        let pin = |tool: &Definition<Tool>| (tool.view.name.clone(), PinnedTool::new(&tool.raw));
         Self {
             launch,
             package,
-            server_info: shelf.server_info.as_deref().map(Identity::of),
-            instructions: shelf.instructions.as_deref().map(PinnedText::of),
-            tools: shelf.all_tools().filter(fits).map(pin).collect(),
+            server_info: entry.server_info.as_deref().map(ServerIdentity::from_server_info),
+            instructions: entry.instructions.as_deref().map(PinnedText::new),
+            tools: entry.all_tools().filter(fits).map(pin).collect(),
         }
     }
 }
 
-impl Identity {
-    fn of(raw: &RawValue) -> Self {
+impl ServerIdentity {
+    fn from_server_info(raw: &RawValue) -> Self {
         let info: Value = serde_json::from_str(raw.get()).unwrap_or_default();
         let text = |key: &str| info.get(key).and_then(Value::as_str).map(str::to_owned);
         Self { name: text("name"), version: text("version") }
@@ -227,13 +227,13 @@ impl Identity {
 }
 
 impl PinnedText {
-    fn of(text: &str) -> Self {
-        Self { hash: canonical::hash(text), text: text.to_owned() }
+    fn new(text: &str) -> Self {
+        Self { hash: canonical::hash_text(text), text: text.to_owned() }
     }
 }
 
 impl PinnedTool {
-    fn of(definition: &RawValue) -> Self {
-        Self { hash: canonical::hash_of(definition), definition: definition.to_owned() }
+    fn new(definition: &RawValue) -> Self {
+        Self { hash: canonical::hash_json(definition), definition: definition.to_owned() }
     }
 }

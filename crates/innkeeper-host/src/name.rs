@@ -1,14 +1,14 @@
-//! Names of servers, tools and prompts: the only place where a public name is made or checked.
+//! Creates and validates names of servers, tools and prompts.
 
-/// What stands between a server's name and the name of what it offers.
+/// Separator between the server name and the item name.
 pub(crate) const SEPARATOR: char = '.';
 
-/// The longest name accepted from a configuration or a server, in characters (the specification's
-/// own bound for tool names since 2025-11-25).
-pub(crate) const NAME_LIMIT: usize = 128;
+/// Maximum length of a name from a configuration or a server, in characters (the limit of the
+/// specification for tool names since 2025-11-25).
+pub(crate) const MAX_NAME_CHARS: usize = 128;
 
-/// The name an application uses: `{server}.{item}`.
-pub(crate) fn public(server: &str, item: &str) -> Box<str> {
+/// Returns the public name: `{server}.{item}`.
+pub(crate) fn public_name(server: &str, item: &str) -> Box<str> {
     let mut name = String::with_capacity(server.len() + 1 + item.len());
     name.push_str(server);
     name.push(SEPARATOR);
@@ -16,13 +16,13 @@ pub(crate) fn public(server: &str, item: &str) -> Box<str> {
     name.into_boxed_str()
 }
 
-/// Splits a public name at the longest known server name; what follows is the item, dots included.
-pub fn split(name: &str, known: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
-    // No server's name is longer, so that a name full of dots costs no more than a short one.
-    let mut end = name.floor_char_boundary(NAME_LIMIT + SEPARATOR.len_utf8());
+/// Splits a public name at the longest known server name; the rest is the item, with its dots.
+pub fn split_name(name: &str, is_known: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
+    // The length limit of server names bounds the cost of a name with many dots.
+    let mut end = name.floor_char_boundary(MAX_NAME_CHARS + SEPARATOR.len_utf8());
     while let Some(dot) = name[..end].rfind(SEPARATOR) {
         let (server, item) = (&name[..dot], &name[dot + 1..]);
-        if !item.is_empty() && known(server) {
+        if !item.is_empty() && is_known(server) {
             return Some((server, item));
         }
         end = dot;
@@ -30,29 +30,29 @@ pub fn split(name: &str, known: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
     None
 }
 
-/// Why a name a server gave to a tool, prompt or template cannot be used, if so.
-pub(crate) fn refuse(item: &str) -> Option<&'static str> {
+/// Returns why a server's name for a tool, prompt or template is invalid.
+pub(crate) fn rejection_reason(item: &str) -> Option<&'static str> {
     if item.is_empty() {
         Some("the name is empty")
-    } else if item.chars().count() > NAME_LIMIT {
+    } else if item.chars().count() > MAX_NAME_CHARS {
         Some("the name is longer than 128 characters")
     } else if item.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        Some("the name has control characters or white space")
+        Some("the name contains control characters or whitespace")
     } else {
         None
     }
 }
 
-/// The longest text that is compared with others, in bytes: two names at their limit.
-const COMPARED: usize = 2 * NAME_LIMIT + 1;
+/// Maximum length of a compared text in bytes: two names at their limit.
+const MAX_COMPARED_BYTES: usize = 2 * MAX_NAME_CHARS + 1;
 
-/// The closest of `known` to `name`, if it is close enough to be meant; the first of equals.
-pub(crate) fn closest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    if name.len() > COMPARED {
+/// Returns the closest of `names` to `name`, if it is similar enough; the first of equals.
+pub(crate) fn closest<'k>(name: &str, names: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    if name.len() > MAX_COMPARED_BYTES {
         return None;
     }
-    known
-        .filter(|candidate| candidate.len() <= COMPARED)
+    names
+        .filter(|candidate| candidate.len() <= MAX_COMPARED_BYTES)
         .map(|candidate| (strsim::normalized_damerau_levenshtein(name, candidate), candidate))
         .filter(|(score, _)| *score >= 0.6)
         .reduce(|best, next| if next.0 > best.0 { next } else { best })
@@ -66,37 +66,37 @@ mod tests {
     /// Proves: FR4.2
     #[test]
     fn the_longest_known_server_name_wins_and_the_rest_is_the_item() {
-        let known = |s: &str| ["fs", "x.y", "x"].contains(&s);
-        assert_eq!(split("fs.a.b", known), Some(("fs", "a.b")));
-        assert_eq!(split("x.y.tool", known), Some(("x.y", "tool")));
-        assert_eq!(split("x.z.tool", known), Some(("x", "z.tool")));
-        assert_eq!(split("nope.tool", known), None);
-        assert_eq!(split("fs.", known), None);
-        assert_eq!(split("fs", known), None);
+        let is_known = |s: &str| ["fs", "x.y", "x"].contains(&s);
+        assert_eq!(split_name("fs.a.b", is_known), Some(("fs", "a.b")));
+        assert_eq!(split_name("x.y.tool", is_known), Some(("x.y", "tool")));
+        assert_eq!(split_name("x.z.tool", is_known), Some(("x", "z.tool")));
+        assert_eq!(split_name("nope.tool", is_known), None);
+        assert_eq!(split_name("fs.", is_known), None);
+        assert_eq!(split_name("fs", is_known), None);
     }
 
     #[test]
     fn a_server_name_at_the_limit_is_found_before_its_dot() {
-        let server = "s".repeat(NAME_LIMIT);
+        let server = "s".repeat(MAX_NAME_CHARS);
         let name = format!("{server}.{}", "tool.".repeat(100));
-        assert_eq!(split(&name, |s| s == server).map(|(found, _)| found), Some(&*server));
-        assert_eq!(split(&"ü".repeat(NAME_LIMIT), |_| true), None);
+        assert_eq!(split_name(&name, |s| s == server).map(|(found, _)| found), Some(&*server));
+        assert_eq!(split_name(&"ü".repeat(MAX_NAME_CHARS), |_| true), None);
     }
 
     #[test]
     fn a_name_at_the_limit_is_used_and_one_past_it_is_refused() {
-        assert_eq!(refuse(&"a".repeat(NAME_LIMIT)), None);
-        assert!(refuse(&"a".repeat(NAME_LIMIT + 1)).is_some());
-        assert!(refuse("").is_some());
-        assert!(refuse("a\u{1b}b").is_some());
-        assert_eq!(refuse("müßig.tool"), None);
+        assert_eq!(rejection_reason(&"a".repeat(MAX_NAME_CHARS)), None);
+        assert!(rejection_reason(&"a".repeat(MAX_NAME_CHARS + 1)).is_some());
+        assert!(rejection_reason("").is_some());
+        assert!(rejection_reason("a\u{1b}b").is_some());
+        assert_eq!(rejection_reason("müßig.tool"), None);
     }
 
     #[test]
-    fn a_slip_of_the_finger_finds_what_was_meant() {
-        let known = ["fs.read_file", "fs.write_file"];
-        assert_eq!(closest("fs.raed_file", known.into_iter()), Some("fs.read_file"));
-        assert_eq!(closest("zzz", known.into_iter()), None);
+    fn a_typo_finds_the_closest_name() {
+        let names = ["fs.read_file", "fs.write_file"];
+        assert_eq!(closest("fs.raed_file", names.into_iter()), Some("fs.read_file"));
+        assert_eq!(closest("zzz", names.into_iter()), None);
         assert_eq!(closest(".echo", ["one.echo", "two.echo"].into_iter()), Some("one.echo"));
     }
 }

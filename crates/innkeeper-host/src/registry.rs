@@ -1,4 +1,4 @@
-//! The servers of a host with their states, and the catalog made from them at every change.
+//! The servers of a host with their states; rebuilds the catalog on changes.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,343 +10,366 @@ use indexmap::IndexMap;
 use tokio::sync::SetOnce;
 use tokio::time::Instant;
 
-use crate::audit::Fact;
-use crate::catalog::{Catalog, CatalogServer, Doubt, Shelf};
-use crate::error::Lost;
-use crate::event::{Event, Events};
-use crate::lifecycle::{Happening, ServerState, next};
-use crate::lock::{Guard, Lock, Mismatch, PinnedServer};
-use crate::revive::is_failure;
-use crate::server::connection::tell_found;
-use crate::server::offer::Quarantined;
-use crate::server::{Handle, Server, Status};
-use crate::shutdown::ServerStopped;
+use crate::audit::AuditEvent;
+use crate::catalog::{Catalog, CatalogEntry, CatalogServer, SecurityWarning};
+use crate::error::UnavailableReason;
+use crate::event::{EventPublisher, HostEvent};
+use crate::lifecycle::{LifecycleEvent, ServerState, next_state};
+use crate::lock::{Lock, PinMismatch, PinVerifier, PinnedServer};
+use crate::restart::is_failure;
+use crate::server::connection::report_findings;
+use crate::server::listing::Quarantined;
+use crate::server::{LiveStatus, Server, ServerHandle};
+use crate::shutdown::ServerStopReport;
 
-/// All servers of one host.
+/// The servers of one host.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    members: ArcSwap<Members>,
+    server_set: ArcSwap<ServerSet>,
     catalog: ArcSwap<Catalog>,
-    events: Events,
+    events: EventPublisher,
     allow_bare_names: bool,
-    guard: Option<Guard>,
-    /// What was told of the catalog as it is.
-    doubts: Mutex<HashSet<Doubt>>,
-    /// Closed while the host starts and once it stops: nothing is offered then.
-    open: AtomicBool,
-    /// Set once the host stops.
+    pin_verifier: Option<PinVerifier>,
+    /// Warnings already reported for the current catalog.
+    reported_warnings: Mutex<HashSet<SecurityWarning>>,
+    /// Whether the catalog contains servers: false during the start and after the stop of the host.
+    is_open: AtomicBool,
+    /// Set when the host stops.
     closing: SetOnce<()>,
-    building: Mutex<()>,
+    build_lock: Mutex<()>,
 }
 
-/// Which servers there are; replaced as a whole when the configuration is another one.
+/// The current servers; a configuration change replaces the whole set.
 #[derive(Debug, Default)]
-struct Members {
-    /// Those of the configuration, in its order.
-    present: IndexMap<Arc<str>, Arc<Server>>,
-    /// Those it does not have any more and that may not be stopped yet.
-    leaving: Vec<Arc<Server>>,
+struct ServerSet {
+    /// Servers of the configuration, in its order.
+    configured: IndexMap<Arc<str>, Arc<Server>>,
+    /// Servers removed from the configuration that may still be running.
+    draining: Vec<Arc<Server>>,
 }
 
 impl Registry {
     pub(crate) fn new(
         servers: impl IntoIterator<Item = Arc<Server>>,
         allow_bare_names: bool,
-        events: Events,
-        guard: Option<Guard>,
+        events: EventPublisher,
+        pin_verifier: Option<PinVerifier>,
     ) -> Self {
-        let present = by_name(servers);
+        let configured = by_name(servers);
         Self {
-            members: ArcSwap::from_pointee(Members { present, leaving: Vec::new() }),
+            server_set: ArcSwap::from_pointee(ServerSet { configured, draining: Vec::new() }),
             catalog: ArcSwap::from_pointee(Catalog::default()),
             events,
             allow_bare_names,
-            guard,
-            doubts: Mutex::default(),
-            open: AtomicBool::new(false),
+            pin_verifier,
+            reported_warnings: Mutex::default(),
+            is_open: AtomicBool::new(false),
             closing: SetOnce::new(),
-            building: Mutex::new(()),
+            build_lock: Mutex::new(()),
         }
     }
 
-    /// The current snapshot.
+    /// Returns the current catalog.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()
     }
 
-    /// The servers of the configuration, in its order.
+    /// Returns the servers of the configuration, in its order.
     pub(crate) fn servers(&self) -> Vec<Arc<Server>> {
-        self.members.load().present.values().cloned().collect()
+        self.server_set.load().configured.values().cloned().collect()
     }
 
     pub(crate) fn server(&self, name: &str) -> Option<Arc<Server>> {
-        self.members.load().present.get(name).cloned()
+        self.server_set.load().configured.get(name).cloned()
     }
 
-    /// Servers that the configuration does not have any more and that may not be stopped yet.
-    pub(crate) fn leaving(&self) -> Vec<Arc<Server>> {
-        self.members.load().leaving.clone()
+    /// Returns the servers removed from the configuration that may still be running.
+    pub(crate) fn draining(&self) -> Vec<Arc<Server>> {
+        self.server_set.load().draining.clone()
     }
 
-    /// Has exactly these servers from now on, and gives those that are not among them.
+    /// Replaces the configured servers and returns the removed servers.
     pub(crate) fn replace(&self, servers: Vec<Arc<Server>>) -> Vec<Arc<Server>> {
-        let present = by_name(servers);
-        let before = self.members.load_full();
-        let gone = before.present.values().filter(|server| !present.contains_key(&server.name));
-        let leaving: Vec<Arc<Server>> = gone.cloned().collect();
+        let configured = by_name(servers);
+        let before = self.server_set.load_full();
+        let removed_servers =
+            before.configured.values().filter(|server| !configured.contains_key(&server.name));
+        let leaving: Vec<Arc<Server>> = removed_servers.cloned().collect();
         for server in &leaving {
-            // A server is removed once.
+            // A server is removed only once, so the cell is empty.
             drop(server.removed.set(()));
         }
-        self.members.store(Arc::new(Members { present, leaving: leaving.clone() }));
+        self.server_set.store(Arc::new(ServerSet { configured, draining: leaving.clone() }));
         self.rebuild();
         leaving
     }
 
-    /// Those that were leaving are stopped.
-    pub(crate) fn left(&self) {
-        let present = self.members.load().present.clone();
-        self.members.store(Arc::new(Members { present, leaving: Vec::new() }));
+    /// Forgets the removed servers after their stop.
+    pub(crate) fn clear_draining(&self) {
+        let configured = self.server_set.load().configured.clone();
+        self.server_set.store(Arc::new(ServerSet { configured, draining: Vec::new() }));
     }
 
-    /// Makes the routes of a ready server anew, by its settings of now.
-    pub(crate) fn shelve_again(&self, server: &Server) {
+    /// Rebuilds the catalog entry of a ready server with its current settings.
+    pub(crate) fn rebuild_entry(&self, server: &Server) {
         loop {
-            let Some(shelf) = server.status().shelf.clone() else { return };
-            let mut next = shelf.made_by(&server.config());
-            self.inspect(server, &mut next);
+            let Some(catalog_entry) = server.status().entry.clone() else { return };
+            let mut next = catalog_entry.rebuilt_with(&server.config());
+            self.verify_entry(server, &mut next);
             let mut status = server.status();
-            // Its lists may have been read anew meanwhile.
-            if status.shelf.as_ref().is_some_and(|now| Arc::ptr_eq(now, &shelf)) {
-                status.shelf = Some(Arc::new(next));
+            // A list refresh may have replaced the entry in the meantime.
+            if status.entry.as_ref().is_some_and(|now| Arc::ptr_eq(now, &catalog_entry)) {
+                status.entry = Some(Arc::new(next));
                 return;
             }
         }
     }
 
-    /// Puts up what a server offers, by its settings of now: another configuration may have been
-    /// taken up since the shelf was made. They do not change while the status is held.
-    fn shelve<'s>(&self, server: &'s Server, mut shelf: Shelf) -> MutexGuard<'s, Status> {
-        self.inspect(server, &mut shelf);
+    /// Installs the catalog entry of a server, rebuilt with the current settings if the
+    /// configuration changed after the entry was built. Settings cannot change while the status
+    /// lock is held.
+    fn install_entry<'s>(
+        &self,
+        server: &'s Server,
+        mut catalog_entry: CatalogEntry,
+    ) -> MutexGuard<'s, LiveStatus> {
+        self.verify_entry(server, &mut catalog_entry);
         loop {
             let mut status = server.status();
             let config = server.config();
-            if Arc::ptr_eq(&config, &shelf.config) {
-                status.shelf = Some(Arc::new(shelf));
+            if Arc::ptr_eq(&config, &catalog_entry.config) {
+                status.entry = Some(Arc::new(catalog_entry));
                 return status;
             }
             drop(status);
-            shelf = shelf.made_by(&config);
-            self.inspect(server, &mut shelf);
+            catalog_entry = catalog_entry.rebuilt_with(&config);
+            self.verify_entry(server, &mut catalog_entry);
         }
     }
 
-    pub(crate) fn events(&self) -> &Events {
+    pub(crate) fn events(&self) -> &EventPublisher {
         &self.events
     }
 
-    /// Offers what is ready, from now on at every change.
+    /// Opens the catalog: publishes the ready servers, now and after each change.
     pub(crate) fn open(&self) {
-        self.open.store(true, Ordering::Relaxed);
+        self.is_open.store(true, Ordering::Relaxed);
         self.rebuild();
-        self.tell_doubts();
+        self.report_warnings();
     }
 
-    /// Offers nothing any more: calls from here on find every server away.
+    /// Closes the catalog: new calls find every server unavailable.
     pub(crate) fn close(&self) {
-        let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
-        self.open.store(false, Ordering::Relaxed);
-        // A second stop finds it set.
+        let _building = self.build_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_open.store(false, Ordering::Relaxed);
+        // A repeated stop finds the cell set.
         drop(self.closing.set(()));
-        let members = self.members.load();
-        let away = members.present.values().map(|server| CatalogServer {
+        let members = self.server_set.load();
+        let unavailable = members.configured.values().map(|server| CatalogServer {
             name: server.name.clone(),
             state: crate::ServerState::Shutdown,
             transport: server.config().transport.kind(),
-            lost: Some(Lost::Shutdown),
-            shelf: server.status().shelf.clone(),
+            unavailable_reason: Some(UnavailableReason::Shutdown),
+            entry: server.status().entry.clone(),
         });
-        self.catalog.store(Arc::new(Catalog::build(away.collect(), self.allow_bare_names)));
+        self.catalog.store(Arc::new(Catalog::build(unavailable.collect(), self.allow_bare_names)));
     }
 
-    /// Resolves once the host stops.
+    /// Waits until the host stops.
     pub(crate) async fn closed(&self) {
         self.closing.wait().await;
     }
 
-    /// A server that was stopped is about to be started again.
-    pub(crate) fn restarting(&self, server: &Server) {
+    /// Marks a stopped server as starting.
+    pub(crate) fn mark_restarting(&self, server: &Server) {
         let mut status = server.status();
-        if let Some(state) = next(status.state, Happening::Restarted) {
+        if let Some(state) = next_state(status.state, LifecycleEvent::Restarted) {
             status.state = state;
-            status.lost = None;
+            status.unavailable_reason = None;
         }
         drop(status);
         self.rebuild();
     }
 
-    pub(crate) fn ready(&self, server: &Server, shelf: Shelf, handle: Handle, took: Duration) {
+    pub(crate) fn mark_ready(
+        &self,
+        server: &Server,
+        catalog_entry: CatalogEntry,
+        handle: ServerHandle,
+        elapsed: Duration,
+    ) {
         let tools;
         {
-            let mut status = self.shelve(server, shelf);
-            tools = status.shelf.as_ref().map_or(0, |shelf| shelf.tools.len());
-            status.running = Some(handle);
-            status.launching = None;
-            status.falls.ready(Instant::now());
-            if let Some(state) = next(status.state, Happening::Initialized) {
+            let mut status = self.install_entry(server, catalog_entry);
+            tools = status.entry.as_ref().map_or(0, |catalog_entry| catalog_entry.tools.len());
+            status.handle = Some(handle);
+            status.launch_kill_handle = None;
+            status.restart_backoff.record_ready(Instant::now());
+            if let Some(state) = next_state(status.state, LifecycleEvent::Initialized) {
                 status.state = state;
             }
         }
         let name = server.name.clone();
-        let took_ms = took.as_secs_f64() * 1000.0;
+        let took_ms = elapsed.as_secs_f64() * 1000.0;
         tracing::info!(server = &*name, took_ms, tools, "initialized");
-        self.events.publish(Event::Ready { server: name, took, tools });
+        self.events.publish(HostEvent::Ready { server: name, elapsed, tools });
         self.rebuild();
-        self.tell_doubts();
+        self.report_warnings();
     }
 
-    /// What a server offers has changed.
-    pub(crate) fn reshelved(&self, server: &Server, shelf: Shelf) {
-        drop(self.shelve(server, shelf));
+    /// Installs a changed listing of a server.
+    pub(crate) fn listing_changed(&self, server: &Server, entry: CatalogEntry) {
+        drop(self.install_entry(server, entry));
         self.rebuild();
-        self.tell_doubts();
+        self.report_warnings();
         tracing::info!(server = &*server.name, "catalog changed");
-        self.events.publish(Event::CatalogChanged { server: server.name.clone() });
+        self.events.publish(HostEvent::CatalogChanged { server: server.name.clone() });
     }
 
-    /// Holds what a server offers against its pins, and tells what was not told before, by them or by
-    /// the guard.
-    fn inspect(&self, server: &Server, shelf: &mut Shelf) {
-        self.tell_found(server, shelf);
-        let Some(guard) = &self.guard else { return };
-        guard.inspect(&server.config(), shelf);
-        let before = server.status().shelf.clone();
-        let told: HashSet<&Mismatch> = before.iter().flat_map(|shelf| &shelf.mismatches).collect();
-        for broken in shelf.mismatches.iter().filter(|broken| !told.contains(broken)) {
-            let Mismatch { what, reason, refused } = broken;
-            let (why, refused) = (*reason, *refused);
-            Fact::PinBroken { what, why, refused }.tell(&server.name);
-            self.events.publish(Event::PinBroken {
+    /// Verifies an entry against the pins, and reports new mismatches and new guard findings.
+    fn verify_entry(&self, server: &Server, catalog_entry: &mut CatalogEntry) {
+        self.report_findings(server, catalog_entry);
+        let Some(guard) = &self.pin_verifier else { return };
+        guard.verify(&server.config(), catalog_entry);
+        let before = server.status().entry.clone();
+        let reported: HashSet<&PinMismatch> =
+            before.iter().flat_map(|catalog_entry| &catalog_entry.mismatches).collect();
+        for mismatch in
+            catalog_entry.mismatches.iter().filter(|mismatch| !reported.contains(mismatch))
+        {
+            let PinMismatch { subject: item, reason, withheld: is_withheld } = mismatch;
+            let (mismatch_reason, is_withheld) = (*reason, *is_withheld);
+            AuditEvent::PinMismatch {
+                subject: item,
+                reason: mismatch_reason,
+                withheld: is_withheld,
+            }
+            .emit(&server.name);
+            self.events.publish(HostEvent::PinMismatch {
                 server: server.name.clone(),
-                what: what.clone(),
-                reason: why.to_owned(),
-                refused,
+                subject: item.clone(),
+                reason: mismatch_reason.to_owned(),
+                withheld: is_withheld,
             });
         }
     }
 
-    /// Tells what the guard has found in what a server offers and was not told before.
-    fn tell_found(&self, server: &Server, shelf: &Shelf) {
-        let before = server.status().shelf.clone();
-        let told: HashSet<_> = before.iter().flat_map(|shelf| &shelf.found).collect();
-        for found @ (item, what) in &shelf.found {
-            if !told.contains(found) {
-                let item = item.as_ref().map(|(of, item)| (*of, &**item));
-                tell_found(&self.events, &server.name, item, what);
+    /// Reports guard findings in the definitions of a server that were not reported before.
+    fn report_findings(&self, server: &Server, catalog_entry: &CatalogEntry) {
+        let before = server.status().entry.clone();
+        let reported: HashSet<_> =
+            before.iter().flat_map(|catalog_entry| &catalog_entry.definition_findings).collect();
+        for finding @ (item, verdict) in &catalog_entry.definition_findings {
+            if !reported.contains(finding) {
+                let item = item.as_ref().map(|(kind, item)| (*kind, &**item));
+                report_findings(&self.events, &server.name, item, verdict);
             }
         }
     }
 
-    /// Tells what a person should look at and was not told before.
-    fn tell_doubts(&self) {
-        let found: HashSet<Doubt> = self.catalog().doubts().into_iter().collect();
-        let mut told = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
-        for Doubt { server, tool, reason, .. } in found.difference(&told) {
+    /// Reports security warnings that were not reported before.
+    fn report_warnings(&self) {
+        let current: HashSet<SecurityWarning> = self.catalog().warnings().into_iter().collect();
+        let mut reported = self.reported_warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        for SecurityWarning { server, tool, reason, .. } in current.difference(&reported) {
             let tool = tool.as_deref();
-            Fact::Doubtful { tool, why: reason }.tell(server);
-            self.events.publish(Event::Doubtful {
+            AuditEvent::SecurityWarning { tool, reason }.emit(server);
+            self.events.publish(HostEvent::SecurityWarning {
                 server: server.clone(),
                 tool: tool.map(Into::into),
                 reason: reason.clone(),
             });
         }
-        *told = found;
+        *reported = current;
     }
 
-    /// What the servers that are ready are now.
+    /// Returns pins for the current definitions of all ready servers.
     pub(crate) fn pins(&self) -> Lock {
         let mut lock = Lock::default();
         for server in self.servers() {
             let status = server.status();
-            if let (ServerState::Ready, Some(shelf)) = (status.state, status.shelf.clone()) {
+            if let (ServerState::Ready, Some(catalog_entry)) = (status.state, status.entry.clone())
+            {
                 drop(status);
-                let pins = PinnedServer::of(&server.config(), &shelf);
+                let pins = PinnedServer::from_entry(&server.config(), &catalog_entry);
                 lock.servers.insert(server.name.to_string(), pins);
             }
         }
         lock
     }
 
-    /// A server cannot be used any more; whether that is news. That a silent one has failed is.
-    pub(crate) fn lost(&self, server: &Server, lost: Lost) -> bool {
-        let reason = lost.to_string();
+    /// Marks a server as unavailable. Returns whether the state changed or an unresponsive server
+    /// has now failed.
+    pub(crate) fn mark_unavailable(&self, server: &Server, cause: UnavailableReason) -> bool {
+        let reason = cause.to_string();
         {
             let mut status = server.status();
-            match next(status.state, Happening::Lost) {
+            match next_state(status.state, LifecycleEvent::Failed) {
                 Some(state) => status.state = state,
-                None if status.was_silent() && is_failure(&lost) => {}
+                None if status.was_unresponsive() && is_failure(&cause) => {}
                 None => return false,
             }
-            // The shelf stays: it tells whose the resources were.
-            status.lost = Some(lost);
+            // The entry stays: it maps resources to their server.
+            status.unavailable_reason = Some(cause);
         }
         self.rebuild();
         tracing::error!(server = &*server.name, reason, "unavailable");
-        self.events.publish(Event::Unavailable { server: server.name.clone(), reason });
+        self.events.publish(HostEvent::Unavailable { server: server.name.clone(), reason });
         true
     }
 
-    pub(crate) fn stopped(&self, server: &Server, report: &ServerStopped) {
+    pub(crate) fn mark_stopped(&self, server: &Server, report: &ServerStopReport) {
         {
             let mut status = server.status();
-            let Some(state) = next(status.state, Happening::Stopped) else { return };
+            let Some(state) = next_state(status.state, LifecycleEvent::Stopped) else { return };
             status.state = state;
-            status.shelf = None;
-            status.running = None;
-            status.stopped = Some(report.clone());
+            status.entry = None;
+            status.handle = None;
+            status.stop_report = Some(report.clone());
         }
         self.rebuild();
         let (stage, exit) = (report.stage.as_str(), report.exit.map(|exit| exit.to_string()));
         tracing::info!(server = &*server.name, stage, exit, "shutdown");
-        self.events.publish(Event::Stopped { server: server.name.clone() });
+        self.events.publish(HostEvent::Stopped { server: server.name.clone() });
     }
 
-    /// Those whose first start was given up with the host are not starting any more.
-    pub(crate) fn settle(&self) {
+    /// Marks servers as shut down whose first start was cancelled with the host.
+    pub(crate) fn shut_down_unstarted(&self) {
         for server in self.servers() {
             let mut status = server.status();
-            if status.state == ServerState::Starting && status.running.is_none() {
+            if status.state == ServerState::Starting && status.handle.is_none() {
                 status.state = ServerState::Shutdown;
             }
         }
     }
 
-    pub(crate) fn quarantined(&self, server: &Server, left_out: &[Quarantined]) {
-        for Quarantined { what, reason } in left_out {
-            tracing::warn!(server = &*server.name, what, reason, "left out of the catalog");
-            self.events.publish(Event::Quarantined {
+    pub(crate) fn report_quarantined(&self, server: &Server, excluded: &[Quarantined]) {
+        for Quarantined { subject: what, reason } in excluded {
+            tracing::warn!(server = &*server.name, what, reason, "excluded from the catalog");
+            self.events.publish(HostEvent::Quarantined {
                 server: server.name.clone(),
-                what: what.clone(),
+                subject: what.clone(),
                 reason: reason.clone(),
             });
         }
     }
 
     fn rebuild(&self) {
-        // One build at a time, so that an older view of the servers never replaces a newer one.
-        let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.open.load(Ordering::Relaxed) {
+        // Only one build runs at a time, so an older view of the servers never replaces a newer
+        // one.
+        let _building = self.build_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_open.load(Ordering::Relaxed) {
             return;
         }
-        let members = self.members.load();
-        let servers = members.present.values().map(|server| {
+        let members = self.server_set.load();
+        let servers = members.configured.values().map(|server| {
             let status = server.status();
             CatalogServer {
                 name: server.name.clone(),
                 state: status.state,
                 transport: server.config().transport.kind(),
-                lost: status.lost.clone(),
-                shelf: status.shelf.clone(),
+                unavailable_reason: status.unavailable_reason.clone(),
+                entry: status.entry.clone(),
             }
         });
         self.catalog.store(Arc::new(Catalog::build(servers.collect(), self.allow_bare_names)));

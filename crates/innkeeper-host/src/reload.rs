@@ -1,4 +1,4 @@
-//! Takes up another configuration while the host runs: starts, stops and keeps exactly what it should.
+//! Applies a new configuration to a running host.
 
 pub(crate) mod difference;
 
@@ -9,211 +9,218 @@ use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use tokio::time::{Instant, timeout};
 
-use crate::audit::Fact;
-use crate::config::{Config, ConfigError, Environment, HostConfig, Problem, ServerConfig, Watch};
+use crate::audit::AuditEvent;
+use crate::config::{
+    Config, ConfigError, ConfigWatcher, Diagnostic, Environment, HostConfig, ServerConfig,
+};
 use crate::error::{RestartError, ServerFailure};
-use crate::event::Event;
+use crate::event::HostEvent;
 use crate::guard;
 use crate::registry::Registry;
-use crate::server::launch::{Launcher, Limit};
-use crate::server::{Server, Settings};
-use crate::shutdown::{self, DRAIN};
-use crate::start::{self, Start, Wish};
-use crate::trust::{LaunchSpec, Trust};
+use crate::server::launch::{Launcher, StartDeadline};
+use crate::server::{Server, ServerSettings};
+use crate::shutdown::{self, DRAIN_TIMEOUT};
+use crate::start::{self, RestartTrigger, ServerStart};
+use crate::trust::{LaunchSpec, TrustPolicy};
 
-/// What is taken up, and how far.
+/// The options of a reload.
 #[derive(Clone, Debug, Default)]
 pub struct ReloadOptions {
-    /// The configuration. Default: what stands now in the files of the one before.
+    /// New configuration. Default: the current content of the files.
     pub config: Option<Config>,
-    /// Whether servers whose settings changed are started again at once, those others depend on
-    /// first. Default: they run on until [`Host::restart_server`](crate::Host::restart_server).
+    /// Whether to restart servers with changed settings at once, dependencies first. Default:
+    /// servers keep running until [`Host::restart_server`](crate::Host::restart_server).
     pub apply_changes: bool,
 }
 
-/// What a reload has done; all lists are in the order of the configuration.
+/// The result of a reload; all lists are in the order of the configuration.
 #[derive(Debug, Default)]
 pub struct ReloadReport {
-    /// Servers that are new, whether they became ready or not.
+    /// New servers, ready or not.
     pub added: Vec<Arc<str>>,
-    /// Servers that are no longer there; their calls had a second to finish.
+    /// Removed servers; their calls had one second to finish.
     pub removed: Vec<Arc<str>>,
-    /// Servers that run with other settings than the configuration has had since they were started.
+    /// Servers with changed settings.
     pub changed: Vec<ServerChange>,
-    /// Those that did not become ready; they are unavailable and the others are not touched.
+    /// Servers that did not become ready and are unavailable; other servers are unaffected.
     pub failed: Vec<ServerFailure>,
-    /// Keys of `host` that changed and need a new host.
-    pub host: Vec<&'static str>,
-    /// Servers that nobody has decided on: new ones stay out, changed ones stay as they are.
+    /// Changed keys of `host` that need a new host.
+    pub host_keys: Vec<&'static str>,
+    /// Servers without approval: new servers are not started, changed servers keep their settings.
     pub not_trusted: Vec<Arc<str>>,
-    /// What is doubtful in the configuration.
-    pub warnings: Vec<Problem>,
+    /// Warnings about the configuration.
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// A server with changed settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerChange {
-    /// The server.
+    /// Name of the server.
     pub server: Arc<str>,
-    /// The keys that changed.
+    /// Changed keys.
     pub keys: Vec<&'static str>,
-    /// Those of them that wait until the server is started again.
+    /// Changed keys that take effect at the next restart.
     pub pending: Vec<&'static str>,
 }
 
 impl ReloadReport {
-    /// Whether nothing at all was different.
+    /// Returns whether the reload found no difference.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty()
             && self.removed.is_empty()
             && self.changed.is_empty()
-            && self.host.is_empty()
+            && self.host_keys.is_empty()
             && self.not_trusted.is_empty()
     }
 }
 
-/// Why a configuration was not taken up; everything is as it was.
+/// The reason why a configuration was not applied; the host is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// It cannot be used.
-    #[error("the configuration was not taken up")]
+    /// The configuration is invalid.
+    #[error("cannot apply the configuration")]
     Config(#[from] ConfigError),
-    /// The one before was not read from files, and none was given.
-    #[error("the configuration was not read from a file, so it cannot be read again")]
+    /// The current configuration has no files, and the options have no configuration.
+    #[error("cannot reload a configuration without files")]
     NoFiles,
     /// The host is shutting down or was shut down.
     #[error("the host is shutting down")]
     Shutdown,
 }
 
-/// What is needed to take up another configuration.
+/// The state for reloads of a host.
 #[derive(Debug)]
 pub(crate) struct Reloader {
     pub(crate) registry: Arc<Registry>,
     pub(crate) launcher: Arc<Launcher>,
-    /// What servers inherit from.
+    /// Environment that servers inherit from.
     pub(crate) environment: Environment,
-    /// The settings the host was started with; they stay.
+    /// Settings at the start of the host, which a reload does not change.
     pub(crate) host: HostConfig,
-    /// The configuration that was taken up last.
+    /// Last applied configuration.
     pub(crate) config: ArcSwap<Config>,
-    /// Held during a reload: one at a time.
-    pub(crate) turn: tokio::sync::Mutex<()>,
+    /// Held during a reload, so that reloads do not overlap.
+    pub(crate) reload_lock: tokio::sync::Mutex<()>,
 }
 
-/// What a configuration asks for.
-struct Plan {
-    /// Servers there are, with what the configuration says of them.
-    kept: Vec<Kept>,
-    /// Every server from now on, in order.
+/// The steps to apply a configuration.
+struct ReloadPlan {
+    /// Running servers with their new configuration.
+    retained: Vec<RetainedServer>,
+    /// All servers after the reload, in order.
     servers: Vec<Arc<Server>>,
     report: ReloadReport,
 }
 
-struct Kept {
+struct RetainedServer {
     server: Arc<Server>,
     config: ServerConfig,
-    /// What it is started with the next time, if that is something else.
-    start: Option<Settings>,
+    /// Settings for the next start, if they differ.
+    restart_settings: Option<ServerSettings>,
 }
 
 impl Reloader {
-    /// Takes up a configuration. Dropping the future leaves it half done.
+    /// Applies a configuration. Dropping the future leaves the configuration partly applied.
     pub(crate) async fn reload(
         &self,
         options: ReloadOptions,
-        trust: &Trust,
+        trust: &TrustPolicy,
     ) -> Result<ReloadReport, ReloadError> {
-        let _turn = self.turn.lock().await;
+        let _turn = self.reload_lock.lock().await;
         let result = tokio::select! {
             biased;
             () = self.registry.closed() => Err(ReloadError::Shutdown),
-            result = self.take_up(options, trust) => result,
+            result = self.apply(options, trust) => result,
         };
-        self.tell(&result);
+        self.report_result(&result);
         result
     }
 
-    /// Takes up what the files hold whenever that is something else, for as long as the host lives.
-    pub(crate) async fn watch(self: Arc<Self>, mut watch: Watch, trust: Trust) {
+    /// Reloads after every change of the files, for the lifetime of the host.
+    pub(crate) async fn watch(self: Arc<Self>, mut watch: ConfigWatcher, trust: TrustPolicy) {
         loop {
             tokio::select! {
                 biased;
                 () = self.registry.closed() => return,
                 () = watch.changed() => {}
             }
-            // How it went was told, but for this.
+            // `reload` reports all other results itself.
             let reloaded = self.reload(ReloadOptions::default(), &trust).await;
             if matches!(reloaded, Err(ReloadError::NoFiles)) {
-                tracing::warn!("the configuration comes from no file any more, none is watched");
+                tracing::warn!("file watch stopped: the configuration has no files");
                 return;
             }
         }
     }
 
-    async fn take_up(
+    async fn apply(
         &self,
         options: ReloadOptions,
-        trust: &Trust,
+        trust: &TrustPolicy,
     ) -> Result<ReloadReport, ReloadError> {
         let before = self.config.load_full();
         let config = match options.config {
             Some(config) => config,
-            None => before.read_again().ok_or(ReloadError::NoFiles)??,
+            None => before.reload().ok_or(ReloadError::NoFiles)??,
         };
-        let Plan { kept, servers, mut report } = self.plan(&config, trust)?;
+        let ReloadPlan { retained: retained_servers, servers, mut report } =
+            self.plan(&config, trust)?;
         guard::prepare(config.servers.values());
-        for Kept { server, config, start } in kept {
-            let change = server.want(&config, start);
-            if !change.now.is_empty() {
-                self.registry.shelve_again(&server);
+        for RetainedServer { server, config, restart_settings } in retained_servers {
+            let change = server.apply_config(&config, restart_settings);
+            if !change.immediate.is_empty() {
+                self.registry.rebuild_entry(&server);
             }
             if !change.is_empty() {
                 let (server, keys) = (server.name.clone(), change.keys());
-                report.changed.push(ServerChange { server, keys, pending: change.later });
+                report.changed.push(ServerChange { server, keys, pending: change.deferred });
             }
         }
         for undecided in report.not_trusted.iter().filter_map(|name| self.registry.server(name)) {
-            // What waited is not what the configuration says any more.
-            undecided.status().pending = None;
+            // The pending settings are no longer those of the configuration.
+            undecided.status().pending_settings = None;
         }
         let leaving = self.registry.replace(servers);
         report.removed = leaving.iter().map(|server| server.name.clone()).collect();
         report.warnings.clone_from(&config.warnings);
         self.config.store(Arc::new(config.clone()));
-        self.stop(&before, &leaving).await;
+        self.stop_removed(&before, &leaving).await;
         let waiting = |name: &str| options.apply_changes && self.is_pending(name);
-        report.failed = self.start(&config, &report.added, waiting).await;
+        report.failed = self.start_servers(&config, &report.added, waiting).await;
         Ok(report)
     }
 
-    /// Decides what is to be done and makes sure that it can be, before anything is.
-    fn plan(&self, config: &Config, trust: &Trust) -> Result<Plan, ReloadError> {
-        let host = difference::of_host(&self.host, &config.host);
-        let mut report = ReloadReport { host, ..ReloadReport::default() };
+    /// Computes all steps and checks that they are possible, before any step runs.
+    fn plan(&self, config: &Config, trust: &TrustPolicy) -> Result<ReloadPlan, ReloadError> {
+        let host_keys = difference::changed_host_keys(&self.host, &config.host);
+        let mut report = ReloadReport { host_keys, ..ReloadReport::default() };
         let mut launched = Vec::new();
         for server in config.servers.values() {
             let running = self.registry.server(&server.name);
-            if running.as_ref().is_some_and(|running| !may_start(running, server)) {
+            if running.as_ref().is_some_and(|running| !may_need_approval(running, server)) {
                 continue;
             }
-            if decided(running.as_deref(), server, config, trust) {
+            if is_approved(running.as_deref(), server, config, trust) {
                 launched.push(server);
             } else {
                 report.not_trusted.push(server.name.as_str().into());
             }
         }
         let prepared = start::prepare(launched, &self.environment)?.into_iter();
-        let mut prepared: HashMap<String, Settings> =
+        let mut prepared: HashMap<String, ServerSettings> =
             prepared.map(|settings| (settings.config.name.clone(), settings)).collect();
-        let (mut kept, mut servers) = (Vec::new(), Vec::new());
+        let (mut retained_servers, mut servers) = (Vec::new(), Vec::new());
         for config in config.servers.values() {
             let start = prepared.remove(&config.name);
             match (self.registry.server(&config.name), start) {
-                (Some(server), start) => {
+                (Some(server), restart_settings) => {
                     servers.push(server.clone());
                     if !report.not_trusted.contains(&server.name) {
-                        kept.push(Kept { server, config: config.clone(), start });
+                        retained_servers.push(RetainedServer {
+                            server,
+                            config: config.clone(),
+                            restart_settings,
+                        });
                     }
                 }
                 (None, Some(settings)) => {
@@ -221,131 +228,135 @@ impl Reloader {
                     report.added.push(server.name.clone());
                     servers.push(server);
                 }
-                // Nobody has decided on it.
+                // The server has no approval.
                 (None, None) => {}
             }
         }
-        Ok(Plan { kept, servers, report })
+        Ok(ReloadPlan { retained: retained_servers, servers, report })
     }
 
     fn is_pending(&self, name: &str) -> bool {
-        self.registry.server(name).is_some_and(|server| server.status().pending.is_some())
+        self.registry.server(name).is_some_and(|server| server.status().pending_settings.is_some())
     }
 
-    /// Lets the calls of these finish for a while, then stops them, dependents first.
-    async fn stop(&self, before: &Config, leaving: &[Arc<Server>]) {
-        let finish = async {
+    /// Drains the calls of removed servers, then stops the servers, dependents first.
+    async fn stop_removed(&self, before: &Config, leaving: &[Arc<Server>]) {
+        let drain = async {
             for server in leaving {
-                // Whoever is starting it gives up at once.
-                drop(server.turn.lock().await);
-                let shelf = server.status().shelf.clone();
-                if let Some(shelf) = shelf {
-                    shelf.connection.session.idle().await;
+                // A concurrent start of this server gives up at once.
+                drop(server.restart_lock.lock().await);
+                let current = server.status().entry.clone();
+                if let Some(current) = current {
+                    current.connection.session.idle().await;
                 }
             }
         };
-        // Calls that need longer fail as the servers stop.
-        drop(timeout(DRAIN, finish).await);
+        // Longer calls fail when the servers stop.
+        drop(timeout(DRAIN_TIMEOUT, drain).await);
         let find = |name: &str| leaving.iter().find(|server| &*server.name == name).cloned();
         shutdown::stop_waves(before, find).await;
-        self.registry.left();
+        self.registry.clear_draining();
         for server in leaving {
             self.launcher.sign_in.forget(&server.name);
         }
     }
 
-    /// Starts what was added and starts again what `waits` for it, those others depend on first.
-    async fn start(
+    /// Starts added servers and restarts servers for which `waits` returns true, dependencies
+    /// first.
+    async fn start_servers(
         &self,
         config: &Config,
         added: &[Arc<str>],
         waits: impl Fn(&str) -> bool,
     ) -> Vec<ServerFailure> {
-        let allowed = self.host.start_timeout;
-        let mut failed = Vec::new();
+        let timeout = self.host.start_timeout;
+        let mut failures = Vec::new();
         for wave in config.waves() {
-            // Restarts have a time of their own, which is not to be taken from those after them.
-            let limit = Limit { ends: Instant::now() + allowed, allowed };
+            // Each wave has its own deadline, so that restarts take no time from later waves.
+            let limit = StartDeadline { deadline: Instant::now() + timeout, timeout };
             let starts = wave.into_iter().filter_map(|name| {
                 let server = self.registry.server(name)?;
-                let start = Start::of(&self.registry, &self.launcher, &server);
+                let start = ServerStart::new(&self.registry, &self.launcher, &server);
                 let is_new = added.contains(&server.name);
                 (is_new || waits(name)).then_some((start, is_new))
             });
             let starts = starts.map(async |(start, is_new)| {
                 if is_new {
-                    return start.added(limit).await.err();
+                    return start.start_added(limit).await.err();
                 }
-                match start::restart(start, Wish::Asked).await {
+                match start::restart(start, RestartTrigger::Requested).await {
                     Err(RestartError::Failed(failure)) => Some(*failure),
-                    // Another reload cannot have removed it; of a shutdown nothing is told.
-                    Ok(()) | Err(RestartError::Unknown(_) | RestartError::Shutdown) => None,
+                    // No other reload can have removed the server; a shutdown is not reported.
+                    Ok(()) | Err(RestartError::UnknownServer(_) | RestartError::Shutdown) => None,
                 }
             });
-            failed.extend(join_all(starts).await.into_iter().flatten());
+            failures.extend(join_all(starts).await.into_iter().flatten());
         }
-        failed.sort_by_key(|failure| config.servers.get_index_of(&*failure.server));
-        failed
+        failures.sort_by_key(|failure| config.servers.get_index_of(&*failure.server));
+        failures
     }
 
-    /// Tells of a configuration that cannot be used, or not be watched.
-    pub(crate) fn failed(&self, error: &ConfigError) {
-        let problems = error.0.clone();
+    /// Reports a configuration that cannot be used or watched.
+    pub(crate) fn report_failure(&self, error: &ConfigError) {
+        let diagnostics = error.0.clone();
         let error: &dyn std::error::Error = error;
         tracing::error!(error, "reload failed");
-        self.registry.events().publish(Event::ReloadFailed { problems });
+        self.registry.events().publish(HostEvent::ReloadFailed { diagnostics });
     }
 
-    fn tell(&self, result: &Result<ReloadReport, ReloadError>) {
+    fn report_result(&self, result: &Result<ReloadReport, ReloadError>) {
         let events = self.registry.events();
         match result {
-            Ok(report) if report.is_empty() => tracing::debug!("reloaded, nothing changed"),
+            Ok(report) if report.is_empty() => tracing::debug!("reloaded without changes"),
             Ok(report) => {
                 let changed: Vec<_> =
                     report.changed.iter().map(|change| change.server.clone()).collect();
                 let (added, removed) = (report.added.join(","), report.removed.join(","));
-                let (host, names) = (report.host.join(","), changed.join(","));
+                let (host, names) = (report.host_keys.join(","), changed.join(","));
                 tracing::info!(added, removed, changed = names, host, "reloaded");
                 for change in report.changed.iter().filter(|change| !change.pending.is_empty()) {
                     let (server, keys) = (&*change.server, change.pending.join(","));
-                    tracing::info!(server, keys, "settings wait until it is started again");
+                    tracing::info!(server, keys, "settings pending until restart");
                 }
                 for server in &report.not_trusted {
-                    Fact::NotTrusted.tell(server);
-                    events.publish(Event::NotTrusted { server: server.clone() });
+                    AuditEvent::NotTrusted.emit(server);
+                    events.publish(HostEvent::NotTrusted { server: server.clone() });
                 }
                 let (added, removed) = (report.added.clone(), report.removed.clone());
-                events.publish(Event::Reloaded { added, removed, changed });
+                events.publish(HostEvent::Reloaded { added, removed, changed });
             }
-            Err(ReloadError::Config(error)) => self.failed(error),
+            Err(ReloadError::Config(error)) => self.report_failure(error),
             Err(ReloadError::NoFiles | ReloadError::Shutdown) => {}
         }
     }
 }
 
-/// Whether this configuration needs a decision, or can be news to a server at its next start. Where
-/// other settings wait for that, a restart may put them into effect before this one is wanted.
-fn may_start(running: &Server, config: &ServerConfig) -> bool {
-    let pending = running.status().pending.is_some();
+/// Returns whether this configuration may need approval: it can change the server at its next
+/// start. While settings are pending, a restart may apply them before this configuration.
+fn may_need_approval(running: &Server, config: &ServerConfig) -> bool {
+    let pending = running.status().pending_settings.is_some();
     let running = running.config();
     let weaker = !config.guard.covers(running.guard);
-    pending || weaker || !difference::between(&running, config).later.is_empty()
+    pending || weaker || !difference::compare_servers(&running, config).deferred.is_empty()
 }
 
-/// Whether a server may be started in this way: because somebody says so now, or did before.
-fn decided(
+/// Returns whether a server may start with this launch: the user approves it now or approved it
+/// before.
+fn is_approved(
     running: Option<&Server>,
     server: &ServerConfig,
     config: &Config,
-    trust: &Trust,
+    trust: &TrustPolicy,
 ) -> bool {
-    let of = |server: &ServerConfig| LaunchSpec::of(server, config.environment.current_dir());
-    let launch = of(server);
+    let launch_spec =
+        |server: &ServerConfig| LaunchSpec::for_server(server, config.environment.current_dir());
+    let launch = launch_spec(server);
     let Some(running) = running else { return trust.allows(&launch) };
-    let waits = running.status().pending.as_ref().map(|waits| waits.settings.config.clone());
-    let known =
-        waits.iter().any(|waits| launch.is(&of(waits))) || launch.is(&of(&running.config()));
-    known || trust.allows(&launch)
+    let waits =
+        running.status().pending_settings.as_ref().map(|waits| waits.settings.config.clone());
+    let approved = waits.iter().any(|waits| launch.is_covered_by(&launch_spec(waits)))
+        || launch.is_covered_by(&launch_spec(&running.config()));
+    approved || trust.allows(&launch)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! When a request that was lost is sent again, and after which pause.
+//! Decides when a lost request is sent again.
 //!
-//! Only a request that provably did not run, or that may run twice, and only while the reason can
-//! pass by itself: a deadline, an answer of any kind and a server that is gone end it.
+//! The host retries a request only if the request provably did not run or may run twice, and only
+//! while the cause can disappear by itself: a deadline, any response or a terminated server ends
+//! the retries.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -9,129 +10,139 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::{Instant, sleep};
 
-use crate::config::Retry;
-use crate::error::Lost;
-use crate::server::session::{Answer, Fault};
+use crate::config::RetryPolicy;
+use crate::error::UnavailableReason;
+use crate::server::session::{RequestError, RequestResult};
 
-/// The most repetitions, whatever a caller asks for; the bound of `retry.max` as well.
-const MOST: u32 = 10;
+/// Maximum number of retries of any caller; also the upper limit of `retry.max`.
+const MAX_RETRIES: u32 = 10;
 
-/// The share by which a pause is moved to either side, so that those who failed together do not
-/// come back together.
-const SPREAD: f64 = 0.1;
+/// Relative jitter of a backoff (±10 %), so that requests that failed together are not retried
+/// together.
+const JITTER: f64 = 0.1;
 
-/// How one request may be sent again.
+/// The retry limits of one request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
-    pub(crate) policy: Retry,
-    /// How often; instead of the policy's own number.
-    pub(crate) most: u32,
-    /// Whether it may run twice.
-    pub(crate) harmless: bool,
-    /// No pause ends after this.
+pub(crate) struct RetryPlan {
+    pub(crate) policy: RetryPolicy,
+    /// Maximum number of retries; overrides the number of the policy.
+    pub(crate) max_retries: u32,
+    /// Whether the request may run twice.
+    pub(crate) retry_safe: bool,
+    /// Latest end of a backoff.
     pub(crate) deadline: Instant,
 }
 
-/// A request that is about to be sent again.
+/// A notice that a request is about to be retried.
 #[derive(Debug)]
-pub(crate) struct Again<'a> {
-    /// Which attempt comes next, from 2.
+pub(crate) struct RetryNotice<'a> {
+    /// Number of the next attempt, starting at 2.
     pub(crate) attempt: u32,
     pub(crate) delay: Duration,
-    pub(crate) reason: &'a Lost,
+    pub(crate) reason: &'a UnavailableReason,
 }
 
-impl Plan {
-    /// The pause after so many attempts; `None` if there must not be another one. `luck` is from
-    /// 0 to 1.
-    fn pause(&self, attempts: u32, reason: &Lost, sent: bool, luck: f64) -> Option<Duration> {
-        if attempts > self.most.min(MOST) || (sent && !self.harmless) {
+impl RetryPlan {
+    /// Returns the backoff after this number of attempts; `None` if no retry is allowed. The last
+    /// argument selects the jitter, from 0 to 1.
+    fn backoff(
+        &self,
+        attempts: u32,
+        reason: &UnavailableReason,
+        sent: bool,
+        jitter: f64,
+    ) -> Option<Duration> {
+        if attempts > self.max_retries.min(MAX_RETRIES) || (sent && !self.retry_safe) {
             return None;
         }
-        let asked = match reason {
-            Lost::Unreachable(_) | Lost::Broken(_) | Lost::Refused(_) => Duration::ZERO,
-            Lost::Busy { retry_after, .. } => retry_after.unwrap_or_default(),
-            Lost::Exited(_)
-            | Lost::ClosedOutput
-            | Lost::ClosedInput
-            | Lost::Silent { .. }
-            | Lost::NotStarted(_)
-            | Lost::Starting
-            | Lost::Shutdown
-            | Lost::NotSignedIn(_)
-            | Lost::Noise
-            | Lost::ResultsNotTaken => return None,
+        let retry_after_floor = match reason {
+            UnavailableReason::Unreachable(_)
+            | UnavailableReason::ConnectionLost(_)
+            | UnavailableReason::ConnectionRejected(_) => Duration::ZERO,
+            UnavailableReason::Busy { retry_after, .. } => retry_after.unwrap_or_default(),
+            UnavailableReason::Exited(_)
+            | UnavailableReason::ClosedOutput
+            | UnavailableReason::ClosedInput
+            | UnavailableReason::Unresponsive { .. }
+            | UnavailableReason::NotStarted(_)
+            | UnavailableReason::Starting
+            | UnavailableReason::Shutdown
+            | UnavailableReason::Unauthorized(_)
+            | UnavailableReason::InvalidMessages
+            | UnavailableReason::ResultBufferFull => return None,
         };
-        let Retry { initial_delay, max_delay, .. } = self.policy;
-        let doubled = initial_delay.saturating_mul(1 << attempts.saturating_sub(1).min(MOST));
-        let spread = doubled.min(max_delay).mul_f64(1.0 - SPREAD + 2.0 * SPREAD * luck);
-        Some(spread.max(asked).min(max_delay))
+        let RetryPolicy { initial_delay, max_delay, .. } = self.policy;
+        let doubled =
+            initial_delay.saturating_mul(1 << attempts.saturating_sub(1).min(MAX_RETRIES));
+        let spread = doubled.min(max_delay).mul_f64(1.0 - JITTER + 2.0 * JITTER * jitter);
+        Some(spread.max(retry_after_floor).min(max_delay))
     }
 }
 
-/// The attempts of one request so far.
+/// The attempts of one request.
 #[derive(Debug)]
 pub(crate) struct Attempts {
-    plan: Plan,
-    made: u32,
+    plan: RetryPlan,
+    count: u32,
     may_have_run: bool,
-    /// What became of the last one; the deadline while there was none.
-    last: Fault,
+    /// Error of the last attempt; initially a timeout.
+    last_error: RequestError,
 }
 
 impl Attempts {
-    pub(crate) fn new(plan: Plan) -> Self {
-        Self { plan, made: 0, may_have_run: false, last: Fault::Late }
+    pub(crate) fn new(plan: RetryPlan) -> Self {
+        Self { plan, count: 0, may_have_run: false, last_error: RequestError::Timeout }
     }
 
-    /// How many there were.
-    pub(crate) fn made(&self) -> u32 {
-        self.made
+    /// Returns the number of attempts.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
     }
 
-    /// Takes what came of an attempt, `None` if there was no time to send it. Goes on after a pause
-    /// if there may be another one, else gives the answer of all. `over` resolves when no further
-    /// one can succeed; `tell` learns of a pause as it begins.
-    pub(crate) async fn after(
+    /// Handles the result of an attempt; `None` if the deadline passed before the attempt was sent.
+    /// Waits for the backoff and continues if a retry is allowed, else breaks with the final
+    /// result. The future resolves when no further attempt can succeed; the closure is called when
+    /// a backoff starts.
+    pub(crate) async fn handle_result(
         &mut self,
-        answer: Option<Answer>,
-        over: impl Future<Output = Lost>,
-        tell: impl FnOnce(Again<'_>),
-    ) -> ControlFlow<Answer> {
-        let (reason, sent) = match answer {
-            Some(Err(Fault::Lost { reason, sent })) => (reason, sent),
-            Some(answered) => {
-                self.made += 1;
-                return ControlFlow::Break(answered);
+        result: Option<RequestResult>,
+        closed: impl Future<Output = UnavailableReason>,
+        report: impl FnOnce(RetryNotice<'_>),
+    ) -> ControlFlow<RequestResult> {
+        let (reason, sent) = match result {
+            Some(Err(RequestError::Unavailable { reason, sent })) => (reason, sent),
+            Some(final_result) => {
+                self.count += 1;
+                return ControlFlow::Break(final_result);
             }
-            None => return ControlFlow::Break(Err(self.take_last())),
+            None => return ControlFlow::Break(Err(self.take_last_error())),
         };
-        self.made += 1;
+        self.count += 1;
         self.may_have_run |= sent;
-        let pause = self.plan.pause(self.made, &reason, sent, fastrand::f64());
+        let wait_time = self.plan.backoff(self.count, &reason, sent, fastrand::f64());
         let in_time = |delay: &Duration| Instant::now() + *delay < self.plan.deadline;
-        let Some(delay) = pause.filter(in_time) else {
-            return ControlFlow::Break(Err(self.lost(reason)));
+        let Some(delay) = wait_time.filter(in_time) else {
+            return ControlFlow::Break(Err(self.unavailable_error(reason)));
         };
-        tokio::pin!(over);
-        if over.as_mut().now_or_never().is_some() {
-            return ControlFlow::Break(Err(self.lost(reason)));
+        tokio::pin!(closed);
+        if closed.as_mut().now_or_never().is_some() {
+            return ControlFlow::Break(Err(self.unavailable_error(reason)));
         }
-        tell(Again { attempt: self.made + 1, delay, reason: &reason });
-        self.last = self.lost(reason);
+        report(RetryNotice { attempt: self.count + 1, delay, reason: &reason });
+        self.last_error = self.unavailable_error(reason);
         tokio::select! {
             biased;
-            _ = over => ControlFlow::Break(Err(self.take_last())),
+            _ = closed => ControlFlow::Break(Err(self.take_last_error())),
             () = sleep(delay) => ControlFlow::Continue(()),
         }
     }
 
-    fn lost(&self, reason: Lost) -> Fault {
-        Fault::Lost { reason, sent: self.may_have_run }
+    fn unavailable_error(&self, reason: UnavailableReason) -> RequestError {
+        RequestError::Unavailable { reason, sent: self.may_have_run }
     }
 
-    fn take_last(&mut self) -> Fault {
-        std::mem::replace(&mut self.last, Fault::Late)
+    fn take_last_error(&mut self) -> RequestError {
+        std::mem::replace(&mut self.last_error, RequestError::Timeout)
     }
 }
 

@@ -1,19 +1,19 @@
-//! The schema of a tool's arguments, or of its results: what may be called, and what does not fit.
+//! Validates a tool's arguments or results against its JSON Schema.
 //!
-//! A schema comes from a server and may have been made to hurt. It is first only read
-//! ([`ArgumentSchema::new`]), which bounds what compiling and applying it can cost, and compiled at
-//! the first call. Arguments that would cost too much with it are refused before it is applied.
-//! `format` is an annotation, as in the specification: it is not checked.
+//! A schema comes from a server and may be hostile. [`ArgumentSchema::new`] only parses a schema,
+//! which bounds the cost of compiling and applying it; the first call compiles it. Arguments that
+//! would cost too much are rejected before validation. `format` is an annotation, as in the
+//! specification: it is not checked.
 
 mod cost;
+mod eval_cost;
 mod graph;
 mod keywords;
-mod load;
+mod messages;
 mod pattern;
 mod reference;
-mod result;
-mod size;
-mod words;
+mod result_schema;
+mod value_size;
 
 #[cfg(test)]
 mod tests;
@@ -26,133 +26,133 @@ use jsonschema::{Draft, Validator};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use self::cost::Bounds;
-use self::graph::Graph;
-use self::load::{Load, Scale};
-use self::pattern::Pattern;
-use self::size::Size;
+use self::cost::SchemaBounds;
+use self::eval_cost::{CostEstimator, EvalCost};
+use self::graph::SchemaGraph;
+use self::pattern::PatternCost;
+use self::value_size::ValueSize;
 use crate::error::ArgumentProblem;
 
-pub(crate) use self::result::ResultSchema;
+pub(crate) use self::result_schema::ResultSchema;
 
-/// The longest schema, in bytes; the longest in use have a few ten thousand.
-const BYTES: usize = 256 << 10;
+/// Maximum size of a schema in bytes; the largest known schemas have a few ten thousand.
+const MAX_SCHEMA_BYTES: usize = 256 << 10;
 
-/// The most JSON values in a schema.
-const VALUES: usize = 5_000;
+/// Maximum number of JSON values in a schema.
+const MAX_SCHEMA_VALUES: usize = 5_000;
 
-/// Visits of subschemas that are always granted; takes about 20 ms.
-const VISITS: u64 = 1 << 20;
+/// Number of subschema visits that are always allowed, about 20 ms.
+const BASE_VISITS: u64 = 1 << 20;
 
-/// Visits of subschemas granted for each value in the arguments, so that what is large may also
-/// take long.
+/// Number of additional subschema visits for each value in the arguments: larger arguments may take
+/// longer.
 const VISITS_PER_VALUE: u64 = 1 << 10;
 
-/// Visits of subschemas that are never exceeded, however large the arguments are: they take some
-/// tenths of a second, which a call's time-out does not count.
-const VISITS_AT_MOST: u64 = 1 << 24;
+/// Maximum number of subschema visits for arguments of any size: some tenths of a second, which the
+/// timeout of a call does not cover.
+const MAX_VISITS: u64 = 1 << 24;
 
-/// What a schema may cost to be applied to any arguments without a look at their size: the longest
-/// request that is sent, 8 MiB, has four million values.
-const CHEAP: u64 = 1 << 4;
+/// Maximum cost of a schema that is applied without measuring the arguments: the longest request, 8
+/// MiB, has four million values.
+const MAX_UNCHECKED_COST: u64 = 1 << 4;
 
-/// How often a schema is applied anew at most when matches are given up as undecided, to find out
-/// whether they matter.
-const OUTCOMES: u64 = 64;
+/// Maximum number of times a schema is applied again after undecided matches, to find out whether
+/// the matches matter.
+const MAX_REEVALUATIONS: u64 = 64;
 
-/// Steps of matching against patterns; takes less than a second where nothing makes it fast.
-const STEPS: u64 = 1 << 32;
+/// Maximum number of steps for pattern matching: less than a second without optimizations.
+const MAX_MATCH_STEPS: u64 = 1 << 32;
 
-/// The most errors made to be looked at, by what it takes to make them; takes up to a quarter of a
-/// second.
-const FAILURES: u64 = 1 << 17;
+/// Maximum cost of the errors created for inspection: up to a quarter of a second.
+const MAX_ERROR_COST: u64 = 1 << 17;
 
-/// The most memory errors may copy, in bytes.
-const COPIED: u64 = 128 << 20;
+/// Maximum memory that errors may copy, in bytes.
+const MAX_COPIED_BYTES: u64 = 128 << 20;
 
-/// Said when finding out where would take too long.
-const UNEXPLAINED: &str = "does not fit; too large or too deep to say where";
+/// Message for arguments whose problems would take too long to locate.
+const UNLOCATED_MESSAGE: &str =
+    "does not match the schema; too large or too deep to locate the problem";
 
-/// The JSON Schema of one tool's arguments, compiled at the first use and once.
+/// The JSON Schema of a tool's arguments, compiled once at the first use.
 pub(crate) struct ArgumentSchema {
     raw: Box<RawValue>,
-    compiled: OnceLock<Result<Compiled, String>>,
+    compiled: OnceLock<Result<CompiledSchema, String>>,
 }
 
 impl ArgumentSchema {
-    /// Checks a schema without compiling it; an empty one accepts any object.
+    /// Checks a schema without compiling it; an empty schema accepts any object.
     ///
     /// # Errors
     ///
-    /// Why the tool cannot be offered, as one sentence: the schema is too large or too costly,
-    /// describes no object, has references that lead out of it, or a dialect that is not known.
+    /// Returns why the tool cannot be listed: the schema is too large or too costly, describes no
+    /// object, has references that lead out of it, or has an unknown dialect.
     pub(crate) fn new(raw: &RawValue) -> Result<Self, String> {
-        Self::bounded(raw, describes_objects)
-            .map_err(|reason| format!("its input schema cannot be used: {reason}"))
+        Self::new_bounded(raw, describes_objects)
+            .map_err(|reason| format!("unusable input schema: {reason}"))
     }
 
-    fn bounded(raw: &RawValue, describes: impl Fn(&Value) -> bool) -> Result<Self, String> {
+    fn new_bounded(raw: &RawValue, describes: impl Fn(&Value) -> bool) -> Result<Self, String> {
         let raw = if raw.get() == "null" { RawValue::TRUE } else { raw };
-        if raw.get().len() > BYTES {
-            return Err(format!("it is longer than {BYTES} bytes"));
+        if raw.get().len() > MAX_SCHEMA_BYTES {
+            return Err(format!("longer than {MAX_SCHEMA_BYTES} bytes"));
         }
-        let schema = parsed(raw)?;
-        if keywords::count(&schema) > VALUES {
-            return Err(format!("it has more than {VALUES} values"));
+        let schema = parse(raw)?;
+        if keywords::count_values(&schema) > MAX_SCHEMA_VALUES {
+            return Err(format!("more than {MAX_SCHEMA_VALUES} values"));
         }
         if !describes(&schema) {
-            return Err("it does not describe an object".to_owned());
+            return Err("does not describe an object".to_owned());
         }
-        let draft = draft(&schema)?;
-        let graph = Graph::read(&schema, draft.id_keyword())?;
-        Bounds::of(&graph)?;
+        let draft = detect_draft(&schema)?;
+        let graph = SchemaGraph::from_schema(&schema, draft.id_keyword())?;
+        SchemaBounds::new(&graph)?;
         Ok(Self { raw: raw.to_owned(), compiled: OnceLock::new() })
     }
 
-    /// Every part of `arguments` that does not fit, sorted by pointer, at most 32; empty if all
-    /// fits.
+    /// Returns the parts of `arguments` that do not match, sorted by pointer, at most 32; empty if
+    /// all match.
     ///
-    /// Arguments too large or too deep for this schema, and a schema that turns out to be invalid
-    /// when it is compiled, are one problem of the whole.
+    /// Arguments that are too large or too deep for this schema, and a schema that fails to
+    /// compile, are one problem of the whole object.
     pub(crate) fn check(&self, arguments: &Value) -> Vec<ArgumentProblem> {
         if !arguments.is_object() {
-            let found = words::kind(arguments);
-            return whole(&format!("expected object, found {found}"));
+            let actual = messages::json_type(arguments);
+            return whole_value_problem(&format!("expected object, found {actual}"));
         }
-        self.apply(arguments).unwrap_or_else(|reason| whole(&reason))
+        self.violations(arguments).unwrap_or_else(|reason| whole_value_problem(&reason))
     }
 
-    /// What does not fit, or why that cannot be told.
-    fn apply(&self, value: &Value) -> Result<Vec<ArgumentProblem>, String> {
-        self.run(|compiled| compiled.check(value, &self.raw))
+    /// Returns the problems, or why they cannot be determined.
+    fn violations(&self, value: &Value) -> Result<Vec<ArgumentProblem>, String> {
+        self.with_compiled(|compiled| compiled.check(value, &self.raw))
     }
 
-    /// The first part that does not fit, or why that cannot be told.
-    fn first(&self, value: &Value) -> Result<Option<ArgumentProblem>, String> {
-        self.run(|compiled| compiled.first(value, &self.raw))
+    /// Returns the first problem, or why it cannot be determined.
+    fn first_violation(&self, value: &Value) -> Result<Option<ArgumentProblem>, String> {
+        self.with_compiled(|compiled| compiled.first_violation(value, &self.raw))
     }
 
-    fn run<T>(
+    fn with_compiled<T>(
         &self,
-        check: impl FnOnce(&Compiled) -> Result<T, &'static str>,
+        check: impl FnOnce(&CompiledSchema) -> Result<T, &'static str>,
     ) -> Result<T, String> {
         let compiled = self.compiled.get_or_init(|| {
-            guarded(|| Compiled::new(&self.raw))
-                .unwrap_or_else(|| Err("it cannot be compiled".to_owned()))
-                .map_err(|reason| format!("the tool's input schema cannot be used: {reason}"))
+            catch_panic(|| CompiledSchema::new(&self.raw))
+                .unwrap_or_else(|| Err("compilation failed".to_owned()))
+                .map_err(|reason| format!("unusable input schema of the tool: {reason}"))
         });
         let compiled = compiled.as_ref().map_err(Clone::clone)?;
-        guarded(|| check(compiled))
+        catch_panic(|| check(compiled))
             .unwrap_or(Err("cannot be checked against the tool's input schema"))
             .map_err(str::to_owned)
     }
 }
 
-/// The result of `run`; `None` if it panics.
+/// Returns the result of `run`, or `None` if it panics.
 ///
-/// The validator has assertions that some schemas of a stranger's making can fail, and it keeps
-/// nothing between runs that could be left half done.
-fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
+/// Hostile schemas can trigger assertions of the validator. The validator stores no state between
+/// runs, so a panic leaves nothing inconsistent.
+fn catch_panic<T>(run: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(run)).ok()
 }
 
@@ -162,12 +162,12 @@ impl fmt::Debug for ArgumentSchema {
     }
 }
 
-fn whole(message: &str) -> Vec<ArgumentProblem> {
+fn whole_value_problem(message: &str) -> Vec<ArgumentProblem> {
     vec![ArgumentProblem { pointer: String::new(), message: message.to_owned() }]
 }
 
-fn parsed(raw: &RawValue) -> Result<Value, String> {
-    serde_json::from_str(raw.get()).map_err(|error| format!("it cannot be read: {error}"))
+fn parse(raw: &RawValue) -> Result<Value, String> {
+    serde_json::from_str(raw.get()).map_err(|error| format!("invalid JSON: {error}"))
 }
 
 fn describes_objects(schema: &Value) -> bool {
@@ -182,54 +182,55 @@ fn describes_objects(schema: &Value) -> bool {
     }
 }
 
-fn draft(schema: &Value) -> Result<Draft, String> {
+fn detect_draft(schema: &Value) -> Result<Draft, String> {
     let declared = schema.get("$schema").and_then(Value::as_str);
     let Some(uri) = declared else { return Ok(Draft::Draft202012) };
     match Draft::from_schema_uri(uri) {
-        known @ (Draft::Draft4
+        supported @ (Draft::Draft4
         | Draft::Draft6
         | Draft::Draft7
         | Draft::Draft201909
-        | Draft::Draft202012) => Ok(known),
-        _ => Err(format!("its dialect {} is not known", words::quoted(uri))),
+        | Draft::Draft202012) => Ok(supported),
+        _ => Err(format!("unknown dialect {}", messages::quote(uri))),
     }
 }
 
-/// A schema ready to be applied.
-struct Compiled {
+/// A compiled schema.
+struct CompiledSchema {
     validator: Validator,
-    graph: Graph,
-    bounds: Bounds,
-    patterns: Vec<Pattern>,
-    matching: Matching,
-    /// Whether no arguments can be too large or too deep for it.
-    cheap: bool,
+    graph: SchemaGraph,
+    bounds: SchemaBounds,
+    patterns: Vec<PatternCost>,
+    matching_cost: MatchingCost,
+    /// Whether the schema is cheap for arguments of any size and depth.
+    is_cheap: bool,
 }
 
-/// The most steps of matching for each byte of text in a value with one of everything.
-struct Matching {
+/// Maximum number of matching steps per byte of text, for a value with one of each part.
+struct MatchingCost {
     linear: u64,
     backtracking: u64,
 }
 
-impl Compiled {
+impl CompiledSchema {
     fn new(raw: &RawValue) -> Result<Self, String> {
-        let schema = parsed(raw)?;
-        let declared = draft(&schema)?;
-        let graph = Graph::read(&schema, declared.id_keyword())?;
-        let bounds = Bounds::of(&graph)?;
+        let schema = parse(raw)?;
+        let declared = detect_draft(&schema)?;
+        let graph = SchemaGraph::from_schema(&schema, declared.id_keyword())?;
+        let bounds = SchemaBounds::new(&graph)?;
         let patterns = pattern::measure(&graph.patterns)?;
         let build = |draft| pattern::options(draft, &patterns).build(&schema);
-        // Many servers write draft-07 and do not say so.
+        // Many servers write draft-07 without declaring it.
         let undeclared = schema.get("$schema").is_none();
         let validator = build(declared)
             .or_else(|error| build(Draft::Draft7).ok().filter(|_| undeclared).ok_or(error))
             .map_err(|error| {
-                format!("it is invalid at {}", words::quoted(error.instance_path().as_str()))
+                format!("invalid at {}", messages::quote(error.instance_path().as_str()))
             })?;
-        let matching = Matching::of(&graph, &patterns);
-        let cheap = !bounds.recursive && bounds.cost <= CHEAP && graph.patterns.is_empty();
-        Ok(Self { validator, graph, bounds, patterns, matching, cheap })
+        let matching_cost = MatchingCost::new(&graph, &patterns);
+        let is_cheap =
+            !bounds.recursive && bounds.cost <= MAX_UNCHECKED_COST && graph.patterns.is_empty();
+        Ok(Self { validator, graph, bounds, patterns, matching_cost, is_cheap })
     }
 
     fn check(
@@ -237,94 +238,95 @@ impl Compiled {
         arguments: &Value,
         raw: &RawValue,
     ) -> Result<Vec<ArgumentProblem>, &'static str> {
-        match self.refuse(arguments) {
+        match self.rejection_reason(arguments) {
             Some(reason) => Err(reason),
             None if self.validator.is_valid(arguments) => Ok(Vec::new()),
-            None => Ok(self.explain(arguments, raw)),
+            None => Ok(self.list_problems(arguments, raw)),
         }
     }
 
-    /// The first error only: of a stranger's value under a stranger's schema, all of them would
+    /// Returns only the first error: all errors of a hostile value under a hostile schema would
     /// take memory for each.
-    fn first(
+    fn first_violation(
         &self,
         value: &Value,
         raw: &RawValue,
     ) -> Result<Option<ArgumentProblem>, &'static str> {
-        match self.refuse(value) {
+        match self.rejection_reason(value) {
             Some(reason) => Err(reason),
             None if self.validator.is_valid(value) => Ok(None),
-            None if self.bounds.recursive => Ok(whole(UNEXPLAINED).pop()),
+            None if self.bounds.recursive => Ok(whole_value_problem(UNLOCATED_MESSAGE).pop()),
             None => {
                 let error = self.validator.validate(value).err();
-                let schema = parsed(raw).unwrap_or_default();
-                Ok(words::problems(&schema, error.into_iter()).into_iter().next())
+                let schema = parse(raw).unwrap_or_default();
+                Ok(messages::problems(&schema, error.into_iter()).into_iter().next())
             }
         }
     }
 
-    /// Why the schema is not applied to `arguments`, if so.
-    fn refuse(&self, arguments: &Value) -> Option<&'static str> {
-        if self.cheap {
+    /// Returns why the schema must not be applied to `arguments`, if so.
+    fn rejection_reason(&self, arguments: &Value) -> Option<&'static str> {
+        if self.is_cheap {
             return None;
         }
-        let size = Size::of(arguments);
-        if self.bounds.recursive && self.bounds.depth * (size.depth + 1) > cost::DEPTH {
-            return Some("nested too deep for the tool's input schema");
+        let size = ValueSize::measure(arguments);
+        if self.bounds.recursive && self.bounds.depth * (size.depth + 1) > cost::MAX_DEPTH {
+            return Some("nested too deeply for the tool's input schema");
         }
-        let visits = self.granted(size);
+        let visits = self.visit_budget(size);
         let within = self.bounds.cost.saturating_mul(size.values) <= visits;
-        if within && self.matching.steps(size) <= STEPS {
+        if within && self.matching_cost.match_steps(size) <= MAX_MATCH_STEPS {
             return None;
         }
-        let most = Load { visits, steps: STEPS, ..Load::MOST };
-        let exceeds = self.weigh(arguments, most).exceeds(most);
+        let limit = EvalCost { visits, steps: MAX_MATCH_STEPS, ..EvalCost::UNLIMITED };
+        let exceeds = self.estimate_cost(arguments, limit).exceeds(limit);
         exceeds.then_some("too large to be checked against the tool's input schema")
     }
 
-    fn granted(&self, size: Size) -> u64 {
-        let visits = VISITS_PER_VALUE.saturating_mul(size.values).saturating_add(VISITS);
-        let visits = visits.min(VISITS_AT_MOST);
-        let undecided = self.patterns.iter().any(|pattern| pattern.backtracks);
-        if undecided { visits / OUTCOMES } else { visits }
+    fn visit_budget(&self, size: ValueSize) -> u64 {
+        let visits = VISITS_PER_VALUE.saturating_mul(size.values).saturating_add(BASE_VISITS);
+        let visits = visits.min(MAX_VISITS);
+        let undecided = self.patterns.iter().any(|pattern| pattern.needs_backtracking);
+        if undecided { visits / MAX_REEVALUATIONS } else { visits }
     }
 
-    fn weigh(&self, arguments: &Value, most: Load) -> Load {
-        Scale::new(&self.graph, &self.bounds, &self.patterns).weigh(arguments, most)
+    fn estimate_cost(&self, arguments: &Value, limit: EvalCost) -> EvalCost {
+        CostEstimator::new(&self.graph, &self.bounds, &self.patterns).estimate(arguments, limit)
     }
 
-    fn explain(&self, arguments: &Value, raw: &RawValue) -> Vec<ArgumentProblem> {
-        // Without recursion, at least the first error can be had for the price of one.
-        let failures = if self.bounds.recursive { FAILURES } else { u64::MAX };
-        let visits = self.granted(Size::of(arguments));
-        let most = Load { visits, copied: COPIED, failures, ..Load::MOST };
-        let load = self.weigh(arguments, most);
-        if load.exceeds(most) {
-            return whole(UNEXPLAINED);
+    fn list_problems(&self, arguments: &Value, raw: &RawValue) -> Vec<ArgumentProblem> {
+        // Without recursion, creating only the first error is always affordable.
+        let errors = if self.bounds.recursive { MAX_ERROR_COST } else { u64::MAX };
+        let visits = self.visit_budget(ValueSize::measure(arguments));
+        let limit =
+            EvalCost { visits, copied_bytes: MAX_COPIED_BYTES, errors, ..EvalCost::UNLIMITED };
+        let load = self.estimate_cost(arguments, limit);
+        if load.exceeds(limit) {
+            return whole_value_problem(UNLOCATED_MESSAGE);
         }
-        let schema = parsed(raw).unwrap_or_default();
-        if load.failures <= FAILURES {
-            words::problems(&schema, self.validator.iter_errors(arguments))
+        let schema = parse(raw).unwrap_or_default();
+        if load.errors <= MAX_ERROR_COST {
+            messages::problems(&schema, self.validator.iter_errors(arguments))
         } else {
-            words::problems(&schema, self.validator.validate(arguments).err().into_iter())
+            messages::problems(&schema, self.validator.validate(arguments).err().into_iter())
         }
     }
 }
 
-impl Matching {
-    fn of(graph: &Graph, patterns: &[Pattern]) -> Self {
+impl MatchingCost {
+    fn new(graph: &SchemaGraph, patterns: &[PatternCost]) -> Self {
         let sum = |backtracks| {
-            cost::unfolded(graph, |node| {
+            cost::unfolded_weight(graph, |node| {
                 let all = node.patterns.iter().chain(&node.name_patterns);
                 let all = all.map(|pattern| patterns[*pattern]);
-                all.filter(|one| one.backtracks == backtracks).map(|one| one.size).sum()
+                all.filter(|one| one.needs_backtracking == backtracks).map(|one| one.size).sum()
             })
         };
         Self { linear: sum(false), backtracking: sum(true) }
     }
 
-    fn steps(&self, size: Size) -> u64 {
-        let text = size.text + size.values;
+    fn match_steps(&self, size: ValueSize) -> u64 {
+        let text = size.text_bytes + size.values;
         let backtracking = self.backtracking.saturating_mul(text);
         self.linear.saturating_add(backtracking).saturating_mul(text)
     }

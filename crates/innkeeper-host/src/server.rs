@@ -1,22 +1,22 @@
-//! One server: what is known of it, and the task that looks after it while it is ready.
+//! One configured server: its settings, its status and its supervising task.
 
-pub(crate) mod absent;
-pub(crate) mod age;
-pub(crate) mod body;
-pub(crate) mod connect;
 pub(crate) mod connection;
-pub(crate) mod deferred;
-mod follow;
+pub(crate) mod endpoint_resolution;
+pub(crate) mod handshake;
+pub(crate) mod instance;
 pub(crate) mod launch;
+mod list_refresh;
+pub(crate) mod list_ttls;
 pub(crate) mod listen;
+pub(crate) mod listing;
 pub(crate) mod meta;
-pub(crate) mod offer;
 pub(crate) mod process;
-pub(crate) mod rounds;
+pub(crate) mod round_trips;
 pub(crate) mod session;
-pub(crate) mod silence;
 pub(crate) mod stderr;
-pub(crate) mod wishes;
+pub(crate) mod subscriptions;
+pub(crate) mod task_poll;
+pub(crate) mod timeout_streak;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,115 +25,117 @@ use arc_swap::ArcSwap;
 use tokio::sync::{SetOnce, mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
-use crate::catalog::Shelf;
+use crate::catalog::CatalogEntry;
 use crate::config::ServerConfig;
-use crate::error::{Lost, StartReason};
+use crate::error::{StartFailureReason, UnavailableReason};
 use crate::lifecycle::ServerState;
-use crate::measure::Meter;
+use crate::metrics::MetricsRecorder;
 use crate::registry::Registry;
-use crate::reload::difference::{self, Difference};
-use crate::revive::{self, Falls};
-use crate::shutdown::{ServerStopped, Stage};
-use absent::Planned;
-use body::Body;
-pub(crate) use follow::follow_changes;
-use launch::{Running, Way};
-use process::{Isolation, Killer};
+use crate::reload::difference::{self, ConfigDifference};
+use crate::restart::{self, RestartBackoff};
+use crate::shutdown::{ServerStopReport, StopStage};
+use endpoint_resolution::EndpointResolution;
+use instance::ServerInstance;
+use launch::{Endpoint, StartedServer};
+pub(crate) use list_refresh::follow_changes;
+use process::{KillHandle, ProcessContainment};
 
-/// How long the last words of a server whose process ended, or the exit of one whose output
-/// ended, are waited for before its pending calls fail.
-const LAST_WORDS: Duration = Duration::from_millis(80);
+/// Time to wait for the last output of an exited server, or for the exit of a server that closed
+/// its output, before pending calls fail.
+const OUTPUT_GRACE: Duration = Duration::from_millis(80);
 
-/// How long a remote server may take to hear that its tasks are to stop: a round trip or two.
-const TASKS_STOPPED: Duration = Duration::from_millis(500);
+/// Time for a remote server to receive the cancellation of its tasks: one or two round trips.
+const TASK_CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long a killed tree may take to disappear.
-const GONE: Duration = Duration::from_secs(1);
+/// Time for a killed process tree to exit.
+const EXIT_GRACE: Duration = Duration::from_secs(1);
 
 /// A server of the configuration.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) name: Arc<str>,
-    settings: ArcSwap<Settings>,
-    pub(crate) meter: Arc<Meter>,
-    status: Mutex<Status>,
-    /// Held while the server is started again: one at a time.
-    pub(crate) turn: tokio::sync::Mutex<()>,
-    /// Set once the configuration does not have it any more.
+    settings: ArcSwap<ServerSettings>,
+    pub(crate) metrics: Arc<MetricsRecorder>,
+    status: Mutex<LiveStatus>,
+    /// Held during a restart, so that only one restart runs at a time.
+    pub(crate) restart_lock: tokio::sync::Mutex<()>,
+    /// Set when the server is removed from the configuration.
     pub(crate) removed: SetOnce<()>,
 }
 
-/// What a server is started with.
+/// The settings a server is started with.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct ServerSettings {
     pub(crate) config: Arc<ServerConfig>,
-    pub(crate) way: Planned,
+    pub(crate) endpoint: EndpointResolution,
 }
 
-/// Settings that wait for the next start.
+/// Settings that take effect at the next start.
 #[derive(Clone, Debug)]
-pub(crate) struct Pending {
-    pub(crate) settings: Settings,
-    /// The keys that are not in effect before.
+pub(crate) struct PendingSettings {
+    pub(crate) settings: ServerSettings,
+    /// Configuration keys that take effect only at the next start.
     pub(crate) keys: Vec<&'static str>,
 }
 
-/// What changes about a server.
+/// The status of a server that changes at run time.
 #[derive(Debug)]
-pub(crate) struct Status {
+pub(crate) struct LiveStatus {
     pub(crate) state: ServerState,
-    pub(crate) shelf: Option<Arc<Shelf>>,
-    pub(crate) lost: Option<Lost>,
-    pub(crate) running: Option<Handle>,
-    /// What can kill a process whose start is under way.
-    pub(crate) launching: Option<Killer>,
-    pub(crate) stopped: Option<ServerStopped>,
-    pub(crate) pending: Option<Pending>,
-    pub(crate) falls: Falls,
+    pub(crate) entry: Option<Arc<CatalogEntry>>,
+    pub(crate) unavailable_reason: Option<UnavailableReason>,
+    pub(crate) handle: Option<ServerHandle>,
+    /// Kills the process of a start in progress.
+    pub(crate) launch_kill_handle: Option<KillHandle>,
+    pub(crate) stop_report: Option<ServerStopReport>,
+    pub(crate) pending_settings: Option<PendingSettings>,
+    pub(crate) restart_backoff: RestartBackoff,
 }
 
-impl Status {
-    /// Whether it was taken out because it did not answer, and may be at work still.
-    pub(crate) fn was_silent(&self) -> bool {
-        self.state == ServerState::Unavailable && matches!(self.lost, Some(Lost::Silent { .. }))
+impl LiveStatus {
+    /// Returns whether the server was removed from the catalog because it stopped responding; its
+    /// process may still be working.
+    pub(crate) fn was_unresponsive(&self) -> bool {
+        self.state == ServerState::Unavailable
+            && matches!(self.unavailable_reason, Some(UnavailableReason::Unresponsive { .. }))
     }
 }
 
-/// The reins of a running server.
+/// A handle to a running server.
 #[derive(Clone, Debug)]
-pub(crate) struct Handle {
+pub(crate) struct ServerHandle {
     pub(crate) pid: Option<u32>,
-    pub(crate) isolation: Option<Isolation>,
-    pub(crate) killer: Option<Killer>,
-    pub(crate) stop: mpsc::Sender<StopOrder>,
+    pub(crate) containment: Option<ProcessContainment>,
+    pub(crate) kill_handle: Option<KillHandle>,
+    pub(crate) stop: mpsc::Sender<StopRequest>,
     pub(crate) stderr: stderr::StderrTail,
 }
 
-/// Asks a server's task to stop it within `grace`.
+/// A request to stop a server within `grace`.
 #[derive(Debug)]
-pub(crate) struct StopOrder {
+pub(crate) struct StopRequest {
     pub(crate) grace: Duration,
-    pub(crate) done: oneshot::Sender<ServerStopped>,
+    pub(crate) done: oneshot::Sender<ServerStopReport>,
 }
 
 impl Server {
-    pub(crate) fn new(settings: Settings) -> Self {
-        let status = Status {
+    pub(crate) fn new(settings: ServerSettings) -> Self {
+        let status = LiveStatus {
             state: ServerState::Starting,
-            shelf: None,
-            lost: None,
-            running: None,
-            launching: None,
-            stopped: None,
-            pending: None,
-            falls: Falls::default(),
+            entry: None,
+            unavailable_reason: None,
+            handle: None,
+            launch_kill_handle: None,
+            stop_report: None,
+            pending_settings: None,
+            restart_backoff: RestartBackoff::default(),
         };
         Self {
             name: settings.config.name.as_str().into(),
             settings: ArcSwap::from_pointee(settings),
-            meter: Arc::new(Meter::new()),
+            metrics: Arc::new(MetricsRecorder::new()),
             status: Mutex::new(status),
-            turn: tokio::sync::Mutex::default(),
+            restart_lock: tokio::sync::Mutex::default(),
             removed: SetOnce::new(),
         }
     }
@@ -142,154 +144,161 @@ impl Server {
         self.settings.load().config.clone()
     }
 
-    /// How it is reached, as far as that is known now.
-    pub(crate) fn way(&self) -> Result<Arc<Way>, StartReason> {
-        self.settings.load().way.way()
+    /// Returns the endpoint of the server, if known.
+    pub(crate) fn endpoint(&self) -> Result<Arc<Endpoint>, StartFailureReason> {
+        self.settings.load().endpoint.endpoint()
     }
 
-    /// Takes what the configuration says now: what needs no start is in effect from here on, the
-    /// rest waits, in `start`, for the next one.
-    pub(crate) fn want(&self, config: &ServerConfig, start: Option<Settings>) -> Difference {
+    /// Applies a configuration: settings that need no restart take effect at once, all others, with
+    /// the endpoint in `start`, at the next start.
+    pub(crate) fn apply_config(
+        &self,
+        config: &ServerConfig,
+        start: Option<ServerSettings>,
+    ) -> ConfigDifference {
         let mut status = self.status();
-        let Settings { config: old, way } = &**self.settings.load();
-        let change = difference::between(old, config);
-        if !change.now.is_empty() {
-            let config = Arc::new(difference::adjusted(old, config));
-            self.settings.store(Arc::new(Settings { config, way: way.clone() }));
+        let ServerSettings { config: old, endpoint: old_endpoint } = &**self.settings.load();
+        let change = difference::compare_servers(old, config);
+        if !change.immediate.is_empty() {
+            let config = Arc::new(difference::with_immediate(old, config));
+            self.settings
+                .store(Arc::new(ServerSettings { config, endpoint: old_endpoint.clone() }));
         }
-        let waits = start.filter(|_| !change.later.is_empty());
-        status.pending = waits.map(|settings| Pending { settings, keys: change.later.clone() });
+        let waits = start.filter(|_| !change.deferred.is_empty());
+        status.pending_settings =
+            waits.map(|settings| PendingSettings { settings, keys: change.deferred.clone() });
         change
     }
 
-    /// Puts the settings that wait into effect; the server does not run.
-    pub(crate) fn take_up_pending(&self) {
+    /// Applies the pending settings. The server must not be running.
+    pub(crate) fn apply_pending(&self) {
         let mut status = self.status();
-        if let Some(pending) = status.pending.take() {
+        if let Some(pending) = status.pending_settings.take() {
             self.settings.store(Arc::new(pending.settings));
         }
     }
 
-    /// Its process was waited for: the id may mean another one from now on.
-    fn has_ended(&self) {
-        if let Some(running) = &mut self.status().running {
-            (running.pid, running.isolation) = (None, None);
+    /// Records that the process was reaped: the system may reuse its id.
+    fn mark_exited(&self) {
+        if let Some(running) = &mut self.status().handle {
+            (running.pid, running.containment) = (None, None);
         }
     }
 
-    pub(crate) fn status(&self) -> MutexGuard<'_, Status> {
+    pub(crate) fn status(&self) -> MutexGuard<'_, LiveStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Looks after a ready server until it ends or is stopped; `fallen` is called if it failed.
+/// Supervises a ready server until it fails or is stopped; calls `fallen` after a failure.
 pub(crate) async fn supervise(
     registry: Arc<Registry>,
     server: Arc<Server>,
-    mut running: Running,
-    mut orders: mpsc::Receiver<StopOrder>,
+    mut running: StartedServer,
+    mut stop_requests: mpsc::Receiver<StopRequest>,
     fallen: impl FnOnce() + Send,
 ) {
-    let mut gone = false;
-    let ready = server.status().shelf.clone();
-    let reporter = ready.and_then(|shelf| shelf.connection.reporter.clone());
-    let mut session = reporter.map(|reporter| reporter.session());
-    let order = tokio::select! {
+    let mut is_unavailable = false;
+    let ready = server.status().entry.clone();
+    let reporter = ready.and_then(|catalog_entry| catalog_entry.connection.telemetry.clone());
+    let mut session = reporter.map(|reporter| reporter.start_session());
+    let stop_request = tokio::select! {
         biased;
-        order = orders.recv() => order,
-        lost = ended(&mut running) => {
-            gone = true;
+        order = stop_requests.recv() => order,
+        lost = wait_until_unavailable(&mut running) => {
+            is_unavailable = true;
             if let Some(session) = session.take() {
-                session.lost(&lost);
+                session.fail(&lost);
             }
             running.session.close(lost.clone());
-            if matches!(lost, Lost::Exited(_)) {
-                server.has_ended();
+            if matches!(lost, UnavailableReason::Exited(_)) {
+                server.mark_exited();
             }
-            let failed = revive::is_failure(&lost);
-            if registry.lost(&server, lost) && failed {
+            let failed = restart::is_failure(&lost);
+            if registry.mark_unavailable(&server, lost) && failed {
                 fallen();
             }
-            running.body.kill();
-            // The kill is not taken back; a tree that resists is reported when it is stopped.
-            if timeout(GONE, running.body.gone()).await.is_ok() {
-                server.has_ended();
+            running.instance.kill();
+            // A tree that survives the kill is reported when the server is stopped.
+            if timeout(EXIT_GRACE, running.instance.wait_tree()).await.is_ok() {
+                server.mark_exited();
             }
-            orders.recv().await
+            stop_requests.recv().await
         }
     };
-    let Some(StopOrder { grace, done }) = order else { return };
-    let report = stop(&server, &mut running, gone, grace).await;
-    registry.stopped(&server, &report);
-    // Whoever asked may have stopped waiting; the server is stopped all the same.
+    let Some(StopRequest { grace, done }) = stop_request else { return };
+    let report = stop(&server, &mut running, is_unavailable, grace).await;
+    registry.mark_stopped(&server, &report);
+    // The requester may have stopped waiting; the server is stopped anyway.
     drop(done.send(report));
 }
 
-/// Resolves when the server is lost, with the best reason there is.
-async fn ended(running: &mut Running) -> Lost {
-    let Running { body, session, .. } = running;
+/// Waits until the server becomes unavailable and returns the most specific reason.
+async fn wait_until_unavailable(running: &mut StartedServer) -> UnavailableReason {
+    let StartedServer { instance, session, .. } = running;
     tokio::select! {
-        // A session that closed knows why; its output ends with it.
+        // A closed session knows the reason; the end of the output follows from it.
         biased;
-        exit = body.exited() => {
-            session.hurry();
-            drop(timeout(LAST_WORDS, session.output_ended()).await);
-            Lost::Exited(exit)
+        exit = instance.wait() => {
+            session.stop_throttling();
+            drop(timeout(OUTPUT_GRACE, session.output_ended()).await);
+            UnavailableReason::Exited(exit)
         }
         lost = session.closed() => {
-            timeout(LAST_WORDS, body.exited()).await.map_or(lost, Lost::Exited)
+            timeout(OUTPUT_GRACE, instance.wait()).await.map_or(lost, UnavailableReason::Exited)
         }
         () = session.output_ended() => {
-            timeout(LAST_WORDS, body.exited()).await.map_or(Lost::ClosedOutput, Lost::Exited)
+            timeout(OUTPUT_GRACE, instance.wait()).await.map_or(UnavailableReason::ClosedOutput, UnavailableReason::Exited)
         }
     }
 }
 
 async fn stop(
     server: &Server,
-    running: &mut Running,
-    gone: bool,
+    running: &mut StartedServer,
+    is_unavailable: bool,
     grace: Duration,
-) -> ServerStopped {
+) -> ServerStopReport {
     let session = running.session.clone();
     let close = move || {
-        session.close(Lost::Shutdown);
+        session.close(UnavailableReason::Shutdown);
         session.close_input();
     };
-    let process = match &mut running.body {
-        Body::Child(process) => process,
-        Body::Connection(_) => {
-            if !gone {
-                // A process ends with its tasks; somebody else's goes on with them.
-                running.session.leave(TASKS_STOPPED.min(grace)).await;
+    let process = match &mut running.instance {
+        ServerInstance::Child(process) => process,
+        ServerInstance::Connection(_) => {
+            if !is_unavailable {
+                // Tasks of a child process end with it; tasks of a remote server continue unless
+                // cancelled.
+                running.session.cancel_tasks(TASK_CANCEL_TIMEOUT.min(grace)).await;
             }
-            return disconnect(server, close, &mut running.body, gone, grace).await;
+            return disconnect(server, close, &mut running.instance, is_unavailable, grace).await;
         }
     };
     let report = process::stop(process, close, grace).await;
-    ServerStopped {
+    ServerStopReport {
         server: server.name.clone(),
-        stage: if gone { Stage::AlreadyGone } else { Stage::from(report.how) },
+        stage: if is_unavailable { StopStage::AlreadyGone } else { StopStage::from(report.stage) },
         exit: Some(report.exit),
         took: report.took,
         leftovers: report.leftovers,
     }
 }
 
-/// Takes leave of a remote server, for as long as it is given to hear it.
+/// Disconnects from a remote server within the grace period.
 async fn disconnect(
     server: &Server,
     close: impl FnOnce(),
-    connection: &mut Body,
-    gone: bool,
+    connection: &mut ServerInstance,
+    is_unavailable: bool,
     grace: Duration,
-) -> ServerStopped {
+) -> ServerStopReport {
     let started = Instant::now();
     close();
-    let leftovers = timeout(grace.max(GONE), connection.gone()).await.is_err();
-    ServerStopped {
+    let leftovers = timeout(grace.max(EXIT_GRACE), connection.wait_tree()).await.is_err();
+    ServerStopReport {
         server: server.name.clone(),
-        stage: if gone { Stage::AlreadyGone } else { Stage::Disconnected },
+        stage: if is_unavailable { StopStage::AlreadyGone } else { StopStage::Disconnected },
         exit: None,
         took: started.elapsed(),
         leftovers,

@@ -1,7 +1,7 @@
-//! The supervisor of one server's process tree: the program that runs between host and server.
+//! The supervisor program of one server's process tree, between host and server.
 //!
-//! It starts the server, adopts every descendant that loses its parent, and ends all of them when
-//! the host asks, when the server's main process exits, and when the host is gone.
+//! The shim starts the server, adopts every orphaned descendant, and terminates all of them on
+//! request of the host, when the server's main process exits, and when the host is gone.
 
 #[cfg(unix)]
 mod confine;
@@ -23,16 +23,17 @@ pub(crate) mod wire;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// The first argument that makes a program the supervisor.
+/// First argument that makes a program run as the supervisor.
 pub const FLAG: &str = "__shim";
 
-/// The argument behind [`FLAG`] that makes a program take limits and a sandbox upon itself and then
-/// become the server. The supervisor starts itself so, for servers that have any.
-const CONFINE: &str = "__confine";
+/// Argument after [`FLAG`] that makes a program apply limits and a sandbox to itself and then
+/// become the server. The supervisor starts itself with this flag for servers with limits or a
+/// sandbox.
+const CONFINE_FLAG: &str = "__confine";
 
-/// Becomes the supervisor if the program was started as one, and returns its exit code then.
+/// Runs the supervisor if the program was started as one, and returns its exit code.
 ///
-/// An application that uses itself as supervisor calls this before anything else in `main`, with
+/// An application that is its own supervisor calls this function first in `main`, with
 /// `std::env::args_os()`, and returns the code if there is one:
 ///
 /// ```no_run
@@ -46,8 +47,8 @@ const CONFINE: &str = "__confine";
 /// }
 /// ```
 ///
-/// Blocks until the server's whole tree is gone, or becomes the server if that has limits. Installs
-/// signal handlers, which is why it must not be called for any other purpose.
+/// Blocks until the server's whole tree is gone, or becomes the server if the server has limits.
+/// Installs signal handlers, so it must not be called for any other purpose.
 pub fn run_if_requested(args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let mut args = args.skip(1);
     (args.next()? == FLAG).then(|| run(args))
@@ -55,7 +56,7 @@ pub fn run_if_requested(args: impl Iterator<Item = OsString>) -> Option<ExitCode
 
 #[cfg(unix)]
 fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    if args.next().is_some_and(|role| role == CONFINE) {
+    if args.next().is_some_and(|role| role == CONFINE_FLAG) {
         return confine::run(args);
     }
     match supervise::run() {
@@ -64,7 +65,7 @@ fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Job objects do this work on Windows; there is nothing to supervise.
+/// Fails on Windows, where job objects replace the supervisor.
 #[cfg(not(unix))]
 fn run(_args: impl Iterator<Item = OsString>) -> ExitCode {
     ExitCode::from(2)

@@ -1,4 +1,4 @@
-//! How a host stops its servers: dependents first, each in stages, all within one bounded time.
+//! Stops the servers of a host in dependency order within a bounded time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,34 +9,34 @@ use tokio::time::{Instant, timeout};
 
 use crate::config::Config;
 use crate::registry::Registry;
-use crate::server::process::{Exit, Stopped};
-use crate::server::{Server, StopOrder};
-use crate::tasks::Group;
+use crate::server::process::{ExitStatus, ProcessStopStage};
+use crate::server::{Server, StopRequest};
+use crate::tasks::TaskGroup;
 
-/// How long calls under way may finish once their server, or the host, is told to stop.
-pub(crate) const DRAIN: Duration = Duration::from_secs(1);
+/// Time for running calls to finish after the stop of their server or of the host.
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What is added to the grace of a wave before its servers are given up: the kill and the reaping.
-const AFTER_GRACE: Duration = Duration::from_secs(2);
+/// Time in addition to the grace period of a wave, for the kill and the reaping.
+const KILL_GRACE: Duration = Duration::from_secs(2);
 
-/// What it took to stop a server.
+/// The stage at which a server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stage {
-    /// It left when its input was closed.
+pub enum StopStage {
+    /// The server exited after its input was closed.
     OnEof,
-    /// It left when it was sent SIGTERM.
+    /// The server exited after SIGTERM.
     OnTerm,
-    /// It had to be killed.
+    /// The server was killed.
     OnKill,
-    /// The connection to it was closed; its process is somebody else's.
+    /// The connection was closed; the process of a remote server is not managed by the host.
     Disconnected,
-    /// It was gone before.
+    /// The server had already exited.
     AlreadyGone,
 }
 
-impl Stage {
-    /// The word used in JSON and logs.
+impl StopStage {
+    /// Returns the name used in JSON and logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OnEof => "on-eof",
@@ -48,58 +48,59 @@ impl Stage {
     }
 }
 
-impl From<Stopped> for Stage {
-    fn from(stopped: Stopped) -> Self {
+impl From<ProcessStopStage> for StopStage {
+    fn from(stopped: ProcessStopStage) -> Self {
         match stopped {
-            Stopped::OnEof => Self::OnEof,
-            Stopped::OnTerm => Self::OnTerm,
-            Stopped::OnKill => Self::OnKill,
+            ProcessStopStage::OnEof => Self::OnEof,
+            ProcessStopStage::OnTerm => Self::OnTerm,
+            ProcessStopStage::OnKill => Self::OnKill,
         }
     }
 }
 
-/// How one server was stopped.
+/// The report of one stopped server.
 #[derive(Clone, Debug)]
-pub struct ServerStopped {
-    /// The server.
+pub struct ServerStopReport {
+    /// Name of the server.
     pub server: Arc<str>,
-    /// What it took.
-    pub stage: Stage,
-    /// How its process ended; a remote server has none of ours.
-    pub exit: Option<Exit>,
-    /// From the closing of its input until nothing of it was left.
+    /// Stage at which the server stopped.
+    pub stage: StopStage,
+    /// Exit status of the process; `None` for a remote server.
+    pub exit: Option<ExitStatus>,
+    /// Time from closing the input until the server was gone.
     pub took: Duration,
-    /// Whether something of its process tree could not be ended in time.
+    /// Whether processes of its tree could not be terminated in time.
     pub leftovers: bool,
 }
 
-/// Who stopped how, in the order of the configuration.
+/// The report of a shutdown, in the order of the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct ShutdownReport {
-    /// Every server that had been started.
-    pub servers: Vec<ServerStopped>,
-    /// From the call until the last one was gone.
+    /// Reports of every server that had been started.
+    pub servers: Vec<ServerStopReport>,
+    /// Time from the call until the last server was gone.
     pub took: Duration,
 }
 
 impl ShutdownReport {
-    /// Whether every server left by itself with exit code 0 and nothing is left of any.
+    /// Returns whether every server exited by itself with code 0 and no process remains.
     pub fn is_clean(&self) -> bool {
         self.servers.iter().all(|server| {
-            let left = server.stage == Stage::OnEof && server.exit.is_some_and(Exit::success);
-            (left || server.stage == Stage::Disconnected) && !server.leftovers
+            let exited_cleanly =
+                server.stage == StopStage::OnEof && server.exit.is_some_and(ExitStatus::success);
+            (exited_cleanly || server.stage == StopStage::Disconnected) && !server.leftovers
         })
     }
 }
 
-/// Stops every running server, waves of dependents first. The waves share the longest
-/// `shutdownTimeout`, so the whole ends within it and two seconds.
+/// Stops every running server in waves, dependents first. The waves share the longest
+/// `shutdownTimeout`, so the shutdown takes at most this timeout and two seconds.
 pub(crate) async fn stop_all(registry: &Arc<Registry>, config: &Config) -> ShutdownReport {
-    let began = Instant::now();
+    let started = Instant::now();
     registry.close();
-    // Whoever was stopping these has given up.
-    let mut leaving = Group::new();
-    for server in registry.leaving() {
+    // The task that was stopping these servers was cancelled.
+    let mut leaving = TaskGroup::new();
+    for server in registry.draining() {
         let grace = server.config().shutdown_timeout;
         leaving.spawn(stop_one(server, grace));
     }
@@ -107,18 +108,18 @@ pub(crate) async fn stop_all(registry: &Arc<Registry>, config: &Config) -> Shutd
     while let Some(report) = leaving.next().await {
         stopped.extend(report);
     }
-    registry.settle();
-    let order = |report: &ServerStopped| config.servers.get_index_of(&*report.server);
-    stopped.sort_by_key(order);
-    ShutdownReport { servers: stopped, took: began.elapsed() }
+    registry.shut_down_unstarted();
+    let config_index = |report: &ServerStopReport| config.servers.get_index_of(&*report.server);
+    stopped.sort_by_key(config_index);
+    ShutdownReport { servers: stopped, took: started.elapsed() }
 }
 
-/// Stops those servers of a configuration that `find` finds, waves of dependents first, within the
+/// Stops the servers of a configuration that `find` returns, in waves, dependents first, within the
 /// longest `shutdownTimeout` and two seconds.
 pub(crate) async fn stop_waves(
     config: &Config,
     find: impl Fn(&str) -> Option<Arc<Server>>,
-) -> Vec<ServerStopped> {
+) -> Vec<ServerStopReport> {
     let waves = config.waves();
     let waves = waves.iter().map(|wave| wave.iter().filter_map(|name| find(name)).collect());
     let mut waves: Vec<Vec<Arc<Server>>> = waves.collect();
@@ -126,7 +127,7 @@ pub(crate) async fn stop_waves(
     let count = u32::try_from(waves.len()).unwrap_or(1).max(1);
     let mut stopped = Vec::new();
     for wave in waves.into_iter().rev() {
-        let mut group = Group::new();
+        let mut group = TaskGroup::new();
         for server in wave {
             let grace = server.config().shutdown_timeout / count;
             group.spawn(stop_one(server, grace));
@@ -138,36 +139,36 @@ pub(crate) async fn stop_waves(
     stopped
 }
 
-/// The report of a server that is stopped already is the one from then: whoever asked for it may
-/// have stopped waiting.
-pub(crate) async fn stop_one(server: Arc<Server>, grace: Duration) -> Option<ServerStopped> {
-    let running = server.status().running.clone();
-    let Some(handle) = running else { return server.status().stopped.clone() };
-    let began = Instant::now();
+/// Stops one server. If it is already stopped, returns the earlier report, because the earlier
+/// requester may have stopped waiting.
+pub(crate) async fn stop_one(server: Arc<Server>, grace: Duration) -> Option<ServerStopReport> {
+    let running = server.status().handle.clone();
+    let Some(handle) = running else { return server.status().stop_report.clone() };
+    let started = Instant::now();
     let (done, report) = oneshot::channel();
-    // A task that is gone has dropped its process, which kills the tree.
+    // A task that no longer exists has dropped its process, which kills the tree.
     let stopped = async {
-        handle.stop.send(StopOrder { grace, done }).await.ok()?;
+        handle.stop.send(StopRequest { grace, done }).await.ok()?;
         report.await.ok()
     };
-    let report = match timeout(grace + AFTER_GRACE, stopped).await {
-        Ok(report) => report.or_else(|| server.status().stopped.clone()),
+    let report = match timeout(grace + KILL_GRACE, stopped).await {
+        Ok(report) => report.or_else(|| server.status().stop_report.clone()),
         Err(_) => {
-            if let Some(killer) = &handle.killer {
+            if let Some(killer) = &handle.kill_handle {
                 killer.kill();
             }
-            Some(ServerStopped {
+            Some(ServerStopReport {
                 server: server.name.clone(),
-                stage: Stage::OnKill,
-                exit: handle.pid.map(|_| Exit::Unknown),
-                took: began.elapsed(),
+                stage: StopStage::OnKill,
+                exit: handle.pid.map(|_| ExitStatus::Unknown),
+                took: started.elapsed(),
                 leftovers: true,
             })
         }
     };
     if report.as_ref().is_some_and(|report| report.leftovers) {
         let server = &*server.name;
-        tracing::error!(severity = "critical", server, "something of it could not be ended");
+        tracing::error!(severity = "critical", server, "processes left after stop");
     }
     report
 }

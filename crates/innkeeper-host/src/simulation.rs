@@ -1,84 +1,90 @@
-//! A host in a world that a seed makes up: servers in memory, a stopped clock, faults by chance.
+//! Deterministic simulation: a host with in-memory servers, paused time and random faults.
 //!
-//! Everything of the host is real but what lies behind a process's pipes or under a transport. All
-//! chance comes from the seed and one thread does everything, so a seed is one course of events:
-//! what breaks a wall can be looked at again. `cargo xtask simulate` runs many seeds.
+//! The simulation uses the real host; only the processes behind the pipes and the networks under
+//! the transports are simulated. All randomness comes from the seed and all code runs on one
+//! thread, so a seed always gives the same trace and a violated invariant is reproducible. `cargo
+//! xtask simulate` runs many seeds.
 
 mod application;
 mod fault;
-mod peer;
+mod invariants;
 mod plan;
 mod process;
 mod run;
-mod street;
-mod walls;
-mod wire;
+mod server;
+mod server_io;
+mod state;
 
-pub(crate) use process::{Killer, Process};
-pub(crate) use street::street;
+pub(crate) use process::{SimulatedKillHandle, SimulatedProcess};
+pub(crate) use state::current_simulation;
 
-/// The seeds that CI runs are in four parts side by side.
-const QUARTER: u64 = 250;
+/// Seeds per test. Four tests run the CI seeds in parallel.
+const SEEDS_PER_TEST: u64 = 250;
 
-/// Where a long run begins, and how many seeds it takes.
-const FIRST: &str = "INNKEEPER_SIMULATE_FIRST";
-const SEEDS: &str = "INNKEEPER_SIMULATE_SEEDS";
+/// The environment variables of a long run: the first seed and the number of seeds.
+const FIRST_SEED_VAR: &str = "INNKEEPER_SIMULATE_FIRST";
+const SEED_COUNT_VAR: &str = "INNKEEPER_SIMULATE_SEEDS";
 
-/// Shows the course of events of every seed.
-const SHOWN: &str = "INNKEEPER_SIMULATE_SHOW";
+/// The environment variable that prints the trace of every seed.
+const SHOW_TRACE_VAR: &str = "INNKEEPER_SIMULATE_SHOW";
 
-fn number(name: &str) -> Option<u64> {
+fn env_number(name: &str) -> Option<u64> {
     std::env::var_os(name)?.to_str()?.parse().ok()
 }
 
-/// Runs seeds until one breaks a wall, and says how to run that one again.
-fn hold(first: u64, count: u64) {
+/// Runs seeds until one violates an invariant. The panic message contains the command to run the
+/// seed again.
+fn check_seeds(first: u64, count: u64) {
     for seed in first..first + count {
-        let seen = run::run(seed);
-        if std::env::var_os(SHOWN).is_some() {
-            println!("{}", seen.course.join("\n"));
+        let outcome = run::run_seed(seed);
+        if std::env::var_os(SHOW_TRACE_VAR).is_some() {
+            println!("{}", outcome.trace.join("\n"));
         }
         assert!(
-            seen.broken.is_empty(),
-            "seed {seed} broke:\n  {}\nsee it again: cargo xtask simulate --first {seed} --seeds 1",
-            seen.broken.join("\n  "),
+            outcome.violations.is_empty(),
+            "invariants violated with seed {seed}:\n  {}\n\
+             run `cargo xtask simulate --first {seed} --seeds 1` to reproduce",
+            outcome.violations.join("\n  "),
         );
     }
 }
 
 #[test]
-fn a_thousand_seeds_break_no_wall_first_quarter() {
-    hold(0, QUARTER);
+fn a_thousand_seeds_break_no_invariant_first_quarter() {
+    check_seeds(0, SEEDS_PER_TEST);
 }
 
 #[test]
-fn a_thousand_seeds_break_no_wall_second_quarter() {
-    hold(QUARTER, QUARTER);
+fn a_thousand_seeds_break_no_invariant_second_quarter() {
+    check_seeds(SEEDS_PER_TEST, SEEDS_PER_TEST);
 }
 
 #[test]
-fn a_thousand_seeds_break_no_wall_third_quarter() {
-    hold(2 * QUARTER, QUARTER);
+fn a_thousand_seeds_break_no_invariant_third_quarter() {
+    check_seeds(2 * SEEDS_PER_TEST, SEEDS_PER_TEST);
 }
 
 #[test]
-fn a_thousand_seeds_break_no_wall_fourth_quarter() {
-    hold(3 * QUARTER, QUARTER);
+fn a_thousand_seeds_break_no_invariant_fourth_quarter() {
+    check_seeds(3 * SEEDS_PER_TEST, SEEDS_PER_TEST);
 }
 
 #[test]
-fn a_seed_is_one_course_of_events() {
+fn a_seed_is_one_trace() {
     for seed in [1, 7, 42, 99, 1234, 77_777] {
-        let (one, other) = (run::run(seed), run::run(seed));
-        assert!(one.course.len() > 5, "seed {seed} did nothing");
-        let differs = one.course.iter().zip(&other.course).find(|(one, other)| one != other);
+        let (one, other) = (run::run_seed(seed), run::run_seed(seed));
+        assert!(one.trace.len() > 5, "seed {seed} did nothing");
+        let differs = one.trace.iter().zip(&other.trace).find(|(one, other)| one != other);
         assert_eq!(differs, None, "seed {seed}");
-        assert_eq!(one.course.len(), other.course.len(), "seed {seed}");
+        assert_eq!(one.trace.len(), other.trace.len(), "seed {seed}");
     }
 }
 
 #[test]
-#[ignore = "the long run: what `cargo xtask simulate` starts"]
-fn the_seeds_that_were_asked_for_break_no_wall() {
-    hold(number(FIRST).unwrap_or_default(), number(SEEDS).unwrap_or(4 * QUARTER));
+#[ignore = "long run, started by `cargo xtask simulate`"]
+fn the_requested_seeds_break_no_invariant() {
+    check_seeds(
+        env_number(FIRST_SEED_VAR).unwrap_or_default(),
+        env_number(SEED_COUNT_VAR).unwrap_or(4 * SEEDS_PER_TEST),
+    );
 }

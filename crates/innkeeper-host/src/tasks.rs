@@ -1,68 +1,69 @@
-//! The only place where a task is spawned: each one has an owner that waits for it or ends it.
+//! Spawns all tasks; each task has an owner.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::{AbortHandle, JoinSet};
 
-/// The background tasks of a host; they end when it is dropped or shut down.
+/// The background tasks of a host; they end when this is dropped or stopped.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tasks(Arc<Mutex<Set>>);
+pub(crate) struct BackgroundTasks(Arc<Mutex<TaskSet>>);
 
 #[derive(Debug, Default)]
-struct Set {
+struct TaskSet {
     tasks: JoinSet<()>,
-    /// Nothing is begun any more.
+    /// Whether new tasks are rejected.
     stopped: bool,
 }
 
-impl Tasks {
-    fn set(&self) -> MutexGuard<'_, Set> {
+impl BackgroundTasks {
+    fn task_set(&self) -> MutexGuard<'_, TaskSet> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `future` until it is done or the tasks are told to stop; not at all after that.
+    /// Runs `future` until it completes or the tasks are stopped; does nothing after a stop.
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
-        let mut set = self.set();
+        let mut set = self.task_set();
         if set.stopped {
             return;
         }
-        // Those that have ended are forgotten here, so that the set holds what runs.
+        // Remove finished tasks, so that the set contains only running tasks.
         while set.tasks.try_join_next().is_some() {}
         drop(set.tasks.spawn(future));
     }
 
-    /// Ends all tasks where they wait; does not wait and needs no runtime.
+    /// Aborts all tasks at their next await; does not wait and needs no runtime.
     pub(crate) fn stop(&self) {
-        let mut set = self.set();
+        let mut set = self.task_set();
         set.stopped = true;
         set.tasks.abort_all();
     }
 
-    /// Waits until every task has ended; the caller bounds the wait.
-    pub(crate) async fn ended(&self) {
-        let mut tasks = std::mem::take(&mut self.set().tasks);
+    /// Waits until every task has ended; the caller limits the wait.
+    pub(crate) async fn join(&self) {
+        let mut tasks = std::mem::take(&mut self.task_set().tasks);
         while tasks.join_next().await.is_some() {}
     }
 }
 
-/// Does work that blocks, on a thread for that; `None` if it panicked. Dropping the future lets it go on.
-pub(crate) async fn blocking<T: Send + 'static>(
+/// Runs blocking work on a blocking thread; `None` if it panicked. Dropping the future does not
+/// stop the work.
+pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     tokio::task::spawn_blocking(work).await.ok()
 }
 
-/// Tasks that run side by side and hand their results to one owner; dropping it ends them all.
+/// Concurrent tasks that return their results to one owner; dropping the group aborts all tasks.
 #[derive(Debug)]
-pub(crate) struct Group<T>(JoinSet<T>);
+pub(crate) struct TaskGroup<T>(JoinSet<T>);
 
-impl<T: Send + 'static> Group<T> {
+impl<T: Send + 'static> TaskGroup<T> {
     pub(crate) fn new() -> Self {
         Self(JoinSet::new())
     }
 
-    /// Adds a task; the handle ends it.
+    /// Spawns a task; the returned handle can abort it.
     pub(crate) fn spawn(
         &mut self,
         future: impl Future<Output = T> + Send + 'static,
@@ -70,12 +71,12 @@ impl<T: Send + 'static> Group<T> {
         self.0.spawn(future)
     }
 
-    /// How many tasks there are.
+    /// Returns the number of tasks.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The next result, in the order the tasks end; a panic in a task continues here. Cancel-safe.
+    /// Returns the next result in order of completion; resumes the panic of a task. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<T> {
         loop {
             match self.0.join_next().await? {

@@ -1,8 +1,8 @@
-//! Where an application has a host's spans and metrics go: OpenTelemetry, by its interface alone.
+//! OpenTelemetry spans and metrics of a host, through the API crate only.
 
-mod call;
-mod carried;
-mod session;
+mod request_span;
+mod session_timer;
+mod trace_context;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -14,45 +14,48 @@ use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::{Span, Tracer, TracerProvider};
 use opentelemetry::{InstrumentationScope, KeyValue};
 
-use crate::measure::BUCKETS;
+use crate::metrics::DURATION_BUCKETS_SECS;
 
-pub(crate) use call::Call;
-pub(crate) use carried::Carried;
-pub(crate) use session::SessionTime;
+pub(crate) use request_span::RequestSpan;
+pub(crate) use session_timer::SessionTimer;
+pub(crate) use trace_context::TraceContext;
 
-/// Spans and metrics of a host, named as the semantic conventions of OpenTelemetry for MCP have it.
+/// The OpenTelemetry providers of a host. Names follow the semantic conventions for MCP.
 ///
-/// The application brings what exports them; the host reads no global of OpenTelemetry but the
-/// current context of whoever calls, and installs none. Default: neither spans nor metrics.
+/// The application provides the exporters. Of the OpenTelemetry globals, the host reads only the
+/// caller's current context; the host sets none. Default: no spans and no metrics.
 #[derive(Clone, Debug, Default)]
 pub struct Telemetry {
-    traces: Option<Arc<Traces>>,
-    meters: Option<Arc<Meters>>,
+    traces: Option<Arc<SpanTracer>>,
+    metrics: Option<Arc<MetricInstruments>>,
 }
 
+/// Creates the spans of requests and the trace context sent with them.
 #[derive(Debug)]
-struct Traces {
+struct SpanTracer {
     tracer: BoxedTracer,
     propagator: Box<dyn TextMapPropagator + Send + Sync>,
 }
 
-/// Durations in seconds.
+/// Histograms of durations in seconds.
 #[derive(Debug)]
-struct Meters {
-    calls: Histogram<f64>,
-    sessions: Histogram<f64>,
+struct MetricInstruments {
+    call_duration: Histogram<f64>,
+    session_duration: Histogram<f64>,
 }
 
 impl Telemetry {
-    /// Neither spans nor metrics.
+    /// Creates a value without spans and metrics.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One span for every request made for the application, under the context that is current when
-    /// the call is first polled. The server is told of it in `_meta`, in the form of `propagator`:
-    /// `traceparent`, `tracestate` and `baggage` of up to 8 KiB each, and nothing else. Baggage goes
-    /// to every server that is asked, so a propagator of the trace alone tells strangers less.
+    /// Sets the tracer provider and the propagator.
+    ///
+    /// Each request of the application gets one span. The parent is the context that is current
+    /// when the call is first polled. The request's `_meta` contains the fields of `propagator`:
+    /// `traceparent`, `tracestate` and `baggage`, each up to 8 KiB, and no others. Every called
+    /// server receives the baggage; use a propagator for the trace context alone to avoid that.
     #[must_use]
     pub fn traces<P>(
         mut self,
@@ -64,87 +67,94 @@ impl Telemetry {
             Tracer: Tracer<Span: Span + Send + Sync + 'static> + Send + Sync + 'static,
         >,
     {
-        let tracer = BoxedTracer::new(Box::new(provider.tracer_with_scope(scope())));
-        self.traces = Some(Arc::new(Traces { tracer, propagator: Box::new(propagator) }));
+        let tracer =
+            BoxedTracer::new(Box::new(provider.tracer_with_scope(instrumentation_scope())));
+        self.traces = Some(Arc::new(SpanTracer { tracer, propagator: Box::new(propagator) }));
         self
     }
 
-    /// The histograms `mcp.client.operation.duration` of what the spans are of, and
-    /// `mcp.client.session.duration` of the time that servers were ready, both in seconds.
+    /// Sets the meter provider. The host records two histograms in seconds:
+    /// `mcp.client.operation.duration` for the requests that also have spans, and
+    /// `mcp.client.session.duration` for the time that a server is ready.
     #[must_use]
     pub fn metrics(mut self, provider: &dyn MeterProvider) -> Self {
-        let meter = provider.meter_with_scope(scope());
-        let calls = histogram(
+        let meter = provider.meter_with_scope(instrumentation_scope());
+        let call_duration = duration_histogram(
             &meter,
             "mcp.client.operation.duration",
-            "From the sending of a request until its outcome.",
+            "Time from the send of a request to its outcome.",
         );
-        let sessions = histogram(
+        let session_duration = duration_histogram(
             &meter,
             "mcp.client.session.duration",
-            "From the moment a server is ready until it is stopped or lost.",
+            "Time from the ready state of a server to its stop or failure.",
         );
-        self.meters = Some(Arc::new(Meters { calls, sessions }));
+        self.metrics = Some(Arc::new(MetricInstruments { call_duration, session_duration }));
         self
     }
 
-    /// What tells of one connection; `None` where nobody wants to know.
-    pub(crate) fn of(
+    /// Returns the telemetry of one connection, or `None` without providers.
+    pub(crate) fn for_connection(
         &self,
         server: &Arc<str>,
         revision: Revision,
-        network: Network,
-    ) -> Option<Reporter> {
-        if self.traces.is_none() && self.meters.is_none() {
+        network: NetworkAttributes,
+    ) -> Option<ConnectionTelemetry> {
+        if self.traces.is_none() && self.metrics.is_none() {
             return None;
         }
-        let mut about = vec![
+        let mut attributes = vec![
             KeyValue::new("innkeeper.server", server.clone()),
             KeyValue::new("mcp.protocol.version", revision.as_str()),
             KeyValue::new("network.transport", network.transport),
         ];
-        about.extend(network.protocol.map(|name| KeyValue::new("network.protocol.name", name)));
-        Some(Reporter { telemetry: self.clone(), about: about.into() })
+        attributes
+            .extend(network.protocol.map(|name| KeyValue::new("network.protocol.name", name)));
+        Some(ConnectionTelemetry { telemetry: self.clone(), attributes: attributes.into() })
     }
 }
 
-fn scope() -> InstrumentationScope {
+fn instrumentation_scope() -> InstrumentationScope {
     InstrumentationScope::builder("innkeeper").with_version(env!("CARGO_PKG_VERSION")).build()
 }
 
-fn histogram(meter: &Meter, name: &'static str, description: &'static str) -> Histogram<f64> {
+fn duration_histogram(
+    meter: &Meter,
+    name: &'static str,
+    description: &'static str,
+) -> Histogram<f64> {
     let builder = meter.f64_histogram(name).with_unit("s").with_description(description);
-    builder.with_boundaries(BUCKETS.to_vec()).build()
+    builder.with_boundaries(DURATION_BUCKETS_SECS.to_vec()).build()
 }
 
-/// How a server is reached, in the words of the conventions.
+/// The network attributes of a server, with the values of the conventions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Network {
+pub(crate) struct NetworkAttributes {
     pub(crate) transport: &'static str,
     pub(crate) protocol: Option<&'static str>,
 }
 
-impl Network {
-    /// A child process.
+impl NetworkAttributes {
+    /// The attributes of a child process.
     pub(crate) const PIPE: Self = Self { transport: "pipe", protocol: None };
 }
 
-/// Tells of the calls and the time of one connection.
+/// The telemetry of the requests and the session of one connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Reporter {
+pub(crate) struct ConnectionTelemetry {
     telemetry: Telemetry,
-    /// What is the same for all it tells.
-    about: Arc<[KeyValue]>,
+    /// The attributes that all spans and measurements of the connection share.
+    attributes: Arc<[KeyValue]>,
 }
 
-impl Reporter {
-    /// A request begins.
-    pub(crate) fn call(&self, method: &'static str, item: &str) -> Call {
-        Call::begin(self, method, item)
+impl ConnectionTelemetry {
+    /// Starts the span of a request.
+    pub(crate) fn start_request(&self, method: &'static str, item: &str) -> RequestSpan {
+        RequestSpan::start(self, method, item)
     }
 
-    /// The server is ready; the time is told when the result is dropped.
-    pub(crate) fn session(&self) -> SessionTime {
-        SessionTime::begin(self)
+    /// Starts the timer of a session. The timer records the duration when it is dropped.
+    pub(crate) fn start_session(&self) -> SessionTimer {
+        SessionTimer::start(self)
     }
 }

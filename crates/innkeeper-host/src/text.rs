@@ -1,21 +1,23 @@
-//! Text from elsewhere: made safe to show to a person, and what in it should make one look.
+//! Untrusted text: escaping for display and detection of deceptive text.
 
-mod alike;
-mod said;
+mod confusable_names;
+mod model_visible;
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-pub(crate) use alike::Alike;
-pub(crate) use said::{hidden, hides, is_said, said};
+pub(crate) use confusable_names::ConfusableNames;
+pub(crate) use model_visible::{
+    has_hidden_characters, hidden_characters, is_model_visible, model_visible_text,
+};
 
-/// Escapes every character that [`deceives`]; everything else is kept.
+/// Escapes every character for which [`is_deceptive_char`] returns true.
 pub fn display_safe(text: &str) -> Cow<'_, str> {
-    let Some(first) = text.find(deceives) else { return Cow::Borrowed(text) };
+    let Some(first) = text.find(is_deceptive_char) else { return Cow::Borrowed(text) };
     let mut safe = String::with_capacity(text.len() + 8);
     safe.push_str(&text[..first]);
     for character in text[first..].chars() {
-        if deceives(character) {
+        if is_deceptive_char(character) {
             // Writing to a string cannot fail.
             let _ = write!(safe, "\\u{{{:x}}}", u32::from(character));
         } else {
@@ -25,16 +27,16 @@ pub fn display_safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// The first so many characters of a text, safe to show.
-pub(crate) fn shown(text: &str, characters: usize) -> Cow<'_, str> {
+/// Returns the first `characters` characters of a text, escaped for display.
+pub(crate) fn display_prefix(text: &str, characters: usize) -> Cow<'_, str> {
     let end = text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at);
     display_safe(&text[..end])
 }
 
-/// Whether a character could steer a terminal, reorder the text around it or hide in it: control
-/// characters except newline and tab, bidirectional controls, zero-width and other invisible
-/// characters, tags and variation selectors.
-pub fn deceives(character: char) -> bool {
+/// Returns whether a character could control a terminal, reorder the text around it or be
+/// invisible: control characters except newline and tab, bidirectional controls, zero-width and
+/// other invisible characters, tags and variation selectors.
+pub fn is_deceptive_char(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{3164}' => {

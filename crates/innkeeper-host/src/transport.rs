@@ -1,9 +1,9 @@
-//! Ways to reach a server that is no child process: where it is, and who carries the messages.
+//! Transports to remote servers: endpoint, connection, request sending.
 
 pub(crate) mod auth;
 mod client;
 mod http;
-mod sent;
+mod sent_secrets;
 mod sse;
 mod websocket;
 
@@ -16,205 +16,208 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use tokio::sync::oneshot;
 
-use crate::audit::Fact;
-use crate::config::{Environment, Oauth, Secret, TransportConfig};
-use crate::server::process::Launch;
-use crate::server::session::{Fault, Limits, Owner, Session};
-use crate::telemetry::Network;
-use auth::{Access, Helper, SignIn};
-use sent::Sent;
+use crate::audit::AuditEvent;
+use crate::config::{Environment, OauthConfig, Secret, TransportConfig};
+use crate::server::process::ProcessSpec;
+use crate::server::session::{RequestError, Session, SessionContext, SessionLimits};
+use crate::telemetry::NetworkAttributes;
+use auth::{AuthManager, BearerAuth, HeadersHelper};
+use sent_secrets::SentSecrets;
 
-pub(crate) use auth::Programs;
+pub(crate) use auth::HelperLaunchContext;
 pub use client::{HttpClientError, http_client};
 #[cfg(any(test, fuzzing))]
-pub use http::fuzz::http_answer as fuzz_http_answer;
+pub use http::fuzz::http_response as fuzz_http_response;
 
-/// The ways there are.
+/// The kinds of remote transports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TransportKind {
     /// Streamable HTTP.
     Http,
-    /// The older HTTP with server-sent events.
+    /// The older transport: HTTP with server-sent events.
     Sse,
-    /// A WebSocket.
+    /// WebSocket.
     WebSocket,
 }
 
-/// Where a remote server is, and what every request to it carries.
+/// The address of a remote server and the headers of every request.
 #[derive(Clone)]
-pub(crate) struct Remote {
-    pub(crate) kind: Kind,
+pub(crate) struct RemoteEndpoint {
+    pub(crate) kind: TransportKind,
     url: Url,
-    /// The socket to connect to in place of the address's host (`unix:///path#/where`).
+    /// The Unix socket to connect to in place of the URL's host (`unix:///path#/where`).
     socket: Option<PathBuf>,
     headers: HeaderMap,
-    /// The program that prints further ones.
-    helper: Option<Arc<Launch>>,
-    proxies: client::Proxies,
+    /// The program that prints additional headers (`headersHelper`).
+    helper: Option<Arc<ProcessSpec>>,
+    proxies: client::ProxySettings,
 }
 
-impl fmt::Debug for Remote {
+impl fmt::Debug for RemoteEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Addresses and headers may hold secrets.
-        f.debug_struct("Remote").field("kind", &self.kind).finish_non_exhaustive()
+        // URLs and headers may contain secrets.
+        f.debug_struct("RemoteEndpoint").field("kind", &self.kind).finish_non_exhaustive()
     }
 }
 
 /// A connection that carries messages until its session closes.
 #[derive(Debug)]
-pub(crate) struct Carried {
+pub(crate) struct TransportHandle {
     pub(crate) session: Session,
-    /// Resolves with an error once nothing of the connection is left.
+    /// Resolves with an error when all tasks of the connection have ended.
     pub(crate) ended: oneshot::Receiver<()>,
 }
 
-impl Remote {
-    /// The remote server of a configuration; `None` for one that is a child process.
+impl RemoteEndpoint {
+    /// Creates the endpoint from a configuration; `None` for a child process.
     ///
     /// # Errors
     ///
-    /// The key of what cannot be used, and why.
-    pub(crate) fn of(
+    /// Returns the invalid configuration key and the reason.
+    pub(crate) fn from_config(
         transport: &TransportConfig,
         environment: &Environment,
     ) -> Option<Result<Self, (&'static str, String)>> {
         let (kind, url, headers) = match transport {
             TransportConfig::Stdio { .. } => return None,
-            TransportConfig::Http { url, headers } => (Kind::Http, url, headers),
-            TransportConfig::Sse { url, headers } => (Kind::Sse, url, headers),
-            TransportConfig::WebSocket { url, headers } => (Kind::WebSocket, url, headers),
+            TransportConfig::Http { url, headers } => (TransportKind::Http, url, headers),
+            TransportConfig::Sse { url, headers } => (TransportKind::Sse, url, headers),
+            TransportConfig::WebSocket { url, headers } => (TransportKind::WebSocket, url, headers),
         };
         Some(Self::new(kind, url.expose(), headers, environment))
     }
 
     fn new(
-        kind: Kind,
+        kind: TransportKind,
         url: &str,
         headers: &IndexMap<String, Secret>,
         environment: &Environment,
     ) -> Result<Self, (&'static str, String)> {
-        let no_address = |why: String| ("url", format!("not an address: {why}"));
-        let (socket, url) = match socket_of(url) {
+        let no_address = |reason: String| ("url", format!("not a URL: {reason}"));
+        let (socket, url) = match parse_unix_url(url) {
             Some((path, inner)) => (Some(path), format!("http://localhost{inner}")),
             None => (None, url.to_owned()),
         };
-        // The HTTP client opens WebSockets too, by their plain address.
+        // The HTTP client also opens WebSockets, with the `http` scheme.
         let url = match url.strip_prefix("ws") {
-            Some(rest) if kind == Kind::WebSocket => format!("http{rest}"),
+            Some(rest) if kind == TransportKind::WebSocket => format!("http{rest}"),
             _ => url,
         };
         let mut url = Url::parse(&url).map_err(|error| no_address(error.to_string()))?;
-        let mut carried = HeaderMap::new();
+        let mut header_map = HeaderMap::new();
         for (name, value) in headers {
-            let bad = || ("headers", format!("`{name}` has a value that no header can have"));
+            let bad = || ("headers", format!("`{name}` has an invalid header value"));
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
             let mut value = HeaderValue::from_str(value.expose()).map_err(|_| bad())?;
             value.set_sensitive(true);
-            carried.insert(name, value);
+            header_map.insert(name, value);
         }
         url.set_fragment(None);
-        let proxies = client::Proxies::of(environment);
-        Ok(Self { kind, url, socket, headers: carried, helper: None, proxies })
+        let proxies = client::ProxySettings::from_environment(environment);
+        Ok(Self { kind, url, socket, headers: header_map, helper: None, proxies })
     }
 
-    /// The same with a program that prints further headers.
-    pub(crate) fn with_helper(self, helper: Option<Launch>) -> Self {
+    /// Adds the program that prints additional headers.
+    pub(crate) fn with_helper(self, helper: Option<ProcessSpec>) -> Self {
         Self { helper: helper.map(Arc::new), ..self }
     }
 
-    /// The same place by the older transport, for servers that know only that.
-    pub(crate) fn by_sse(&self) -> Self {
-        Self { kind: Kind::Sse, ..self.clone() }
+    /// Returns the same endpoint with the SSE transport, for servers without Streamable HTTP.
+    pub(crate) fn with_sse(&self) -> Self {
+        Self { kind: TransportKind::Sse, ..self.clone() }
     }
 
-    /// How it is reached, in the words of telemetry.
-    pub(crate) fn network(&self) -> Network {
+    /// Returns the network attributes for telemetry.
+    pub(crate) fn network_attributes(&self) -> NetworkAttributes {
         let transport = if self.socket.is_some() { "unix" } else { "tcp" };
         let protocol = match self.kind {
-            Kind::Http | Kind::Sse => "http",
-            Kind::WebSocket => "websocket",
+            TransportKind::Http | TransportKind::Sse => "http",
+            TransportKind::WebSocket => "websocket",
         };
-        Network { transport, protocol: Some(protocol) }
+        NetworkAttributes { transport, protocol: Some(protocol) }
     }
 
-    /// Begins to carry messages; what goes wrong later is told to the session.
+    /// Connects and starts the tasks that carry messages. Later errors close the session.
     ///
     /// # Errors
     ///
-    /// The HTTP client cannot be made, for want of root certificates for instance.
-    pub(crate) fn open(
+    /// Returns an error if the HTTP client cannot be built, for example without root certificates.
+    pub(crate) fn connect(
         &self,
-        owner: Owner,
-        limits: Limits,
-        sign_in: &SignIn,
-        oauth: Option<&Oauth>,
-        programs: Programs,
-    ) -> Result<Carried, HttpClientError> {
-        let client = client::build(self)?;
+        owner: SessionContext,
+        limits: SessionLimits,
+        sign_in: &AuthManager,
+        oauth: Option<&OauthConfig>,
+        programs: HelperLaunchContext,
+    ) -> Result<TransportHandle, HttpClientError> {
+        let client = client::build_client(self)?;
         let (server, tasks) = (owner.server.clone(), owner.tasks.clone());
-        let access = sign_in.access(&owner.server, self, oauth, &tasks);
-        let helper = self.helper.clone().map(|launch| Helper::new(launch, programs));
-        let (session, inlet, orders) = Session::carried(owner, limits);
+        let bearer_auth = sign_in.bearer_auth(&owner.server, self, oauth, &tasks);
+        let helper = self.helper.clone().map(|launch| HeadersHelper::new(launch, programs));
+        let (session, inbound, outbound) = Session::over_transport(owner, limits);
         let (alive, ended) = oneshot::channel::<()>();
         let (url, headers) = (self.url.clone(), self.headers.clone());
-        let place = Arc::new(Place { server, client, url, headers, helper, access });
+        let target = Arc::new(HttpTarget { server, client, url, headers, helper, bearer_auth });
         match self.kind {
-            Kind::Http => tasks.spawn(http::carry(place, inlet, orders, alive)),
-            Kind::Sse => tasks.spawn(sse::carry(place, inlet, orders, alive)),
-            Kind::WebSocket => tasks.spawn(websocket::carry(place, inlet, orders, alive)),
+            TransportKind::Http => tasks.spawn(http::run(target, inbound, outbound, alive)),
+            TransportKind::Sse => tasks.spawn(sse::run(target, inbound, outbound, alive)),
+            TransportKind::WebSocket => {
+                tasks.spawn(websocket::run(target, inbound, outbound, alive));
+            }
         }
-        Ok(Carried { session, ended })
+        Ok(TransportHandle { session, ended })
     }
 }
 
-/// The path of a Unix socket and what to ask it for: `unix:///run/mcp.sock#/mcp`.
-fn socket_of(url: &str) -> Option<(PathBuf, &str)> {
+/// Splits a Unix socket URL into the socket path and the request path: `unix:///run/mcp.sock#/mcp`.
+fn parse_unix_url(url: &str) -> Option<(PathBuf, &str)> {
     let rest = url.strip_prefix("unix://")?;
     let (path, inner) = rest.split_once('#').unwrap_or((rest, "/"));
     Some((PathBuf::from(path), inner))
 }
 
-/// A client and the place it talks to.
+/// An HTTP client with the URL and headers of its server.
 #[derive(Debug)]
-struct Place {
+struct HttpTarget {
     server: Arc<str>,
     client: reqwest::Client,
     url: Url,
     headers: HeaderMap,
-    /// Gives every request further headers.
-    helper: Option<Helper>,
-    /// Signs requests in; `None` where the headers do.
-    access: Option<Arc<Access>>,
+    /// The source of additional headers.
+    helper: Option<HeadersHelper>,
+    /// The source of bearer tokens; `None` if the headers contain the credentials.
+    bearer_auth: Option<Arc<BearerAuth>>,
 }
 
-impl Place {
-    /// Sends a request, signed in if the server wants that. One that the server refused for want of
-    /// a token did not run: it is sent again with another.
-    async fn send(&self, request: RequestBuilder) -> Result<Response, Fault> {
-        let mut response = match (&self.helper, &self.access) {
+impl HttpTarget {
+    /// Sends a request with headers from the helper or with a bearer token. If the server rejects
+    /// the token, the request did not run and is sent again with another token.
+    async fn send(&self, request: RequestBuilder) -> Result<Response, RequestError> {
+        let mut response = match (&self.helper, &self.bearer_auth) {
             (Some(helper), _) => helper.send(request).await?,
             (None, Some(access)) => access.send(request).await?,
-            (None, None) => request.send().await.map_err(|error| http::unsent(&error))?,
+            (None, None) => request.send().await.map_err(|error| http::send_error(&error))?,
         };
         match response.status() {
             status if status.is_redirection() => {
-                Fact::AddressRefused { why: "redirects are not followed" }.tell(&self.server);
+                AuditEvent::AddressRefused { reason: "redirects are not followed" }
+                    .emit(&self.server);
             }
             status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
-                Fact::AccessDenied { status: status.as_u16() }.tell(&self.server);
+                AuditEvent::AccessDenied { status: status.as_u16() }.emit(&self.server);
             }
             _ => {}
         }
-        Sent::note_headers(&mut response, &self.headers);
+        SentSecrets::attach_headers(&mut response, &self.headers);
         Ok(response)
     }
 
-    /// The same without asking anybody for anything, for what is said in leaving.
-    async fn send_once(&self, request: RequestBuilder) -> Result<Response, Fault> {
-        match (&self.helper, &self.access) {
+    /// Sends a request once, without a helper run or a sign-in; for requests during a disconnect.
+    async fn send_once(&self, request: RequestBuilder) -> Result<Response, RequestError> {
+        match (&self.helper, &self.bearer_auth) {
             (Some(helper), _) => helper.send_once(request).await,
             (None, Some(access)) => access.send_once(request).await,
-            (None, None) => request.send().await.map_err(|error| http::unsent(&error)),
+            (None, None) => request.send().await.map_err(|error| http::send_error(&error)),
         }
     }
 }

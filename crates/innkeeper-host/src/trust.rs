@@ -1,7 +1,7 @@
-//! Trust: whose word a server is started on, when its configuration may be someone else's.
+//! Trust: which servers may start.
 //!
-//! A file that an application hands over is the application's word. One that was found, or that has
-//! changed while the host runs, needs a decision on the whole launch of each server.
+//! A file that the application passes is trusted. A file that was found, or that changed while the
+//! host runs, needs a decision about the complete launch of each server.
 
 mod decisions;
 mod loader;
@@ -11,38 +11,38 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::audit::Fact;
+use crate::audit::AuditEvent;
 
-pub use decisions::Decisions;
+pub use decisions::TrustDecisions;
 pub use spec::LaunchSpec;
 
-/// Whether what a watched file says is started.
+/// The policy for server launches from a watched file.
 ///
-/// A file can be written by others than the owner of the host, and a server is a program that runs
-/// with the owner's rights.
+/// Others than the owner of the host may write to the file, and a server is a program that runs
+/// with the owner's permissions.
 #[derive(Clone)]
-pub enum Trust {
-    /// Whoever can write to the file may start programs.
-    Everything,
-    /// Each new server, and each whose launch has changed, is asked about, every time the file
-    /// changes while the answer is no. What is asked must not wait: it has the host's thread. A
-    /// panic of it is a no.
+pub enum TrustPolicy {
+    /// All launches are approved: write access to the file allows starting programs.
+    AllowAll,
+    /// The function decides about each new server and each server with a changed launch. A rejected
+    /// server is asked about again after every change of the file. The function must not block,
+    /// because it runs on the host's thread. A panic counts as a rejection.
     Ask(Arc<dyn Fn(&LaunchSpec) -> bool + Send + Sync>),
 }
 
-impl Trust {
-    /// Asks `decide`.
-    pub fn ask(decide: impl Fn(&LaunchSpec) -> bool + Send + Sync + 'static) -> Self {
+impl TrustPolicy {
+    /// Creates a policy that calls `decide`.
+    pub fn from_fn(decide: impl Fn(&LaunchSpec) -> bool + Send + Sync + 'static) -> Self {
         Self::Ask(Arc::new(decide))
     }
 
     pub(crate) fn allows(&self, launch: &LaunchSpec) -> bool {
         match self {
-            Self::Everything => true,
+            Self::AllowAll => true,
             Self::Ask(decide) => {
                 let decided = catch_unwind(AssertUnwindSafe(|| decide(launch)));
                 decided.unwrap_or_else(|_| {
-                    Fact::TrustPanicked.tell(&launch.name);
+                    AuditEvent::TrustPanicked.emit(&launch.name);
                     false
                 })
             }
@@ -50,10 +50,10 @@ impl Trust {
     }
 }
 
-impl fmt::Debug for Trust {
+impl fmt::Debug for TrustPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Everything => "Everything",
+            Self::AllowAll => "Everything",
             Self::Ask(_) => "Ask",
         })
     }

@@ -1,4 +1,4 @@
-//! One line ↔ one JSON-RPC message, with everything inside left as raw JSON.
+//! Conversion between one line and one JSON-RPC message.
 
 pub mod code;
 mod malformed;
@@ -14,54 +14,55 @@ use serde_json::value::RawValue;
 
 use crate::id::RequestId;
 
-pub use malformed::{Malformed, MalformedKind};
-pub use parse::{BATCH_LIMIT, DEPTH_LIMIT, error_without_id, parse};
+pub use malformed::{MalformedKind, MalformedMessage};
+pub use parse::{MAX_BATCH_MESSAGES, MAX_MESSAGE_DEPTH, error_without_id, parse};
 pub use write::{write_error, write_notification, write_request, write_response};
 
-/// What one line held.
+/// The contents of one line.
 #[derive(Clone, Debug)]
 pub enum Message<'a> {
-    /// One message.
-    One(Incoming<'a>),
-    /// A batch: each message parsed by itself, so that a bad one does not take the others with it.
-    Batch(Vec<Result<Incoming<'a>, Malformed>>),
+    /// A single message.
+    Single(Incoming<'a>),
+    /// A batch. Each message is parsed separately, so that a malformed message does not affect the
+    /// others.
+    Batch(Vec<Result<Incoming<'a>, MalformedMessage>>),
 }
 
-/// One well-formed message from the peer.
+/// A well-formed message from the peer.
 #[derive(Clone, Debug)]
 pub enum Incoming<'a> {
-    /// The answer to a request.
+    /// The response to a request.
     Response {
-        /// Which request.
+        /// The id of the request.
         id: RequestId,
-        /// The result, `null` included, or the error.
+        /// The result, which may be `null`, or the error.
         outcome: Result<&'a RawValue, ErrorObject>,
     },
-    /// A request that wants an answer.
+    /// A request, which requires a response.
     Request {
-        /// What the answer must carry.
+        /// The id that the response must repeat.
         id: RequestId,
-        /// The method's name.
+        /// The method name.
         method: Cow<'a, str>,
-        /// The parameters; `null` counts as none.
+        /// The parameters. `null` counts as absent.
         params: Option<&'a RawValue>,
     },
-    /// A message that wants no answer.
+    /// A notification, which requires no response.
     Notification {
-        /// The method's name.
+        /// The method name.
         method: Cow<'a, str>,
-        /// The parameters; `null` counts as none.
+        /// The parameters. `null` counts as absent.
         params: Option<&'a RawValue>,
     },
 }
 
-/// The error a peer answered with.
+/// The error of a response.
 #[derive(Clone, Debug)]
 pub struct ErrorObject {
-    /// What kind of error; see [`code`].
+    /// The error code; see [`code`].
     pub code: i64,
-    /// The peer's words; nothing in them is to be trusted or shown unescaped.
+    /// The peer's message. Untrusted; escape the message before display.
     pub message: String,
-    /// What else the peer said.
+    /// Additional data from the peer.
     pub data: Option<Box<RawValue>>,
 }

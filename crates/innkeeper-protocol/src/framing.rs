@@ -1,62 +1,64 @@
-//! Newline framing: bytes in any chunks become lines, and no line grows without bound.
+//! Newline framing: splits a byte stream into lines of bounded length.
 //!
-//! The caller owns reading: it appends what it reads to [`LineFramer::space`] and takes lines from
-//! [`LineFramer::next_frame`] until there is none.
+//! The caller reads: it appends bytes to [`LineFramer::read_buffer`] and takes lines from
+//! [`LineFramer::next_frame`] until the method returns `None`.
 
 #[cfg(test)]
 mod tests;
 
 use memchr::memchr;
 
-/// The longest line kept unless the caller says otherwise: 16 MiB, what peers accept as well.
-pub const DEFAULT_LINE_LIMIT: usize = 16 * 1024 * 1024;
+/// Default maximum length of a line: 16 MiB, which peers accept as well.
+pub const DEFAULT_MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
-/// How much of a line that is too long is handed out: enough to find the id that comes first in
-/// what every known server writes.
-pub const HEAD_LIMIT: usize = 4 * 1024;
+/// Maximum number of bytes returned from the start of a line that is too long: sufficient for the
+/// id, which all known servers write near the start.
+pub const MAX_HEAD_BYTES: usize = 4 * 1024;
 
-/// One read: what a pipe holds by default.
-const READ: usize = 64 * 1024;
-/// Less room than this at the end of the buffer is not worth a read.
-const MIN_SPACE: usize = 16 * 1024;
-/// A buffer above this is given back as soon as it is empty.
-const KEEP: usize = 4 * 1024 * 1024;
-/// A buffer above one read is given back after so many reads that would have fitted in one: a
-/// server that answers with long lines all the time keeps it, one that did once does not.
-const CALM_READS: u32 = 16;
+/// Size of one read: the default capacity of a pipe.
+const READ_BYTES: usize = 64 * 1024;
+/// Minimum free space at the end of the buffer. A read into less space is not worth a system call.
+const MIN_SPACE_BYTES: usize = 16 * 1024;
+/// Maximum buffer capacity that is retained while the buffer is empty.
+const RETAINED_CAPACITY: usize = 4 * 1024 * 1024;
+/// Number of consecutive small reads after which a buffer larger than one read is freed. A server
+/// that sends long lines continuously keeps the buffer; a server that sent one long line does not.
+const SHRINK_AFTER_READS: u32 = 16;
 
-/// What the framer cuts out of the stream.
+/// One line of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// One line without its line ending and without a byte order mark; never blank.
+    /// A line without its line ending and without a byte order mark. The line is never blank.
     Line(&'a [u8]),
-    /// A line that crossed the limit; said once, as soon as it did. The rest of it is dropped.
+    /// A line over the limit, reported once, as soon as the line exceeds the limit. The rest of the
+    /// line is discarded.
     TooLong {
-        /// How the line starts, at most [`HEAD_LIMIT`] bytes.
+        /// The start of the line, at most [`MAX_HEAD_BYTES`] bytes.
         head: &'a [u8],
     },
 }
 
-/// Cuts a stream of bytes into lines.
+/// Splits a stream of bytes into lines.
 ///
-/// A line ends at `\n`; a `\r` before it and a byte order mark at the line's start are dropped, and
-/// lines of nothing but white space are skipped. The limit counts every byte before the `\n`.
+/// A line ends at `\n`. The framer removes a `\r` before the `\n` and a byte order mark at the
+/// start of the line, and skips lines that contain only white space. The limit counts every byte
+/// before the `\n`.
 pub struct LineFramer {
-    /// What was read; its room is not touched before something is, so that an idle server's costs
-    /// nothing.
+    /// The bytes read so far. Unused capacity is never written, so that the buffer of an idle
+    /// server occupies no physical memory.
     buffer: Vec<u8>,
-    /// First byte not yet handed out.
+    /// Index of the first byte that has not been returned.
     start: usize,
-    /// First byte not yet searched for a newline.
+    /// Index of the first byte that has not been searched for a newline.
     searched: usize,
     limit: usize,
     discarding: bool,
     discarded: u64,
-    calm_reads: u32,
+    small_reads: u32,
 }
 
 impl LineFramer {
-    /// A framer for lines of at most `limit` bytes.
+    /// Creates a framer for lines of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {
             buffer: Vec::new(),
@@ -65,58 +67,60 @@ impl LineFramer {
             limit,
             discarding: false,
             discarded: 0,
-            calm_reads: 0,
+            small_reads: 0,
         }
     }
 
-    /// Where the next read is to be appended; never without room.
+    /// Returns the buffer to which the caller appends the next read. The buffer always has free
+    /// capacity.
     ///
-    /// The buffer grows with the line it holds, never past the limit and one read (64 KiB), as
-    /// long as the caller takes every frame before asking for more space and appends no more than
-    /// there is room for. What is in it already is not the caller's: a caller that takes it away
-    /// makes the next call panic.
-    pub fn space(&mut self) -> &mut Vec<u8> {
+    /// The buffer grows with the current line, up to the limit plus one read (64 KiB), as long as
+    /// the caller takes every frame before the next call of this method and appends no more than
+    /// the free capacity. The caller must not remove bytes from the buffer: the next call would
+    /// panic.
+    pub fn read_buffer(&mut self) -> &mut Vec<u8> {
         let pending = self.pending();
-        self.calm_reads = if pending < READ { self.calm_reads.saturating_add(1) } else { 0 };
+        self.small_reads =
+            if pending < READ_BYTES { self.small_reads.saturating_add(1) } else { 0 };
         if pending == 0 {
             self.start = 0;
             self.searched = 0;
             self.buffer.clear();
             self.shrink();
         }
-        if self.room() < MIN_SPACE {
-            self.make_room();
+        if self.spare_capacity() < MIN_SPACE_BYTES {
+            self.reserve_space();
         }
         &mut self.buffer
     }
 
-    /// The next line, if one is complete or has become too long.
+    /// Returns the next line, if a line is complete or exceeds the limit.
     pub fn next_frame(&mut self) -> Option<Frame<'_>> {
-        let found = self.next_found()?;
-        Some(self.frame(&found))
+        let span = self.next_span()?;
+        Some(self.frame_at(&span))
     }
 
-    /// The last lines at the end of the input, whether or not a newline ended them; call it until
-    /// it returns `None`.
+    /// Returns the remaining lines at the end of the input, also a last line without a newline.
+    /// Call this method until it returns `None`.
     pub fn finish(&mut self) -> Option<Frame<'_>> {
-        let found = self.next_found().or_else(|| self.rest())?;
-        Some(self.frame(&found))
+        let span = self.next_span().or_else(|| self.take_rest())?;
+        Some(self.frame_at(&span))
     }
 
-    /// Whether nothing of a line is held.
+    /// Whether the buffer contains no part of a line.
     pub fn is_empty(&self) -> bool {
         self.pending() == 0
     }
 
-    /// How many bytes of lines that were too long have been dropped, without their newlines.
+    /// Returns the number of discarded bytes of lines that were too long, without their newlines.
     pub fn discarded(&self) -> u64 {
         self.discarded
     }
 
-    fn next_found(&mut self) -> Option<Found> {
+    fn next_span(&mut self) -> Option<FrameSpan> {
         loop {
             let Some(offset) = memchr(b'\n', &self.buffer[self.searched..]) else {
-                return self.unfinished();
+                return self.check_unfinished();
             };
             let line = self.start..self.searched + offset;
             self.start = line.end + 1;
@@ -126,15 +130,16 @@ impl LineFramer {
                 self.discarded += line.len() as u64;
             } else if line.len() > self.limit {
                 self.discarded += line.len() as u64;
-                return Some(self.too_long(line.start));
-            } else if let Some(line) = self.trimmed(line.start, line.end) {
+                return Some(self.too_long_span(line.start));
+            } else if let Some(line) = self.trimmed_span(line.start, line.end) {
                 return Some(line);
             }
         }
     }
 
-    /// No newline is left: the rest waits for more, unless there is already too much of it.
-    fn unfinished(&mut self) -> Option<Found> {
+    /// Handles the rest of the buffer without a newline: the rest waits for more input, unless it
+    /// exceeds the limit.
+    fn check_unfinished(&mut self) -> Option<FrameSpan> {
         self.searched = self.buffer.len();
         let line = self.start;
         let length = self.pending();
@@ -147,42 +152,43 @@ impl LineFramer {
             return None;
         }
         self.discarding = true;
-        Some(self.too_long(line))
+        Some(self.too_long_span(line))
     }
 
-    fn rest(&mut self) -> Option<Found> {
+    fn take_rest(&mut self) -> Option<FrameSpan> {
         let line = self.start;
         self.start = self.buffer.len();
-        self.trimmed(line, self.start)
+        self.trimmed_span(line, self.start)
     }
 
-    fn too_long(&self, start: usize) -> Found {
-        let end = start + self.limit.min(HEAD_LIMIT);
-        Found { start: self.after_mark(start, end), end, whole: false }
+    fn too_long_span(&self, start: usize) -> FrameSpan {
+        let end = start + self.limit.min(MAX_HEAD_BYTES);
+        FrameSpan { start: self.strip_bom(start, end), end, complete: false }
     }
 
-    fn trimmed(&self, start: usize, end: usize) -> Option<Found> {
-        let start = self.after_mark(start, end);
+    fn trimmed_span(&self, start: usize, end: usize) -> Option<FrameSpan> {
+        let start = self.strip_bom(start, end);
         let line = &self.buffer[start..end];
         let end = if line.ends_with(b"\r") { end - 1 } else { end };
         let blank = line.iter().all(u8::is_ascii_whitespace);
-        (!blank).then_some(Found { start, end, whole: true })
+        (!blank).then_some(FrameSpan { start, end, complete: true })
     }
 
-    fn after_mark(&self, start: usize, end: usize) -> usize {
-        const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-        let marked = self.buffer[start..end].starts_with(BYTE_ORDER_MARK);
-        if marked { start + BYTE_ORDER_MARK.len() } else { start }
+    fn strip_bom(&self, start: usize, end: usize) -> usize {
+        const BOM: &[u8] = b"\xEF\xBB\xBF";
+        let marked = self.buffer[start..end].starts_with(BOM);
+        if marked { start + BOM.len() } else { start }
     }
 
-    fn frame(&self, found: &Found) -> Frame<'_> {
-        let bytes = &self.buffer[found.start..found.end];
-        if found.whole { Frame::Line(bytes) } else { Frame::TooLong { head: bytes } }
+    fn frame_at(&self, span: &FrameSpan) -> Frame<'_> {
+        let bytes = &self.buffer[span.start..span.end];
+        if span.complete { Frame::Line(bytes) } else { Frame::TooLong { head: bytes } }
     }
 
     fn shrink(&mut self) {
-        let outgrown = self.buffer.capacity() > READ && self.calm_reads >= CALM_READS;
-        if outgrown || self.buffer.capacity() > KEEP {
+        let outgrown =
+            self.buffer.capacity() > READ_BYTES && self.small_reads >= SHRINK_AFTER_READS;
+        if outgrown || self.buffer.capacity() > RETAINED_CAPACITY {
             self.buffer = Vec::new();
         }
     }
@@ -191,28 +197,28 @@ impl LineFramer {
         self.buffer.len() - self.start
     }
 
-    fn room(&self) -> usize {
+    fn spare_capacity(&self) -> usize {
         self.buffer.capacity() - self.buffer.len()
     }
 
-    fn make_room(&mut self) {
+    fn reserve_space(&mut self) {
         let (pending, size) = (self.pending(), self.buffer.capacity());
-        let most = self.limit.saturating_add(READ);
-        // Moving less than half of the buffer frees more than was moved, so that every byte is
-        // moved about once however small the lines are.
-        if self.start > 0 && (pending <= size / 2 || size >= most) {
-            self.move_to_front();
+        let max_capacity = self.limit.saturating_add(READ_BYTES);
+        // Moving less than half of the buffer frees more bytes than it moves, so that every byte is
+        // moved about once, regardless of the line length.
+        if self.start > 0 && (pending <= size / 2 || size >= max_capacity) {
+            self.compact();
         }
-        if self.room() < MIN_SPACE {
-            self.move_to_front();
-            let size = (size * 2).clamp(READ, most.max(READ));
-            // A caller that leaves frames untaken gets space all the same.
-            let size = size.max(pending + MIN_SPACE);
+        if self.spare_capacity() < MIN_SPACE_BYTES {
+            self.compact();
+            let size = (size * 2).clamp(READ_BYTES, max_capacity.max(READ_BYTES));
+            // A caller that does not take its frames also gets free space.
+            let size = size.max(pending + MIN_SPACE_BYTES);
             self.buffer.reserve_exact(size - pending);
         }
     }
 
-    fn move_to_front(&mut self) {
+    fn compact(&mut self) {
         self.buffer.copy_within(self.start.., 0);
         self.buffer.truncate(self.pending());
         self.searched -= self.start;
@@ -231,9 +237,9 @@ impl std::fmt::Debug for LineFramer {
     }
 }
 
-/// Where in the buffer a frame lies.
-struct Found {
+/// The position of a frame in the buffer.
+struct FrameSpan {
     start: usize,
     end: usize,
-    whole: bool,
+    complete: bool,
 }

@@ -1,6 +1,6 @@
-//! The headers of the HTTP transports: their names, and how values get into them.
+//! Names and value encoding of the MCP headers of the HTTP transports.
 
-mod param;
+mod param_headers;
 mod schema;
 
 #[cfg(test)]
@@ -13,27 +13,27 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::method;
 
-pub use param::{PARAM_LIMIT, PARAM_NAME_LIMIT, ParamHeaderError, ParamHeaders};
+pub use param_headers::{MAX_PARAM_HEADERS, MAX_PARAM_NAME_BYTES, ParamHeaderError, ParamHeaders};
 
-/// The revision that a request is written in; from 2025-06-18 on.
+/// The protocol revision of the request; since 2025-06-18.
 pub const PROTOCOL_VERSION: &str = "MCP-Protocol-Version";
-/// The session a legacy server opened.
+/// The id of a session that a legacy server created.
 pub const SESSION_ID: &str = "Mcp-Session-Id";
 /// The method of a modern request.
 pub const METHOD: &str = "Mcp-Method";
-/// What a modern request is about; see [`name_member`].
+/// The target of a modern request, such as a tool name; see [`name_member`].
 pub const NAME: &str = "Mcp-Name";
-/// The event behind which a stream goes on.
+/// The id of the last received event, at which a stream resumes.
 pub const LAST_EVENT_ID: &str = "Last-Event-ID";
-/// Begins the headers that repeat arguments of a modern call; see [`ParamHeaders`].
+/// Prefix of the headers that repeat arguments of a modern call; see [`ParamHeaders`].
 pub const PARAM_PREFIX: &str = "Mcp-Param-";
 
-/// What stands around a value in base64.
+/// Prefix of a base64-encoded value.
 const ENCODED_START: &str = "=?base64?";
 const ENCODED_END: &str = "?=";
 
-/// The member of a modern request's `params` that [`NAME`] repeats; `None` if the method has no
-/// such header.
+/// Returns the member of a modern request's `params` that [`NAME`] repeats, or `None` if the method
+/// has no such header.
 pub fn name_member(method: &str) -> Option<&'static str> {
     match method {
         method::TOOLS_CALL | method::PROMPTS_GET => Some("name"),
@@ -43,11 +43,12 @@ pub fn name_member(method: &str) -> Option<&'static str> {
     }
 }
 
-/// `value` as [`NAME`] and the headers of [`PARAM_PREFIX`] carry it (2026-07-28, Streamable HTTP,
-/// Value Encoding).
+/// Encodes `value` for [`NAME`] and for the headers with [`PARAM_PREFIX`] (2026-07-28, Streamable
+/// HTTP, Value Encoding).
 ///
-/// Printable ASCII without spaces around it stays as it is. Everything else goes as base64 of its
-/// UTF-8 between `=?base64?` and `?=`, and so does what looks as if it had.
+/// Printable ASCII without surrounding spaces remains unchanged. Every other value is sent as the
+/// base64 encoding of its UTF-8 bytes between `=?base64?` and `?=`. This includes values that
+/// already look encoded.
 pub fn encode_value(value: &str) -> Cow<'_, str> {
     let printable = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let padded = value.starts_with(' ') || value.ends_with(' ');

@@ -1,43 +1,44 @@
-//! Request ids: what JSON-RPC allows, and which of them can be an answer to us.
+//! Request ids of JSON-RPC.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// Integers beyond this cannot be told apart once they were written as a float.
-const EXACT_FLOAT_INTEGER: f64 = 9_007_199_254_740_992.0;
+/// Limit for integers written as floats. Larger floats cannot represent every integer.
+const MAX_EXACT_FLOAT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 /// The id of a request.
 ///
-/// An integer and the string of its digits are different ids; [`RequestId::as_ours`] is the one
-/// place that forgives the confusion.
+/// An integer and the string of the same digits are different ids. Only [`RequestId::as_client_id`]
+/// treats them as equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RequestId {
-    /// A whole number.
+    /// An integer.
     Integer(i64),
-    /// Any text.
+    /// A string.
     String(Box<str>),
 }
 
 impl RequestId {
-    /// Reads an id from the raw JSON of its value.
+    /// Reads an id from raw JSON.
     ///
-    /// A float that is a whole number counts as that number (`3.0` is `3`). `None` for `null`,
-    /// booleans, fractions, containers, numbers that an `i64` cannot hold, and strings that are
-    /// not Unicode (lone surrogates), because two of those could not be told apart.
+    /// A float with an integer value counts as that integer (`3.0` is `3`). Returns `None` for
+    /// `null`, booleans, fractions, containers, numbers outside the range of `i64`, and strings
+    /// that are not valid Unicode (lone surrogates), because decoding could make two such strings
+    /// equal.
     pub fn from_raw(raw: &str) -> Option<Self> {
         let raw = raw.trim_matches([' ', '\t', '\r', '\n']);
         match raw.as_bytes().first()? {
             b'"' => serde_json::from_str::<Box<str>>(raw).ok().map(Self::String),
-            b'-' | b'0'..=b'9' => integer(raw).map(Self::Integer),
+            b'-' | b'0'..=b'9' => parse_integer(raw).map(Self::Integer),
             _ => None,
         }
     }
 
-    /// The number of the request of ours that this id answers.
+    /// Returns the number of the client request to which this id belongs.
     ///
-    /// An integer, or a string that is exactly an integer's decimal form: `"3"`, not `"03"`.
-    pub fn as_ours(&self) -> Option<u64> {
+    /// Accepts an integer or the exact decimal form of an integer as a string: `"3"`, not `"03"`.
+    pub fn as_client_id(&self) -> Option<u64> {
         match self {
             Self::Integer(number) => u64::try_from(*number).ok(),
             Self::String(text) => {
@@ -67,7 +68,7 @@ impl Serialize for RequestId {
     }
 }
 
-fn integer(raw: &str) -> Option<i64> {
+fn parse_integer(raw: &str) -> Option<i64> {
     let digits = raw.strip_prefix('-').unwrap_or(raw);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
         if digits.len() > 1 && digits.starts_with('0') {
@@ -76,15 +77,15 @@ fn integer(raw: &str) -> Option<i64> {
         return raw.parse().ok();
     }
     let float: f64 = raw.parse().ok()?;
-    let whole = float.fract() == 0.0 && float.abs() < EXACT_FLOAT_INTEGER;
-    whole.then_some(float as i64)
+    let is_integer = float.fract() == 0.0 && float.abs() < MAX_EXACT_FLOAT_INTEGER;
+    is_integer.then_some(float as i64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::RequestId;
 
-    fn text(text: &str) -> RequestId {
+    fn string_id(text: &str) -> RequestId {
         RequestId::String(text.into())
     }
 
@@ -100,8 +101,8 @@ mod tests {
             ("9223372036854775807", RequestId::Integer(i64::MAX)),
             ("-9223372036854775808", RequestId::Integer(i64::MIN)),
             ("9007199254740991.0", RequestId::Integer(9_007_199_254_740_991)),
-            (r#""""#, text("")),
-            (r#""a\u0062\n""#, text("ab\n")),
+            (r#""""#, string_id("")),
+            (r#""a\u0062\n""#, string_id("ab\n")),
         ];
         for (raw, id) in cases {
             assert_eq!(RequestId::from_raw(raw), Some(id), "{raw}");
@@ -136,20 +137,20 @@ mod tests {
     }
 
     #[test]
-    fn only_an_exact_decimal_answers_a_number_of_ours() {
-        assert_eq!(RequestId::Integer(3).as_ours(), Some(3));
-        assert_eq!(RequestId::Integer(-3).as_ours(), None);
-        assert_eq!(text("3").as_ours(), Some(3));
-        assert_eq!(text("0").as_ours(), Some(0));
-        assert_eq!(text("18446744073709551615").as_ours(), Some(u64::MAX));
+    fn only_an_exact_decimal_matches_a_client_id() {
+        assert_eq!(RequestId::Integer(3).as_client_id(), Some(3));
+        assert_eq!(RequestId::Integer(-3).as_client_id(), None);
+        assert_eq!(string_id("3").as_client_id(), Some(3));
+        assert_eq!(string_id("0").as_client_id(), Some(0));
+        assert_eq!(string_id("18446744073709551615").as_client_id(), Some(u64::MAX));
         for odd in ["03", "+3", "-3", " 3", "3 ", "3.0", "", "x", "18446744073709551616"] {
-            assert_eq!(text(odd).as_ours(), None, "{odd:?}");
+            assert_eq!(string_id(odd).as_client_id(), None, "{odd:?}");
         }
     }
 
     #[test]
-    fn an_id_is_shown_so_that_text_cannot_be_taken_for_a_number() {
+    fn an_id_is_shown_so_that_a_string_cannot_be_taken_for_a_number() {
         assert_eq!(RequestId::Integer(3).to_string(), "3");
-        assert_eq!(text("3\u{1b}").to_string(), r#""3\u{1b}""#);
+        assert_eq!(string_id("3\u{1b}").to_string(), r#""3\u{1b}""#);
     }
 }

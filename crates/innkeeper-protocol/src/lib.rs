@@ -1,11 +1,12 @@
-//! The Model Context Protocol without I/O: bytes ↔ lines or events ↔ messages ↔ lenient views.
+//! The Model Context Protocol without I/O: framing, messages and typed views.
 //!
-//! Nothing here reads, writes, waits, logs or looks at a clock. Raw JSON is the truth: every typed
-//! view is read from it and none replaces it, so what a server sends can be handed on unchanged.
+//! This crate does not read, write, wait, log or access the clock. Raw JSON is the source of truth:
+//! every typed view is read from raw JSON and does not replace the raw JSON, so callers can forward
+//! a server's data unchanged.
 //!
-//! In reading order: [`framing`] cuts bytes into lines and [`sse`] into events, [`envelope`] makes a message of a line and a
-//! line of a message, [`skim`] walks JSON text without building a tree, [`http`] knows the headers,
-//! [`view`] and [`modern`] read typed parts out of results.
+//! In reading order: [`framing`] splits bytes into lines and [`sse`] splits bytes into events.
+//! [`envelope`] parses and serializes messages. [`skim`] reads JSON text without a tree. [`http`]
+//! has the HTTP headers. [`view`] and [`request_meta`] read typed parts of results.
 
 pub mod framing;
 pub mod sse;
@@ -19,10 +20,10 @@ pub mod http;
 pub mod method;
 mod revision;
 
-pub mod modern;
+pub mod request_meta;
 pub mod view;
 
-pub use envelope::{ErrorObject, Incoming, Malformed, MalformedKind, Message};
+pub use envelope::{ErrorObject, Incoming, MalformedKind, MalformedMessage, Message};
 pub use framing::{Frame, LineFramer};
 pub use id::RequestId;
 pub use revision::{Era, ParseRevisionError, Revision};

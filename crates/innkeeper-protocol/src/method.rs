@@ -1,10 +1,10 @@
-//! The names of the methods, as they stand on the wire.
+//! Method names of MCP.
 
 /// Opens a legacy connection.
 pub const INITIALIZE: &str = "initialize";
-/// Asks a modern server what it is and offers.
+/// Requests the identity and the capabilities of a modern server.
 pub const SERVER_DISCOVER: &str = "server/discover";
-/// Asks the peer of a legacy connection whether it is there.
+/// Checks that the peer of a legacy connection responds.
 pub const PING: &str = "ping";
 
 /// Lists tools.
@@ -17,46 +17,46 @@ pub const PROMPTS_LIST: &str = "prompts/list";
 pub const PROMPTS_GET: &str = "prompts/get";
 /// Lists resources.
 pub const RESOURCES_LIST: &str = "resources/list";
-/// Lists the templates that resource addresses can be made of.
+/// Lists resource templates.
 pub const RESOURCES_TEMPLATES_LIST: &str = "resources/templates/list";
 /// Reads a resource.
 pub const RESOURCES_READ: &str = "resources/read";
-/// Asks a legacy server to say when a resource changes.
+/// Subscribes to updates of a resource on a legacy server.
 pub const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
-/// Ends what [`RESOURCES_SUBSCRIBE`] asked for.
+/// Cancels a subscription created by [`RESOURCES_SUBSCRIBE`].
 pub const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
-/// Asks for values that complete an argument.
+/// Requests completion values for an argument.
 pub const COMPLETION_COMPLETE: &str = "completion/complete";
-/// Sets how much a legacy server logs.
+/// Sets the log level of a legacy server.
 pub const LOGGING_SET_LEVEL: &str = "logging/setLevel";
 /// Opens the stream of a modern server's change notifications.
 pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
 
-/// Asks how far a task is.
+/// Requests the status of a task.
 pub const TASKS_GET: &str = "tasks/get";
-/// Asks for the result of a task of the revision 2025-11-25, and waits for it.
+/// Waits for the result of a task (revision 2025-11-25) and returns the result.
 pub const TASKS_RESULT: &str = "tasks/result";
-/// Asks for a task to be stopped.
+/// Cancels a task.
 pub const TASKS_CANCEL: &str = "tasks/cancel";
-/// Lists the tasks of the revision 2025-11-25.
+/// Lists tasks (revision 2025-11-25).
 pub const TASKS_LIST: &str = "tasks/list";
-/// Gives a task of the extension the input it asks for.
+/// Sends requested input to a task (tasks extension).
 pub const TASKS_UPDATE: &str = "tasks/update";
 
-/// Server to client: have a model answer.
+/// Server to client: requests a response from a model.
 pub const SAMPLING_CREATE_MESSAGE: &str = "sampling/createMessage";
-/// Server to client: the directories it may work in.
+/// Server to client: requests the directories in which the server may work.
 pub const ROOTS_LIST: &str = "roots/list";
-/// Server to client: ask the user.
+/// Server to client: requests input from the user.
 pub const ELICITATION_CREATE: &str = "elicitation/create";
 
-/// Every notification's name starts so.
+/// Prefix of all notification names.
 pub const NOTIFICATION_PREFIX: &str = "notifications/";
-/// The client has understood the answer to [`INITIALIZE`].
+/// The client has processed the result of [`INITIALIZE`].
 pub const INITIALIZED: &str = "notifications/initialized";
-/// A request is no longer wanted.
+/// The sender has cancelled a request.
 pub const CANCELLED: &str = "notifications/cancelled";
-/// A request has come further.
+/// Progress of a request.
 pub const PROGRESS: &str = "notifications/progress";
 /// A log message.
 pub const MESSAGE: &str = "notifications/message";
@@ -70,11 +70,11 @@ pub const RESOURCES_LIST_CHANGED: &str = "notifications/resources/list_changed";
 pub const RESOURCES_UPDATED: &str = "notifications/resources/updated";
 /// The client's roots have changed.
 pub const ROOTS_LIST_CHANGED: &str = "notifications/roots/list_changed";
-/// An interaction outside of the client has ended.
+/// An interaction outside of the client has completed.
 pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
-/// What [`SUBSCRIPTIONS_LISTEN`] will report.
+/// The notifications that [`SUBSCRIPTIONS_LISTEN`] will send.
 pub const SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
-/// A task of the revision 2025-11-25 has changed.
+/// The status of a task has changed (revision 2025-11-25).
 pub const TASKS_STATUS: &str = "notifications/tasks/status";
-/// A task of the extension has changed.
+/// A task has changed (tasks extension).
 pub const TASKS_CHANGED: &str = "notifications/tasks";

@@ -1,31 +1,31 @@
-//! The published revisions of the protocol and what differs between them, as data.
+//! The published protocol revisions and their features.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// A published revision of the Model Context Protocol; later ones are greater.
+/// A published revision of the Model Context Protocol. Later revisions compare greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
-    /// `2024-11-05`: the first.
+    /// `2024-11-05`: the first revision.
     V2024_11_05,
     /// `2025-03-26`: Streamable HTTP, batches, tool annotations.
     V2025_03_26,
-    /// `2025-06-18`: structured results, elicitation, no more batches.
+    /// `2025-06-18`: structured results, elicitation, batches removed.
     V2025_06_18,
-    /// `2025-11-25`: URL elicitation, experimental tasks; the last with a handshake.
+    /// `2025-11-25`: URL elicitation, experimental tasks; the last revision with a handshake.
     V2025_11_25,
-    /// `2026-07-28`: no handshake, no requests from the server.
+    /// `2026-07-28`: no handshake, no requests from server to client.
     V2026_07_28,
 }
 
-/// The two ways a connection can work.
+/// The two connection models of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Era {
-    /// A handshake first (`initialize`), then requests in both directions.
+    /// A handshake (`initialize`), then requests in both directions.
     Legacy,
-    /// Every request stands alone and carries its revision and capabilities in `_meta`.
+    /// Stateless requests: each request carries its revision and capabilities in `_meta`.
     Modern,
 }
 
@@ -38,12 +38,12 @@ impl Revision {
         Self::V2025_11_25,
         Self::V2026_07_28,
     ];
-    /// The newest revision with a handshake: what `initialize` offers.
+    /// The newest revision with a handshake, which `initialize` offers.
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
     /// The newest revision.
     pub const LATEST: Self = Self::V2026_07_28;
 
-    /// The date that names the revision on the wire.
+    /// Returns the date that identifies the revision in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -54,45 +54,45 @@ impl Revision {
         }
     }
 
-    /// How a connection of this revision works.
+    /// Returns the connection model of this revision.
     pub fn era(self) -> Era {
         if self > Self::LATEST_LEGACY { Era::Modern } else { Era::Legacy }
     }
 
-    /// Whether several messages may come in one array: added in 2025-03-26 and removed in
+    /// Whether a peer may send several messages in one array: added in 2025-03-26 and removed in
     /// 2025-06-18 (both change logs).
     pub fn allows_batches(self) -> bool {
         self == Self::V2025_03_26
     }
 
-    /// Whether tools may declare an `outputSchema` and answer with `structuredContent` (2025-06-18,
+    /// Whether tools may declare an `outputSchema` and return `structuredContent` (2025-06-18,
     /// Server Features, Tools).
     pub fn has_output_schema(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// Whether servers may ask the user through the client (2025-06-18, Client Features,
-    /// Elicitation).
+    /// Whether servers may request input from the user (2025-06-18, Client Features, Elicitation).
     pub fn has_elicitation(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// Whether tasks are part of the protocol itself; 2026-07-28 made them an extension.
+    /// Whether tasks are part of the core protocol. 2026-07-28 made tasks an extension.
     pub fn has_core_tasks(self) -> bool {
         self == Self::V2025_11_25
     }
 
-    /// Whether servers may send requests; 2026-07-28 replaced them by results that ask for input.
+    /// Whether servers may send requests. 2026-07-28 replaced server requests by results that
+    /// require input.
     pub fn has_server_requests(self) -> bool {
         self.era() == Era::Legacy
     }
 
-    /// Whether `ping` exists; removed in 2026-07-28.
+    /// Whether `ping` exists. 2026-07-28 removed `ping`.
     pub fn has_ping(self) -> bool {
         self.era() == Era::Legacy
     }
 
-    /// Whether `logging/setLevel` exists; 2026-07-28 sends the level with each request.
+    /// Whether `logging/setLevel` exists. 2026-07-28 sends the level with each request.
     pub fn has_set_level(self) -> bool {
         self.era() == Era::Legacy
     }
@@ -118,9 +118,9 @@ impl Serialize for Revision {
     }
 }
 
-/// The text names no published revision.
+/// The error for a string that is not a published revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a published revision of the protocol")]
+#[error("unknown protocol revision")]
 pub struct ParseRevisionError;
 
 #[cfg(test)]
@@ -146,8 +146,11 @@ mod tests {
 
     #[test]
     fn what_a_revision_has_is_what_the_specification_says() {
-        let having = |has: fn(Revision) -> bool| {
-            Revision::ALL.into_iter().filter(move |revision| has(*revision)).map(Revision::as_str)
+        let having = |has_feature: fn(Revision) -> bool| {
+            Revision::ALL
+                .into_iter()
+                .filter(move |revision| has_feature(*revision))
+                .map(Revision::as_str)
         };
         let legacy = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
         let structured = ["2025-06-18", "2025-11-25", "2026-07-28"];

@@ -1,39 +1,40 @@
-//! Walking JSON text without building a tree: no allocation, no recursion, one pass.
+//! Reading of JSON text without a tree: no allocation, no recursion, one pass.
 //!
-//! [`members`], [`elements`] and [`member`] expect text that is known to be valid JSON, such as that
-//! of a `RawValue`; on anything else they end early. [`top_level_id`] expects the worst.
+//! [`members`], [`elements`] and [`member`] expect valid JSON, such as the text of a `RawValue`; on
+//! invalid JSON the iteration ends early. [`recover_top_level_id`] accepts any bytes.
 
 mod brackets;
 mod cursor;
-mod tolerant;
+mod recovery;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use brackets::depth_within;
 pub(crate) use cursor::Cursor;
-pub use tolerant::top_level_id;
+pub use recovery::recover_top_level_id;
 
 use crate::text;
 
-/// The members of a JSON object, in their order: raw key without its quotes, raw value.
+/// Iterates over the members of a JSON object in their order: raw key without quotes, raw value.
 ///
-/// Escapes in keys are left as they are. Anything but an object has no members.
+/// Escapes in keys are not decoded. A value that is not an object has no members.
 pub fn members(object: &str) -> Members<'_> {
     let mut cursor = Cursor::new(object);
-    let open = cursor.enter(b'{');
-    Members { cursor, open }
+    let has_more = cursor.enter(b'{');
+    Members { cursor, has_more }
 }
 
-/// The raw elements of a JSON array, in their order. Anything but an array has none.
+/// Iterates over the raw elements of a JSON array in their order. A value that is not an array has
+/// no elements.
 pub fn elements(array: &str) -> Elements<'_> {
     let mut cursor = Cursor::new(array);
-    let open = cursor.enter(b'[');
-    Elements { cursor, open }
+    let has_more = cursor.enter(b'[');
+    Elements { cursor, has_more }
 }
 
-/// The raw value of the member `key`, however its name is escaped; the last one if there are
-/// several, as in a parsed tree.
+/// Returns the raw value of the member `key`, also if the name is written with escapes. With
+/// several such members the last one applies, as in a parsed tree.
 pub fn member<'a>(object: &'a str, key: &str) -> Option<&'a str> {
     members(object).filter(|(name, _)| text::key_is(name, key)).last().map(|(_, value)| value)
 }
@@ -42,18 +43,18 @@ pub fn member<'a>(object: &'a str, key: &str) -> Option<&'a str> {
 #[derive(Clone, Debug)]
 pub struct Members<'a> {
     cursor: Cursor<'a>,
-    open: bool,
+    has_more: bool,
 }
 
 impl<'a> Iterator for Members<'a> {
     type Item = (&'a str, &'a str);
 
     fn next(&mut self) -> Option<Self::Item> {
-        if !self.open {
+        if !self.has_more {
             return None;
         }
-        let member = self.cursor.next_key().and_then(|key| Some((key, self.cursor.value()?)));
-        self.open = member.is_some();
+        let member = self.cursor.next_key().and_then(|key| Some((key, self.cursor.next_value()?)));
+        self.has_more = member.is_some();
         member
     }
 }
@@ -62,18 +63,18 @@ impl<'a> Iterator for Members<'a> {
 #[derive(Clone, Debug)]
 pub struct Elements<'a> {
     cursor: Cursor<'a>,
-    open: bool,
+    has_more: bool,
 }
 
 impl<'a> Iterator for Elements<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if !self.open {
+        if !self.has_more {
             return None;
         }
-        let element = if self.cursor.next_element() { self.cursor.value() } else { None };
-        self.open = element.is_some();
+        let element = if self.cursor.next_element() { self.cursor.next_value() } else { None };
+        self.has_more = element.is_some();
         element
     }
 }

@@ -1,8 +1,9 @@
-//! Server-Sent Events for a client: bytes in any chunks become events, and none grows without bound.
+//! Server-Sent Events decoder for a client, with bounded memory.
 //!
-//! The grammar is that of the HTML standard. The caller hands in what it read with
-//! [`SseDecoder::feed`] and takes events from [`SseDecoder::next_event`] until there is none. An
-//! event that the stream's end cuts off is no event: then there is nothing to finish.
+//! The grammar is the grammar of the HTML standard. The caller passes received bytes to
+//! [`SseDecoder::feed`] and takes events from [`SseDecoder::next_event`] until the method returns
+//! `None`. An event that the end of the stream truncates is not an event, so the decoder has no
+//! `finish` method.
 
 mod data;
 mod field;
@@ -12,256 +13,258 @@ mod tests;
 
 use memchr::{memchr2, memchr3};
 
-use data::Data;
-use field::{Bounded, Field, KEY_LIMIT};
+use data::EventData;
+use field::{BoundedBuffer, Field, MAX_FIELD_NAME_BYTES};
 
-/// How much of an event that is too long is handed out, as of a line that is.
-pub use crate::framing::HEAD_LIMIT;
+/// Maximum number of bytes returned from the start of an event that is too long, as for lines.
+pub use crate::framing::MAX_HEAD_BYTES;
 
-/// The longest name and id of an event that are kept: far above what servers write, and an id goes
-/// into a header of the next request. A field above this is ignored.
-pub const FIELD_LIMIT: usize = 4 * 1024;
+/// Maximum length of an event's name and id: far above the values of known servers, and the id is
+/// sent in a header of the next request. Longer fields are ignored.
+pub const MAX_FIELD_BYTES: usize = 4 * 1024;
 
-/// The name of an event that says none.
-pub const DEFAULT_NAME: &str = "message";
+/// Name of an event without an `event` field.
+pub const DEFAULT_EVENT_NAME: &str = "message";
 
-/// A buffer above this is given back once what it held is taken.
-const KEEP: usize = 1024 * 1024;
+/// Maximum buffer capacity that is retained after the contents are taken.
+const RETAINED_CAPACITY: usize = 1024 * 1024;
 
-/// What the decoder cuts out of the stream.
+/// One event of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SseEvent<'a> {
     /// An event with data, which may be empty.
     Message {
-        /// Its name; [`DEFAULT_NAME`] unless it says another.
+        /// The event name; [`DEFAULT_EVENT_NAME`] by default.
         name: &'a str,
-        /// Its lines of data with `\n` between them, as they were sent, UTF-8 or not.
+        /// The data lines, joined with `\n`, as raw bytes that may not be UTF-8.
         data: &'a [u8],
-        /// The id that this event itself carries. An empty one forgets those before it.
+        /// The id of this event. An empty id resets the last event id.
         id: Option<&'a str>,
     },
-    /// An event whose data crossed the limit; said once, as soon as it did. The rest of its data is
-    /// dropped; its id counts when it ends.
+    /// An event whose data exceeds the limit, reported once, as soon as the data exceeds the limit.
+    /// The rest of the data is discarded. The id of the event counts when the event ends.
     TooLong {
-        /// How its data starts, at most [`HEAD_LIMIT`] bytes.
+        /// The start of the data, at most [`MAX_HEAD_BYTES`] bytes.
         head: &'a [u8],
     },
 }
 
-/// Cuts a stream of bytes into events.
+/// Splits a stream of bytes into events.
 ///
-/// Events without data are none, though their ids count. The limit counts the bytes of the data,
-/// the `\n` between its lines included.
+/// Events without data are not returned, but their ids count. The limit counts the bytes of the
+/// data, including the `\n` between data lines.
 pub struct SseDecoder {
-    /// What was fed; read as far as `at`.
+    /// The received bytes. The bytes before `at` are processed.
     input: Vec<u8>,
     at: usize,
-    place: Place,
-    /// The last line ended with `\r`: a `\n` that follows belongs to it.
-    after_return: bool,
-    /// The name of the field that is being read.
-    key: Bounded<KEY_LIMIT>,
-    /// Its value, unless it is data.
-    value: Bounded<FIELD_LIMIT>,
+    state: ParseState,
+    /// Whether the last line ended with `\r`. A `\n` that follows belongs to the same line ending.
+    after_cr: bool,
+    /// The name of the current field.
+    key: BoundedBuffer<MAX_FIELD_NAME_BYTES>,
+    /// The value of the current field, except for data.
+    value: BoundedBuffer<MAX_FIELD_BYTES>,
     name: String,
     id: Option<String>,
-    data: Data,
-    /// The data at hand was handed out.
-    told: bool,
+    data: EventData,
+    /// Whether the current data has been returned.
+    delivered: bool,
     last_id: String,
     retry: Option<u64>,
 }
 
-/// Where in the stream the next byte is.
+/// The position of the next byte in the grammar.
 #[derive(Clone, Copy)]
-enum Place {
-    /// So many bytes of a byte order mark have come, and nothing else.
-    Mark(usize),
-    /// In a field's name, which is empty at the start of a line.
-    Key,
-    /// At the start of a field's value.
-    Colon(Field),
-    /// In a field's value.
+enum ParseState {
+    /// After this number of bytes of a byte order mark, at the start of the stream.
+    Bom(usize),
+    /// In a field name. The name is empty at the start of a line.
+    FieldName,
+    /// At the start of a field value.
+    ValueStart(Field),
+    /// In a field value.
     Value(Field),
-    /// In a comment, or in a field that means nothing.
+    /// In a comment or an unknown field.
     Ignored,
 }
 
-/// What can be handed out.
-enum Found {
-    Message { with_id: bool },
+/// An event that is ready to be returned.
+enum PendingEvent {
+    Message { has_id: bool },
     TooLong,
 }
 
 impl SseDecoder {
-    /// A decoder for events with at most `limit` bytes of data.
+    /// Creates a decoder for events with at most `limit` bytes of data.
     pub fn new(limit: usize) -> Self {
         Self {
             input: Vec::new(),
             at: 0,
-            place: Place::Mark(0),
-            after_return: false,
-            key: Bounded::default(),
-            value: Bounded::default(),
+            state: ParseState::Bom(0),
+            after_cr: false,
+            key: BoundedBuffer::default(),
+            value: BoundedBuffer::default(),
             name: String::new(),
             id: None,
-            data: Data::new(limit),
-            told: false,
+            data: EventData::new(limit),
+            delivered: false,
             last_id: String::new(),
             retry: None,
         }
     }
 
-    /// Takes what was read from the stream.
+    /// Adds received bytes.
     ///
-    /// It is held until its events are taken, so take them all before feeding more.
+    /// The decoder stores the bytes until their events are taken. Take all events before the next
+    /// call.
     pub fn feed(&mut self, bytes: &[u8]) {
-        // Moving at most half of what is held frees as much as was moved, so that every byte is
-        // moved about once even for a caller that leaves events untaken.
+        // Moving at most half of the stored bytes frees as many bytes as it moves, so that every
+        // byte is moved about once, also for a caller that does not take its events.
         if self.at >= self.input.len() / 2 {
             self.input.drain(..self.at);
             self.at = 0;
         }
-        if self.input.is_empty() && self.input.capacity() > KEEP {
+        if self.input.is_empty() && self.input.capacity() > RETAINED_CAPACITY {
             self.input = Vec::new();
         }
         self.input.extend_from_slice(bytes);
     }
 
-    /// The next event, if one is complete or has become too long.
+    /// Returns the next event, if an event is complete or exceeds the limit.
     pub fn next_event(&mut self) -> Option<SseEvent<'_>> {
-        if std::mem::take(&mut self.told) {
-            self.data.forget();
+        if std::mem::take(&mut self.delivered) {
+            self.data.clear();
             self.name.clear();
         }
-        let found = self.next_found()?;
-        self.told = true;
-        Some(match found {
-            Found::TooLong => SseEvent::TooLong { head: self.data.bytes() },
-            Found::Message { with_id } => SseEvent::Message {
-                name: if self.name.is_empty() { DEFAULT_NAME } else { &self.name },
+        let pending = self.next_pending()?;
+        self.delivered = true;
+        Some(match pending {
+            PendingEvent::TooLong => SseEvent::TooLong { head: self.data.bytes() },
+            PendingEvent::Message { has_id } => SseEvent::Message {
+                name: if self.name.is_empty() { DEFAULT_EVENT_NAME } else { &self.name },
                 data: self.data.bytes(),
-                id: with_id.then_some(self.last_id.as_str()),
+                id: has_id.then_some(self.last_id.as_str()),
             },
         })
     }
 
-    /// Whether an event is too long and has not ended yet: what comes of it is dropped.
-    pub fn is_dropping(&self) -> bool {
+    /// Whether the decoder is discarding the rest of an event that is too long.
+    pub fn is_discarding(&self) -> bool {
         self.data.is_discarding()
     }
 
-    /// The last id of all events that ended, those without data and those too long included: where
-    /// a new stream may go on. `None` if there was none, or if the last one was empty.
+    /// Returns the last id of all completed events, at which a new stream may resume. Events
+    /// without data and events that are too long count. Returns `None` without an id or if the last
+    /// id is empty.
     pub fn last_event_id(&self) -> Option<&str> {
         Some(self.last_id.as_str()).filter(|id| !id.is_empty())
     }
 
-    /// How many milliseconds the server wants to pass before the stream is opened again.
+    /// Returns the reconnection delay that the server requests, in milliseconds.
     pub fn retry(&self) -> Option<u64> {
         self.retry
     }
 
-    fn next_found(&mut self) -> Option<Found> {
+    fn next_pending(&mut self) -> Option<PendingEvent> {
         while let Some(first) = self.input.get(self.at).copied() {
-            if std::mem::take(&mut self.after_return) && first == b'\n' {
+            if std::mem::take(&mut self.after_cr) && first == b'\n' {
                 self.at += 1;
                 continue;
             }
-            let found = match self.place {
-                Place::Mark(seen) => self.read_mark(seen, first),
-                Place::Key => self.read_key(),
-                Place::Colon(field) => self.read_colon(field, first),
-                Place::Value(field) => self.read_value(field),
-                Place::Ignored => self.read_ignored(),
+            let event = match self.state {
+                ParseState::Bom(matched_bytes) => self.read_bom(matched_bytes, first),
+                ParseState::FieldName => self.read_field_name(),
+                ParseState::ValueStart(field) => self.read_value_start(field, first),
+                ParseState::Value(field) => self.read_value(field),
+                ParseState::Ignored => self.read_ignored(),
             };
-            if found.is_some() {
-                return found;
+            if event.is_some() {
+                return event;
             }
         }
         None
     }
 
-    fn read_mark(&mut self, seen: usize, first: u8) -> Option<Found> {
-        const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-        let expected = BYTE_ORDER_MARK[seen];
-        self.place = match (first == expected, seen + 1 == BYTE_ORDER_MARK.len()) {
-            (true, false) => Place::Mark(seen + 1),
-            (false, _) if seen > 0 => Place::Ignored,
-            _ => Place::Key,
+    fn read_bom(&mut self, matched_bytes: usize, first: u8) -> Option<PendingEvent> {
+        const BOM: &[u8] = b"\xEF\xBB\xBF";
+        let expected = BOM[matched_bytes];
+        self.state = match (first == expected, matched_bytes + 1 == BOM.len()) {
+            (true, false) => ParseState::Bom(matched_bytes + 1),
+            (false, _) if matched_bytes > 0 => ParseState::Ignored,
+            _ => ParseState::FieldName,
         };
         self.at += usize::from(first == expected);
         None
     }
 
-    fn read_key(&mut self) -> Option<Found> {
+    fn read_field_name(&mut self) -> Option<PendingEvent> {
         let rest = &self.input[self.at..];
         let length = memchr3(b':', b'\n', b'\r', rest);
-        let part = &rest[..length.unwrap_or(rest.len())];
-        self.key.extend(part);
-        self.at += part.len();
-        let end = *self.input.get(self.at)?;
-        if end == b':' {
+        let chunk = &rest[..length.unwrap_or(rest.len())];
+        self.key.extend(chunk);
+        self.at += chunk.len();
+        let terminator = *self.input.get(self.at)?;
+        if terminator == b':' {
             self.at += 1;
-            return self.open_field();
+            return self.start_field();
         }
         if self.key.is_empty() {
-            self.end_line(end);
-            return self.end_event();
+            self.finish_line(terminator);
+            return self.finish_event();
         }
-        let found = self.open_field();
-        if let Place::Colon(field) = self.place {
-            self.close_field(field);
+        let event = self.start_field();
+        if let ParseState::ValueStart(field) = self.state {
+            self.finish_field(field);
         }
-        self.end_line(end);
-        found
+        self.finish_line(terminator);
+        event
     }
 
-    /// The name of a field has ended. An empty one is that of a comment.
-    fn open_field(&mut self) -> Option<Found> {
-        let field = self.key.get().and_then(Field::of);
-        self.place = field.map_or(Place::Ignored, Place::Colon);
+    /// Handles the end of a field name. An empty name starts a comment.
+    fn start_field(&mut self) -> Option<PendingEvent> {
+        let field = self.key.get().and_then(Field::parse);
+        self.state = field.map_or(ParseState::Ignored, ParseState::ValueStart);
         self.value.clear();
-        let crossed = matches!(field, Some(Field::Data)) && self.data.open_line();
-        crossed.then_some(Found::TooLong)
+        let crossed = matches!(field, Some(Field::Data)) && self.data.start_line();
+        crossed.then_some(PendingEvent::TooLong)
     }
 
-    fn read_colon(&mut self, field: Field, first: u8) -> Option<Found> {
+    fn read_value_start(&mut self, field: Field, first: u8) -> Option<PendingEvent> {
         self.at += usize::from(first == b' ');
-        self.place = Place::Value(field);
+        self.state = ParseState::Value(field);
         None
     }
 
-    fn read_value(&mut self, field: Field) -> Option<Found> {
+    fn read_value(&mut self, field: Field) -> Option<PendingEvent> {
         let rest = &self.input[self.at..];
-        let part = &rest[..memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
+        let chunk = &rest[..memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
         let crossed = match field {
-            Field::Data => self.data.extend(part),
+            Field::Data => self.data.extend(chunk),
             Field::Event | Field::Id | Field::Retry => {
-                self.value.extend(part);
+                self.value.extend(chunk);
                 false
             }
         };
-        self.at += part.len();
+        self.at += chunk.len();
         if crossed {
-            return Some(Found::TooLong);
+            return Some(PendingEvent::TooLong);
         }
-        let end = *self.input.get(self.at)?;
-        self.close_field(field);
-        self.end_line(end);
+        let terminator = *self.input.get(self.at)?;
+        self.finish_field(field);
+        self.finish_line(terminator);
         None
     }
 
-    fn read_ignored(&mut self) -> Option<Found> {
+    fn read_ignored(&mut self) -> Option<PendingEvent> {
         let rest = &self.input[self.at..];
         self.at += memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
-        let end = *self.input.get(self.at)?;
-        self.end_line(end);
+        let terminator = *self.input.get(self.at)?;
+        self.finish_line(terminator);
         None
     }
 
-    /// The value of a field has ended.
-    fn close_field(&mut self, field: Field) {
+    /// Handles the end of a field value.
+    fn finish_field(&mut self, field: Field) {
         let Some(value) = self.value.get() else { return };
         let text = String::from_utf8_lossy(value);
         match field {
@@ -270,26 +273,26 @@ impl SseDecoder {
             Field::Id if text.contains('\0') => {}
             Field::Id => self.id = Some(text.into_owned()),
             Field::Retry if text.is_empty() || !value.iter().all(u8::is_ascii_digit) => {}
-            // More than a number can hold is as long as can be.
+            // A number that overflows counts as the maximum delay.
             Field::Retry => self.retry = Some(text.parse().unwrap_or(u64::MAX)),
         }
     }
 
-    fn end_line(&mut self, end: u8) {
+    fn finish_line(&mut self, terminator: u8) {
         self.at += 1;
-        self.after_return = end == b'\r';
-        self.place = Place::Key;
+        self.after_cr = terminator == b'\r';
+        self.state = ParseState::FieldName;
         self.key.clear();
     }
 
-    fn end_event(&mut self) -> Option<Found> {
+    fn finish_event(&mut self) -> Option<PendingEvent> {
         let id = self.id.take();
-        let with_id = id.is_some();
+        let has_id = id.is_some();
         if let Some(id) = id {
             self.last_id = id;
         }
-        if self.data.end() {
-            return Some(Found::Message { with_id });
+        if self.data.finish() {
+            return Some(PendingEvent::Message { has_id });
         }
         self.name.clear();
         None

@@ -1,4 +1,4 @@
-//! Text out of raw JSON strings, and text made safe to show.
+//! Decoding of raw JSON strings and escaping of text for display.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
-/// Decodes the raw JSON of a string; `None` if it is not one.
+/// Decodes a raw JSON string. Returns `None` if `raw` is not a string.
 ///
-/// Lone surrogate escapes, which JavaScript and Python write for a string cut in the middle of a
-/// character, become U+FFFD: half a character is no reason to lose the text around it.
-pub(crate) fn decode(raw: &str) -> Option<Cow<'_, str>> {
+/// JavaScript and Python write lone surrogate escapes for a string that is cut in the middle of a
+/// character. Such escapes become U+FFFD, so that the rest of the string remains usable.
+pub(crate) fn decode_string(raw: &str) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
         return Some(Cow::Borrowed(inner));
@@ -18,46 +18,46 @@ pub(crate) fn decode(raw: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str::<LossyString>(raw).ok().map(|text| Cow::Owned(text.0))
 }
 
-/// Whether a raw key, as written between its quotes, spells `name`.
+/// Whether a raw key, as written between its quotes, decodes to `name`.
 pub(crate) fn key_is(raw_key: &str, name: &str) -> bool {
     if !raw_key.contains('\\') {
         return raw_key == name;
     }
-    // An escape is longer than what it stands for.
+    // An escape sequence is longer than the character it encodes.
     raw_key.len() > name.len()
         && serde_json::from_str::<String>(&format!("\"{raw_key}\"")).is_ok_and(|key| key == name)
 }
 
-/// `text` on one line with everything that is not plainly printable escaped, at most `limit`
-/// characters long.
+/// Returns `text` as one line of at most `limit` characters, with every character escaped that is
+/// not plainly printable.
 pub(crate) fn printable(text: &str, limit: usize) -> String {
-    let mut shown = String::new();
+    let mut output = String::new();
     let mut length = 0;
     for character in text.chars() {
-        let start = shown.len();
+        let start = output.len();
         match character {
-            '"' | '\'' => shown.push(character),
-            _ => shown.extend(character.escape_debug()),
+            '"' | '\'' => output.push(character),
+            _ => output.extend(character.escape_debug()),
         }
-        length += shown[start..].chars().count();
+        length += output[start..].chars().count();
         if length > limit {
-            shown.truncate(start);
-            while shown.chars().count() + 1 > limit && shown.pop().is_some() {}
-            shown.push('…');
+            output.truncate(start);
+            while output.chars().count() + 1 > limit && output.pop().is_some() {}
+            output.push('…');
             break;
         }
     }
-    shown
+    output
 }
 
-/// A string whose lone surrogates were replaced.
+/// A string with lone surrogates replaced.
 struct LossyString(String);
 
 impl<'de> Deserialize<'de> for LossyString {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
+        struct LossyVisitor;
 
-        impl Visitor<'_> for Text {
+        impl Visitor<'_> for LossyVisitor {
             type Value = LossyString;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -69,25 +69,25 @@ impl<'de> Deserialize<'de> for LossyString {
             }
         }
 
-        // Asked for bytes, serde_json hands lone surrogates over in their three-byte form instead
-        // of failing.
-        deserializer.deserialize_bytes(Text)
+        // In bytes mode serde_json returns lone surrogates in their three-byte form and does not
+        // fail.
+        deserializer.deserialize_bytes(LossyVisitor)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{decode, key_is, printable};
+    use super::{decode_string, key_is, printable};
 
     /// Proves: TR3.7
     #[test]
     fn strings_are_decoded_and_half_characters_replaced() {
-        assert_eq!(decode(r#""plain""#).as_deref(), Some("plain"));
-        assert_eq!(decode(r#""\ud83d\ude00\u00e4\n""#).as_deref(), Some("\u{1F600}ä\n"));
-        let half = decode(r#""a\ude00b""#).unwrap();
+        assert_eq!(decode_string(r#""plain""#).as_deref(), Some("plain"));
+        assert_eq!(decode_string(r#""\ud83d\ude00\u00e4\n""#).as_deref(), Some("\u{1F600}ä\n"));
+        let half = decode_string(r#""a\ude00b""#).unwrap();
         assert!(half.starts_with('a') && half.ends_with('b') && half.contains('\u{FFFD}'));
         for odd in ["", "\"", "5", "null", "[\"a\"]", r#""\x""#] {
-            assert_eq!(decode(odd), None, "{odd}");
+            assert_eq!(decode_string(odd), None, "{odd}");
         }
     }
 
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn shown_text_is_cut_at_the_limit_and_one_past_it() {
+    fn printable_text_is_truncated_past_the_limit() {
         assert_eq!(printable("abcde", 5), "abcde");
         assert_eq!(printable("abcdef", 5), "abcd…");
         assert_eq!(printable("\u{1b}[0m\"x\"", 20), "\\u{1b}[0m\"x\"");

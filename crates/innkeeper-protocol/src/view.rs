@@ -1,7 +1,7 @@
-//! Lenient typed views, read from raw JSON and never instead of it.
+//! Lenient typed views of raw JSON.
 //!
-//! What a view does not know is ignored, an optional part of the wrong type counts as absent, and
-//! only a required part that is missing or of the wrong type is an error. `null` is absent.
+//! Unknown members are ignored. An optional member of the wrong type counts as absent, and so does
+//! `null`. Only a required member that is missing or has the wrong type is an error.
 
 mod check;
 mod content;
@@ -20,47 +20,49 @@ mod tool;
 mod tests;
 
 pub use check::{check_prompt_result, check_read_result, check_tool_result};
-pub use content::{BLOCK_LIMIT, Content, ToolResult};
-pub use input_required::{INPUT_REQUEST_LIMIT, INPUT_STATE_LIMIT, InputRequest, InputRequired};
-pub use notification::{CancelledNotification, LogMessage, ProgressNotification};
-pub use page::{PAGE_ITEM_LIMIT, Page};
+pub use content::{ContentBlock, MAX_CONTENT_BLOCKS, ToolResult};
+pub use input_required::{
+    InputRequest, InputRequiredResult, MAX_INPUT_REQUESTS, MAX_REQUEST_STATE_BYTES,
+};
+pub use notification::{CancelledNotification, LoggingMessageNotification, ProgressNotification};
+pub use page::{MAX_PAGE_ITEMS, Page};
 pub use prompt::{Prompt, PromptArgument};
 pub use resource::{Resource, ResourceTemplate};
 pub use server::{
-    InitializeResult, ListChanged, ResourcesCapability, ServerCapabilities, ServerInfo,
+    InitializeResult, ListCapability, ResourcesCapability, ServerCapabilities, ServerInfo,
     TasksCapability,
 };
-pub use task::{TASK_ID_LIMIT, Task, TaskStatus};
-pub use template::{TEMPLATE_LIMIT, URI_LIMIT, uri_matches};
+pub use task::{MAX_TASK_ID_BYTES, Task, TaskStatus};
+pub use template::{MAX_TEMPLATE_BYTES, MAX_URI_BYTES, uri_matches};
 pub use tool::{TaskSupport, Tool, ToolAnnotations};
 
-pub(crate) use object::Object;
+pub(crate) use object::ObjectView;
 
-/// A required part of a message is missing or of the wrong type.
+/// The error for a required part of a message that is missing or has the wrong type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected {expected}{}, found {found}", place(pointer))]
+#[error("expected {expected}{}, found {found}", display_location(pointer))]
 pub struct ViewError {
-    /// Where, as a JSON pointer into what was read; empty for the whole of it.
+    /// JSON pointer to the part, relative to the input; empty for the entire input.
     pub pointer: String,
-    /// What should be there.
+    /// The expected value.
     pub expected: &'static str,
-    /// What is there.
+    /// The actual value.
     pub found: &'static str,
 }
 
 impl ViewError {
-    /// For the value at `pointer`, or for its absence.
+    /// Creates the error for the value at `pointer`, or for its absence.
     pub(crate) fn new(pointer: String, expected: &'static str, found: Option<&str>) -> Self {
-        Self { pointer, expected, found: kind(found.and_then(|raw| raw.bytes().next())) }
+        Self { pointer, expected, found: json_type_name(found.and_then(|raw| raw.bytes().next())) }
     }
 }
 
-fn place(pointer: &str) -> String {
+fn display_location(pointer: &str) -> String {
     if pointer.is_empty() { String::new() } else { format!(" at `{pointer}`") }
 }
 
-/// What a value is, judged by its first byte.
-fn kind(first: Option<u8>) -> &'static str {
+/// Returns the JSON type of a value, from its first byte.
+fn json_type_name(first: Option<u8>) -> &'static str {
     match first {
         None => "nothing",
         Some(b'"') => "a string",

@@ -1,4 +1,4 @@
-//! Configuring fixture servers: their switches, and the configuration text that starts them.
+//! The builder of fixture servers: switches and configuration entries.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -6,38 +6,38 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
-use crate::Nonce;
-use crate::fx::is_switch;
+use crate::ProcessTag;
+use crate::fixture_server::is_switch;
 
-/// A fixture server to be started: its name, switches, environment and configuration keys.
+/// A fixture server before its start: name, switches, environment and configuration keys.
 #[derive(Clone, Debug)]
 pub struct Fixture {
     name: String,
     args: Vec<String>,
     env: Map<String, Value>,
-    keys: Map<String, Value>,
+    config_keys: Map<String, Value>,
 }
 
-/// A well-behaved fixture server of this name, which is also its key in the configuration.
+/// Returns a fixture server without faults; `name` is also its key in the configuration.
 #[must_use]
-pub fn fx(name: &str) -> Fixture {
+pub fn fixture(name: &str) -> Fixture {
     Fixture {
         name: name.to_owned(),
         args: vec!["--name".to_owned(), name.to_owned()],
         env: Map::new(),
-        keys: Map::new(),
+        config_keys: Map::new(),
     }
 }
 
 impl Fixture {
-    /// Adds a switch without a value, written with its dashes.
+    /// Adds a switch without a value, with its dashes.
     ///
     /// # Panics
     ///
-    /// When the fixture server has no such switch.
+    /// If the fixture server has no such switch.
     #[must_use]
     pub fn switch(mut self, name: &str) -> Self {
-        assert!(is_switch(name), "innkeeper-fx has no switch `{name}`");
+        assert!(is_switch(name), "innkeeper-fixture-server has no switch `{name}`");
         self.args.push(name.to_owned());
         self
     }
@@ -46,7 +46,7 @@ impl Fixture {
     ///
     /// # Panics
     ///
-    /// When the fixture server has no such switch.
+    /// If the fixture server has no such switch.
     #[must_use]
     pub fn with(self, name: &str, value: impl Display) -> Self {
         let mut fixture = self.switch(name);
@@ -54,16 +54,17 @@ impl Fixture {
         fixture
     }
 
-    /// Lets the server append what it receives to this file; several servers may share one.
+    /// Sets the journal file, to which the server appends what it receives; several servers may
+    /// share a file.
     #[must_use]
     pub fn journal(self, path: &Path) -> Self {
         self.with("--journal", path.display())
     }
 
-    /// Marks the server and everything it starts, for [`crate::processes_with`].
+    /// Tags the server and all its child processes, for [`crate::tagged_processes`].
     #[must_use]
-    pub fn nonce(self, nonce: &Nonce) -> Self {
-        self.env(Nonce::VARIABLE, nonce.as_str())
+    pub fn process_tag(self, tag: &ProcessTag) -> Self {
+        self.env(ProcessTag::VARIABLE, tag.as_str())
     }
 
     /// Adds a variable to the server's environment.
@@ -75,52 +76,53 @@ impl Fixture {
 
     /// Adds a key to the server's configuration, such as `timeout`.
     #[must_use]
-    pub fn key(mut self, key: &str, value: impl Into<Value>) -> Self {
-        self.keys.insert(key.to_owned(), value.into());
+    pub fn config_key(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.config_keys.insert(key.to_owned(), value.into());
         self
     }
 
-    /// The server's name.
+    /// The name of the server.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The arguments it is started with.
+    /// The arguments of the server's command line.
     #[must_use]
     pub fn args(&self) -> &[String] {
         &self.args
     }
 
-    /// The configuration keys added, whatever the server is reached by.
-    pub(crate) fn keys(&self) -> &Map<String, Value> {
-        &self.keys
+    /// The added configuration keys, for every transport.
+    pub(crate) fn config_keys(&self) -> &Map<String, Value> {
+        &self.config_keys
     }
 
-    /// The value of a switch given with [`Fixture::with`]; of several, the last.
-    pub(crate) fn value(&self, switch: &str) -> Option<&str> {
+    /// The value of a switch that [`Fixture::with`] set; the last value of a repeated switch.
+    pub(crate) fn switch_value(&self, switch: &str) -> Option<&str> {
         let at = self.args.iter().rposition(|arg| arg == switch)?;
         self.args.get(at + 1).map(String::as_str)
     }
 
-    /// The server's entry of a configuration file.
+    /// Returns the server's entry in a configuration file.
     #[must_use]
-    pub fn entry(&self) -> Value {
-        let mut entry = json!({"command": fx_program().display().to_string(), "args": self.args});
+    pub fn config_entry(&self) -> Value {
+        let mut entry =
+            json!({"command": fixture_program().display().to_string(), "args": self.args});
         if !self.env.is_empty() {
             entry["env"] = Value::Object(self.env.clone());
         }
-        for (key, value) in &self.keys {
+        for (key, value) in &self.config_keys {
             entry[key] = value.clone();
         }
         entry
     }
 
-    /// The server as a process of the test's own, with nothing else set up.
+    /// Returns the command that starts the server as a child process of the test.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "tests start processes of their own")]
+    #[expect(clippy::disallowed_methods, reason = "tests start their own processes")]
     pub fn command(&self) -> Command {
-        let mut command = Command::new(fx_program());
+        let mut command = Command::new(fixture_program());
         command.args(&self.args);
         for (name, value) in &self.env {
             command.env(name, value.as_str().unwrap_or_default());
@@ -129,29 +131,31 @@ impl Fixture {
     }
 }
 
-/// The text of a configuration file with these servers, in this order.
+/// Returns the text of a configuration file with these servers, in this order.
 #[must_use]
 pub fn mcp_json(servers: impl IntoIterator<Item = Fixture>) -> Value {
     let servers: Map<String, Value> =
-        servers.into_iter().map(|server| (server.name.clone(), server.entry())).collect();
+        servers.into_iter().map(|server| (server.name.clone(), server.config_entry())).collect();
     json!({"servers": servers})
 }
 
-/// Where the fixture server's program is: beside the directory of the running test.
+/// Returns the path of the fixture server's program, next to the directory of the running test.
 ///
 /// # Panics
 ///
-/// When it has not been built.
+/// If the program is not built.
 #[must_use]
-pub fn fx_program() -> PathBuf {
+pub fn fixture_program() -> PathBuf {
     let test = std::env::current_exe().expect("a running program has a path");
     let program = test
         .ancestors()
         .skip(1)
         .take(2)
-        .map(|directory| directory.join("innkeeper-fx"))
+        .map(|directory| directory.join("innkeeper-fixture-server"))
         .find(|program| program.is_file());
     program.unwrap_or_else(|| {
-        panic!("innkeeper-fx is not built: run `cargo build -p innkeeper-testkit --bins`")
+        panic!(
+            "innkeeper-fixture-server is not built: run `cargo build -p innkeeper-testkit --bins`"
+        )
     })
 }

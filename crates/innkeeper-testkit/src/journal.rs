@@ -1,4 +1,4 @@
-//! Reading the journal in which fixture servers record what reached them.
+//! Reader of the journal in which fixture servers record received messages.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,35 +8,35 @@ use std::time::Duration;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// How long to wait before looking again.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// Interval between reads.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// One line of a journal.
+/// A line of a journal.
 #[derive(Clone, Debug)]
-pub struct Entry {
-    /// When, in milliseconds since 1970.
+pub struct JournalEntry {
+    /// The time in milliseconds since 1970.
     pub ts_ms: u64,
-    /// The process that wrote it.
+    /// The process id of the server.
     pub pid: u32,
-    /// The fixture server's name.
+    /// The name of the fixture server.
     pub server: String,
     /// `start`, `recv`, `stdin_eof`, `signal`, `exit`, `child`, `sleeper` or `error`.
     pub event: String,
-    /// The message received, or what there is to say of the event; its text where it is nested
-    /// too deep for a tree.
+    /// The received message or the details of the event; the text where the nesting is too deep for
+    /// a tree.
     pub message: Value,
-    /// The text of `message` exactly as it was received.
+    /// The unchanged text of `message`.
     pub raw: String,
 }
 
-impl Entry {
-    /// The method of a received request or notification.
+impl JournalEntry {
+    /// Returns the method of a received request or notification.
     #[must_use]
     pub fn method(&self) -> Option<&str> {
         if self.event == "recv" { self.message.get("method")?.as_str() } else { None }
     }
 
-    fn read(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let members: BTreeMap<String, &RawValue> = serde_json::from_str(line).ok()?;
         let member = |name: &str| serde_json::from_str::<Value>(members.get(name)?.get()).ok();
         let raw = members.get("message")?.get();
@@ -51,83 +51,87 @@ impl Entry {
     }
 }
 
-/// What one or several fixture servers recorded, in the order they did.
+/// The entries of one or several fixture servers in order.
 #[derive(Clone, Debug, Default)]
 pub struct Journal {
-    /// The lines.
-    pub entries: Vec<Entry>,
+    /// The entries.
+    pub entries: Vec<JournalEntry>,
 }
 
 impl Journal {
-    /// Reads a journal; one that does not exist yet is empty.
+    /// Reads a journal; a missing file is an empty journal.
     ///
     /// # Panics
     ///
-    /// When a whole line cannot be read. A last line still being written is left out.
+    /// If a complete line is invalid. An incomplete last line is ignored.
     #[must_use]
     pub fn read(path: &Path) -> Self {
         let text = fs::read_to_string(path).unwrap_or_default();
-        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        let entries = whole
+        let complete_lines = text.rfind('\n').map_or("", |end| &text[..end]);
+        let entries = complete_lines
             .lines()
-            .map(|line| Entry::read(line).unwrap_or_else(|| panic!("not a journal line: {line}")))
+            .map(|line| {
+                JournalEntry::parse(line).unwrap_or_else(|| panic!("invalid journal line: {line}"))
+            })
             .collect();
         Self { entries }
     }
 
-    /// Reads the journal again and again until it is as wanted; for a clock that is not stopped.
+    /// Reads the journal repeatedly until it meets a condition; requires a running clock.
     ///
     /// # Panics
     ///
-    /// When it is not within the limit; the message has every line.
-    pub async fn until(path: &Path, limit: Duration, wanted: impl Fn(&Self) -> bool) -> Self {
+    /// If the journal does not meet the condition within the limit; the message lists all entries.
+    pub async fn wait_for(path: &Path, limit: Duration, condition: impl Fn(&Self) -> bool) -> Self {
         let looking = async {
             loop {
                 let journal = Self::read(path);
-                if wanted(&journal) {
+                if condition(&journal) {
                     return journal;
                 }
-                tokio::time::sleep(LOOK_AGAIN).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
         match tokio::time::timeout(limit, looking).await {
             Ok(journal) => journal,
-            Err(_) => panic!("not within {limit:?}; the journal has {:#?}", Self::read(path)),
+            Err(_) => {
+                panic!("condition not met within {limit:?}; journal: {:#?}", Self::read(path))
+            }
         }
     }
 
-    /// Only what this server recorded.
+    /// Returns the entries of this server.
     #[must_use]
-    pub fn of(&self, server: &str) -> Self {
-        let mine = self.entries.iter().filter(|entry| entry.server == server);
-        Self { entries: mine.cloned().collect() }
+    pub fn for_server(&self, server: &str) -> Self {
+        let entries = self.entries.iter().filter(|entry| entry.server == server);
+        Self { entries: entries.cloned().collect() }
     }
 
-    /// The methods received, in order.
+    /// Returns the received methods in order.
     #[must_use]
     pub fn methods(&self) -> Vec<&str> {
-        self.entries.iter().filter_map(Entry::method).collect()
+        self.entries.iter().filter_map(JournalEntry::method).collect()
     }
 
-    /// How often a method was received.
+    /// Returns how often a method was received.
     #[must_use]
     pub fn count(&self, method: &str) -> usize {
         self.received(method).len()
     }
 
-    /// The messages with this method, in order.
+    /// Returns the messages with this method in order.
     #[must_use]
-    pub fn received(&self, method: &str) -> Vec<&Entry> {
+    pub fn received(&self, method: &str) -> Vec<&JournalEntry> {
         self.entries.iter().filter(|entry| entry.method() == Some(method)).collect()
     }
 
-    /// The parameters of each message with this method, null where there were none.
+    /// Returns the parameters of each message with this method; null if absent.
     #[must_use]
     pub fn params(&self, method: &str) -> Vec<&Value> {
         self.received(method).into_iter().map(|entry| &entry.message["params"]).collect()
     }
 
-    /// The responses received, to requests of the server's own.
+    /// Returns the received responses to requests of the server.
     #[must_use]
     pub fn responses(&self) -> Vec<&Value> {
         let received = self.entries.iter().filter(|entry| entry.event == "recv");
@@ -137,13 +141,13 @@ impl Journal {
             .collect()
     }
 
-    /// The lines of one event, such as `start`.
+    /// Returns the entries of one event, such as `start`.
     #[must_use]
-    pub fn events(&self, event: &str) -> Vec<&Entry> {
+    pub fn events(&self, event: &str) -> Vec<&JournalEntry> {
         self.entries.iter().filter(|entry| entry.event == event).collect()
     }
 
-    /// The process ids of the servers that started, in order.
+    /// Returns the process ids of the started servers in order.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
         self.events("start").into_iter().map(|entry| entry.pid).collect()

@@ -1,47 +1,48 @@
-//! What tests of an MCP host need: a server that misbehaves on request, and eyes on the result.
+//! Test tools for MCP hosts: faulty servers, a scripted model, process checks.
 //!
-//! [`fx`] configures the fixture server `innkeeper-fx`, a real process over stdio; [`Journal`]
-//! reads what it received. [`Remote`] puts the same server behind HTTP, SSE, a WebSocket or a unix
-//! socket, with the faults only those have. [`Peer`] is a server in memory, for tests that stop the clock.
-//! [`ScriptedLlm`] is a model that says what a script has it say, over each provider's HTTP;
-//! `LlamaServer` is a small real one, where this machine can run it.
-//! [`Nonce`] and the counts beside it show what a host left behind.
+//! [`fixture`] configures the fixture server `innkeeper-fixture-server`, a process over stdio, and
+//! [`Journal`] reads what the server received. [`RemoteServer`] serves the same fixture server over
+//! HTTP, SSE, a WebSocket or a unix socket, with the faults of these transports. [`InMemoryServer`]
+//! is a server in memory, for tests with paused time. [`ScriptedLlm`] is a model with scripted
+//! responses over the HTTP API of each provider; `LlamaServer` runs a small real model on machines
+//! that support it. [`ProcessTag`] and the functions for processes find what a host left behind.
 //!
-//! Nothing here is shared with the product crates, so that an error in one cannot hide behind the
-//! same error in the other.
+//! The crate shares no code with the product crates, so that the same bug in both cannot hide.
 
-#[cfg(target_os = "linux")]
-mod census;
 #[cfg(unix)]
 mod fixture;
 #[cfg(unix)]
-pub mod fx;
+pub mod fixture_server;
+mod in_memory_server;
 mod journal;
 #[cfg(target_os = "linux")]
 mod llama;
 #[cfg(unix)]
 pub mod llm;
-mod nonce;
+mod pages;
+mod process_tag;
 #[cfg(target_os = "linux")]
-mod own;
-mod peer;
+mod processes;
 #[cfg(unix)]
 pub mod remote;
-
 #[cfg(target_os = "linux")]
-pub use census::{Found, processes_with, until_gone, wait_gone};
+mod self_usage;
+
 #[cfg(unix)]
-pub use fixture::{Fixture, fx, fx_program, mcp_json};
+pub use fixture::{Fixture, fixture, fixture_program, mcp_json};
 #[cfg(unix)]
-pub use fx::tallied;
-pub use journal::{Entry, Journal};
+pub use fixture_server::read_call_log;
+pub use in_memory_server::{InMemoryServer, ServerFeatures};
+pub use journal::{Journal, JournalEntry};
 #[cfg(target_os = "linux")]
 pub use llama::LlamaServer;
 #[cfg(unix)]
-pub use llm::{Script, ScriptedLlm, Step};
-pub use nonce::Nonce;
+pub use llm::{Script, ScriptedLlm, ScriptedReply};
+pub use pages::{ShellBlock, shell_blocks};
+pub use process_tag::ProcessTag;
 #[cfg(target_os = "linux")]
-pub use own::{open_fds, rss_kib, threads, zombie_children};
-pub use peer::{Offer, Peer};
+pub use processes::{ProcessInfo, tagged_processes, wait_gone, wait_gone_async};
 #[cfg(unix)]
-pub use remote::{Endpoint, Fault, Remote, Seen};
+pub use remote::{AnnouncedEndpoint, Fault, RecordedRequest, RemoteServer};
+#[cfg(target_os = "linux")]
+pub use self_usage::{open_fds, rss_kib, thread_count, zombie_children};

@@ -1,4 +1,4 @@
-//! A llama.cpp server with a small model, of the test's own, and requests to it.
+//! A llama.cpp server with a small model for one test.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// How long the model may take to load, and one answer to be made, on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum time to load the model, and for one response, on a loaded machine.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often it is asked whether it is ready.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Interval between readiness checks.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A running server with a model of 135 million weights, one thread and one conversation at a time.
-/// It ends with this.
+/// A running server with a model of 135 million parameters, one thread and one conversation at a
+/// time. A drop kills the server.
 #[derive(Debug)]
 pub struct LlamaServer {
     child: Child,
@@ -25,13 +25,13 @@ pub struct LlamaServer {
 
 impl Drop for LlamaServer {
     fn drop(&mut self) {
-        // It may have ended by itself, which leaves nothing to kill.
+        // The server may have exited already; the error is expected then.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// Where the test command puts the model, if it is there.
+/// The paths of the installed program and model.
 fn installed() -> Result<(PathBuf, PathBuf), String> {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-servers/models");
     let home = models.join("smollm2-135m");
@@ -39,48 +39,44 @@ fn installed() -> Result<(PathBuf, PathBuf), String> {
     if program.is_file() && weights.is_file() {
         return Ok((program, weights));
     }
-    Err("no local model here: `cargo xtask servers` gets it".to_owned())
+    Err("no local model: run `cargo xtask servers`".to_owned())
 }
 
-/// What the program is built for; it is killed where one of these is missing.
-fn able() -> Result<(), String> {
+/// Checks for the CPU features that the program requires; without them a signal kills the program.
+fn check_available() -> Result<(), String> {
     let flags = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let missing = ["avx512f", "avx512bw", "avx512dq", "avx512vl"]
         .into_iter()
-        .filter(|flag| !flags.split_whitespace().any(|it| it == *flag))
+        .filter(|flag| !flags.split_whitespace().any(|other| other == *flag))
         .collect::<Vec<_>>();
-    if missing.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("this processor has no {}", missing.join(", ")))
-    }
+    if missing.is_empty() { Ok(()) } else { Err(format!("the CPU lacks {}", missing.join(", "))) }
 }
 
-/// A port that nobody has now.
+/// Returns a free port.
 fn free_port() -> SocketAddr {
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
-    free.unwrap_or_else(|error| panic!("no port is free: {error}"))
+    free.unwrap_or_else(|error| panic!("no free port: {error}"))
 }
 
 impl LlamaServer {
-    /// Starts it on a free port with these arguments beside its own. It is killed with the thread that
-    /// starts it.
+    /// Starts the server on a free port with additional arguments. The server exits with the thread
+    /// that starts it.
     ///
     /// # Errors
     ///
-    /// Why it cannot run here: tests that need it say so, and pass.
+    /// The reason why this machine cannot run the server; tests then print the reason and pass.
     ///
     /// # Panics
     ///
-    /// It could run, and does not come up.
-    #[expect(clippy::disallowed_methods, reason = "the test's own server")]
+    /// If the machine can run the server, but the server does not become ready.
+    #[expect(clippy::disallowed_methods, reason = "the test starts its own server")]
     pub fn start(arguments: &[&str]) -> Result<Self, String> {
         let (program, weights) = installed()?;
-        able()?;
+        check_available()?;
         let address = free_port();
         let port = address.port().to_string();
-        // `setpriv` becomes the server, which is then killed with this thread even where no
-        // destructor runs, as when the test itself is killed.
+        // `setpriv` executes the server with a parent-death signal, so that the server also exits
+        // when the test is killed and no destructor runs.
         let child = std::process::Command::new("setpriv")
             .args(["--pdeathsig", "KILL"])
             .arg(&program)
@@ -93,41 +89,41 @@ impl LlamaServer {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .unwrap_or_else(|error| panic!("`setpriv` does not start: {error}"));
+            .unwrap_or_else(|error| panic!("cannot start `setpriv`: {error}"));
         let mut server = Self { child, address };
-        let tries = PATIENCE.as_millis() / PAUSE.as_millis();
+        let tries = RESPONSE_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis();
         for _ in 0..tries {
             if server.request("GET", "/health", "").is_ok_and(|(status, _)| status == 200) {
                 return Ok(server);
             }
             let ended = server.child.try_wait();
-            assert!(matches!(ended, Ok(None)), "the server ended: {ended:?}");
-            std::thread::sleep(PAUSE);
+            assert!(matches!(ended, Ok(None)), "the server exited: {ended:?}");
+            std::thread::sleep(POLL_INTERVAL);
         }
-        panic!("the server was not ready within {PATIENCE:?}");
+        panic!("the server was not ready within {RESPONSE_TIMEOUT:?}");
     }
 
-    /// The scheme, address and port before any path.
+    /// Returns the scheme, address and port.
     #[must_use]
     pub fn origin(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What it answers: the status and the JSON body.
+    /// Sends a POST request; returns the status and the JSON body of the response.
     ///
     /// # Panics
     ///
-    /// It does not answer.
+    /// If the server does not respond.
     #[must_use]
     pub fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        let answer = self.request("POST", path, &body.to_string());
-        let (status, body) = answer.unwrap_or_else(|error| panic!("no answer: {error}"));
+        let response = self.request("POST", path, &body.to_string());
+        let (status, body) = response.unwrap_or_else(|error| panic!("no response: {error}"));
         (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
     }
 
     fn request(&self, method: &str, path: &str, body: &str) -> std::io::Result<(u16, String)> {
-        let mut stream = TcpStream::connect_timeout(&self.address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut stream = TcpStream::connect_timeout(&self.address, RESPONSE_TIMEOUT)?;
+        stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
         write!(
             stream,
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
@@ -135,10 +131,10 @@ impl LlamaServer {
             self.address,
             body.len()
         )?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-        let status = head.split(' ').nth(1).and_then(|it| it.parse().ok()).unwrap_or(0);
+        let mut response = String::new();
+        stream.read_to_string(&mut response)?;
+        let (head, body) = response.split_once("\r\n\r\n").unwrap_or((&response, ""));
+        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
         Ok((status, body.to_owned()))
     }
 }

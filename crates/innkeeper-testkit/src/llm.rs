@@ -1,21 +1,21 @@
-//! A model over HTTP that says what a script has it say, in the form of each provider.
+//! A scripted model over the HTTP APIs of the providers.
 //!
-//! Which provider it is, the path of a request tells: `…/chat/completions`, `…/responses`,
-//! `…/v1/messages`, `…/models/M:generateContent` and `:streamGenerateContent`, `…/interactions`,
-//! `…/api/chat`. As the providers do, it refuses a conversation with 400 in which a call has no
-//! result, a result no call, or in which what it had thought does not come back word for word.
-//! Beside that it answers `GET /props` of llama.cpp, `GET /api/tags` of Ollama, `GET …/models`.
+//! The path of a request selects the API: `…/chat/completions`, `…/responses`, `…/v1/messages`,
+//! `…/models/M:generateContent` and `:streamGenerateContent`, `…/interactions`, `…/api/chat`. Like
+//! the providers, the server rejects invalid conversations with status 400: a call without a
+//! result, a result without a call, reasoning that does not come back unchanged. The server also
+//! responds to llama.cpp's `GET /props`, Ollama's `GET /api/tags`, and `GET …/models`.
 
-mod answer;
+mod api_spec;
 mod body;
-mod memory;
+mod issued_calls;
 mod program;
+mod request_log;
+mod response;
 mod route;
 mod script;
-mod seen;
-mod serve;
+mod server;
 mod sse;
-mod wire;
 
 mod anthropic;
 mod gemini;
@@ -27,69 +27,78 @@ mod openai_responses;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serve::Served;
+use server::ServerState;
 
 pub use program::run;
-pub use script::{Script, Step};
-pub use seen::Seen;
+pub use request_log::RecordedRequest;
+pub use script::{Script, ScriptedReply};
 
-/// A model that listens on 127.0.0.1 and a port of the system's choice, in the runtime of the test
-/// that asks it. Dropping it closes the listener and every connection.
+/// A scripted model that listens on a free port of 127.0.0.1, in the runtime of the test. A drop
+/// closes the listener and every connection.
 #[derive(Debug)]
 pub struct ScriptedLlm {
-    served: Arc<Served>,
+    server: Arc<ServerState>,
 }
 
 impl ScriptedLlm {
-    /// Starts listening.
+    /// Starts the server.
     ///
     /// # Panics
     ///
-    /// When there is no port to listen at.
+    /// If no port is available.
     pub async fn start(script: impl Into<Script>) -> Self {
-        let served = Served::start(script.into()).await;
-        Self { served: served.unwrap_or_else(|error| panic!("the scripted model: {error}")) }
-    }
-
-    /// The scheme, address and port before any path.
-    #[must_use]
-    pub fn origin(&self) -> &str {
-        self.served.origin()
-    }
-
-    /// Every request so far, refused ones included, in the order they came. The last 4096 are kept.
-    #[must_use]
-    pub fn requests(&self) -> Vec<Seen> {
-        self.served.log().all()
-    }
-
-    /// Waits until the requests are as wanted.
-    ///
-    /// # Panics
-    ///
-    /// When they are not within the limit; the message has every request.
-    pub async fn until(&self, limit: Duration, wanted: impl Fn(&[Seen]) -> bool) -> Vec<Seen> {
-        match tokio::time::timeout(limit, self.served.log().until(wanted)).await {
-            Ok(seen) => seen,
-            Err(_) => panic!("not within {limit:?}; the requests are {:#?}", self.requests()),
+        let served = ServerState::start(script.into()).await;
+        Self {
+            server: served
+                .unwrap_or_else(|error| panic!("cannot start the scripted model: {error}")),
         }
     }
 
-    /// The steps of the script that no request has used yet.
+    /// Returns the scheme, address and port.
     #[must_use]
-    pub fn steps_left(&self) -> usize {
-        self.served.steps_left()
+    pub fn origin(&self) -> &str {
+        self.server.origin()
     }
 
-    /// Ends as a drop does, and waits until every task has ended.
+    /// Returns all requests in order, including rejected ones; at most the last 4096.
+    #[must_use]
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.server.log().all()
+    }
+
+    /// Waits until the requests meet a condition.
+    ///
+    /// # Panics
+    ///
+    /// If the requests do not meet the condition within the limit; the message lists all requests.
+    pub async fn wait_for(
+        &self,
+        limit: Duration,
+        condition: impl Fn(&[RecordedRequest]) -> bool,
+    ) -> Vec<RecordedRequest> {
+        match tokio::time::timeout(limit, self.server.log().wait_for(condition)).await {
+            Ok(requests) => requests,
+            Err(_) => {
+                panic!("condition not met within {limit:?}; requests: {:#?}", self.requests())
+            }
+        }
+    }
+
+    /// Returns the number of unused replies of the script.
+    #[must_use]
+    pub fn remaining_replies(&self) -> usize {
+        self.server.remaining_replies()
+    }
+
+    /// Stops the server as a drop does, and waits for the end of every task.
     pub async fn stop(self) {
-        self.served.stop();
-        self.served.ended().await;
+        self.server.stop();
+        self.server.join().await;
     }
 }
 
 impl Drop for ScriptedLlm {
     fn drop(&mut self) {
-        self.served.stop();
+        self.server.stop();
     }
 }

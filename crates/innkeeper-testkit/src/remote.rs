@@ -1,18 +1,18 @@
-//! Fixture servers reached over a network, living in the runtime of the test that asks them.
+//! Fixture servers behind network transports, in the runtime of the test.
 
 mod body;
+mod body_writer;
 mod bridge;
+mod builder;
 mod events;
 mod fault;
 mod gzip;
 mod headers;
-mod listen;
+mod listener;
 mod modern;
-mod pen;
-mod plan;
+mod request_log;
 mod routes;
-mod seen;
-mod serve;
+mod server;
 mod sse;
 mod streamable;
 pub(crate) mod tasks;
@@ -24,102 +24,109 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::Fixture;
-use plan::Wire;
-use serve::Served;
+use builder::RemoteTransport;
+use server::ServerState;
 
+pub use builder::{AnnouncedEndpoint, RemoteServerBuilder};
 pub use fault::Fault;
-pub use plan::{Endpoint, Plan};
-pub use seen::Seen;
+pub use request_log::RecordedRequest;
 
-/// A running remote server: a listener before fixture servers, one of them for each conversation.
+/// A running remote server: a listener with one fixture server per session.
 ///
-/// On 127.0.0.1 and a port of the system's choice, or on a unix socket. Dropping it closes the
-/// listener and every connection, and kills the process group of every fixture server.
+/// The server listens on a free port of 127.0.0.1 or on a unix socket. A drop closes the listener
+/// and every connection, and kills the process group of every fixture server.
 #[derive(Debug)]
-pub struct Remote {
-    served: Arc<Served>,
+pub struct RemoteServer {
+    server: Arc<ServerState>,
 }
 
-impl Remote {
-    /// How this fixture server is to be reached; Streamable HTTP unless said otherwise.
+impl RemoteServer {
+    /// Returns a builder for this fixture server; the default transport is Streamable HTTP.
     #[must_use]
-    pub fn of(fixture: Fixture) -> Plan {
-        Plan::new(Some(fixture), Wire::Streamable)
+    pub fn for_fixture(fixture: Fixture) -> RemoteServerBuilder {
+        RemoteServerBuilder::new(Some(fixture), RemoteTransport::Streamable)
     }
 
-    /// A server that answers 200 with an empty object to everything and only remembers.
+    /// Returns a builder for a server that only records requests and responds with 200 and an empty
+    /// object.
     #[must_use]
-    pub fn recorder() -> Plan {
-        Plan::new(None, Wire::Recorder)
+    pub fn request_recorder() -> RemoteServerBuilder {
+        RemoteServerBuilder::new(None, RemoteTransport::RequestRecorder)
     }
 
-    /// Where it is reached, as a configuration file says it.
+    /// Returns the URL for a configuration file.
     #[must_use]
     pub fn url(&self) -> String {
-        self.served.url()
+        self.server.url()
     }
 
-    /// The scheme, address and port before any path; of a unix socket, its path.
+    /// Returns the scheme, address and port; for a unix socket, its path.
     #[must_use]
     pub fn origin(&self) -> &str {
-        self.served.origin()
+        self.server.origin()
     }
 
-    /// The server's entry of a configuration file, the keys and headers it was given included.
+    /// Returns the server's entry in a configuration file, including the added keys and headers.
     #[must_use]
-    pub fn entry(&self) -> Value {
-        let plan = self.served.plan();
-        let type_name = plan.type_name.as_deref().unwrap_or(plan.wire.type_name());
+    pub fn config_entry(&self) -> Value {
+        let plan = self.server.config();
+        let type_name = plan.type_name.as_deref().unwrap_or(plan.transport.type_name());
         let mut entry = json!({"type": type_name, "url": self.url()});
         for (name, value) in &plan.headers {
             entry["headers"][name] = json!(value);
         }
-        for (key, value) in plan.fixture.iter().flat_map(Fixture::keys) {
+        for (key, value) in plan.fixture.iter().flat_map(Fixture::config_keys) {
             entry[key] = value.clone();
         }
         entry
     }
 
-    /// Every HTTP request so far, the one that opens a WebSocket included, in the order they came.
+    /// Returns every HTTP request in order, including the one that opens a WebSocket.
     ///
-    /// The last 4096 are kept.
+    /// At most the last 4096.
     #[must_use]
-    pub fn requests(&self) -> Vec<Seen> {
-        self.served.log().all()
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.server.log().all()
     }
 
-    /// Waits until the requests are as wanted.
+    /// Waits until the requests meet a condition.
     ///
     /// # Panics
     ///
-    /// When they are not within the limit; the message has every request.
-    pub async fn until(&self, limit: Duration, wanted: impl Fn(&[Seen]) -> bool) -> Vec<Seen> {
-        match tokio::time::timeout(limit, self.served.log().until(wanted)).await {
-            Ok(seen) => seen,
-            Err(_) => panic!("not within {limit:?}; the requests are {:#?}", self.requests()),
+    /// If the requests do not meet the condition within the limit; the message lists all requests.
+    pub async fn wait_for(
+        &self,
+        limit: Duration,
+        condition: impl Fn(&[RecordedRequest]) -> bool,
+    ) -> Vec<RecordedRequest> {
+        match tokio::time::timeout(limit, self.server.log().wait_for(condition)).await {
+            Ok(requests) => requests,
+            Err(_) => {
+                panic!("condition not met within {limit:?}; requests: {:#?}", self.requests())
+            }
         }
     }
 
-    /// The process ids of the fixture servers that run now.
+    /// Returns the process ids of the running fixture servers.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
-        self.served.bridges().iter().filter_map(|bridge| bridge.pid()).collect()
+        self.server.bridges().iter().filter_map(|bridge| bridge.pid()).collect()
     }
 
-    /// Breaks every connection off as it is, without a word; those to come are served.
-    pub fn break_connections(&self) {
-        self.served.break_connections();
+    /// Resets every open connection; new connections are served.
+    pub fn reset_connections(&self) {
+        self.server.reset_connections();
     }
 
-    /// Ends as a drop does, and waits until every task has ended and every process was reaped.
+    /// Stops the server as a drop does, and waits for the end of every task and process.
     pub async fn stop(self) {
-        self.served.stop();
-        self.served.ended().await;
+        self.server.stop();
+        self.server.join().await;
     }
 }
 
-impl Drop for Remote {
+impl Drop for RemoteServer {
     fn drop(&mut self) {
-        self.served.stop();
+        self.server.stop();
     }
 }

@@ -1,100 +1,105 @@
-//! The names by which a provider knows the tools, with the way back by table.
+//! Provider names of tools, and the table that maps them back.
 //!
-//! A canonical name `{server}.{tool}` is no name for most providers. Its alias is the same name with
-//! `_` for each character that may not be there. It gets a suffix made from the canonical name alone
-//! when it would be too long, when it has letters that an alias cannot show, or when another tool's
-//! alias would be the same, upper and lower case being the same letter. So the order of the tools
-//! says nothing, a tool that comes or goes moves only names that are the same as its own, and a name
-//! that is an alias already stays as it is unless another one differs from it in case only.
-//! No alias is ever taken apart.
+//! Most providers do not accept a canonical name `{server}.{tool}`. The alias is the same name with
+//! `_` for each forbidden character. The alias gets a suffix, which is a hash of the canonical
+//! name, if the alias is too long, if the name contains letters that the alias cannot represent, or
+//! if another tool has the same alias when case is ignored. Therefore the order of the tools does
+//! not matter, adding or removing a tool changes only colliding names, and a name that is already a
+//! valid alias stays unchanged unless another name differs only in case. Aliases are never parsed;
+//! the way back is a table lookup.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sha2::{Digest, Sha256};
 
-/// What a provider asks of a name: its length, its characters, how it begins.
+/// A provider's rules for names: length, characters, first character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameRules {
-    /// Characters, which are bytes as well: all of them are ASCII.
-    longest: usize,
-    /// What is allowed beside letters and digits. `_` is always there.
-    marks: &'static str,
-    /// Whether a digit or `-` may be in front.
-    any_first: bool,
-    /// Whether names that differ in case only are the same.
+    /// Maximum length in characters, which equals bytes because all characters are ASCII.
+    max_len: usize,
+    /// Allowed characters besides letters, digits and `_`.
+    extra_chars: &'static str,
+    /// Whether the first character may be a digit or `-`.
+    allows_any_first: bool,
+    /// Whether names that differ only in case collide.
     ignores_case: bool,
 }
 
 impl NameRules {
-    /// Function names at OpenAI: 64 characters.
-    pub const OPENAI: Self = Self { longest: 64, marks: "_-", any_first: true, ignores_case: true };
-    /// Tool names at Anthropic. Newer models take 128 characters, the servers between may not.
+    /// Rules for function names at OpenAI: 64 characters.
+    pub const OPENAI: Self =
+        Self { max_len: 64, extra_chars: "_-", allows_any_first: true, ignores_case: true };
+    /// Rules for tool names at Anthropic. Newer models accept 128 characters, but proxies may not.
     pub const ANTHROPIC: Self = Self::OPENAI;
-    /// Function names at Gemini: 63 characters, which every version has taken, a letter or `_` first.
-    pub const GEMINI: Self = Self { longest: 63, any_first: false, ..Self::OPENAI };
-    /// Function names at Ollama, which speaks in OpenAI's shapes.
+    /// Rules for function names at Gemini: 63 characters, which every version accepts; the first
+    /// character is a letter or `_`.
+    pub const GEMINI: Self = Self { max_len: 63, allows_any_first: false, ..Self::OPENAI };
+    /// Rules for function names at Ollama, which uses OpenAI's API.
     pub const OLLAMA: Self = Self::OPENAI;
-    /// Names of parameters at Gemini, which tell `a` from `A`.
+    /// Rules for parameter names at Gemini, which are case-sensitive.
     pub const GEMINI_PARAMETER: Self =
-        Self { longest: 64, marks: "_", any_first: false, ignores_case: false };
+        Self { max_len: 64, extra_chars: "_", allows_any_first: false, ignores_case: false };
 
-    /// Whether this is a name as it stands.
-    pub fn allow(&self, name: &str) -> bool {
+    /// Whether the rules allow this name unchanged.
+    pub fn allows(&self, name: &str) -> bool {
         !name.is_empty()
-            && name.len() <= self.longest
-            && name.chars().all(|it| self.has(it))
-            && name.chars().next().is_some_and(|it| self.opens(it))
+            && name.len() <= self.max_len
+            && name.chars().all(|character| self.allows_char(character))
+            && name.chars().next().is_some_and(|character| self.allows_first_char(character))
     }
 
-    fn has(self, character: char) -> bool {
-        character.is_ascii_alphanumeric() || self.marks.contains(character)
+    fn allows_char(self, character: char) -> bool {
+        character.is_ascii_alphanumeric() || self.extra_chars.contains(character)
     }
 
-    fn opens(self, character: char) -> bool {
-        self.any_first || character.is_ascii_alphabetic() || character == '_'
+    fn allows_first_char(self, character: char) -> bool {
+        self.allows_any_first || character.is_ascii_alphabetic() || character == '_'
     }
 
-    /// The name in allowed characters, of any length.
-    fn spell(self, name: &str) -> String {
-        let spelled: String = name.chars().map(|it| if self.has(it) { it } else { '_' }).collect();
+    /// Replaces forbidden characters; the result may be too long.
+    fn sanitize(self, name: &str) -> String {
+        let spelled: String = name
+            .chars()
+            .map(|character| if self.allows_char(character) { character } else { '_' })
+            .collect();
         match spelled.chars().next() {
-            Some(first) if self.opens(first) => spelled,
+            Some(first) if self.allows_first_char(first) => spelled,
             Some(_) | None => format!("_{spelled}"),
         }
     }
 
-    /// Whether the spelled name says too little of the name to stand alone.
-    fn blurs(self, name: &str) -> bool {
-        name.is_empty() || !name.is_ascii() || self.spell(name).len() > self.longest
+    /// Whether the sanitized name is ambiguous without a suffix.
+    fn is_lossy(self, name: &str) -> bool {
+        name.is_empty() || !name.is_ascii() || self.sanitize(name).len() > self.max_len
     }
 
-    /// The spelled name, cut so that the suffix fits behind it.
+    /// Truncates the sanitized name so that the suffix fits.
     fn with_suffix(self, name: &str, suffix: &str) -> String {
-        let mut alias = self.spell(name);
-        alias.truncate(self.longest.saturating_sub(suffix.len() + 1));
+        let mut alias = self.sanitize(name);
+        alias.truncate(self.max_len.saturating_sub(suffix.len() + 1));
         format!("{alias}_{suffix}")
     }
 
-    /// What two aliases must not share.
-    fn key(self, alias: &str) -> String {
+    /// Key that is equal for colliding aliases.
+    fn collision_key(self, alias: &str) -> String {
         if self.ignores_case { alias.to_ascii_lowercase() } else { alias.to_owned() }
     }
 }
 
-/// Digits of a suffix, base 16: six as a rule, more where six are taken.
-const SUFFIXES: &[usize] = &[6, 12, 24, 48];
+/// Numbers of hexadecimal digits of a suffix: six, and more if the shorter suffix is taken.
+const SUFFIX_HEX_DIGITS: &[usize] = &[6, 12, 24, 48];
 
-/// Canonical names and aliases of one set of tools, each found by the other.
+/// Canonical names and aliases of a set of tools, with lookup in both directions.
 #[derive(Debug, Clone)]
 pub struct Aliases {
     rules: NameRules,
     by_canonical: BTreeMap<String, String>,
     by_alias: HashMap<String, String>,
-    taken: BTreeSet<String>,
+    used_keys: BTreeSet<String>,
 }
 
 impl Aliases {
-    /// The aliases of these names. A name that is there twice counts once.
+    /// Assigns an alias to each name. Duplicate names count once.
     pub fn new<I>(names: I, rules: NameRules) -> Self
     where
         I: IntoIterator,
@@ -105,89 +110,94 @@ impl Aliases {
             rules,
             by_canonical: BTreeMap::new(),
             by_alias: HashMap::new(),
-            taken: BTreeSet::new(),
+            used_keys: BTreeSet::new(),
         };
         let (ready, others): (Vec<_>, Vec<_>) =
-            names.into_iter().partition(|name| rules.allow(name));
-        let (mut left, clear): (Vec<_>, Vec<_>) =
-            others.into_iter().partition(|name| rules.blurs(name));
-        left.extend(all.settle(ready, str::to_owned));
-        left.extend(all.settle(clear, |name| rules.spell(name)));
-        for digits in SUFFIXES {
-            left = all.settle(left, |name| rules.with_suffix(name, &hash(name)[..*digits]));
+            names.into_iter().partition(|name| rules.allows(name));
+        let (mut unassigned, clear): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|name| rules.is_lossy(name));
+        unassigned.extend(all.assign_unique(ready, str::to_owned));
+        unassigned.extend(all.assign_unique(clear, |name| rules.sanitize(name)));
+        for digits in SUFFIX_HEX_DIGITS {
+            unassigned = all.assign_unique(unassigned, |name| {
+                rules.with_suffix(name, &sha256_hex(name)[..*digits])
+            });
         }
-        all.number(left);
+        all.assign_numbered(unassigned);
         all
     }
 
-    /// The alias of a canonical name.
+    /// Returns the alias of a canonical name.
     pub fn alias(&self, canonical: &str) -> Option<&str> {
         self.by_canonical.get(canonical).map(String::as_str)
     }
 
-    /// The canonical name behind exactly this alias.
+    /// Returns the canonical name of an alias.
     pub fn canonical(&self, alias: &str) -> Option<&str> {
         self.by_alias.get(alias).map(String::as_str)
     }
 
-    /// Each canonical name with its alias, in the order of the canonical names.
+    /// Iterates over canonical names with their aliases, in the order of the canonical names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.by_canonical.iter().map(|(name, alias)| (name.as_str(), alias.as_str()))
     }
 
-    /// Gives each name what it claims, unless that is taken or another one claims it: those are left.
-    fn settle(&mut self, names: Vec<String>, claim: impl Fn(&str) -> String) -> Vec<String> {
+    /// Assigns the claimed alias to each name whose alias is free and claimed once. Returns the
+    /// other names.
+    fn assign_unique(&mut self, names: Vec<String>, claim: impl Fn(&str) -> String) -> Vec<String> {
         let claims: Vec<_> = names
             .into_iter()
             .map(|name| {
                 let alias = claim(&name);
-                (name, self.rules.key(&alias), alias)
+                (name, self.rules.collision_key(&alias), alias)
             })
             .collect();
         let mut counts: HashMap<&str, usize> = HashMap::new();
         for (_, key, _) in &claims {
             *counts.entry(key).or_default() += 1;
         }
-        let alone: Vec<bool> = claims
+        let is_unique: Vec<bool> = claims
             .iter()
-            .map(|(_, key, _)| counts.get(key.as_str()) == Some(&1) && !self.taken.contains(key))
+            .map(|(_, key, _)| {
+                counts.get(key.as_str()) == Some(&1) && !self.used_keys.contains(key)
+            })
             .collect();
-        let mut left = Vec::new();
-        for ((name, _, alias), alone) in claims.into_iter().zip(alone) {
-            if alone {
-                self.put(name, alias);
+        let mut unassigned = Vec::new();
+        for ((name, _, alias), is_unique) in claims.into_iter().zip(is_unique) {
+            if is_unique {
+                self.insert(name, alias);
             } else {
-                left.push(name);
+                unassigned.push(name);
             }
         }
-        left
+        unassigned
     }
 
-    /// Numbers what is left, which happens only to someone who makes names to get there.
-    fn number(&mut self, mut names: Vec<String>) {
+    /// Assigns numbered aliases to the remaining names. Only crafted names reach this step.
+    fn assign_numbered(&mut self, mut names: Vec<String>) {
         names.sort();
         let mut number = 0_usize;
         for name in names {
             let alias = loop {
                 number += 1;
                 let alias = self.rules.with_suffix(&name, &number.to_string());
-                if !self.taken.contains(&self.rules.key(&alias)) {
+                if !self.used_keys.contains(&self.rules.collision_key(&alias)) {
                     break alias;
                 }
             };
-            self.put(name, alias);
+            self.insert(name, alias);
         }
     }
 
-    fn put(&mut self, canonical: String, alias: String) {
-        self.taken.insert(self.rules.key(&alias));
+    fn insert(&mut self, canonical: String, alias: String) {
+        self.used_keys.insert(self.rules.collision_key(&alias));
         self.by_alias.insert(alias.clone(), canonical.clone());
         self.by_canonical.insert(canonical, alias);
     }
 }
 
-/// SHA-256 of the name, base 16.
-fn hash(name: &str) -> String {
+/// Hexadecimal SHA-256 of the name.
+fn sha256_hex(name: &str) -> String {
     Sha256::digest(name.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

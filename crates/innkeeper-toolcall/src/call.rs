@@ -1,4 +1,4 @@
-//! The ladder from what a model said to a call that may be executed.
+//! Resolution of a raw call into a call that may be executed.
 
 #[cfg(test)]
 mod tests;
@@ -6,195 +6,209 @@ mod tests;
 use std::collections::HashSet;
 use std::fmt;
 
-use crate::coerce::{coerce, typed};
+use crate::coerce::{coerce, coerce_text};
 use crate::json::Json;
-use crate::parse::{DEPTH, End, ParseError, encoded, lenient};
-use crate::repair::{Change, Repair, note, quoted};
+use crate::parse::{Completeness, MAX_DEPTH, ParseError, parse_embedded, parse_lenient};
+use crate::repair::{CoercionKind, Repair, push_repair, quote_backticks};
 use crate::resolve::{resolve, suggest};
 use crate::tool::{Tool, Tools};
 
 /// A call of an offered tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
-    /// The name of the tool, as it was offered.
+pub struct ResolvedCall {
+    /// The name of the tool as offered.
     pub name: String,
-    /// The arguments: always an object. They may still not fit the tool's schema, see
-    /// [`Toolbox::violations`](crate::Toolbox::violations).
+    /// The arguments: always an object, which may still violate the tool's schema; see
+    /// [`ToolValidator::violations`](crate::ToolValidator::violations).
     pub arguments: Json,
-    /// What was changed to make this of what the model said, in the order it was changed.
+    /// The repairs of the model's text, in the order of their application.
     pub repairs: Vec<Repair>,
 }
 
-/// The arguments of a call as a format has them.
+/// The arguments of a call in the form of the call format.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Arguments<'a> {
+pub enum RawArguments<'a> {
     /// Text that should be a JSON object.
     Text(&'a str),
-    /// A value that was read already.
+    /// A parsed value.
     Value(Json),
-    /// Names with raw text, as XML-like formats write them.
-    Raw(Vec<(String, String)>),
+    /// Argument names with raw text, as in XML-like formats.
+    TextPairs(Vec<(String, String)>),
 }
 
-/// What a model said that is no call.
+/// Model text that looked like a call but is not a valid call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejected {
-    /// The name of the tool, as it was said, or as it was offered if it could be found.
+pub struct RejectedCall {
+    /// The name of the tool: as offered if the tool was found, otherwise as the model wrote it.
     pub name: String,
-    /// Why.
-    pub reason: Reason,
-    /// Names of offered tools that may be meant where the name is unknown, three at most.
+    /// The reason of the rejection.
+    pub reason: RejectReason,
+    /// Similar names of offered tools for an unknown name, three at most.
     pub suggestions: Vec<String>,
 }
 
-/// Why something is no call.
+/// The reason why a call is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason {
-    /// No offered tool has the name, or several are equally close.
+pub enum RejectReason {
+    /// No offered tool has the name, or several tools are equally similar.
     UnknownTool,
-    /// The generation was cut inside the call.
-    Cut,
-    /// The arguments cannot be read.
-    Unreadable(ParseError),
-    /// The arguments are no object but this.
+    /// The generation was cut off inside the call.
+    Truncated,
+    /// The arguments are not valid JSON.
+    InvalidJson(ParseError),
+    /// The arguments are not an object. The string names the actual type.
     NotAnObject(&'static str),
-    /// An argument was given twice.
+    /// An argument occurs twice.
     DuplicateArgument(String),
-    /// More than [`DEPTH`] arrays and objects are inside one another.
+    /// More than [`MAX_DEPTH`] arrays and objects are nested.
     TooDeep,
-    /// It is longer than this many bytes.
+    /// The call is longer than this many bytes.
     TooLong(usize),
-    /// It is not written as calls are, in these words.
-    Form(String),
+    /// The call violates its call format. The string describes the error.
+    Malformed(String),
 }
 
-/// Makes a call of what a model said, one step after the other: the name, the text, the types.
+/// Resolves a raw call in three steps: tool name, argument text, argument types.
 ///
-/// What was cut ([`End::Cut`]) is never a call, whatever it looks like. No arguments at all (blank
-/// text, an empty string, `null`) are an empty object, unless the model stopped before it wrote
-/// any. Whether the arguments fit the tool's schema is not decided here.
+/// A truncated call ([`Completeness::Truncated`]) is always rejected. Missing arguments (blank
+/// text, an empty string, `null`) become an empty object, unless the model stopped before it wrote
+/// any arguments. This function does not validate the arguments against the tool's schema.
 ///
 /// # Errors
 ///
-/// Why it is no call.
-pub fn ladder(
+/// Returns the reason why the call is rejected.
+pub fn resolve_call(
     tools: &Tools,
-    said: &str,
-    arguments: Arguments<'_>,
-    end: End,
-) -> Result<Call, Rejected> {
-    let Some(found) = resolve(tools, said) else {
-        let suggestions = suggest(tools, said);
-        return Err(Rejected { name: said.to_owned(), reason: Reason::UnknownTool, suggestions });
+    raw_name: &str,
+    arguments: RawArguments<'_>,
+    completeness: Completeness,
+) -> Result<ResolvedCall, RejectedCall> {
+    let Some(matched) = resolve(tools, raw_name) else {
+        let suggestions = suggest(tools, raw_name);
+        return Err(RejectedCall {
+            name: raw_name.to_owned(),
+            reason: RejectReason::UnknownTool,
+            suggestions,
+        });
     };
-    let tool = found.tool;
-    let mut repairs: Vec<Repair> = found.repair.into_iter().collect();
-    let object = read(tool, arguments, end, &mut repairs).map_err(|reason| Rejected {
-        name: tool.name.clone(),
-        reason,
-        suggestions: Vec::new(),
-    })?;
+    let tool = matched.tool;
+    let mut repairs: Vec<Repair> = matched.repair.into_iter().collect();
+    let object =
+        parse_arguments(tool, arguments, completeness, &mut repairs).map_err(|reason| {
+            RejectedCall { name: tool.name.clone(), reason, suggestions: Vec::new() }
+        })?;
     let arguments = coerce(object, &tool.input_schema, &mut repairs);
-    Ok(Call { name: tool.name.clone(), arguments, repairs })
+    Ok(ResolvedCall { name: tool.name.clone(), arguments, repairs })
 }
 
-/// The arguments as an object.
-fn read(
+/// Parses the arguments into an object.
+fn parse_arguments(
     tool: &Tool,
-    arguments: Arguments<'_>,
-    end: End,
+    arguments: RawArguments<'_>,
+    completeness: Completeness,
     repairs: &mut Vec<Repair>,
-) -> Result<Json, Reason> {
-    if end == End::Cut {
-        return Err(Reason::Cut);
+) -> Result<Json, RejectReason> {
+    if completeness == Completeness::Truncated {
+        return Err(RejectReason::Truncated);
     }
     match arguments {
-        Arguments::Text(text) if text.trim().is_empty() && end == End::Complete => {
-            Ok(empty(repairs))
+        RawArguments::Text(text)
+            if text.trim().is_empty() && completeness == Completeness::Complete =>
+        {
+            Ok(empty_object(repairs))
         }
-        Arguments::Text(text) => {
-            object(lenient(text, end, repairs).map_err(Reason::Unreadable)?, repairs)
-        }
-        Arguments::Value(json) if json.is_deeper(DEPTH) => Err(Reason::TooDeep),
-        Arguments::Value(json) => object(json, repairs),
-        Arguments::Raw(pairs) => raw(tool, pairs),
+        RawArguments::Text(text) => into_object(
+            parse_lenient(text, completeness, repairs).map_err(RejectReason::InvalidJson)?,
+            repairs,
+        ),
+        RawArguments::Value(json) if json.exceeds_depth(MAX_DEPTH) => Err(RejectReason::TooDeep),
+        RawArguments::Value(json) => into_object(json, repairs),
+        RawArguments::TextPairs(pairs) => object_from_pairs(tool, pairs),
     }
 }
 
-/// `json` as an object, also where it is one inside a string, or nothing.
-fn object(json: Json, repairs: &mut Vec<Repair>) -> Result<Json, Reason> {
+/// Converts `json` into an object. Accepts an object, a string with the JSON text of an object, and
+/// an empty value.
+fn into_object(json: Json, repairs: &mut Vec<Repair>) -> Result<Json, RejectReason> {
     match json {
         Json::Object(_) => Ok(json),
-        Json::Null => Ok(empty(repairs)),
-        Json::String(text) if text.trim().is_empty() => Ok(empty(repairs)),
+        Json::Null => Ok(empty_object(repairs)),
+        Json::String(text) if text.trim().is_empty() => Ok(empty_object(repairs)),
         Json::String(text) => {
-            let mut made = Vec::new();
-            let inside = encoded(&text, DEPTH, "", &mut made)
+            let mut inner_repairs = Vec::new();
+            let inside = parse_embedded(&text, MAX_DEPTH, "", &mut inner_repairs)
                 .filter(|json| matches!(json, Json::Object(_)))
-                .ok_or(Reason::NotAnObject("a string"))?;
-            let whole = Repair::Value { pointer: String::new(), change: Change::StringToJson };
-            note(repairs, whole);
-            made.into_iter().for_each(|repair| note(repairs, repair));
+                .ok_or(RejectReason::NotAnObject("a string"))?;
+            let coercion =
+                Repair::Coercion { pointer: String::new(), kind: CoercionKind::StringToJson };
+            push_repair(repairs, coercion);
+            inner_repairs.into_iter().for_each(|repair| push_repair(repairs, repair));
             Ok(inside)
         }
-        Json::Bool(_) => Err(Reason::NotAnObject("a boolean")),
-        Json::Number(_) => Err(Reason::NotAnObject("a number")),
-        Json::Array(_) => Err(Reason::NotAnObject("an array")),
+        Json::Bool(_) => Err(RejectReason::NotAnObject("a boolean")),
+        Json::Number(_) => Err(RejectReason::NotAnObject("a number")),
+        Json::Array(_) => Err(RejectReason::NotAnObject("an array")),
     }
 }
 
-fn empty(repairs: &mut Vec<Repair>) -> Json {
-    note(repairs, Repair::Value { pointer: String::new(), change: Change::Empty });
+fn empty_object(repairs: &mut Vec<Repair>) -> Json {
+    push_repair(
+        repairs,
+        Repair::Coercion { pointer: String::new(), kind: CoercionKind::EmptyToObject },
+    );
     Json::Object(Vec::new())
 }
 
-fn raw(tool: &Tool, pairs: Vec<(String, String)>) -> Result<Json, Reason> {
+fn object_from_pairs(tool: &Tool, pairs: Vec<(String, String)>) -> Result<Json, RejectReason> {
     let mut seen = HashSet::new();
-    if let Some((twice, _)) = pairs.iter().find(|(key, _)| !seen.insert(key.as_str())) {
-        return Err(Reason::DuplicateArgument(twice.clone()));
+    if let Some((duplicate, _)) = pairs.iter().find(|(key, _)| !seen.insert(key.as_str())) {
+        return Err(RejectReason::DuplicateArgument(duplicate.clone()));
     }
     let root = &tool.input_schema;
     let members = pairs.into_iter().map(|(key, text)| {
-        let value = typed(&text, tool.property(&key), root);
+        let value = coerce_text(&text, tool.property(&key), root);
         (key, value)
     });
     Ok(Json::Object(members.collect()))
 }
 
-impl std::error::Error for Rejected {}
+impl std::error::Error for RejectedCall {}
 
-/// Why it is no call, in words for the model that said it.
-impl fmt::Display for Rejected {
+/// Formats the reason of the rejection as a message for the model.
+impl fmt::Display for RejectedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = quoted(&self.name);
+        let name = quote_backticks(&self.name);
         match &self.reason {
-            Reason::UnknownTool => {
+            RejectReason::UnknownTool => {
                 write!(f, "there is no tool {name}")?;
-                let meant: Vec<String> = self.suggestions.iter().map(|name| quoted(name)).collect();
-                match meant.split_last() {
+                let names: Vec<String> =
+                    self.suggestions.iter().map(|name| quote_backticks(name)).collect();
+                match names.split_last() {
                     None => Ok(()),
                     Some((only, [])) => write!(f, "; did you mean {only}?"),
-                    Some((last, most)) => {
-                        write!(f, "; did you mean {} or {last}?", most.join(", "))
+                    Some((last, others)) => {
+                        write!(f, "; did you mean {} or {last}?", others.join(", "))
                     }
                 }
             }
-            Reason::TooLong(limit) => write!(f, "the call is longer than {limit} bytes"),
-            Reason::Form(words) => f.write_str(words),
-            Reason::Cut => write!(f, "the call of {name} was cut off before it was complete"),
-            Reason::Unreadable(error) => {
+            RejectReason::TooLong(limit) => write!(f, "the call is longer than {limit} bytes"),
+            RejectReason::Malformed(message) => f.write_str(message),
+            RejectReason::Truncated => {
+                write!(f, "the call of {name} was cut off before it was complete")
+            }
+            RejectReason::InvalidJson(error) => {
                 write!(f, "the arguments of {name} are not valid JSON: {error}")
             }
-            Reason::NotAnObject(found) => {
+            RejectReason::NotAnObject(found) => {
                 write!(f, "the arguments of {name} must be a JSON object, found {found}")
             }
-            Reason::DuplicateArgument(argument) => {
-                write!(f, "the argument {} of {name} is given twice", quoted(argument))
+            RejectReason::DuplicateArgument(argument) => {
+                write!(f, "the argument {} of {name} is given twice", quote_backticks(argument))
             }
-            Reason::TooDeep => {
+            RejectReason::TooDeep => {
                 write!(
                     f,
-                    "the arguments of {name} have more than {DEPTH} values inside one another"
+                    "the arguments of {name} have more than {MAX_DEPTH} values inside one another"
                 )
             }
         }

@@ -1,201 +1,212 @@
-//! Arguments brought to the types of their schema, where what was meant is beyond doubt.
+//! Coercion of arguments to the types of their schema, where the conversion is unambiguous.
 //!
-//! What fits its schema is never touched, and no argument is renamed, added or dropped; defaults
-//! are not filled in. Where a value could become two different things, it stays as it is, and
-//! validation tells the model. What is changed, each as a [`Repair`]:
+//! A value that matches its schema is never changed. Coercion does not rename, add or drop
+//! arguments and does not fill in defaults. A value with two possible conversions stays unchanged,
+//! and validation reports the error to the model. Each change is a [`Repair`]:
 //!
-//! | from | to | when |
+//! | from | to | condition |
 //! | --- | --- | --- |
-//! | string | number, integer | it spells a JSON number, for an integer without a fraction |
-//! | string | boolean | it is `true`, `True`, `false` or `False` |
-//! | string | null | it is `null` or `None`, and a string is not allowed |
-//! | string | array, object | it holds one, as JSON or nearly (see [`crate::parse`]) |
-//! | number, boolean | string | of these only a string is allowed; digits stay as written |
-//! | string, number, boolean | array | the value alone fits the items; not a text that is blank, opens with a bracket, or has a comma or line break, which may be a list |
+//! | string | number, integer | the string is a JSON number; for an integer, without a fraction |
+//! | string | boolean | the string is `true`, `True`, `false` or `False` |
+//! | string | null | the string is `null` or `None`, and the schema does not allow strings |
+//! | string | array, object | the string contains one, as JSON or almost JSON (see [`crate::parse`]) |
+//! | number, boolean | string | of these types only strings are allowed; digits stay as written |
+//! | string, number, boolean | array | the single value matches the items; a string that is blank, starts with a bracket, or contains a comma or a line break may be a list and is not converted |
 //!
-//! A schema is read by `type` (one or a list), `enum`, `const`, `properties`, `required`,
-//! `additionalProperties`, `items`, `prefixItems`, `anyOf`, `oneOf`, `allOf`, and `$ref` to a place
-//! in the same schema. Other keywords are left to validation. `nullable` is none of JSON Schema.
+//! The coercion reads the keywords `type` (a name or a list), `enum`, `const`, `properties`,
+//! `required`, `additionalProperties`, `items`, `prefixItems`, `anyOf`, `oneOf`, `allOf`, and
+//! `$ref` inside the same schema. Validation handles the other keywords. `nullable` is not part of
+//! JSON Schema and is ignored.
 
 mod convert;
 mod fits;
 mod schema;
 #[cfg(test)]
 mod tests;
-mod typed;
+mod text;
 
 use serde_json::Value;
 
-use self::schema::{Kinds, Root};
+use self::schema::{RootSchema, TypeSet};
 use crate::json::Json;
-use crate::repair::{Repair, note};
+use crate::repair::{Repair, push_repair};
 
-pub use self::typed::typed;
+pub use self::text::coerce_text;
 
-/// Visits of a value with a schema, for the arguments of one call; takes about a tenth of a second,
-/// and arguments in use have a few hundred. Past it, arguments stay as they are: schemas that refer to themselves in several alternatives
-/// would else take time without an end.
-const VISITS: usize = 1 << 18;
+/// Maximum number of visits (a value with a schema) for the arguments of one call: about 0.1 s;
+/// usual arguments need a few hundred. Above the limit, the arguments stay unchanged. Without the
+/// limit, schemas that refer to themselves in several alternatives take unbounded time.
+const MAX_VISITS: usize = 1 << 18;
 
-/// The most schemas that are applied inside one another, each a few hundred bytes of stack in a
-/// debug build. Past it, a part stays as it is.
-const NESTED: usize = 256;
+/// Maximum number of nested schemas; each takes a few hundred bytes of stack in a debug build.
+/// Deeper values stay unchanged.
+const MAX_SCHEMA_NESTING: usize = 256;
 
-/// Bytes of text that count as one visit where a string is read as JSON.
+/// Number of text bytes that count as one visit when a string is parsed as JSON.
 const BYTES_PER_VISIT: usize = 64;
 
-/// Brings `arguments` to the types of `schema`, which is the tool's whole input schema; each change
-/// is added to `repairs`.
+/// Converts `arguments` to the types of `schema`, the tool's complete input schema. Adds each
+/// change to `repairs`.
 pub fn coerce(arguments: Json, schema: &Value, repairs: &mut Vec<Repair>) -> Json {
-    let mut coercion = Coercion { root: Root(schema), visits: VISITS };
-    let mut made = Vec::new();
-    let place = Place { pointer: String::new(), levels: 0, nested: 0 };
-    let changed = coercion.value(&arguments, schema, &place, &mut made);
+    let mut coercion = Coercion { root: RootSchema(schema), remaining_visits: MAX_VISITS };
+    let mut applied = Vec::new();
+    let location = Location { pointer: String::new(), value_depth: 0, schema_depth: 0 };
+    let changed = coercion.coerce_value(&arguments, schema, &location, &mut applied);
     match changed {
-        Some(changed) if coercion.visits > 0 => {
-            made.into_iter().for_each(|repair| note(repairs, repair));
+        Some(changed) if coercion.remaining_visits > 0 => {
+            applied.into_iter().for_each(|repair| push_repair(repairs, repair));
             changed
         }
         _ => arguments,
     }
 }
 
-/// One run over the arguments of a call.
+/// Coercion of the arguments of one call.
 struct Coercion<'s> {
-    root: Root<'s>,
-    /// How many visits are left; at zero, everything counts as fitting.
-    visits: usize,
+    root: RootSchema<'s>,
+    /// Remaining visits; at zero, every value counts as valid.
+    remaining_visits: usize,
 }
 
-/// Where in the arguments and in the schema it is.
+/// Position in the arguments and in the schema.
 #[derive(Clone)]
-struct Place {
+struct Location {
     pointer: String,
-    /// Arrays and objects around the value.
-    levels: usize,
-    /// Schemas around this one.
-    nested: usize,
+    /// Number of arrays and objects around the value.
+    value_depth: usize,
+    /// Number of schemas around the current schema.
+    schema_depth: usize,
 }
 
-impl Place {
-    /// The same value under another schema.
-    fn here(&self) -> Self {
-        Self { nested: self.nested + 1, ..self.clone() }
+impl Location {
+    /// Location of the same value under a subschema.
+    fn in_subschema(&self) -> Self {
+        Self { schema_depth: self.schema_depth + 1, ..self.clone() }
     }
 
-    /// A value inside this one.
-    fn below(&self, part: &str) -> Self {
-        let part = part.replace('~', "~0").replace('/', "~1");
-        let pointer = format!("{}/{part}", self.pointer);
-        Self { pointer, levels: self.levels + 1, nested: self.nested + 1 }
+    /// Location of a member or item.
+    fn child(&self, segment: &str) -> Self {
+        let segment = segment.replace('~', "~0").replace('/', "~1");
+        let pointer = format!("{}/{segment}", self.pointer);
+        Self { pointer, value_depth: self.value_depth + 1, schema_depth: self.schema_depth + 1 }
     }
 }
 
 impl<'s> Coercion<'s> {
-    /// The value as it should be, if that is another.
-    fn value(
+    /// Returns the converted value, or `None` if the value stays unchanged.
+    fn coerce_value(
         &mut self,
         json: &Json,
         schema: &'s Value,
-        place: &Place,
-        made: &mut Vec<Repair>,
+        location: &Location,
+        applied: &mut Vec<Repair>,
     ) -> Option<Json> {
-        if place.nested >= NESTED || self.fits(json, schema, place.nested) {
+        if location.schema_depth >= MAX_SCHEMA_NESTING
+            || self.fits(json, schema, location.schema_depth)
+        {
             return None;
         }
-        if let Some(target) = self.root.target(schema) {
-            return self.value(json, target?, &place.here(), made);
+        if let Some(target) = self.root.resolve_reference(schema) {
+            return self.coerce_value(json, target?, &location.in_subschema(), applied);
         }
         let mut changed = None;
-        if Kinds::own(schema).is_some_and(|kinds| !kinds.admit(json)) {
-            changed = Some(self.convert(json, schema, place, made)?);
+        if TypeSet::from_schema(schema).is_some_and(|kinds| !kinds.accepts(json)) {
+            changed = Some(self.convert(json, schema, location, applied)?);
         }
-        let inside = self.inside(changed.as_ref().unwrap_or(json), schema, place, made);
+        let inside =
+            self.coerce_children(changed.as_ref().unwrap_or(json), schema, location, applied);
         changed = inside.or(changed);
         for keyword in ["anyOf", "oneOf"] {
-            let branches = schema::list(schema, keyword);
+            let branches = schema::subschemas(schema, keyword);
             let current = changed.as_ref().unwrap_or(json);
-            changed = self.branches(current, branches, place, made).or(changed);
+            changed = self.coerce_branches(current, branches, location, applied).or(changed);
         }
-        for part in schema::list(schema, "allOf") {
+        for subschema in schema::subschemas(schema, "allOf") {
             let current = changed.as_ref().unwrap_or(json);
-            changed = self.value(current, part, &place.here(), made).or(changed);
+            changed = self
+                .coerce_value(current, subschema, &location.in_subschema(), applied)
+                .or(changed);
         }
         changed
     }
 
-    /// The members or items.
-    fn inside(
+    /// Converts the members or items of a value.
+    fn coerce_children(
         &mut self,
         json: &Json,
         schema: &'s Value,
-        place: &Place,
-        made: &mut Vec<Repair>,
+        location: &Location,
+        applied: &mut Vec<Repair>,
     ) -> Option<Json> {
         match json {
             Json::Object(members) => {
-                let parts = members.iter().map(|(key, value)| (key.as_str(), value));
-                let parts = parts.map(|(key, value)| (key, value, schema::member(schema, key)));
-                let values = self.parts(parts, place, made)?;
+                let children = members.iter().map(|(key, value)| (key.as_str(), value));
+                let children =
+                    children.map(|(key, value)| (key, value, schema::member_schema(schema, key)));
+                let values = self.coerce_parts(children, location, applied)?;
                 let keys = members.iter().map(|(key, _)| key.clone());
                 Some(Json::Object(keys.zip(values).collect()))
             }
             Json::Array(items) => {
                 let indexes: Vec<String> = (0..items.len()).map(|at| at.to_string()).collect();
-                let parts = items.iter().enumerate();
-                let parts =
-                    parts.map(|(at, item)| (indexes[at].as_str(), item, schema::item(schema, at)));
-                Some(Json::Array(self.parts(parts, place, made)?))
+                let children = items.iter().enumerate();
+                let children = children.map(|(at, item)| {
+                    (indexes[at].as_str(), item, schema::item_schema(schema, at))
+                });
+                Some(Json::Array(self.coerce_parts(children, location, applied)?))
             }
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => None,
         }
     }
 
-    /// All parts of a value, if one of them changes.
-    fn parts<'v>(
+    /// Converts the children of a value. Returns all children if one of them changes.
+    fn coerce_parts<'v>(
         &mut self,
-        parts: impl Iterator<Item = (&'v str, &'v Json, Option<&'s Value>)> + Clone,
-        place: &Place,
-        made: &mut Vec<Repair>,
+        children: impl Iterator<Item = (&'v str, &'v Json, Option<&'s Value>)> + Clone,
+        location: &Location,
+        applied: &mut Vec<Repair>,
     ) -> Option<Vec<Json>> {
         let mut changes = Vec::new();
-        for (at, (name, value, schema)) in parts.clone().enumerate() {
+        for (at, (name, value, schema)) in children.clone().enumerate() {
             let Some(schema) = schema else { continue };
-            if self.fits(value, schema, place.nested + 1) {
+            if self.fits(value, schema, location.schema_depth + 1) {
                 continue;
             }
-            if let Some(changed) = self.value(value, schema, &place.below(name), made) {
+            if let Some(changed) = self.coerce_value(value, schema, &location.child(name), applied)
+            {
                 changes.push((at, changed));
             }
         }
         if changes.is_empty() {
             return None;
         }
-        let mut values: Vec<Json> = parts.map(|(_, value, _)| value.clone()).collect();
+        let mut values: Vec<Json> = children.map(|(_, value, _)| value.clone()).collect();
         for (at, changed) in changes {
             values[at] = changed;
         }
         Some(values)
     }
 
-    /// What all alternatives that can be met agree on; if none can, what the only one does that is
-    /// meant at all.
-    fn branches(
+    /// Returns the result that all matching branches agree on. If no branch can match, uses the
+    /// only branch that may be intended.
+    fn coerce_branches(
         &mut self,
         json: &Json,
         branches: &'s [Value],
-        place: &Place,
-        made: &mut Vec<Repair>,
+        location: &Location,
+        applied: &mut Vec<Repair>,
     ) -> Option<Json> {
-        let place = place.here();
+        let location = location.in_subschema();
         let mut met: Option<(Json, Vec<Repair>)> = None;
         for branch in branches {
             let mut repairs = Vec::new();
-            if self.fits(json, branch, place.nested) {
+            if self.fits(json, branch, location.schema_depth) {
                 return None;
             }
-            let Some(changed) = self.value(json, branch, &place, &mut repairs) else { continue };
-            if !self.fits(&changed, branch, place.nested) {
+            let Some(changed) = self.coerce_value(json, branch, &location, &mut repairs) else {
+                continue;
+            };
+            if !self.fits(&changed, branch, location.schema_depth) {
                 continue;
             }
             if met.as_ref().is_some_and(|(other, _)| *other != changed) {
@@ -204,12 +215,12 @@ impl<'s> Coercion<'s> {
             met.get_or_insert((changed, repairs));
         }
         if let Some((changed, repairs)) = met {
-            made.extend(repairs);
+            applied.extend(repairs);
             return Some(changed);
         }
-        let mut meant = branches.iter().filter(|branch| self.root.may_mean(branch, json));
-        match (meant.next(), meant.next()) {
-            (Some(only), None) => self.value(json, only, &place, made),
+        let mut intended = branches.iter().filter(|branch| self.root.may_be_intended(branch, json));
+        match (intended.next(), intended.next()) {
+            (Some(only), None) => self.coerce_value(json, only, &location, applied),
             _ => None,
         }
     }

@@ -1,68 +1,69 @@
-//! What the interceptor finds in a model's text.
+//! Events of the tool-call parser.
 
-use crate::call::{Call, Rejected};
+use crate::call::{RejectedCall, ResolvedCall};
 
-/// One find, in the order of the text.
+/// An event of the tool-call parser, in the order of the text.
 ///
-/// [`Event::text`] of all events, put together, is the text that went in, byte for byte.
+/// The concatenation of [`ParseEvent::text`] over all events equals the input, byte for byte.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event<'a> {
-    /// Text for the reader.
+pub enum ParseEvent<'a> {
+    /// Text for the user.
     Text(&'a str),
-    /// Text the model wrote to itself.
+    /// Reasoning text of the model.
     Reasoning(&'a str),
-    /// Markup between the parts: tags of reasoning, of sections and of messages. Not for the reader.
-    Frame(&'a str),
-    /// A call of an offered tool has begun. It may still turn out to be none: see `Rejected` and
-    /// `Incomplete` with the same index. Calls that come in a list have no beginning of their own.
+    /// Markup between sections: tags of reasoning, of call sections and of messages. Not for the
+    /// user.
+    Markup(&'a str),
+    /// The start of a call of an offered tool. The call may still end in `Rejected` or `Incomplete`
+    /// with the same index. Calls in a list have no `CallStart`.
     CallStart {
-        /// Counts the calls of this text from 0.
+        /// The index of the call in this text, from 0.
         index: usize,
-        /// The offered tool's name.
+        /// The name of the offered tool.
         name: &'a str,
     },
-    /// A piece of the open call's arguments, as the model wrote them.
+    /// A fragment of the open call's arguments, as the model wrote them.
     Arguments {
-        /// Which call.
+        /// The index of the call.
         index: usize,
-        /// The piece; a piece is never repeated.
+        /// The fragment. Fragments do not overlap.
         fragment: &'a str,
     },
-    /// A complete call of an offered tool: the only event to act on.
+    /// A complete call of an offered tool. Only this event may be executed.
     Call {
-        /// Which call.
+        /// The index of the call.
         index: usize,
-        /// The call.
-        call: &'a Call,
-        /// The text it was written in; empty for all but the first call of a list.
+        /// The resolved call.
+        call: &'a ResolvedCall,
+        /// The source text of the call; empty for all but the first call of a list.
         text: &'a str,
     },
-    /// Text that was meant as a call and is none. The reader is shown the text.
+    /// An invalid call. The text is shown to the user.
     Rejected {
-        /// The index of its `CallStart`, if there was one.
+        /// The index of the `CallStart` event, if there was one.
         index: Option<usize>,
-        /// What is wrong.
-        rejected: &'a Rejected,
-        /// The text; empty if a call of the same list carries it.
+        /// The rejected call.
+        rejected: &'a RejectedCall,
+        /// The source text; empty if another call of the same list has the text.
         text: &'a str,
     },
-    /// A call that the text ends in. It is never run.
+    /// A call without an end, because the text ends first. Never executed.
     Incomplete {
-        /// The index of its `CallStart`, if there was one.
+        /// The index of the `CallStart` event, if there was one.
         index: Option<usize>,
-        /// Why it ends there.
-        reason: Incomplete,
-        /// The text.
+        /// The reason why the call is incomplete.
+        reason: IncompleteReason,
+        /// The source text.
         text: &'a str,
     },
 }
 
-impl Event<'_> {
-    /// The part of the input this event stands for. Empty for `CallStart` and `Arguments`, whose
-    /// text comes with the end of their call.
+impl ParseEvent<'_> {
+    /// Returns the input text of this event. Empty for `CallStart` and `Arguments`, whose text is
+    /// part of the event that ends their call.
     pub fn text(&self) -> &str {
         match self {
-            Self::Text(text) | Self::Reasoning(text) | Self::Frame(text) => text,
+            Self::Text(text) | Self::Reasoning(text) | Self::Markup(text) => text,
             Self::Call { text, .. }
             | Self::Rejected { text, .. }
             | Self::Incomplete { text, .. } => text,
@@ -71,24 +72,24 @@ impl Event<'_> {
     }
 }
 
-/// Why a call has no end.
+/// The reason why a call is incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Incomplete {
-    /// The model stopped in the middle of it.
+pub enum IncompleteReason {
+    /// The model stopped in the middle of the call.
     Stopped,
-    /// The answer was cut at its greatest length.
+    /// The response reached its maximum length.
     Length,
-    /// The stream broke off.
+    /// The stream was interrupted.
     Interrupted,
 }
 
-/// How a text ended.
+/// The reason why a text ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finish {
-    /// The model had said all it wanted: only then may missing closers be added.
+pub enum TextEnd {
+    /// The model stopped by itself. Only then may missing closing brackets be added.
     Stop,
-    /// The answer was cut at its greatest length.
+    /// The response reached its maximum length.
     Length,
-    /// The connection broke, or somebody cancelled.
+    /// The connection was interrupted, or the caller cancelled the response.
     Interrupted,
 }

@@ -1,6 +1,6 @@
-//! The formats in which models write calls, as data.
+//! The call formats of models, as data.
 
 mod table;
 
 pub use table::Format;
-pub(crate) use table::{Lexing, Mark, Marker};
+pub(crate) use table::{LexerKind, Marker, MarkerKind};

@@ -1,70 +1,71 @@
-//! Grammars: what makes a local model's server let through calls of the offered tools and nothing else.
+//! Grammars that restrict a local model's output to valid calls of the available tools.
 //!
-//! [`gbnf()`] is for llama.cpp, [`union()`] for servers that take a JSON Schema (Ollama's `format`,
-//! the `response_format` of OpenAI-compatible servers), [`structural_tag()`] for vLLM and SGLang.
-//! What a schema asks for and a grammar cannot hold is reported as a [`Loss`]: arguments have to be
-//! validated all the same.
+//! [`gbnf()`] is for llama.cpp, [`call_schema()`] for servers that accept a JSON Schema (Ollama's
+//! `format`, the `response_format` of OpenAI-compatible servers), [`structural_tag()`] for vLLM and
+//! SGLang. A [`GrammarLoss`] reports each schema keyword that a grammar cannot enforce, so
+//! arguments need validation even with a grammar.
 
+mod call_schema;
 mod gbnf;
 mod reference;
 mod structural_tag;
-mod union;
-mod weight;
+mod value_count;
 
 use std::fmt;
 
-pub use gbnf::{Gbnf, Options as GbnfOptions, Shape, gbnf};
-pub use structural_tag::{Tags, structural_tag};
-pub use union::{Options as UnionOptions, Union, union};
+pub use call_schema::{CallSchema, CallSchemaOptions, call_schema};
+pub use gbnf::{Gbnf, GbnfOptions, OutputShape, gbnf};
+pub use structural_tag::{TagOptions, structural_tag};
 
-/// The most repetitions asked of a grammar. llama.cpp refuses 2,000 and more of the simplest part;
-/// half of it leaves room for parts made of two.
-pub const REPEATS: u64 = 1_000;
+/// Maximum number of repetitions in a grammar. llama.cpp rejects 2,000 and more repetitions of the
+/// simplest element; half of that number leaves room for elements with two parts.
+pub const MAX_REPEATS: u64 = 1_000;
 
-/// The most JSON values in one tool's schema; the longest in use have some hundreds.
-pub const VALUES: usize = 5_000;
+/// Maximum number of JSON values in the schema of one tool; the longest known schemas have some
+/// hundreds.
+pub const MAX_SCHEMA_VALUES: usize = 5_000;
 
-/// How deep a schema may be followed, so that no stack overflows.
-pub const DEPTH: usize = 48;
+/// Maximum depth of a schema; protects the stack.
+pub const MAX_SCHEMA_DEPTH: usize = 48;
 
-/// What a loss says instead of a keyword where a schema is deeper or larger than is followed.
-pub const TOO_MUCH: &str = "(too deep or too large)";
+/// Keyword of a loss that reports a schema above the depth or size limit.
+pub const LIMIT_EXCEEDED: &str = "(too deep or too large)";
 
-/// A keyword of a tool's schema that a grammar does not hold as it stands.
+/// A keyword of a tool's schema that a grammar does not enforce exactly.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loss {
-    /// The tool.
+pub struct GrammarLoss {
+    /// Name of the tool.
     pub tool: String,
-    /// Where in its input schema, as a JSON pointer.
+    /// JSON pointer into the tool's input schema.
     pub pointer: String,
-    /// The keyword; a boolean schema is called by its value.
+    /// The keyword. For a boolean schema, its value.
     pub keyword: String,
-    /// What it means for the calls.
-    pub effect: Effect,
+    /// Effect of the loss on calls.
+    pub kind: GrammarLossKind,
 }
 
-/// What becomes of a keyword that a grammar does not hold.
+/// Effect of a keyword that a grammar does not enforce exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// The model can write what the keyword forbids.
+pub enum GrammarLossKind {
+    /// The model can write values that the keyword forbids.
     Dropped,
-    /// Some of what the keyword permits cannot be written.
+    /// The model cannot write some values that the keyword allows.
     Narrowed,
 }
 
-impl fmt::Display for Loss {
+impl fmt::Display for GrammarLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { tool, pointer, keyword, effect } = self;
-        let effect = match effect {
-            Effect::Dropped => "not held",
-            Effect::Narrowed => "held too narrowly",
+        let Self { tool, pointer, keyword, kind } = self;
+        let effect = match kind {
+            GrammarLossKind::Dropped => "not enforced",
+            GrammarLossKind::Narrowed => "enforced too strictly",
         };
         write!(f, "`{keyword}` at `{pointer}` in the input schema of `{tool}` is {effect}")
     }
 }
 
-/// The keywords that say something about a value and that no grammar here can hold.
-const UNHELD: &[&str] = &[
+/// Keywords that restrict values and that no grammar of this module can enforce.
+const UNSUPPORTED: &[&str] = &[
     "contains",
     "dependencies",
     "dependentRequired",
@@ -88,7 +89,7 @@ const UNHELD: &[&str] = &[
     "$recursiveRef",
 ];
 
-/// Keywords that say nothing about which values are right.
+/// Keywords that do not restrict values.
 const ANNOTATIONS: &[&str] = &[
     "$anchor",
     "$comment",

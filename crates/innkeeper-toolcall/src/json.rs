@@ -1,4 +1,4 @@
-//! A JSON value that keeps every number as it was written.
+//! A JSON value that preserves numbers as text.
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A JSON value, lossless: numbers are their text, members keep their order.
+/// A lossless JSON value: numbers are stored as text, and members keep their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Json {
     /// `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number in JSON's grammar, digit by digit as the model wrote it.
+    /// A number in JSON syntax, with the digits that the model wrote.
     Number(String),
     /// A string, unescaped.
     String(String),
     /// An array.
     Array(Vec<Self>),
-    /// An object. Who makes one sees to it that no key is there twice.
+    /// An object. The creator of the value must ensure that no key occurs twice.
     Object(Vec<(String, Self)>),
 }
 
 impl Json {
-    /// The member of an object.
+    /// Returns the member `key` of an object.
     pub fn get(&self, key: &str) -> Option<&Self> {
         match self {
             Self::Object(members) => {
@@ -34,7 +34,7 @@ impl Json {
         }
     }
 
-    /// The text of a string.
+    /// Returns the text of a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
@@ -42,8 +42,8 @@ impl Json {
         }
     }
 
-    /// Whether more than `depth` arrays and objects are inside one another.
-    pub(crate) fn is_deeper(&self, depth: usize) -> bool {
+    /// Whether more than `depth` arrays and objects are nested.
+    pub(crate) fn exceeds_depth(&self, depth: usize) -> bool {
         let mut open = vec![(self, 0)];
         while let Some((json, around)) = open.pop() {
             match json {
@@ -59,12 +59,13 @@ impl Json {
     }
 }
 
-/// The number of a `Value` may have been rounded when it was read; everything else is kept.
+/// The conversion is lossless, except that parsing may already have rounded the numbers of the
+/// `Value`.
 impl From<&Value> for Json {
     fn from(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
-            Value::Bool(it) => Self::Bool(*it),
+            Value::Bool(boolean) => Self::Bool(*boolean),
             Value::Number(number) => Self::Number(number.to_string()),
             Value::String(text) => Self::String(text.clone()),
             Value::Array(items) => Self::Array(items.iter().map(Self::from).collect()),
@@ -75,14 +76,14 @@ impl From<&Value> for Json {
     }
 }
 
-/// Compact JSON text.
+/// Formats the value as compact JSON.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("null"),
-            Self::Bool(it) => write!(f, "{it}"),
+            Self::Bool(boolean) => write!(f, "{boolean}"),
             Self::Number(text) => f.write_str(text),
-            Self::String(text) => quoted(text, f),
+            Self::String(text) => write_quoted(text, f),
             Self::Array(items) => {
                 f.write_str("[")?;
                 for (at, item) in items.iter().enumerate() {
@@ -94,7 +95,7 @@ impl fmt::Display for Json {
                 f.write_str("{")?;
                 for (at, (key, value)) in members.iter().enumerate() {
                     f.write_str(if at == 0 { "" } else { "," })?;
-                    quoted(key, f)?;
+                    write_quoted(key, f)?;
                     write!(f, ":{value}")?;
                 }
                 f.write_str("}")
@@ -103,7 +104,7 @@ impl fmt::Display for Json {
     }
 }
 
-/// Into JSON only: each number goes as it was written.
+/// Supports JSON serializers only. Each number is written unchanged.
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw = RawValue::from_string(self.to_string()).map_err(S::Error::custom)?;
@@ -111,8 +112,8 @@ impl Serialize for Json {
     }
 }
 
-/// A string with its quotes and escapes.
-fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Writes a string with quotes and escapes.
+fn write_quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(&serde_json::to_string(text).map_err(|_| fmt::Error)?)
 }
 

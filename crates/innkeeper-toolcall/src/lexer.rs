@@ -1,180 +1,191 @@
-//! Where one call ends: a lexer for each way of writing calls, fed piece by piece.
+//! Lexers that find the end of one call, with one lexer per call syntax.
 //!
-//! A lexer sees every byte once, but for a bounded look ahead. It says where the call ends and,
-//! as soon as it knows, which tool is named; what the call says is decoded when it is complete.
+//! A lexer processes every byte once, except for a bounded look-ahead. The lexer reports the tool
+//! name as soon as the name is known, and the end of the call. Decoding starts after the call is
+//! complete.
 
-mod data;
+mod dispatch;
 pub(crate) mod fence;
 mod gemma;
-mod json;
-pub(crate) mod message;
-mod named;
-mod parameters;
+pub(crate) mod harmony_message;
+mod json_calls;
+mod json_scanner;
+mod name_first;
+mod opaque_json;
 mod pythonic;
 mod react;
-mod scan;
-mod tool_call;
+mod tagged_parameters;
 
 use std::ops::Range;
 
-pub(crate) use data::Data;
+pub(crate) use opaque_json::OpaqueJson;
 
-use crate::call::{Arguments, Reason};
-use crate::event::Finish;
-use crate::format::Lexing;
-use crate::parse::End;
+use crate::call::{RawArguments, RejectReason};
+use crate::event::TextEnd;
+use crate::format::LexerKind;
+use crate::parse::Completeness;
 use crate::repair::Repair;
 
-/// How far a lexer may look ahead before it decides, in bytes: white space between two markers.
-pub(crate) const LOOK_AHEAD: usize = 256;
+/// Maximum look-ahead of a lexer in bytes: white space between two markers.
+pub(crate) const MAX_LOOKAHEAD_BYTES: usize = 256;
 
-/// The longest name of a tool that is waited for, in bytes.
-pub(crate) const NAME: usize = 256;
+/// Maximum length of a tool name in bytes.
+pub(crate) const MAX_NAME_BYTES: usize = 256;
 
-/// How many calls one list may hold; more are no list of calls.
-pub(crate) const CALLS: usize = 64;
+/// Maximum number of calls in one list. A longer list is not a list of calls.
+pub(crate) const MAX_CALLS: usize = 64;
 
-/// How many arguments one call may have.
-pub(crate) const ARGUMENTS: usize = 1024;
+/// Maximum number of arguments of one call.
+pub(crate) const MAX_ARGUMENTS: usize = 1024;
 
-/// What a lexer made of its input.
+/// The state of a lexer after its input.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// All is read but the last `held` bytes, which come again with more behind them.
-    More { held: usize },
+pub(crate) enum LexStatus {
+    /// The lexer has consumed all but the last `held` bytes and needs these bytes again with more
+    /// input.
+    NeedMore { held: usize },
     /// The call ends after this many bytes of the input.
     Done { used: usize },
-    /// This is no call; what follows after this many bytes has not been looked at.
-    Fail { used: usize },
+    /// The text is not a call. The bytes after the first `used` are not processed.
+    NotACall { used: usize },
 }
 
-/// What became known in one read.
+/// Information that one step of a lexer has found.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
-    /// The tool that is called.
+pub(crate) struct LexUpdate {
+    /// The name of the called tool.
     pub(crate) name: Option<String>,
-    /// Where in the input that became known.
-    pub(crate) at: usize,
-    /// Whether it is one of a list, which is told as a whole.
-    pub(crate) listed: bool,
-    /// Which part of the input belongs to the arguments.
+    /// The position in the input at which the name became known.
+    pub(crate) name_at: usize,
+    /// Whether the call is part of a list. Calls of a list are reported together.
+    pub(crate) in_list: bool,
+    /// The range of the input that belongs to the arguments.
     pub(crate) fragment: Option<Range<usize>>,
 }
 
-/// One call as it was written, not yet checked against anything.
+/// A decoded call before validation.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Said<'t> {
-    /// The tool it names.
+pub(crate) struct RawCall<'t> {
+    /// The name of the tool.
     pub(crate) name: String,
-    /// Its arguments.
-    pub(crate) arguments: Arguments<'t>,
-    /// What had to be mended to read that much.
+    /// The arguments.
+    pub(crate) arguments: RawArguments<'t>,
+    /// The syntax repairs made while decoding.
     pub(crate) repairs: Vec<Repair>,
 }
 
-impl<'t> Said<'t> {
-    fn new(name: impl Into<String>, arguments: Arguments<'t>) -> Self {
+impl<'t> RawCall<'t> {
+    fn new(name: impl Into<String>, arguments: RawArguments<'t>) -> Self {
         Self { name: name.into(), arguments, repairs: Vec::new() }
     }
 }
 
-/// What a complete call says, or why that cannot be read.
-pub(crate) type Read<'t> = Result<Vec<Said<'t>>, Reason>;
+/// The calls of a complete text, or the reason why decoding failed.
+pub(crate) type DecodeResult<'t> = Result<Vec<RawCall<'t>>, RejectReason>;
 
-/// Finds the end of one call, or of one list of calls.
+/// A lexer that finds the end of one call or of one list of calls.
 pub(crate) trait Lexer: Send {
-    /// Reads on. `end` is there when nothing follows the input.
-    fn read(&mut self, input: &str, end: Option<Finish>, notes: &mut Notes) -> Step;
+    /// Processes more input. `text_end` is `Some` if no input follows.
+    fn lex(&mut self, input: &str, end: Option<TextEnd>, notes: &mut LexUpdate) -> LexStatus;
 
-    /// What the call says. `text` is everything this lexer has read, and `end` how it ended.
+    /// Decodes the calls. `text` is the complete input of this lexer, and `completeness` the way in
+    /// which the call ended.
     ///
     /// # Errors
     ///
-    /// What cannot be read.
-    fn calls<'t>(&self, text: &'t str, end: End) -> Read<'t>;
+    /// Returns the reason why the call cannot be decoded.
+    fn decode<'t>(&self, text: &'t str, end: Completeness) -> DecodeResult<'t>;
 
-    /// The model has said all it wanted and the call is open, with `held` bytes not read: whether
-    /// only its closers are missing.
-    fn stopped(&mut self, _held: usize) -> bool {
+    /// Whether only the closing brackets of the call are missing. Called after the model stopped by
+    /// itself inside the call, with `held` bytes unprocessed.
+    fn lacks_only_closers(&mut self, _held: usize) -> bool {
         false
     }
 
-    /// After a failure: the JSON value this stands in, which is data and not a call.
-    fn data(&mut self) -> Option<Data> {
+    /// After a failure, returns the enclosing JSON value if that value is data.
+    fn take_opaque_json(&mut self) -> Option<OpaqueJson> {
         None
     }
 
-    /// Whether text that turns out to be no call was meant as one.
-    fn meant(&self) -> bool {
+    /// Whether text that is not a valid call was intended as a call.
+    fn was_intended(&self) -> bool {
         true
     }
 }
 
-/// The lexer for what begins with this marker.
-pub(crate) fn lexer(lexing: Lexing) -> Box<dyn Lexer> {
-    match lexing {
-        Lexing::ToolCall => Box::new(tool_call::ToolCall::default()),
-        Lexing::Function => Box::new(parameters::Parameters::function()),
-        Lexing::Tagged { close } => Box::new(json::JsonCalls::tagged(close)),
-        Lexing::Json => Box::new(json::JsonCalls::separated()),
-        Lexing::Mistral => Box::new(tool_call::Mistral::default()),
-        Lexing::Named { separator, close } => Box::new(named::Named::new(separator, close)),
-        Lexing::Invoke { prefix } => Box::new(parameters::Parameters::invoke(prefix)),
-        Lexing::Xtml => Box::new(parameters::Parameters::xtml()),
-        Lexing::Gemma => Box::new(gemma::Gemma::default()),
-        Lexing::Pythonic => Box::new(pythonic::Pythonic::default()),
-        Lexing::Bare => Box::new(json::JsonCalls::bare()),
-        Lexing::Fence => Box::new(fence::Fence::default()),
-        Lexing::React => Box::new(react::React::default()),
+/// Creates the lexer for a call syntax.
+pub(crate) fn new_lexer(lexer_kind: LexerKind) -> Box<dyn Lexer> {
+    match lexer_kind {
+        LexerKind::ToolCall => Box::new(dispatch::ToolCallTag::default()),
+        LexerKind::Function => Box::new(tagged_parameters::TaggedParameters::function()),
+        LexerKind::TaggedJson { close } => Box::new(json_calls::JsonCalls::tagged(close)),
+        LexerKind::SeparatedJson => Box::new(json_calls::JsonCalls::separated()),
+        LexerKind::Mistral => Box::new(dispatch::MistralToolCalls::default()),
+        LexerKind::NameFirst { separator, close } => {
+            Box::new(name_first::NameFirst::new(separator, close))
+        }
+        LexerKind::Invoke { prefix } => {
+            Box::new(tagged_parameters::TaggedParameters::invoke(prefix))
+        }
+        LexerKind::Xtml => Box::new(tagged_parameters::TaggedParameters::xtml()),
+        LexerKind::Gemma => Box::new(gemma::Gemma::default()),
+        LexerKind::Pythonic => Box::new(pythonic::Pythonic::default()),
+        LexerKind::BareJson => Box::new(json_calls::JsonCalls::bare()),
+        LexerKind::Fence => Box::new(fence::Fence::default()),
+        LexerKind::React => Box::new(react::React::default()),
     }
 }
 
-/// Whether `text` begins with `wanted`, does not, or may with more text.
+/// The result of a comparison of a text with an expected prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Begins {
+pub(crate) enum PrefixMatch {
     Yes,
     No,
-    Perhaps,
+    Partial,
 }
 
-/// Compares the beginning of a text that may go on.
-pub(crate) fn begins(text: &str, wanted: &str) -> Begins {
-    let both = text.len().min(wanted.len());
-    if text.as_bytes()[..both] != wanted.as_bytes()[..both] {
-        Begins::No
-    } else if both == wanted.len() {
-        Begins::Yes
+/// Compares the start of `text`, which may be incomplete, with `expected`.
+pub(crate) fn match_prefix(text: &str, expected: &str) -> PrefixMatch {
+    let both = text.len().min(expected.len());
+    if text.as_bytes()[..both] != expected.as_bytes()[..both] {
+        PrefixMatch::No
+    } else if both == expected.len() {
+        PrefixMatch::Yes
     } else {
-        Begins::Perhaps
+        PrefixMatch::Partial
     }
 }
 
-/// The length of the white space a text begins with.
-pub(crate) fn blank(text: &str) -> usize {
+/// Returns the length of the leading white space.
+pub(crate) fn leading_whitespace_len(text: &str) -> usize {
     text.len() - text.trim_start_matches([' ', '\t', '\r', '\n']).len()
 }
 
-/// Whether white space and then one of these texts follows. An empty list asks for nothing.
-/// At the end of the text `ended` answers.
-pub(crate) fn follows(text: &str, wanted: &[impl AsRef<str>], ended: Option<bool>) -> Begins {
-    let rest = &text[blank(text)..];
-    if text.len() - rest.len() > LOOK_AHEAD {
-        return Begins::No;
+/// Whether white space and then one of the `expected` texts follows. An empty list accepts only the
+/// end of the text. At the end of the text, `ended` decides.
+pub(crate) fn match_after_whitespace(
+    text: &str,
+    expected: &[impl AsRef<str>],
+    ended: Option<bool>,
+) -> PrefixMatch {
+    let rest = &text[leading_whitespace_len(text)..];
+    if text.len() - rest.len() > MAX_LOOKAHEAD_BYTES {
+        return PrefixMatch::No;
     }
     if rest.is_empty() {
         return match ended {
-            Some(true) => Begins::Yes,
-            Some(false) => Begins::No,
-            None => Begins::Perhaps,
+            Some(true) => PrefixMatch::Yes,
+            Some(false) => PrefixMatch::No,
+            None => PrefixMatch::Partial,
         };
     }
-    let mut found = Begins::No;
-    for wanted in wanted {
-        match begins(rest, wanted.as_ref()) {
-            Begins::Yes => return Begins::Yes,
-            Begins::Perhaps if ended.is_none() => found = Begins::Perhaps,
-            Begins::Perhaps | Begins::No => {}
+    let mut result = PrefixMatch::No;
+    for candidate in expected {
+        match match_prefix(rest, candidate.as_ref()) {
+            PrefixMatch::Yes => return PrefixMatch::Yes,
+            PrefixMatch::Partial if ended.is_none() => result = PrefixMatch::Partial,
+            PrefixMatch::Partial | PrefixMatch::No => {}
         }
     }
-    found
+    result
 }

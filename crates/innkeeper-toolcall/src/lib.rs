@@ -1,30 +1,33 @@
-//! Everything pure about a model calling a tool, without I/O, clock, threads or randomness.
+//! Tool calls in model text, without I/O, clock, threads or randomness.
 //!
-//! In reading order: [`Tool`] is what a model may call and [`Json`] what it says, with each number
-//! as it was written. A [`Family`] is the form in which a model writes its calls; [`prompt`] puts
-//! tools into words for models that know none, [`grammar`] keeps local ones to calls that fit.
-//! [`Aliases`] are the names by which a provider knows the tools, and [`fit`]
-//! puts their schemas into its words. An [`Interceptor`] takes a model's text piece by piece and
-//! tells apart what is for the reader and what is a call, in any [`Format`]; `lexer` finds where a
-//! call ends. [`ladder`] makes a [`Call`] of what was said, with each [`Repair`] told: it reads the
-//! text with [`parse`], brings the arguments to the types of the schema with [`coerce`](mod@coerce)
-//! and finds the tool with [`resolve`](mod@resolve). [`Toolbox`] says what still does not fit.
+//! In reading order: [`Tool`] is an offered tool, and [`Json`] a lossless value. A [`ModelFamily`]
+//! is the form in which a model writes its calls. [`prompt`] describes tools for models without
+//! native tool calls, and [`grammar`] restricts local models to valid calls. [`Aliases`] are the
+//! names of the tools at a provider, and [`lower_schema`] translates their schemas for the
+//! provider.
+//!
+//! A [`ToolCallParser`] receives a model's text in chunks and separates visible text from calls, in
+//! any [`Format`]; the module `lexer` finds the end of a call. [`resolve_call`] converts a raw call
+//! into a [`ResolvedCall`] and reports every [`Repair`]: [`parse`] reads the text,
+//! [`coerce`](mod@coerce) converts the arguments to the types of the schema, and
+//! [`resolve`](mod@resolve) finds the tool. [`ToolValidator`] reports the remaining schema
+//! violations.
 
 mod json;
 mod tool;
 
 mod alias;
-mod fit;
+mod schema_lowering;
 
-mod family;
 pub mod grammar;
+mod model_family;
 pub mod prompt;
-mod safe;
+mod sanitize;
 
 pub mod event;
 mod format;
-pub mod interceptor;
 mod lexer;
+pub mod stream_parser;
 
 pub mod call;
 pub mod coerce;
@@ -34,17 +37,19 @@ pub mod resolve;
 pub mod validate;
 
 pub use alias::{Aliases, NameRules};
-pub use call::{Arguments, Call, Reason, Rejected, ladder};
-pub use coerce::{coerce, typed};
-pub use event::{Event, Finish, Incomplete};
-pub use family::Family;
-pub use fit::{Change, Dialect, Fitted, Loss, fit, fit_all};
+pub use call::{RawArguments, RejectReason, RejectedCall, ResolvedCall, resolve_call};
+pub use coerce::{coerce, coerce_text};
+pub use event::{IncompleteReason, ParseEvent, TextEnd};
 pub use format::Format;
-pub use interceptor::{Interceptor, Limits, Options, State};
 pub use json::Json;
-pub use parse::{End, ParseError, lenient, strict};
+pub use model_family::ModelFamily;
+pub use parse::{Completeness, ParseError, parse_lenient, parse_strict};
 pub use repair::Repair;
-pub use resolve::{Resolved, resolve, suggest};
-pub use safe::quoted;
+pub use resolve::{ToolMatch, resolve, suggest};
+pub use sanitize::quote_for_prompt;
+pub use schema_lowering::{
+    Dialect, LoweredSchema, SchemaLoss, SchemaLossKind, lower_schema, lower_schemas,
+};
+pub use stream_parser::{ParserLimits, ParserOptions, ParserState, ToolCallParser};
 pub use tool::{Tool, Tools};
-pub use validate::{Toolbox, Unchecked, Violation};
+pub use validate::{NotValidated, ToolValidator, Violation};

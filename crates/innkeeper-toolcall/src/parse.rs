@@ -1,103 +1,113 @@
-//! What a model wrote, as JSON: exactly ([`strict`]), or with the slips models make ([`lenient`]).
+//! JSON parser for model text, strict ([`parse_strict`]) or lenient ([`parse_lenient`]).
 //!
-//! Both read the text once, from left to right, and need time and memory in proportion to its
-//! length. A text that is JSON means the same to both and needs no repair.
+//! Both modes read the text once, from left to right, and need time and memory in proportion to its
+//! length. Valid JSON has the same value in both modes and needs no repair.
 //!
-//! # What is repaired, and what is not
+//! # Repaired and rejected syntax
 //!
-//! A slip is repaired where only one meaning is possible:
+//! The lenient mode repairs an error only where exactly one meaning is possible:
 //!
-//! - A fence of three back-ticks (`json`, `json5`, `jsonc` or no word after it) is taken away
-//!   around the whole text, not inside. `{{` opens an object that `}}` closes.
-//! - `//` and `/* */` comments outside strings are skipped; `#` is not a comment.
-//! - One comma before a closer is dropped; two commas, or a comma after an opener, are not.
-//! - A comma is added where a line break stands between a value and the next key in quotes, or
-//!   between two items that are arrays or objects. Two strings in a row may be meant as one.
-//! - A string may stand between single quotes, or typographic ones of one kind. A plain double
-//!   quote in a typographic string, or in a single-quoted key, is refused: the quotes were mixed,
-//!   and where the string ends is a guess.
-//! - `True`, `False` and `None` are literals. Any other bare word is refused as a value. A key may
+//! - A fence of three back-ticks (`json`, `json5`, `jsonc` or no word after it) around the entire
+//!   text is removed. `{{` opens an object that `}}` closes.
+//! - `//` and `/* */` comments outside of strings are skipped; `#` does not start a comment.
+//! - One comma before a closing bracket is dropped; two commas, or a comma after an opening
+//!   bracket, are rejected.
+//! - A comma is added if a line break separates a value from the next quoted key, or separates two
+//!   items that are arrays or objects. Two strings in a row may be meant as one string, so no comma
+//!   is added.
+//! - A string may have single quotes or one kind of typographic quotes. A plain double quote in a
+//!   typographic string, or in a single-quoted key, is rejected: the quotes are mixed, and the end
+//!   of the string is unclear.
+//! - `True`, `False` and `None` are literals. Any other bare word is rejected as a value. A key may
 //!   be a bare word of letters, digits, `_`, `$` and `-` that is not a literal.
 //! - An unknown escape keeps its backslash (`\d` is a backslash and a `d`), except `\'`, which is
-//!   the quote. `\x`, `\0`, a bad `\u` and a backslash before a line break are refused: they mean
-//!   something elsewhere.
-//! - Control characters in strings are kept as they are.
-//! - `007` becomes the string `"007"`: as a number it would lose its zeros. `.5`, `+1`, `0x1F` and
-//!   `1_000` are refused.
-//! - Closers are added only when the model stopped by itself ([`End::Stopped`]), and only after a
-//!   value that shows its own end: a string with its quote, a closed bracket, a literal. After a
-//!   number, a comma, a key or an opener something may be missing, so nothing is closed.
+//!   the quote. `\x`, `\0`, an invalid `\u` and a backslash before a line break are rejected,
+//!   because they have a meaning in other languages.
+//! - Control characters in strings are kept.
+//! - `007` becomes the string `"007"`, because a number would lose its zeros. `.5`, `+1`, `0x1F`
+//!   and `1_000` are rejected.
+//! - Closing brackets are added only if the model stopped by itself ([`Completeness::Stopped`]),
+//!   and only after a value with an explicit end: a quoted string, a closed bracket or a literal.
+//!   After a number, a comma, a key or an opening bracket, content may be missing.
 //!
-//! Never accepted: a key that stands twice, `NaN`, `Infinity`, half a surrogate pair (no character
-//! is meant by it, and a string cannot hold it), more than [`DEPTH`] levels, text after the value.
+//! Both modes reject duplicate keys, `NaN`, `Infinity`, half of a surrogate pair (which is not a
+//! character and cannot be stored in a string), more than [`MAX_DEPTH`] levels, and text after the
+//! value.
 
-mod around;
 mod error;
-mod machine;
 mod number;
+mod parser;
 mod string;
 #[cfg(test)]
 mod tests;
+mod trivia;
 
-use self::machine::Machine;
+use self::parser::Parser;
 use crate::json::Json;
-use crate::repair::{Repair, note};
+use crate::repair::{Repair, push_repair};
 
-pub use self::error::{Expected, ParseError, Problem};
+pub use self::error::{ExpectedSyntax, ParseError, ParseErrorKind};
 pub(crate) use self::number::is_number;
 
-/// The most arrays and objects inside one another. Arguments in use have less than twenty; what
-/// walks over a value later may call itself once for each.
-pub const DEPTH: usize = 128;
+/// Maximum number of nested arrays and objects. Arguments in use have less than twenty levels.
+/// Later code may recurse once per level.
+pub const MAX_DEPTH: usize = 128;
 
-/// How the text of a call came to its end.
+/// The way in which the text of a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// The format said so: a closing marker, or brackets that balance.
+pub enum Completeness {
+    /// The call format shows the end: a closing marker or balanced brackets.
     Complete,
-    /// The model stopped by itself before the format was closed.
+    /// The model stopped by itself before the end of the call format.
     Stopped,
-    /// The generation was cut, by its length or by an interruption. Something is missing.
-    Cut,
+    /// The generation was cut off by its maximum length or by an interruption. Text is missing.
+    Truncated,
 }
 
-/// Reads exactly JSON, except that keys must not repeat.
+/// Parses JSON without repairs. Duplicate keys are an error.
 ///
 /// # Errors
 ///
-/// The first place that is not JSON.
-pub fn strict(text: &str) -> Result<Json, ParseError> {
-    Machine::new(text, None, DEPTH).read().map(|(json, _)| json)
+/// Returns the first position that is not valid JSON.
+pub fn parse_strict(text: &str) -> Result<Json, ParseError> {
+    Parser::new(text, None, MAX_DEPTH).parse().map(|(json, _)| json)
 }
 
-/// Reads JSON with the slips models make; each repair is added to `repairs`.
+/// Parses JSON with common model errors. Each repair is added to `repairs`.
 ///
 /// # Errors
 ///
-/// The first place that can be read in no way, or in more than one. `repairs` is then as before.
-pub fn lenient(text: &str, end: End, repairs: &mut Vec<Repair>) -> Result<Json, ParseError> {
-    let (json, slips) = Machine::new(text, Some(end), DEPTH).read()?;
-    slips.into_iter().for_each(|slip| note(repairs, slip));
+/// Returns the first position with no possible meaning, or with several. `repairs` is then
+/// unchanged.
+pub fn parse_lenient(
+    text: &str,
+    completeness: Completeness,
+    repairs: &mut Vec<Repair>,
+) -> Result<Json, ParseError> {
+    let (json, slips) = Parser::new(text, Some(completeness), MAX_DEPTH).parse()?;
+    slips.into_iter().for_each(|slip| push_repair(repairs, slip));
     Ok(json)
 }
 
-/// Reads the JSON that a string inside a value holds, with at most `depth` levels of its own.
-pub(crate) fn encoded(
+/// Parses JSON text inside a string value, with at most `depth` levels.
+pub(crate) fn parse_embedded(
     text: &str,
     depth: usize,
     pointer: &str,
     repairs: &mut Vec<Repair>,
 ) -> Option<Json> {
-    let (json, slips) = Machine::new(text, Some(End::Complete), depth).read().ok()?;
+    let (json, slips) = Parser::new(text, Some(Completeness::Complete), depth).parse().ok()?;
     for slip in slips {
         let slip = match slip {
-            Repair::Text { at, slip } => Repair::Encoded { pointer: pointer.to_owned(), at, slip },
-            other @ (Repair::Encoded { .. }
-            | Repair::Value { .. }
+            Repair::Syntax { at, slip } => {
+                Repair::EmbeddedSyntax { pointer: pointer.to_owned(), at, slip }
+            }
+            other @ (Repair::EmbeddedSyntax { .. }
+            | Repair::Coercion { .. }
             | Repair::Name { .. }
-            | Repair::More { .. }) => other,
+            | Repair::Omitted { .. }) => other,
         };
-        note(repairs, slip);
+        push_repair(repairs, slip);
     }
     Some(json)
 }

@@ -1,23 +1,16 @@
-//! Prompts: tools put into words for models that know no tools of their own.
-//!
-//! A [`Template`] makes the system text ([`Template::enhance`]) or a whole prompt with its history
-//! ([`Template::conversation`]); [`streaming()`] makes the system text of chats; [`retry()`] says what
-//! was wrong and how to do it right. What servers say of their tools is foreign: names, descriptions
-//! and schemas stand on one line each, as JSON, with line breaks, hidden characters and the beginnings
-//! of markup written by number, so that they can neither close what they are in nor begin another
-//! section or turn.
+//! Prompts that describe tools to models without native tool calls.
 
 mod example;
+mod message;
 mod retry;
-mod shown;
+mod sanitized_tool;
 mod streaming;
 mod template;
-mod turn;
 
-pub use retry::{Attempt, retry};
-pub use streaming::{RULES, streaming};
+pub use message::{PromptMessage, Role};
+pub use retry::{FailedAttempt, retry_prompt};
+pub use streaming::{TOOL_CALL_RULES, streaming_system_prompt};
 pub use template::{Template, TemplateError};
-pub use turn::{Role, Turn};
 
 #[cfg(test)]
 mod tests;

@@ -1,60 +1,60 @@
-//! What was changed in a call so that it could be read, each change on its own.
+//! Repairs: the changes that make a model's call valid.
 
 use std::fmt;
 
-/// The most repairs that are kept one by one for one call; what comes after is counted. A model
-/// that writes Python makes some for each key, and nobody reads more than these.
-pub const REPAIRS: usize = 100;
+/// Maximum number of listed repairs per call; further repairs are only counted. A model that writes
+/// Python needs several repairs per key.
+pub const MAX_REPAIRS: usize = 100;
 
-/// The most characters of a name or pointer in a message.
-const QUOTED: usize = 60;
+/// Maximum number of characters of a name or pointer in a message.
+const MAX_QUOTED_CHARS: usize = 60;
 
-/// One change that was made to what a model said.
+/// A change to a model's call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Repair {
-    /// The text of the arguments was not JSON.
-    Text {
-        /// Where, as a byte offset in that text.
+    /// The text of the arguments was not valid JSON.
+    Syntax {
+        /// Byte offset in the text.
         at: usize,
-        /// What was wrong.
-        slip: Slip,
+        /// Kind of the syntax error.
+        slip: SyntaxSlip,
     },
-    /// A string held JSON, and that text was not quite JSON either.
-    Encoded {
-        /// The JSON pointer of the string.
+    /// A string contained almost valid JSON.
+    EmbeddedSyntax {
+        /// JSON pointer of the string.
         pointer: String,
-        /// Where, as a byte offset in the decoded string.
+        /// Byte offset in the decoded string.
         at: usize,
-        /// What was wrong.
-        slip: Slip,
+        /// Kind of the syntax error.
+        slip: SyntaxSlip,
     },
-    /// A value was not of the type that its schema asks for.
-    Value {
-        /// The JSON pointer of the value; empty for the arguments as a whole.
+    /// A value did not have the type of its schema.
+    Coercion {
+        /// JSON pointer of the value; empty for the arguments as a whole.
         pointer: String,
-        /// What was done.
-        change: Change,
+        /// Kind of the conversion.
+        kind: CoercionKind,
     },
-    /// The name was not exactly that of an offered tool.
+    /// The name was not exactly the name of an available tool.
     Name {
-        /// The name as the model said it.
-        said: String,
-        /// The name of the offered tool.
-        taken: String,
-        /// How they differ.
+        /// The name in the model's call.
+        written_name: String,
+        /// The name of the available tool.
+        resolved_name: String,
+        /// Difference between the names.
         change: NameChange,
     },
-    /// More was changed than is listed.
-    More {
-        /// How many changes are not listed.
+    /// More repairs than the list can contain.
+    Omitted {
+        /// Number of repairs that are not listed.
         count: usize,
     },
 }
 
-/// What can be wrong with a text that is almost JSON.
+/// A repairable syntax error of almost valid JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Slip {
-    /// A fence of three back-ticks around the whole.
+pub enum SyntaxSlip {
+    /// A fence of three back-ticks around the JSON.
     Fence,
     /// `{{` and `}}` around the members of an object.
     DoubledBraces,
@@ -62,79 +62,79 @@ pub enum Slip {
     Comment,
     /// A comma before a closing bracket.
     TrailingComma,
-    /// No comma between two members or items that stand on lines of their own.
+    /// A missing comma between two members or items on separate lines.
     MissingComma,
-    /// A string between single quotes.
+    /// A string in single quotes.
     SingleQuotes,
-    /// A string between typographic quotes.
+    /// A string in typographic quotes.
     SmartQuotes,
     /// `True`, `False` or `None`.
     PythonLiteral,
     /// A key without quotes.
     UnquotedKey,
-    /// Digits with a zero in front, read as a string so that none is lost.
+    /// A number with a leading zero. The value becomes a string, so that no digit is lost.
     LeadingZero,
-    /// A backslash before a character that cannot be escaped; told once for each string.
+    /// A backslash before a character that cannot be escaped; reported once per string.
     InvalidEscape,
-    /// A line break, tab or other control character in a string; told once for each string.
+    /// A line break, tab or other control character in a string; reported once per string.
     ControlCharacter,
-    /// A closing bracket or fence that the model left out when it stopped.
+    /// A missing closing bracket or fence at the end of the model's text.
     MissingCloser,
 }
 
-/// How a value was brought to the type of its schema.
+/// A conversion of a value to the type of its schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    /// No arguments at all became an empty object.
-    Empty,
-    /// A string became the number it spells.
+pub enum CoercionKind {
+    /// Missing arguments became an empty object.
+    EmptyToObject,
+    /// A string became the number that it contains.
     StringToNumber,
-    /// A string became the boolean it spells.
+    /// A string became the boolean that it contains.
     StringToBoolean,
     /// A string became `null`.
     StringToNull,
-    /// A string became the array or object whose JSON it holds.
+    /// A string became the array or object whose JSON it contains.
     StringToJson,
     /// A number became a string of its digits.
     NumberToString,
     /// A boolean became a string.
     BooleanToString,
-    /// A single value became an array of one.
+    /// A single value became an array with one item.
     ScalarToArray,
 }
 
-/// How a name differs from that of the offered tool.
+/// A difference between a written name and the name of the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameChange {
-    /// In upper and lower case.
+    /// Letter case.
     Case,
-    /// By a prefix that some models put before every name.
+    /// A prefix that some models put before every name.
     Prefix,
-    /// By the server's name, which was left out.
+    /// The name of the server is missing.
     Server,
-    /// By what stands between its words: `.`, `_`, `-` or `/`.
+    /// The separators `.`, `_`, `-` or `/`.
     Separators,
 }
 
-/// Adds `repair` to a list that is kept short.
-pub(crate) fn note(repairs: &mut Vec<Repair>, repair: Repair) {
+/// Adds a repair, or counts the repair if the list is full.
+pub(crate) fn push_repair(repairs: &mut Vec<Repair>, repair: Repair) {
     let (unlisted, added) = match repair {
-        Repair::More { count } => (true, count),
-        Repair::Text { .. }
-        | Repair::Encoded { .. }
-        | Repair::Value { .. }
-        | Repair::Name { .. } => (repairs.len() >= REPAIRS, 1),
+        Repair::Omitted { count } => (true, count),
+        Repair::Syntax { .. }
+        | Repair::EmbeddedSyntax { .. }
+        | Repair::Coercion { .. }
+        | Repair::Name { .. } => (repairs.len() >= MAX_REPAIRS, 1),
     };
     match repairs.last_mut() {
-        Some(Repair::More { count }) => *count += added,
-        _ if unlisted => repairs.push(Repair::More { count: added }),
+        Some(Repair::Omitted { count }) => *count += added,
+        _ if unlisted => repairs.push(Repair::Omitted { count: added }),
         _ => repairs.push(repair),
     }
 }
 
-/// `text` between back-ticks, shortened.
-pub(crate) fn quoted(text: &str) -> String {
-    match text.char_indices().nth(QUOTED) {
+/// Quotes a text with back-ticks, shortened.
+pub(crate) fn quote_backticks(text: &str) -> String {
+    match text.char_indices().nth(MAX_QUOTED_CHARS) {
         Some((end, _)) => format!("`{}…`", &text[..end]),
         None => format!("`{text}`"),
     }
@@ -143,23 +143,30 @@ pub(crate) fn quoted(text: &str) -> String {
 impl fmt::Display for Repair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Text { at, slip } => write!(f, "{slip} (byte {at})"),
-            Self::Encoded { pointer, at, slip } => {
-                write!(f, "in the JSON text at {}: {slip} (byte {at})", quoted(pointer))
+            Self::Syntax { at, slip } => write!(f, "{slip} (byte {at})"),
+            Self::EmbeddedSyntax { pointer, at, slip } => {
+                write!(f, "in the JSON text at {}: {slip} (byte {at})", quote_backticks(pointer))
             }
-            Self::Value { pointer, change } if pointer.is_empty() => {
-                write!(f, "arguments: {change}")
+            Self::Coercion { pointer, kind } if pointer.is_empty() => {
+                write!(f, "arguments: {kind}")
             }
-            Self::Value { pointer, change } => write!(f, "{}: {change}", quoted(pointer)),
-            Self::Name { said, taken, change } => {
-                write!(f, "{} is taken as {}: {change}", quoted(said), quoted(taken))
+            Self::Coercion { pointer, kind } => {
+                write!(f, "{}: {kind}", quote_backticks(pointer))
             }
-            Self::More { count } => write!(f, "{count} more"),
+            Self::Name { written_name: written, resolved_name: resolved, change } => {
+                write!(
+                    f,
+                    "{} resolved to {}: {change}",
+                    quote_backticks(written),
+                    quote_backticks(resolved)
+                )
+            }
+            Self::Omitted { count } => write!(f, "{count} more"),
         }
     }
 }
 
-impl fmt::Display for Slip {
+impl fmt::Display for SyntaxSlip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Fence => "code fence removed",
@@ -170,7 +177,7 @@ impl fmt::Display for Slip {
             Self::SingleQuotes => "single quotes read as double quotes",
             Self::SmartQuotes => "typographic quotes read as double quotes",
             Self::PythonLiteral => "Python literal read as JSON",
-            Self::UnquotedKey => "key without quotes accepted",
+            Self::UnquotedKey => "unquoted key accepted",
             Self::LeadingZero => "number with a leading zero read as a string",
             Self::InvalidEscape => "invalid escape taken literally",
             Self::ControlCharacter => "control character in a string accepted",
@@ -179,17 +186,17 @@ impl fmt::Display for Slip {
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for CoercionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Empty => "nothing read as an empty object",
+            Self::EmptyToObject => "missing arguments read as an empty object",
             Self::StringToNumber => "string read as a number",
             Self::StringToBoolean => "string read as a boolean",
             Self::StringToNull => "string read as null",
-            Self::StringToJson => "string read as the JSON in it",
+            Self::StringToJson => "string parsed as JSON",
             Self::NumberToString => "number read as a string",
             Self::BooleanToString => "boolean read as a string",
-            Self::ScalarToArray => "single value read as an array of one",
+            Self::ScalarToArray => "single value wrapped in an array",
         })
     }
 }
@@ -197,10 +204,10 @@ impl fmt::Display for Change {
 impl fmt::Display for NameChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Case => "another case",
-            Self::Prefix => "a prefix that is not part of the name",
-            Self::Server => "the server's name was left out",
-            Self::Separators => "other separators",
+            Self::Case => "different case",
+            Self::Prefix => "known prefix removed",
+            Self::Server => "missing server name",
+            Self::Separators => "different separators",
         })
     }
 }
@@ -209,48 +216,54 @@ impl fmt::Display for NameChange {
 mod tests {
     use super::*;
 
-    fn slip(at: usize) -> Repair {
-        Repair::Text { at, slip: Slip::Comment }
+    fn comment_slip(at: usize) -> Repair {
+        Repair::Syntax { at, slip: SyntaxSlip::Comment }
     }
 
     #[test]
     fn repairs_up_to_the_limit_are_listed_and_those_past_it_are_counted() {
         let mut repairs = Vec::new();
-        (0..REPAIRS).for_each(|at| note(&mut repairs, slip(at)));
-        assert_eq!(repairs.last(), Some(&slip(REPAIRS - 1)));
-        note(&mut repairs, slip(REPAIRS));
-        assert_eq!(repairs.last(), Some(&Repair::More { count: 1 }));
+        (0..MAX_REPAIRS).for_each(|at| push_repair(&mut repairs, comment_slip(at)));
+        assert_eq!(repairs.last(), Some(&comment_slip(MAX_REPAIRS - 1)));
+        push_repair(&mut repairs, comment_slip(MAX_REPAIRS));
+        assert_eq!(repairs.last(), Some(&Repair::Omitted { count: 1 }));
         for repair in repairs.clone() {
-            note(&mut repairs, repair);
+            push_repair(&mut repairs, repair);
         }
-        assert_eq!(repairs.len(), REPAIRS + 1);
-        assert_eq!(repairs.last(), Some(&Repair::More { count: REPAIRS + 2 }));
+        assert_eq!(repairs.len(), MAX_REPAIRS + 1);
+        assert_eq!(repairs.last(), Some(&Repair::Omitted { count: MAX_REPAIRS + 2 }));
     }
 
     #[test]
-    fn a_repair_is_told_in_words() {
-        let value = |pointer: &str| Repair::Value {
+    fn a_repair_is_displayed_as_a_message() {
+        let value = |pointer: &str| Repair::Coercion {
             pointer: pointer.to_owned(),
-            change: Change::StringToNumber,
+            kind: CoercionKind::StringToNumber,
         };
         let name = Repair::Name {
-            said: "Get_Time".to_owned(),
-            taken: "get_time".to_owned(),
+            written_name: "Get_Time".to_owned(),
+            resolved_name: "get_time".to_owned(),
             change: NameChange::Case,
         };
-        let long = "x".repeat(QUOTED + 1);
-        let words =
-            [slip(7), value("/a"), value(""), name, Repair::More { count: 2 }, value(&long)]
-                .map(|one| one.to_string());
+        let long = "x".repeat(MAX_QUOTED_CHARS + 1);
+        let messages = [
+            comment_slip(7),
+            value("/a"),
+            value(""),
+            name,
+            Repair::Omitted { count: 2 },
+            value(&long),
+        ]
+        .map(|repair| repair.to_string());
         assert_eq!(
-            words,
+            messages,
             [
                 "comment removed (byte 7)".to_owned(),
                 "`/a`: string read as a number".to_owned(),
                 "arguments: string read as a number".to_owned(),
-                "`Get_Time` is taken as `get_time`: another case".to_owned(),
+                "`Get_Time` resolved to `get_time`: different case".to_owned(),
                 "2 more".to_owned(),
-                format!("`{}…`: string read as a number", "x".repeat(QUOTED)),
+                format!("`{}…`: string read as a number", "x".repeat(MAX_QUOTED_CHARS)),
             ]
         );
     }

@@ -1,4 +1,4 @@
-//! The offered tool that a model means by a name.
+//! Resolution of a written name to an available tool.
 
 #[cfg(test)]
 mod tests;
@@ -6,126 +6,127 @@ mod tests;
 use crate::repair::{NameChange, Repair};
 use crate::tool::{Tool, Tools};
 
-/// What models put before the name of every tool, because they were trained on lists that have it.
-const PREFIXES: &[&str] = &["functions.", "tools.", "default_api.", "mcp__"];
+/// Prefixes that models put before every tool name, because their training data contains such
+/// names.
+const KNOWN_PREFIXES: &[&str] = &["functions.", "tools.", "default_api.", "mcp__"];
 
-/// What may stand between the words of a name.
+/// Separators between the words of a name.
 const SEPARATORS: &[char] = &['.', '_', '-', '/'];
 
-/// The longest name compared with others, in bytes; comparing takes the square of it.
-const COMPARED: usize = 128;
+/// Maximum bytes of a compared name; the time of a comparison is quadratic.
+const MAX_COMPARED_BYTES: usize = 128;
 
-/// How many tools a name is compared with at most, those offered first; takes a few milliseconds.
-const OTHERS: usize = 1_000;
+/// Maximum number of compared tools, in listed order; takes a few milliseconds.
+const MAX_COMPARED_TOOLS: usize = 1_000;
 
-/// The most suggestions; more would not help a model.
-const SUGGESTIONS: usize = 3;
+/// Maximum number of suggestions; more do not help a model.
+const MAX_SUGGESTIONS: usize = 3;
 
-/// How alike a suggestion is at least, from 0 to 1.
-const ALIKE: f64 = 0.6;
+/// Minimum similarity of a suggestion, from 0 to 1.
+const MIN_SIMILARITY: f64 = 0.6;
 
-/// A tool that was found by its name.
+/// A tool that was found by name.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Resolved<'t> {
-    /// The offered tool.
+pub struct ToolMatch<'t> {
+    /// The available tool.
     pub tool: &'t Tool,
-    /// What had to be overlooked, if it is not the tool's exact name.
+    /// The difference between the names, if the match is not exact.
     pub repair: Option<Repair>,
 }
 
-/// Finds the tool that `said` names; `None` if there is none, or more than one.
+/// Finds the tool with this name. Returns `None` if no tool matches, or if several tools match.
 ///
-/// In this order: the exact name; the same in another case; the name without `functions.`,
-/// `tools.`, `default_api.` or `mcp__` before it; a name of which `said` is all that follows the
-/// server and a `.`; the same words with other separators. Each has to hold for one tool alone: the
-/// first that holds for several ends the search. Names that are only alike are never taken, see
-/// [`suggest`].
-pub fn resolve<'t>(tools: &'t Tools, said: &str) -> Option<Resolved<'t>> {
-    if said.is_empty() {
+/// The rules, in order: the exact name; the name in a different case; the name without the prefix
+/// `functions.`, `tools.`, `default_api.` or `mcp__`; the part of a tool's name after `SERVER.`;
+/// the same words with different separators. A rule must match exactly one tool: the first rule
+/// that matches several tools ends the search. Similar names never match; see [`suggest`].
+pub fn resolve<'t>(tools: &'t Tools, name: &str) -> Option<ToolMatch<'t>> {
+    if name.is_empty() {
         return None;
     }
-    if let Some(tool) = tools.get(said) {
-        return Some(Resolved { tool, repair: None });
+    if let Some(tool) = tools.get(name) {
+        return Some(ToolMatch { tool, repair: None });
     }
-    let (tool, change) = search(tools, said)?;
-    let repair = Repair::Name { said: said.to_owned(), taken: tool.name.clone(), change };
-    Some(Resolved { tool, repair: Some(repair) })
+    let (tool, change) = search(tools, name)?;
+    let repair =
+        Repair::Name { written_name: name.to_owned(), resolved_name: tool.name.clone(), change };
+    Some(ToolMatch { tool, repair: Some(repair) })
 }
 
-/// Up to three names of offered tools that are like `said`, the likest first.
-pub fn suggest(tools: &Tools, said: &str) -> Vec<String> {
-    if said.is_empty() || said.len() > COMPARED {
+/// Returns up to three names of available tools that are similar to `name`, most similar first.
+pub fn suggest(tools: &Tools, name: &str) -> Vec<String> {
+    if name.is_empty() || name.len() > MAX_COMPARED_BYTES {
         return Vec::new();
     }
-    let said = words(bare(said));
+    let normalized = normalize_name(strip_known_prefix(name));
     let mut alike: Vec<(f64, &str)> = tools
         .iter()
-        .take(OTHERS)
+        .take(MAX_COMPARED_TOOLS)
         .map(|tool| tool.name.as_str())
-        .filter(|name| name.len() <= COMPARED)
-        .map(|name| (likeness(&said, name), name))
-        .filter(|(score, _)| *score >= ALIKE)
+        .filter(|name| name.len() <= MAX_COMPARED_BYTES)
+        .map(|name| (similarity(&normalized, name), name))
+        .filter(|(score, _)| *score >= MIN_SIMILARITY)
         .collect();
-    alike.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-    alike.into_iter().take(SUGGESTIONS).map(|(_, name)| name.to_owned()).collect()
+    alike.sort_by(|(left, _), (other, _)| other.total_cmp(left));
+    alike.into_iter().take(MAX_SUGGESTIONS).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// What the name of some tools has in common with others.
-enum Found<'t> {
+/// Result of matching one rule against all tools.
+enum UniqueMatch<'t> {
     None,
     One(&'t Tool),
-    Several,
+    Ambiguous,
 }
 
-fn search<'t>(tools: &'t Tools, said: &str) -> Option<(&'t Tool, NameChange)> {
-    let lower = said.to_lowercase();
-    let bare = bare(said);
+fn search<'t>(tools: &'t Tools, written_name: &str) -> Option<(&'t Tool, NameChange)> {
+    let lower = written_name.to_lowercase();
+    let bare = strip_known_prefix(written_name);
     let bare_lower = bare.to_lowercase();
     let suffix = format!(".{bare}");
-    let normal = words(bare);
-    type Rung<'r> = (NameChange, &'r dyn Fn(&str) -> bool);
-    let rungs: [Rung<'_>; 5] = [
+    let normal = normalize_name(bare);
+    type MatchRule<'r> = (NameChange, &'r dyn Fn(&str) -> bool);
+    let rungs: [MatchRule<'_>; 5] = [
         (NameChange::Case, &|name| name.to_lowercase() == lower),
         (NameChange::Prefix, &|name| name == bare),
         (NameChange::Prefix, &|name| name.to_lowercase() == bare_lower),
         (NameChange::Server, &|name| !bare.is_empty() && name.ends_with(&suffix)),
-        (NameChange::Separators, &|name| !normal.is_empty() && words(name) == normal),
+        (NameChange::Separators, &|name| !normal.is_empty() && normalize_name(name) == normal),
     ];
     for (change, holds) in rungs {
-        match only(tools, holds) {
-            Found::One(tool) => return Some((tool, change)),
-            Found::Several => return None,
-            Found::None => {}
+        match unique_match(tools, holds) {
+            UniqueMatch::One(tool) => return Some((tool, change)),
+            UniqueMatch::Ambiguous => return None,
+            UniqueMatch::None => {}
         }
     }
     None
 }
 
-fn only(tools: &Tools, holds: impl Fn(&str) -> bool) -> Found<'_> {
+fn unique_match(tools: &Tools, holds: impl Fn(&str) -> bool) -> UniqueMatch<'_> {
     let mut all = tools.iter().filter(|tool| holds(&tool.name));
     match (all.next(), all.next()) {
-        (None, _) => Found::None,
-        (Some(tool), None) => Found::One(tool),
-        (Some(_), Some(_)) => Found::Several,
+        (None, _) => UniqueMatch::None,
+        (Some(tool), None) => UniqueMatch::One(tool),
+        (Some(_), Some(_)) => UniqueMatch::Ambiguous,
     }
 }
 
-/// The name without one of the known prefixes.
-fn bare(said: &str) -> &str {
-    PREFIXES.iter().find_map(|prefix| said.strip_prefix(prefix)).unwrap_or(said)
+/// Removes a known prefix from the name.
+fn strip_known_prefix(name: &str) -> &str {
+    KNOWN_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name)
 }
 
-/// The name in lower case, with one `_` for any separators in a row.
-fn words(name: &str) -> String {
+/// Converts the name to lower case and each sequence of separators to `_`.
+fn normalize_name(name: &str) -> String {
     let parts = name.split(SEPARATORS).filter(|part| !part.is_empty());
     parts.map(str::to_lowercase).collect::<Vec<_>>().join("_")
 }
 
-/// How alike a name is, with its server or without.
-fn likeness(said: &str, name: &str) -> f64 {
-    let whole = strsim::normalized_damerau_levenshtein(said, &words(name));
-    let tool = name
-        .split_once('.')
-        .map_or(0.0, |(_, tool)| strsim::normalized_damerau_levenshtein(said, &words(tool)));
-    whole.max(tool)
+/// Similarity of two names, with or without the server's name.
+fn similarity(written_name: &str, name: &str) -> f64 {
+    let full_score = strsim::normalized_damerau_levenshtein(written_name, &normalize_name(name));
+    let tool = name.split_once('.').map_or(0.0, |(_, tool)| {
+        strsim::normalized_damerau_levenshtein(written_name, &normalize_name(tool))
+    });
+    full_score.max(tool)
 }

@@ -1,22 +1,22 @@
-//! The tools that are offered to a model.
+//! Tools that a model can call.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// One offered tool, as a server describes it.
+/// A tool, as its server describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
-    /// The name a call has to say: a public name or a provider's alias.
+    /// The name in a call: a public name or a provider's alias.
     pub name: String,
-    /// What the tool is for, in the server's words.
+    /// The server's description of the tool.
     pub description: String,
-    /// The JSON Schema of the arguments object.
+    /// The JSON Schema of the arguments.
     pub input_schema: Value,
 }
 
 impl Tool {
-    /// A tool from its three parts.
+    /// Creates a tool.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -25,13 +25,15 @@ impl Tool {
         Self { name: name.into(), description: description.into(), input_schema }
     }
 
-    /// The schema of one argument, if the tool's schema lists it under `properties`.
+    /// Returns the schema of one argument, if the tool's schema lists the argument under
+    /// `properties`.
     pub fn property(&self, name: &str) -> Option<&Value> {
         self.input_schema.get("properties")?.get(name)
     }
 }
 
-/// All tools offered in one turn, found by name. Of tools with one name the first counts.
+/// The available tools of one request, with lookup by name. Of several tools with the same name,
+/// the first one counts.
 #[derive(Debug, Clone, Default)]
 pub struct Tools {
     list: Vec<Tool>,
@@ -39,22 +41,22 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// The tool of exactly this name.
+    /// Returns the tool with exactly this name.
     pub fn get(&self, name: &str) -> Option<&Tool> {
         self.by_name.get(name).map(|at| &self.list[*at])
     }
 
-    /// The tools in the order they were offered.
+    /// Iterates over the tools in listed order.
     pub fn iter(&self) -> impl Iterator<Item = &Tool> {
         self.list.iter()
     }
 
-    /// How many tools are offered.
+    /// Returns the number of tools.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether nothing is offered, so that no text is a call.
+    /// Whether there are no tools. Without tools, no text is a call.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -1,16 +1,16 @@
-//! Whether the arguments of a call fit the schema of its tool, in words for the model.
+//! Validation of a call's arguments against the schema of its tool, with messages for the model.
 //!
-//! A schema may come from a stranger. It is compiled at its first use and once, if it is small, its
-//! references stay inside it, and what they lead to is bounded (`compile.rs`); it is applied only
-//! where a dry run over the arguments shows what that can cost at most (`cost.rs`). Nothing is ever
-//! fetched. `format` is an annotation, as in the specification.
+//! A schema may be untrusted. The validator compiles a schema once, at its first use. The schema
+//! must be small, its references must stay inside the schema, and their expanded size is bounded
+//! (`compile.rs`). Before validation, an estimate bounds the cost for the arguments (`cost.rs`).
+//! The validator fetches nothing. `format` is an annotation, as in the JSON Schema specification.
 
 mod compile;
 mod cost;
-mod misspelt;
+mod messages;
 #[cfg(test)]
 mod tests;
-mod words;
+mod unknown_properties;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,118 +19,124 @@ use std::sync::OnceLock;
 
 use serde_json::{Number, Value};
 
-use self::compile::Compiled;
-use crate::call::Call;
+use self::compile::CompiledSchema;
+use crate::call::ResolvedCall;
 use crate::json::Json;
-use crate::parse::DEPTH;
-use crate::repair::quoted;
+use crate::parse::MAX_DEPTH;
+use crate::repair::quote_backticks;
 use crate::tool::Tools;
 
-/// One part of the arguments that does not fit.
+/// A part of the arguments that violates the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The JSON pointer of the part; empty for the arguments as a whole. The end of one longer than
-    /// a kibibyte is left out.
+    /// JSON pointer of the part; empty for the arguments as a whole. A pointer is truncated at 1
+    /// KiB.
     pub pointer: String,
-    /// What is wrong with it, for the model.
+    /// Description of the violation for the model.
     pub message: String,
 }
 
-/// Why it cannot be told whether arguments fit.
+/// The reason why arguments cannot be validated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unchecked {
-    /// No tool of that name is offered.
+pub enum NotValidated {
+    /// No tool has this name.
     UnknownTool(String),
-    /// The schema of the tool cannot be used.
-    Schema {
-        /// The name of the tool.
+    /// The schema of the tool is unusable.
+    UnusableSchema {
+        /// Name of the tool.
         tool: String,
-        /// Why, as one sentence.
+        /// Reason, as part of a sentence.
         reason: String,
     },
-    /// The arguments are too large or too deep for the schema of the tool.
+    /// The arguments are too large or too deep for the tool's schema.
     TooCostly {
-        /// The name of the tool.
+        /// Name of the tool.
         tool: String,
     },
 }
 
-/// The offered tools with what checks their arguments. One is shared by all who need it.
+/// Validator of tool arguments. Share one validator, because compiled schemas are cached.
 #[derive(Debug, Default)]
-pub struct Toolbox {
+pub struct ToolValidator {
     tools: Tools,
-    checks: HashMap<String, OnceLock<Result<Compiled, String>>>,
+    compiled_schemas: HashMap<String, OnceLock<Result<CompiledSchema, String>>>,
 }
 
-impl Toolbox {
-    /// Takes the tools as they are; no schema is looked at yet.
+impl ToolValidator {
+    /// Creates a validator. Schemas are compiled at their first use.
     pub fn new(tools: Tools) -> Self {
-        let checks = tools.iter().map(|tool| (tool.name.clone(), OnceLock::new())).collect();
-        Self { tools, checks }
+        let compiled_schemas =
+            tools.iter().map(|tool| (tool.name.clone(), OnceLock::new())).collect();
+        Self { tools, compiled_schemas }
     }
 
-    /// The tools.
+    /// Returns the tools.
     pub fn tools(&self) -> &Tools {
         &self.tools
     }
 
-    /// Every part of the arguments that does not fit, 32 at most; empty if all fits.
+    /// Returns every violation, at most 32; empty if the arguments are valid.
     ///
-    /// An argument that no property of the schema names, while one that is left out has the same
-    /// letters in another case or with other separators, does not fit either, unless the schema says
-    /// itself that there may be others.
+    /// An unknown argument is also a violation if the schema has a missing property of the same
+    /// name in a different case or with different separators, unless the schema explicitly allows
+    /// additional properties.
     ///
     /// # Errors
     ///
-    /// Why that cannot be told. It says nothing against the call: who executes it checks as well.
-    pub fn violations(&self, call: &Call) -> Result<Vec<Violation>, Unchecked> {
-        let unknown = || Unchecked::UnknownTool(call.name.clone());
+    /// Returns an error if the arguments cannot be validated. The call may still be valid: the
+    /// executor of the call validates again.
+    pub fn violations(&self, call: &ResolvedCall) -> Result<Vec<Violation>, NotValidated> {
+        let unknown = || NotValidated::UnknownTool(call.name.clone());
         let tool = self.tools.get(&call.name).ok_or_else(unknown)?;
-        let check = self.checks.get(&call.name).ok_or_else(unknown)?;
+        let check = self.compiled_schemas.get(&call.name).ok_or_else(unknown)?;
         let compiled = check.get_or_init(|| {
-            guarded(|| Compiled::new(&tool.input_schema))
-                .unwrap_or_else(|| Err("it cannot be compiled".to_owned()))
+            catch_panic(|| CompiledSchema::new(&tool.input_schema))
+                .unwrap_or_else(|| Err("compilation failed".to_owned()))
         });
-        let compiled = compiled.as_ref().map_err(|reason| Unchecked::Schema {
+        let compiled = compiled.as_ref().map_err(|reason| NotValidated::UnusableSchema {
             tool: tool.name.clone(),
             reason: reason.clone(),
         })?;
-        let costly = || Unchecked::TooCostly { tool: tool.name.clone() };
-        if call.arguments.is_deeper(DEPTH) {
+        let costly = || NotValidated::TooCostly { tool: tool.name.clone() };
+        if call.arguments.exceeds_depth(MAX_DEPTH) {
             return Err(costly());
         }
-        let arguments = value(&call.arguments);
-        let found = guarded(|| compiled.violations(&tool.input_schema, &arguments));
-        let mut found = found.flatten().ok_or_else(costly)?;
-        let left = compile::VIOLATIONS.saturating_sub(found.len());
-        found.extend(misspelt::violations(&tool.input_schema, &arguments).into_iter().take(left));
-        Ok(found)
+        let arguments = to_value(&call.arguments);
+        let result = catch_panic(|| compiled.violations(&tool.input_schema, &arguments));
+        let mut all = result.flatten().ok_or_else(costly)?;
+        let remaining = compile::MAX_VIOLATIONS.saturating_sub(all.len());
+        all.extend(
+            unknown_properties::violations(&tool.input_schema, &arguments)
+                .into_iter()
+                .take(remaining),
+        );
+        Ok(all)
     }
 }
 
-/// The result of `run`; `None` if it panics. The validator has assertions that some schemas of a
-/// stranger's making can fail, and it keeps nothing between runs that could be left half done.
-fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
+/// Returns the result of `run`, or `None` if `run` panics. The validator has assertions that
+/// crafted schemas can violate; the validator has no state that a panic could corrupt.
+fn catch_panic<T>(run: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(run)).ok()
 }
 
-/// The value as the validator takes it: numbers are rounded to what 64 bits hold.
-fn value(json: &Json) -> Value {
+/// Converts a value for the validator; numbers are rounded to 64 bits.
+fn to_value(json: &Json) -> Value {
     match json {
         Json::Null => Value::Null,
-        Json::Bool(it) => Value::Bool(*it),
-        Json::Number(text) => Value::Number(number(text)),
+        Json::Bool(boolean) => Value::Bool(*boolean),
+        Json::Number(text) => Value::Number(to_number(text)),
         Json::String(text) => Value::String(text.clone()),
-        Json::Array(items) => Value::Array(items.iter().map(value).collect()),
-        Json::Object(members) => {
-            Value::Object(members.iter().map(|(key, one)| (key.clone(), value(one))).collect())
-        }
+        Json::Array(items) => Value::Array(items.iter().map(to_value).collect()),
+        Json::Object(members) => Value::Object(
+            members.iter().map(|(key, member)| (key.clone(), to_value(member))).collect(),
+        ),
     }
 }
 
-fn number(text: &str) -> Number {
+fn to_number(text: &str) -> Number {
     text.parse().unwrap_or_else(|_| {
-        // Beyond what a float holds; the largest there is fails and fits the same limits.
+        // Outside the range of a float, the largest float violates and satisfies the same limits.
         let largest = if text.starts_with('-') { f64::MIN } else { f64::MAX };
         Number::from_f64(largest).unwrap_or_else(|| Number::from(0))
     })
@@ -141,24 +147,24 @@ impl fmt::Display for Violation {
         if self.pointer.is_empty() {
             write!(f, "arguments: {}", self.message)
         } else {
-            write!(f, "{}: {}", quoted(&self.pointer), self.message)
+            write!(f, "{}: {}", quote_backticks(&self.pointer), self.message)
         }
     }
 }
 
-impl std::error::Error for Unchecked {}
+impl std::error::Error for NotValidated {}
 
-impl fmt::Display for Unchecked {
+impl fmt::Display for NotValidated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownTool(tool) => write!(f, "there is no tool {}", quoted(tool)),
-            Self::Schema { tool, reason } => {
-                write!(f, "the input schema of {} cannot be used: {reason}", quoted(tool))
+            Self::UnknownTool(tool) => write!(f, "there is no tool {}", quote_backticks(tool)),
+            Self::UnusableSchema { tool, reason } => {
+                write!(f, "unusable input schema of {}: {reason}", quote_backticks(tool))
             }
             Self::TooCostly { tool } => write!(
                 f,
-                "the arguments of {} are too large or too deep to be checked against its schema",
-                quoted(tool)
+                "arguments of {} too large or too deep to validate",
+                quote_backticks(tool)
             ),
         }
     }

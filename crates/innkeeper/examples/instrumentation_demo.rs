@@ -1,4 +1,4 @@
-//! What a chat writes down: three kinds of answers, and the log they leave.
+//! Writes and reads a chat's log: three responses and their log entries.
 //!
 //! `cargo run --example instrumentation_demo -- LOG path/to/mcp-server [arguments]`
 
@@ -13,8 +13,8 @@ use innkeeper::compat::{
 };
 use tokio::sync::Mutex;
 
-/// A call of its own, one in the middle of a sentence, and several.
-const ANSWERS: [(&str, &str); 3] = [
+/// Three responses: with a single call, with a call inside a sentence, and with several calls.
+const RESPONSES: [(&str, &str); 3] = [
     ("clean", "Sure.\n\n{\"tool\": \"echo\", \"params\": {\"message\": \"1\"}}"),
     ("mixed", "I'll use {\"tool\": \"add\", \"params\": {\"a\": 1, \"b\": 2}} to help."),
     (
@@ -27,7 +27,7 @@ const ANSWERS: [(&str, &str); 3] = [
 async fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [log, server, arguments @ ..] = &words[..] else {
-        return Err("name a file for the log, and the program of a server".into());
+        return Err("usage: LOG SERVER [ARGUMENTS]".into());
     };
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let client = Arc::new(Mutex::new(McpClient::connect(server, &arguments).await?));
@@ -41,9 +41,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let integration = McpChatIntegration::new(client.clone(), config).await?;
 
-    for (pattern, answer) in ANSWERS {
-        let pieces: Vec<String> = answer.split_inclusive(' ').map(str::to_owned).collect();
-        let mut handle = integration.process_streaming_response(stream::iter(pieces)).await?;
+    for (pattern, response) in RESPONSES {
+        let chunks: Vec<String> = response.split_inclusive(' ').map(str::to_owned).collect();
+        let mut handle = integration.process_streaming_response(stream::iter(chunks)).await?;
         while handle.token_stream.recv().await.is_some() {}
         let mut tools = Vec::new();
         while let Some(tool) = handle.tool_stream.recv().await {

@@ -1,4 +1,4 @@
-//! The smallest program: one answer of a model, its text and the tools it called.
+//! Reads one model response and runs the tool that the response calls.
 //!
 //! `cargo run --example minimal_streaming -- path/to/mcp-server [arguments]`
 
@@ -11,8 +11,8 @@ use futures_util::stream;
 use innkeeper::compat::{ChatIntegrationConfig, McpChatIntegration, McpClient, ProcessedToken};
 use tokio::sync::Mutex;
 
-/// What a model says, as it streams: in pieces that know nothing of JSON.
-const ANSWER: [&str; 7] = [
+/// A model's response in chunks, which may split the JSON of a call anywhere.
+const RESPONSE: [&str; 7] = [
     "Let me say it",
     ".\n\n{\"tool\": \"ec",
     "ho\", \"params\"",
@@ -25,7 +25,7 @@ const ANSWER: [&str; 7] = [
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let (server, arguments) = words.split_first().ok_or("name the program of a server")?;
+    let (server, arguments) = words.split_first().ok_or("usage: SERVER [ARGUMENTS]")?;
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let client = McpClient::connect(server, &arguments).await?;
     client.initialize("minimal_streaming", "1.0").await?;
@@ -33,8 +33,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let integration =
         McpChatIntegration::new(client.clone(), ChatIntegrationConfig::default()).await?;
-    let answer = stream::iter(ANSWER.map(str::to_owned));
-    let mut handle = integration.process_streaming_response(answer).await?;
+    let response = stream::iter(RESPONSE.map(str::to_owned));
+    let mut handle = integration.process_streaming_response(response).await?;
     while let Some(token) = handle.token_stream.recv().await {
         match token {
             ProcessedToken::Narrative(text) => print!("{text}"),

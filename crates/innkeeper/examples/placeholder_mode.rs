@@ -1,4 +1,4 @@
-//! The reader sees that something is being done, and not how.
+//! Replaces each tool call in the visible text with a placeholder.
 //!
 //! `cargo run --example placeholder_mode -- path/to/mcp-server [arguments]`
 
@@ -13,7 +13,7 @@ use innkeeper::compat::{
 };
 use tokio::sync::Mutex;
 
-const ANSWER: [&str; 5] = [
+const RESPONSE: [&str; 5] = [
     "Two sums: ",
     "{\"tool\": \"add\", \"params\": {\"a\": 1, \"b\": 2}}",
     " and ",
@@ -24,7 +24,7 @@ const ANSWER: [&str; 5] = [
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let (server, arguments) = words.split_first().ok_or("name the program of a server")?;
+    let (server, arguments) = words.split_first().ok_or("usage: SERVER [ARGUMENTS]")?;
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let client = Arc::new(Mutex::new(McpClient::connect(server, &arguments).await?));
     let config = ChatIntegrationConfig {
@@ -35,8 +35,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let integration = McpChatIntegration::new(client.clone(), config).await?;
 
-    let answer = stream::iter(ANSWER.map(str::to_owned));
-    let mut handle = integration.process_streaming_response(answer).await?;
+    let response = stream::iter(RESPONSE.map(str::to_owned));
+    let mut handle = integration.process_streaming_response(response).await?;
     while let Some(token) = handle.token_stream.recv().await {
         match token {
             ProcessedToken::Narrative(text) => print!("{text}"),

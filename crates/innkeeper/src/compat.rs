@@ -1,10 +1,20 @@
-//! The names under which other documents know what is here. Thin wrappers; each type says what it
-//! stands for.
+//! Compatibility API: the names of `gamecode_mcp_host` and `mcp_host`, as wrappers of this crate.
+//!
+//! Use this module to port a program that was written against these names. New programs use
+//! [`Host`](crate::Host), [`Agent`](crate::Agent) and [`Chat`](crate::chat::Chat) directly.
+//!
+//! | Name here | Purpose | Based on |
+//! | --- | --- | --- |
+//! | [`McpClient`] | connection to one server | [`SingleServer`](crate::tools::SingleServer) |
+//! | [`McpChatIntegration`] | tools for a chat application | [`Chat`](crate::chat::Chat) |
+//! | [`McpHost`] | model with tools and a conversation | [`Agent`](crate::Agent) |
+//! | [`OllamaProvider`] | model of an Ollama server | [`HttpProvider`](crate::transport::HttpProvider) |
+//! | [`PromptTemplate`] | tools in a prompt | [`Template`](crate::toolcall::prompt::Template) |
 //!
 //! # Tools for a chat application
 //!
-//! A crate that knows these names as `gamecode_mcp_host` needs one line in its manifest:
-//! `gamecode_mcp_host = { package = "innkeeper", … }`, and `::compat` in its imports.
+//! To use these names as `gamecode_mcp_host`, add this line to the manifest and `::compat` to the
+//! imports: `gamecode_mcp_host = { package = "innkeeper", … }`.
 //!
 //! ```no_run
 //! # use innkeeper::compat as gamecode_mcp_host;
@@ -65,9 +75,9 @@
 //! # }
 //! ```
 //!
-//! # Tools for any model, by its prompt
+//! # Tools for any model, in its prompt
 //!
-//! The same with `mcp_host = { package = "innkeeper", … }`.
+//! To use these names as `mcp_host`, add `mcp_host = { package = "innkeeper", … }` to the manifest.
 //!
 //! ```no_run
 //! # use innkeeper::compat as mcp_client;
@@ -99,7 +109,7 @@
 //! # }
 //! ```
 //!
-//! Every setting has its default:
+//! Every setting has a default:
 //!
 //! ```
 //! # use innkeeper::compat::{McpHostConfig, SafetyConfig};
@@ -118,8 +128,8 @@
 //! # assert_eq!(McpHostConfig { safety_constraints: none, ..config }, McpHostConfig::default());
 //! ```
 //!
-//! A model of one's own is one function, and its name. The trait is this one, with more that has
-//! defaults:
+//! A custom model implements two methods of the trait [`LlmProvider`]: `generate` and `name`. The
+//! other methods have defaults:
 //!
 //! ```
 //! # use innkeeper::compat::{LlmRequest, LlmResponse, Result, async_trait};
@@ -148,7 +158,7 @@
 //! assert!(!Parrot.supports_tools());
 //! ```
 //!
-//! Prompts can be made for a model:
+//! [`PromptTemplate`] selects the prompt for a model:
 //!
 //! ```
 //! # use innkeeper::compat::PromptTemplate;
@@ -159,8 +169,8 @@
 mod client;
 mod integration;
 mod ollama;
+mod processed;
 mod prompt_host;
-mod received;
 mod template;
 
 pub use client::{CommandArguments, McpClient};
@@ -168,28 +178,28 @@ pub use integration::{
     ChatIntegrationConfig, InstrumentationConfig, McpChatIntegration, StreamingResponseHandle,
 };
 pub use ollama::OllamaProvider;
+pub use processed::{ExecutedTool, ExecutedTools, ProcessedToken, ProcessedTokens};
 pub use prompt_host::{
     McpHost, McpHostBuilder, McpHostConfig, McpHostError, SafetyConfig, ToolSource,
 };
-pub use received::{ExecutedTool, ExecutedTools, ProcessedToken, ProcessedTokens};
 
 pub use template::PromptTemplate;
 
-/// The attribute of [`LlmProvider`] and of those who implement it.
+/// The attribute macro for implementations of [`LlmProvider`].
 pub use async_trait::async_trait;
-/// A model that answers, and what goes back and forth.
+/// The model trait, and its request, response, error and token usage types.
 pub use innkeeper_agent::provider::{
     LlmError, LlmProvider, Request as LlmRequest, Response as LlmResponse, Usage as TokenUsage,
 };
 
-/// What a model gives.
+/// Result of a model request.
 pub type Result<T, E = LlmError> = std::result::Result<T, E>;
 
-/// What is done with the calls in a model's text.
-pub use innkeeper_agent::chat::Mode as StreamingMode;
-/// Reads the log of [`InstrumentationConfig`] again.
-pub use innkeeper_agent::chat::record::LogAnalyzer;
-/// One line of that log, and what happened.
-pub use innkeeper_agent::chat::record::{Kind as McpEventType, Line as McpEvent};
-/// How a model is told to write a call, so that it can be found while its text streams.
-pub use innkeeper_toolcall::prompt::RULES as STREAMING_FRIENDLY_TOOL_PROMPT;
+/// How tool calls in a model's text are handled.
+pub use innkeeper_agent::chat::StreamingMode;
+/// Reads and evaluates the log that [`InstrumentationConfig`] configures.
+pub use innkeeper_agent::chat::event_log::LogAnalyzer;
+/// A log entry, and the type of its event.
+pub use innkeeper_agent::chat::event_log::{LogEntry as McpEvent, LogEventKind as McpEventType};
+/// System prompt text that tells a model how to write a call that a streaming parser can find.
+pub use innkeeper_toolcall::prompt::TOOL_CALL_RULES as STREAMING_FRIENDLY_TOOL_PROMPT;

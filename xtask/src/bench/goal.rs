@@ -1,113 +1,128 @@
-//! What the host is to reach, and what it does reach.
+//! The goals of the host's figures, with the measured values.
 
-use super::plan::{BARE, OURS, SDK};
-use super::report::{Samples, number};
-use crate::{page, say};
+use super::report::{Samples, format_number};
+use super::runs::{INNKEEPER, RAW_PIPE, RMCP};
+use crate::{figures, output};
 
-/// A goal: the host's figure against another's, or by itself.
+/// A goal for one figure of the host, absolute or relative to another client.
 struct Goal {
-    what: &'static str,
+    title: &'static str,
     case: &'static str,
     runtime: &'static str,
     key: &'static str,
-    /// Whom the figure is divided by; for no one it is divided by `unit`.
-    against: Option<&'static str>,
+    /// The client whose figure is the divisor; without a client, `unit` is the divisor.
+    baseline: Option<&'static str>,
     unit: f64,
-    bound: Bound,
+    bound: GoalBound,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Bound {
+pub(super) enum GoalBound {
     AtMost(f64),
     AtLeast(f64),
 }
 
 const fn goal(
-    what: &'static str,
-    place: [&'static str; 3],
+    description: &'static str,
+    path: [&'static str; 3],
     against: &'static str,
-    bound: Bound,
+    bound: GoalBound,
 ) -> Goal {
-    let [case, runtime, key] = place;
-    Goal { what, case, runtime, key, against: Some(against), unit: 1.0, bound }
+    let [case, runtime, key] = path;
+    Goal { title: description, case, runtime, key, baseline: Some(against), unit: 1.0, bound }
 }
 
 const GOALS: &[Goal] = &[
     goal(
-        "one call at a time ÷ bare",
+        "one call at a time ÷ raw pipe",
         ["sequential", "current", "p50_us"],
-        BARE,
-        Bound::AtMost(1.7),
+        RAW_PIPE,
+        GoalBound::AtMost(1.7),
     ),
     goal(
         "one call at a time ÷ rmcp",
         ["sequential", "current", "p50_us"],
-        SDK,
-        Bound::AtMost(0.45),
+        RMCP,
+        GoalBound::AtMost(0.45),
     ),
     goal(
         "50 in flight: calls/s ÷ rmcp",
         ["flight", "current", "per_second"],
-        SDK,
-        Bound::AtLeast(6.0),
+        RMCP,
+        GoalBound::AtLeast(6.0),
     ),
-    goal("1 MB result ÷ bare", ["result", "current", "p50_us"], BARE, Bound::AtMost(1.5)),
+    goal(
+        "1 MB result ÷ raw pipe",
+        ["result", "current", "p50_us"],
+        RAW_PIPE,
+        GoalBound::AtMost(1.5),
+    ),
     goal(
         "threads: one at a time ÷ rmcp",
         ["sequential", "multi", "p50_us"],
-        SDK,
-        Bound::AtMost(0.5),
+        RMCP,
+        GoalBound::AtMost(0.5),
     ),
-    goal("threads: calls/s ÷ rmcp", ["flight", "multi", "per_second"], SDK, Bound::AtLeast(2.5)),
-    goal("20 servers ready ÷ rmcp", ["start", "current", "ready_ms"], SDK, Bound::AtMost(1.0)),
-    goal("HTTP: one at a time ÷ rmcp", ["http", "current", "p50_us"], SDK, Bound::AtMost(1.0)),
-    goal("HTTP: as an event ÷ rmcp", ["http-events", "current", "p50_us"], SDK, Bound::AtMost(1.0)),
+    goal(
+        "threads: calls/s ÷ rmcp",
+        ["flight", "multi", "per_second"],
+        RMCP,
+        GoalBound::AtLeast(2.5),
+    ),
+    goal("20 servers ready ÷ rmcp", ["start", "current", "ready_ms"], RMCP, GoalBound::AtMost(1.0)),
+    goal("HTTP: one at a time ÷ rmcp", ["http", "current", "p50_us"], RMCP, GoalBound::AtMost(1.0)),
+    goal("HTTP: SSE ÷ rmcp", ["http-events", "current", "p50_us"], RMCP, GoalBound::AtMost(1.0)),
     goal(
         "HTTP: 50 in flight, calls/s ÷ rmcp",
         ["http-flight", "current", "per_second"],
-        SDK,
-        Bound::AtLeast(1.0),
+        RMCP,
+        GoalBound::AtLeast(1.0),
     ),
-    goal("HTTP: 1 MB result ÷ rmcp", ["http-result", "current", "p50_us"], SDK, Bound::AtMost(1.0)),
+    goal(
+        "HTTP: 1 MB result ÷ rmcp",
+        ["http-result", "current", "p50_us"],
+        RMCP,
+        GoalBound::AtMost(1.0),
+    ),
     Goal {
-        what: "idle memory with 20 servers, MB",
+        title: "idle memory with 20 servers, MB",
         case: "start",
         runtime: "current",
         key: "idle_kb",
-        against: None,
+        baseline: None,
         unit: 1024.0,
-        bound: Bound::AtMost(10.0),
+        bound: GoalBound::AtMost(10.0),
     },
 ];
 
 impl Goal {
-    fn reached(&self, samples: &Samples) -> Option<f64> {
+    fn measured_value(&self, samples: &Samples) -> Option<f64> {
         let Self { case, runtime, key, .. } = *self;
-        match self.against {
-            None => Some(samples.median(case, OURS, runtime, key)? / self.unit),
+        match self.baseline {
+            None => Some(samples.median(case, INNKEEPER, runtime, key)? / self.unit),
             Some(other) => samples.ratio(case, other, runtime, key),
         }
     }
 }
 
-impl Bound {
-    pub(super) fn words(self) -> String {
+impl GoalBound {
+    pub(super) fn describe(self) -> String {
         match self {
             Self::AtMost(figure) => format!("≤ {figure}"),
             Self::AtLeast(figure) => format!("≥ {figure}"),
         }
     }
 
-    /// How a figure stands to it.
-    pub(super) fn word(self, reached: Option<f64>) -> &'static str {
-        match reached.map(|figure| self.holds(figure)) {
+    /// Compares a measured value with the bound.
+    pub(super) fn verdict(self, measured: Option<f64>) -> &'static str {
+        match measured.map(|figure| self.is_met_by(figure)) {
             None => "not measured",
             Some(true) => "met",
             Some(false) => "MISSED",
         }
     }
 
-    fn holds(self, figure: f64) -> bool {
+    fn is_met_by(self, figure: f64) -> bool {
         match self {
             Self::AtMost(most) => figure <= most,
             Self::AtLeast(least) => figure >= least,
@@ -115,40 +130,45 @@ impl Bound {
     }
 }
 
-fn rows(samples: &Samples) -> Vec<Vec<String>> {
-    let mut rows = vec![["goal", "reached", "wanted", ""].map(str::to_owned).to_vec()];
+fn table_rows(samples: &Samples) -> Vec<Vec<String>> {
+    let mut rows = vec![["figure", "measured", "goal", ""].map(str::to_owned).to_vec()];
     for goal in GOALS {
-        let reached = goal.reached(samples);
-        let word = goal.bound.word(reached);
-        rows.push(vec![goal.what.to_owned(), number(reached), goal.bound.words(), word.to_owned()]);
+        let measured = goal.measured_value(samples);
+        let verdict_text = goal.bound.verdict(measured);
+        rows.push(vec![
+            goal.title.to_owned(),
+            format_number(measured),
+            goal.bound.describe(),
+            verdict_text.to_owned(),
+        ]);
     }
     rows
 }
 
-/// The goals on a terminal.
-pub(super) fn table(samples: &Samples) -> String {
-    say::table(&rows(samples))
+/// The goals as text columns.
+pub(super) fn terminal_table(samples: &Samples) -> String {
+    output::format_table(&table_rows(samples))
 }
 
-/// The goals on a page.
+/// The goals as a Markdown table.
 pub(super) fn markdown_table(samples: &Samples) -> String {
-    page::table(&rows(samples))
+    figures::markdown_table(&table_rows(samples))
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::super::plan::PLAN;
+    use super::super::runs::BENCH_RUNS;
     use super::*;
 
     #[test]
     fn goals_compare_with_the_right_peer_and_say_met_missed_or_not_measured() {
         let mut samples = Samples::default();
-        for (entry, micros) in PLAN[0].iter().zip([4.0, 16.0, 8.0, 9.0, 24.0, 10.0]) {
+        for (entry, micros) in BENCH_RUNS[0].iter().zip([4.0, 16.0, 8.0, 9.0, 24.0, 10.0]) {
             samples.add(entry, &json!({"p50_us": micros}));
         }
-        let rows = rows(&samples);
+        let rows = table_rows(&samples);
         assert_eq!(rows[1][1..], ["2.00", "≤ 1.7", "MISSED"]);
         assert_eq!(rows[2][1..], ["0.50", "≤ 0.45", "MISSED"]);
         assert_eq!(rows[5][1..], ["0.42", "≤ 0.5", "met"]);

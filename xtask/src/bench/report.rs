@@ -1,48 +1,50 @@
-//! The figures of all rounds, their medians, and the tables made of them.
+//! The samples of all rounds, with medians, ratios and tables.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::plan::{BARE, Entry, OURS, PLAN, SDK, words};
-use crate::{page, say};
+use super::runs::{BENCH_RUNS, BenchRun, INNKEEPER, RAW_PIPE, RMCP, case_columns};
+use crate::{figures, output};
 
-/// Every figure measured, by case, peer, runtime and key.
+/// All measured figures by case, peer, runtime and key.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     figures: BTreeMap<[String; 4], Vec<f64>>,
 }
 
 impl Samples {
-    /// Adds the numbers of one line.
-    pub(super) fn add(&mut self, entry: &Entry, line: &Value) {
+    /// Adds the figures of one JSON line.
+    pub(super) fn add(&mut self, entry: &BenchRun, line: &Value) {
         for (key, value) in line.as_object().into_iter().flatten() {
             if let Some(number) = value.as_f64() {
-                let place = [entry.case, entry.peer, entry.runtime, key].map(str::to_owned);
-                self.figures.entry(place).or_default().push(number);
+                let key_path = [entry.case, entry.peer, entry.runtime, key].map(str::to_owned);
+                self.figures.entry(key_path).or_default().push(number);
             }
         }
     }
 
-    /// The median of one figure over the rounds.
+    /// The median of one figure over all rounds.
     pub(super) fn median(&self, case: &str, peer: &str, runtime: &str, key: &str) -> Option<f64> {
         median(self.rounds([case, peer, runtime, key])?.to_vec())
     }
 
-    /// The median over the rounds of one figure of the host divided by the same of another client.
-    /// Both are from the same round: the machine's speed changes from one to the next.
+    /// The median ratio of a figure of the host to the same figure of another client.
+    ///
+    /// Each ratio has both figures from the same round, because the machine's speed changes between
+    /// rounds.
     pub(super) fn ratio(&self, case: &str, peer: &str, runtime: &str, key: &str) -> Option<f64> {
-        let ours = self.rounds([case, OURS, runtime, key])?;
+        let innkeeper = self.rounds([case, INNKEEPER, runtime, key])?;
         let other = self.rounds([case, peer, runtime, key])?;
-        let ratios = ours.iter().zip(other).filter(|(_, other)| **other > 0.0);
-        median(ratios.map(|(ours, other)| ours / other).collect())
+        let ratios = innkeeper.iter().zip(other).filter(|(_, other)| **other > 0.0);
+        median(ratios.map(|(innkeeper, other)| innkeeper / other).collect())
     }
 
-    fn rounds(&self, place: [&str; 4]) -> Option<&[f64]> {
-        self.figures.get(&place.map(str::to_owned)).map(Vec::as_slice)
+    fn rounds(&self, key_path: [&str; 4]) -> Option<&[f64]> {
+        self.figures.get(&key_path.map(str::to_owned)).map(Vec::as_slice)
     }
 
-    /// All figures of all rounds.
+    /// All samples as JSON.
     pub(super) fn json(&self) -> Value {
         let lines = self.figures.iter().map(|([case, peer, runtime, key], figures)| {
             json!({"case": case, "peer": peer, "runtime": runtime, "figure": key, "rounds": figures,
@@ -51,31 +53,37 @@ impl Samples {
         Value::Array(lines.collect())
     }
 
-    /// The medians as a person reads them on a terminal.
-    pub(super) fn table(&self) -> String {
-        say::table(&self.rows())
+    /// The medians as text columns.
+    pub(super) fn terminal_table(&self) -> String {
+        output::format_table(&self.table_rows())
     }
 
-    /// The same for a page.
-    pub(super) fn markdown(&self) -> String {
-        page::table(&self.rows())
+    /// The medians as a Markdown table.
+    pub(super) fn markdown_table(&self) -> String {
+        figures::markdown_table(&self.table_rows())
     }
 
-    fn rows(&self) -> Vec<Vec<String>> {
-        let heading = ["", "runtime", "bare pipe", "rmcp", "innkeeper", "÷ bare", "÷ rmcp"];
+    fn table_rows(&self) -> Vec<Vec<String>> {
+        let heading = ["", "runtime", "raw pipe", "rmcp", "innkeeper", "÷ raw pipe", "÷ rmcp"];
         let mut rows = vec![heading.map(str::to_owned).to_vec()];
-        for case in PLAN.iter().map(|entries| entries[0].case) {
-            let (title, figures) = words(case);
+        for case in BENCH_RUNS.iter().map(|entries| entries[0].case) {
+            let (title, figures) = case_columns(case);
             for figure in figures {
                 for runtime in ["current", "multi"] {
-                    let of = |peer: &str| {
+                    let median_of = |peer: &str| {
                         self.median(case, peer, runtime, figure.key)
                             .map(|value| value / figure.divisor)
                     };
                     let against = |peer: &str| self.ratio(case, peer, runtime, figure.key);
-                    let figures = [of(BARE), of(SDK), of(OURS), against(BARE), against(SDK)];
-                    let mut row = vec![format!("{title}: {}", figure.called), runtime.to_owned()];
-                    row.extend(figures.map(number));
+                    let figures = [
+                        median_of(RAW_PIPE),
+                        median_of(RMCP),
+                        median_of(INNKEEPER),
+                        against(RAW_PIPE),
+                        against(RMCP),
+                    ];
+                    let mut row = vec![format!("{title}: {}", figure.heading), runtime.to_owned()];
+                    row.extend(figures.map(format_number));
                     rows.push(row);
                 }
             }
@@ -94,8 +102,8 @@ fn median(mut figures: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// Three digits that mean something, or a dash.
-pub(super) fn number(figure: Option<f64>) -> String {
+/// Formats a figure with three significant digits; a missing figure is a dash.
+pub(super) fn format_number(figure: Option<f64>) -> String {
     match figure {
         None => "–".to_owned(),
         Some(figure) if figure.abs() >= 100.0 => format!("{figure:.0}"),
@@ -111,7 +119,7 @@ mod tests {
     fn samples(figures: &[f64]) -> Samples {
         let mut samples = Samples::default();
         for figure in figures {
-            samples.add(&PLAN[0][0], &json!({"peer": "bare", "p50_us": figure}));
+            samples.add(&BENCH_RUNS[0][0], &json!({"peer": "bare", "p50_us": figure}));
         }
         samples
     }
@@ -129,18 +137,18 @@ mod tests {
     fn a_ratio_is_the_median_of_what_each_round_gave() {
         let mut samples = samples(&[1.0, 10.0, 2.0]);
         for figure in [2.0, 30.0, 3.0] {
-            let ours = PLAN[0].iter().find(|entry| entry.is_ours()).unwrap();
-            samples.add(ours, &json!({"p50_us": figure}));
+            let innkeeper_run = BENCH_RUNS[0].iter().find(|entry| entry.is_innkeeper()).unwrap();
+            samples.add(innkeeper_run, &json!({"p50_us": figure}));
         }
-        assert_eq!(samples.ratio("sequential", BARE, "current", "p50_us"), Some(2.0));
-        assert_eq!(samples.ratio("sequential", SDK, "current", "p50_us"), None);
+        assert_eq!(samples.ratio("sequential", RAW_PIPE, "current", "p50_us"), Some(2.0));
+        assert_eq!(samples.ratio("sequential", RMCP, "current", "p50_us"), None);
     }
 
     #[test]
     fn a_figure_that_is_not_there_is_a_dash() {
-        assert_eq!(number(None), "–");
-        assert_eq!(number(Some(1.5)), "1.50");
-        let table = samples(&[4.0]).table();
+        assert_eq!(format_number(None), "–");
+        assert_eq!(format_number(Some(1.5)), "1.50");
+        let table = samples(&[4.0]).terminal_table();
         assert!(table.contains("4.00") && table.contains('–'));
     }
 }

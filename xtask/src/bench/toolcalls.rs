@@ -1,118 +1,142 @@
-//! `bench --toolcalls`: the interceptor beside a byte search and two published parsers.
+//! `bench --toolcalls`: compares the tool-call parser with byte searches and published parsers.
 
+mod cases;
 mod goal;
 mod input;
-mod plan;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::plan::Entry;
-use super::report::{Samples, number};
-use super::{Wish, order};
-use crate::program::{Program, relative, root};
-use crate::test::{npm, once};
-use crate::{Chore, page, say};
-use plan::{CASES, Case, Peer};
+use super::report::{Samples, format_number};
+use super::runs::BenchRun;
+use super::{BenchArgs, interleave};
+use crate::program::{Program, relative_path, repository_root};
+use crate::test::{install_npm, install_once};
+use crate::{TaskResult, figures, output};
+use cases::{BenchParser, CASES, ParserCase};
 
-/// Rounds unless told otherwise: a published parser alone needs half a minute of each.
-pub(super) const ROUNDS: usize = 5;
+/// Default number of rounds: one published parser alone needs half a minute per round.
+pub(super) const DEFAULT_ROUNDS: usize = 5;
 
-const PACKAGE: &str = include_str!("../../../bench/interceptor/node/package.json");
-const LOCK: &str = include_str!("../../../bench/interceptor/node/package-lock.json");
+const PACKAGE_JSON: &str = include_str!("../../../bench/parser/node/package.json");
+const PACKAGE_LOCK: &str = include_str!("../../../bench/parser/node/package-lock.json");
 
-/// Builds the program, puts the package in place, runs the rounds and prints the tables; gives
-/// what the page says.
+/// Builds the program, installs the package, runs the rounds and prints the tables; returns the
+/// text of the page.
 ///
 /// # Errors
 ///
-/// Something does not build or run, or a parser told something else than what was in the text. A
-/// goal that is missed is shown, not an error.
-pub(super) fn run(wish: &Wish) -> Chore<String> {
-    let home = root().join("target/bench-interceptor");
-    fs::create_dir_all(&home).map_err(|error| format!("`{}`: {error}", relative(&home)))?;
-    Program::cargo("build --release --locked --manifest-path bench/interceptor/Cargo.toml")
+/// A program does not build or run, or a parser reports another number of bytes than the text has.
+/// A missed goal is reported, not an error.
+pub(super) fn run(args: &BenchArgs) -> TaskResult<String> {
+    let home = repository_root().join("target/bench-parser");
+    fs::create_dir_all(&home).map_err(|error| format!("`{}`: {error}", relative_path(&home)))?;
+    Program::cargo("build --release --locked --manifest-path bench/parser/Cargo.toml")
         .arg("--target-dir")
-        .path(&home)
+        .path_arg(&home)
         .run()?;
-    once(&home.join("npm"), &format!("{PACKAGE}{LOCK}"), |folder| npm(folder, PACKAGE, LOCK))?;
-    let before = load();
+    install_once(&home.join("npm"), &format!("{PACKAGE_JSON}{PACKAGE_LOCK}"), |dir| {
+        install_npm(dir, PACKAGE_JSON, PACKAGE_LOCK)
+    })?;
+    let before = load_average();
     let mut samples = Samples::default();
-    for round in 0..wish.rounds() {
-        if !wish.json {
-            say::line(format_args!("round {} of {}", round + 1, wish.rounds()));
+    for round in 0..args.rounds() {
+        if !args.json {
+            output::print_line(format_args!("round {} of {}", round + 1, args.rounds()));
         }
         for case in CASES {
             let text = home.join("text");
-            input::write(&text, case)?;
-            for peer in order(case.peers, round).filter(|peer| wish.ours || **peer != Peer::Ours) {
-                let entry = Entry { case: case.name, peer: peer.name(), runtime: "" };
-                samples.add(&entry, &measure(&home, &text, case, *peer, wish.seconds)?);
+            input::write_text(&text, case)?;
+            for peer in interleave(case.parsers, round)
+                .filter(|peer| args.include_innkeeper || **peer != BenchParser::Innkeeper)
+            {
+                let entry = BenchRun { case: case.name, peer: peer.name(), runtime: "" };
+                samples.add(&entry, &measure(&home, &text, case, *peer, args.seconds)?);
             }
         }
     }
-    let (rows, goals) = (rows(&samples), goal::rows(&samples));
-    if wish.json {
-        say::line(samples.json());
+    let (rows, goals) = (table_rows(&samples), goal::table_rows(&samples));
+    if args.json {
+        output::print_line(samples.json());
     } else {
-        say::line(format_args!("\n{}\n{}", say::table(&rows), say::table(&goals)));
+        output::print_line(format_args!(
+            "\n{}\n{}",
+            output::format_table(&rows),
+            output::format_table(&goals)
+        ));
     }
     Ok(format!(
         "{}, load {before} before and {} after, {} rounds, medians.\n\n{}\n{}",
-        page::machine(),
-        load(),
-        wish.rounds(),
-        page::table(&rows),
-        page::table(&goals)
+        figures::describe_machine(),
+        load_average(),
+        args.rounds(),
+        figures::markdown_table(&rows),
+        figures::markdown_table(&goals)
     ))
 }
 
-/// One parser over one text. What it tells of the text has to be the text.
-fn measure(home: &Path, text: &Path, case: &Case, peer: Peer, seconds: f64) -> Chore<Value> {
+/// Runs one parser on one text and checks the number of reported bytes.
+fn measure(
+    home: &Path,
+    text: &Path,
+    case: &ParserCase,
+    peer: BenchParser,
+    seconds: f64,
+) -> TaskResult<Value> {
     let program = match peer {
-        Peer::Package => Program::new("node")
-            .path(&root().join("bench/interceptor/node/peer.mjs"))
-            .within(&home.join("npm")),
-        Peer::Ours | Peer::Memchr | Peer::Memchr3 | Peer::Crate => {
-            let program: PathBuf = home.join("release/interceptor");
-            Program::new(program).arg(case.word(peer))
+        BenchParser::AiSdkPackage => Program::new("node")
+            .path_arg(&repository_root().join("bench/parser/node/peer.mjs"))
+            .current_dir(&home.join("npm")),
+        BenchParser::Innkeeper
+        | BenchParser::Memchr
+        | BenchParser::Memchr3
+        | BenchParser::ToolParserCrate => {
+            let program: PathBuf = home.join("release/parser");
+            Program::new(program).arg(case.program_name(peer))
         }
     };
-    let program = program.path(text).line(&format!("{} {seconds}", case.piece));
-    let beside = home.join("beside");
-    let has_beside = peer == Peer::Ours && input::write_beside(&beside, case)?;
-    let program = if has_beside { program.path(&beside) } else { program };
+    let program = program.path_arg(text).args(&format!("{} {seconds}", case.chunk_bytes));
+    let reference = home.join("beside");
+    let has_beside =
+        peer == BenchParser::Innkeeper && input::write_reference_text(&reference, case)?;
+    let program = if has_beside { program.path_arg(&reference) } else { program };
     let line = program.output()?;
     let line: Value = serde_json::from_str(&line)
-        .map_err(|error| format!("`{}` printed no JSON: {error}", peer.name()))?;
-    if line["told"].as_u64() != u64::try_from(case.bytes).ok() {
-        let told = &line["told"];
+        .map_err(|error| format!("`{}` did not print JSON: {error}", peer.name()))?;
+    if line["seen_bytes"].as_u64() != u64::try_from(case.bytes).ok() {
+        let reported = &line["seen_bytes"];
         let (peer, name, bytes) = (peer.name(), case.name, case.bytes);
-        return Err(format!("`{peer}` told {told} bytes of `{name}`, and {bytes} are in it"));
+        return Err(format!("`{peer}` reported {reported} of {bytes} bytes of `{name}`"));
     }
     Ok(line)
 }
 
-/// How busy the machine is, over the last minute.
-fn load() -> String {
+/// The machine's load average over one minute.
+fn load_average() -> String {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split(' ').next().unwrap_or_default().to_owned()
 }
 
-/// A line for each figure of each case.
-fn rows(samples: &Samples) -> Vec<Vec<String>> {
-    let peers = [Peer::Ours, Peer::Memchr, Peer::Memchr3, Peer::Crate, Peer::Package];
+/// One row per case and figure.
+fn table_rows(samples: &Samples) -> Vec<Vec<String>> {
+    let peers = [
+        BenchParser::Innkeeper,
+        BenchParser::Memchr,
+        BenchParser::Memchr3,
+        BenchParser::ToolParserCrate,
+        BenchParser::AiSdkPackage,
+    ];
     let mut heading = vec![String::new()];
     heading.extend(peers.iter().map(|peer| peer.name().to_owned()));
     let mut rows = vec![heading];
     for case in CASES {
-        for figure in case.figures() {
-            let mut row = vec![format!("{}: {}", case.name, figure.called)];
+        for figure in case.columns() {
+            let mut row = vec![format!("{}: {}", case.name, figure.heading)];
             row.extend(peers.iter().map(|peer| {
                 let median = samples.median(case.name, peer.name(), "", figure.key);
-                number(median.map(|median| median / figure.divisor))
+                format_number(median.map(|median| median / figure.divisor))
             }));
             rows.push(row);
         }
@@ -129,10 +153,11 @@ mod tests {
     #[test]
     fn each_figure_of_each_case_has_a_line_with_a_dash_for_who_was_not_measured() {
         let mut samples = Samples::default();
-        let entry = Entry { case: CASES[0].name, peer: Peer::Ours.name(), runtime: "" };
+        let entry =
+            BenchRun { case: CASES[0].name, peer: BenchParser::Innkeeper.name(), runtime: "" };
         samples.add(&entry, &json!({"ms": 1.5}));
-        let rows = rows(&samples);
-        assert_eq!(rows.len(), 1 + CASES.iter().map(|case| case.figures().len()).sum::<usize>());
+        let rows = table_rows(&samples);
+        assert_eq!(rows.len(), 1 + CASES.iter().map(|case| case.columns().len()).sum::<usize>());
         assert_eq!(rows[1][1..], ["1.50", "–", "–", "–", "–"]);
     }
 }

@@ -1,57 +1,67 @@
-//! The rule about `docs/faults.md`: every fault of the catalogue has one row, every test it names exists.
+//! Checks `docs/faults.md`: one row per fault, with existing tests.
 
 use std::collections::BTreeMap;
 
-use super::Offence;
+use super::Violation;
 use crate::repository::Repository;
-use crate::rows::tests_of;
+use crate::requirements::tests_of;
 
-const TABLE: &str = "docs/faults.md";
+const PAGE_PATH: &str = "docs/faults.md";
+
+/// The heading of the second table, which names the tests of each fault.
+const TESTS_HEADING: &str = "## Tests";
 
 /// How many faults the catalogue has.
-const FAULTS: usize = 100;
+const FAULT_COUNT: usize = 100;
 
-/// The table has each number once, and its tests are in the tree.
-pub(super) fn every_fault_has_its_row(repository: &Repository) -> Vec<Offence> {
-    let Some(text) = repository.text(TABLE) else {
-        return vec![Offence::new(TABLE, 0, "is missing")];
+/// Checks that each number has one row in the catalogue and one in the table of tests, and that the
+/// named tests exist.
+pub(super) fn check_fault_rows(repository: &Repository) -> Vec<Violation> {
+    let Some(text) = repository.text(PAGE_PATH) else {
+        return vec![Violation::new(PAGE_PATH, 0, "is missing")];
     };
-    let mut offences = Vec::new();
-    let mut rows: BTreeMap<usize, usize> = BTreeMap::new();
-    for (at, line) in text.lines().enumerate() {
-        let Some(number) = number(line) else { continue };
-        *rows.entry(number).or_default() += 1;
-        let missing = named(line).filter(|(path, test)| !exists(repository, path, test));
-        offences.extend(missing.map(|(path, test)| {
-            Offence::new(TABLE, at + 1, format!("names `{path}: {test}`, which is no test"))
+    let lines: Vec<&str> = text.lines().collect();
+    let heading = lines.iter().position(|line| *line == TESTS_HEADING).unwrap_or(lines.len());
+    let (catalogue, tests) = lines.split_at(heading);
+    let mut violations = check_numbers(catalogue, "the catalogue");
+    violations.extend(check_numbers(tests, "the table of tests"));
+    for (at, line) in tests.iter().enumerate().filter(|(_, line)| row_number(line).is_some()) {
+        let missing = named_tests(line).filter(|(path, test)| !test_exists(repository, path, test));
+        violations.extend(missing.map(|(path, test)| {
+            let text = format!("names `{path}: {test}`, which is not a test");
+            Violation::new(PAGE_PATH, heading + at + 1, text)
         }));
     }
-    let wrong = (1..=FAULTS).filter(|number| rows.get(number) != Some(&1));
-    offences.extend(wrong.map(|number| {
-        let count = rows.get(&number).unwrap_or(&0);
-        Offence::new(TABLE, 0, format!("has {count} rows for fault {number}"))
-    }));
-    let strangers = rows.keys().filter(|number| !(1..=FAULTS).contains(*number));
-    offences.extend(
-        strangers.map(|number| Offence::new(TABLE, 0, format!("{number} is no number of a fault"))),
-    );
-    offences
+    violations
 }
 
-/// The number a row begins with.
-fn number(line: &str) -> Option<usize> {
+/// Checks that each number starts exactly one row of a table.
+fn check_numbers(lines: &[&str], table: &str) -> Vec<Violation> {
+    let mut rows: BTreeMap<usize, usize> = (1..=FAULT_COUNT).map(|number| (number, 0)).collect();
+    for number in lines.iter().filter_map(|line| row_number(line)) {
+        *rows.entry(number).or_default() += 1;
+    }
+    let wrong = rows.into_iter().filter_map(|(number, count)| {
+        let expected = usize::from((1..=FAULT_COUNT).contains(&number));
+        (count != expected).then(|| format!("has {count} rows for fault {number} in {table}"))
+    });
+    wrong.map(|text| Violation::new(PAGE_PATH, 0, text)).collect()
+}
+
+/// The number at the start of a row.
+fn row_number(line: &str) -> Option<usize> {
     line.strip_prefix("| ")?.split_once(" |")?.0.parse().ok()
 }
 
-/// The tests a row names: the end of a path and a name between back-ticks.
-fn named(line: &str) -> impl Iterator<Item = (&str, &str)> {
+/// The tests that a row names: the end of a path with a test name, in back-ticks.
+fn named_tests(line: &str) -> impl Iterator<Item = (&str, &str)> {
     line.split('`').skip(1).step_by(2).filter_map(|literal| {
         let (path, test) = literal.split_once(": ")?;
         path.ends_with(".rs").then_some((path, test))
     })
 }
 
-fn exists(repository: &Repository, path: &str, test: &str) -> bool {
+fn test_exists(repository: &Repository, path: &str, test: &str) -> bool {
     let end = format!("/{path}");
     let mut sources = repository.sources().filter(|(path, _)| path.ends_with(&end));
     sources.any(|(_, source)| tests_of(source).contains(test))
@@ -59,34 +69,39 @@ fn exists(repository: &Repository, path: &str, test: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::offences;
+    use super::super::violations;
     use super::*;
 
-    const SOURCE: (&str, &str) =
+    const TEST_SOURCE: (&str, &str) =
         ("crates/a/tests/it/a.rs", "#[tokio::test]\nasync fn it_holds() {}\nfn helps() {}\n");
 
-    fn table(row: impl Fn(usize) -> String) -> String {
-        (1..=FAULTS).map(|number| format!("| {number} | {} |\n", row(number))).collect()
+    fn page(tests: impl Fn(usize) -> String) -> String {
+        let rows = |row: &dyn Fn(usize) -> String| -> String {
+            (1..=FAULT_COUNT).map(|number| format!("| {number} | {} |\n", row(number))).collect()
+        };
+        format!("{}{TESTS_HEADING}\n{}", rows(&|_| "x".to_owned()), rows(&tests))
     }
 
     #[test]
     fn a_row_may_name_tests_and_nothing_else() {
-        let good = table(|_| "`key` and `it/a.rs: it_holds`".to_owned());
-        assert!(offences(every_fault_has_its_row, &[(TABLE, &good), SOURCE]).is_empty());
+        let valid = page(|_| "`key` and `it/a.rs: it_holds`".to_owned());
+        assert!(violations(check_fault_rows, &[(PAGE_PATH, &valid), TEST_SOURCE]).is_empty());
         for missing in ["it/a.rs: helps", "it/b.rs: it_holds", "t/a.rs: it_holds"] {
-            let bad = table(|_| format!("`{missing}`"));
-            let found = offences(every_fault_has_its_row, &[(TABLE, &bad), SOURCE]);
-            assert_eq!(found.len(), FAULTS, "{missing}");
+            let bad = page(|_| format!("`{missing}`"));
+            let found = violations(check_fault_rows, &[(PAGE_PATH, &bad), TEST_SOURCE]);
+            assert_eq!(found.len(), FAULT_COUNT, "{missing}");
         }
     }
 
     #[test]
     fn a_missing_a_doubled_and_an_unknown_number_are_caught() {
-        let good = table(|_| "x".to_owned());
+        let valid = page(|_| "x".to_owned());
         for (from, to) in [("| 7 |", "| 8 |"), ("| 100 |", "| 101 |")] {
-            let found = offences(every_fault_has_its_row, &[(TABLE, &good.replace(from, to))]);
+            let found = violations(check_fault_rows, &[(PAGE_PATH, &valid.replace(from, to))]);
+            assert_eq!(found.len(), 4, "two numbers in two tables: {found:?}");
+            let found = violations(check_fault_rows, &[(PAGE_PATH, &valid.replacen(from, to, 1))]);
             assert_eq!(found.len(), 2, "{found:?}");
         }
-        assert_eq!(offences(every_fault_has_its_row, &[]).len(), 1);
+        assert_eq!(violations(check_fault_rows, &[]).len(), 1);
     }
 }

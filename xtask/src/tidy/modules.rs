@@ -1,54 +1,50 @@
-//! Rules about modules: none is forgotten, and a crate links one test binary.
+//! Rules for modules: every file is declared, a crate has one test binary.
 
 use std::collections::BTreeMap;
 
-use super::Offence;
+use super::Violation;
 use crate::repository::Repository;
 
-/// Every Rust file is the root of something or declared by its parent.
-pub(super) fn every_file_is_declared(repository: &Repository) -> Vec<Offence> {
-    let mut offences = Vec::new();
+/// Checks that every Rust file is a crate root or declared by its parent.
+pub(super) fn check_files_declared(repository: &Repository) -> Vec<Violation> {
+    let mut violations = Vec::new();
     for (path, _) in repository.sources() {
-        let Some((name, parents)) = parents(path) else { continue };
-        let declared = |parent: &String| {
+        let Some((name, parents)) = parent_modules(path) else { continue };
+        let is_declared = |parent: &String| {
             repository.source(parent).is_some_and(|source| source.declares(&name))
         };
-        if !parents.iter().any(declared) {
-            let there = parents.iter().find(|parent| repository.source(parent).is_some());
-            let parent = there.unwrap_or(&parents[0]);
-            let what = format!("`{parent}` does not declare it: it is never compiled");
-            offences.push(Offence::new(path, 0, what));
+        if !parents.iter().any(is_declared) {
+            let existing = parents.iter().find(|parent| repository.source(parent).is_some());
+            let parent = existing.unwrap_or(&parents[0]);
+            let message = format!("`{parent}` does not declare this file, so it is never compiled");
+            violations.push(Violation::new(path, 0, message));
         }
     }
-    offences
+    violations
 }
 
-/// The module's name and the files that may declare it; none for a root.
-fn parents(path: &str) -> Option<(String, Vec<String>)> {
-    let (folder, file) = path.rsplit_once('/')?;
+/// The module's name and the files that may declare it; none for a crate root.
+fn parent_modules(path: &str) -> Option<(String, Vec<String>)> {
+    let (dir, file) = path.rsplit_once('/')?;
     let name = file.strip_suffix(".rs")?;
-    let (above, last) = folder.rsplit_once('/').unwrap_or(("", folder));
+    let (above, last) = dir.rsplit_once('/').unwrap_or(("", dir));
     let is_root = match name {
         "lib" | "main" | "build" => true,
         _ => ["bin", "tests", "examples", "benches", "fuzz_targets"].contains(&last),
     };
-    // `foo/tests.rs` and the files beside `tests/it/main.rs` are modules; `tests/it.rs` is a root.
+    // `foo/tests.rs` and the files in `tests/it/` are modules; `tests/it.rs` is a root.
     if is_root {
         return None;
     }
     let parents = match last {
-        "src" => vec![format!("{folder}/lib.rs"), format!("{folder}/main.rs")],
-        _ => vec![
-            format!("{above}/{last}.rs"),
-            format!("{folder}/mod.rs"),
-            format!("{folder}/main.rs"),
-        ],
+        "src" => vec![format!("{dir}/lib.rs"), format!("{dir}/main.rs")],
+        _ => vec![format!("{above}/{last}.rs"), format!("{dir}/mod.rs"), format!("{dir}/main.rs")],
     };
     Some((name.to_owned(), parents))
 }
 
-/// Integration tests of a crate are modules of one binary.
-pub(super) fn one_test_binary_each(repository: &Repository) -> Vec<Offence> {
+/// Checks that the integration tests of a crate are modules of one binary.
+pub(super) fn check_single_test_binary(repository: &Repository) -> Vec<Violation> {
     let mut binaries: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (path, _) in repository.sources() {
         let Some((member, rest)) = path.split_once("/tests/") else { continue };
@@ -62,14 +58,14 @@ pub(super) fn one_test_binary_each(repository: &Repository) -> Vec<Offence> {
         .into_values()
         .filter(|paths| paths.len() > 1)
         .map(|paths| {
-            Offence::new(paths[1], 0, format!("a second test binary beside `{}`", paths[0]))
+            Violation::new(paths[1], 0, format!("second test binary besides `{}`", paths[0]))
         })
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::offences;
+    use super::super::violations;
     use super::*;
 
     #[test]
@@ -86,7 +82,7 @@ mod tests {
             ("a/tests/it/two.rs", ""),
             ("a/src/bin/tool.rs", ""),
         ];
-        let found = offences(every_file_is_declared, &files);
+        let found = violations(check_files_declared, &files);
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(
             found[0].starts_with("a/src/x/lost.rs") && found[1].starts_with("a/tests/it/two.rs")
@@ -95,10 +91,10 @@ mod tests {
 
     #[test]
     fn a_second_test_binary_is_caught() {
-        let one =
+        let single_binary =
             [("a/tests/it/main.rs", "mod x;"), ("a/tests/it/x.rs", ""), ("b/tests/it.rs", "")];
-        assert!(offences(one_test_binary_each, &one).is_empty());
+        assert!(violations(check_single_test_binary, &single_binary).is_empty());
         let two = [("a/tests/it/main.rs", ""), ("a/tests/other.rs", "")];
-        assert_eq!(offences(one_test_binary_each, &two).len(), 1);
+        assert_eq!(violations(check_single_test_binary, &two).len(), 1);
     }
 }

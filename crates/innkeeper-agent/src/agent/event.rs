@@ -1,33 +1,35 @@
-//! What is told of a message while it is on its way.
+//! Borrowed events of a run in progress.
 
 use std::time::Duration;
 
-use super::report::Step;
+use super::run_result::ToolCallRecord;
 
-/// One thing that happens.
+/// An event of a run. [`AgentEvent`](super::AgentEvent) is the owned form.
 #[derive(Clone, Copy, Debug)]
-pub enum Event<'e> {
-    /// Text for the reader.
+pub enum AgentEventRef<'e> {
+    /// Text for the user.
     Text(&'e str),
-    /// What the model thinks, as far as it is shown.
+    /// Reasoning text, as far as the provider exposes it.
     Reasoning(&'e str),
-    /// The model has begun a call of this tool; it may still turn out to be none.
-    CallStart {
-        /// The tool.
+    /// The model has started to write a call of this tool. The call may still turn out to be
+    /// invalid.
+    ToolCallDetected {
+        /// The name of the tool.
         tool: &'e str,
     },
-    /// A call is run.
-    Running {
-        /// The tool.
+    /// A tool call starts to run.
+    ToolCallStarted {
+        /// The name of the tool.
         tool: &'e str,
         /// The arguments as JSON text.
         arguments: &'e str,
     },
-    /// A call has run, or was refused.
-    Ran(&'e Step),
-    /// The model is asked again. What it wrote since the last call is not part of its answer.
-    Again {
-        /// After this pause.
-        after: Duration,
+    /// A tool call has ended, or was refused.
+    ToolCallFinished(&'e ToolCallRecord),
+    /// The agent sends another request. The text that the model wrote since its last call is not
+    /// part of its response.
+    Retrying {
+        /// The delay before the request.
+        delay: Duration,
     },
 }

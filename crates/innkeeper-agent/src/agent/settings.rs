@@ -1,99 +1,106 @@
-//! How an agent works.
+//! Settings of an agent.
 
 use std::time::Duration;
 
 use innkeeper_toolcall::Format;
 use innkeeper_toolcall::prompt::Template;
 
-use crate::conversation::Budget;
-use crate::safety::{Patterns, Policy};
-use crate::transport::TIMEOUT;
-use crate::turn::{Limits, ToolCalling};
+use crate::conversation::HistoryBudget;
+use crate::run::{RunLimits, ToolCalling};
+use crate::safety::{ApprovalPolicy, ToolBlocklist};
+use crate::transport::DEFAULT_RESPONSE_TIMEOUT;
 
-/// How an agent works.
+/// Settings of an agent.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// What the model is told before all else. Default: nothing.
+pub struct AgentSettings {
+    /// The system prompt. Default: empty.
     pub system: String,
-    /// Which of the two ways to call tools is used. Default: the one the model takes.
-    pub calling: ToolCalling,
-    /// How the model is told of tools in its prompt. Default: as is best for its family.
+    /// The setting for native or prompted tool calls. Default: chosen by the model's capabilities.
+    pub tool_calling: ToolCalling,
+    /// The template that describes the tools in the prompt. Default: chosen by the model's family.
     pub template: Option<Template>,
-    /// The format in which calls are looked for in the model's text. Default: whatever turns up.
+    /// The format of calls in the model's text. Default: detected.
     pub format: Format,
-    /// How much one message may take.
-    pub limits: Limits,
-    /// How much of the conversation goes along with a request. Default: what the model's context
-    /// window leaves beside the answer, where the window is known, else 100,000 tokens.
-    pub budget: Option<Budget>,
-    /// The most tokens of one answer. Default: 4,096.
+    /// The limits of one run.
+    pub limits: RunLimits,
+    /// The part of the conversation that a request contains. Default: the context window minus the
+    /// response if the window is known, else 100,000 tokens.
+    pub history_budget: Option<HistoryBudget>,
+    /// Maximum number of tokens in one response. Default: 4,096.
     pub max_tokens: u32,
-    /// Whether the provider is to keep the tools and the system text for the next request, where it
-    /// has to be told: Anthropic, for five minutes. Reading what is kept costs a part of what it costs
-    /// to read it anew, and keeping it costs more once. Default: no.
-    pub keep_prompt: bool,
-    /// How random the first attempt is, where the model takes that. Default: as the provider has it.
+    /// Whether the provider caches the tools and the system prompt for later requests. The setting
+    /// affects only Anthropic, whose API caches on demand, for five minutes. Cached tokens cost a
+    /// fraction of the normal price; the request that fills the cache costs more. Default: no.
+    pub prompt_caching: bool,
+    /// The temperature of the first attempt, if the model accepts one. Default: the provider's.
     pub temperature: Option<f64>,
-    /// By how much less each further attempt at a call. Default: 0.1.
+    /// The reduction of the temperature for each further attempt at a call. Default: 0.1.
     pub temperature_reduction: f64,
-    /// How often the model is told what was wrong with a call in its text, for one answer. Default: 3.
+    /// Maximum number of correction requests for one response, after invalid calls in its text.
+    /// Default: 3.
     pub max_retries: u32,
-    /// The pause before the first of these; each further one is twice as long, 30 s at most, with up
-    /// to three tenths added by chance. Default: 1 s.
+    /// The delay before the first correction request. The delay doubles with each further request,
+    /// up to 30 s, plus up to 30 % jitter. Default: 1 s.
     pub retry_delay: Duration,
-    /// How many requests may be sent in any 60 seconds. Default: any number.
+    /// Maximum number of requests in any 60 seconds. Default: no limit.
     pub rate_limit_per_minute: Option<u32>,
-    /// Whether a request waits for that, instead of failing. Default: no.
+    /// Whether a request waits for the rate limit instead of failing. Default: no.
     pub wait_for_rate_limit: bool,
-    /// Tools that the model does not see and cannot call. Default: none.
-    pub blocked: Patterns,
-    /// Which calls need a yes. Default: none.
-    pub approve: Policy,
-    /// How long one answer may take. Default: 600 s.
-    pub answer_timeout: Duration,
+    /// The tools that the model does not see and cannot call. Default: none.
+    pub blocklist: ToolBlocklist,
+    /// The policy that decides which calls need approval. Default: no call needs approval.
+    pub approval_policy: ApprovalPolicy,
+    /// The timeout of one response. Default: 600 s.
+    pub response_timeout: Duration,
 }
 
-/// The history that goes along with a request to a model whose window is not known.
-const HISTORY: usize = 100_000;
+/// Number of history tokens in a request to a model with an unknown context window.
+const DEFAULT_HISTORY_TOKENS: usize = 100_000;
 
-impl Settings {
-    /// How much of the conversation goes along, and how large a window that needs, where either is
-    /// known. An answer gets three quarters of a window at most.
-    pub(super) fn window(&self, known: Option<u32>) -> (Budget, Option<u32>) {
-        let answer = self.max_tokens as usize;
-        match (self.budget, known) {
+impl AgentSettings {
+    /// Returns the budget of the history and the required context window, if one is known. A
+    /// response gets at most three quarters of a window.
+    pub(super) fn history_and_window(
+        &self,
+        context_window: Option<u32>,
+    ) -> (HistoryBudget, Option<u32>) {
+        let max_tokens = self.max_tokens as usize;
+        match (self.history_budget, context_window) {
             (Some(budget), _) => {
-                (budget, Some(u32::try_from(budget.tokens + answer).unwrap_or(u32::MAX)))
+                (budget, Some(u32::try_from(budget.max_tokens + max_tokens).unwrap_or(u32::MAX)))
             }
             (None, Some(window)) => {
                 let all = window as usize;
-                (Budget { tokens: all.saturating_sub(answer).max(all / 4) }, Some(window))
+                (
+                    HistoryBudget { max_tokens: all.saturating_sub(max_tokens).max(all / 4) },
+                    Some(window),
+                )
             }
-            (None, None) => (Budget { tokens: HISTORY }, None),
+            (None, None) => (HistoryBudget { max_tokens: DEFAULT_HISTORY_TOKENS }, None),
         }
     }
 }
 
-impl Default for Settings {
+impl Default for AgentSettings {
     fn default() -> Self {
         Self {
             system: String::new(),
-            calling: ToolCalling::default(),
+            tool_calling: ToolCalling::default(),
             template: None,
             format: Format::Detect,
-            limits: Limits::default(),
-            budget: None,
+            limits: RunLimits::default(),
+            history_budget: None,
             max_tokens: 4096,
-            keep_prompt: false,
+            prompt_caching: false,
             temperature: None,
             temperature_reduction: 0.1,
             max_retries: 3,
             retry_delay: Duration::from_secs(1),
             rate_limit_per_minute: None,
             wait_for_rate_limit: false,
-            blocked: Patterns::default(),
-            approve: Policy::default(),
-            answer_timeout: TIMEOUT,
+            blocklist: ToolBlocklist::default(),
+            approval_policy: ApprovalPolicy::default(),
+            response_timeout: DEFAULT_RESPONSE_TIMEOUT,
         }
     }
 }

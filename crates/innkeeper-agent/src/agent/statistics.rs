@@ -1,90 +1,91 @@
-//! How well a model calls tools, counted over messages.
+//! Counts of tool calls over all runs of an agent.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::Report;
-use crate::turn::{Ended, Mechanism};
+use super::RunResult;
+use crate::run::{CallOrigin, RunOutcome};
 
-/// Counts over the messages of one agent.
+/// Counts over all runs of one agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Messages that came to an end.
-    pub messages: u64,
-    /// Messages with an answer.
-    pub answered: u64,
-    /// Calls that were run or refused.
+    /// The number of finished runs.
+    pub runs: u64,
+    /// The number of runs with a last response.
+    pub succeeded: u64,
+    /// The number of tool calls that were run or refused.
     pub calls: u64,
-    /// Of these, those that were right at the first attempt.
+    /// The number of those calls that were valid at the first attempt.
     pub first_attempt: u64,
-    /// Of these, by how they were made, in the order of [`MECHANISMS`].
-    pub made: [u64; 5],
-    /// Attempts that were none, before the calls that were.
+    /// The number of those calls by origin, in the order of [`CALL_ORIGINS`].
+    pub calls_by_origin: [u64; 5],
+    /// The number of failed attempts before those calls.
     pub retries: u64,
-    /// Requests because a call was none.
+    /// The number of requests after invalid calls.
     pub corrections: u64,
-    /// Requests because a provider failed.
-    pub repeated: u64,
-    /// Messages given up because no call came about.
+    /// The number of requests after failures of the provider.
+    pub request_retries: u64,
+    /// The number of runs that ended without a valid call.
     pub given_up: u64,
-    /// Failures of the provider, by the name of their class.
+    /// The number of failures of the provider, by kind.
     pub failures: BTreeMap<&'static str, u64>,
 }
 
-/// Every way in which a call is made.
-pub const MECHANISMS: [Mechanism; 5] = [
-    Mechanism::Native,
-    Mechanism::Recovered,
-    Mechanism::Repaired,
-    Mechanism::Corrected,
-    Mechanism::Constrained,
+/// All origins of a call.
+pub const CALL_ORIGINS: [CallOrigin; 5] = [
+    CallOrigin::Native,
+    CallOrigin::Recovered,
+    CallOrigin::Repaired,
+    CallOrigin::Corrected,
+    CallOrigin::Constrained,
 ];
 
 impl Statistics {
-    pub(super) fn count(&mut self, report: &Report) {
-        self.messages += 1;
-        self.answered += u64::from(report.is_success());
-        self.given_up += u64::from(matches!(report.ended, Ended::NoCall { .. }));
-        self.corrections += u64::from(report.tally.corrections);
-        self.repeated += u64::from(report.tally.repeated);
-        for (class, count) in &report.tally.failures {
-            *self.failures.entry(class).or_default() += u64::from(*count);
+    pub(super) fn count(&mut self, report: &RunResult) {
+        self.runs += 1;
+        self.succeeded += u64::from(report.is_success());
+        self.given_up += u64::from(matches!(report.outcome, RunOutcome::NoValidCall { .. }));
+        self.corrections += u64::from(report.stats.corrections);
+        self.request_retries += u64::from(report.stats.request_retries);
+        for (kind, count) in &report.stats.failures {
+            *self.failures.entry(kind).or_default() += u64::from(*count);
         }
-        for step in &report.steps {
+        for record in &report.tool_calls {
             self.calls += 1;
-            self.first_attempt += u64::from(step.retries == 0);
-            self.retries += u64::from(step.retries);
-            let at = MECHANISMS.iter().position(|mechanism| *mechanism == step.mechanism);
-            self.made[at.unwrap_or_default()] += 1;
+            self.first_attempt += u64::from(record.retries == 0);
+            self.retries += u64::from(record.retries);
+            let at = CALL_ORIGINS.iter().position(|mechanism| *mechanism == record.origin);
+            self.calls_by_origin[at.unwrap_or_default()] += 1;
         }
     }
 
-    /// The mean number of attempts that were none before a call; 0 without calls.
+    /// Returns the mean number of failed attempts per call, or 0 without calls.
     pub fn mean_retries(&self) -> f64 {
         if self.calls == 0 { 0.0 } else { self.retries as f64 / self.calls as f64 }
     }
 
-    /// All of it as a JSON object.
+    /// Returns the counts as a JSON object.
     pub fn to_json(&self) -> Value {
-        let made = MECHANISMS.iter().zip(self.made);
-        let made: serde_json::Map<_, _> =
-            made.map(|(mechanism, count)| (mechanism.name().to_owned(), count.into())).collect();
+        let origin_counts = CALL_ORIGINS.iter().zip(self.calls_by_origin);
+        let calls: serde_json::Map<_, _> = origin_counts
+            .map(|(mechanism, count)| (mechanism.name().to_owned(), count.into()))
+            .collect();
         json!({
-            "messages": self.messages,
-            "answered": self.answered,
+            "messages": self.runs,
+            "answered": self.succeeded,
             "calls": self.calls,
             "first_attempt": self.first_attempt,
             "mean_retries": self.mean_retries(),
-            "mechanisms": made,
+            "mechanisms": calls,
             "corrections": self.corrections,
-            "repeated": self.repeated,
+            "repeated": self.request_retries,
             "given_up": self.given_up,
             "failures": self.failures,
         })
     }
 
-    /// All of it as the text that Prometheus reads, for this model.
+    /// Returns the counts in Prometheus' text format, labelled with the model.
     pub fn to_prometheus(&self, model: &str) -> String {
         let model = model.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let mut text = String::new();
@@ -95,24 +96,24 @@ impl Statistics {
                 text.push_str(&format!("{name}{{model=\"{model}\"{labels}}} {value}\n"));
             }
         };
-        let one = |value: u64| vec![(String::new(), value)];
-        counter("messages", "Messages that came to an end.", &one(self.messages));
-        counter("answered", "Messages with an answer.", &one(self.answered));
+        let single = |value: u64| vec![(String::new(), value)];
+        counter("messages", "Finished runs.", &single(self.runs));
+        counter("answered", "Runs with a last response.", &single(self.succeeded));
         counter(
             "first_attempt_calls",
-            "Calls right at the first attempt.",
-            &one(self.first_attempt),
+            "Calls valid at the first attempt.",
+            &single(self.first_attempt),
         );
-        counter("retries", "Attempts at a call that were none.", &one(self.retries));
-        let made = MECHANISMS.iter().zip(self.made);
-        let made: Vec<_> = made
+        counter("retries", "Failed attempts at a call.", &single(self.retries));
+        let origin_counts = CALL_ORIGINS.iter().zip(self.calls_by_origin);
+        let calls: Vec<_> = origin_counts
             .map(|(mechanism, count)| (format!(",mechanism=\"{}\"", mechanism.name()), count))
             .collect();
-        counter("calls", "Calls, by how they were made.", &made);
+        counter("calls", "Calls by origin.", &calls);
         let failures = self.failures.iter();
         let failures: Vec<_> =
-            failures.map(|(class, count)| (format!(",class=\"{class}\""), *count)).collect();
-        counter("failures", "Failures of the provider, by class.", &failures);
+            failures.map(|(kind, count)| (format!(",class=\"{kind}\""), *count)).collect();
+        counter("failures", "Failures of the provider by kind.", &failures);
         text
     }
 }

@@ -1,15 +1,14 @@
-//! Whole courses of conversations, made up at random, over all six wires: whatever a model says, what
-//! is sent next is valid for each provider.
+//! Random scenarios over all six APIs: every request must be valid for its provider.
 
-mod course;
-mod drawn;
-mod spoken;
-mod valid;
+mod request_rules;
+mod response_bodies;
+mod scenario;
+mod simulation;
 
 use proptest::prelude::*;
 
-use course::World;
-use drawn::step;
+use scenario::scenario_step;
+use simulation::Simulation;
 
 proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 20_000, ..ProptestConfig::default() })]
@@ -20,27 +19,28 @@ proptest! {
         wire in 0_usize..6,
         calling in 0_usize..3,
         budget in prop_oneof![Just(40_usize), Just(400), Just(100_000)],
-        course in prop::collection::vec(step(), 1..7),
+        course in prop::collection::vec(scenario_step(), 1..7),
     ) {
-        let world = World::new(wire, calling, budget);
-        let faults = world.go(&course);
+        let world = Simulation::new(wire, calling, budget);
+        let faults = world.run(&course);
         prop_assert!(faults.is_empty(), "{faults:#?}");
     }
 }
 
-/// What is above goes through all it is meant to go through.
+/// The generated scenarios reach every API and every outcome.
 #[test]
-fn the_courses_come_through_every_wire_and_every_end() {
+fn generated_scenarios_cover_every_api_and_every_outcome() {
     use proptest::strategy::ValueTree as _;
     use proptest::test_runner::TestRunner;
 
     let mut runner = TestRunner::deterministic();
-    let mut seen = course::Seen::default();
-    for round in 0..300 {
-        let course = prop::collection::vec(step(), 1..7).new_tree(&mut runner).unwrap().current();
-        let world = World::new(round % 6, round / 6 % 3, 400);
-        assert_eq!(world.go(&course), Vec::<String>::new());
-        seen.add(&world.seen());
+    let mut coverage = simulation::Coverage::default();
+    for seed in 0..300 {
+        let course =
+            prop::collection::vec(scenario_step(), 1..7).new_tree(&mut runner).unwrap().current();
+        let world = Simulation::new(seed % 6, seed / 6 % 3, 400);
+        assert_eq!(world.run(&course), Vec::<String>::new());
+        coverage.merge(&world.take_coverage());
     }
-    assert!(course::is_covered(&seen), "{seen:?}");
+    assert!(simulation::is_covered(&coverage), "{coverage:?}");
 }

@@ -1,4 +1,4 @@
-//! Answers kept for calls that are made again, where the tool says that running it twice is the same.
+//! Caches results of calls that tools declare repeatable.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,14 +8,14 @@ use innkeeper_toolcall::Json;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use crate::tools::{Hints, Output, RunError};
+use crate::tools::{ToolAnnotations, ToolError, ToolOutput};
 
-/// How long and how many answers are kept. Only those of at most [`KEPT`] bytes are.
+/// Limits of the result cache. Results of more than 256 KiB are not cached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheSettings {
-    /// How long an answer is good for. Default: 5 minutes.
+    /// The lifetime of a cached result. Default: 5 minutes.
     pub ttl: Duration,
-    /// The most answers. Default: 128.
+    /// Maximum number of cached results. Default: 128.
     pub max_entries: usize,
 }
 
@@ -25,128 +25,132 @@ impl Default for CacheSettings {
     }
 }
 
-/// The longest answer that is kept, and the longest arguments it is kept for, in bytes: with the
-/// number of answers, this bounds the memory.
-pub(super) const KEPT: usize = 256 << 10;
+/// Maximum number of bytes in a cached result, and in the arguments of its call. Together with the
+/// maximum number of results, the limit bounds the memory.
+pub(super) const MAX_ENTRY_BYTES: usize = 256 << 10;
 
-type Key = (String, String);
-type Cell = Arc<OnceCell<Arc<Output>>>;
+type CacheKey = (String, String);
+type ResultCell = Arc<OnceCell<Arc<ToolOutput>>>;
 
-/// See the [module](self).
+/// Results of earlier calls, by tool and arguments.
 #[derive(Debug)]
-pub(super) struct Cache {
+pub(super) struct ResultCache {
     settings: CacheSettings,
-    entries: Mutex<HashMap<Key, Entry>>,
+    entries: Mutex<HashMap<CacheKey, CacheEntry>>,
 }
 
 #[derive(Debug)]
-struct Entry {
-    cell: Cell,
-    since: Instant,
+struct CacheEntry {
+    cell: ResultCell,
+    inserted_at: Instant,
 }
 
-impl Cache {
+impl ResultCache {
     pub(super) fn new(settings: CacheSettings) -> Self {
         Self { settings, entries: Mutex::default() }
     }
 
-    /// The answer of a call, and whether it is one from before. Equal calls at the same time are one.
+    /// Returns the result of a call, and whether the result comes from an earlier call. Concurrent
+    /// calls with equal arguments run once.
     ///
-    /// A call that may change something makes every answer before it doubtful, so none of them is
-    /// kept: neither those from before it nor those asked for while it ran. Failures are not kept.
-    pub(super) async fn answer(
+    /// A call of a tool that is not read-only may invalidate every earlier result, so the cache
+    /// drops all results that were stored before the call or requested during the call. Failures
+    /// are not cached.
+    pub(super) async fn get_or_run(
         &self,
         tool: &str,
-        hints: Hints,
+        hints: ToolAnnotations,
         arguments: &Json,
-        run: impl Future<Output = Result<Arc<Output>, RunError>>,
-    ) -> (Result<Arc<Output>, RunError>, bool) {
-        let key = (tool.to_owned(), canonical(arguments));
-        let keeps = (hints.read_only || hints.idempotent) && key.1.len() <= KEPT;
-        let found = keeps.then(|| self.found(&key)).flatten();
-        let old = found.is_some();
-        let cell = found.unwrap_or_default();
-        let _changing = (!old && !hints.read_only).then(|| Changing::begin(self, cell.clone()));
+        run: impl Future<Output = Result<Arc<ToolOutput>, ToolError>>,
+    ) -> (Result<Arc<ToolOutput>, ToolError>, bool) {
+        let key = (tool.to_owned(), canonical_json(arguments));
+        let keeps = (hints.read_only || hints.idempotent) && key.1.len() <= MAX_ENTRY_BYTES;
+        let cached = keeps.then(|| self.lookup(&key)).flatten();
+        let old = cached.is_some();
+        let cell = cached.unwrap_or_default();
+        let _changing =
+            (!old && !hints.read_only).then(|| InvalidationGuard::new(self, cell.clone()));
         if keeps && !old {
-            self.keep(&key, &cell);
+            self.insert(&key, &cell);
         }
-        let mut ran = false;
+        let mut has_run = false;
         let result = cell
             .get_or_try_init(|| {
-                ran = true;
+                has_run = true;
                 run
             })
             .await
             .cloned();
-        if ran {
-            self.ran(&key, &cell, result.as_deref().ok());
+        if has_run {
+            self.discard_if_failed(&key, &cell, result.as_deref().ok());
         }
-        (result, old && !ran)
+        (result, old && !has_run)
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<CacheKey, CacheEntry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn found(&self, key: &Key) -> Option<Cell> {
+    fn lookup(&self, key: &CacheKey) -> Option<ResultCell> {
         let mut entries = self.entries();
-        entries.retain(|_, entry| entry.since.elapsed() < self.settings.ttl);
+        entries.retain(|_, entry| entry.inserted_at.elapsed() < self.settings.ttl);
         entries.get(key).map(|entry| entry.cell.clone())
     }
 
-    fn keep(&self, key: &Key, cell: &Cell) {
+    fn insert(&self, key: &CacheKey, cell: &ResultCell) {
         let mut entries = self.entries();
         while entries.len() >= self.settings.max_entries {
-            let oldest = entries.iter().min_by_key(|(_, entry)| entry.since);
+            let oldest = entries.iter().min_by_key(|(_, entry)| entry.inserted_at);
             let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { return };
             entries.remove(&oldest);
         }
-        entries.insert(key.clone(), Entry { cell: cell.clone(), since: Instant::now() });
+        entries.insert(key.clone(), CacheEntry { cell: cell.clone(), inserted_at: Instant::now() });
     }
 
-    /// A call has ended.
-    fn ran(&self, key: &Key, cell: &Cell, output: Option<&Output>) {
-        let good = output.is_some_and(|it| !it.is_error() && it.raw().get().len() <= KEPT);
+    /// Removes the entry of a call that failed or returned too many bytes.
+    fn discard_if_failed(&self, key: &CacheKey, cell: &ResultCell, output: Option<&ToolOutput>) {
+        let is_cacheable =
+            output.is_some_and(|it| !it.is_error() && it.raw().get().len() <= MAX_ENTRY_BYTES);
         let mut entries = self.entries();
-        let mine = |entry: &Entry| Arc::ptr_eq(&entry.cell, cell);
-        if !good && entries.get(key).is_some_and(mine) {
+        let is_same_cell = |entry: &CacheEntry| Arc::ptr_eq(&entry.cell, cell);
+        if !is_cacheable && entries.get(key).is_some_and(is_same_cell) {
             entries.remove(key);
         }
     }
 }
 
-/// A call under way that may change something.
-struct Changing<'c> {
-    cache: &'c Cache,
-    cell: Cell,
+/// Invalidates earlier results at the start and at the end of a call that is not read-only.
+struct InvalidationGuard<'c> {
+    cache: &'c ResultCache,
+    cell: ResultCell,
 }
 
-impl<'c> Changing<'c> {
-    fn begin(cache: &'c Cache, cell: Cell) -> Self {
+impl<'c> InvalidationGuard<'c> {
+    fn new(cache: &'c ResultCache, cell: ResultCell) -> Self {
         cache.entries().clear();
         Self { cache, cell }
     }
 }
 
-/// Also where the call is cancelled: it may have run.
-impl Drop for Changing<'_> {
+/// Also runs when the call is cancelled: the tool may have run.
+impl Drop for InvalidationGuard<'_> {
     fn drop(&mut self) {
         self.cache.entries().retain(|_, entry| Arc::ptr_eq(&entry.cell, &self.cell));
     }
 }
 
-/// Arguments as text in which the order of members makes no difference.
-fn canonical(json: &Json) -> String {
-    sorted(json).to_string()
+/// Returns the arguments as JSON text with sorted members.
+fn canonical_json(json: &Json) -> String {
+    sort_members(json).to_string()
 }
 
-fn sorted(json: &Json) -> Json {
+fn sort_members(json: &Json) -> Json {
     match json {
-        Json::Array(items) => Json::Array(items.iter().map(sorted).collect()),
+        Json::Array(items) => Json::Array(items.iter().map(sort_members).collect()),
         Json::Object(members) => {
             let mut members: Vec<_> =
-                members.iter().map(|(key, value)| (key.clone(), sorted(value))).collect();
-            members.sort_by(|(one, _), (other, _)| one.cmp(other));
+                members.iter().map(|(key, value)| (key.clone(), sort_members(value))).collect();
+            members.sort_by(|(left, _), (other, _)| left.cmp(other));
             Json::Object(members)
         }
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => json.clone(),

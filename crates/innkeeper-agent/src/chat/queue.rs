@@ -1,105 +1,106 @@
-//! What stands between the task that reads an answer and the application that takes it.
+//! Queues between the task that reads a response and the application.
 //!
-//! Tokens and results are taken in any order, or one kind only, and nobody waits for ever: the
-//! reading stops where too much text is untaken, but goes on while the application waits for
-//! results alone.
+//! The application takes text segments and executions in any order, or only one kind, without a
+//! deadlock: the task stops reading when too much text is unread, but continues while the
+//! application waits for executions only.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use super::calls::Executed;
-use super::message;
-use super::token::Token;
+use super::call_scheduler::ToolExecution;
+use super::segment::TextSegment;
+use super::tool_results;
 
-/// How much text may wait to be taken, in bytes, before no more is read. More would only be memory:
-/// a model writes for minutes at this size.
-pub const ROOM: usize = 1 << 20;
+/// Number of bytes of unread text at which the task stops reading. More would only cost memory: a
+/// model writes for minutes at this size.
+pub const TEXT_BUFFER_BYTES: usize = 1 << 20;
 
-/// How much text, and how much of calls and results, may wait at the very most, in bytes, where the
-/// application takes the other first. No answer of a model comes near it.
-pub const UNTAKEN: usize = 64 << 20;
+/// Maximum number of bytes of unread text while the application takes only executions. The same
+/// limit applies to queued calls and unread results. No response of a model comes near this size.
+pub const MAX_UNREAD_BYTES: usize = 64 << 20;
 
-/// How the reading of an answer ended.
+/// The reason why the reading of a response ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// The model's stream came to its end.
-    Whole,
-    /// [`UNTAKEN`] bytes of text waited while only results were taken; the rest was not read.
-    Overrun,
-    /// The stream or the reading panicked.
-    Broken,
+pub enum StreamEnd {
+    /// The model's stream ended.
+    Complete,
+    /// [`MAX_UNREAD_BYTES`] bytes of text were unread while the application took only executions;
+    /// the rest of the stream was not read.
+    BufferFull,
+    /// The stream or the reading task panicked.
+    Panicked,
 }
 
-/// See the [module](self).
+/// The queues of one response. See the [module](self).
 #[derive(Debug, Default)]
-pub(super) struct Queue(Mutex<State>);
+pub(super) struct ResponseQueue(Mutex<QueueState>);
 
 #[derive(Debug, Default)]
-struct State {
-    tokens: VecDeque<(u64, Token)>,
-    token_bytes: usize,
-    tools: VecDeque<(u64, Executed)>,
-    tool_bytes: usize,
-    /// Counts what was put in, so that both kinds can be taken in one order.
-    count: u64,
-    /// No more tokens come.
-    text_ended: Option<Ended>,
-    /// No more results come.
-    tools_ended: bool,
-    tokens_unwanted: bool,
-    tools_unwanted: bool,
-    /// Whether what the application waited for last is not text.
-    wants_tools: bool,
-    /// Results as lines of the message, by the index of their call.
-    lines: BTreeMap<usize, String>,
-    line_bytes: usize,
-    withheld: usize,
-    token_waker: Option<Waker>,
-    tool_waker: Option<Waker>,
+struct QueueState {
+    segments: VecDeque<(u64, TextSegment)>,
+    segment_bytes: usize,
+    executions: VecDeque<(u64, ToolExecution)>,
+    execution_bytes: usize,
+    /// The number of the last queued item; the numbers order both kinds.
+    last_stamp: u64,
+    /// Set after the last text segment.
+    text_end: Option<StreamEnd>,
+    /// Set after the last execution.
+    executions_ended: bool,
+    segments_dropped: bool,
+    executions_dropped: bool,
+    /// Whether the application last waited for something other than text.
+    waits_for_executions: bool,
+    /// The result lines of the message, by the index of their call.
+    result_lines: BTreeMap<usize, String>,
+    result_line_bytes: usize,
+    skipped_calls: usize,
+    segment_waker: Option<Waker>,
+    execution_waker: Option<Waker>,
     end_waker: Option<Waker>,
-    room_waker: Option<Waker>,
+    capacity_waker: Option<Waker>,
 }
 
-impl State {
+impl QueueState {
     fn next_stamp(&mut self) -> u64 {
-        self.count += 1;
-        self.count
+        self.last_stamp += 1;
+        self.last_stamp
     }
 
-    /// How many bytes the message has left.
-    fn room(&self) -> usize {
-        message::LENGTH.saturating_sub(self.line_bytes)
+    /// Returns the number of bytes that the message can still hold.
+    fn remaining_message_bytes(&self) -> usize {
+        tool_results::MAX_MESSAGE_BYTES.saturating_sub(self.result_line_bytes)
     }
 
-    fn wants(&mut self, tools: bool) {
-        self.wants_tools = tools;
-        wake(&mut self.room_waker);
+    fn set_waits_for_executions(&mut self, tools: bool) {
+        self.waits_for_executions = tools;
+        wake(&mut self.capacity_waker);
     }
 
-    fn poll_token(&mut self, context: &Context<'_>) -> Poll<Option<Token>> {
-        if let Some((_, token)) = self.tokens.pop_front() {
-            self.token_bytes -= token.weight();
-            self.wants(false);
+    fn poll_segment(&mut self, context: &Context<'_>) -> Poll<Option<TextSegment>> {
+        if let Some((_, token)) = self.segments.pop_front() {
+            self.segment_bytes -= token.memory_bytes();
+            self.set_waits_for_executions(false);
             return Poll::Ready(Some(token));
         }
-        if self.text_ended.is_some() {
+        if self.text_end.is_some() {
             return Poll::Ready(None);
         }
-        self.wants(false);
-        wait(&mut self.token_waker, context)
+        self.set_waits_for_executions(false);
+        register_waker(&mut self.segment_waker, context)
     }
 
-    fn poll_executed(&mut self, context: &Context<'_>) -> Poll<Option<Executed>> {
-        if let Some((_, executed)) = self.tools.pop_front() {
-            self.tool_bytes -= executed.weight();
-            return Poll::Ready(Some(executed));
+    fn poll_execution(&mut self, context: &Context<'_>) -> Poll<Option<ToolExecution>> {
+        if let Some((_, execution)) = self.executions.pop_front() {
+            self.execution_bytes -= execution.memory_bytes();
+            return Poll::Ready(Some(execution));
         }
-        if self.tools_ended {
+        if self.executions_ended {
             return Poll::Ready(None);
         }
-        self.wants(true);
-        wait(&mut self.tool_waker, context)
+        self.set_waits_for_executions(true);
+        register_waker(&mut self.execution_waker, context)
     }
 }
 
@@ -109,169 +110,169 @@ fn wake(waker: &mut Option<Waker>) {
     }
 }
 
-fn wait<T>(slot: &mut Option<Waker>, context: &Context<'_>) -> Poll<T> {
+fn register_waker<T>(slot: &mut Option<Waker>, context: &Context<'_>) -> Poll<T> {
     *slot = Some(context.waker().clone());
     Poll::Pending
 }
 
-impl Queue {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl ResponseQueue {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ready when more text may be read; with the reason if none may be ever.
-    pub(super) fn poll_room(&self, context: &Context<'_>) -> Poll<Result<(), Ended>> {
+    /// Ready when the task may read more text; an error if the task must stop for good.
+    pub(super) fn poll_capacity(&self, context: &Context<'_>) -> Poll<Result<(), StreamEnd>> {
         let mut state = self.state();
-        if state.tokens_unwanted || state.token_bytes < ROOM {
+        if state.segments_dropped || state.segment_bytes < TEXT_BUFFER_BYTES {
             Poll::Ready(Ok(()))
-        } else if !state.wants_tools {
-            wait(&mut state.room_waker, context)
-        } else if state.token_bytes < UNTAKEN {
+        } else if !state.waits_for_executions {
+            register_waker(&mut state.capacity_waker, context)
+        } else if state.segment_bytes < MAX_UNREAD_BYTES {
             Poll::Ready(Ok(()))
         } else {
-            Poll::Ready(Err(Ended::Overrun))
+            Poll::Ready(Err(StreamEnd::BufferFull))
         }
     }
 
-    pub(super) fn put_token(&self, token: Token) {
+    pub(super) fn push_segment(&self, token: TextSegment) {
         let mut state = self.state();
-        if state.tokens_unwanted {
+        if state.segments_dropped {
             return;
         }
-        state.token_bytes += token.weight();
+        state.segment_bytes += token.memory_bytes();
         let stamp = state.next_stamp();
-        state.tokens.push_back((stamp, token));
-        wake(&mut state.token_waker);
+        state.segments.push_back((stamp, token));
+        wake(&mut state.segment_waker);
     }
 
-    pub(super) fn put_executed(&self, executed: Executed) {
-        let room = self.state().room();
-        // A long result takes a while to write, in which the application may take what is there.
-        let line = message::Line::of(&executed, room);
+    pub(super) fn push_execution(&self, execution: ToolExecution) {
+        let capacity = self.state().remaining_message_bytes();
+        // Formatting a long result takes time, so the lock is released here.
+        let line = tool_results::ResultLine::new(&execution, capacity);
         let mut state = self.state();
-        let line = line.within(state.room());
-        state.line_bytes += line.len();
-        state.lines.insert(executed.index, line);
-        if state.tools_unwanted {
+        let line = line.into_string_within(state.remaining_message_bytes());
+        state.result_line_bytes += line.len();
+        state.result_lines.insert(execution.index, line);
+        if state.executions_dropped {
             return;
         }
-        state.tool_bytes += executed.weight();
+        state.execution_bytes += execution.memory_bytes();
         let stamp = state.next_stamp();
-        state.tools.push_back((stamp, executed));
-        wake(&mut state.tool_waker);
+        state.executions.push_back((stamp, execution));
+        wake(&mut state.execution_waker);
     }
 
-    /// How many bytes of results wait to be taken.
-    pub(super) fn untaken_results(&self) -> usize {
-        self.state().tool_bytes
+    /// Returns the number of bytes of unread executions.
+    pub(super) fn unread_execution_bytes(&self) -> usize {
+        self.state().execution_bytes
     }
 
-    /// A call was not run because there were too many rounds.
-    pub(super) fn withhold(&self) {
-        self.state().withheld += 1;
+    /// Counts a call that was not run after too many iterations.
+    pub(super) fn skip_call(&self) {
+        self.state().skipped_calls += 1;
     }
 
-    pub(super) fn withheld(&self) -> usize {
-        self.state().withheld
+    pub(super) fn skipped_calls(&self) -> usize {
+        self.state().skipped_calls
     }
 
-    /// No more tokens come.
-    pub(super) fn end_text(&self, how: Ended) {
+    /// Marks the end of the text segments.
+    pub(super) fn finish_text(&self, how: StreamEnd) {
         let mut state = self.state();
-        state.text_ended.get_or_insert(how);
-        wake(&mut state.token_waker);
+        state.text_end.get_or_insert(how);
+        wake(&mut state.segment_waker);
     }
 
-    /// No more results come.
-    pub(super) fn end_tools(&self) {
+    /// Marks the end of the executions.
+    pub(super) fn finish_executions(&self) {
         let mut state = self.state();
-        state.tools_ended = true;
-        wake(&mut state.tool_waker);
+        state.executions_ended = true;
+        wake(&mut state.execution_waker);
         wake(&mut state.end_waker);
     }
 
-    pub(super) fn ended(&self) -> Option<Ended> {
-        self.state().text_ended
+    pub(super) fn stream_end(&self) -> Option<StreamEnd> {
+        self.state().text_end
     }
 
-    pub(super) fn poll_token(&self, context: &Context<'_>) -> Poll<Option<Token>> {
-        self.state().poll_token(context)
+    pub(super) fn poll_segment(&self, context: &Context<'_>) -> Poll<Option<TextSegment>> {
+        self.state().poll_segment(context)
     }
 
-    pub(super) fn poll_executed(&self, context: &Context<'_>) -> Poll<Option<Executed>> {
-        self.state().poll_executed(context)
+    pub(super) fn poll_execution(&self, context: &Context<'_>) -> Poll<Option<ToolExecution>> {
+        self.state().poll_execution(context)
     }
 
-    /// Whichever kind came first; nothing when both have ended.
-    pub(super) fn poll_either(
+    /// Returns the item that was queued first; `None` after both kinds have ended.
+    pub(super) fn poll_item(
         &self,
         context: &Context<'_>,
-    ) -> Poll<Option<Result<Token, Executed>>> {
+    ) -> Poll<Option<Result<TextSegment, ToolExecution>>> {
         let mut state = self.state();
-        let tool_first = match (state.tokens.front(), state.tools.front()) {
+        let tool_first = match (state.segments.front(), state.executions.front()) {
             (Some((token, _)), Some((tool, _))) => tool < token,
             (Some(_), None) => false,
             (None, Some(_)) => true,
             (None, None) => {
-                let tools = state.poll_executed(context).is_ready();
-                // Text is asked for last: it is what keeps the reading going.
-                let text = state.poll_token(context).is_ready();
+                let tools = state.poll_execution(context).is_ready();
+                // Text comes last: waiting for text lets the task read on.
+                let text = state.poll_segment(context).is_ready();
                 return if tools && text { Poll::Ready(None) } else { Poll::Pending };
             }
         };
         if tool_first {
-            state.poll_executed(context).map(|executed| executed.map(Err))
+            state.poll_execution(context).map(|execution| execution.map(Err))
         } else {
-            state.poll_token(context).map(|token| token.map(Ok))
+            state.poll_segment(context).map(|token| token.map(Ok))
         }
     }
 
-    /// Ready when every call has its result, whoever takes them.
-    pub(super) fn poll_end(&self, context: &Context<'_>) -> Poll<()> {
+    /// Ready when every call has a result, taken or not.
+    pub(super) fn poll_finished(&self, context: &Context<'_>) -> Poll<()> {
         let mut state = self.state();
-        if state.tools_ended {
+        if state.executions_ended {
             return Poll::Ready(());
         }
-        state.wants(true);
-        wait(&mut state.end_waker, context)
+        state.set_waits_for_executions(true);
+        register_waker(&mut state.end_waker, context)
     }
 
-    /// The results so far as a message; `None` without any.
-    pub(super) fn message(&self) -> Option<String> {
+    /// Returns the results so far as a message; `None` without results.
+    pub(super) fn results_message(&self) -> Option<String> {
         let state = self.state();
-        message::of(state.lines.values())
+        tool_results::results_message(state.result_lines.values())
     }
 
-    /// Nobody takes tokens any more.
-    pub(super) fn leave_tokens(&self) {
+    /// Discards text segments from now on.
+    pub(super) fn drop_segments(&self) {
         let mut state = self.state();
-        state.tokens_unwanted = true;
-        state.token_bytes = 0;
-        let left = std::mem::take(&mut state.tokens);
-        wake(&mut state.room_waker);
+        state.segments_dropped = true;
+        state.segment_bytes = 0;
+        let segments = std::mem::take(&mut state.segments);
+        wake(&mut state.capacity_waker);
         drop(state);
-        drop(left);
+        drop(segments);
     }
 
-    /// Nobody takes results any more.
-    pub(super) fn leave_tools(&self) {
+    /// Discards executions from now on.
+    pub(super) fn drop_executions(&self) {
         let mut state = self.state();
-        state.tools_unwanted = true;
-        state.tool_bytes = 0;
-        let left = std::mem::take(&mut state.tools);
+        state.executions_dropped = true;
+        state.execution_bytes = 0;
+        let executions = std::mem::take(&mut state.executions);
         drop(state);
-        drop(left);
+        drop(executions);
     }
 }
 
-/// Ends both kinds when the reading ends in whatever way, so that nobody waits for a task that is
-/// gone.
+/// Ends both queues when the reading task ends for any reason, including a panic, so that no
+/// receiver waits for ever.
 #[derive(Debug)]
-pub(super) struct Ending(pub(super) Arc<Queue>);
+pub(super) struct CloseOnDrop(pub(super) Arc<ResponseQueue>);
 
-impl Drop for Ending {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
-        self.0.end_text(Ended::Broken);
-        self.0.end_tools();
+        self.0.finish_text(StreamEnd::Panicked);
+        self.0.finish_executions();
     }
 }

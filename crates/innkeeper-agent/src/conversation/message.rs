@@ -1,169 +1,175 @@
-//! One message, and the parts of an answer.
+//! Messages of a conversation and their content parts.
 
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::provider::Wire;
+use crate::provider::ProviderApi;
 
-/// One message of a conversation. What it says is shared by its clones: each request has all of
-/// them.
+/// A message of a conversation. Clones share the content, because each request contains all
+/// messages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// What the person says.
+    /// A user message.
     User(Arc<str>),
-    /// What the model answered.
-    Answer(Arc<Answer>),
-    /// The results of all calls of the answer before it, in the order of the calls.
-    Results(Arc<[ToolResult]>),
+    /// A response of the model.
+    Assistant(Arc<AssistantMessage>),
+    /// The results of all calls of the preceding response, in the order of the calls.
+    ToolResults(Arc<[ToolResult]>),
 }
 
-/// What a model answered, part by part in its order.
+/// A response of a model, as content parts in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
-    /// The parts.
-    pub parts: Vec<Part>,
+pub struct AssistantMessage {
+    /// The content parts.
+    pub parts: Vec<ContentPart>,
 }
 
-/// A part of an answer.
+/// A content part of a response.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
-    /// What it says, in our words.
-    pub said: Said,
-    /// The same as its provider sent it. To that provider and model it goes back word for word;
-    /// signatures stay valid only so.
-    pub native: Option<Native>,
+pub struct ContentPart {
+    /// The content, independent of the provider.
+    pub content: PartContent,
+    /// The same content as the provider sent it. Later requests to the same model return the block
+    /// unchanged, because its signatures would become invalid otherwise.
+    pub provider_block: Option<ProviderBlock>,
 }
 
-/// What a part of an answer says.
+/// The content of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// Text for the reader.
+pub enum PartContent {
+    /// Text for the user.
     Text(String),
-    /// What the model thought, as far as it is shown; empty where it is not.
+    /// Reasoning, as far as the provider exposes it, else empty.
     Reasoning(String),
-    /// A call of a tool.
-    Call(ToolCall),
-    /// Something that only its provider understands.
+    /// A tool call.
+    ToolCall(ToolCall),
+    /// Content that only its provider understands.
     Other,
 }
 
-/// A call as the model made it: not yet read, nor checked.
+/// A tool call as the model wrote it, neither parsed nor validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCall {
-    /// Its id in the conversation. Empty in what a provider sent without one.
+    /// The id of the call in the conversation; empty if the provider sent none.
     pub id: String,
-    /// The tool, by its public name; as the model said it, where no offered tool has that name.
+    /// The public name of the tool, or the model's spelling if no available tool has that name.
     pub name: String,
-    /// The arguments: the text of a JSON object, if the model kept to the form.
+    /// The arguments: the text of a JSON object, if the model wrote valid JSON.
     pub arguments: String,
 }
 
-/// What became of a call.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResult {
     /// The id of the call.
     pub id: String,
-    /// The tool, by its public name.
+    /// The public name of the tool.
     pub name: String,
-    /// What the model is told.
+    /// The text that the model gets.
     pub text: String,
-    /// Whether it is about a failure.
+    /// Whether the call failed.
     pub is_error: bool,
 }
 
-/// A part in a provider's own words.
+/// A content part as its provider sent it.
 #[derive(Clone, Debug)]
-pub struct Native {
-    /// Whose words.
-    pub wire: Wire,
-    /// The model that said it, as it was asked for.
+pub struct ProviderBlock {
+    /// The API of the provider.
+    pub api: ProviderApi,
+    /// The model, by the name in the request.
     pub model: String,
     /// The block, item or part: a JSON object.
-    pub block: Box<RawValue>,
+    pub json: Box<RawValue>,
 }
 
-impl Native {
-    /// The words, if they are for this model over this wire.
-    pub fn for_model(&self, wire: Wire, model: &str) -> Option<&RawValue> {
-        (self.wire == wire && self.model == model).then_some(&*self.block)
+impl ProviderBlock {
+    /// Returns the block if it comes from this model and API.
+    pub fn for_model(&self, api: ProviderApi, model: &str) -> Option<&RawValue> {
+        (self.api == api && self.model == model).then_some(&*self.json)
     }
 }
 
-impl PartialEq for Native {
+impl PartialEq for ProviderBlock {
     fn eq(&self, other: &Self) -> bool {
-        (self.wire, &self.model, self.block.get()) == (other.wire, &other.model, other.block.get())
+        (self.api, &self.model, self.json.get()) == (other.api, &other.model, other.json.get())
     }
 }
 
-/// Whether a step begins at a message: an answer does, unless it goes on with the one before it.
-pub(super) fn opens_step(before: Option<&Message>, message: &Message) -> bool {
-    let is_answer = |message: &Message| matches!(message, Message::Answer(_));
+/// Returns whether an iteration starts at a message: at a response, unless the response continues
+/// the preceding one.
+pub(super) fn starts_iteration(before: Option<&Message>, message: &Message) -> bool {
+    let is_answer = |message: &Message| matches!(message, Message::Assistant(_));
     is_answer(message) && !before.is_some_and(is_answer)
 }
 
 impl Message {
-    /// How many bytes it takes, about: what it says, in our words and in a provider's, and its parts.
-    pub(super) fn bytes(&self) -> usize {
+    /// Returns the approximate size in bytes of the message, its provider blocks and its parts.
+    pub(super) fn byte_size(&self) -> usize {
         match self {
             Self::User(text) => text.len(),
-            Self::Answer(answer) => answer.parts.iter().map(Part::bytes).sum(),
-            Self::Results(results) => {
-                results.iter().map(|it| it.id.len() + it.name.len() + it.text.len()).sum()
-            }
+            Self::Assistant(assistant) => assistant.parts.iter().map(ContentPart::byte_size).sum(),
+            Self::ToolResults(results) => results
+                .iter()
+                .map(|result| result.id.len() + result.name.len() + result.text.len())
+                .sum(),
         }
     }
 }
 
-impl Part {
-    /// Its own size is counted too: an answer may have many parts that say nothing.
-    fn bytes(&self) -> usize {
-        let said = match &self.said {
-            Said::Text(text) | Said::Reasoning(text) => text.len(),
-            Said::Call(call) => call.id.len() + call.name.len() + call.arguments.len(),
-            Said::Other => 0,
+impl ContentPart {
+    /// Includes the size of the struct: a response may have many empty parts.
+    fn byte_size(&self) -> usize {
+        let content_bytes = match &self.content {
+            PartContent::Text(text) | PartContent::Reasoning(text) => text.len(),
+            PartContent::ToolCall(call) => call.id.len() + call.name.len() + call.arguments.len(),
+            PartContent::Other => 0,
         };
-        let words = |native: &Native| native.model.len() + native.block.get().len();
-        size_of::<Self>() + said + self.native.as_ref().map_or(0, words)
+        let block_bytes = |native: &ProviderBlock| native.model.len() + native.json.get().len();
+        size_of::<Self>() + content_bytes + self.provider_block.as_ref().map_or(0, block_bytes)
     }
 
-    /// A part without words of a provider.
-    pub fn new(said: Said) -> Self {
-        Self { said, native: None }
+    /// Creates a part without a provider block.
+    pub fn new(content: PartContent) -> Self {
+        Self { content, provider_block: None }
     }
 }
 
-impl Answer {
-    /// An answer of one text; of no part where that is empty.
-    pub fn text(text: impl Into<String>) -> Self {
+impl AssistantMessage {
+    /// Creates a response with one text, or without parts if the text is empty.
+    pub fn from_text(text: impl Into<String>) -> Self {
         let text = text.into();
-        let parts = if text.is_empty() { Vec::new() } else { vec![Part::new(Said::Text(text))] };
+        let parts = if text.is_empty() {
+            Vec::new()
+        } else {
+            vec![ContentPart::new(PartContent::Text(text))]
+        };
         Self { parts }
     }
 
-    /// All text for the reader, put together.
-    pub fn shown(&self) -> String {
-        let texts = self.parts.iter().map(|part| match &part.said {
-            Said::Text(text) => text.as_str(),
-            Said::Reasoning(_) | Said::Call(_) | Said::Other => "",
+    /// Returns all text for the user, concatenated.
+    pub fn visible_text(&self) -> String {
+        let texts = self.parts.iter().map(|part| match &part.content {
+            PartContent::Text(text) => text.as_str(),
+            PartContent::Reasoning(_) | PartContent::ToolCall(_) | PartContent::Other => "",
         });
         texts.collect()
     }
 
-    /// All that is shown of what the model thought, put together.
+    /// Returns all exposed reasoning, concatenated.
     pub fn reasoning(&self) -> String {
-        let texts = self.parts.iter().map(|part| match &part.said {
-            Said::Reasoning(text) => text.as_str(),
-            Said::Text(_) | Said::Call(_) | Said::Other => "",
+        let texts = self.parts.iter().map(|part| match &part.content {
+            PartContent::Reasoning(text) => text.as_str(),
+            PartContent::Text(_) | PartContent::ToolCall(_) | PartContent::Other => "",
         });
         texts.collect()
     }
 
-    /// The calls, in their order.
+    /// Returns the tool calls in their order.
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
-        self.parts.iter().filter_map(|part| match &part.said {
-            Said::Call(call) => Some(call),
-            Said::Text(_) | Said::Reasoning(_) | Said::Other => None,
+        self.parts.iter().filter_map(|part| match &part.content {
+            PartContent::ToolCall(call) => Some(call),
+            PartContent::Text(_) | PartContent::Reasoning(_) | PartContent::Other => None,
         })
     }
 }

@@ -1,246 +1,301 @@
-//! The order of a conversation, and what of it is sent.
+//! Tests of the message order and of trimming.
 
 use super::*;
-use crate::provider::Wire;
+use crate::provider::ProviderApi;
 
-fn call(id: &str) -> Part {
+fn call_part(id: &str) -> ContentPart {
     let (id, name) = (id.to_owned(), "tool".to_owned());
-    Part::new(Said::Call(ToolCall { id, name, arguments: "{}".to_owned() }))
+    ContentPart::new(PartContent::ToolCall(ToolCall { id, name, arguments: "{}".to_owned() }))
 }
 
-fn result(id: &str) -> ToolResult {
+fn tool_result(id: &str) -> ToolResult {
     let (name, text) = ("tool".to_owned(), format!("of {id}"));
     ToolResult { id: id.to_owned(), name, text, is_error: false }
 }
 
-fn open(conversation: &Conversation) -> Vec<String> {
-    conversation.open_calls().map(|call| call.id.clone()).collect()
+fn pending_ids(conversation: &Conversation) -> Vec<String> {
+    conversation.pending_calls().map(|call| call.id.clone()).collect()
 }
 
-/// The ids of a message, of its calls or of its results.
-fn ids(message: &Message) -> Vec<&str> {
+fn call_ids(message: &Message) -> Vec<&str> {
     match message {
         Message::User(_) => Vec::new(),
-        Message::Answer(answer) => answer.calls().map(|call| call.id.as_str()).collect(),
-        Message::Results(results) => results.iter().map(|result| result.id.as_str()).collect(),
+        Message::Assistant(assistant) => assistant.calls().map(|call| call.id.as_str()).collect(),
+        Message::ToolResults(results) => results.iter().map(|result| result.id.as_str()).collect(),
     }
 }
 
 #[test]
-fn while_a_call_is_open_nobody_else_speaks() {
-    let mut talk = Conversation::new();
-    talk.user("hello").unwrap();
-    talk.answer(Answer { parts: vec![call("a"), call("b")] }).unwrap();
-    let refused = OutOfTurn::OpenCall { id: "a".to_owned(), tool: "tool".to_owned() };
-    assert_eq!(talk.user("and?"), Err(refused.clone()));
-    assert_eq!(talk.answer(Answer::text("so")), Err(refused));
-    let missing = OutOfTurn::OpenCall { id: "b".to_owned(), tool: "tool".to_owned() };
-    assert_eq!(talk.results(vec![result("a")]), Err(missing));
-    let strange = OutOfTurn::NoSuchCall { id: "c".to_owned() };
-    assert_eq!(talk.results(vec![result("a"), result("b"), result("c")]), Err(strange));
-    assert_eq!(talk.messages().len(), 2);
-    talk.results(vec![result("b"), result("a")]).unwrap();
-    assert_eq!(talk.messages()[2], Message::Results(vec![result("a"), result("b")].into()));
-    talk.user("thanks").unwrap();
+fn while_a_call_is_pending_no_other_message_is_accepted() {
+    let mut conversation = Conversation::new();
+    conversation.push_user("hello").unwrap();
+    conversation
+        .push_assistant(AssistantMessage { parts: vec![call_part("a"), call_part("b")] })
+        .unwrap();
+    let error = ConversationError::MissingResult { id: "a".to_owned(), tool: "tool".to_owned() };
+    assert_eq!(conversation.push_user("and?"), Err(error.clone()));
+    assert_eq!(conversation.push_assistant(AssistantMessage::from_text("so")), Err(error));
+    let missing = ConversationError::MissingResult { id: "b".to_owned(), tool: "tool".to_owned() };
+    assert_eq!(conversation.push_tool_results(vec![tool_result("a")]), Err(missing));
+    let strange = ConversationError::UnknownCall { id: "c".to_owned() };
+    assert_eq!(
+        conversation.push_tool_results(vec![tool_result("a"), tool_result("b"), tool_result("c")]),
+        Err(strange)
+    );
+    assert_eq!(conversation.messages().len(), 2);
+    conversation.push_tool_results(vec![tool_result("b"), tool_result("a")]).unwrap();
+    assert_eq!(
+        conversation.messages()[2],
+        Message::ToolResults(vec![tool_result("a"), tool_result("b")].into())
+    );
+    conversation.push_user("thanks").unwrap();
 }
 
 #[test]
 fn no_id_stands_for_two_calls() {
-    let mut talk = Conversation::new();
-    talk.answer(Answer { parts: vec![call("call_1"), call(""), call("call_1")] }).unwrap();
-    assert_eq!(open(&talk), ["call_1", "call_2", "call_3"]);
-    talk.close("stopped");
-    talk.answer(Answer { parts: vec![call("call_3")] }).unwrap();
-    assert_eq!(open(&talk), ["call_4"]);
+    let mut conversation = Conversation::new();
+    conversation
+        .push_assistant(AssistantMessage {
+            parts: vec![call_part("call_1"), call_part(""), call_part("call_1")],
+        })
+        .unwrap();
+    assert_eq!(pending_ids(&conversation), ["call_1", "call_2", "call_3"]);
+    conversation.fail_pending("stopped");
+    conversation.push_assistant(AssistantMessage { parts: vec![call_part("call_3")] }).unwrap();
+    assert_eq!(pending_ids(&conversation), ["call_4"]);
 }
 
 #[test]
-fn a_providers_words_for_a_call_go_with_its_id() {
-    let native = Native {
-        wire: Wire::Anthropic,
+fn the_provider_block_of_a_call_is_dropped_when_its_id_changes() {
+    let native = ProviderBlock {
+        api: ProviderApi::Anthropic,
         model: "m".to_owned(),
-        block: serde_json::value::to_raw_value(&1).unwrap(),
+        json: serde_json::value::to_raw_value(&1).unwrap(),
     };
-    let part = |id| Part { native: Some(native.clone()), ..call(id) };
-    let mut talk = Conversation::new();
-    talk.answer(Answer { parts: vec![part("x"), part("x"), part("")] }).unwrap();
-    let Message::Answer(answer) = &talk.messages()[0] else { panic!("no answer") };
-    let kept: Vec<_> = answer.parts.iter().map(|part| part.native.is_some()).collect();
-    assert_eq!(kept, [true, false, true]);
-    assert!(native.for_model(Wire::Anthropic, "m").is_some());
-    assert!(native.for_model(Wire::Anthropic, "n").is_none());
-    assert!(native.for_model(Wire::Ollama, "m").is_none());
+    let new_part = |id| ContentPart { provider_block: Some(native.clone()), ..call_part(id) };
+    let mut conversation = Conversation::new();
+    conversation
+        .push_assistant(AssistantMessage {
+            parts: vec![new_part("x"), new_part("x"), new_part("")],
+        })
+        .unwrap();
+    let Message::Assistant(assistant) = &conversation.messages()[0] else { panic!("no answer") };
+    let have_blocks: Vec<_> =
+        assistant.parts.iter().map(|part| part.provider_block.is_some()).collect();
+    assert_eq!(have_blocks, [true, false, true]);
+    assert!(native.for_model(ProviderApi::Anthropic, "m").is_some());
+    assert!(native.for_model(ProviderApi::Anthropic, "n").is_none());
+    assert!(native.for_model(ProviderApi::Ollama, "m").is_none());
 }
 
 #[test]
-fn what_was_interrupted_can_be_closed_and_goes_on() {
-    let mut talk = Conversation::new();
-    talk.user("hello").unwrap();
-    talk.close("nothing is open");
-    talk.answer(Answer { parts: vec![call("a"), call("b")] }).unwrap();
-    talk.close("cancelled");
-    let Message::Results(results) = &talk.messages()[2] else { panic!("no results") };
+fn an_interrupted_call_can_be_failed_and_the_conversation_continues() {
+    let mut conversation = Conversation::new();
+    conversation.push_user("hello").unwrap();
+    conversation.fail_pending("nothing is open");
+    conversation
+        .push_assistant(AssistantMessage { parts: vec![call_part("a"), call_part("b")] })
+        .unwrap();
+    conversation.fail_pending("cancelled");
+    let Message::ToolResults(results) = &conversation.messages()[2] else { panic!("no results") };
     assert_eq!(results.len(), 2);
     assert!(results.iter().all(|it| it.is_error && it.text == "cancelled"));
-    talk.user("again").unwrap();
+    conversation.push_user("again").unwrap();
 }
 
 #[test]
 fn of_more_messages_than_are_kept_the_oldest_exchanges_go() {
-    let mut talk = Conversation::new();
-    for round in 0..MESSAGES / 2 {
-        talk.user(format!("{round}")).unwrap();
-        talk.answer(Answer::text("yes")).unwrap();
+    let mut conversation = Conversation::new();
+    for round in 0..MAX_MESSAGES / 2 {
+        conversation.push_user(format!("{round}")).unwrap();
+        conversation.push_assistant(AssistantMessage::from_text("yes")).unwrap();
     }
-    assert_eq!(talk.messages().len(), MESSAGES);
-    talk.user("one more").unwrap();
-    assert_eq!(talk.messages().len(), MESSAGES - 1);
-    assert_eq!(talk.messages()[0], Message::User("1".into()));
+    assert_eq!(conversation.messages().len(), MAX_MESSAGES);
+    conversation.push_user("one more").unwrap();
+    assert_eq!(conversation.messages().len(), MAX_MESSAGES - 1);
+    assert_eq!(conversation.messages()[0], Message::User("1".into()));
 }
 
 #[test]
 fn of_more_bytes_than_are_kept_the_oldest_exchanges_go() {
-    let mut talk = Conversation::new();
-    talk.user("1").unwrap();
-    talk.answer(Answer { parts: vec![call("a")] }).unwrap();
-    talk.results(vec![ToolResult { text: "y".repeat(BYTES / 2), ..result("a") }]).unwrap();
-    let said: usize = talk.messages().iter().map(Message::bytes).sum();
-    let rest = "x".repeat(BYTES - said);
-    talk.user(rest.as_str()).unwrap();
-    assert_eq!(talk.messages().len(), 4, "at the limit");
-    talk.answer(Answer::text("z")).unwrap();
+    let mut conversation = Conversation::new();
+    conversation.push_user("1").unwrap();
+    conversation.push_assistant(AssistantMessage { parts: vec![call_part("a")] }).unwrap();
+    conversation
+        .push_tool_results(vec![ToolResult { text: "y".repeat(MAX_BYTES / 2), ..tool_result("a") }])
+        .unwrap();
+    let total_bytes: usize = conversation.messages().iter().map(Message::byte_size).sum();
+    let rest = "x".repeat(MAX_BYTES - total_bytes);
+    conversation.push_user(rest.as_str()).unwrap();
+    assert_eq!(conversation.messages().len(), 4, "at the limit");
+    conversation.push_assistant(AssistantMessage::from_text("z")).unwrap();
     assert_eq!(
-        talk.messages(),
-        [Message::User(rest.into()), Message::Answer(Answer::text("z").into())]
+        conversation.messages(),
+        [Message::User(rest.into()), Message::Assistant(AssistantMessage::from_text("z").into())]
     );
-    // The call went, and its id with it.
-    talk.answer(Answer { parts: vec![call("a")] }).unwrap();
-    assert_eq!(open(&talk), ["a"]);
+    // The call was evicted together with its id.
+    conversation.push_assistant(AssistantMessage { parts: vec![call_part("a")] }).unwrap();
+    assert_eq!(pending_ids(&conversation), ["a"]);
 }
 
 #[test]
 fn of_an_exchange_of_more_bytes_than_are_kept_the_newest_steps_stay_behind_the_question() {
-    let mut talk = Conversation::new();
-    talk.user("?").unwrap();
+    let mut conversation = Conversation::new();
+    conversation.push_user("?").unwrap();
     for id in ["a", "b", "c"] {
-        talk.answer(Answer { parts: vec![call(id)] }).unwrap();
-        assert_eq!(open(&talk), [id]);
-        talk.results(vec![ToolResult { text: "y".repeat(BYTES / 2 - 256), ..result(id) }]).unwrap();
+        conversation.push_assistant(AssistantMessage { parts: vec![call_part(id)] }).unwrap();
+        assert_eq!(pending_ids(&conversation), [id]);
+        conversation
+            .push_tool_results(vec![ToolResult {
+                text: "y".repeat(MAX_BYTES / 2 - 256),
+                ..tool_result(id)
+            }])
+            .unwrap();
     }
-    let kept: Vec<_> = talk.messages()[1..].iter().flat_map(ids).collect();
-    assert_eq!(talk.messages()[0], Message::User("?".into()));
-    assert_eq!(kept, ["b", "b", "c", "c"]);
-    // The newest step stays however long it is.
-    talk.answer(Answer { parts: vec![call("d")] }).unwrap();
-    talk.results(vec![ToolResult { text: "y".repeat(BYTES), ..result("d") }]).unwrap();
-    assert_eq!(talk.messages().len(), 3);
-    assert!(matches!(&talk.messages()[2], Message::Results(it) if it[0].id == "d"));
+    let remaining_ids: Vec<_> = conversation.messages()[1..].iter().flat_map(call_ids).collect();
+    assert_eq!(conversation.messages()[0], Message::User("?".into()));
+    assert_eq!(remaining_ids, ["b", "b", "c", "c"]);
+    // The newest iteration remains, whatever its length.
+    conversation.push_assistant(AssistantMessage { parts: vec![call_part("d")] }).unwrap();
+    conversation
+        .push_tool_results(vec![ToolResult { text: "y".repeat(MAX_BYTES), ..tool_result("d") }])
+        .unwrap();
+    assert_eq!(conversation.messages().len(), 3);
+    assert!(matches!(&conversation.messages()[2], Message::ToolResults(it) if it[0].id == "d"));
 }
 
 #[test]
 fn an_answer_that_went_on_after_a_pause_stays_or_goes_as_one() {
-    let mut talk = Conversation::new();
-    talk.user("?").unwrap();
+    let mut conversation = Conversation::new();
+    conversation.push_user("?").unwrap();
     for id in ["a", "b"] {
-        talk.answer(Answer::text(format!("pause of {id} {}", "x".repeat(BYTES / 4)))).unwrap();
-        talk.answer(Answer { parts: vec![call(id)] }).unwrap();
-        talk.results(vec![ToolResult { text: "y".repeat(BYTES / 4), ..result(id) }]).unwrap();
+        conversation
+            .push_assistant(AssistantMessage::from_text(format!(
+                "pause of {id} {}",
+                "x".repeat(MAX_BYTES / 4)
+            )))
+            .unwrap();
+        conversation.push_assistant(AssistantMessage { parts: vec![call_part(id)] }).unwrap();
+        conversation
+            .push_tool_results(vec![ToolResult {
+                text: "y".repeat(MAX_BYTES / 4),
+                ..tool_result(id)
+            }])
+            .unwrap();
     }
-    let pause = |message: &Message| match message {
-        Message::Answer(answer) => answer.shown().starts_with("pause of b"),
-        Message::User(_) | Message::Results(_) => false,
+    let is_pause = |message: &Message| match message {
+        Message::Assistant(assistant) => assistant.visible_text().starts_with("pause of b"),
+        Message::User(_) | Message::ToolResults(_) => false,
     };
-    assert_eq!(talk.messages().len(), 4);
-    assert!(pause(&talk.messages()[1]));
-    assert_eq!(talk.messages()[1..].iter().flat_map(ids).collect::<Vec<_>>(), ["b", "b"]);
-    let fitting = Budget { tokens: 0 }.fit(talk.messages(), 0);
-    assert_eq!(fitting, talk.messages(), "the newest step is whole");
+    assert_eq!(conversation.messages().len(), 4);
+    assert!(is_pause(&conversation.messages()[1]));
+    assert_eq!(
+        conversation.messages()[1..].iter().flat_map(call_ids).collect::<Vec<_>>(),
+        ["b", "b"]
+    );
+    let fitting = HistoryBudget { max_tokens: 0 }.trim(conversation.messages(), 0);
+    assert_eq!(fitting, conversation.messages(), "the newest step is whole");
 }
 
 #[test]
 fn what_is_kept_of_an_answer_counts_its_parts_and_the_name_of_its_model() {
-    let part = |model: &str| {
-        let block = serde_json::value::to_raw_value(&1).unwrap();
-        let native = Native { wire: Wire::Anthropic, model: model.to_owned(), block };
-        Part { said: Said::Other, native: Some(native) }
+    let part_of = |model: &str| {
+        let json = serde_json::value::to_raw_value(&1).unwrap();
+        let native = ProviderBlock { api: ProviderApi::Anthropic, model: model.to_owned(), json };
+        ContentPart { content: PartContent::Other, provider_block: Some(native) }
     };
-    let bytes = |model| Message::Answer(Answer { parts: vec![part(model); 10] }.into()).bytes();
+    let bytes = |model| {
+        Message::Assistant(AssistantMessage { parts: vec![part_of(model); 10] }.into()).byte_size()
+    };
     assert_eq!(bytes("model") - bytes(""), 50);
-    assert_eq!(bytes(""), 10 * (size_of::<Part>() + 1));
+    assert_eq!(bytes(""), 10 * (size_of::<ContentPart>() + 1));
 }
 
 #[test]
 fn a_message_of_more_bytes_than_are_kept_is_refused_and_says_so() {
-    let mut talk = Conversation::new();
-    talk.user("x".repeat(BYTES)).unwrap();
-    let refused = talk.user("x".repeat(BYTES + 1)).unwrap_err();
-    assert_eq!(refused, OutOfTurn::TooLong { bytes: BYTES + 1 });
-    assert_eq!(talk.messages().len(), 1);
+    let mut conversation = Conversation::new();
+    conversation.push_user("x".repeat(MAX_BYTES)).unwrap();
+    let error = conversation.push_user("x".repeat(MAX_BYTES + 1)).unwrap_err();
+    assert_eq!(error, ConversationError::MessageTooLong { bytes: MAX_BYTES + 1 });
+    assert_eq!(conversation.messages().len(), 1);
 }
 
 /// Proves: P7
 #[test]
 fn what_is_too_long_loses_its_oldest_exchanges_and_no_call_its_result() {
-    let mut talk = Conversation::new();
+    let mut conversation = Conversation::new();
     for round in 0..10 {
-        talk.user(format!("question {round} {}", "x".repeat(400))).unwrap();
-        talk.answer(Answer { parts: vec![call("")] }).unwrap();
-        let id = open(&talk).remove(0);
-        talk.results(vec![result(&id)]).unwrap();
-        talk.answer(Answer::text(format!("answer {round}"))).unwrap();
+        conversation.push_user(format!("question {round} {}", "x".repeat(400))).unwrap();
+        conversation.push_assistant(AssistantMessage { parts: vec![call_part("")] }).unwrap();
+        let id = pending_ids(&conversation).remove(0);
+        conversation.push_tool_results(vec![tool_result(&id)]).unwrap();
+        conversation
+            .push_assistant(AssistantMessage::from_text(format!("answer {round}")))
+            .unwrap();
     }
-    talk.user("last").unwrap();
-    for most in [0, 1, 50, 200, 400, 1000, 5000] {
-        let fitting = Budget { tokens: most }.fit(talk.messages(), 0);
+    conversation.push_user("last").unwrap();
+    for max_tokens in [0, 1, 50, 200, 400, 1000, 5000] {
+        let fitting = HistoryBudget { max_tokens }.trim(conversation.messages(), 0);
         assert_eq!(fitting.last(), Some(&Message::User("last".into())));
         assert!(matches!(fitting[0], Message::User(_)));
         for (at, message) in fitting.iter().enumerate() {
-            let calls = matches!(message, Message::Answer(it) if it.calls().next().is_some());
-            let answered = matches!(fitting.get(at + 1), Some(Message::Results(_)));
-            assert_eq!(calls, answered, "at {at} of {most}");
+            let calls = matches!(message, Message::Assistant(it) if it.calls().next().is_some());
+            let has_results = matches!(fitting.get(at + 1), Some(Message::ToolResults(_)));
+            assert_eq!(calls, has_results, "at {at} of {max_tokens}");
         }
-        let text: usize = fitting.iter().map(|it| tokens(&format!("{it:?}"))).sum();
-        assert!(fitting.len() == 1 || text <= most * 4, "{text} of {most}");
+        let text: usize = fitting.iter().map(|entry| estimate_tokens(&format!("{entry:?}"))).sum();
+        assert!(fitting.len() == 1 || text <= max_tokens * 4, "{text} of {max_tokens}");
     }
-    let all = Budget { tokens: 100_000 }.fit(talk.messages(), 0);
-    assert_eq!(all, talk.messages());
-    assert_eq!(Budget { tokens: 100_000 }.fit(talk.messages(), 100_000).len(), 1);
+    let all = HistoryBudget { max_tokens: 100_000 }.trim(conversation.messages(), 0);
+    assert_eq!(all, conversation.messages());
+    assert_eq!(
+        HistoryBudget { max_tokens: 100_000 }.trim(conversation.messages(), 100_000).len(),
+        1
+    );
 }
 
 #[test]
 fn of_a_long_last_exchange_the_newest_steps_stay() {
-    let mut talk = Conversation::new();
-    talk.user("question").unwrap();
+    let mut conversation = Conversation::new();
+    conversation.push_user("question").unwrap();
     for _ in 0..20 {
-        talk.answer(Answer { parts: vec![call("")] }).unwrap();
-        let id = open(&talk).remove(0);
-        let long = ToolResult { text: "y".repeat(400), ..result(&id) };
-        talk.results(vec![long]).unwrap();
+        conversation.push_assistant(AssistantMessage { parts: vec![call_part("")] }).unwrap();
+        let id = pending_ids(&conversation).remove(0);
+        let long = ToolResult { text: "y".repeat(400), ..tool_result(&id) };
+        conversation.push_tool_results(vec![long]).unwrap();
     }
-    let fitting = Budget { tokens: 500 }.fit(talk.messages(), 0);
-    assert_eq!(fitting[0], talk.messages()[0]);
-    assert_eq!(fitting[1..], talk.messages()[talk.messages().len() - fitting.len() + 1..]);
+    let fitting = HistoryBudget { max_tokens: 500 }.trim(conversation.messages(), 0);
+    assert_eq!(fitting[0], conversation.messages()[0]);
+    assert_eq!(
+        fitting[1..],
+        conversation.messages()[conversation.messages().len() - fitting.len() + 1..]
+    );
     assert!((5..=9).contains(&fitting.len()), "{}", fitting.len());
-    assert_eq!(Budget { tokens: 0 }.fit(talk.messages(), 0).len(), 3);
+    assert_eq!(HistoryBudget { max_tokens: 0 }.trim(conversation.messages(), 0).len(), 3);
 }
 
-/// What it costs to put a long conversation into a request: for who wants to know.
+/// Prints the time that a request from a long conversation takes; not a check.
 #[test]
 #[ignore = "a measurement"]
 fn the_history_of_a_request_of_a_thousand_messages_is_put_together() {
-    let mut talk = Conversation::new();
+    let mut conversation = Conversation::new();
     for _ in 0..250 {
-        talk.user("x".repeat(4000)).unwrap();
-        talk.answer(Answer { parts: vec![call(""), Part::new(Said::Text("y".repeat(4000)))] })
+        conversation.push_user("x".repeat(4000)).unwrap();
+        conversation
+            .push_assistant(AssistantMessage {
+                parts: vec![call_part(""), ContentPart::new(PartContent::Text("y".repeat(4000)))],
+            })
             .unwrap();
-        let id = open(&talk).remove(0);
-        talk.results(vec![ToolResult { text: "z".repeat(4000), ..result(&id) }]).unwrap();
-        talk.answer(Answer::text("w".repeat(4000))).unwrap();
+        let id = pending_ids(&conversation).remove(0);
+        conversation
+            .push_tool_results(vec![ToolResult { text: "z".repeat(4000), ..tool_result(&id) }])
+            .unwrap();
+        conversation.push_assistant(AssistantMessage::from_text("w".repeat(4000))).unwrap();
     }
-    let budget = Budget { tokens: usize::MAX };
-    let begun = tokio::time::Instant::now();
+    let budget = HistoryBudget { max_tokens: usize::MAX };
+    let start = tokio::time::Instant::now();
     for _ in 0..100 {
-        assert_eq!(std::hint::black_box(budget.fit(talk.messages(), 0)).len(), 1000);
+        assert_eq!(std::hint::black_box(budget.trim(conversation.messages(), 0)).len(), 1000);
     }
-    eprintln!("{:?} for each request", begun.elapsed() / 100);
+    eprintln!("{:?} for each request", start.elapsed() / 100);
 }

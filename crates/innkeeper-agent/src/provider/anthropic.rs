@@ -1,28 +1,28 @@
-//! Anthropic's Messages, which other servers speak too.
+//! The codec of Anthropic's Messages API, which other servers implement too.
 
-mod answer;
 mod block;
-mod body;
-mod fault;
+mod error;
+mod request;
+mod response;
 mod stream;
 
-use super::codec::{Asking, Fault, Outgoing, Reader, Whole};
+use super::codec::{ApiError, BufferedDecoder, EncodeRequest, HttpRequest, ResponseDecoder};
 
-pub(super) fn encode(asking: Asking<'_>) -> Result<Outgoing, Fault> {
-    body::encode(asking)
+pub(super) fn encode(encode_request: EncodeRequest<'_>) -> Result<HttpRequest, ApiError> {
+    request::encode(encode_request)
 }
 
-pub(super) fn reader(model: &str, streaming: bool) -> Box<dyn Reader> {
+pub(super) fn response_decoder(model: &str, streaming: bool) -> Box<dyn ResponseDecoder> {
     let model = model.to_owned();
     if streaming {
-        Box::new(stream::Stream::new(model))
+        Box::new(stream::StreamDecoder::new(model))
     } else {
-        Box::new(Whole::new(move |body| answer::read(body, &model)))
+        Box::new(BufferedDecoder::new(move |body| response::decode_body(body, &model)))
     }
 }
 
-pub(super) fn fault(status: u16, body: &[u8]) -> Fault {
-    fault::read(status, body)
+pub(super) fn decode_error(status: u16, body: &[u8]) -> ApiError {
+    error::decode_error(status, body)
 }
 
 #[cfg(test)]

@@ -1,52 +1,54 @@
-//! What may be asked of a model: a parameter that it refuses is never sent.
+//! Parameters that a model supports; unsupported parameters are never sent.
 
 mod table;
 
-use super::Wire;
+use super::ProviderApi;
 
-/// What a model and its server take. The default is the least that all take: text in and out.
+/// The parameters that a model and its server support. The default is the minimum that every model
+/// supports: text input and output.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Capabilities {
-    /// Tools in the provider's own form.
+    /// Whether the model supports native tool calling.
     pub native_tools: bool,
-    /// `temperature`.
+    /// Whether the API accepts `temperature`.
     pub temperature: bool,
-    /// Texts at which the answer ends.
+    /// Whether the API accepts stop sequences.
     pub stop_sequences: bool,
-    /// That some tool has to be called.
+    /// Whether a request can require a tool call.
     pub forced_choice: bool,
-    /// Tools whose schema the provider holds the model to.
+    /// Whether the provider enforces the schemas of tools.
     pub strict_tools: bool,
-    /// A form that the server holds an answer to.
-    pub constraints: Constraints,
-    /// The most tokens of an answer where the provider has to be told and nobody says it.
+    /// The output constraints that the server enforces.
+    pub constraints: ConstraintSupport,
+    /// Default of the maximum number of output tokens, for APIs that require the parameter.
     pub default_max_tokens: Option<u32>,
-    /// The context window in tokens, where it is known.
+    /// The context window in tokens, if known.
     pub context_tokens: Option<u32>,
-    /// That a server may leave tools out without a word, and counts all that it read, so that this can
-    /// be noticed.
+    /// Whether the server may silently drop tools. Such a server reports all prompt tokens, so that
+    /// a missing tool list is detectable.
     pub may_drop_tools: bool,
-    /// Quirks of the server behind the wire.
-    pub server: Server,
-    /// What else has to be sent, or must not be.
-    pub sends: Sends,
+    /// The inference server that implements the API.
+    pub server: InferenceServer,
+    /// Deviations in the request parameters.
+    pub quirks: RequestQuirks,
 }
 
-/// Forms that a server holds an answer to.
+/// The output constraints that a server enforces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Constraints {
-    /// A JSON Schema.
+pub struct ConstraintSupport {
+    /// Whether the server enforces a JSON Schema.
     pub json_schema: bool,
-    /// A grammar in llama.cpp's GBNF.
+    /// Whether the server enforces a grammar in llama.cpp's GBNF.
     pub gbnf: bool,
-    /// A structural tag.
+    /// Whether the server enforces a structural tag.
     pub structural_tag: bool,
 }
 
-/// Which server speaks the wire; most differences are of those that speak OpenAI's.
+/// The inference server that implements an API. Most differences concern servers that implement
+/// OpenAI's APIs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Server {
-    /// The provider itself, or one that is not known.
+pub enum InferenceServer {
+    /// The provider itself, or an unknown server.
     #[default]
     Provider,
     /// llama.cpp's `llama-server`.
@@ -61,31 +63,35 @@ pub enum Server {
     OpenRouter,
 }
 
-/// What else is sent, or must not be.
+/// Deviations of a model or server in the request parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sends {
-    /// OpenAI's Chat Completions: `max_completion_tokens` in place of `max_tokens`.
+pub struct RequestQuirks {
+    /// Chat Completions: sends `max_completion_tokens` instead of `max_tokens`.
     pub max_completion_tokens: bool,
-    /// OpenAI's Chat Completions: `reasoning_effort: "none"`, without which tools are refused.
-    pub effort_none: bool,
-    /// OpenAI's Responses: reasoning goes back and forth in the conversation, encrypted.
+    /// Chat Completions: sends `reasoning_effort: "none"`; the API rejects tools without it.
+    pub reasoning_effort_none: bool,
+    /// Responses API: requests encrypted reasoning and sends the reasoning back in the
+    /// conversation.
     pub encrypted_reasoning: bool,
-    /// Anthropic: thoughts are bound to what stands before them; where that changed they are to be
-    /// dropped instead of refused.
-    pub drop_unbound_thoughts: bool,
-    /// Anthropic: the version of 2023-06-01, for models and servers that do not know the next.
-    pub version_2023: bool,
-    /// Anthropic: up to where a request is to be kept, if that is wanted.
+    /// Anthropic: reasoning is bound to the messages before it. If those messages changed, the API
+    /// drops the reasoning instead of rejecting the request.
+    pub drop_unbound_thinking: bool,
+    /// Anthropic: sends the API version 2023-06-01, for models and servers that do not know the
+    /// next version.
+    pub api_version_2023: bool,
+    /// Anthropic: sends cache breakpoints if the request asks for prompt caching.
     pub cache_control: bool,
-    /// Gemini: what has no signature of the model's own gets the word that stands for one.
-    pub signatures: bool,
-    /// Gemini: schemas are kept to while the model decides whether to call (`VALIDATED`).
+    /// Gemini: sends a placeholder signature for content that the model did not sign.
+    pub placeholder_signatures: bool,
+    /// Gemini: uses the mode `VALIDATED`, which enforces schemas while the model decides whether to
+    /// call.
     pub validated_mode: bool,
 }
 
 impl Capabilities {
-    /// What is known of a model over a wire, and of models that are not known over this wire.
-    pub fn of(wire: Wire, model: &str) -> Self {
-        table::look_up(wire, model)
+    /// Returns the known capabilities of a model over an API. An unknown model gets the defaults of
+    /// the API.
+    pub fn for_model(api: ProviderApi, model: &str) -> Self {
+        table::look_up(api, model)
     }
 }

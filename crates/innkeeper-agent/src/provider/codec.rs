@@ -1,185 +1,202 @@
-//! Requests in a provider's words and back, without I/O.
+//! Codecs of the provider APIs, without I/O.
 //!
-//! One file for each [`Wire`](super::Wire), beside this one, has three functions: `encode` puts what
-//! is asked into a request over HTTP, `reader` takes the bytes of the answer in any cuts, and `fault`
-//! reads an answer that is a failure. Here is what they share.
+//! Each [`ProviderApi`](super::ProviderApi) has a module beside this one with three functions:
+//! `encode` turns a request into an HTTP request, `response_decoder` returns a decoder for the
+//! response body in chunks of any size, and `decode_error` decodes an HTTP error response. This
+//! module holds the shared parts.
 
+mod buffered_decoder;
 #[cfg(any(test, fuzzing))]
-pub(crate) mod cuts;
-mod events;
-mod fields;
+pub(crate) mod chunking;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
-mod joined;
-mod whole;
+mod object_view;
+mod stream_splitter;
+mod string_joiner;
 
 use serde_json::value::RawValue;
 
-use super::offer::Offer;
+use super::tool_encoding::EncodedTools;
 use super::{
-    Capabilities, Class, Piece, Request, Response, Wire, anthropic, gemini_generate,
-    gemini_interactions, ollama, openai_chat, openai_responses,
+    Capabilities, LlmErrorKind, ProviderApi, Request, Response, StreamChunk, anthropic,
+    gemini_generate, gemini_interactions, ollama, openai_chat, openai_responses,
 };
 
-pub(crate) use events::{Events, Lines};
-pub(crate) use fields::{FIELDS, Fields, arguments, is_json, items, string, texts};
-pub(crate) use joined::Joined;
-pub(crate) use whole::Whole;
+pub(crate) use buffered_decoder::BufferedDecoder;
+pub(crate) use object_view::{
+    MAX_OBJECT_FIELDS, ObjectView, arguments_text, decode_string, is_json, parse_array,
+    texts_of_field,
+};
+pub(crate) use stream_splitter::{EventSplitter, LineSplitter};
+pub(crate) use string_joiner::StringJoiner;
 
-/// The longest answer in bytes, whole or as a stream: a hundred times what a model writes at most.
-pub(crate) const ANSWER: usize = 64 << 20;
+/// Maximum number of bytes in a response, streamed or not: a hundred times the longest output of a
+/// model.
+pub(crate) const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
-/// The longest single event of a stream. Gemini sends whole calls in one.
-pub(crate) const EVENT: usize = 16 << 20;
+/// Maximum number of bytes in one event of a stream. Gemini sends complete tool calls in one event.
+pub(crate) const MAX_EVENT_BYTES: usize = 16 << 20;
 
-/// The most parts of an answer that are kept; one with more is no answer of a model.
-pub(crate) const PARTS: usize = 4096;
+/// Maximum number of content parts in a response; no model writes more.
+pub(crate) const MAX_CONTENT_PARTS: usize = 4096;
 
-/// The most items of a list that are read. Of texts many are one part, and a server may list one for
-/// each token: no model writes more in one answer, and as many cost a mebibyte to look at.
-pub(crate) const LIST: usize = 65_536;
+/// Maximum number of items in a list. Many text items become one part, and a server may send one
+/// item per token: no model writes more items in one response, and scanning this number costs one
+/// MiB.
+pub(crate) const MAX_LIST_ITEMS: usize = 65_536;
 
-/// The longest message of a failure that is kept, in characters.
-const MESSAGE: usize = 2000;
+/// Maximum number of characters in a stored error message.
+const MAX_ERROR_MESSAGE_CHARS: usize = 2000;
 
-/// What is asked of whom.
+/// A request with its model and tools, as input of an encoder.
 #[derive(Clone, Copy)]
-pub(crate) struct Asking<'r> {
+pub(crate) struct EncodeRequest<'r> {
     pub(crate) request: &'r Request,
-    /// The request's tools, under the names and with the schemas of the wire.
-    pub(crate) offer: &'r Offer,
+    /// The request's tools with the names and schemas of the API.
+    pub(crate) encoded_tools: &'r EncodedTools,
     pub(crate) model: &'r str,
-    pub(crate) can: &'r Capabilities,
-    /// Whether the answer is to come in pieces.
+    pub(crate) capabilities: &'r Capabilities,
+    /// Whether to request a streamed response.
     pub(crate) streaming: bool,
 }
 
-/// A POST request, but for who asks: what proves that is added behind.
+/// A POST request without authentication, which the transport adds.
 #[derive(Debug)]
-pub(crate) struct Outgoing {
-    /// What comes behind the base URL; begins with `/`.
+pub(crate) struct HttpRequest {
+    /// The path after the base URL, with a leading `/`.
     pub(crate) path: String,
-    /// Beside `content-type: application/json`.
+    /// Headers in addition to `content-type: application/json`.
     pub(crate) headers: Vec<(&'static str, String)>,
-    /// JSON.
+    /// The body as JSON.
     pub(crate) body: Vec<u8>,
 }
 
-/// Takes the bytes of one answer that has status 200.
+/// A decoder of one successful response.
 ///
-/// Names of tools in it are those of the wire; who asked puts them back.
-pub(crate) trait Reader: Send {
-    /// Takes what came; `pieces` gets what can be told of it, all but [`Piece::Done`].
-    fn push(&mut self, bytes: &[u8], pieces: &mut Vec<Piece>) -> Result<(), Fault>;
+/// The response has the tool names of the API; the caller restores the public names.
+pub(crate) trait ResponseDecoder: Send {
+    /// Feeds bytes of the body and appends the completed chunks to `chunks`, all except
+    /// [`StreamChunk::Done`].
+    fn push(&mut self, bytes: &[u8], pieces: &mut Vec<StreamChunk>) -> Result<(), ApiError>;
 
-    /// Whether the answer has said that it is at its end. What comes behind that is taken, and hardly
-    /// waited for.
-    fn is_over(&self) -> bool {
+    /// Whether the response has reported its end. The decoder accepts later bytes, but the caller
+    /// waits only briefly for more.
+    fn is_finished(&self) -> bool {
         false
     }
 
-    /// Nothing more comes. An answer that was not over is a [`Fault`] with what was written so far.
-    fn end(self: Box<Self>) -> Result<Response, Fault>;
+    /// Returns the response at the end of the body. An incomplete response is an [`ApiError`] with
+    /// the partial output.
+    fn finish(self: Box<Self>) -> Result<Response, ApiError>;
 }
 
-/// A failure as the provider tells it.
+/// An error as the provider reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
-    pub(crate) class: Class,
+pub(crate) struct ApiError {
+    pub(crate) kind: LlmErrorKind,
     pub(crate) message: String,
-    /// What the model had written, if it is told.
-    pub(crate) written: Option<String>,
+    /// The model's output before the error, if the provider reports it.
+    pub(crate) partial_output: Option<String>,
 }
 
-impl Fault {
-    pub(crate) fn new(class: Class, message: impl AsRef<str>) -> Self {
-        let message = message.as_ref().chars().take(MESSAGE).collect();
-        Self { class, message, written: None }
+impl ApiError {
+    pub(crate) fn new(kind: LlmErrorKind, message: impl AsRef<str>) -> Self {
+        let message = message.as_ref().chars().take(MAX_ERROR_MESSAGE_CHARS).collect();
+        Self { kind, message, partial_output: None }
     }
 
-    /// What came is not what this wire has.
-    pub(crate) fn unreadable(message: impl AsRef<str>) -> Self {
-        Self::new(Class::Unreadable, message)
+    /// Returns an error for a body that does not match the API.
+    pub(crate) fn invalid_response(message: impl AsRef<str>) -> Self {
+        Self::new(LlmErrorKind::InvalidResponse, message)
     }
 
-    /// The answer has more of something than [`PARTS`].
-    pub(crate) fn too_many(what: &str) -> Self {
-        Self::unreadable(format!("the answer has more than {PARTS} {what}"))
+    /// Returns an error for a response that exceeds [`MAX_CONTENT_PARTS`].
+    pub(crate) fn too_many(items: &str) -> Self {
+        Self::invalid_response(format!("the response has more than {MAX_CONTENT_PARTS} {items}"))
     }
 
-    /// The stream ended before the answer did.
-    pub(crate) fn broken_off(written: String) -> Self {
-        let message = "the answer breaks off before its end";
-        Self { written: Some(written), ..Self::new(Class::Connection, message) }
+    /// Returns an error for a stream that ended before the response was complete.
+    pub(crate) fn incomplete_stream(partial_output: String) -> Self {
+        let message = "the stream ended before the response was complete";
+        Self {
+            partial_output: Some(partial_output),
+            ..Self::new(LlmErrorKind::Connection, message)
+        }
     }
 }
 
-/// The class of a status that no word of the provider tells more about.
-pub(crate) fn class_of(status: u16) -> Class {
+/// Maps an HTTP status, for errors without a more specific code.
+pub(crate) fn kind_from_status(status: u16) -> LlmErrorKind {
     match status {
-        401 | 403 => Class::Key,
-        402 => Class::Billing,
-        404 => Class::NotFound,
-        408 | 504 => Class::TimedOut,
-        413 => Class::TooLong,
-        409 | 429 | 500..=599 => Class::Later { after: None },
-        _ => Class::Request,
+        401 | 403 => LlmErrorKind::Authentication,
+        402 => LlmErrorKind::Billing,
+        404 => LlmErrorKind::NotFound,
+        408 | 504 => LlmErrorKind::TimedOut,
+        413 => LlmErrorKind::ContextLength,
+        409 | 429 | 500..=599 => LlmErrorKind::RetryLater { after: None },
+        _ => LlmErrorKind::InvalidRequest,
     }
 }
 
-/// A provider's words for a failure, where they may be missing.
-pub(crate) fn plain(words: &str) -> &str {
-    let words = words.trim();
-    if words.is_empty() { "without a word of why" } else { words }
+/// Returns the provider's error message, or a default if it is empty.
+pub(crate) fn message_or_default(message: &str) -> &str {
+    let message = message.trim();
+    if message.is_empty() { "no error message" } else { message }
 }
 
-/// The arguments of a call as a JSON object, for wires that take no text: as the model wrote them, if
-/// that is one, else an object that says what it was.
-pub(crate) fn object(arguments: &str) -> Box<RawValue> {
+/// Returns the arguments of a call as a JSON object, for APIs that do not accept text. Invalid
+/// arguments are wrapped in an object.
+pub(crate) fn arguments_object(arguments: &str) -> Box<RawValue> {
     let text = arguments.trim();
     let raw = RawValue::from_string(text.to_owned()).ok().filter(|raw| raw.get().starts_with('{'));
     raw.unwrap_or_else(|| {
-        let said = if text.is_empty() {
+        let object = if text.is_empty() {
             serde_json::json!({})
         } else {
             serde_json::json!({"unreadable": text})
         };
-        serde_json::value::to_raw_value(&said).unwrap_or_default()
+        serde_json::value::to_raw_value(&object).unwrap_or_default()
     })
 }
 
-pub(crate) fn encode(wire: Wire, asking: Asking<'_>) -> Result<Outgoing, Fault> {
-    match wire {
-        Wire::OpenAiChat => openai_chat::encode(asking),
-        Wire::OpenAiResponses => openai_responses::encode(asking),
-        Wire::Anthropic => anthropic::encode(asking),
-        Wire::GeminiGenerate => gemini_generate::encode(asking),
-        Wire::GeminiInteractions => gemini_interactions::encode(asking),
-        Wire::Ollama => ollama::encode(asking),
+pub(crate) fn encode(
+    api: ProviderApi,
+    encode_request: EncodeRequest<'_>,
+) -> Result<HttpRequest, ApiError> {
+    match api {
+        ProviderApi::OpenAiChat => openai_chat::encode(encode_request),
+        ProviderApi::OpenAiResponses => openai_responses::encode(encode_request),
+        ProviderApi::Anthropic => anthropic::encode(encode_request),
+        ProviderApi::GeminiGenerate => gemini_generate::encode(encode_request),
+        ProviderApi::GeminiInteractions => gemini_interactions::encode(encode_request),
+        ProviderApi::Ollama => ollama::encode(encode_request),
     }
 }
 
-/// A reader of an answer to what was asked of `model`.
-pub(crate) fn reader(wire: Wire, model: &str, streaming: bool) -> Box<dyn Reader> {
-    match wire {
-        Wire::OpenAiChat => openai_chat::reader(model, streaming),
-        Wire::OpenAiResponses => openai_responses::reader(model, streaming),
-        Wire::Anthropic => anthropic::reader(model, streaming),
-        Wire::GeminiGenerate => gemini_generate::reader(model, streaming),
-        Wire::GeminiInteractions => gemini_interactions::reader(model, streaming),
-        Wire::Ollama => ollama::reader(model, streaming),
+/// Returns a decoder for the response of `model`.
+pub(crate) fn response_decoder(
+    api: ProviderApi,
+    model: &str,
+    streaming: bool,
+) -> Box<dyn ResponseDecoder> {
+    match api {
+        ProviderApi::OpenAiChat => openai_chat::response_decoder(model, streaming),
+        ProviderApi::OpenAiResponses => openai_responses::response_decoder(model, streaming),
+        ProviderApi::Anthropic => anthropic::response_decoder(model, streaming),
+        ProviderApi::GeminiGenerate => gemini_generate::response_decoder(model, streaming),
+        ProviderApi::GeminiInteractions => gemini_interactions::response_decoder(model, streaming),
+        ProviderApi::Ollama => ollama::response_decoder(model, streaming),
     }
 }
 
-/// Reads an answer with another status than 200. How long to wait is told by headers, which are read
-/// elsewhere.
-pub(crate) fn fault(wire: Wire, status: u16, body: &[u8]) -> Fault {
-    match wire {
-        Wire::OpenAiChat => openai_chat::fault(status, body),
-        Wire::OpenAiResponses => openai_responses::fault(status, body),
-        Wire::Anthropic => anthropic::fault(status, body),
-        Wire::GeminiGenerate => gemini_generate::fault(status, body),
-        Wire::GeminiInteractions => gemini_interactions::fault(status, body),
-        Wire::Ollama => ollama::fault(status, body),
+/// Decodes an HTTP error response. The transport reads the retry delay from the headers.
+pub(crate) fn decode_error(api: ProviderApi, status: u16, body: &[u8]) -> ApiError {
+    match api {
+        ProviderApi::OpenAiChat => openai_chat::decode_error(status, body),
+        ProviderApi::OpenAiResponses => openai_responses::decode_error(status, body),
+        ProviderApi::Anthropic => anthropic::decode_error(status, body),
+        ProviderApi::GeminiGenerate => gemini_generate::decode_error(status, body),
+        ProviderApi::GeminiInteractions => gemini_interactions::decode_error(status, body),
+        ProviderApi::Ollama => ollama::decode_error(status, body),
     }
 }

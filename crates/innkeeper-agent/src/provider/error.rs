@@ -1,150 +1,160 @@
-//! How asking a model fails, told apart by what can be done about it.
+//! Errors of language models, classified by the possible reaction.
 
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-/// A model that gave no answer.
+/// A failed request to a language model.
 #[derive(Debug)]
 pub struct LlmError {
-    /// The provider.
+    /// The name of the provider.
     pub provider: String,
-    /// The model that was asked.
+    /// The requested model; empty if unknown.
     pub model: Box<str>,
-    /// What can be done about it.
-    pub class: Class,
-    /// The HTTP status, if there was an answer over HTTP.
+    /// The kind of the error, by the possible reaction.
+    pub kind: LlmErrorKind,
+    /// The HTTP status, if there was an HTTP response.
     pub status: Option<u16>,
-    /// What is wrong, in the provider's words where it has some; 2,000 characters at most.
+    /// The error message, the provider's if there is one; at most 2,000 characters.
     pub message: Box<str>,
-    /// What the model had written, where the provider tells it in the error: a call may be in it.
-    pub written: Option<Box<str>>,
-    /// What is behind it.
+    /// The model's output before the error, if the provider reports it. The output may contain a
+    /// tool call.
+    pub partial_output: Option<Box<str>>,
+    /// The underlying error.
     pub source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// What can be done about a failure.
+/// The kind of an error, by the possible reaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// Ask again later; not before this long, where the provider says it.
-    Later {
-        /// How long.
+pub enum LlmErrorKind {
+    /// Temporary; retry later.
+    RetryLater {
+        /// The minimum delay, if the provider reports one.
         after: Option<Duration>,
     },
-    /// The connection failed or broke; asking again may help.
+    /// The connection failed or was lost; a retry may succeed.
     Connection,
-    /// No answer in the time there was.
+    /// No response within the timeout.
     TimedOut,
-    /// The key is missing, wrong, or not allowed to do this.
-    Key,
-    /// No money or quota is left.
+    /// The API key is missing, invalid or lacks a permission.
+    Authentication,
+    /// The account has no credit or quota left.
     Billing,
-    /// There is no such model or endpoint.
+    /// The model or the endpoint does not exist.
     NotFound,
-    /// The request is too long for the model: shorten it.
-    TooLong,
-    /// The model takes no tools in the provider's own form: tell it of them in the prompt.
-    NoTools,
-    /// The provider could not read the call its model wrote: ask again.
-    Malformed,
-    /// The provider declines to have this answered.
-    Refused,
-    /// The request is wrong in another way; asking again does not help.
-    Request,
-    /// The answer cannot be understood.
-    Unreadable,
-    /// Our own limit on requests: nothing was sent.
-    RateLimited {
-        /// When the next one may be sent.
+    /// The request exceeds the context window; shorten it.
+    ContextLength,
+    /// The model does not support native tool calling; use prompted tool calling.
+    ToolsUnsupported,
+    /// The provider could not parse the model's tool call; retry.
+    MalformedToolCall,
+    /// The provider refused the request.
+    Refusal,
+    /// The request is invalid for another reason; a retry does not help.
+    InvalidRequest,
+    /// The response is invalid.
+    InvalidResponse,
+    /// The local rate limit is reached; nothing was sent.
+    LocalRateLimit {
+        /// The delay until the next request is allowed.
         after: Duration,
     },
 }
 
-impl Class {
-    /// Whether asking the same again may help.
-    pub fn may_be_repeated(self) -> bool {
+impl LlmErrorKind {
+    /// Whether a retry of the same request may succeed.
+    pub fn is_retryable(self) -> bool {
         match self {
-            Self::Later { .. } | Self::Connection | Self::TimedOut | Self::Unreadable => true,
-            Self::Key
+            Self::RetryLater { .. } | Self::Connection | Self::TimedOut | Self::InvalidResponse => {
+                true
+            }
+            Self::Authentication
             | Self::Billing
             | Self::NotFound
-            | Self::TooLong
-            | Self::NoTools
-            | Self::Malformed
-            | Self::Refused
-            | Self::Request
-            | Self::RateLimited { .. } => false,
+            | Self::ContextLength
+            | Self::ToolsUnsupported
+            | Self::MalformedToolCall
+            | Self::Refusal
+            | Self::InvalidRequest
+            | Self::LocalRateLimit { .. } => false,
         }
     }
 
-    /// How long the provider, or our own limit, wants us to wait, where either says it.
-    pub fn wait(self) -> Option<Duration> {
+    /// Returns the delay that the provider or the local rate limit requires, if there is one.
+    pub fn retry_after(self) -> Option<Duration> {
         match self {
-            Self::Later { after } => after,
-            Self::RateLimited { after } => Some(after),
+            Self::RetryLater { after } => after,
+            Self::LocalRateLimit { after } => Some(after),
             Self::Connection
             | Self::TimedOut
-            | Self::Key
+            | Self::Authentication
             | Self::Billing
             | Self::NotFound
-            | Self::TooLong
-            | Self::NoTools
-            | Self::Malformed
-            | Self::Refused
-            | Self::Request
-            | Self::Unreadable => None,
+            | Self::ContextLength
+            | Self::ToolsUnsupported
+            | Self::MalformedToolCall
+            | Self::Refusal
+            | Self::InvalidRequest
+            | Self::InvalidResponse => None,
         }
     }
 
-    /// Its name in figures.
+    /// Returns the name of the kind in metrics and JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Later { .. } => "later",
+            Self::RetryLater { .. } => "later",
             Self::Connection => "connection",
             Self::TimedOut => "timed_out",
-            Self::Key => "key",
+            Self::Authentication => "key",
             Self::Billing => "billing",
             Self::NotFound => "not_found",
-            Self::TooLong => "too_long",
-            Self::NoTools => "no_tools",
-            Self::Malformed => "malformed",
-            Self::Refused => "refused",
-            Self::Request => "request",
-            Self::Unreadable => "unreadable",
-            Self::RateLimited { .. } => "rate_limited",
+            Self::ContextLength => "too_long",
+            Self::ToolsUnsupported => "no_tools",
+            Self::MalformedToolCall => "malformed",
+            Self::Refusal => "refused",
+            Self::InvalidRequest => "request",
+            Self::InvalidResponse => "unreadable",
+            Self::LocalRateLimit { .. } => "rate_limited",
         }
     }
 
-    /// What to do, as a sentence's end.
+    /// Returns the hint at the end of the error message.
     fn hint(self) -> &'static str {
         match self {
-            Self::Later { .. } => "try again later",
-            Self::Connection => "check that the address is right and reachable",
-            Self::TimedOut => "try again, or allow more time",
-            Self::Key => "check the key",
+            Self::RetryLater { .. } => "try again later",
+            Self::Connection => "check the base URL and the network",
+            Self::TimedOut => "retry or raise the timeout",
+            Self::Authentication => "check the API key",
             Self::Billing => "check the account's quota and billing",
-            Self::NotFound => "check the model's name and the address",
-            Self::TooLong => "shorten the conversation or offer fewer tools",
-            Self::NoTools => "call tools by prompt with this model",
-            Self::Malformed => "ask again",
-            Self::Refused => "ask for something else",
-            Self::Request => "see what the provider says",
-            Self::Unreadable => "check that the address is that of this provider's interface",
-            Self::RateLimited { .. } => "wait, or raise the limit of requests a minute",
+            Self::NotFound => "check the model name and the base URL",
+            Self::ContextLength => "shorten the conversation or offer fewer tools",
+            Self::ToolsUnsupported => "use prompted tool calling with this model",
+            Self::MalformedToolCall => "retry the request",
+            Self::Refusal => "change the request",
+            Self::InvalidRequest => "correct the request",
+            Self::InvalidResponse => "check that the base URL belongs to this provider's API",
+            Self::LocalRateLimit { .. } => {
+                "raise the limit of requests per minute or try again later"
+            }
         }
     }
 }
 
 impl LlmError {
-    /// A failure of a provider of one's own.
-    pub fn new(provider: impl Into<String>, class: Class, message: impl Into<Box<str>>) -> Self {
+    /// Creates an error, for providers of an application. The model, status, partial output and
+    /// source are empty.
+    pub fn new(
+        provider: impl Into<String>,
+        kind: LlmErrorKind,
+        message: impl Into<Box<str>>,
+    ) -> Self {
         Self {
             provider: provider.into(),
             model: Box::default(),
-            class,
+            kind,
             status: None,
             message: message.into(),
-            written: None,
+            partial_output: None,
             source: None,
         }
     }
@@ -157,10 +167,10 @@ impl fmt::Display for LlmError {
             write!(f, " (model `{}`)", self.model)?;
         }
         if let Some(status) = self.status {
-            write!(f, " answered {status}")?;
+            write!(f, " returned status {status}")?;
         }
-        write!(f, ": {}; {}", self.message, self.class.hint())?;
-        match self.class.wait() {
+        write!(f, ": {}; {}", self.message, self.kind.hint())?;
+        match self.kind.retry_after() {
             Some(after) => write!(f, " (in {:.0} s)", after.as_secs_f64().ceil()),
             None => Ok(()),
         }

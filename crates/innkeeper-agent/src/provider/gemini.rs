@@ -1,14 +1,14 @@
-//! What both of Gemini's interfaces share: names of models, failures, and the word for no signature.
+//! Model names, errors and the placeholder signature of Gemini's two APIs.
 
-mod fault;
+mod error;
 
-pub(crate) use fault::{fault, fault_of};
+pub(crate) use error::{decode_error, decode_error_object};
 
-/// The word that stands for the signature of a call that this model did not make. The provider's
-/// documents name it as the last resort for histories of other models.
-pub(crate) const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+/// Placeholder for the signature of a call that this model did not make. The provider documents the
+/// value as the last resort for histories of other models.
+pub(crate) const PLACEHOLDER_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// A model's name without the folder it is listed under.
+/// Returns the model name without its resource prefix.
 pub(crate) fn model_name(model: &str) -> &str {
     model.strip_prefix("models/").unwrap_or(model)
 }

@@ -1,37 +1,41 @@
-//! The codec of Gemini's generateContent: parts of contents out, parts of a candidate in.
+//! The codec of Gemini's generateContent method.
 
-mod answer;
-mod body;
-mod partial;
+mod partial_tool_call;
+mod request;
+mod response;
 
-use super::codec::{Asking, Events, Fault, Outgoing, Reader, Whole};
+use super::codec::{
+    ApiError, BufferedDecoder, EncodeRequest, EventSplitter, HttpRequest, ResponseDecoder,
+};
 use super::gemini::{self, model_name};
-use super::{Piece, Response};
-use answer::Gathered;
+use super::{Response, StreamChunk};
+use response::ResponseAccumulator;
 
-pub(super) fn encode(asking: Asking<'_>) -> Result<Outgoing, Fault> {
-    let model = segment(model_name(asking.model));
-    let method = if asking.streaming { "streamGenerateContent?alt=sse" } else { "generateContent" };
-    let body = serde_json::to_vec(&body::of(asking));
-    let body = body.map_err(|error| Fault::new(super::Class::Request, error.to_string()))?;
-    Ok(Outgoing { path: format!("/v1beta/models/{model}:{method}"), headers: Vec::new(), body })
+pub(super) fn encode(encode_request: EncodeRequest<'_>) -> Result<HttpRequest, ApiError> {
+    let model = encode_path_segment(model_name(encode_request.model));
+    let method =
+        if encode_request.streaming { "streamGenerateContent?alt=sse" } else { "generateContent" };
+    let body = serde_json::to_vec(&request::request_body(encode_request));
+    let body = body
+        .map_err(|error| ApiError::new(super::LlmErrorKind::InvalidRequest, error.to_string()))?;
+    Ok(HttpRequest { path: format!("/v1beta/models/{model}:{method}"), headers: Vec::new(), body })
 }
 
-pub(super) fn reader(model: &str, streaming: bool) -> Box<dyn Reader> {
-    let gathered = Gathered::new(model);
+pub(super) fn response_decoder(model: &str, streaming: bool) -> Box<dyn ResponseDecoder> {
+    let accumulator = ResponseAccumulator::new(model);
     if streaming {
-        Box::new(Streaming { events: Events::new(), gathered })
+        Box::new(StreamDecoder { events: EventSplitter::new(), accumulator })
     } else {
-        Box::new(Whole::new(move |body: &[u8]| gathered.whole(body)))
+        Box::new(BufferedDecoder::new(move |body: &[u8]| accumulator.decode_body(body)))
     }
 }
 
-pub(super) fn fault(status: u16, body: &[u8]) -> Fault {
-    gemini::fault(status, body)
+pub(super) fn decode_error(status: u16, body: &[u8]) -> ApiError {
+    gemini::decode_error(status, body)
 }
 
-/// A text as one segment of a path.
-fn segment(text: &str) -> String {
+/// Percent-encodes a text as one path segment.
+fn encode_path_segment(text: &str) -> String {
     let mut segment = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -44,20 +48,20 @@ fn segment(text: &str) -> String {
     segment
 }
 
-/// Reads an answer in pieces: each event is a whole response with a piece of the candidate in it.
-struct Streaming {
-    events: Events,
-    gathered: Gathered,
+/// A decoder of an event stream; each event is a response object with a chunk of the candidate.
+struct StreamDecoder {
+    events: EventSplitter,
+    accumulator: ResponseAccumulator,
 }
 
-impl Reader for Streaming {
-    fn push(&mut self, bytes: &[u8], pieces: &mut Vec<Piece>) -> Result<(), Fault> {
-        let Self { events, gathered } = self;
-        events.push(bytes, |_, data| gathered.event(data, pieces))
+impl ResponseDecoder for StreamDecoder {
+    fn push(&mut self, bytes: &[u8], chunks: &mut Vec<StreamChunk>) -> Result<(), ApiError> {
+        let Self { events, accumulator } = self;
+        events.push(bytes, |_, data| accumulator.feed_event(data, chunks))
     }
 
-    fn end(self: Box<Self>) -> Result<Response, Fault> {
-        self.gathered.end()
+    fn finish(self: Box<Self>) -> Result<Response, ApiError> {
+        self.accumulator.finish()
     }
 }
 

@@ -1,51 +1,55 @@
-//! The codec of Gemini's Interactions: steps out, steps in. Nothing is kept on the server; the
-//! whole conversation goes with each request.
+//! The codec of Gemini's Interactions API.
+//!
+//! The provider stores nothing; each request contains the complete conversation.
 
-mod answer;
-mod body;
-mod step;
+mod request;
+mod response;
+mod response_step;
 
-use super::codec::{Asking, Events, Fault, Outgoing, Reader, Whole};
-use super::{Class, Piece, Response, gemini};
-use answer::Gathered;
+use super::codec::{
+    ApiError, BufferedDecoder, EncodeRequest, EventSplitter, HttpRequest, ResponseDecoder,
+};
+use super::{LlmErrorKind, Response, StreamChunk, gemini};
+use response::ResponseAccumulator;
 
-/// The revision of the interface that is spoken here.
+/// The API revision of this codec.
 const REVISION: &str = "2026-05-20";
 
-pub(super) fn encode(asking: Asking<'_>) -> Result<Outgoing, Fault> {
-    let body = serde_json::to_vec(&body::of(asking));
-    let body = body.map_err(|error| Fault::new(Class::Request, error.to_string()))?;
+pub(super) fn encode(encode_request: EncodeRequest<'_>) -> Result<HttpRequest, ApiError> {
+    let body = serde_json::to_vec(&request::request_body(encode_request));
+    let body =
+        body.map_err(|error| ApiError::new(LlmErrorKind::InvalidRequest, error.to_string()))?;
     let headers = vec![("api-revision", REVISION.to_owned())];
-    Ok(Outgoing { path: "/v1beta/interactions".to_owned(), headers, body })
+    Ok(HttpRequest { path: "/v1beta/interactions".to_owned(), headers, body })
 }
 
-pub(super) fn reader(model: &str, streaming: bool) -> Box<dyn Reader> {
-    let gathered = Gathered::new(model);
+pub(super) fn response_decoder(model: &str, streaming: bool) -> Box<dyn ResponseDecoder> {
+    let accumulator = ResponseAccumulator::new(model);
     if streaming {
-        Box::new(Streaming { events: Events::new(), gathered })
+        Box::new(StreamDecoder { events: EventSplitter::new(), accumulator })
     } else {
-        Box::new(Whole::new(move |body: &[u8]| gathered.whole(body)))
+        Box::new(BufferedDecoder::new(move |body: &[u8]| accumulator.decode_body(body)))
     }
 }
 
-pub(super) fn fault(status: u16, body: &[u8]) -> Fault {
-    gemini::fault(status, body)
+pub(super) fn decode_error(status: u16, body: &[u8]) -> ApiError {
+    gemini::decode_error(status, body)
 }
 
-/// Reads an answer in pieces: events about steps, and about the interaction around them.
-struct Streaming {
-    events: Events,
-    gathered: Gathered,
+/// A decoder of an event stream.
+struct StreamDecoder {
+    events: EventSplitter,
+    accumulator: ResponseAccumulator,
 }
 
-impl Reader for Streaming {
-    fn push(&mut self, bytes: &[u8], pieces: &mut Vec<Piece>) -> Result<(), Fault> {
-        let Self { events, gathered } = self;
-        events.push(bytes, |name, data| gathered.event(name, data, pieces))
+impl ResponseDecoder for StreamDecoder {
+    fn push(&mut self, bytes: &[u8], chunks: &mut Vec<StreamChunk>) -> Result<(), ApiError> {
+        let Self { events, accumulator } = self;
+        events.push(bytes, |name, data| accumulator.feed_event(name, data, chunks))
     }
 
-    fn end(self: Box<Self>) -> Result<Response, Fault> {
-        self.gathered.end()
+    fn finish(self: Box<Self>) -> Result<Response, ApiError> {
+        self.accumulator.finish()
     }
 }
 

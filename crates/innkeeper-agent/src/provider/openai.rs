@@ -1,13 +1,13 @@
-//! What OpenAI's two wires share.
+//! Shared parts of OpenAI's two codecs.
 
-mod balance;
-mod fault;
-mod members;
+mod brace_tracker;
+mod error;
+mod object_builder;
 mod schema;
 mod stream;
 
-pub(super) use balance::Balance;
-pub(super) use fault::{fault, told};
-pub(super) use members::{Members, raw};
+pub(super) use brace_tracker::BraceTracker;
+pub(super) use error::{decode_error, decode_error_object};
+pub(super) use object_builder::{ObjectBuilder, to_raw};
 pub(super) use schema::is_strict;
-pub(super) use stream::{Gather, Stream};
+pub(super) use stream::{EventAccumulator, StreamDecoder};

@@ -1,31 +1,32 @@
-//! OpenAI's Chat Completions, as OpenAI and every server that speaks like it have it.
+//! The codec of the Chat Completions API, for OpenAI and compatible servers.
 //!
-//! A message is read leniently and in one way, whether it comes whole or in pieces: `read.rs` takes
-//! what a choice says, `calls.rs` puts its calls together, `details.rs` thoughts that go back as they
-//! came. The parts of an answer are in one order: thoughts, text, calls.
+//! The decoder is lenient and treats streamed and unstreamed messages alike: `response.rs` decodes
+//! a choice, `tool_call_accumulator.rs` assembles its tool calls, `reasoning_details.rs` collects
+//! reasoning that goes back verbatim. The parts of a response have a fixed order: reasoning, text,
+//! tool calls.
 
-mod calls;
-mod details;
-mod encode;
-mod read;
+mod reasoning_details;
+mod request;
+mod response;
 mod stream;
+mod tool_call_accumulator;
 
-use super::codec::{Fault, Reader, Whole};
-use super::openai::Stream;
-use stream::Chunks;
+use super::codec::{ApiError, BufferedDecoder, ResponseDecoder};
+use super::openai::StreamDecoder;
+use stream::ChunkAccumulator;
 
-pub(super) use super::openai::fault;
-pub(super) use encode::encode;
+pub(super) use super::openai::decode_error;
+pub(super) use request::encode;
 
-pub(super) fn reader(model: &str, streaming: bool) -> Box<dyn Reader> {
+pub(super) fn response_decoder(model: &str, streaming: bool) -> Box<dyn ResponseDecoder> {
     let model = model.to_owned();
     if streaming {
-        return Box::new(Stream::new(Chunks::new(model)));
+        return Box::new(StreamDecoder::new(ChunkAccumulator::new(model)));
     }
-    Box::new(Whole::new(move |body| {
+    Box::new(BufferedDecoder::new(move |body| {
         let text = std::str::from_utf8(body);
-        let text = text.map_err(|_| Fault::unreadable("the answer is not UTF-8"))?;
-        read::whole(model, text, &mut Vec::new())
+        let text = text.map_err(|_| ApiError::invalid_response("the response is not UTF-8"))?;
+        response::decode_body(model, text, &mut Vec::new())
     }))
 }
 

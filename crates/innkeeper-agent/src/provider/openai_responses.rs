@@ -1,29 +1,29 @@
-//! OpenAI's Responses.
+//! The codec of OpenAI's Responses API.
 //!
-//! An answer is a list of items, each one part, kept as it came. Nothing is stored at the provider:
-//! the items go back with the next request, thoughts among them, encrypted.
+//! A response is a list of items; each item becomes one content part with its raw block. The
+//! provider stores nothing: the items go back with the next request, including encrypted reasoning.
 
-mod encode;
-mod item;
-mod read;
+mod output_item;
+mod request;
+mod response;
 mod stream;
 
-use super::codec::{Fault, Reader, Whole};
-use super::openai::Stream;
-use stream::Items;
+use super::codec::{ApiError, BufferedDecoder, ResponseDecoder};
+use super::openai::StreamDecoder;
+use stream::ResponseAccumulator;
 
-pub(super) use super::openai::fault;
-pub(super) use encode::encode;
+pub(super) use super::openai::decode_error;
+pub(super) use request::encode;
 
-pub(super) fn reader(model: &str, streaming: bool) -> Box<dyn Reader> {
+pub(super) fn response_decoder(model: &str, streaming: bool) -> Box<dyn ResponseDecoder> {
     let model = model.to_owned();
     if streaming {
-        return Box::new(Stream::new(Items::new(model)));
+        return Box::new(StreamDecoder::new(ResponseAccumulator::new(model)));
     }
-    Box::new(Whole::new(move |body| {
+    Box::new(BufferedDecoder::new(move |body| {
         let text = std::str::from_utf8(body);
-        let text = text.map_err(|_| Fault::unreadable("the answer is not UTF-8"))?;
-        read::whole(&model, text)
+        let text = text.map_err(|_| ApiError::invalid_response("the response is not UTF-8"))?;
+        response::decode_body(&model, text)
     }))
 }
 

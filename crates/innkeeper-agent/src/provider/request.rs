@@ -1,4 +1,4 @@
-//! What a model is asked.
+//! A request to a language model.
 
 use std::sync::Arc;
 
@@ -7,81 +7,82 @@ use serde_json::Value;
 
 use crate::conversation::Message;
 
-/// One request to a model.
+/// A request to a language model.
 ///
-/// What the model does not take is left out before it is sent, as its
-/// [`Capabilities`](super::Capabilities) say.
+/// Parameters that the model does not support, by its [`Capabilities`](super::Capabilities), are
+/// not sent.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// What the model is told before all else; may be empty.
+    /// The system prompt; may be empty.
     pub system: String,
-    /// What was said so far. Every call in it has its result behind it, and the last message is the
-    /// person's or one of results.
+    /// The conversation. Every call has its result, and the last message is a user message or a
+    /// list of results.
     pub messages: Vec<Message>,
-    /// The tools that may be called in the provider's own form, by their public names. Empty where
-    /// the model is told of them in `system`.
+    /// The tools for native tool calling, by public name. Empty if the system prompt describes the
+    /// tools.
     pub tools: Arc<Tools>,
-    /// Whether one has to be called.
-    pub choice: Choice,
-    /// From 0, the same words every time as far as that goes, up to 2. `None`: the provider's.
+    /// Whether the model has to call a tool.
+    pub tool_choice: ToolChoice,
+    /// The sampling temperature from 0, nearly deterministic, to 2. `None`: the provider's default.
     pub temperature: Option<f64>,
-    /// The most tokens of the answer. `None`: the provider's, or the least of what it needs to know.
+    /// Maximum number of output tokens. `None`: the default of the provider or, if the API requires
+    /// a value, of [`Capabilities`](super::Capabilities).
     pub max_tokens: Option<u32>,
-    /// How many tokens of request and answer the server is to have room for, where it has to be told.
+    /// The context window in tokens, for servers that need it in the request.
     pub context_tokens: Option<u32>,
-    /// Texts at which the answer ends.
+    /// Strings at which the model stops.
     pub stop_sequences: Vec<String>,
-    /// A form that the server holds the answer to.
-    pub constraint: Option<Constraint>,
-    /// Whether the provider is to keep the tools and the system text, which then cost less in the next
-    /// request that has the same. For providers that do it only where they are told; it may cost more
-    /// where no such request comes soon.
-    pub keep_prompt: bool,
+    /// A constraint on the output that the server enforces.
+    pub output_constraint: Option<OutputConstraint>,
+    /// Whether to request prompt caching of the tools and the system prompt, for providers that
+    /// cache only on request. A following request with the same prefix costs less. Without such a
+    /// request soon, the cost may be higher.
+    pub prompt_caching: bool,
 }
 
-/// Whether a tool has to be called.
+/// Whether the model may, must or must not call a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Choice {
+pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// None may be.
+    /// The model must not call a tool.
     None,
-    /// Some tool has to be. Not every server keeps to it: look at the answer.
+    /// The model must call a tool. Not every server enforces this: check the response.
     Required,
 }
 
-/// A form that a server holds an answer to.
+/// A constraint on the output that a server enforces.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Constraint {
-    /// JSON that fits this JSON Schema.
+pub enum OutputConstraint {
+    /// JSON that matches this JSON Schema.
     JsonSchema(Value),
-    /// Text of a grammar in llama.cpp's GBNF.
+    /// Text that matches this grammar in llama.cpp's GBNF.
     Gbnf(String),
-    /// What a structural tag of vLLM and SGLang says.
+    /// Text that matches this structural tag of vLLM or SGLang.
     StructuralTag(Value),
 }
 
 impl Request {
-    /// The whole as one text, for models that complete a text: the system text, then each message
-    /// behind the name of who says it, last that of the model.
-    pub fn prompt(&self) -> String {
+    /// Returns the request as one text, for completion models: the system prompt, then each message
+    /// after the name of its role, and the model's role last.
+    pub fn to_prompt_text(&self) -> String {
         let mut text = self.system.clone();
         for message in &self.messages {
-            let (who, said) = match message {
+            let (role, content) = match message {
                 Message::User(text) => ("User", text.to_string()),
-                Message::Answer(answer) => ("Assistant", answer.shown()),
-                Message::Results(results) => {
-                    let lines: Vec<_> = results.iter().map(|it| it.text.as_str()).collect();
+                Message::Assistant(assistant) => ("Assistant", assistant.visible_text()),
+                Message::ToolResults(results) => {
+                    let lines: Vec<_> = results.iter().map(|result| result.text.as_str()).collect();
                     ("Tool", lines.join("\n"))
                 }
             };
             if !text.is_empty() {
                 text.push_str("\n\n");
             }
-            text.push_str(who);
+            text.push_str(role);
             text.push_str(": ");
-            text.push_str(&said);
+            text.push_str(&content);
         }
         text.push_str("\n\nAssistant:");
         text

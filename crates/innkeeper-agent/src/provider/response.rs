@@ -1,89 +1,89 @@
-//! What a model answers, whole and in pieces.
+//! A response of a language model and its stream chunks.
 
-use crate::conversation::{Answer, Said};
+use crate::conversation::{AssistantMessage, PartContent};
 
-/// A whole answer.
+/// A complete response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Response {
-    /// What it says.
-    pub answer: Answer,
-    /// Why it ends.
-    pub finish: Finish,
-    /// What it cost; `None` where the provider did not say.
+    /// The assistant message.
+    pub message: AssistantMessage,
+    /// The reason for the end of the response.
+    pub finish_reason: FinishReason,
+    /// The token usage; `None` if the provider did not report it.
     pub usage: Option<Usage>,
-    /// The model that answered, as it calls itself.
+    /// The model that sent the response, as the provider reports it.
     pub model: Option<String>,
 }
 
-/// Why an answer ends.
+/// The reason for the end of a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Finish {
-    /// The model had said all it wanted.
+pub enum FinishReason {
+    /// The model finished.
     #[default]
     Stop,
-    /// It waits for the results of its calls.
+    /// The model waits for the results of its tool calls.
     ToolCalls,
-    /// It was cut at the greatest length: a call in it may lack its end.
+    /// The response reached the token limit: a tool call may be incomplete.
     Length,
     /// The context window is full.
     ContextFull,
-    /// The model, or who watches it, declined.
-    Refused,
-    /// The provider could not read the call that the model wrote.
-    Malformed,
-    /// The provider wants to be asked to go on.
+    /// The model or the provider's moderation refused.
+    Refusal,
+    /// The provider could not parse the model's tool call.
+    MalformedToolCall,
+    /// The provider paused the response; another request continues it.
     Paused,
-    /// Something else, in the provider's word.
+    /// Another reason, in the provider's term.
     Other(String),
 }
 
-/// What an answer cost, in tokens, as the provider counts them.
+/// Token usage of a response, as the provider reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// All that was read, what was cached included.
+    /// Input tokens, including cached tokens.
     pub prompt_tokens: u64,
-    /// All that was written, thoughts included.
+    /// Output tokens, including reasoning.
     pub completion_tokens: u64,
-    /// Of what was read, what was cached.
+    /// Input tokens from the provider's cache.
     pub cached_tokens: u64,
-    /// Of what was written, thoughts.
+    /// Output tokens of reasoning.
     pub reasoning_tokens: u64,
 }
 
-/// A piece of an answer, in the order of the answer.
+/// A chunk of a streamed response, in order.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Piece {
-    /// Text for the reader.
+pub enum StreamChunk {
+    /// Visible text.
     Text(String),
-    /// What the model thinks.
+    /// Reasoning of the model.
     Reasoning(String),
-    /// A call has begun.
-    CallStart {
-        /// Counts the calls of this answer from 0.
+    /// The start of a tool call.
+    ToolCallStart {
+        /// The index of the call in this response, from 0.
         index: usize,
-        /// The tool, by its public name; as the model said it, where no offered tool has that name.
+        /// The public name of the tool, or the model's spelling if no available tool has the name.
         name: String,
     },
-    /// A piece of a call's arguments, as the model writes them; never repeated.
-    Arguments {
-        /// Which call.
+    /// A fragment of a call's arguments, as the model writes them; never repeated.
+    ArgumentsDelta {
+        /// The index of the call.
         index: usize,
-        /// The piece.
+        /// The fragment of the JSON text.
         fragment: String,
     },
-    /// The answer is complete: this is all of it. Only now may calls be run.
+    /// The complete response. Calls must not run before this chunk.
     Done(Box<Response>),
 }
 
 impl Usage {
-    /// Read and written together.
+    /// Returns the sum of input and output tokens.
     pub fn total_tokens(&self) -> u64 {
         self.prompt_tokens.saturating_add(self.completion_tokens)
     }
 
-    /// Of two answers together.
+    /// Adds the usage of another response.
     #[must_use]
-    pub fn plus(self, other: Self) -> Self {
+    pub fn saturating_add(self, other: Self) -> Self {
         Self {
             prompt_tokens: self.prompt_tokens.saturating_add(other.prompt_tokens),
             completion_tokens: self.completion_tokens.saturating_add(other.completion_tokens),
@@ -94,31 +94,31 @@ impl Usage {
 }
 
 impl Response {
-    /// An answer of one text, as a model of one's own gives it.
-    pub fn text(text: impl Into<String>) -> Self {
-        Self { answer: Answer::text(text), ..Self::default() }
+    /// Creates a response of one text, for providers of an application.
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self { message: AssistantMessage::from_text(text), ..Self::default() }
     }
 
-    /// The same in pieces, [`Piece::Done`] last.
-    pub fn into_pieces(self) -> Vec<Piece> {
-        let mut pieces = Vec::new();
+    /// Converts the response to chunks, with [`StreamChunk::Done`] last.
+    pub fn into_chunks(self) -> Vec<StreamChunk> {
+        let mut chunks = Vec::new();
         let mut calls = 0;
-        for part in &self.answer.parts {
-            match &part.said {
-                Said::Text(text) => pieces.push(Piece::Text(text.clone())),
-                Said::Reasoning(text) if text.is_empty() => {}
-                Said::Reasoning(text) => pieces.push(Piece::Reasoning(text.clone())),
-                Said::Call(call) => {
+        for part in &self.message.parts {
+            match &part.content {
+                PartContent::Text(text) => chunks.push(StreamChunk::Text(text.clone())),
+                PartContent::Reasoning(text) if text.is_empty() => {}
+                PartContent::Reasoning(text) => chunks.push(StreamChunk::Reasoning(text.clone())),
+                PartContent::ToolCall(call) => {
                     let (index, name) = (calls, call.name.clone());
-                    pieces.push(Piece::CallStart { index, name });
+                    chunks.push(StreamChunk::ToolCallStart { index, name });
                     let fragment = call.arguments.clone();
-                    pieces.push(Piece::Arguments { index, fragment });
+                    chunks.push(StreamChunk::ArgumentsDelta { index, fragment });
                     calls += 1;
                 }
-                Said::Other => {}
+                PartContent::Other => {}
             }
         }
-        pieces.push(Piece::Done(Box::new(self)));
-        pieces
+        chunks.push(StreamChunk::Done(Box::new(self)));
+        chunks
     }
 }

@@ -1,37 +1,38 @@
-//! A model that says what it was given to say, for tests of applications. It is no model, and its
-//! name says so.
+//! A provider with scripted replies, for tests of applications.
+//!
+//! The provider runs no model and is named `scripted`.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Capabilities, Class, Finish, LlmError, LlmProvider, Request, Response};
-use crate::conversation::{Answer, Part, Said, ToolCall};
+use super::{Capabilities, FinishReason, LlmError, LlmErrorKind, LlmProvider, Request, Response};
+use crate::conversation::{AssistantMessage, ContentPart, PartContent, ToolCall};
 
-/// How many requests are kept to be looked at; the oldest go first.
-const KEPT: usize = 1_000;
+/// Maximum number of recorded requests; the oldest are dropped first.
+const MAX_RECORDED_REQUESTS: usize = 1_000;
 
-/// See the [module](self). Each request is answered with the next reply; when there is none left, with
-/// an error that says so.
+/// A provider with scripted replies. Each request gets the next reply; after the last reply, each
+/// request gets an error.
 #[derive(Debug)]
-pub struct Scripted {
+pub struct ScriptedProvider {
     name: String,
     model: String,
     capabilities: Capabilities,
-    said: Mutex<Spoken>,
+    state: Mutex<ScriptState>,
 }
 
 #[derive(Debug, Default)]
-struct Spoken {
-    left: VecDeque<Result<Response, LlmError>>,
-    asked: VecDeque<Request>,
+struct ScriptState {
+    remaining: VecDeque<Result<Response, LlmError>>,
+    requests: VecDeque<Request>,
 }
 
-impl Scripted {
-    /// A script of these replies. It takes tools in a form of its own.
+impl ScriptedProvider {
+    /// Creates a provider from its replies. The provider supports native tool calling.
     pub fn new(replies: impl IntoIterator<Item = Result<Response, LlmError>>) -> Self {
-        let left = replies.into_iter().collect();
+        let remaining = replies.into_iter().collect();
         Self {
             name: "scripted".to_owned(),
             model: "scripted".to_owned(),
@@ -41,57 +42,63 @@ impl Scripted {
                 stop_sequences: true,
                 ..Capabilities::default()
             },
-            said: Mutex::new(Spoken { left, asked: VecDeque::new() }),
+            state: Mutex::new(ScriptState { remaining, requests: VecDeque::new() }),
         }
     }
 
-    /// The same under the name of a model, by which prompts are chosen.
+    /// Sets the model name, which selects the prompt.
     #[must_use]
-    pub fn as_model(mut self, model: impl Into<String>) -> Self {
+    pub fn with_model(mut self, model: impl Into<String>) -> Self {
         self.model = model.into();
         self
     }
 
-    /// The same, taking this.
+    /// Sets the capabilities.
     #[must_use]
-    pub fn taking(mut self, capabilities: Capabilities) -> Self {
+    pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = capabilities;
         self
     }
 
-    /// What it was asked so far, oldest first; the last 1,000.
-    pub fn asked(&self) -> Vec<Request> {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.asked.iter().cloned().collect()
+    /// Returns the last 1,000 requests, oldest first.
+    pub fn requests(&self) -> Vec<Request> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.requests.iter().cloned().collect()
     }
 }
 
 impl Response {
-    /// An answer that calls tools: each by its public name with the text of its arguments.
-    pub fn calls<'c>(calls: impl IntoIterator<Item = (&'c str, &'c str)>) -> Self {
+    /// Creates a response with tool calls: the public name of each tool and the text of its
+    /// arguments.
+    pub fn from_tool_calls<'c>(calls: impl IntoIterator<Item = (&'c str, &'c str)>) -> Self {
         let parts = calls.into_iter().map(|(name, arguments)| {
-            Part::new(Said::Call(ToolCall {
+            ContentPart::new(PartContent::ToolCall(ToolCall {
                 id: String::new(),
                 name: name.to_owned(),
                 arguments: arguments.to_owned(),
             }))
         });
-        let answer = Answer { parts: parts.collect() };
-        let finish = if answer.parts.is_empty() { Finish::Stop } else { Finish::ToolCalls };
-        Self { answer, finish, ..Self::default() }
+        let message = AssistantMessage { parts: parts.collect() };
+        let finish_reason =
+            if message.parts.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
+        Self { message, finish_reason, ..Self::default() }
     }
 }
 
 #[async_trait]
-impl LlmProvider for Scripted {
+impl LlmProvider for ScriptedProvider {
     async fn generate(&self, request: Request) -> Result<Response, LlmError> {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.asked.len() == KEPT {
-            said.asked.pop_front();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.requests.len() == MAX_RECORDED_REQUESTS {
+            state.requests.pop_front();
         }
-        said.asked.push_back(request);
-        said.left.pop_front().unwrap_or_else(|| {
-            Err(LlmError::new(&self.name, Class::Request, "the script has no reply left"))
+        state.requests.push_back(request);
+        state.remaining.pop_front().unwrap_or_else(|| {
+            Err(LlmError::new(
+                &self.name,
+                LlmErrorKind::InvalidRequest,
+                "the script has no reply left",
+            ))
         })
     }
 

@@ -1,56 +1,57 @@
-//! Who says yes to a call before it is run.
+//! Approval of tool calls before they run.
 
 use async_trait::async_trait;
 
-use crate::tools::Hints;
+use crate::tools::ToolAnnotations;
 
-/// Which calls need a yes.
+/// The policy that decides which calls need approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
-    /// None: all are run.
+pub enum ApprovalPolicy {
+    /// No call needs approval.
     #[default]
-    All,
-    /// Those of tools that do not say that they change nothing. What a tool says of itself is a hint
-    /// and no proof.
+    AllowAll,
+    /// Calls of tools without the read-only annotation need approval. An annotation is a hint from
+    /// the server, not a guarantee.
     Ask,
-    /// None is run.
-    Never,
+    /// All calls are denied.
+    DenyAll,
 }
 
-/// A call that needs a yes.
+/// A request to approve one call.
 #[derive(Clone, Debug)]
-pub struct Approval<'c> {
-    /// The tool, by its public name.
+pub struct ApprovalRequest<'c> {
+    /// The public name of the tool.
     pub tool: &'c str,
     /// The arguments as JSON text.
     pub arguments: &'c str,
-    /// What the tool says of itself.
-    pub hints: Hints,
+    /// The annotations of the tool.
+    pub annotations: ToolAnnotations,
 }
 
-/// What is decided about a call.
+/// The decision about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// It is run.
-    Run,
-    /// It is not; the model is told so, with these words if there are any.
-    Refuse(String),
+pub enum ApprovalDecision {
+    /// Run the call.
+    Approve,
+    /// Do not run the call. The model gets this reason.
+    Deny(String),
 }
 
-/// Whoever decides, a person as a rule. Dropping the future takes the question back.
+/// Decides about calls, usually by asking the user. Dropping the future withdraws the request.
 #[async_trait]
 pub trait Approver: Send + Sync {
-    /// Decides about one call. The turn waits for it, with all its calls.
-    async fn decide(&self, call: Approval<'_>) -> Decision;
+    /// Decides about one call. No call of the response runs before all decisions are made.
+    async fn decide(&self, call: ApprovalRequest<'_>) -> ApprovalDecision;
 }
 
-impl Policy {
-    /// Whether a call of a tool with these hints needs a yes; `None` where it is not run at all.
-    pub(crate) fn asks(self, hints: Hints) -> Option<bool> {
+impl ApprovalPolicy {
+    /// Returns whether a call of a tool with these annotations needs approval; `None` if the call
+    /// is denied.
+    pub(crate) fn requires_approval(self, hints: ToolAnnotations) -> Option<bool> {
         match self {
-            Self::All => Some(false),
+            Self::AllowAll => Some(false),
             Self::Ask => Some(!hints.read_only),
-            Self::Never => None,
+            Self::DenyAll => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Headers: what proves who asks, and how long a provider wants us to wait.
+//! HTTP headers for authentication and retries.
 
 use std::time::Duration;
 
@@ -6,17 +6,21 @@ use innkeeper_host::config::Secret;
 use reqwest::RequestBuilder;
 use reqwest::header::{HeaderMap, HeaderValue};
 
-use crate::provider::{Class, Wire};
+use crate::provider::{LlmErrorKind, ProviderApi};
 
-/// Adds the key in the way of the wire. One that cannot stand in a header is left out, and the
-/// provider says that there is none.
-pub(super) fn sign(request: RequestBuilder, wire: Wire, key: &Secret) -> RequestBuilder {
-    let (name, value) = match wire {
-        Wire::OpenAiChat | Wire::OpenAiResponses | Wire::Ollama => {
+/// Adds the API key in the header of the API. A key that is not a valid header value is left out,
+/// and the provider then reports a missing key.
+pub(super) fn add_api_key(
+    request: RequestBuilder,
+    api: ProviderApi,
+    key: &Secret,
+) -> RequestBuilder {
+    let (name, value) = match api {
+        ProviderApi::OpenAiChat | ProviderApi::OpenAiResponses | ProviderApi::Ollama => {
             ("authorization", format!("Bearer {}", key.expose()))
         }
-        Wire::Anthropic => ("x-api-key", key.expose().to_owned()),
-        Wire::GeminiGenerate | Wire::GeminiInteractions => {
+        ProviderApi::Anthropic => ("x-api-key", key.expose().to_owned()),
+        ProviderApi::GeminiGenerate | ProviderApi::GeminiInteractions => {
             ("x-goog-api-key", key.expose().to_owned())
         }
     };
@@ -29,18 +33,18 @@ pub(super) fn sign(request: RequestBuilder, wire: Wire, key: &Secret) -> Request
     }
 }
 
-/// What the headers of a failure say about asking again.
+/// The retry hints in the headers of an error response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Wait {
-    again: Option<bool>,
-    after: Option<Duration>,
+pub(super) struct RetryHints {
+    should_retry: Option<bool>,
+    retry_after: Option<Duration>,
 }
 
-/// Reads `x-should-retry`, `retry-after-ms` and `retry-after`: seconds, or a date, which is taken
-/// against the `date` of the answer, so that it does not matter how clocks differ.
-pub(super) fn wait(headers: &HeaderMap) -> Wait {
+/// Parses `x-should-retry`, `retry-after-ms` and `retry-after`. A date in `retry-after` is relative
+/// to the `date` of the response, so that clock differences do not matter.
+pub(super) fn parse_retry_hints(headers: &HeaderMap) -> RetryHints {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    let again = match text("x-should-retry") {
+    let should_retry = match text("x-should-retry") {
         Some("true") => Some(true),
         Some("false") => Some(false),
         Some(_) | None => None,
@@ -52,23 +56,34 @@ pub(super) fn wait(headers: &HeaderMap) -> Wait {
     let date = |name: &str| httpdate::parse_http_date(text(name)?).ok();
     let until = || date("retry-after")?.duration_since(date("date")?).ok();
     let after = number("retry-after-ms", 0.001).or_else(|| number("retry-after", 1.0));
-    Wait { again, after: after.or_else(until) }
+    RetryHints { should_retry, retry_after: after.or_else(until) }
 }
 
-impl Wait {
-    /// The class with what the headers say put in.
-    pub(super) fn applied(self, class: Class) -> Class {
-        let repeats = match (self.again, class) {
-            (Some(again), Class::Later { .. } | Class::Request | Class::TimedOut) => again,
-            (_, class) => class.may_be_repeated(),
+impl RetryHints {
+    /// Applies the hints to an error kind.
+    pub(super) fn apply_to(self, kind: LlmErrorKind) -> LlmErrorKind {
+        let repeats = match (self.should_retry, kind) {
+            (
+                Some(should_retry),
+                LlmErrorKind::RetryLater { .. }
+                | LlmErrorKind::InvalidRequest
+                | LlmErrorKind::TimedOut,
+            ) => should_retry,
+            (_, kind) => kind.is_retryable(),
         };
-        match (class, repeats) {
-            (Class::Later { after }, true) => Class::Later { after: self.after.or(after) },
-            (Class::Request | Class::TimedOut, true) if self.again.is_some() => {
-                Class::Later { after: self.after }
+        match (kind, repeats) {
+            (LlmErrorKind::RetryLater { after }, true) => {
+                LlmErrorKind::RetryLater { after: self.retry_after.or(after) }
             }
-            (Class::Later { .. } | Class::TimedOut, false) => Class::Request,
-            (class, _) => class,
+            (LlmErrorKind::InvalidRequest | LlmErrorKind::TimedOut, true)
+                if self.should_retry.is_some() =>
+            {
+                LlmErrorKind::RetryLater { after: self.retry_after }
+            }
+            (LlmErrorKind::RetryLater { .. } | LlmErrorKind::TimedOut, false) => {
+                LlmErrorKind::InvalidRequest
+            }
+            (kind, _) => kind,
         }
     }
 }

@@ -1,47 +1,55 @@
-//! An agent from outside: a scripted model, tools that are ours, one message after the other.
+//! Tests of the agent with a scripted model and recording tools.
 
+mod constrained;
 mod corrections;
-mod course;
 mod failures;
+mod iterations;
 mod safety;
-mod wanted;
-mod ways;
+mod tool_call_modes;
 
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use innkeeper_agent::agent::{Agent, Settings};
-use innkeeper_agent::provider::{Capabilities, LlmError, Response, Scripted};
-use innkeeper_agent::tools::{Hints, Offered, Output, RunError, Running, ToolRunner};
+use innkeeper_agent::agent::{Agent, AgentSettings};
+use innkeeper_agent::provider::{Capabilities, LlmError, Response, ScriptedProvider};
+use innkeeper_agent::tools::{
+    AvailableTool, ToolAnnotations, ToolCallFuture, ToolError, ToolOutput, ToolRunner,
+};
 use innkeeper_toolcall::Tool;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-/// Two tools; it keeps what they were called with.
+/// Two tools that record their calls.
 #[derive(Default)]
-struct Desk(Mutex<Vec<(String, Value)>>);
+struct RecordingTools(Mutex<Vec<(String, Value)>>);
 
-impl Desk {
-    fn called(&self) -> Vec<(String, Value)> {
+impl RecordingTools {
+    fn calls(&self) -> Vec<(String, Value)> {
         self.0.lock().unwrap().clone()
     }
 }
 
-impl ToolRunner for Desk {
-    fn offered(&self) -> Vec<Offered> {
+impl ToolRunner for RecordingTools {
+    fn list_tools(&self) -> Vec<AvailableTool> {
         let path = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"], "additionalProperties": false});
         let read = Tool::new("fs.read", "Reads a file.", path.clone());
         let remove = Tool::new("fs.rm", "Removes a file.", path);
         let nap = json!({"type": "object", "properties": {"seconds": {"type": "integer"}}});
         vec![
-            Offered { tool: read, hints: Hints { read_only: true, idempotent: true } },
-            Offered { tool: remove, hints: Hints::default() },
-            Offered { tool: Tool::new("clock.nap", "Waits.", nap), hints: Hints::default() },
+            AvailableTool {
+                tool: read,
+                annotations: ToolAnnotations { read_only: true, idempotent: true },
+            },
+            AvailableTool { tool: remove, annotations: ToolAnnotations::default() },
+            AvailableTool {
+                tool: Tool::new("clock.nap", "Waits.", nap),
+                annotations: ToolAnnotations::default(),
+            },
         ]
     }
 
-    fn run<'r>(&'r self, name: &'r str, arguments: Value) -> Running<'r> {
+    fn call_tool<'r>(&'r self, name: &'r str, arguments: Value) -> ToolCallFuture<'r> {
         Box::pin(async move {
             self.0.lock().unwrap().push((name.to_owned(), arguments.clone()));
             if let Some(seconds) = arguments.get("seconds").and_then(Value::as_u64) {
@@ -49,48 +57,49 @@ impl ToolRunner for Desk {
             }
             if arguments.get("path") == Some(&json!("gone")) {
                 let tool = name.to_owned();
-                return Err(RunError::Runner { tool, source: "no such file".into() });
+                return Err(ToolError::Runner { tool, source: "no such file".into() });
             }
             let text = format!("{name} {arguments}");
             let result = json!({"content": [{"type": "text", "text": text}]});
-            Ok(Output::new(serde_json::value::to_raw_value(&result).unwrap(), false))
+            Ok(ToolOutput::new(serde_json::value::to_raw_value(&result).unwrap(), false))
         })
     }
 }
 
-type Reply = Result<Response, LlmError>;
+type ModelReply = Result<Response, LlmError>;
 
-struct Room {
-    desk: Arc<Desk>,
-    model: Arc<Scripted>,
+struct AgentHarness {
+    tools: Arc<RecordingTools>,
+    model: Arc<ScriptedProvider>,
     agent: Agent,
 }
 
-fn room(model: Scripted, settings: Settings) -> Room {
-    let (desk, model) = (Arc::new(Desk::default()), Arc::new(model));
-    let agent = Agent::new(model.clone(), desk.clone(), settings);
-    Room { desk, model, agent }
+fn harness(model: ScriptedProvider, settings: AgentSettings) -> AgentHarness {
+    let (tools, model) = (Arc::new(RecordingTools::default()), Arc::new(model));
+    let agent = Agent::new(model.clone(), tools.clone(), settings);
+    AgentHarness { tools, model, agent }
 }
 
-fn native(replies: impl IntoIterator<Item = Reply>) -> Room {
-    room(Scripted::new(replies), Settings::default())
+fn native_harness(replies: impl IntoIterator<Item = ModelReply>) -> AgentHarness {
+    harness(ScriptedProvider::new(replies), AgentSettings::default())
 }
 
-fn prompted(replies: impl IntoIterator<Item = &'static str>) -> Room {
-    let model = Scripted::new(replies.into_iter().map(say)).taking(text_only());
-    room(model, Settings { temperature: Some(0.7), ..Settings::default() })
+fn prompted_harness(replies: impl IntoIterator<Item = &'static str>) -> AgentHarness {
+    let model = ScriptedProvider::new(replies.into_iter().map(text_reply))
+        .with_capabilities(text_only_capabilities());
+    harness(model, AgentSettings { temperature: Some(0.7), ..AgentSettings::default() })
 }
 
-fn text_only() -> Capabilities {
+fn text_only_capabilities() -> Capabilities {
     Capabilities { temperature: true, stop_sequences: true, ..Capabilities::default() }
 }
 
-fn say(text: &str) -> Reply {
-    Ok(Response::text(text))
+fn text_reply(text: &str) -> ModelReply {
+    Ok(Response::from_text(text))
 }
 
-fn call(name: &'static str, arguments: &'static str) -> Reply {
-    Ok(Response::calls([(name, arguments)]))
+fn call_reply(name: &'static str, arguments: &'static str) -> ModelReply {
+    Ok(Response::from_tool_calls([(name, arguments)]))
 }
 
-const READ: &str = r#"{"tool": "fs.read", "params": {"path": "a"}}"#;
+const READ_CALL: &str = r#"{"tool": "fs.read", "params": {"path": "a"}}"#;

@@ -1,46 +1,52 @@
-//! Limits of what is kept: results nobody takes, messages, memory.
+//! Limits on unread results, messages and memory.
 
-use innkeeper_agent::Settings;
-use innkeeper_agent::chat::{Token, UNTAKEN};
+use innkeeper_agent::ChatSettings;
+use innkeeper_agent::chat::{MAX_UNREAD_BYTES, TextSegment};
 use serde_json::json;
 
-use crate::setup::{All, Shop, answer_of, call, echo, error};
+use crate::setup::{
+    CollectedResponse, InMemoryTools, call_json, echo_call, error_text, response_stream,
+};
 
-/// How long the results are in the tests below.
-const RESULT: usize = 8 << 20;
+/// The size of each result in the tests below.
+const RESULT_BYTES: usize = 8 << 20;
 
 #[tokio::test]
 async fn nothing_more_is_run_while_too_much_of_results_waits() {
-    let fit = UNTAKEN / RESULT;
-    let shop = Shop::new();
-    let chat = shop.chat(Settings::default());
-    let calls = vec![call("big", &json!({"bytes": RESULT})) + "\n"; fit + 8];
-    let mut answer = chat.turn().answer(answer_of(calls)).unwrap();
-    while answer.token_stream.recv().await.is_some() {}
-    // Taken only when all have ended.
-    let message = answer.results_as_message().await.unwrap();
-    let mut refused = 0;
-    while let Some(executed) = answer.tool_stream.recv().await {
-        if executed.outcome.is_err() {
-            refused += 1;
-            assert!(error(&executed).contains(&format!("{UNTAKEN} bytes")), "{}", error(&executed));
+    let fit = MAX_UNREAD_BYTES / RESULT_BYTES;
+    let tools = InMemoryTools::new();
+    let chat = tools.chat(ChatSettings::default());
+    let calls = vec![call_json("big", &json!({"bytes": RESULT_BYTES})) + "\n"; fit + 8];
+    let mut response = chat.start_run().read_response(response_stream(calls)).unwrap();
+    while response.segment_stream.recv().await.is_some() {}
+    // The application takes the executions only after all calls have ended.
+    let message = response.results_as_message().await.unwrap();
+    let mut rejected = 0;
+    while let Some(execution) = response.execution_stream.recv().await {
+        if execution.outcome.is_err() {
+            rejected += 1;
+            assert!(
+                error_text(&execution).contains(&format!("{MAX_UNREAD_BYTES} bytes")),
+                "{}",
+                error_text(&execution)
+            );
         }
     }
-    let ran = shop.ended().len();
-    assert_eq!(ran + refused, fit + 8);
-    assert!((fit..fit + 4).contains(&ran), "{ran}");
+    let finished = tools.finished_calls().len();
+    assert_eq!(finished + rejected, fit + 8);
+    assert!((fit..fit + 4).contains(&finished), "{finished}");
     assert!(message.len() < 1 << 20, "{}", message.len());
 }
 
 #[tokio::test]
 async fn a_result_that_does_not_fit_into_the_message_is_named_in_it() {
-    let chat = Shop::new().chat(Settings::default());
-    let calls = [call("big", &json!({"bytes": (1 << 20) + 1})), echo("small")].join("\n");
-    let answer = chat.turn().answer(answer_of([calls])).unwrap();
-    let message = answer.results_as_message().await.unwrap();
+    let chat = InMemoryTools::new().chat(ChatSettings::default());
+    let calls = [call_json("big", &json!({"bytes": (1 << 20) + 1})), echo_call("small")].join("\n");
+    let response = chat.start_run().read_response(response_stream([calls])).unwrap();
+    let message = response.results_as_message().await.unwrap();
     let lines: Vec<&str> = message.lines().collect();
     assert!(
-        lines[1].contains("left out") && lines[1].contains("\"result_of\": \"big\""),
+        lines[1].contains("omitted") && lines[1].contains("\"result_of\": \"big\""),
         "{}",
         lines[1]
     );
@@ -63,8 +69,8 @@ fn a_hundred_megabytes_behind_an_unclosed_brace_need_no_memory() {
         .env(ALONE, "1")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}");
 }
 
 #[cfg(target_os = "linux")]
@@ -72,33 +78,37 @@ async fn hundred_megabytes() {
     use futures_util::{StreamExt, stream};
     use innkeeper_testkit::rss_kib;
     let head = "{\"tool\": \"echo\", \"params\": {\"message\": \"".to_owned();
-    let piece = "y".repeat(10_000);
-    let pieces = 10_000;
-    let text = stream::iter([head.clone()]).chain(stream::repeat(piece.clone()).take(pieces));
-    let chat = Shop::new().chat(Settings::default());
-    let mut answer = chat.turn().answer(Box::pin(text)).unwrap();
-    let (mut length, mut before, mut most) = (0, 0_u64, 0);
-    while let Some(token) = answer.token_stream.recv().await {
-        assert!(!matches!(token, Token::ToolCall(_)));
+    let chunk = "y".repeat(10_000);
+    let chunk_count = 10_000;
+    let text = stream::iter([head.clone()]).chain(stream::repeat(chunk.clone()).take(chunk_count));
+    let chat = InMemoryTools::new().chat(ChatSettings::default());
+    let mut response = chat.start_run().read_response(Box::pin(text)).unwrap();
+    let (mut length, mut before, mut peak) = (0, 0_u64, 0);
+    while let Some(token) = response.segment_stream.recv().await {
+        assert!(!matches!(token, TextSegment::ToolCall(_)));
         length += token.text().len();
         if length < 8 << 20 {
             before = rss_kib();
         } else {
-            most = most.max(rss_kib());
+            peak = peak.max(rss_kib());
         }
     }
-    assert_eq!(length, head.len() + pieces * piece.len());
-    assert!(most.saturating_sub(before) < 8 << 10, "from {before} to {most} KiB");
-    assert!(answer.tool_stream.recv().await.is_none());
+    assert_eq!(length, head.len() + chunk_count * chunk.len());
+    assert!(peak.saturating_sub(before) < 8 << 10, "from {before} to {peak} KiB");
+    assert!(response.execution_stream.recv().await.is_none());
 }
 
 #[tokio::test]
 async fn a_call_at_the_limit_of_its_length_is_run_and_one_past_it_is_text() {
-    let message = |length: usize| echo(&"z".repeat(length - echo("").len()));
+    let message = |length: usize| echo_call(&"z".repeat(length - echo_call("").len()));
     for (length, runs) in [(2_000, 1), (2_001, 0)] {
-        let chat = Shop::new().chat(Settings { max_call_bytes: 2_000, ..Settings::default() });
+        let chat = InMemoryTools::new()
+            .chat(ChatSettings { max_call_bytes: 2_000, ..ChatSettings::default() });
         let text = message(length);
-        let all = All::of(&mut chat.turn().answer(answer_of([text.clone()])).unwrap()).await;
-        assert_eq!((all.executed.len(), all.input().as_str()), (runs, text.as_str()));
+        let all = CollectedResponse::collect(
+            &mut chat.start_run().read_response(response_stream([text.clone()])).unwrap(),
+        )
+        .await;
+        assert_eq!((all.executions.len(), all.input_text().as_str()), (runs, text.as_str()));
     }
 }

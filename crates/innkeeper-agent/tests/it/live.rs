@@ -1,7 +1,9 @@
-//! A real model of 135 million weights behind a real llama.cpp server drives our codecs, from a
-//! question over a call and its result to an answer. Where there is no such server, one line says why.
+//! Live tests with a model of 135 million parameters on a llama.cpp server.
+//!
+//! The model and the server exercise the codecs with questions, calls, results and responses.
+//! Without the server, one line says why the tests are skipped.
 
-mod figures;
+mod metrics;
 mod ollama;
 mod smoke;
 mod tasks;
@@ -9,86 +11,90 @@ mod tasks;
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_agent::agent::{Agent, Report, Settings};
-use innkeeper_agent::provider::Wire;
+use innkeeper_agent::agent::{Agent, AgentSettings, RunResult};
+use innkeeper_agent::provider::ProviderApi;
+use innkeeper_agent::run::{RunLimits, ToolCalling};
 use innkeeper_agent::tools::ToolRunner;
 use innkeeper_agent::transport::{Endpoint, HttpProvider};
-use innkeeper_agent::turn::{Limits, ToolCalling};
 use innkeeper_testkit::LlamaServer;
 
-use figures::Figures;
-use ollama::Proxy;
-use tasks::{Case, Desk};
+use metrics::TaskMetrics;
+use ollama::OllamaProxy;
+use tasks::{RecordingTools, TaskCase};
 
-/// With tools, which the template in the model's file has not.
-const TEMPLATE: &str = include_str!("../../../innkeeper-cli/src/model/chat-template.jinja");
+/// A template with tools; the template in the model's file has none.
+const CHAT_TEMPLATE: &str = include_str!("../../../innkeeper-cli/src/model/chat-template.jinja");
 
-/// What the server calls its model.
-const MODEL: &str = "smollm2-135m";
+/// The name of the model on the server.
+const MODEL_NAME: &str = "smollm2-135m";
 
-/// The wires that llama.cpp itself speaks.
-const OWN: [Wire; 3] = [Wire::OpenAiChat, Wire::OpenAiResponses, Wire::Anthropic];
+/// The APIs of llama.cpp itself.
+const LLAMA_APIS: [ProviderApi; 3] =
+    [ProviderApi::OpenAiChat, ProviderApi::OpenAiResponses, ProviderApi::Anthropic];
 
-/// The server with our template, or a word on why there is none.
-fn started() -> Option<LlamaServer> {
-    let arguments = ["--jinja", "--chat-template", TEMPLATE, "--alias", MODEL, "--predict", "100"];
-    told(LlamaServer::start(&arguments))
+/// Starts the server with our template, or prints why not.
+fn start_server() -> Option<LlamaServer> {
+    let arguments =
+        ["--jinja", "--chat-template", CHAT_TEMPLATE, "--alias", MODEL_NAME, "--predict", "100"];
+    ok_or_skip(LlamaServer::start(&arguments))
 }
 
-fn told<T>(started: Result<T, String>) -> Option<T> {
+fn ok_or_skip<T>(started: Result<T, String>) -> Option<T> {
     started.map_err(|reason| eprintln!("SKIPPED: {reason}")).ok()
 }
 
-/// The model over a wire; what its server tells of itself is known.
-async fn model(wire: Wire, origin: &str) -> HttpProvider {
-    let base_url = match wire {
-        Wire::OpenAiChat | Wire::OpenAiResponses => format!("{origin}/v1"),
-        Wire::Anthropic | Wire::Ollama => origin.to_owned(),
-        Wire::GeminiGenerate | Wire::GeminiInteractions => panic!("no server here speaks it"),
+/// Connects to the model over an API, with the server's capabilities probed.
+async fn connect_model(api: ProviderApi, origin: &str) -> HttpProvider {
+    let base_url = match api {
+        ProviderApi::OpenAiChat | ProviderApi::OpenAiResponses => format!("{origin}/v1"),
+        ProviderApi::Anthropic | ProviderApi::Ollama => origin.to_owned(),
+        ProviderApi::GeminiGenerate | ProviderApi::GeminiInteractions => {
+            panic!("no server here speaks it")
+        }
     };
     let mut provider =
-        HttpProvider::new(Endpoint { base_url, ..Endpoint::new("local", wire, MODEL) });
-    provider.look().await.unwrap();
+        HttpProvider::new(Endpoint { base_url, ..Endpoint::new("local", api, MODEL_NAME) });
+    provider.probe_server().await.unwrap();
     provider
 }
 
-/// As it is asked here: the same every time as far as that goes, and no longer than it needs.
-fn settings(calling: ToolCalling) -> Settings {
-    Settings {
+/// Settings that make responses reproducible and short.
+fn test_settings(tool_calling: ToolCalling) -> AgentSettings {
+    AgentSettings {
         system: "You are a helpful assistant.".to_owned(),
-        calling,
+        tool_calling,
         temperature: Some(0.0),
-        max_tokens: if calling == ToolCalling::Constrained { 256 } else { 64 },
+        max_tokens: if tool_calling == ToolCalling::Constrained { 256 } else { 64 },
         retry_delay: Duration::from_millis(1),
-        limits: Limits { max_iterations: 3, ..Limits::default() },
-        answer_timeout: Duration::from_secs(120),
-        ..Settings::default()
+        limits: RunLimits { max_iterations: 3, ..RunLimits::default() },
+        response_timeout: Duration::from_secs(120),
+        ..AgentSettings::default()
     }
 }
 
-async fn ask(
+async fn run_agent(
     provider: HttpProvider,
     runner: Arc<dyn ToolRunner>,
-    settings: Settings,
+    settings: AgentSettings,
     message: &str,
-) -> Report {
+) -> RunResult {
     let mut agent = Agent::new(Arc::new(provider), runner, settings);
     agent.run_streaming(message, |_| {}).await
 }
 
-/// Thirty questions over one wire in one way.
-async fn measure(wire: Wire, origin: &str, calling: ToolCalling) -> Figures {
-    let mut figures = Figures::of(wire, calling);
-    let mut settings = settings(calling);
-    if wire == Wire::Ollama && calling == ToolCalling::Native {
-        // The proxy takes no result of a call, and says 500 as often as it is sent one.
+/// Asks thirty questions over one API in one mode.
+async fn measure(api: ProviderApi, origin: &str, calling: ToolCalling) -> TaskMetrics {
+    let mut figures = TaskMetrics::new(api, calling);
+    let mut settings = test_settings(calling);
+    if api == ProviderApi::Ollama && calling == ToolCalling::Native {
+        // The proxy rejects every tool result with status 500.
         settings.limits.retry_budget = 1;
     }
-    for case in tasks::cases() {
-        let desk = Desk::of(&case);
-        let provider = model(wire, origin).await;
-        let report = ask(provider, desk.clone(), settings.clone(), &case.asked).await;
-        assert_eq!(desk.called().len(), report.steps.len(), "what is run reaches the tools");
+    for case in tasks::load_cases() {
+        let tools = RecordingTools::for_case(&case);
+        let provider = connect_model(api, origin).await;
+        let report = run_agent(provider, tools.clone(), settings.clone(), &case.question).await;
+        assert_eq!(tools.calls().len(), report.tool_calls.len(), "what is run reaches the tools");
         figures.count(&case, &report);
     }
     figures
@@ -96,43 +102,44 @@ async fn measure(wire: Wire, origin: &str, calling: ToolCalling) -> Figures {
 
 /// Proves: G16
 #[tokio::test]
-#[ignore = "minutes: `cargo xtask models` runs it"]
-async fn a_real_model_calls_tools_over_every_wire_it_is_served_over() {
-    let Some(server) = started() else { return };
-    for wire in OWN {
-        let native = measure(wire, &server.origin(), ToolCalling::Native).await;
-        native.keep();
+#[ignore = "minutes: `cargo xtask eval-local-model` runs it"]
+async fn a_real_model_calls_tools_over_every_api_of_its_server() {
+    let Some(server) = start_server() else { return };
+    for api in LLAMA_APIS {
+        let native = measure(api, &server.origin(), ToolCalling::Native).await;
+        native.write();
         assert!(native.valid > 0 && native.answered > 0, "{native:?}");
     }
-    if let Some(proxy) = proxy(&server) {
-        measure(Wire::Ollama, &proxy.origin(), ToolCalling::Native).await.keep();
+    if let Some(proxy) = start_proxy(&server) {
+        measure(ProviderApi::Ollama, &proxy.origin(), ToolCalling::Native).await.write();
     }
 }
 
 #[tokio::test]
-#[ignore = "minutes: `cargo xtask models` runs it"]
-async fn every_call_of_a_real_model_that_is_held_to_its_form_fits() {
-    let Some(server) = started() else { return };
-    let held = measure(Wire::OpenAiChat, &server.origin(), ToolCalling::Constrained).await;
-    held.keep();
-    assert_eq!((held.valid, held.constrained()), (30, 30), "{held:?}");
+#[ignore = "minutes: `cargo xtask eval-local-model` runs it"]
+async fn every_constrained_call_of_a_real_model_fits_its_schema() {
+    let Some(server) = start_server() else { return };
+    let metrics =
+        measure(ProviderApi::OpenAiChat, &server.origin(), ToolCalling::Constrained).await;
+    metrics.write();
+    assert_eq!((metrics.valid, metrics.constrained()), (30, 30), "{metrics:?}");
 }
 
-/// So small a model does not do that well enough to be held to any figure.
+/// A model of this size calls tools from a prompt too rarely to assert a number.
 #[tokio::test]
-#[ignore = "minutes: `cargo xtask models` runs it"]
-async fn a_real_model_is_told_of_tools_in_its_prompt_over_every_wire() {
-    let Some(server) = started() else { return };
-    for wire in OWN {
-        measure(wire, &server.origin(), ToolCalling::Prompt).await.keep();
+#[ignore = "minutes: `cargo xtask eval-local-model` runs it"]
+async fn a_real_model_gets_tools_in_its_prompt_over_every_api() {
+    let Some(server) = start_server() else { return };
+    for api in LLAMA_APIS {
+        measure(api, &server.origin(), ToolCalling::Prompt).await.write();
     }
-    if let Some(proxy) = proxy(&server) {
-        measure(Wire::Ollama, &proxy.origin(), ToolCalling::Prompt).await.keep();
+    if let Some(proxy) = start_proxy(&server) {
+        measure(ProviderApi::Ollama, &proxy.origin(), ToolCalling::Prompt).await.write();
     }
 }
 
-/// Who speaks Ollama's wire, or a word on why nobody does.
-fn proxy(server: &LlamaServer) -> Option<Proxy> {
-    let proxy = Proxy::start(&server.origin());
-    told(proxy.inspect_err(|reason| figures::keep_skipped(Wire::Ollama, reason)))
+/// Starts the proxy for Ollama's API, or records why not.
+fn start_proxy(server: &LlamaServer) -> Option<OllamaProxy> {
+    let proxy = OllamaProxy::start(&server.origin());
+    ok_or_skip(proxy.inspect_err(|reason| metrics::write_skipped(ProviderApi::Ollama, reason)))
 }

@@ -1,24 +1,24 @@
-//! Models and chats from outside: what goes in, what is run, what comes out.
+//! Integration tests of the agent crate.
 
-#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
-#![expect(clippy::print_stderr, reason = "what is skipped, and what a long run found, is said")]
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
+#![expect(clippy::print_stderr, reason = "skipped tests and long measurements report on stderr")]
 
 mod setup;
 
 mod agent;
+mod backpressure;
 mod cache;
 mod calls;
-mod draining;
+mod chat_run;
+mod event_log;
 mod limits;
 #[cfg(target_os = "linux")]
 mod live;
 mod modes;
 mod process;
 mod prompt;
-mod record;
+#[cfg(unix)]
+mod provider_apis;
 mod recovery;
-mod rounds;
 #[cfg(unix)]
 mod secrets;
-#[cfg(unix)]
-mod wires;

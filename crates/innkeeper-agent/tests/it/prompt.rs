@@ -1,22 +1,22 @@
-//! The system prompt with the tools in it.
+//! The system prompt with tools.
 
 use std::sync::Arc;
 
-use innkeeper_agent::tools::Running;
-use innkeeper_agent::{Chat, Offered, Settings, ToolRunner};
+use innkeeper_agent::tools::ToolCallFuture;
+use innkeeper_agent::{AvailableTool, Chat, ChatSettings, ToolRunner};
 use serde_json::Value;
 
-use crate::setup::{All, Shop};
+use crate::setup::{CollectedResponse, InMemoryTools};
 
-/// Nobody's tools.
-struct Nothing;
+/// A runner without tools.
+struct NoTools;
 
-impl ToolRunner for Nothing {
-    fn offered(&self) -> Vec<Offered> {
+impl ToolRunner for NoTools {
+    fn list_tools(&self) -> Vec<AvailableTool> {
         Vec::new()
     }
 
-    fn run<'r>(&'r self, name: &'r str, _: Value) -> Running<'r> {
+    fn call_tool<'r>(&'r self, name: &'r str, _: Value) -> ToolCallFuture<'r> {
         panic!("{name} was never offered")
     }
 }
@@ -24,11 +24,11 @@ impl ToolRunner for Nothing {
 /// Proves: S24
 #[test]
 fn the_system_prompt_gets_every_tool_and_the_rules() {
-    let text = Shop::new().chat(Settings::default()).enhance_system_prompt("Be kind.");
+    let text = InMemoryTools::new().chat(ChatSettings::default()).enhance_system_prompt("Be kind.");
     assert!(text.starts_with("Be kind.\n"), "{text}");
     assert!(text.contains("## Available Tools"));
-    for offered in Shop::default().offered() {
-        assert!(text.contains(&offered.tool.name) && text.contains(&offered.tool.description));
+    for available in InMemoryTools::default().list_tools() {
+        assert!(text.contains(&available.tool.name) && text.contains(&available.tool.description));
     }
     assert!(text.contains("one complete JSON object"), "{text}");
 }
@@ -36,19 +36,19 @@ fn the_system_prompt_gets_every_tool_and_the_rules() {
 /// Proves: S24
 #[test]
 fn the_system_prompt_stays_as_it_is_when_that_is_switched_off() {
-    let settings = Settings { enhance_system_prompts: false, ..Settings::default() };
-    assert_eq!(Shop::new().chat(settings).enhance_system_prompt("Be kind."), "Be kind.");
+    let settings = ChatSettings { enhance_system_prompts: false, ..ChatSettings::default() };
+    assert_eq!(InMemoryTools::new().chat(settings).enhance_system_prompt("Be kind."), "Be kind.");
 }
 
 /// Proves: S24
 #[test]
 fn the_system_prompt_stays_as_it_is_without_tools() {
-    let chat = Chat::new(Arc::new(Nothing), Settings::default()).unwrap();
+    let chat = Chat::new(Arc::new(NoTools), ChatSettings::default()).unwrap();
     assert_eq!(chat.enhance_system_prompt("Be kind."), "Be kind.");
 }
 
 #[tokio::test]
 async fn a_model_that_repeats_its_system_prompt_calls_nothing() {
-    let text = Shop::new().chat(Settings::default()).enhance_system_prompt("");
-    assert!(All::read([text]).await.executed.is_empty());
+    let text = InMemoryTools::new().chat(ChatSettings::default()).enhance_system_prompt("");
+    assert!(CollectedResponse::from_chunks([text]).await.executions.is_empty());
 }

@@ -1,52 +1,60 @@
-//! Calls of a public benchmark in fourteen forms with what models do wrong: what is put right, what
-//! the model is asked for again, and that no other call is run.
+//! Recovery of malformed calls from a public benchmark, in fourteen syntaxes.
+//!
+//! The tests check which calls are repaired, which are corrected by the model, and that no other
+//! call is run.
 
-mod form;
+mod call_syntax;
+mod ground_truth;
+mod harness;
 mod measure;
-mod ours;
-mod slip;
-mod truth;
+mod mistake;
 
+use call_syntax::CallSyntax;
 use fastrand::Rng;
-use form::Form;
+use ground_truth::{BenchmarkEntry, CallVerdict, judge, load_entries};
+use harness::{AgentHarness, RecoveryOutcome, parse_calls};
 use innkeeper_toolcall::Format;
-use ours::{Outcome, Room, read};
-use slip::{Case, Slip};
-use truth::{Entry, Verdict, entries, judge};
+use mistake::{MistakeCase, ModelMistake};
 
-/// What cannot be told from a call that was meant: the text is one, letter for letter.
-const UNTELLABLE: &[Slip] = &[
+/// Mistakes that produce the same text as an intended call.
+const AMBIGUOUS_MISTAKES: &[ModelMistake] = &[
     // `\t` is a tab in JSON.
-    Slip::BackslashThatEscapes,
-    // Where an argument that may be left out is what the answer lacks, only the server could tell.
-    Slip::CutUnsaid,
+    ModelMistake::EscapingBackslash,
+    // If the cut removes an optional argument, only the server's stop reason reveals the cut.
+    ModelMistake::UnreportedCut,
 ];
 
-/// Questions in an order that the seed alone decides.
-fn sample(count: usize, seed: u64) -> Vec<Entry> {
-    let mut all = entries();
+/// Returns entries in an order that depends on the seed only.
+fn sample_entries(count: usize, seed: u64) -> Vec<BenchmarkEntry> {
+    let mut all = load_entries();
     Rng::with_seed(seed).shuffle(&mut all);
     all.truncate(count);
     all
 }
 
-/// The answer of this place: the same for the same seed, whatever else is made.
-fn case(entry: &Entry, form: Form, slip: Slip, seed: u64) -> Option<Case> {
-    let place = entry.id.bytes().fold(seed, |all, it| all.rotate_left(7) ^ u64::from(it));
-    let place = place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ ((form as u64) << 8) ^ slip as u64;
-    slip.case(entry, form, &mut Rng::with_seed(place))
+/// Returns the case for this entry, syntax and mistake; the case depends on the seed only, not on
+/// other cases.
+fn seeded_case(
+    entry: &BenchmarkEntry,
+    form: CallSyntax,
+    mistake: ModelMistake,
+    seed: u64,
+) -> Option<MistakeCase> {
+    let hash = entry.id.bytes().fold(seed, |all, byte| all.rotate_left(7) ^ u64::from(byte));
+    let hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ ((form as u64) << 8) ^ mistake as u64;
+    mistake.make_case(entry, form, &mut Rng::with_seed(hash))
 }
 
 #[test]
-fn a_call_that_is_written_well_is_read_right_in_every_form() {
+fn a_well_formed_call_is_parsed_in_every_syntax() {
     let mut read_right = 0;
-    for entry in sample(60, 1) {
-        for form in Form::ALL {
-            let Some(case) = case(&entry, form, Slip::None, 1) else { continue };
+    for entry in sample_entries(60, 1) {
+        for form in CallSyntax::ALL {
+            let Some(case) = seeded_case(&entry, form, ModelMistake::None, 1) else { continue };
             for format in [Format::Detect, form.format()] {
-                let calls = read(&entry, &case, format);
-                let verdict = judge(&calls, &case.truths);
-                assert_eq!(verdict, Verdict::Right, "{}: {}\n{calls:?}", entry.id, case.text);
+                let calls = parse_calls(&entry, &case, format);
+                let verdict = judge(&calls, &case.expected_calls);
+                assert_eq!(verdict, CallVerdict::Right, "{}: {}\n{calls:?}", entry.id, case.text);
                 read_right += 1;
             }
         }
@@ -55,20 +63,27 @@ fn a_call_that_is_written_well_is_read_right_in_every_form() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_other_call_than_was_meant_is_run_whatever_is_wrong_with_how_it_is_written() {
+async fn whatever_mistake_is_made_no_call_is_run_that_was_not_intended() {
     let (mut all, mut right) = (0, 0);
-    for entry in sample(4, 2) {
-        let mut room = Room::new(&entry);
-        for form in Form::ALL {
-            for slip in Slip::ALL {
-                let Some(case) = case(&entry, form, slip, 2) else { continue };
-                let outcome = room.take(&case).await;
-                let told = format!("{} {slip:?} {form:?}: {}", entry.id, case.text);
-                let wrong = outcome == Outcome::Wrong && !UNTELLABLE.contains(&slip);
-                assert!(!wrong, "{told}");
-                assert!(slip != Slip::None || outcome == Outcome::Repaired, "{outcome:?}: {told}");
+    for entry in sample_entries(4, 2) {
+        let mut harness = AgentHarness::new(&entry);
+        for form in CallSyntax::ALL {
+            for mistake in ModelMistake::ALL {
+                let Some(case) = seeded_case(&entry, form, mistake, 2) else { continue };
+                let outcome = harness.run_case(&case).await;
+                let context = format!("{} {mistake:?} {form:?}: {}", entry.id, case.text);
+                let wrong =
+                    outcome == RecoveryOutcome::Wrong && !AMBIGUOUS_MISTAKES.contains(&mistake);
+                assert!(!wrong, "{context}");
+                assert!(
+                    mistake != ModelMistake::None || outcome == RecoveryOutcome::Repaired,
+                    "{outcome:?}: {context}"
+                );
                 all += 1;
-                right += usize::from(matches!(outcome, Outcome::Repaired | Outcome::Corrected));
+                right += usize::from(matches!(
+                    outcome,
+                    RecoveryOutcome::Repaired | RecoveryOutcome::Corrected
+                ));
             }
         }
     }

@@ -1,68 +1,80 @@
-//! What the tests here start from: tools in memory, answers of a model, everything an answer gives.
+//! Fixtures of the tests: in-memory tools, scripted responses, collected output.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
-use innkeeper_agent::chat::{Answer, Executed, Part, Token};
-use innkeeper_agent::tools::Running;
-use innkeeper_agent::{Chat, Hints, Offered, Output, RunError, Settings, ToolRunner};
+use innkeeper_agent::chat::{ResponseItem, StreamingResponse, TextSegment, ToolExecution};
+use innkeeper_agent::tools::ToolCallFuture;
+use innkeeper_agent::{
+    AvailableTool, Chat, ChatSettings, ToolAnnotations, ToolError, ToolOutput, ToolRunner,
+};
 use innkeeper_toolcall::Tool;
 use serde_json::{Value, json};
 
-/// Tools in memory, and what was asked of them.
+/// In-memory tools that record their calls.
 #[derive(Debug, Default)]
-pub(crate) struct Shop {
-    begun: Mutex<Vec<(String, Value)>>,
-    ended: Mutex<Vec<String>>,
+pub(crate) struct InMemoryTools {
+    started_calls: Mutex<Vec<(String, Value)>>,
+    finished_calls: Mutex<Vec<String>>,
 }
 
-impl Shop {
+impl InMemoryTools {
     pub(crate) fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// The calls that were begun, with their arguments.
-    pub(crate) fn begun(&self) -> Vec<(String, Value)> {
-        self.begun.lock().unwrap().clone()
+    /// Returns the started calls with their arguments.
+    pub(crate) fn started_calls(&self) -> Vec<(String, Value)> {
+        self.started_calls.lock().unwrap().clone()
     }
 
-    /// The calls that came to their end.
-    pub(crate) fn ended(&self) -> Vec<String> {
-        self.ended.lock().unwrap().clone()
+    /// Returns the tools of the finished calls.
+    pub(crate) fn finished_calls(&self) -> Vec<String> {
+        self.finished_calls.lock().unwrap().clone()
     }
 
-    /// A chat over these tools.
-    pub(crate) fn chat(self: &Arc<Self>, settings: Settings) -> Chat {
+    /// Creates a chat over these tools.
+    pub(crate) fn chat(self: &Arc<Self>, settings: ChatSettings) -> Chat {
         Chat::new(self.clone(), settings).unwrap()
     }
 }
 
-fn offered(name: &str, properties: &Value, required: &[&str], hints: Hints) -> Offered {
+fn available_tool(
+    name: &str,
+    properties: &Value,
+    required: &[&str],
+    annotations: ToolAnnotations,
+) -> AvailableTool {
     let schema = json!({"type": "object", "properties": properties, "required": required});
-    Offered { tool: Tool::new(name, format!("Does {name}."), schema), hints }
+    AvailableTool { tool: Tool::new(name, format!("Does {name}."), schema), annotations }
 }
 
-impl ToolRunner for Shop {
-    fn offered(&self) -> Vec<Offered> {
+impl ToolRunner for InMemoryTools {
+    fn list_tools(&self) -> Vec<AvailableTool> {
         let string = json!({"type": "string"});
-        let none = Hints::default();
-        let reads = Hints { read_only: true, idempotent: false };
-        let again = Hints { read_only: false, idempotent: true };
+        let none = ToolAnnotations::default();
+        let reads = ToolAnnotations { read_only: true, idempotent: false };
+        let idempotent = ToolAnnotations { read_only: false, idempotent: true };
         vec![
-            offered("echo", &json!({"message": string}), &["message"], none),
-            offered("sleep", &json!({"ms": {"type": "integer"}}), &["ms"], none),
-            offered("big", &json!({"bytes": {"type": "integer"}}), &["bytes"], none),
-            offered("read", &json!({"path": string, "line": {"type": "integer"}}), &[], reads),
-            offered("set", &json!({"to": string}), &[], again),
-            offered("fail", &json!({}), &[], reads),
-            offered("panic", &json!({}), &[], none),
-            offered("broken", &json!({}), &[], none),
+            available_tool("echo", &json!({"message": string}), &["message"], none),
+            available_tool("sleep", &json!({"ms": {"type": "integer"}}), &["ms"], none),
+            available_tool("big", &json!({"bytes": {"type": "integer"}}), &["bytes"], none),
+            available_tool(
+                "read",
+                &json!({"path": string, "line": {"type": "integer"}}),
+                &[],
+                reads,
+            ),
+            available_tool("set", &json!({"to": string}), &[], idempotent),
+            available_tool("fail", &json!({}), &[], reads),
+            available_tool("panic", &json!({}), &[], none),
+            available_tool("broken", &json!({}), &[], none),
         ]
     }
 
-    fn run<'r>(&'r self, name: &'r str, arguments: Value) -> Running<'r> {
-        self.begun.lock().unwrap().push((name.to_owned(), arguments.clone()));
+    fn call_tool<'r>(&'r self, name: &'r str, arguments: Value) -> ToolCallFuture<'r> {
+        self.started_calls.lock().unwrap().push((name.to_owned(), arguments.clone()));
         Box::pin(async move {
             let text = match name {
                 "sleep" => {
@@ -73,110 +85,111 @@ impl ToolRunner for Shop {
                 "big" => "x".repeat(arguments["bytes"].as_u64().unwrap() as usize),
                 "read" => {
                     tokio::time::sleep(Duration::from_millis(10)).await;
-                    format!("read {}", self.begun.lock().unwrap().len())
+                    format!("read {}", self.started_calls.lock().unwrap().len())
                 }
                 "panic" => panic!("as asked"),
                 "broken" => {
                     let source = std::io::Error::other("as asked").into();
-                    return Err(RunError::Runner { tool: name.to_owned(), source });
+                    return Err(ToolError::Runner { tool: name.to_owned(), source });
                 }
                 _ => arguments.to_string(),
             };
-            self.ended.lock().unwrap().push(name.to_owned());
-            let failed = name == "fail";
-            let result = json!({"content": [{"type": "text", "text": text}], "isError": failed});
-            Ok(Output::new(serde_json::value::to_raw_value(&result).unwrap(), failed))
+            self.finished_calls.lock().unwrap().push(name.to_owned());
+            let is_error = name == "fail";
+            let result = json!({"content": [{"type": "text", "text": text}], "isError": is_error});
+            Ok(ToolOutput::new(serde_json::value::to_raw_value(&result).unwrap(), is_error))
         })
     }
 }
 
-/// A call in the form of the documents.
-pub(crate) fn call(tool: &str, params: &Value) -> String {
+/// Returns a call in the generic JSON syntax.
+pub(crate) fn call_json(tool: &str, params: &Value) -> String {
     json!({"tool": tool, "params": params}).to_string()
 }
 
-pub(crate) fn echo(message: &str) -> String {
-    call("echo", &json!({"message": message}))
+pub(crate) fn echo_call(message: &str) -> String {
+    call_json("echo", &json!({"message": message}))
 }
 
-/// A model's answer in these pieces.
-pub(crate) fn answer_of<P: Into<String>>(
-    pieces: impl IntoIterator<Item = P>,
+/// Returns a response as a stream of these chunks.
+pub(crate) fn response_stream<P: Into<String>>(
+    chunks: impl IntoIterator<Item = P>,
 ) -> impl Stream<Item = String> + Send + Unpin + 'static {
-    let pieces: Vec<String> = pieces.into_iter().map(Into::into).collect();
-    stream::iter(pieces)
+    let chunks: Vec<String> = chunks.into_iter().map(Into::into).collect();
+    stream::iter(chunks)
 }
 
-/// A text cut into pieces of this many characters.
-pub(crate) fn cut(text: &str, size: usize) -> Vec<String> {
+/// Splits a text into chunks of `size` characters.
+pub(crate) fn split_chunks(text: &str, size: usize) -> Vec<String> {
     let letters: Vec<char> = text.chars().collect();
-    letters.chunks(size).map(|piece| piece.iter().collect()).collect()
+    letters.chunks(size).map(|chunk| chunk.iter().collect()).collect()
 }
 
-/// Everything an answer gives.
+/// All items of a response.
 #[derive(Debug, Default)]
-pub(crate) struct All {
-    pub(crate) tokens: Vec<Token>,
-    pub(crate) executed: Vec<Executed>,
+pub(crate) struct CollectedResponse {
+    pub(crate) segments: Vec<TextSegment>,
+    pub(crate) executions: Vec<ToolExecution>,
 }
 
-impl All {
-    pub(crate) async fn of(answer: &mut Answer) -> Self {
+impl CollectedResponse {
+    pub(crate) async fn collect(response: &mut StreamingResponse) -> Self {
         let mut all = Self::default();
-        while let Some(part) = answer.next().await {
-            match part {
-                Part::Token(token) => all.tokens.push(token),
-                Part::Executed(executed) => all.executed.push(executed),
+        while let Some(item) = response.next().await {
+            match item {
+                ResponseItem::Segment(token) => all.segments.push(token),
+                ResponseItem::Execution(execution) => all.executions.push(execution),
             }
         }
         all
     }
 
-    /// Reads one answer with default settings.
-    pub(crate) async fn read<P: Into<String>>(pieces: impl IntoIterator<Item = P>) -> Self {
-        let chat = Shop::new().chat(Settings::default());
-        Self::of(&mut chat.turn().answer(answer_of(pieces)).unwrap()).await
+    /// Reads one response with default settings.
+    pub(crate) async fn from_chunks<P: Into<String>>(chunks: impl IntoIterator<Item = P>) -> Self {
+        let chat = InMemoryTools::new().chat(ChatSettings::default());
+        Self::collect(&mut chat.start_run().read_response(response_stream(chunks)).unwrap()).await
     }
 
-    /// What the reader sees.
-    pub(crate) fn shown(&self) -> String {
-        self.tokens.iter().filter_map(Token::shown).collect()
+    /// Returns the displayed text.
+    pub(crate) fn visible_text(&self) -> String {
+        self.segments.iter().filter_map(TextSegment::visible_text).collect()
     }
 
-    /// The input as the tokens have it.
-    pub(crate) fn input(&self) -> String {
-        self.tokens.iter().map(Token::text).collect()
+    /// Returns the input, as concatenated segments.
+    pub(crate) fn input_text(&self) -> String {
+        self.segments.iter().map(TextSegment::text).collect()
     }
 }
 
-/// The text a tool answered with.
-pub(crate) fn text(executed: &Executed) -> String {
-    let raw = executed.outcome.as_ref().unwrap().raw().get();
+/// Returns the text of a tool's output.
+pub(crate) fn output_text(execution: &ToolExecution) -> String {
+    let raw = execution.outcome.as_ref().unwrap().raw().get();
     let result: Value = serde_json::from_str(raw).unwrap();
     result["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
-pub(crate) fn error(executed: &Executed) -> String {
-    executed.outcome.as_ref().unwrap_err().to_string()
+pub(crate) fn error_text(execution: &ToolExecution) -> String {
+    execution.outcome.as_ref().unwrap_err().to_string()
 }
 
-/// The model's end of an answer that goes on until this is dropped.
-pub(crate) struct Pen(tokio::sync::mpsc::Sender<String>);
+/// The model's end of a response stream, which ends when the sender is dropped.
+pub(crate) struct ChunkSender(tokio::sync::mpsc::Sender<String>);
 
-impl Pen {
-    pub(crate) async fn send(&self, piece: &str) {
-        self.0.send(piece.to_owned()).await.unwrap();
+impl ChunkSender {
+    pub(crate) async fn send(&self, chunk: &str) {
+        self.0.send(chunk.to_owned()).await.unwrap();
     }
 
-    /// Whether somebody took the piece.
-    pub(crate) async fn try_send(&self, piece: &str) -> bool {
-        self.0.send(piece.to_owned()).await.is_ok()
+    /// Sends a chunk; returns whether the receiver still exists.
+    pub(crate) async fn try_send(&self, chunk: &str) -> bool {
+        self.0.send(chunk.to_owned()).await.is_ok()
     }
 }
 
-/// An answer that is written piece by piece.
-pub(crate) fn open_stream() -> (Pen, impl Stream<Item = String> + Send + Unpin + 'static) {
+/// Creates a response stream that a test writes chunk by chunk.
+pub(crate) fn chunk_channel() -> (ChunkSender, impl Stream<Item = String> + Send + Unpin + 'static)
+{
     let (to, from) = tokio::sync::mpsc::channel(1);
-    let pieces = stream::unfold(from, |mut from| async { Some((from.recv().await?, from)) });
-    (Pen(to), Box::pin(pieces))
+    let chunks = stream::unfold(from, |mut from| async { Some((from.recv().await?, from)) });
+    (ChunkSender(to), Box::pin(chunks))
 }

@@ -1,4 +1,4 @@
-//! The files server: reads, writes and searches below one folder and nowhere else.
+//! The files server: reads, writes and searches files in one directory.
 
 mod root;
 mod walk;
@@ -16,29 +16,29 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::service::{Complaint, Identity, Object, Produced, Service};
-use root::Root;
+use super::service::{FailureMessage, JsonObject, ServerIdentity, Service, ToolOutput};
+use root::RootDirectory;
 
-/// A folder that is served.
+/// The service for one directory.
 #[derive(Debug)]
-pub(crate) struct Files {
-    root: Root,
+pub(crate) struct FilesService {
+    root: RootDirectory,
 }
 
-impl Files {
-    /// Serves a folder.
+impl FilesService {
+    /// Opens a directory.
     ///
     /// # Errors
     ///
-    /// It is not there, or not a folder.
-    pub(crate) fn open(folder: &Path) -> io::Result<Self> {
-        Ok(Self { root: Root::open(folder)? })
+    /// The directory does not exist, or the path is not a directory.
+    pub(crate) fn open(dir: &Path) -> io::Result<Self> {
+        Ok(Self { root: RootDirectory::open(dir)? })
     }
 }
 
-impl Service for Files {
-    fn identity(&self) -> Identity {
-        Identity {
+impl Service for FilesService {
+    fn identity(&self) -> ServerIdentity {
+        ServerIdentity {
             name: "innkeeper-files",
             title: "Files",
             instructions: "Reads, writes and searches the files of one folder. Paths are \
@@ -47,22 +47,26 @@ impl Service for Files {
     }
 
     fn tools(&self) -> Vec<Value> {
-        tools::all()
+        tools::definitions()
     }
 
-    fn call(&mut self, tool: &str, arguments: Object) -> Option<Result<Produced, Complaint>> {
-        tools::call(&self.root, tool, arguments)
+    fn call_tool(
+        &mut self,
+        tool: &str,
+        arguments: JsonObject,
+    ) -> Option<Result<ToolOutput, FailureMessage>> {
+        tools::call_tool(&self.root, tool, arguments)
     }
 
-    fn resources(&mut self) -> Result<Vec<Value>, Complaint> {
-        resources::list(&self.root).map_err(|error| error.in_words())
+    fn resources(&mut self) -> Result<Vec<Value>, FailureMessage> {
+        resources::list(&self.root).map_err(|error| error.describe())
     }
 
     fn resource_templates(&self) -> Vec<Value> {
         Vec::new()
     }
 
-    fn read(&mut self, uri: &str) -> Option<Result<Value, Complaint>> {
+    fn read_resource(&mut self, uri: &str) -> Option<Result<Value, FailureMessage>> {
         resources::read(&self.root, uri)
     }
 
@@ -70,7 +74,7 @@ impl Service for Files {
         Vec::new()
     }
 
-    fn prompt(&mut self, _: &str, _: Object) -> Option<Result<Value, Complaint>> {
+    fn get_prompt(&mut self, _: &str, _: JsonObject) -> Option<Result<Value, FailureMessage>> {
         None
     }
 }

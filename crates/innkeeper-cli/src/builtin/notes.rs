@@ -1,11 +1,11 @@
-//! The notes server: small notes with tags, kept in one file.
+//! The notes server: short notes with tags in one file.
 
-mod record;
+mod note;
 mod store;
 
 mod tools;
 
-mod prompt;
+mod prompts;
 #[cfg(test)]
 mod tests;
 
@@ -13,36 +13,36 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::service::{Complaint, Identity, Object, Produced, Service};
-use record::Note;
-use store::{Store, StoreError};
+use super::service::{FailureMessage, JsonObject, ServerIdentity, Service, ToolOutput};
+use note::Note;
+use store::{NoteStore, StoreError};
 
-/// The most notes that are listed as resources; a client that wants more uses `find_notes`.
+/// Maximum number of notes listed as resources; clients use `find_notes` to find more.
 const MAX_RESOURCES: usize = 500;
 
-/// What stands before a note's id in its URI.
+/// URI prefix before the note's id.
 const SCHEME: &str = "notes://";
 
-/// Notes in a file.
+/// The service for one notes file.
 #[derive(Debug)]
-pub(crate) struct Notes {
-    store: Store,
+pub(crate) struct NotesService {
+    store: NoteStore,
 }
 
-impl Notes {
-    /// Keeps notes in a file, which is made where it is not there yet.
+impl NotesService {
+    /// Opens a notes file; creates the file if it does not exist.
     ///
     /// # Errors
     ///
-    /// The file cannot be used, or holds something other than notes.
+    /// The file is unusable, or its content is not a notes file.
     pub(crate) fn open(file: &Path) -> Result<Self, StoreError> {
-        Ok(Self { store: Store::open(file)? })
+        Ok(Self { store: NoteStore::open(file)? })
     }
 }
 
-impl Service for Notes {
-    fn identity(&self) -> Identity {
-        Identity {
+impl Service for NotesService {
+    fn identity(&self) -> ServerIdentity {
+        ServerIdentity {
             name: "innkeeper-notes",
             title: "Notes",
             instructions: "Keeps short notes with tags. Add a note, remember its id, and find it \
@@ -51,15 +51,19 @@ impl Service for Notes {
     }
 
     fn tools(&self) -> Vec<Value> {
-        tools::all()
+        tools::definitions()
     }
 
-    fn call(&mut self, tool: &str, arguments: Object) -> Option<Result<Produced, Complaint>> {
-        tools::call(&mut self.store, tool, arguments)
+    fn call_tool(
+        &mut self,
+        tool: &str,
+        arguments: JsonObject,
+    ) -> Option<Result<ToolOutput, FailureMessage>> {
+        tools::call_tool(&mut self.store, tool, arguments)
     }
 
-    fn resources(&mut self) -> Result<Vec<Value>, Complaint> {
-        let notes = self.store.notes().map_err(|error| error.in_words())?;
+    fn resources(&mut self) -> Result<Vec<Value>, FailureMessage> {
+        let notes = self.store.notes().map_err(|error| error.describe())?;
         let described = |note: &Note| {
             json!({
                 "uri": format!("{SCHEME}{}", note.id),
@@ -81,23 +85,27 @@ impl Service for Notes {
         })]
     }
 
-    fn read(&mut self, uri: &str) -> Option<Result<Value, Complaint>> {
+    fn read_resource(&mut self, uri: &str) -> Option<Result<Value, FailureMessage>> {
         let id = uri.strip_prefix(SCHEME)?;
         match self.store.get(id) {
             Ok(note) => {
                 let text = note.as_markdown();
                 Some(Ok(json!([{ "uri": uri, "mimeType": "text/markdown", "text": text }])))
             }
-            Err(StoreError::Unknown { .. }) => None,
-            Err(error) => Some(Err(error.in_words())),
+            Err(StoreError::UnknownNote { .. }) => None,
+            Err(error) => Some(Err(error.describe())),
         }
     }
 
     fn prompts(&self) -> Vec<Value> {
-        prompt::all()
+        prompts::definitions()
     }
 
-    fn prompt(&mut self, name: &str, arguments: Object) -> Option<Result<Value, Complaint>> {
-        prompt::get(&mut self.store, name, arguments)
+    fn get_prompt(
+        &mut self,
+        name: &str,
+        arguments: JsonObject,
+    ) -> Option<Result<Value, FailureMessage>> {
+        prompts::get(&mut self.store, name, arguments)
     }
 }

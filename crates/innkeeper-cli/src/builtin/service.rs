@@ -1,77 +1,85 @@
-//! What a server offers, apart from how it is spoken to.
+//! The interface of a built-in server, independent of the protocol.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 /// Members of a JSON object.
-pub(super) type Object = Map<String, Value>;
+pub(super) type JsonObject = Map<String, Value>;
 
-/// Who a server is.
+/// The identity of a server.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Identity {
+pub(super) struct ServerIdentity {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
-    /// How a model uses the server well.
+    /// Instructions for the model.
     pub(super) instructions: &'static str,
 }
 
-/// What a tool call gave.
+/// The result of a tool call.
 #[derive(Debug)]
-pub(super) struct Produced {
-    /// For a reader.
+pub(super) struct ToolOutput {
+    /// Text content.
     pub(super) text: String,
-    /// For a program, as the tool's output schema says.
+    /// Structured content that matches the tool's output schema.
     pub(super) structured: Value,
 }
 
-/// What went wrong in the words that the caller, often a model, is to act on.
-pub(super) type Complaint = String;
+/// An error message that the caller, often a model, can act on.
+pub(super) type FailureMessage = String;
 
-/// What a server does. `None` where it has nothing of the name that was asked for.
+/// A built-in server. Methods return `None` for an unknown name.
 pub(super) trait Service {
-    fn identity(&self) -> Identity;
+    fn identity(&self) -> ServerIdentity;
 
     fn tools(&self) -> Vec<Value>;
 
-    fn call(&mut self, tool: &str, arguments: Object) -> Option<Result<Produced, Complaint>>;
+    fn call_tool(
+        &mut self,
+        tool: &str,
+        arguments: JsonObject,
+    ) -> Option<Result<ToolOutput, FailureMessage>>;
 
-    fn resources(&mut self) -> Result<Vec<Value>, Complaint>;
+    fn resources(&mut self) -> Result<Vec<Value>, FailureMessage>;
 
     fn resource_templates(&self) -> Vec<Value>;
 
-    /// The contents of a resource.
-    fn read(&mut self, uri: &str) -> Option<Result<Value, Complaint>>;
+    /// Returns the contents of a resource.
+    fn read_resource(&mut self, uri: &str) -> Option<Result<Value, FailureMessage>>;
 
-    /// The prompts; a server without any does not speak of prompts at all.
+    /// Returns the prompts; a server without prompts does not declare the capability.
     fn prompts(&self) -> Vec<Value>;
 
-    /// The messages of a prompt.
-    fn prompt(&mut self, name: &str, arguments: Object) -> Option<Result<Value, Complaint>>;
+    /// Returns the messages of a prompt.
+    fn get_prompt(
+        &mut self,
+        name: &str,
+        arguments: JsonObject,
+    ) -> Option<Result<Value, FailureMessage>>;
 }
 
-/// How a tool acts, in the words of its annotations.
+/// The effect of a tool, which determines its annotations.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Acts {
-    /// Looks and changes nothing.
-    Reads,
-    /// Adds, and never changes what is there.
-    Adds,
-    /// Changes, to the same end when repeated.
-    Marks,
-    /// Replaces what is there, to the same end when repeated.
-    Replaces,
-    /// Removes what is there; a second time there is nothing to remove.
-    Removes,
+pub(super) enum ToolEffect {
+    /// Changes nothing.
+    ReadOnly,
+    /// Adds data and never changes existing data.
+    Create,
+    /// Changes data; idempotent.
+    Update,
+    /// Replaces data; idempotent.
+    Replace,
+    /// Removes data; a second call fails.
+    Delete,
 }
 
-impl Acts {
+impl ToolEffect {
     fn annotations(self, title: &str) -> Value {
         let (reads, destroys, repeats) = match self {
-            Self::Reads => (true, false, true),
-            Self::Adds => (false, false, false),
-            Self::Marks => (false, false, true),
-            Self::Replaces => (false, true, true),
-            Self::Removes => (false, true, false),
+            Self::ReadOnly => (true, false, true),
+            Self::Create => (false, false, false),
+            Self::Update => (false, false, true),
+            Self::Replace => (false, true, true),
+            Self::Delete => (false, true, false),
         };
         json!({
             "title": title,
@@ -83,32 +91,32 @@ impl Acts {
     }
 }
 
-/// A tool as it is listed.
+/// A tool definition.
 #[derive(Debug)]
-pub(super) struct Tool {
+pub(super) struct ToolDefinition {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) description: &'static str,
-    pub(super) acts: Acts,
-    pub(super) takes: Value,
-    pub(super) gives: Value,
+    pub(super) effect: ToolEffect,
+    pub(super) input_schema: Value,
+    pub(super) output_schema: Value,
 }
 
-impl From<Tool> for Value {
-    fn from(tool: Tool) -> Self {
+impl From<ToolDefinition> for Value {
+    fn from(tool: ToolDefinition) -> Self {
         json!({
             "name": tool.name,
             "title": tool.title,
             "description": tool.description,
-            "inputSchema": tool.takes,
-            "outputSchema": tool.gives,
-            "annotations": tool.acts.annotations(tool.title),
+            "inputSchema": tool.input_schema,
+            "outputSchema": tool.output_schema,
+            "annotations": tool.effect.annotations(tool.title),
         })
     }
 }
 
-/// The schema of an object that has these members and no others.
-pub(super) fn object(properties: Value, required: &[&str]) -> Value {
+/// Returns the schema of an object with these members and no others.
+pub(super) fn object_schema(properties: Value, required: &[&str]) -> Value {
     Value::from_iter([
         ("type", "object".into()),
         ("properties", properties),
@@ -117,13 +125,15 @@ pub(super) fn object(properties: Value, required: &[&str]) -> Value {
     ])
 }
 
-/// A schema with a sentence about what the value is.
-pub(super) fn described(kind: &str, description: &str) -> Value {
+/// Returns a schema with a description.
+pub(super) fn property_schema(kind: &str, description: &str) -> Value {
     json!({ "type": kind, "description": description })
 }
 
-/// Reads the arguments of a call into a type that mirrors the tool's input schema.
-pub(super) fn arguments<T: DeserializeOwned>(given: Object) -> Result<T, Complaint> {
-    serde_json::from_value(Value::Object(given))
-        .map_err(|error| format!("the arguments do not fit the tool: {error}"))
+/// Parses the arguments of a call into a type that mirrors the tool's input schema.
+pub(super) fn parse_arguments<T: DeserializeOwned>(
+    object: JsonObject,
+) -> Result<T, FailureMessage> {
+    serde_json::from_value(Value::Object(object))
+        .map_err(|error| format!("invalid arguments: {error}"))
 }

@@ -1,97 +1,97 @@
-//! One client's conversation with a server, in either era: requests in, results out, no I/O.
+//! The protocol session of a built-in server, in both eras, without I/O.
 
 #[cfg(test)]
 mod tests;
 
 use innkeeper_protocol::envelope::code;
-use innkeeper_protocol::modern::{
+use innkeeper_protocol::request_meta::{
     META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION, META_SERVER_INFO,
 };
 use innkeeper_protocol::{Era, Revision, method};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::service::{Object, Produced, Service};
+use super::service::{JsonObject, Service, ToolOutput};
 
-/// How long a list that never changes may be kept, in milliseconds: one hour.
-const FIXED_TTL_MS: u64 = 3_600_000;
+/// TTL of lists, in milliseconds: one hour, because the lists never change.
+const LIST_TTL_MS: u64 = 3_600_000;
 
-/// Why a request gets an error and no result.
+/// The error of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Refusal {
+pub(super) struct JsonRpcError {
     pub(super) code: i64,
     pub(super) message: String,
     pub(super) data: Option<Value>,
 }
 
-impl Refusal {
+impl JsonRpcError {
     fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
-    fn params(message: impl Into<String>) -> Self {
+    fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(code::INVALID_PARAMS, message)
     }
 }
 
-/// A service and what its client has said so far.
+/// A service with the state of its session.
 #[derive(Debug)]
 pub(super) struct Session<S> {
     service: S,
-    /// What `initialize` settled; a client of the modern era never sends it.
-    settled: Option<Revision>,
+    /// The revision from `initialize`; a modern client never sends `initialize`.
+    negotiated_revision: Option<Revision>,
 }
 
 impl<S: Service> Session<S> {
     pub(super) fn new(service: S) -> Self {
-        Self { service, settled: None }
+        Self { service, negotiated_revision: None }
     }
 
-    /// Whether a batch is allowed now.
+    /// Whether the negotiated revision allows batches.
     pub(super) fn allows_batches(&self) -> bool {
-        self.settled.is_some_and(Revision::allows_batches)
+        self.negotiated_revision.is_some_and(Revision::allows_batches)
     }
 
-    /// Answers one request.
+    /// Handles one request.
     ///
-    /// Each request tells its era by itself: one that carries a protocol version in `_meta` is
-    /// modern, every other one is legacy.
-    pub(super) fn answer(
+    /// Each request shows its era: a request with a protocol version in `_meta` is modern, any
+    /// other request is legacy.
+    pub(super) fn handle_request(
         &mut self,
         method: &str,
         params: Option<&RawValue>,
-    ) -> Result<Value, Refusal> {
-        let params: Object = match params {
-            None => Object::new(),
+    ) -> Result<Value, JsonRpcError> {
+        let params: JsonObject = match params {
+            None => JsonObject::new(),
             Some(raw) => serde_json::from_str(raw.get())
-                .map_err(|_| Refusal::params("`params` must be an object"))?,
+                .map_err(|_| JsonRpcError::invalid_params("`params` must be an object"))?,
         };
-        let era = self.era(method, &params)?;
+        let era = self.request_era(method, &params)?;
         let mut result = match (era, method) {
             (Era::Legacy, method::INITIALIZE) => self.initialize(&params)?,
-            (Era::Legacy, method::PING) => Object::new(),
+            (Era::Legacy, method::PING) => JsonObject::new(),
             (Era::Modern, method::SERVER_DISCOVER) => self.discover(),
-            _ => self.ask(era, method, params)?,
+            _ => self.handle_common_method(era, method, params)?,
         };
         if era == Era::Modern {
-            self.finish(method, &mut result);
+            self.add_modern_fields(method, &mut result);
         }
         Ok(result.into())
     }
 
-    fn era(&self, method: &str, params: &Object) -> Result<Era, Refusal> {
+    fn request_era(&self, method: &str, params: &JsonObject) -> Result<Era, JsonRpcError> {
         let meta = params.get("_meta");
         let Some(version) = meta.and_then(|meta| meta.get(META_PROTOCOL_VERSION)) else {
             let opens = matches!(method, method::INITIALIZE | method::PING);
-            return if opens || self.settled.is_some() {
+            return if opens || self.negotiated_revision.is_some() {
                 Ok(Era::Legacy)
             } else {
                 let text = format!("`_meta` has no `{META_PROTOCOL_VERSION}`");
-                Err(Refusal::params(text + ", and `initialize` was not sent before"))
+                Err(JsonRpcError::invalid_params(text + ", and `initialize` was not sent before"))
             };
         };
         if *version != Revision::LATEST.as_str() {
-            return Err(Refusal {
+            return Err(JsonRpcError {
                 code: code::UNSUPPORTED_PROTOCOL_VERSION,
                 message: format!("protocol version {version} is not supported"),
                 data: Some(json!({ "supported": [Revision::LATEST], "requested": version })),
@@ -99,17 +99,19 @@ impl<S: Service> Session<S> {
         }
         match meta.and_then(|meta| meta.get(META_CLIENT_CAPABILITIES)) {
             Some(Value::Object(_)) => Ok(Era::Modern),
-            _ => Err(Refusal::params(format!("`_meta` has no `{META_CLIENT_CAPABILITIES}`"))),
+            _ => Err(JsonRpcError::invalid_params(format!(
+                "`_meta` has no `{META_CLIENT_CAPABILITIES}`"
+            ))),
         }
     }
 
-    fn initialize(&mut self, params: &Object) -> Result<Object, Refusal> {
-        let wanted = text(params, "protocolVersion")?.parse::<Revision>().ok();
-        let settled = wanted
+    fn initialize(&mut self, params: &JsonObject) -> Result<JsonObject, JsonRpcError> {
+        let requested = string_param(params, "protocolVersion")?.parse::<Revision>().ok();
+        let settled = requested
             .filter(|revision| revision.era() == Era::Legacy)
             .unwrap_or(Revision::LATEST_LEGACY);
-        self.settled = Some(settled);
-        Ok(members(json!({
+        self.negotiated_revision = Some(settled);
+        Ok(into_object(json!({
             "protocolVersion": settled,
             "capabilities": self.capabilities(),
             "serverInfo": self.server_info(),
@@ -117,8 +119,8 @@ impl<S: Service> Session<S> {
         })))
     }
 
-    fn discover(&self) -> Object {
-        members(json!({
+    fn discover(&self) -> JsonObject {
+        into_object(json!({
             "supportedVersions": [Revision::LATEST],
             "capabilities": self.capabilities(),
             "instructions": self.service.identity().instructions,
@@ -126,7 +128,7 @@ impl<S: Service> Session<S> {
     }
 
     fn capabilities(&self) -> Value {
-        let mut capabilities = members(json!({ "tools": {}, "resources": {} }));
+        let mut capabilities = into_object(json!({ "tools": {}, "resources": {} }));
         if !self.service.prompts().is_empty() {
             capabilities.insert("prompts".to_owned(), json!({}));
         }
@@ -142,78 +144,85 @@ impl<S: Service> Session<S> {
         })
     }
 
-    /// Answers what both eras can ask.
-    fn ask(&mut self, era: Era, method: &str, params: Object) -> Result<Object, Refusal> {
+    /// Handles the methods that both eras have.
+    fn handle_common_method(
+        &mut self,
+        era: Era,
+        method: &str,
+        params: JsonObject,
+    ) -> Result<JsonObject, JsonRpcError> {
         let prompts = !self.service.prompts().is_empty();
         match method {
-            method::TOOLS_LIST => list("tools", Ok(self.service.tools()), &params),
-            method::TOOLS_CALL => self.call(params),
-            method::RESOURCES_LIST => list("resources", self.service.resources(), &params),
+            method::TOOLS_LIST => list_result("tools", Ok(self.service.tools()), &params),
+            method::TOOLS_CALL => self.call_tool(params),
+            method::RESOURCES_LIST => list_result("resources", self.service.resources(), &params),
             method::RESOURCES_TEMPLATES_LIST => {
-                list("resourceTemplates", Ok(self.service.resource_templates()), &params)
+                list_result("resourceTemplates", Ok(self.service.resource_templates()), &params)
             }
-            method::RESOURCES_READ => self.read(era, &params),
-            method::PROMPTS_LIST if prompts => list("prompts", Ok(self.service.prompts()), &params),
-            method::PROMPTS_GET if prompts => self.prompt(params),
+            method::RESOURCES_READ => self.read_resource(era, &params),
+            method::PROMPTS_LIST if prompts => {
+                list_result("prompts", Ok(self.service.prompts()), &params)
+            }
+            method::PROMPTS_GET if prompts => self.get_prompt(params),
             _ => {
-                let message = format!("there is no method {method:?}");
-                Err(Refusal::new(code::METHOD_NOT_FOUND, message))
+                let message = format!("unknown method {method:?}");
+                Err(JsonRpcError::new(code::METHOD_NOT_FOUND, message))
             }
         }
     }
 
-    fn call(&mut self, mut params: Object) -> Result<Object, Refusal> {
-        let name = text(&params, "name")?.to_owned();
-        let arguments = taken(&mut params)?;
-        let Some(outcome) = self.service.call(&name, arguments) else {
-            return Err(Refusal::params(format!("there is no tool {name:?}")));
+    fn call_tool(&mut self, mut params: JsonObject) -> Result<JsonObject, JsonRpcError> {
+        let name = string_param(&params, "name")?.to_owned();
+        let arguments = take_arguments(&mut params)?;
+        let Some(outcome) = self.service.call_tool(&name, arguments) else {
+            return Err(JsonRpcError::invalid_params(format!("unknown tool {name:?}")));
         };
-        Ok(members(match outcome {
-            Ok(Produced { text, structured }) => json!({
+        Ok(into_object(match outcome {
+            Ok(ToolOutput { text, structured }) => json!({
                 "content": [{ "type": "text", "text": text }],
                 "structuredContent": structured,
                 "isError": false,
             }),
-            Err(complaint) => json!({
-                "content": [{ "type": "text", "text": complaint }],
+            Err(message) => json!({
+                "content": [{ "type": "text", "text": message }],
                 "isError": true,
             }),
         }))
     }
 
-    fn read(&mut self, era: Era, params: &Object) -> Result<Object, Refusal> {
-        let uri = text(params, "uri")?;
-        match self.service.read(uri) {
-            Some(Ok(contents)) => Ok(members(json!({ "contents": contents }))),
-            Some(Err(complaint)) => Err(Refusal::new(code::INTERNAL_ERROR, complaint)),
-            None => Err(Refusal {
+    fn read_resource(&mut self, era: Era, params: &JsonObject) -> Result<JsonObject, JsonRpcError> {
+        let uri = string_param(params, "uri")?;
+        match self.service.read_resource(uri) {
+            Some(Ok(contents)) => Ok(into_object(json!({ "contents": contents }))),
+            Some(Err(failure)) => Err(JsonRpcError::new(code::INTERNAL_ERROR, failure)),
+            None => Err(JsonRpcError {
                 code: match era {
                     Era::Legacy => code::RESOURCE_NOT_FOUND,
                     Era::Modern => code::INVALID_PARAMS,
                 },
-                message: "there is no such resource".to_owned(),
+                message: "unknown resource".to_owned(),
                 data: Some(json!({ "uri": uri })),
             }),
         }
     }
 
-    fn prompt(&mut self, mut params: Object) -> Result<Object, Refusal> {
-        let name = text(&params, "name")?.to_owned();
-        let arguments = taken(&mut params)?;
-        match self.service.prompt(&name, arguments) {
-            Some(Ok(prompt)) => Ok(members(prompt)),
-            Some(Err(complaint)) => Err(Refusal::params(complaint)),
-            None => Err(Refusal::params(format!("there is no prompt {name:?}"))),
+    fn get_prompt(&mut self, mut params: JsonObject) -> Result<JsonObject, JsonRpcError> {
+        let name = string_param(&params, "name")?.to_owned();
+        let arguments = take_arguments(&mut params)?;
+        match self.service.get_prompt(&name, arguments) {
+            Some(Ok(prompt)) => Ok(into_object(prompt)),
+            Some(Err(message)) => Err(JsonRpcError::invalid_params(message)),
+            None => Err(JsonRpcError::invalid_params(format!("unknown prompt {name:?}"))),
         }
     }
 
-    /// Adds what every result of the modern era carries.
-    fn finish(&self, method: &str, result: &mut Object) {
+    /// Adds the fields that every modern result has.
+    fn add_modern_fields(&self, method: &str, result: &mut JsonObject) {
         let cached = match method {
             method::SERVER_DISCOVER
             | method::TOOLS_LIST
             | method::PROMPTS_LIST
-            | method::RESOURCES_TEMPLATES_LIST => Some((FIXED_TTL_MS, "public")),
+            | method::RESOURCES_TEMPLATES_LIST => Some((LIST_TTL_MS, "public")),
             method::RESOURCES_LIST | method::RESOURCES_READ => Some((0, "private")),
             _ => None,
         };
@@ -226,35 +235,35 @@ impl<S: Service> Session<S> {
     }
 }
 
-/// A list in one page; no cursor was ever given out, so none is valid.
-fn list(
+/// Returns a list as one page; every cursor is invalid because no page has a next cursor.
+fn list_result(
     member: &str,
     items: Result<Vec<Value>, String>,
-    params: &Object,
-) -> Result<Object, Refusal> {
+    params: &JsonObject,
+) -> Result<JsonObject, JsonRpcError> {
     if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
-        return Err(Refusal::params("the cursor is not known"));
+        return Err(JsonRpcError::invalid_params("invalid cursor"));
     }
-    let items = items.map_err(|complaint| Refusal::new(code::INTERNAL_ERROR, complaint))?;
-    Ok(members(json!({ member: items })))
+    let items = items.map_err(|message| JsonRpcError::new(code::INTERNAL_ERROR, message))?;
+    Ok(into_object(json!({ member: items })))
 }
 
-fn text<'a>(params: &'a Object, key: &str) -> Result<&'a str, Refusal> {
-    let found = params.get(key).and_then(Value::as_str);
-    found.ok_or_else(|| Refusal::params(format!("`{key}` must be a string")))
+fn string_param<'a>(params: &'a JsonObject, key: &str) -> Result<&'a str, JsonRpcError> {
+    let value = params.get(key).and_then(Value::as_str);
+    value.ok_or_else(|| JsonRpcError::invalid_params(format!("`{key}` must be a string")))
 }
 
-fn taken(params: &mut Object) -> Result<Object, Refusal> {
+fn take_arguments(params: &mut JsonObject) -> Result<JsonObject, JsonRpcError> {
     match params.remove("arguments") {
-        None | Some(Value::Null) => Ok(Object::new()),
+        None | Some(Value::Null) => Ok(JsonObject::new()),
         Some(Value::Object(arguments)) => Ok(arguments),
-        Some(_) => Err(Refusal::params("`arguments` must be an object")),
+        Some(_) => Err(JsonRpcError::invalid_params("`arguments` must be an object")),
     }
 }
 
-fn members(value: Value) -> Object {
+fn into_object(value: Value) -> JsonObject {
     match value {
         Value::Object(members) => members,
-        _ => Object::new(),
+        _ => JsonObject::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! `ask`: a language model does one thing with the tools of all servers.
+//! `ask`: runs a prompt with a model that can call all tools.
 
 mod approval;
 mod model;
@@ -8,167 +8,185 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use innkeeper_agent::agent::{Agent, Event, Report, Settings, Step};
+use innkeeper_agent::agent::{Agent, AgentEventRef, AgentSettings, RunResult, ToolCallRecord};
 use innkeeper_agent::provider::LlmProvider;
-use innkeeper_agent::result::Outcome;
-use innkeeper_agent::safety::Policy;
+use innkeeper_agent::run::{RunLimits, ToolCalling};
+use innkeeper_agent::run_json::RunJson;
+use innkeeper_agent::safety::ApprovalPolicy;
 use innkeeper_agent::tools::ToolRunner as _;
 use innkeeper_agent::transport::Endpoint;
-use innkeeper_agent::turn::{Limits, ToolCalling};
 use innkeeper_host::{Config, Host};
 use serde_json::json;
 
-use super::Context;
-use super::demo::prepare;
-use crate::args::{Approve, AskArgs, Calling};
-use crate::configuration::{files, load};
-use crate::demo::{Cast, Demo};
-use crate::exit::{Code, Failure};
+use super::CommandContext;
+use super::demo::prepare_demo;
+use crate::cli::{ApprovalArg, AskArgs, ToolCallingArg};
+use crate::configuration::{config_files, load_config};
+use crate::demo::{Demo, DemoServers};
+use crate::exit::{CliError, CliExitCode};
 use crate::hosting::with_host;
-use crate::output::{Output, Tone, inline};
-use model::Model;
+use crate::output::{Output, Style, escape_inline};
+use model::PreparedModel;
 
-/// How much of arguments or of an answer is shown on a line.
-const SHOWN: usize = 100;
+/// Maximum number of characters of arguments or a result on one line.
+const MAX_SHOWN_CHARS: usize = 100;
 
-pub(super) async fn run(context: &mut Context, args: &AskArgs) -> Result<(), Failure> {
-    let (found, (config, _demo)) =
-        match (model::find(args, &context.environment), servers(context, args)) {
-            (Ok(found), Ok(servers)) => (found, servers),
+pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<(), CliError> {
+    let (selected, (config, _demo)) =
+        match (model::select_model(args, &context.environment), load_servers(context, args)) {
+            (Ok(selected), Ok(servers)) => (selected, servers),
             (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
-            (Err(model), Err(servers)) => return Err(model.and(servers)),
+            (Err(model), Err(servers)) => return Err(model.merge(servers)),
         };
-    let approver = approval::of(args.approve)?;
-    let Model { provider, endpoint } = found.ready().await?;
-    let work = async |host: &Host, output: &mut Output| {
-        let mut agent = Agent::new(provider.clone(), Arc::new(host.clone()), settings(args));
+    let approver = approval::approver_for(args.approve)?;
+    let PreparedModel { provider, endpoint } = selected.prepare().await?;
+    let operation = async |host: &Host, output: &mut Output| {
+        let mut agent = Agent::new(provider.clone(), Arc::new(host.clone()), agent_settings(args));
         if let Some(approver) = approver {
             agent = agent.with_approver(approver);
         }
-        let report = answer(&mut agent, args, output).await?;
-        let told = tell(&report, &*provider, host.offered().len(), output);
+        let report = run_agent(&mut agent, args, output).await?;
+        let printed = print_result(&report, &*provider, host.list_tools().len(), output);
         if let Some(file) = &args.retries {
-            let kept = keep(file, provider.model(), &report, endpoint.as_ref());
-            kept.map_err(|error| {
-                let text = format!("`{}` cannot be written", file.display());
-                Failure::failed(text).because(error)
+            let recorded = append_corrections(file, provider.model(), &report, endpoint.as_ref());
+            recorded.map_err(|error| {
+                let text = format!("cannot write `{}`", file.display());
+                CliError::failure(text).with_source(error)
             })?;
         }
-        told
+        printed
     };
-    with_host(context, config, work).await.map(drop)
+    with_host(context, config, operation).await.map(drop)
 }
 
-/// The servers whose tools the model gets; the demo's files are there as long as its `Demo` is.
-fn servers(context: &mut Context, args: &AskArgs) -> Result<(Config, Option<Demo>), Failure> {
+/// Returns the configuration for the model; the demo's files exist until the `Demo` is dropped.
+fn load_servers(
+    context: &mut CommandContext,
+    args: &AskArgs,
+) -> Result<(Config, Option<Demo>), CliError> {
     if args.demo {
-        let (demo, config) = prepare(context, Cast::BuiltIn)?;
+        let (demo, config) = prepare_demo(context, DemoServers::BuiltIn)?;
         return Ok((config, Some(demo)));
     }
-    files(&context.global.config).map_err(|failure| {
-        failure.hint("`innkeeper ask --demo …` needs none: it has the servers of the demo")
+    config_files(&context.global.config).map_err(|failure| {
+        failure.with_hint(
+            "run `innkeeper ask --demo …` to use the demo servers without a configuration",
+        )
     })?;
-    Ok((load(context)?, None))
+    Ok((load_config(context)?, None))
 }
 
-fn settings(args: &AskArgs) -> Settings {
-    Settings {
+fn agent_settings(args: &AskArgs) -> AgentSettings {
+    AgentSettings {
         system: args.system.clone().unwrap_or_default(),
-        calling: match args.tool_calling {
-            Calling::Auto => ToolCalling::Auto,
-            Calling::Native => ToolCalling::Native,
-            Calling::Prompt => ToolCalling::Prompt,
+        tool_calling: match args.tool_calling {
+            ToolCallingArg::Auto => ToolCalling::Auto,
+            ToolCallingArg::Native => ToolCalling::Native,
+            ToolCallingArg::Prompt => ToolCalling::Prompt,
         },
-        limits: Limits { max_iterations: args.max_iterations, ..Limits::default() },
-        approve: match args.approve {
-            Approve::All => Policy::All,
-            Approve::Ask => Policy::Ask,
-            Approve::Never => Policy::Never,
+        limits: RunLimits { max_iterations: args.max_iterations, ..RunLimits::default() },
+        approval_policy: match args.approve {
+            ApprovalArg::All => ApprovalPolicy::AllowAll,
+            ApprovalArg::Ask => ApprovalPolicy::Ask,
+            ApprovalArg::Never => ApprovalPolicy::DenyAll,
         },
-        ..Settings::default()
+        ..AgentSettings::default()
     }
 }
 
-/// Lets the model answer; on a terminal its text is shown while it is written.
-async fn answer(agent: &mut Agent, args: &AskArgs, output: &mut Output) -> Result<Report, Failure> {
-    let mut printed = Ok(());
+/// Runs the agent; streams the text to a terminal.
+async fn run_agent(
+    agent: &mut Agent,
+    args: &AskArgs,
+    output: &mut Output,
+) -> Result<RunResult, CliError> {
+    let mut print_result = Ok(());
     let report = if output.is_terminal() && !output.is_json() {
-        let mut sink = |event: Event<'_>| {
-            if printed.is_ok() {
-                printed = show(&event, output);
+        let mut sink = |event: AgentEventRef<'_>| {
+            if print_result.is_ok() {
+                print_result = print_event(&event, output);
             }
         };
         let report = agent.run_streaming(&args.prompt, &mut sink).await;
-        printed?;
-        output.data("")?;
+        print_result?;
+        output.print_data("")?;
         report
     } else {
         let report = agent.run(&args.prompt).await;
-        for step in &report.steps {
-            said(step, output)?;
+        for call in &report.tool_calls {
+            print_call(call, output)?;
         }
         report
     };
     Ok(report)
 }
 
-fn show(event: &Event<'_>, output: &mut Output) -> std::io::Result<()> {
+fn print_event(event: &AgentEventRef<'_>, output: &mut Output) -> std::io::Result<()> {
     match event {
-        Event::Text(text) => output.piece(text),
-        Event::Ran(step) => said(step, output),
-        Event::Again { after } => {
-            output.label(Tone::Note, "again", &format!("in {:.1} s", after.as_secs_f64()))
-        }
-        Event::Reasoning(_) | Event::CallStart { .. } | Event::Running { .. } => Ok(()),
+        AgentEventRef::Text(text) => output.print_chunk(text),
+        AgentEventRef::ToolCallFinished(call) => print_call(call, output),
+        AgentEventRef::Retrying { delay } => output.labelled_status(
+            Style::Note,
+            "again",
+            &format!("in {:.1} s", delay.as_secs_f64()),
+        ),
+        AgentEventRef::Reasoning(_)
+        | AgentEventRef::ToolCallDetected { .. }
+        | AgentEventRef::ToolCallStarted { .. } => Ok(()),
     }
 }
 
-/// One call, on stderr.
-fn said(step: &Step, output: &mut Output) -> std::io::Result<()> {
-    let (tone, sign) = if step.success { (Tone::Good, "called") } else { (Tone::Error, "failed") };
-    let text = format!("`{}` {}", step.tool, short(&step.arguments.to_string()));
-    output.label(tone, sign, &text)?;
-    output.say(&format!("        {}", short(&step.told)))
+/// Prints one call to stderr.
+fn print_call(call: &ToolCallRecord, output: &mut Output) -> std::io::Result<()> {
+    let (tone, sign) =
+        if call.success { (Style::Good, "called") } else { (Style::Error, "failed") };
+    let text = format!("`{}` {}", call.tool, truncate(&call.arguments.to_string()));
+    output.labelled_status(tone, sign, &text)?;
+    output.status(&format!("        {}", truncate(&call.result_text)))
 }
 
-fn short(text: &str) -> String {
-    let text = inline(text);
-    if text.chars().count() <= SHOWN {
+fn truncate(text: &str) -> String {
+    let text = escape_inline(text);
+    if text.chars().count() <= MAX_SHOWN_CHARS {
         return text.into_owned();
     }
-    text.chars().take(SHOWN - 1).chain(['…']).collect()
+    text.chars().take(MAX_SHOWN_CHARS - 1).chain(['…']).collect()
 }
 
-/// Prints the answer, and ends as it ended.
-fn tell(
-    report: &Report,
+/// Prints the result; returns an error if the run failed.
+fn print_result(
+    report: &RunResult,
     provider: &dyn LlmProvider,
     tools: usize,
     output: &mut Output,
-) -> Result<(), Failure> {
-    let outcome = Outcome::new(report, provider, tools);
+) -> Result<(), CliError> {
+    let outcome = RunJson::new(report, provider, tools);
     if output.is_json() {
-        output.value(&outcome)?;
-        return if outcome.success { Ok(()) } else { Err(Failure::silent(Code::Failed)) };
+        output.print_json(&outcome)?;
+        return if outcome.success {
+            Ok(())
+        } else {
+            Err(CliError::without_message(CliExitCode::Failed))
+        };
     }
     if let Some(text) = outcome.final_result.filter(|_| !output.is_terminal()) {
-        output.foreign(text)?;
+        output.print_untrusted(text)?;
     }
     match outcome.error {
         None => Ok(()),
-        Some(error) => Err(Failure::failed(error)),
+        Some(error) => Err(CliError::failure(error)),
     }
 }
 
-/// Appends what there is to learn, a line for each lesson and none with the key in it; a new file is
-/// its owner's alone.
-fn keep(
+/// Appends the corrected calls, one line each. Skips lines that contain the API key. A new file is
+/// readable by its owner only.
+fn append_corrections(
     file: &Path,
     model: &str,
-    report: &Report,
+    report: &RunResult,
     endpoint: Option<&Endpoint>,
 ) -> std::io::Result<()> {
-    if report.lessons.is_empty() {
+    if report.correction_examples.is_empty() {
         return Ok(());
     }
     let mut options = OpenOptions::new();
@@ -177,11 +195,11 @@ fn keep(
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(file)?;
     let without_key = |text: &str| match endpoint {
-        Some(endpoint) => endpoint.redacted(text.to_owned()),
+        Some(endpoint) => endpoint.redact(text.to_owned()),
         None => text.to_owned(),
     };
     let mut lines = String::new();
-    for lesson in &report.lessons {
+    for lesson in &report.correction_examples {
         let attempts: Vec<_> = lesson
             .attempts
             .iter()
@@ -191,9 +209,9 @@ fn keep(
             .collect();
         let line = json!({
             "model": model,
-            "asked": without_key(&lesson.asked),
+            "asked": without_key(&lesson.user_message),
             "attempts": attempts,
-            "corrected": without_key(&lesson.corrected),
+            "corrected": without_key(&lesson.corrected_text),
         });
         lines.push_str(&format!("{line}\n"));
     }

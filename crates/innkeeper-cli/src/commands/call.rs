@@ -1,115 +1,124 @@
-//! `call`: starts one server and what it depends on, makes one call, prints the result object.
+//! `call`: calls one tool and prints its result.
 
 use innkeeper_host::error::RoutingError;
 use innkeeper_host::{CallError, Host};
 use serde_json::Value;
 
-use super::Context;
-use crate::args::CallArgs;
-use crate::arguments;
-use crate::configuration::{for_item, load};
-use crate::exit::{Code, Failure};
+use super::CommandContext;
+use crate::cli::CallArgs;
+use crate::configuration::{config_for_item, load_config};
+use crate::exit::{CliError, CliExitCode};
 use crate::hosting::with_host;
-use crate::output::{Output, Tone};
+use crate::output::{Output, Style};
+use crate::tool_arguments;
 
-pub(super) async fn run(context: &mut Context, args: &CallArgs) -> Result<(), Failure> {
-    let config = load(context)?;
-    let (config, _) = for_item(&config, &args.target)?;
-    let given = given(args)?;
-    let work = async |host: &Host, output: &mut Output| {
+pub(super) async fn run(context: &mut CommandContext, args: &CallArgs) -> Result<(), CliError> {
+    let config = load_config(context)?;
+    let (config, _) = config_for_item(&config, &args.target)?;
+    let arguments = load_json_args(args)?;
+    let operation = async |host: &Host, output: &mut Output| {
         let schema = input_schema(host, &args.target);
-        let typed = arguments::typed(&schema, &args.pairs, &given).map_err(|problems| {
-            let mut failure = Failure::usage(format!("arguments of `{}` do not fit", args.target));
-            for problem in problems {
-                failure = failure.detail(problem.to_string());
-            }
-            failure
-        })?;
-        let all = serde_json::to_value(arguments::merged(given, typed))
-            .map_err(|error| Failure::failed("the arguments cannot be written").because(error))?;
-        let result = host.call_tool(&args.target, all).await.map_err(|error| refuse(&error))?;
+        let typed =
+            tool_arguments::parse_pairs(&schema, &args.pairs, &arguments).map_err(|problems| {
+                let mut failure =
+                    CliError::usage(format!("invalid arguments for `{}`", args.target));
+                for problem in problems {
+                    failure = failure.with_detail(problem.to_string());
+                }
+                failure
+            })?;
+        let all =
+            serde_json::to_value(tool_arguments::merge(arguments, typed)).map_err(|error| {
+                CliError::failure("cannot serialize the arguments").with_source(error)
+            })?;
+        let result = host.call_tool(&args.target, all).await.map_err(|error| call_error(&error))?;
         let is_error = result.is_error();
-        output.value(&result)?;
-        if let Some(problem) = result.misfit() {
-            let text = format!("the result is not as `{}` promised: {problem}", args.target);
-            output.label(Tone::Note, "warning", &text)?;
+        output.print_json(&result)?;
+        if let Some(problem) = result.output_schema_violation() {
+            let text = format!(
+                "the result does not match the output schema of `{}`: {problem}",
+                args.target
+            );
+            output.labelled_status(Style::Note, "warning", &text)?;
         }
-        if is_error { Err(Failure::silent(Code::Failed)) } else { Ok(()) }
+        if is_error { Err(CliError::without_message(CliExitCode::Failed)) } else { Ok(()) }
     };
-    with_host(context, config, work).await.map(drop)
+    with_host(context, config, operation).await.map(drop)
 }
 
-fn given(args: &CallArgs) -> Result<arguments::Arguments, Failure> {
-    match &args.given {
-        None => Ok(arguments::Arguments::default()),
+fn load_json_args(args: &CallArgs) -> Result<tool_arguments::ArgumentMap, CliError> {
+    match &args.json_args {
+        None => Ok(tool_arguments::ArgumentMap::default()),
         Some(typed) => {
-            let given = arguments::Given::new(typed);
-            arguments::read_given(&given, std::io::stdin().lock())
-                .map_err(|error| Failure::usage("the arguments cannot be read").because(error))
+            let source = tool_arguments::ArgumentSource::new(typed);
+            tool_arguments::read_arguments(&source, std::io::stdin().lock())
+                .map_err(|error| CliError::usage("cannot read the arguments").with_source(error))
         }
     }
 }
 
-/// What the tool declares; a tool that is not there takes anything, and the call says so.
+/// Returns the tool's input schema. Returns an empty schema for an unknown tool; the call reports
+/// the error.
 fn input_schema(host: &Host, target: &str) -> Value {
     let catalog = host.catalog();
-    let owner = owners(host, target);
+    let owner = tool_owners(host, target);
     let tool = owner.first().filter(|_| owner.len() == 1).and_then(|(server, name)| {
-        let mut tools = catalog.server(server)?.offer()?.tools.iter();
+        let mut tools = catalog.server(server)?.listing()?.tools.iter();
         tools.find(|tool| tool.view.name == *name)
     });
     tool.and_then(|tool| serde_json::from_str(tool.view.input_schema.get()).ok())
         .unwrap_or(Value::Bool(true))
 }
 
-/// Which servers offer a tool of this name, each with the tool's name there: the one that the name
-/// begins with, else all that have one of the bare name.
-pub(super) fn owners(host: &Host, target: &str) -> Vec<(String, String)> {
+/// Returns the servers that offer the tool, each with the tool's name on that server: the server
+/// that the name starts with, else all servers with a tool of that bare name.
+pub(super) fn tool_owners(host: &Host, target: &str) -> Vec<(String, String)> {
     let catalog = host.catalog();
     let is_server = |name: &str| catalog.server(name).is_some();
-    let has = |server: &str, tool: &str| {
-        let offer = catalog.server(server).and_then(|server| server.offer());
-        offer.is_some_and(|offer| offer.tools.iter().any(|offered| offered.view.name == tool))
+    let has_tool = |server: &str, tool: &str| {
+        let listing = catalog.server(server).and_then(|server| server.listing());
+        listing.is_some_and(|listed| {
+            listed.tools.iter().any(|tool_entry| tool_entry.view.name == tool)
+        })
     };
     if let Some((server, tool)) = innkeeper_host::split_name(target, is_server)
-        && has(server, tool)
+        && has_tool(server, tool)
     {
         return vec![(server.to_owned(), tool.to_owned())];
     }
-    let bare = catalog.servers().map(|(server, _)| server).filter(|server| has(server, target));
+    let bare =
+        catalog.servers().map(|(server, _)| server).filter(|server| has_tool(server, target));
     bare.map(|server| (server.to_owned(), target.to_owned())).collect()
 }
 
-/// A call that has no result, with the exit code of its class.
-pub(super) fn refuse(error: &CallError) -> Failure {
+/// Converts a call error to an error with the exit code of its class.
+pub(super) fn call_error(error: &CallError) -> CliError {
     match error {
-        CallError::Routing(RoutingError::ToolChanged { .. } | RoutingError::ItemRefused { .. }) => {
-            Failure::usage(error.to_string())
-        }
+        CallError::Routing(
+            RoutingError::ToolWithheld { .. } | RoutingError::ItemWithheld { .. },
+        ) => CliError::usage(error.to_string()),
         CallError::Routing(_) => {
-            Failure::usage(error.to_string()).hint("`innkeeper tools` lists what there is")
+            CliError::usage(error.to_string()).with_hint("run `innkeeper tools` to list all tools")
         }
         CallError::Validation { item, problems } => {
-            let mut failure = Failure::usage(format!("arguments of `{item}` do not fit"));
+            let mut failure = CliError::usage(format!("invalid arguments for `{item}`"));
             for problem in problems {
-                failure = failure.detail(problem.to_string());
+                failure = failure.with_detail(problem.to_string());
             }
-            failure.hint("nothing was sent")
+            failure.with_hint("the request was not sent")
         }
-        CallError::Timeout { .. } => {
-            Failure::failed(error.to_string()).hint("`--timeout SECONDS` allows more time")
-        }
+        CallError::Timeout { .. } => CliError::failure(error.to_string())
+            .with_hint("use `--timeout SECONDS` to allow more time"),
         CallError::Unavailable { may_have_run: true, .. } => {
-            Failure::failed(error.to_string()).hint("the request may have run")
+            CliError::failure(error.to_string()).with_hint("the server may have run the request")
         }
         CallError::Unavailable { may_have_run: false, .. } | CallError::Server { .. } => {
-            Failure::failed(error.to_string())
+            CliError::failure(error.to_string())
         }
         CallError::Protocol { source, .. } => {
-            Failure::failed(error.to_string()).detail(source.to_string())
+            CliError::failure(error.to_string()).with_detail(source.to_string())
         }
-        CallError::Withheld { .. } => {
-            Failure::failed(error.to_string()).hint("do not repeat it: it would run again")
-        }
+        CallError::Withheld { .. } => CliError::failure(error.to_string())
+            .with_hint("do not repeat the call: the tool would run twice"),
     }
 }

@@ -1,42 +1,42 @@
-//! `check`: every problem of the configuration; starts nothing.
+//! `check`: reports all problems of the configuration and starts nothing.
 
-use innkeeper_host::config::{Problem, Severity};
+use innkeeper_host::config::{Diagnostic, Severity};
 use innkeeper_host::lock::Package;
 use innkeeper_host::{Config, LaunchSpec};
 use serde_json::json;
 
-use super::Context;
-use crate::configuration::files;
-use crate::exit::{Code, Failure};
-use crate::output::{Output, inline};
+use super::CommandContext;
+use crate::configuration::config_files;
+use crate::exit::{CliError, CliExitCode};
+use crate::output::{Output, escape_inline};
 
-pub(super) fn run(context: &mut Context) -> Result<(), Failure> {
-    let files = files(&context.global.config)?;
+pub(super) fn run(context: &mut CommandContext) -> Result<(), CliError> {
+    let files = config_files(&context.global.config)?;
     let (problems, servers) = match Config::load(&files, &context.environment) {
         Ok(mut config) => {
-            config.warnings.extend(loose_packages(&config));
+            config.warnings.extend(unpinned_packages(&config));
             (config.warnings, config.servers.len())
         }
         Err(error) => (error.0, 0),
     };
     let valid = !problems.iter().any(|problem| problem.severity == Severity::Error);
     if context.output.is_json() {
-        context.output.value(&json!({ "valid": valid, "problems": problems }))?;
+        context.output.print_json(&json!({ "valid": valid, "problems": problems }))?;
     } else {
-        print(&mut context.output, &problems)?;
+        print_diagnostics(&mut context.output, &problems)?;
         if valid {
             let plural = if servers == 1 { "" } else { "s" };
-            context.output.say(&format!("{servers} server{plural}, no error"))?;
+            context.output.status(&format!("{servers} server{plural}, no errors"))?;
         }
     }
-    if valid { Ok(()) } else { Err(Failure::silent(Code::Usage)) }
+    if valid { Ok(()) } else { Err(CliError::without_message(CliExitCode::Usage)) }
 }
 
-/// Servers that run what somebody publishes next.
-fn loose_packages(config: &Config) -> Vec<Problem> {
+/// Returns a warning for each server that runs a package without a pinned version.
+fn unpinned_packages(config: &Config) -> Vec<Diagnostic> {
     let launches = LaunchSpec::all(config);
     let loose = launches.iter().zip(config.servers.values()).flat_map(|(launch, server)| {
-        let problem = move |(message, hint)| Problem {
+        let problem = move |(message, hint)| Diagnostic {
             severity: Severity::Warning,
             source: server.position.source.to_string(),
             line: server.position.line,
@@ -46,36 +46,36 @@ fn loose_packages(config: &Config) -> Vec<Problem> {
             hint,
         };
         let packages = launch.packages.iter().filter(|package| package.version.is_none());
-        let shell = launch.by_shell.then(by_shell);
-        packages.map(loose).chain(shell).map(problem)
+        let shell = launch.uses_shell.then(describe_shell_launch);
+        packages.map(describe_unpinned).chain(shell).map(problem)
     });
     loose.collect()
 }
 
-/// What is said of a package without a version, and what to do about it.
-fn loose(package: &Package) -> (String, Option<String>) {
+/// Returns the message and the hint for a package without a version.
+fn describe_unpinned(package: &Package) -> (String, Option<String>) {
     let name = &package.name;
-    if package.is_address() {
-        return (format!("runs whatever is at `{name}` when it starts"), None);
+    if package.is_location() {
+        return (format!("runs the current content of `{name}` at each start"), None);
     }
-    let hint = format!("name the one you looked at: `{name}@1.2.3` (`pipx`: `==1.2.3`)");
-    (format!("runs whatever version of `{name}` is the newest"), Some(hint))
+    let hint = format!("pin the version that you reviewed: `{name}@1.2.3` (`pipx`: `==1.2.3`)");
+    (format!("runs the latest version of `{name}`"), Some(hint))
 }
 
-fn by_shell() -> (String, Option<String>) {
-    let message = "has a shell read a text, in which any package may be named".to_owned();
-    (message, Some("name the packages with `-p` and the program without `-c`".to_owned()))
+fn describe_shell_launch() -> (String, Option<String>) {
+    let message = "runs a shell command, which can fetch any package".to_owned();
+    (message, Some("list the packages with `-p` and start the program without `-c`".to_owned()))
 }
 
-fn print(output: &mut Output, problems: &[Problem]) -> std::io::Result<()> {
+fn print_diagnostics(output: &mut Output, problems: &[Diagnostic]) -> std::io::Result<()> {
     for problem in problems {
-        let mark = match problem.severity {
+        let label = match problem.severity {
             Severity::Error => "",
             Severity::Warning => " (warning)",
         };
-        output.data(&format!("{}{mark}", inline(&problem.to_string())))?;
+        output.print_data(&format!("{}{label}", escape_inline(&problem.to_string())))?;
         if let Some(hint) = &problem.hint {
-            output.data(&format!("    hint: {}", inline(hint)))?;
+            output.print_data(&format!("    hint: {}", escape_inline(hint)))?;
         }
     }
     Ok(())

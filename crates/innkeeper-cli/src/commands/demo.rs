@@ -1,202 +1,225 @@
-//! `demo`: the main job with nothing configured, over real servers and with a scripted chain.
+//! `demo`: runs a scripted chain of tool calls without a configuration.
 
-mod live;
+mod local_model;
 
 use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use innkeeper_host::shutdown::{ServerStopped, ShutdownReport};
+use innkeeper_host::shutdown::{ServerStopReport, ShutdownReport};
 use innkeeper_host::{Config, Host};
 use serde_json::{Value, json};
 
-use super::Context;
-use crate::args::DemoArgs;
-use crate::configuration::{limit, refuse};
-use crate::demo::{Cast, Demo, Done, Runner};
-use crate::exit::Failure;
+use super::CommandContext;
+use crate::cli::DemoArgs;
+use crate::configuration::{apply_timeout, config_error};
+use crate::demo::{CompletedStep, Demo, DemoServers, ToolCaller};
+use crate::exit::CliError;
 use crate::hosting::with_host;
-use crate::model::{Look, Way, Ways, found_models, place};
-use crate::output::{Output, Table, Tone};
+use crate::model::{
+    DiscoveryOptions, ModelSource, ModelSources, default_models_dir, discover_models,
+};
+use crate::output::{Output, Style, Table};
 
-/// How much of an argument or a lesson is shown on a line.
-const SHOWN: usize = 76;
+/// Maximum number of characters of an argument or a finding on one line.
+const MAX_SHOWN_CHARS: usize = 76;
 
-pub(super) async fn run(context: &mut Context, args: &DemoArgs) -> Result<(), Failure> {
-    let (demo, config) = prepare(context, if args.npm { Cast::Npm } else { Cast::BuiltIn })?;
+pub(super) async fn run(context: &mut CommandContext, args: &DemoArgs) -> Result<(), CliError> {
+    let (demo, config) =
+        prepare_demo(context, if args.npm { DemoServers::Npm } else { DemoServers::BuiltIn })?;
     if args.model.is_some() {
-        return live::run(context, config).await;
+        return local_model::run(context, config).await;
     }
-    say_opening(context, &config, args.npm)?;
-    let work = async |host: &Host, output: &mut Output| chain(&demo, host, output).await;
-    let (calls, report) = with_host(context, config, work).await?;
-    let dir = place(&context.environment);
-    let ways = found_models(&Look::usual(&context.environment, dir.as_deref())).await;
-    tell(&mut context.output, &calls, &report, &ways)
+    print_opening(context, &config, args.npm)?;
+    let operation = async |host: &Host, output: &mut Output| run_chain(&demo, host, output).await;
+    let (calls, report) = with_host(context, config, operation).await?;
+    let dir = default_models_dir(&context.environment);
+    let sources = discover_models(&DiscoveryOptions::with_default_ports(
+        &context.environment,
+        dir.as_deref(),
+    ))
+    .await;
+    print_report(&mut context.output, &calls, &report, &sources)
 }
 
-/// The sample files, which go with what is given back, and the servers over them.
-pub(super) fn prepare(context: &Context, cast: Cast) -> Result<(Demo, Config), Failure> {
+/// Writes the sample files and builds the configuration; the files exist until the `Demo` is
+/// dropped.
+pub(super) fn prepare_demo(
+    context: &CommandContext,
+    cast: DemoServers,
+) -> Result<(Demo, Config), CliError> {
     let demo = Demo::prepare(cast)
-        .map_err(|error| Failure::failed("the sample files cannot be written").because(error))?;
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::failed("this program cannot find itself").because(error))?;
+        .map_err(|error| CliError::failure("cannot write the sample files").with_source(error))?;
+    let program = std::env::current_exe().map_err(|error| {
+        CliError::failure("cannot determine the executable path").with_source(error)
+    })?;
     let file = demo.config(&program);
     let mut config = Config::from_value(&file, "demo", Path::new("."), &context.environment)
-        .map_err(|error| refuse(&error))?;
-    limit(&mut config, context);
+        .map_err(|error| config_error(&error))?;
+    apply_timeout(&mut config, context);
     Ok((demo, config))
 }
 
-/// One call of the chain as it went.
-struct Call {
+/// A completed call of the chain.
+struct CompletedCall {
     tool: &'static str,
-    learned: String,
-    took: Duration,
+    finding: String,
+    elapsed: Duration,
 }
 
-fn say_opening(context: &mut Context, config: &Config, npm: bool) -> Result<(), Failure> {
+fn print_opening(context: &mut CommandContext, config: &Config, npm: bool) -> Result<(), CliError> {
     if context.output.is_json() {
         return Ok(());
     }
     let names: Vec<String> = config.servers.keys().map(|name| format!("`{name}`")).collect();
-    let kind = if npm { "from npm" } else { "shipped with this program" };
-    context.output.data(&format!(
-        "Starting {} ({kind}, each a process of its own).\nThe chain of calls below is scripted; \
-         no language model takes part yet.\n",
+    let kind = if npm { "from npm" } else { "built in" };
+    context.output.print_data(&format!(
+        "Starting {} ({kind}, one process each).\nThe tool calls below are scripted; \
+         no language model is used yet.\n",
         names.join(" and ")
     ))?;
     Ok(())
 }
 
-/// Calls tools of the host and keeps how long each call took.
-struct OverHost<'a> {
+/// Calls tools through the host and measures the duration of each call.
+struct TimedHostCaller<'a> {
     host: &'a Host,
-    took: Vec<Duration>,
+    elapsed: Vec<Duration>,
 }
 
-impl Runner for OverHost<'_> {
-    async fn call(
+impl ToolCaller for TimedHostCaller<'_> {
+    async fn call_tool(
         &mut self,
         tool: &str,
         arguments: Value,
     ) -> Result<Value, Box<dyn Error + Send + Sync>> {
-        #[expect(clippy::disallowed_methods, reason = "shown to a person, decides nothing")]
-        let began = Instant::now();
+        #[expect(clippy::disallowed_methods, reason = "shown to the user only")]
+        let started = Instant::now();
         let result = self.host.call_tool(tool, arguments).await?;
-        self.took.push(began.elapsed());
+        self.elapsed.push(started.elapsed());
         Ok(serde_json::from_str(result.raw().get())?)
     }
 }
 
-async fn chain(demo: &Demo, host: &Host, output: &mut Output) -> Result<Vec<Call>, Failure> {
-    let mut printed = Ok(());
-    let mut told = Vec::new();
-    let mut runner = OverHost { host, took: Vec::new() };
-    let mut seen = |done: &Done| {
-        if printed.is_ok() && !output.is_json() {
-            printed = show(output, done);
+async fn run_chain(
+    demo: &Demo,
+    host: &Host,
+    output: &mut Output,
+) -> Result<Vec<CompletedCall>, CliError> {
+    let mut print_result = Ok(());
+    let mut findings = Vec::new();
+    let mut runner = TimedHostCaller { host, elapsed: Vec::new() };
+    let mut on_step = |done: &CompletedStep| {
+        if print_result.is_ok() && !output.is_json() {
+            print_result = print_step(output, done);
         }
-        told.push((done.tool, done.learned.clone()));
+        findings.push((done.tool, done.finding.clone()));
     };
-    let ran = demo.run(&mut runner, &mut seen);
-    ran.await.map_err(|error| Failure::failed("the demo did not reach its end").because(error))?;
-    printed?;
-    let calls = told.into_iter().zip(runner.took);
-    Ok(calls.map(|((tool, learned), took)| Call { tool, learned, took }).collect())
+    let running = demo.run(&mut runner, &mut on_step);
+    running.await.map_err(|error| CliError::failure("the demo failed").with_source(error))?;
+    print_result?;
+    let calls = findings.into_iter().zip(runner.elapsed);
+    Ok(calls.map(|((tool, finding), elapsed)| CompletedCall { tool, finding, elapsed }).collect())
 }
 
-fn show(output: &mut Output, done: &Done) -> std::io::Result<()> {
-    let number = output.paint(Tone::Strong, &format!("{}.", done.number));
-    let tool = output.paint(Tone::Good, done.tool);
-    output.data(&format!("{number} {tool}  {}", done.purpose))?;
-    output.data(&format!("     → {}", short(&done.arguments.to_string())))?;
-    output.data(&format!("     ← {}", short(&done.learned)))
+fn print_step(output: &mut Output, done: &CompletedStep) -> std::io::Result<()> {
+    let number = output.paint(Style::Strong, &format!("{}.", done.number));
+    let tool = output.paint(Style::Good, done.tool);
+    output.print_data(&format!("{number} {tool}  {}", done.purpose))?;
+    output.print_data(&format!("     → {}", truncate(&done.arguments.to_string())))?;
+    output.print_data(&format!("     ← {}", truncate(&done.finding)))
 }
 
-fn short(text: &str) -> String {
-    let text = crate::output::inline(text);
-    if text.chars().count() <= SHOWN {
+fn truncate(text: &str) -> String {
+    let text = crate::output::escape_inline(text);
+    if text.chars().count() <= MAX_SHOWN_CHARS {
         return text.into_owned();
     }
-    text.chars().take(SHOWN - 1).chain(['…']).collect()
+    text.chars().take(MAX_SHOWN_CHARS - 1).chain(['…']).collect()
 }
 
-fn tell(
+fn print_report(
     output: &mut Output,
-    calls: &[Call],
+    calls: &[CompletedCall],
     report: &ShutdownReport,
-    ways: &Ways,
-) -> Result<(), Failure> {
+    sources: &ModelSources,
+) -> Result<(), CliError> {
     if output.is_json() {
-        output.value(&summary(calls, report, ways))?;
+        output.print_json(&report_json(calls, report, sources))?;
     } else {
         let mut table = Table::new(["call", "tool", "ms"]);
         for (index, call) in calls.iter().enumerate() {
             let number = (index + 1).to_string();
-            table.row([&number, call.tool, &format!("{:.2}", millis(call.took))]);
+            table.add_row([&number, call.tool, &format!("{:.2}", millis(call.elapsed))]);
         }
-        output.data("")?;
-        output.table(&table)?;
+        output.print_data("")?;
+        output.print_table(&table)?;
         let mut table = Table::new(["server", "stopped", "exit", "ms", "left over"]);
         for server in &report.servers {
-            let left = if server.leftovers { "yes" } else { "nothing" };
-            let (exit, took) = (exit_of(server), format!("{:.1}", millis(server.took)));
-            table.row([&*server.server, server.stage.as_str(), &exit, &took, left]);
+            let remaining = if server.leftovers { "yes" } else { "nothing" };
+            let (exit_column, took) = (exit_text(server), format!("{:.1}", millis(server.took)));
+            table.add_row([&*server.server, server.stage.as_str(), &exit_column, &took, remaining]);
         }
-        output.data("")?;
-        output.table(&table)?;
+        output.print_data("")?;
+        output.print_table(&table)?;
         let took = millis(report.took);
-        output.data(&format!("\n{} calls, all servers gone after {took:.0} ms.", calls.len()))?;
-        say_ways(output, ways)?;
+        output.print_data(&format!(
+            "\n{} calls; all servers stopped after {took:.0} ms.",
+            calls.len()
+        ))?;
+        print_model_sources(output, sources)?;
     }
-    if report.is_clean() { Ok(()) } else { Err(Failure::failed("a server did not end by itself")) }
-}
-
-/// That no model took part, and how one can: what is here first.
-fn say_ways(output: &mut Output, ways: &Ways) -> std::io::Result<()> {
-    output.say("No language model took part: every call above stood in a script.")?;
-    if ways.found.is_empty() {
-        output.say("No live model was found here. Ways to one:")?;
+    if report.is_clean() {
+        Ok(())
     } else {
-        output.say("With a live model, which this machine has:")?;
-        for way in &ways.found {
-            output.say(&format!("  `{}`  ({way})", way.command()))?;
+        Err(CliError::failure("a server did not exit by itself"))
+    }
+}
+
+/// Prints how to use a language model: available models first, then suggestions.
+fn print_model_sources(output: &mut Output, sources: &ModelSources) -> std::io::Result<()> {
+    output.status("No language model was used: every call above is scripted.")?;
+    if sources.available.is_empty() {
+        output.status("No model found on this machine. To use one:")?;
+    } else {
+        output.status("To use a model of this machine:")?;
+        for source in &sources.available {
+            output.status(&format!("  `{}`  ({source})", source.command()))?;
         }
-        if !ways.possible.is_empty() {
-            output.say("Other ways to one:")?;
+        if !sources.suggestions.is_empty() {
+            output.status("To use another model:")?;
         }
     }
-    ways.possible.iter().try_for_each(|line| output.say(&format!("  {line}")))
+    sources.suggestions.iter().try_for_each(|line| output.status(&format!("  {line}")))
 }
 
-/// How the process of a server ended, in words; a remote one has none.
-fn exit_of(server: &ServerStopped) -> String {
-    server.exit.map(|exit| exit.to_string()).unwrap_or_default()
+/// Returns the exit status of a server process; empty for a remote server.
+fn exit_text(server: &ServerStopReport) -> String {
+    server.exit.map(|exit_status| exit_status.to_string()).unwrap_or_default()
 }
 
-fn summary(calls: &[Call], report: &ShutdownReport, ways: &Ways) -> Value {
+fn report_json(calls: &[CompletedCall], report: &ShutdownReport, sources: &ModelSources) -> Value {
     let calls = calls.iter().map(
-        |call| json!({ "tool": call.tool, "learned": call.learned, "tookMs": millis(call.took) }),
+        |call| json!({ "tool": call.tool, "learned": call.finding, "tookMs": millis(call.elapsed) }),
     );
     let calls: Vec<_> = calls.collect();
-    let found: Vec<_> = ways.found.iter().map(Way::command).collect();
+    let commands: Vec<_> = sources.available.iter().map(ModelSource::command).collect();
     json!({
         "scripted": true,
         "model": "none (script)",
-        "liveModels": { "found": found, "possible": ways.possible },
+        "liveModels": { "found": commands, "possible": sources.suggestions },
         "calls": calls,
-        "shutdown": stopped(report),
+        "shutdown": shutdown_json(report),
     })
 }
 
-/// How each server ended.
-fn stopped(report: &ShutdownReport) -> Vec<Value> {
+/// Returns how each server stopped, as JSON.
+fn shutdown_json(report: &ShutdownReport) -> Vec<Value> {
     let stopped = report.servers.iter().map(|server| {
         json!({
             "server": server.server,
             "stage": server.stage,
-            "exit": exit_of(server),
+            "exit": exit_text(server),
             "tookMs": millis(server.took),
             "leftovers": server.leftovers,
         })

@@ -1,41 +1,43 @@
-//! `doctor`: what this machine lacks for the configuration; starts nothing.
+//! `doctor`: checks this machine against the configuration and starts nothing.
 
 use innkeeper_host::Host;
-use innkeeper_host::config::Problem;
+use innkeeper_host::config::Diagnostic;
 use serde_json::json;
 
-use super::Context;
-use crate::configuration::load;
-use crate::exit::{Code, Failure};
-use crate::output::{Tone, inline};
+use super::CommandContext;
+use crate::configuration::load_config;
+use crate::exit::{CliError, CliExitCode};
+use crate::output::{Style, escape_inline};
 
-pub(super) fn run(context: &mut Context) -> Result<(), Failure> {
-    let config = load(context)?;
+pub(super) fn run(context: &mut CommandContext) -> Result<(), CliError> {
+    let config = load_config(context)?;
     let servers = config.servers.len();
     let problems = match Host::builder(config).check() {
         Ok(warnings) => warnings,
         Err(error) => error.0,
     };
-    let ready = !problems.iter().any(Problem::is_error);
+    let ready = !problems.iter().any(Diagnostic::is_error);
     if context.output.is_json() {
-        context.output.value(&json!({ "ready": ready, "problems": problems }))?;
+        context.output.print_json(&json!({ "ready": ready, "problems": problems }))?;
     } else {
         for problem in &problems {
-            let mark = if problem.is_error() { "" } else { " (warning)" };
-            context.output.data(&format!("{}{mark}", inline(&problem.to_string())))?;
+            let suffix = if problem.is_error() { "" } else { " (warning)" };
+            context
+                .output
+                .print_data(&format!("{}{suffix}", escape_inline(&problem.to_string())))?;
             if let Some(hint) = &problem.hint {
-                context.output.data(&format!("    hint: {}", inline(hint)))?;
+                context.output.print_data(&format!("    hint: {}", escape_inline(hint)))?;
             }
         }
         if ready {
-            let good = context.output.paint(Tone::Good, "ok");
+            let ok = context.output.paint(Style::Good, "ok");
             let plural = if servers == 1 { "" } else { "s" };
-            let there = match problems.len() {
-                0 => "every program is there".to_owned(),
-                absent => format!("without the {absent} that may be missing"),
+            let count_text = match problems.len() {
+                0 => "all programs found".to_owned(),
+                absent => format!("missing optional programs: {absent}"),
             };
-            context.output.data(&format!("{good}: {servers} server{plural}, {there}"))?;
+            context.output.print_data(&format!("{ok}: {servers} server{plural}, {count_text}"))?;
         }
     }
-    if ready { Ok(()) } else { Err(Failure::silent(Code::Usage)) }
+    if ready { Ok(()) } else { Err(CliError::without_message(CliExitCode::Usage)) }
 }

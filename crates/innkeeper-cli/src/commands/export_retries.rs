@@ -1,53 +1,58 @@
-//! `export-retries`: what models wrote wrong and then right, as pairs to learn from.
+//! `export-retries`: prints failed and corrected calls as training pairs.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::args::ExportRetriesArgs;
-use crate::exit::Failure;
+use crate::cli::ExportRetriesArgs;
+use crate::exit::CliError;
 use crate::output::Output;
 
-/// The longest line that is read, in bytes: as long as an answer may be.
-const LINE: u64 = 64 << 20;
+/// Maximum number of bytes in a line; equals the limit of one model response.
+const MAX_LINE_BYTES: u64 = 64 << 20;
 
-/// Prints a pair for each attempt: what was asked, what was wrong, and what was right.
-pub(crate) fn export_retries(args: &ExportRetriesArgs, output: &mut Output) -> Result<(), Failure> {
+/// Prints one pair per failed attempt: prompt, rejected reply and accepted reply.
+pub(crate) fn export_retries(
+    args: &ExportRetriesArgs,
+    output: &mut Output,
+) -> Result<(), CliError> {
     let unread = |error| {
-        let shown = args.file.display();
-        Failure::usage(format!("`{shown}` cannot be read")).because(error)
+        let display_path = args.file.display();
+        CliError::usage(format!("cannot read `{display_path}`")).with_source(error)
     };
     let file = std::fs::File::open(&args.file).map_err(unread)?;
     let mut reader = BufReader::new(file);
     let mut all = Vec::new();
     for number in 1_usize.. {
         let mut line = Vec::new();
-        std::io::Read::take(&mut reader, LINE).read_until(b'\n', &mut line).map_err(unread)?;
+        std::io::Read::take(&mut reader, MAX_LINE_BYTES)
+            .read_until(b'\n', &mut line)
+            .map_err(unread)?;
         if line.is_empty() {
             break;
         }
-        for pair in pairs(&line).ok_or_else(|| wrong(&args.file, number))? {
+        for pair in training_pairs(&line).ok_or_else(|| invalid_line_error(&args.file, number))? {
             if output.is_json() {
                 all.push(pair);
             } else {
-                output.data(&pair.to_string())?;
+                output.print_data(&pair.to_string())?;
             }
         }
     }
     if output.is_json() {
-        output.value(&all)?;
+        output.print_json(&all)?;
     }
     Ok(())
 }
 
-fn wrong(file: &Path, line: usize) -> Failure {
-    let text = format!("{}:{line}: not a line that `ask --retries` writes", file.display());
-    Failure::usage(text)
+fn invalid_line_error(file: &Path, line: usize) -> CliError {
+    let text = format!("{}:{line}: not a line of `ask --retries`", file.display());
+    CliError::usage(text)
 }
 
-/// The pairs of one line; `None` where it is not one of these lines.
-fn pairs(line: &[u8]) -> Option<Vec<Value>> {
+/// Returns the pairs of one line; `None` if `ask --retries` did not write the line.
+fn training_pairs(line: &[u8]) -> Option<Vec<Value>> {
     let line = line.trim_ascii();
     if line.is_empty() {
         return Some(Vec::new());

@@ -1,63 +1,66 @@
-//! `extract`: the tool calls in a model's text, for people who want to know what was found in it.
+//! `extract`: finds tool calls in the text of a model.
 
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use innkeeper_toolcall::{Event, Finish, Format, Incomplete, Interceptor, Options, Tool, Tools};
+use innkeeper_toolcall::{
+    Format, IncompleteReason, ParseEvent, ParserOptions, TextEnd, Tool, ToolCallParser, Tools,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::args::ExtractArgs;
-use crate::exit::Failure;
-use crate::named;
+use crate::cli::ExtractArgs;
+use crate::exit::CliError;
+use crate::input_file;
 use crate::output::Output;
 
-/// How much of stdin is taken at once.
-const PIECE: usize = 64 << 10;
+/// Number of bytes read from stdin at once.
+const READ_BUFFER_BYTES: usize = 64 << 10;
 
-/// The longest file of tools: as long as the longest message of a server that lists them.
+/// Maximum number of bytes in the tools file; equals the limit of one server message.
 const MAX_TOOLS_BYTES: u64 = 16 << 20;
 
-/// Reads stdin to its end and prints each event as a line, or all of them as one JSON value.
-pub(crate) fn extract(args: &ExtractArgs, output: &mut Output) -> Result<(), Failure> {
+/// Reads stdin to its end and prints each event as a line, or all events as one JSON value.
+pub(crate) fn extract(args: &ExtractArgs, output: &mut Output) -> Result<(), CliError> {
     let format = match (&args.format, &args.model) {
         (Some(format), _) => *format,
         (None, Some(model)) => Format::for_model(model),
         (None, None) => Format::Detect,
     };
-    let options = Options { format, ..Options::default() };
-    let mut interceptor = Interceptor::new(Arc::new(tools(&args.tools)?), &options);
-    let mut lines = Lines::default();
-    let mut piece = vec![0; args.chunk.map_or(PIECE, |size| PIECE.min(size as usize))];
+    let options = ParserOptions { format, ..ParserOptions::default() };
+    let mut parser = ToolCallParser::new(Arc::new(load_tools(&args.tools)?), &options);
+    let mut lines = EventBuffer::default();
+    let mut buffer =
+        vec![0; args.chunk.map_or(READ_BUFFER_BYTES, |size| READ_BUFFER_BYTES.min(size as usize))];
     let mut stdin = std::io::stdin().lock();
     loop {
         let read = match args.chunk {
-            None => stdin.read(&mut piece),
-            Some(_) => fill(&mut stdin, &mut piece),
+            None => stdin.read(&mut buffer),
+            Some(_) => fill_buffer(&mut stdin, &mut buffer),
         }
-        .map_err(|error| Failure::failed("stdin cannot be read").because(error))?;
+        .map_err(|error| CliError::failure("cannot read stdin").with_source(error))?;
         if read == 0 {
             break;
         }
-        interceptor.push_bytes(&piece[..read], &mut |event| lines.add(&event));
-        lines.print(output)?;
+        parser.push_bytes(&buffer[..read], &mut |event| lines.push(&event));
+        lines.flush(output)?;
     }
-    // Nobody knows here why the text ends, so nothing is added to what ends too early.
-    interceptor.finish(Finish::Interrupted, &mut |event| lines.add(&event));
-    lines.print(output)?;
+    // The reason for the end of the text is unknown here, so the parser completes no open call.
+    parser.finish(TextEnd::Interrupted, &mut |event| lines.push(&event));
+    lines.flush(output)?;
     if output.is_json() {
-        output.value(&lines.all)?;
+        output.print_json(&lines.collected)?;
     }
     Ok(())
 }
 
-/// Reads until the piece is full or nothing follows.
-fn fill(stdin: &mut impl std::io::Read, piece: &mut [u8]) -> std::io::Result<usize> {
+/// Reads until the buffer is full or the input ends.
+fn fill_buffer(stdin: &mut impl std::io::Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut full = 0;
-    while full < piece.len() {
-        match stdin.read(&mut piece[full..])? {
+    while full < buffer.len() {
+        match stdin.read(&mut buffer[full..])? {
             0 => break,
             read => full += read,
         }
@@ -65,23 +68,24 @@ fn fill(stdin: &mut impl std::io::Read, piece: &mut [u8]) -> std::io::Result<usi
     Ok(full)
 }
 
-/// The tools of the file: an array of them, or the result of `tools/list`.
-fn tools(path: &Path) -> Result<Tools, Failure> {
-    let shown = path.display();
-    let refused = |why: String| {
-        Failure::usage(format!("`{shown}`: {why}")).hint(
-            "`--tools` takes a JSON array of MCP tools: `[{\"name\": …, \"inputSchema\": {…}}]`",
-        )
+/// Loads the tools from a file with an array of tools or a `tools/list` result.
+fn load_tools(path: &Path) -> Result<Tools, CliError> {
+    let display_path = path.display();
+    let usage_error = |reason: String| {
+        CliError::usage(format!("`{display_path}`: {reason}"))
+            .with_hint("write a JSON array of MCP tools: `[{\"name\": …, \"inputSchema\": {…}}]`")
     };
-    let text = named::read(path, MAX_TOOLS_BYTES)
-        .map_err(|error| Failure::usage(format!("`{shown}` cannot be read")).because(error))?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
+    let text = input_file::read(path, MAX_TOOLS_BYTES).map_err(|error| {
+        CliError::usage(format!("cannot read `{display_path}`")).with_source(error)
+    })?;
+    let value: Value =
+        serde_json::from_str(&text).map_err(|error| usage_error(error.to_string()))?;
     let list = value.as_array().or_else(|| value.get("tools")?.as_array());
-    let list = list.ok_or_else(|| refused("holds no array of tools".to_owned()))?;
+    let list = list.ok_or_else(|| usage_error("no array of tools".to_owned()))?;
     let tool = |(at, tool): (usize, &Value)| {
         let name = tool.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
         let name =
-            name.ok_or_else(|| refused(format!("tool {} of the array has no `name`", at + 1)))?;
+            name.ok_or_else(|| usage_error(format!("tool {} of the array has no `name`", at + 1)))?;
         let description = tool.get("description").and_then(Value::as_str).unwrap_or_default();
         let schema =
             tool.get("inputSchema").cloned().unwrap_or_else(|| json!({ "type": "object" }));
@@ -93,7 +97,7 @@ fn tools(path: &Path) -> Result<Tools, Failure> {
 /// One line of the output.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
-enum Line {
+enum ExtractedEvent {
     Text { text: String },
     Reasoning { text: String },
     Call { name: String, arguments: Box<RawValue>, repairs: Vec<String> },
@@ -101,74 +105,79 @@ enum Line {
     Incomplete { text: String, reason: &'static str },
 }
 
-/// The events that are not printed yet.
+/// Events that are not printed yet.
 #[derive(Debug, Default)]
-struct Lines {
-    waiting: Vec<Line>,
-    all: Vec<Line>,
+struct EventBuffer {
+    pending: Vec<ExtractedEvent>,
+    collected: Vec<ExtractedEvent>,
 }
 
-impl Lines {
-    fn add(&mut self, event: &Event<'_>) {
+impl EventBuffer {
+    fn push(&mut self, event: &ParseEvent<'_>) {
         match event {
-            Event::Text(text) => self.text(text),
-            Event::Reasoning(more) => {
-                if let Some(Line::Reasoning { text }) = self.waiting.last_mut() {
+            ParseEvent::Text(text) => self.push_text(text),
+            ParseEvent::Reasoning(more) => {
+                if let Some(ExtractedEvent::Reasoning { text }) = self.pending.last_mut() {
                     text.push_str(more);
                 } else {
-                    self.waiting.push(Line::Reasoning { text: (*more).to_owned() });
+                    self.pending.push(ExtractedEvent::Reasoning { text: (*more).to_owned() });
                 }
             }
-            Event::Call { call, .. } => self.waiting.push(Line::Call {
+            ParseEvent::Call { call, .. } => self.pending.push(ExtractedEvent::Call {
                 name: call.name.clone(),
-                // Text of JSON's own making; were it none, the line would say so.
+                // The arguments are serialized JSON; if they were not, the line would contain
+                // `null`.
                 arguments: RawValue::from_string(call.arguments.to_string()).unwrap_or_default(),
                 repairs: call.repairs.iter().map(ToString::to_string).collect(),
             }),
-            // The reader of the model's answer is shown its text.
-            Event::Rejected { rejected, text, .. } => {
-                self.text(text);
-                self.waiting.push(Line::Rejected {
+            // A rejected call is shown to the reader as text.
+            ParseEvent::Rejected { rejected, text, .. } => {
+                self.push_text(text);
+                self.pending.push(ExtractedEvent::Rejected {
                     name: rejected.name.clone(),
                     reason: rejected.to_string(),
                     suggestions: rejected.suggestions.clone(),
                 });
             }
-            Event::Incomplete { reason, text, .. } => {
+            ParseEvent::Incomplete { reason, text, .. } => {
                 let text = (*text).to_owned();
-                self.waiting.push(Line::Incomplete { text, reason: words(*reason) });
+                self.pending.push(ExtractedEvent::Incomplete {
+                    text,
+                    reason: describe_incomplete(*reason),
+                });
             }
-            Event::Frame(_) | Event::CallStart { .. } | Event::Arguments { .. } => {}
+            ParseEvent::Markup(_) | ParseEvent::CallStart { .. } | ParseEvent::Arguments { .. } => {
+            }
         }
     }
 
-    /// Text of one piece is one line.
-    fn text(&mut self, more: &str) {
-        if let Some(Line::Text { text }) = self.waiting.last_mut() {
+    /// Appends text; all text of one chunk becomes one line.
+    fn push_text(&mut self, more: &str) {
+        if let Some(ExtractedEvent::Text { text }) = self.pending.last_mut() {
             text.push_str(more);
         } else if !more.is_empty() {
-            self.waiting.push(Line::Text { text: more.to_owned() });
+            self.pending.push(ExtractedEvent::Text { text: more.to_owned() });
         }
     }
 
-    /// Prints what has come so far; with `--json` it is kept for the end.
-    fn print(&mut self, output: &mut Output) -> Result<(), Failure> {
-        for line in self.waiting.drain(..) {
+    /// Prints the events so far; with `--json`, keeps them until the end.
+    fn flush(&mut self, output: &mut Output) -> Result<(), CliError> {
+        for line in self.pending.drain(..) {
             if output.is_json() {
-                self.all.push(line);
+                self.collected.push(line);
             } else {
-                output.data(&serde_json::to_string(&line).map_err(std::io::Error::from)?)?;
+                output.print_data(&serde_json::to_string(&line).map_err(std::io::Error::from)?)?;
             }
         }
         Ok(())
     }
 }
 
-/// Why a call has no end.
-fn words(reason: Incomplete) -> &'static str {
+/// Returns why a call is incomplete.
+fn describe_incomplete(reason: IncompleteReason) -> &'static str {
     match reason {
-        Incomplete::Stopped => "the model stopped inside the call",
-        Incomplete::Length => "the answer was cut at its greatest length inside the call",
-        Incomplete::Interrupted => "the text ends inside the call",
+        IncompleteReason::Stopped => "the model stopped inside the call",
+        IncompleteReason::Length => "the response reached its maximum length inside the call",
+        IncompleteReason::Interrupted => "the text ends inside the call",
     }
 }

@@ -1,16 +1,16 @@
-//! `graph`: the waves in which the servers start.
+//! `graph`: prints the start order of the servers in waves.
 
 use serde_json::json;
 
-use super::Context;
-use crate::configuration::load;
-use crate::exit::Failure;
+use super::CommandContext;
+use crate::configuration::load_config;
+use crate::exit::CliError;
 
-pub(super) fn run(context: &mut Context) -> Result<(), Failure> {
-    let config = load(context)?;
+pub(super) fn run(context: &mut CommandContext) -> Result<(), CliError> {
+    let config = load_config(context)?;
     let waves = config.waves();
     if context.output.is_json() {
-        context.output.value(&json!({ "waves": waves }))?;
+        context.output.print_json(&json!({ "waves": waves }))?;
         return Ok(());
     }
     for (index, wave) in waves.iter().enumerate() {
@@ -21,7 +21,7 @@ pub(super) fn run(context: &mut Context) -> Result<(), Failure> {
                 needs => format!("{name} (after {})", needs.join(", ")),
             })
             .collect();
-        context.output.data(&format!("wave {}: {}", index + 1, servers.join(", ")))?;
+        context.output.print_data(&format!("wave {}: {}", index + 1, servers.join(", ")))?;
     }
     Ok(())
 }

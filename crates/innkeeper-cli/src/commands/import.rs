@@ -1,33 +1,38 @@
-//! `import`: an `mcp.json` on stdout, and on stderr what it lacks.
+//! `import`: prints a converted `mcp.json` to stdout and notes to stderr.
 
-use crate::args::ImportArgs;
-use crate::exit::Failure;
-use crate::import::{ImportError, Places, import as read};
-use crate::output::{Output, Tone};
+use crate::cli::ImportArgs;
+use crate::exit::CliError;
+use crate::import::{BaseDirectories, ImportError, import as read};
+use crate::output::{Output, Style};
 
-/// Reads the other hosts' files and prints the result.
+/// Reads the files of other hosts and prints the converted configuration.
 pub(crate) fn import(
     args: &ImportArgs,
-    places: &Places,
+    directories: &BaseDirectories,
     output: &mut Output,
-) -> Result<(), Failure> {
-    let imported = read(args.host, places).map_err(|error| words(error, args.host.is_none()))?;
+) -> Result<(), CliError> {
+    let imported =
+        read(args.host, directories).map_err(|error| import_error(error, args.host.is_none()))?;
     for note in &imported.notes {
-        output.label(Tone::Note, "note", &note.to_string())?;
+        output.labelled_status(Style::Note, "note", &note.to_string())?;
     }
     if output.is_json() {
-        output.value(&imported.document())?;
+        output.print_json(&imported.document())?;
     } else {
-        output.data(
+        output.print_data(
             &serde_json::to_string_pretty(&imported.document()).map_err(std::io::Error::from)?,
         )?;
     }
     Ok(())
 }
 
-/// The error in words; where all hosts were read, a broken file need not stop the others.
-fn words(error: ImportError, all: bool) -> Failure {
-    let found = !matches!(error, ImportError::Nothing { .. });
-    let failure = Failure::from(error);
-    if all && found { failure.hint("name one host to read only its files") } else { failure }
+/// Converts the error; if all hosts were read, a hint says how to skip a broken file.
+fn import_error(error: ImportError, all: bool) -> CliError {
+    let is_found = !matches!(error, ImportError::NotFound { .. });
+    let failure = CliError::from(error);
+    if all && is_found {
+        failure.with_hint("run `innkeeper import HOST` to read the files of one host only")
+    } else {
+        failure
+    }
 }

@@ -1,165 +1,176 @@
-//! `lock`: writes the pins of every tool definition, or tells what is not as it was pinned.
+//! `lock`: pins all tool definitions, or prints differences from the lock.
 
 use std::path::Path;
 
-use innkeeper_host::{Change, ChangeClass, Config, Host, Lock};
+use innkeeper_host::{ChangeClass, Config, Host, Lock, PinChange};
 use serde_json::{Value, json};
 
-use super::Context;
-use crate::args::LockArgs;
-use crate::configuration::load;
-use crate::exit::{Code, Failure};
+use super::CommandContext;
+use crate::cli::LockArgs;
+use crate::configuration::load_config;
+use crate::exit::{CliError, CliExitCode};
 use crate::hosting::with_host;
-use crate::output::{Output, Tone, inline};
+use crate::output::{Output, Style, escape_inline};
 use crate::pins;
 
-/// How much of a value is shown to a person, in characters; `--json` has all of it.
-const SHOWN: usize = 400;
+/// Maximum number of characters of a value in text output; `--json` prints the whole value.
+const MAX_SHOWN_CHARS: usize = 400;
 
-/// How much of two texts is shown before they part, in characters.
-const BEFORE: usize = 60;
+/// Number of characters shown before the first difference of two texts.
+const DIFF_CONTEXT_CHARS: usize = 60;
 
-pub(super) async fn run(context: &mut Context, args: &LockArgs) -> Result<(), Failure> {
-    let config = load(context)?;
-    // Taken away from the host: what the lock would refuse is looked at here.
-    let file = context.lock.take().unwrap_or_else(|| pins::beside(&[]));
-    let pinned = pins::read(&file)?;
+pub(super) async fn run(context: &mut CommandContext, args: &LockArgs) -> Result<(), CliError> {
+    let config = load_config(context)?;
+    // The host gets no lock: this command must see the tools that the lock would exclude.
+    let file = context.lock_file.take().unwrap_or_else(|| pins::lock_path(&[]));
+    let pinned = pins::read_lock(&file)?;
     if args.check && pinned.is_none() {
-        let message = format!("there is no `{}` to check against", file.display());
-        return Err(Failure::usage(message).hint("`innkeeper lock` makes one"));
+        let message = format!("`{}` does not exist", file.display());
+        return Err(CliError::usage(message).with_hint("run `innkeeper lock` to create the file"));
     }
     let pinned = pinned.unwrap_or_default();
-    let about = config.clone();
-    let work = async |host: &Host, _: &mut Output| Ok(host.pins());
-    let (mut found, _) = with_host(context, config, work).await?;
-    found.policy = pinned.policy;
-    let unseen = keep_unseen(&about, &pinned, &mut found);
-    let changes = pinned.compare(&found);
+    let config_copy = config.clone();
+    let operation = async |host: &Host, _: &mut Output| Ok(host.pins());
+    let (mut current, _) = with_host(context, config, operation).await?;
+    current.policy = pinned.policy;
+    let unseen = retain_unavailable(&config_copy, &pinned, &mut current);
+    let changes = pinned.compare(&current);
     let output = &mut context.output;
-    tell(output, &changes, &unseen)?;
-    warn(output, &found, &unseen)?;
+    print_changes(output, &changes, &unseen)?;
+    print_warnings(output, &current, &unseen)?;
     if args.check {
-        checked(output, &found, &changes, &unseen)
+        report_check(output, &current, &changes, &unseen)
     } else {
-        write(output, &file, &found)
+        write_lock(output, &file, &current)
     }
 }
 
-/// Keeps the pins of servers that are switched off or not ready; gives the names of the latter.
-fn keep_unseen<'c>(config: &'c Config, pinned: &Lock, found: &mut Lock) -> Vec<&'c str> {
+/// Keeps the pins of disabled or unavailable servers; returns the names of the unavailable servers.
+fn retain_unavailable<'c>(config: &'c Config, pinned: &Lock, current: &mut Lock) -> Vec<&'c str> {
     let names = config.servers.keys().map(String::as_str);
-    let unseen: Vec<_> = names.filter(|name| !found.servers.contains_key(*name)).collect();
+    let unseen: Vec<_> = names.filter(|name| !current.servers.contains_key(*name)).collect();
     let off = config.disabled.keys().map(String::as_str);
     for name in unseen.iter().copied().chain(off) {
         if let Some(before) = pinned.servers.get(name) {
-            found.servers.insert(name.to_owned(), before.clone());
+            current.servers.insert(name.to_owned(), before.clone());
         }
     }
     unseen
 }
 
-fn tell(output: &mut Output, changes: &[Change], unseen: &[&str]) -> Result<(), Failure> {
+fn print_changes(
+    output: &mut Output,
+    changes: &[PinChange],
+    unseen: &[&str],
+) -> Result<(), CliError> {
     if output.is_json() {
-        let mut told = json!({ "changes": changes });
+        let mut report = json!({ "changes": changes });
         if !unseen.is_empty() {
-            told["unavailable"] = json!(unseen);
+            report["unavailable"] = json!(unseen);
         }
-        return Ok(output.value(&told)?);
+        return Ok(output.print_json(&report)?);
     }
     for change in changes {
         let tone = match change.class {
-            ChangeClass::Compatible => Tone::Good,
-            ChangeClass::Breaking => Tone::Note,
-            ChangeClass::Suspicious => Tone::Error,
+            ChangeClass::Compatible => Style::Good,
+            ChangeClass::Breaking => Style::Note,
+            ChangeClass::Suspicious => Style::Error,
         };
-        let class = output.paint(tone, &format!("{:<10}", change.class));
+        let label = output.paint(tone, &format!("{:<10}", change.class));
         let dot = if change.tool.is_some() { "." } else { "" };
         let tool = change.tool.as_deref().unwrap_or_default();
-        let item = format!("{}{dot}{tool}  {}", change.server, change.what);
-        output.data(&format!("{class}  {}", inline(&item)))?;
-        for line in values(change) {
-            output.data(&format!("    {}", inline(&line)))?;
+        let item = format!("{}{dot}{tool}  {}", change.server, change.description);
+        output.print_data(&format!("{label}  {}", escape_inline(&item)))?;
+        for line in diff_lines(change) {
+            output.print_data(&format!("    {}", escape_inline(&line)))?;
         }
     }
     Ok(())
 }
 
-/// What stood there and what stands there now; texts from a little before they part.
-fn values(change: &Change) -> Vec<String> {
+/// Returns the old and the new value; texts start shortly before their first difference.
+fn diff_lines(change: &PinChange) -> Vec<String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let (before, after) = (change.before.as_ref().map(text), change.after.as_ref().map(text));
-    let parts = match (&before, &after) {
+    let diff_start = match (&before, &after) {
         (Some(before), Some(after)) => {
-            let same = before.chars().zip(after.chars()).take_while(|(one, other)| one == other);
-            same.count().saturating_sub(BEFORE)
+            let same = before.chars().zip(after.chars()).take_while(|(left, other)| left == other);
+            same.count().saturating_sub(DIFF_CONTEXT_CHARS)
         }
         _ => 0,
     };
     let marked = [("-", before), ("+", after)];
-    let lines = marked.into_iter().filter_map(|(mark, text)| Some((mark, text?)));
-    lines.map(|(mark, text)| format!("{mark} {}", excerpt(&text, parts))).collect()
+    let lines = marked.into_iter().filter_map(|(sign, text)| Some((sign, text?)));
+    lines.map(|(sign, text)| format!("{sign} {}", excerpt(&text, diff_start))).collect()
 }
 
 fn excerpt(text: &str, from: usize) -> String {
-    let left = text.chars().count().saturating_sub(from).saturating_sub(SHOWN);
-    let shown: String = text.chars().skip(from).take(SHOWN).collect();
+    let remaining = text.chars().count().saturating_sub(from).saturating_sub(MAX_SHOWN_CHARS);
+    let visible: String = text.chars().skip(from).take(MAX_SHOWN_CHARS).collect();
     let opens = if from > 0 { "… " } else { "" };
-    match left {
-        0 => format!("{opens}{shown}"),
-        left => format!("{opens}{shown} … ({left} characters more; `--json` has all)"),
+    match remaining {
+        0 => format!("{opens}{visible}"),
+        remaining => {
+            format!("{opens}{visible} … ({remaining} more characters; `--json` prints all)")
+        }
     }
 }
 
-/// Says what no comparison shows: who was not there, and who may be another one tomorrow.
-fn warn(output: &mut Output, found: &Lock, unseen: &[&str]) -> Result<(), Failure> {
+/// Warns about servers that were not compared and about packages without a version.
+fn print_warnings(output: &mut Output, current: &Lock, unseen: &[&str]) -> Result<(), CliError> {
     for name in unseen {
-        let kept = if found.servers.contains_key(*name) {
-            "its pins stay as they were"
+        let consequence = if current.servers.contains_key(*name) {
+            "its pins stay unchanged"
         } else {
             "it is not pinned"
         };
-        output.label(Tone::Note, "warning", &format!("server `{name}` is not ready: {kept}"))?;
+        output.labelled_status(
+            Style::Note,
+            "warning",
+            &format!("server `{name}` is not ready: {consequence}"),
+        )?;
     }
-    for (name, server) in &found.servers {
+    for (name, server) in &current.servers {
         let package = server.package.as_ref().filter(|package| package.version.is_none());
         if let Some(package) = package {
             let fetched = &package.name;
-            let text = match package.is_address() {
-                true => format!("server `{name}` runs whatever is at `{fetched}` when it starts"),
-                false => format!(
-                    "server `{name}` runs whatever version of `{fetched}` its package runner \
-                     finds; name one"
-                ),
+            let text = match package.is_location() {
+                true => {
+                    format!("server `{name}` runs the current content of `{fetched}` at each start")
+                }
+                false => {
+                    format!("server `{name}` runs the latest version of `{fetched}`; pin a version")
+                }
             };
-            output.label(Tone::Note, "warning", &text)?;
+            output.labelled_status(Style::Note, "warning", &text)?;
         }
     }
     Ok(())
 }
 
-fn checked(
+fn report_check(
     output: &mut Output,
-    found: &Lock,
-    changes: &[Change],
+    current: &Lock,
+    changes: &[PinChange],
     unseen: &[&str],
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     if changes.is_empty() && unseen.is_empty() {
-        return Ok(output.say(&format!("{} as pinned", count(found)))?);
+        return Ok(output.status(&format!("lock verified: {}", describe_counts(current)))?);
     }
     if !changes.is_empty() {
-        output.label(Tone::Hint, "hint", "`innkeeper lock` accepts all of this")?;
+        output.labelled_status(Style::Hint, "hint", "run `innkeeper lock` to accept")?;
     }
-    Err(Failure::silent(Code::Failed))
+    Err(CliError::without_message(CliExitCode::Failed))
 }
 
-fn write(output: &mut Output, file: &Path, found: &Lock) -> Result<(), Failure> {
-    let cannot = || Failure::failed(format!("`{}` cannot be written", file.display()));
-    let text = found.to_text().map_err(|error| cannot().because(error))?;
-    pins::replace(file, &text).map_err(|error| cannot().because(error))?;
-    Ok(output.say(&format!("{} pinned in `{}`", count(found), file.display()))?)
+fn write_lock(output: &mut Output, file: &Path, current: &Lock) -> Result<(), CliError> {
+    let cannot = || CliError::failure(format!("cannot write `{}`", file.display()));
+    let text = current.to_text().map_err(|error| cannot().with_source(error))?;
+    pins::write_atomically(file, &text).map_err(|error| cannot().with_source(error))?;
+    Ok(output.status(&format!("{} pinned in `{}`", describe_counts(current), file.display()))?)
 }
 
-fn count(lock: &Lock) -> String {
+fn describe_counts(lock: &Lock) -> String {
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     let servers = lock.servers.len();
     let tools = lock.servers.values().map(|server| server.tools.len()).sum::<usize>();
@@ -170,12 +181,12 @@ fn count(lock: &Lock) -> String {
 mod tests {
     use super::*;
 
-    fn change(before: &str, after: &str) -> Change {
-        Change {
+    fn change(before: &str, after: &str) -> PinChange {
+        PinChange {
             server: "one".to_owned(),
             tool: Some("read".to_owned()),
             class: ChangeClass::Suspicious,
-            what: "/description: words changed".to_owned(),
+            description: "/description: text changed".to_owned(),
             before: Some(json!(before)),
             after: Some(json!(after)),
         }
@@ -190,24 +201,28 @@ mod tests {
                 "package": {"name": "p", "version": "1.0.0"}}
         }}"#;
         let lock = Lock::from_text(text, "mcp.lock").unwrap();
-        let (mut output, out, err) = crate::output::capture::output(false, false);
-        warn(&mut output, &lock, &["exact", "never"]).unwrap();
+        let (mut output, out, err) = crate::output::capture::captured_output(false, false);
+        print_warnings(&mut output, &lock, &["exact", "never"]).unwrap();
         assert_eq!(out.text(), "");
         insta::assert_snapshot!(err.text(), @r"
-        warning: server `exact` is not ready: its pins stay as they were
+        warning: server `exact` is not ready: its pins stay unchanged
         warning: server `never` is not ready: it is not pinned
-        warning: server `loose` runs whatever version of `p` its package runner finds; name one
+        warning: server `loose` runs the latest version of `p`; pin a version
         ");
     }
 
     #[test]
-    fn long_texts_are_shown_from_where_they_part_and_the_rest_is_counted() {
+    fn long_strings_are_shown_from_where_they_differ_and_the_rest_is_counted() {
         let same = "x".repeat(1_000);
         let (before, after) = (format!("{same}old"), format!("{same}new{same}"));
-        let lines = values(&change(&before, &after));
-        assert_eq!(lines[0], format!("- … {}old", "x".repeat(BEFORE)));
-        assert!(lines[1].starts_with(&format!("+ … {}new", "x".repeat(BEFORE))), "{}", lines[1]);
-        assert!(lines[1].ends_with("… (663 characters more; `--json` has all)"), "{}", lines[1]);
-        assert_eq!(excerpt(&"y".repeat(SHOWN), 0), "y".repeat(SHOWN));
+        let lines = diff_lines(&change(&before, &after));
+        assert_eq!(lines[0], format!("- … {}old", "x".repeat(DIFF_CONTEXT_CHARS)));
+        assert!(
+            lines[1].starts_with(&format!("+ … {}new", "x".repeat(DIFF_CONTEXT_CHARS))),
+            "{}",
+            lines[1]
+        );
+        assert!(lines[1].ends_with("… (663 more characters; `--json` prints all)"), "{}", lines[1]);
+        assert_eq!(excerpt(&"y".repeat(MAX_SHOWN_CHARS), 0), "y".repeat(MAX_SHOWN_CHARS));
     }
 }

@@ -1,33 +1,33 @@
-//! `log-stats`: what the log of a chat says of each tool.
+//! `log-stats`: summarizes a chat log per tool.
 
-use innkeeper_agent::chat::record::{LogAnalyzer, ToolStats};
+use innkeeper_agent::chat::event_log::{LogAnalyzer, ToolStats};
 use serde_json::json;
 
-use crate::args::LogStatsArgs;
-use crate::exit::Failure;
-use crate::output::{Output, Table, Tone};
+use crate::cli::LogStatsArgs;
+use crate::exit::CliError;
+use crate::output::{Output, Style, Table};
 
-/// Reads the log and prints one row a tool.
-pub(crate) fn log_stats(args: &LogStatsArgs, output: &mut Output) -> Result<(), Failure> {
+/// Reads the log and prints one row per tool.
+pub(crate) fn log_stats(args: &LogStatsArgs, output: &mut Output) -> Result<(), CliError> {
     let log = LogAnalyzer::from_file(&args.file).map_err(|error| {
-        let message = format!("`{}` cannot be read", args.file.display());
-        Failure::usage(message).because(error.source)
+        let message = format!("cannot read `{}`", args.file.display());
+        CliError::usage(message).with_source(error.source)
     })?;
     let unreadable = log.unreadable();
     if unreadable > 0 {
-        let text = format!("{unreadable} lines are none of a chat's log and are left out");
-        output.label(Tone::Note, "warning", &text)?;
+        let text = format!("ignored {unreadable} lines that are not chat log entries");
+        output.labelled_status(Style::Note, "warning", &text)?;
     }
     let stats = log.tool_execution_stats();
     if output.is_json() {
-        let told = json!({"tools": stats, "lines": log.lines(), "unreadableLines": unreadable});
-        return Ok(output.value(&told)?);
+        let report = json!({"tools": stats, "lines": log.lines(), "unreadableLines": unreadable});
+        return Ok(output.print_json(&report)?);
     }
     let mut table = Table::new(["tool", "calls", "errors", "cached", "mean ms", "max ms"]);
     for (tool, stats) in stats {
-        table.row(row(tool, stats));
+        table.add_row(row(tool, stats));
     }
-    Ok(output.table(&table)?)
+    Ok(output.print_table(&table)?)
 }
 
 fn row(tool: &str, stats: &ToolStats) -> [String; 6] {

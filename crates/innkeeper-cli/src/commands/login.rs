@@ -1,41 +1,42 @@
-//! `login`: signs in at one remote server, so that the other verbs have its token.
+//! `login`: signs in to a remote server and stores its token.
 
 use std::time::Duration;
 
 use innkeeper_host::{Host, config::TransportConfig};
 use serde_json::json;
 
-use super::Context;
-use crate::args::LoginArgs;
-use crate::browser::Browser;
-use crate::configuration::{load, only};
-use crate::exit::Failure;
+use super::CommandContext;
+use crate::cli::LoginArgs;
+use crate::configuration::{config_for_server, load_config};
+use crate::exit::CliError;
 use crate::hosting::with_host;
-use crate::output::{Output, Tone};
+use crate::output::{Output, Style};
+use crate::redirect_listener::RedirectListener;
 
-/// How long the start may take: the five minutes a person has, and what a start takes besides.
-const START: Duration = Duration::from_secs(360);
+/// Timeout of the server start: five minutes for the user, one minute for the start itself.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(360);
 
-pub(super) async fn run(context: &mut Context, args: &LoginArgs) -> Result<(), Failure> {
-    let config = load(context)?;
-    let mut config = only(&config, &args.server)?;
-    config.host.start_timeout = START;
+pub(super) async fn run(context: &mut CommandContext, args: &LoginArgs) -> Result<(), CliError> {
+    let config = load_config(context)?;
+    let mut config = config_for_server(&config, &args.server)?;
+    config.host.start_timeout = LOGIN_TIMEOUT;
     if let Some(server) = config.servers.get_mut(&args.server) {
         if matches!(server.transport, TransportConfig::Stdio { .. }) {
-            let message = format!("server `{}` is a program; nobody signs in there", args.server);
-            return Err(Failure::usage(message));
+            let message = format!("server `{}` is a local program and has no sign-in", args.server);
+            return Err(CliError::usage(message));
         }
-        (server.init_timeout, server.required) = (START, true);
+        (server.init_timeout, server.required) = (LOGIN_TIMEOUT, true);
     }
-    let browser = Browser::listen()
-        .map_err(|error| Failure::failed("browsers cannot be listened to").because(error))?;
-    context.browser = Some(browser);
-    let work = async |_: &Host, output: &mut Output| {
+    let browser = RedirectListener::listen().map_err(|error| {
+        CliError::failure("cannot listen for the browser redirect").with_source(error)
+    })?;
+    context.redirect_listener = Some(browser);
+    let operation = async |_: &Host, output: &mut Output| {
         if output.is_json() {
-            return Ok(output.value(&json!({ "server": args.server, "ready": true }))?);
+            return Ok(output.print_json(&json!({ "server": args.server, "ready": true }))?);
         }
-        let text = format!("server `{}` takes requests", args.server);
-        Ok(output.label(Tone::Good, "signed in", &text)?)
+        let text = format!("server `{}` is ready", args.server);
+        Ok(output.labelled_status(Style::Good, "signed in", &text)?)
     };
-    with_host(context, config, work).await.map(drop)
+    with_host(context, config, operation).await.map(drop)
 }

@@ -1,4 +1,4 @@
-//! `model`: the small local model put in place, listed, served.
+//! `model`: installs, lists and serves the local model.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,199 +6,225 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::{Context, listen};
-use crate::args::{ModelFetchArgs, ModelListArgs, ModelServeArgs, ModelVerb};
-use crate::exit::Failure;
+use super::{CommandContext, listen_for_signals};
+use crate::cli::{ModelCommand, ModelFetchArgs, ModelListArgs, ModelServeArgs};
+use crate::exit::CliError;
 use crate::model::{
-    self, DEFAULT, Fetched, InstalledError, Model, OFFERS, Offer, Python, Serving, Step,
+    self, BUNDLES, DEFAULT_BUNDLE, FetchOutcome, FetchStage, InstalledModel, InstalledModelError,
+    ModelBundle, ModelServer, Python,
 };
 use crate::output::{Output, Table};
-use crate::signals::Ended;
+use crate::signals::RunOutcome;
 
-/// How often the spinner turns.
-const TURN: Duration = Duration::from_millis(100);
+/// Interval between two frames of the spinner.
+const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Runs one of the three.
-pub(crate) async fn model(context: &mut Context, verb: ModelVerb) -> Result<(), Failure> {
-    match verb {
-        ModelVerb::Fetch(args) => fetch(context, args).await,
-        ModelVerb::List(args) => list(context, args),
-        ModelVerb::Serve(args) => serve(context, args).await,
+/// Runs a subcommand of `model`.
+pub(crate) async fn model(
+    context: &mut CommandContext,
+    command: ModelCommand,
+) -> Result<(), CliError> {
+    match command {
+        ModelCommand::Fetch(args) => fetch(context, args).await,
+        ModelCommand::List(args) => list(context, args),
+        ModelCommand::Serve(args) => serve(context, args).await,
     }
 }
 
-async fn fetch(context: &mut Context, args: ModelFetchArgs) -> Result<(), Failure> {
-    let (offer, dir) = (offer(args.name.as_deref())?, dir(context, args.dir)?);
-    model::able()?;
-    let signals = listen(&mut context.signals, &mut context.output)?;
+async fn fetch(context: &mut CommandContext, args: ModelFetchArgs) -> Result<(), CliError> {
+    let (bundle, dir) = (find_bundle(args.name.as_deref())?, models_dir(context, args.dir)?);
+    model::check_supported()?;
+    let signals = listen_for_signals(&mut context.signals, &mut context.output)?;
     let python = Python::find(&context.environment);
-    let bar = Bar::new(offer);
-    let mut seen = |step| bar.show(step);
-    let done = signals.guard(model::fetch(offer, &dir, python, &mut seen)).await;
-    bar.end();
+    let bar = FetchProgressBar::new(bundle);
+    let mut on_stage = |stage| bar.update(stage);
+    let done = signals.run_until_signal(model::fetch(bundle, &dir, python, &mut on_stage)).await;
+    bar.finish();
     let (model, fetched) = match done {
-        Ended::Done(Ok(Fetched::Now(model))) => (model, true),
-        Ended::Done(Ok(Fetched::Before(model))) => (model, false),
-        Ended::Done(Err(error)) => return Err(error.into()),
-        Ended::Cut(signal) => return Err(Failure::signalled(signal)),
+        RunOutcome::Completed(Ok(FetchOutcome::Installed(model))) => (model, true),
+        RunOutcome::Completed(Ok(FetchOutcome::AlreadyInstalled(model))) => (model, false),
+        RunOutcome::Completed(Err(error)) => return Err(error.into()),
+        RunOutcome::Interrupted(signal) => return Err(CliError::from_signal(signal)),
     };
-    tell(&model, fetched, &mut context.output)
+    print_fetched(&model, fetched, &mut context.output)
 }
 
-fn tell(model: &Model, fetched: bool, output: &mut Output) -> Result<(), Failure> {
+fn print_fetched(
+    model: &InstalledModel,
+    fetched: bool,
+    output: &mut Output,
+) -> Result<(), CliError> {
     if output.is_json() {
-        return Ok(output.value(&json!({
+        return Ok(output.print_json(&json!({
             "name": model.name(),
-            "path": model.weights(),
-            "server": model.program(),
-            "bytes": model.bytes(),
+            "path": model.weights_path(),
+            "server": model.server_path(),
+            "bytes": model.total_bytes(),
             "fetched": fetched,
-            "licences": licences(model),
+            "licences": licences_json(model),
         }))?);
     }
     for (licence, text) in model.licences() {
-        output.say(&format!("{}: {}, `{}`", licence.of, licence.id, text.display()))?;
+        output.status(&format!(
+            "{}: {}, `{}`",
+            licence.subject,
+            licence.spdx_id,
+            text.display()
+        ))?;
     }
-    let (name, weights) = (model.name(), model.weights());
-    let how = if fetched { "is in place" } else { "is there already" };
-    output.say(&format!("`{name}` {how}; `innkeeper model serve` serves it"))?;
-    Ok(output.data(&weights.display().to_string())?)
+    let (name, weights) = (model.name(), model.weights_path());
+    let how = if fetched { "is installed" } else { "is already installed" };
+    output.status(&format!("`{name}` {how}; run `innkeeper model serve` to serve it"))?;
+    Ok(output.print_data(&weights.display().to_string())?)
 }
 
-fn licences(model: &Model) -> Vec<Value> {
-    let told = model.licences();
-    told.map(|(licence, text)| json!({ "of": licence.of, "licence": licence.id, "text": text }))
+fn licences_json(model: &InstalledModel) -> Vec<Value> {
+    let licences = model.licences();
+    licences.map(|(licence, text)| json!({ "of": licence.subject, "licence": licence.spdx_id, "text": text }))
         .collect()
 }
 
-fn list(context: &mut Context, args: ModelListArgs) -> Result<(), Failure> {
-    let dir = dir(context, args.dir)?;
-    let mut told = Vec::new();
-    let mut table = Table::new(["model", "state", "download", "on disk", "licences", "what"]);
-    for offer in OFFERS {
-        let (state, model) = match Model::of(offer, &dir) {
+fn list(context: &mut CommandContext, args: ModelListArgs) -> Result<(), CliError> {
+    let dir = models_dir(context, args.dir)?;
+    let mut models = Vec::new();
+    let mut table =
+        Table::new(["model", "state", "download", "on disk", "licences", "description"]);
+    for bundle in BUNDLES {
+        let (state, model) = match InstalledModel::open(bundle, &dir) {
             Ok(Some(model)) => ("in place", Some(model)),
             Ok(None) => ("can be fetched", None),
-            Err(InstalledError::Damaged { .. }) => ("damaged", None),
+            Err(InstalledModelError::Damaged { .. }) => ("damaged", None),
         };
-        let disk = model.as_ref().map(Model::bytes);
-        let mut ids: Vec<&str> = offer.licences().map(|licence| licence.id).collect();
+        let disk = model.as_ref().map(InstalledModel::total_bytes);
+        let mut ids: Vec<&str> = bundle.licences().map(|licence| licence.spdx_id).collect();
         ids.sort_unstable();
         ids.dedup();
         let mb = |bytes: u64| format!("{} MB", bytes.div_ceil(1_000_000));
-        let (download, on_disk) = (mb(offer.download()), disk.map(mb).unwrap_or_default());
-        table.row([offer.name, state, &download, &on_disk, &ids.join(", "), offer.about]);
-        let texts = model.as_ref().map(licences);
+        let (download, on_disk) = (mb(bundle.download_bytes()), disk.map(mb).unwrap_or_default());
+        table.add_row([
+            bundle.name,
+            state,
+            &download,
+            &on_disk,
+            &ids.join(", "),
+            bundle.description,
+        ]);
+        let texts = model.as_ref().map(licences_json);
         let ids = || {
-            offer.licences().map(|it| json!({ "of": it.of, "licence": it.id })).collect::<Vec<_>>()
+            bundle
+                .licences()
+                .map(|item| json!({ "of": item.subject, "licence": item.spdx_id }))
+                .collect::<Vec<_>>()
         };
-        told.push(json!({
-            "name": offer.name,
-            "about": offer.about,
+        models.push(json!({
+            "name": bundle.name,
+            "about": bundle.description,
             "state": state,
-            "path": model.as_ref().map(Model::weights),
-            "server": model.as_ref().map(Model::program),
-            "downloadBytes": offer.download(),
+            "path": model.as_ref().map(InstalledModel::weights_path),
+            "server": model.as_ref().map(InstalledModel::server_path),
+            "downloadBytes": bundle.download_bytes(),
             "bytes": disk,
             "licences": texts.unwrap_or_else(ids),
         }));
     }
     if context.output.is_json() {
-        return Ok(context.output.value(&told)?);
+        return Ok(context.output.print_json(&models)?);
     }
-    Ok(context.output.table(&table)?)
+    Ok(context.output.print_table(&table)?)
 }
 
-async fn serve(context: &mut Context, args: ModelServeArgs) -> Result<(), Failure> {
-    let (offer, dir) = (offer(args.name.as_deref())?, dir(context, args.dir)?);
-    let Some(model) = Model::of(offer, &dir)? else {
-        return Err(Failure::failed(format!("the model `{}` is not in place", offer.name))
-            .hint("`innkeeper model fetch` gets it"));
+async fn serve(context: &mut CommandContext, args: ModelServeArgs) -> Result<(), CliError> {
+    let (bundle, dir) = (find_bundle(args.name.as_deref())?, models_dir(context, args.dir)?);
+    let Some(model) = InstalledModel::open(bundle, &dir)? else {
+        return Err(CliError::failure(format!("the model `{}` is not installed", bundle.name))
+            .with_hint("run `innkeeper model fetch` to install it"));
     };
-    let signals = listen(&mut context.signals, &mut context.output)?;
-    let mut serving = match signals.guard(model.serve(args.port)).await {
-        Ended::Done(serving) => serving?,
-        Ended::Cut(signal) => return Err(Failure::signalled(signal)),
+    let signals = listen_for_signals(&mut context.signals, &mut context.output)?;
+    let mut server = match signals.run_until_signal(model.serve(args.port)).await {
+        RunOutcome::Completed(server) => server?,
+        RunOutcome::Interrupted(signal) => return Err(CliError::from_signal(signal)),
     };
-    said(&serving, &mut context.output)?;
-    match signals.guard(serving.ended()).await {
-        Ended::Done(error) => Err(error.into()),
-        Ended::Cut(signal) => {
-            let stopped = serving.stop().await;
-            stopped
-                .map_err(|error| Failure::failed("the server cannot be ended").because(error))?;
-            Err(Failure::signalled(signal))
+    print_serving(&server, &mut context.output)?;
+    match signals.run_until_signal(server.wait()).await {
+        RunOutcome::Completed(error) => Err(error.into()),
+        RunOutcome::Interrupted(signal) => {
+            let stopped = server.stop().await;
+            stopped.map_err(|error| {
+                CliError::failure("cannot stop the model server").with_source(error)
+            })?;
+            Err(CliError::from_signal(signal))
         }
     }
 }
 
-fn said(serving: &Serving, output: &mut Output) -> Result<(), Failure> {
-    let (url, name) = (serving.base_url(), serving.model_name());
+fn print_serving(server: &ModelServer, output: &mut Output) -> Result<(), CliError> {
+    let (url, name) = (server.base_url(), server.model_name());
     if output.is_json() {
-        let told = json!({ "name": name, "baseUrl": url, "pid": serving.pid() });
-        return Ok(output.value(&told)?);
+        let description = json!({ "name": name, "baseUrl": url, "pid": server.pid() });
+        return Ok(output.print_json(&description)?);
     }
-    output.data(&url)?;
-    Ok(output.say(&format!(
-        "`{name}` takes requests there, as an OpenAI-compatible service; Ctrl-C ends it"
-    ))?)
+    output.print_data(&url)?;
+    Ok(output
+        .status(&format!("`{name}` is ready (OpenAI-compatible API); press Ctrl-C to stop"))?)
 }
 
-/// The model of a name.
-fn offer(name: Option<&str>) -> Result<&'static Offer, Failure> {
-    let Some(name) = name else { return Ok(&DEFAULT) };
-    OFFERS.into_iter().find(|offer| offer.name == name).ok_or_else(|| {
-        let known: Vec<_> = OFFERS.iter().map(|offer| format!("`{}`", offer.name)).collect();
-        Failure::usage(format!("no model is called `{name}`"))
-            .hint(format!("there is {}", known.join(", ")))
+/// Returns the bundle with this name, or the default bundle.
+fn find_bundle(name: Option<&str>) -> Result<&'static ModelBundle, CliError> {
+    let Some(name) = name else { return Ok(&DEFAULT_BUNDLE) };
+    BUNDLES.into_iter().find(|bundle| bundle.name == name).ok_or_else(|| {
+        let names: Vec<_> = BUNDLES.iter().map(|bundle| format!("`{}`", bundle.name)).collect();
+        CliError::usage(format!("unknown model `{name}`"))
+            .with_hint(format!("available: {}", names.join(", ")))
     })
 }
 
-/// The named folder, or the one where models are kept.
-fn dir(context: &Context, named: Option<PathBuf>) -> Result<PathBuf, Failure> {
-    named.or_else(|| model::place(&context.environment)).map(absolute).ok_or_else(|| {
-        let unset = "neither `XDG_DATA_HOME` nor `HOME` is set to an absolute path";
-        Failure::usage(format!("no folder for models is known: {unset}"))
-            .hint("`--dir DIR` names one")
-    })
+/// Returns the given directory, or the default model directory.
+fn models_dir(context: &CommandContext, explicit: Option<PathBuf>) -> Result<PathBuf, CliError> {
+    explicit
+        .or_else(|| model::default_models_dir(&context.environment))
+        .map(to_absolute)
+        .ok_or_else(|| {
+            let unset = "neither `XDG_DATA_HOME` nor `HOME` is set to an absolute path";
+            CliError::usage(format!("no model directory: {unset}")).with_hint("use `--dir DIR`")
+        })
 }
 
-/// What is printed can be used from anywhere.
-fn absolute(path: PathBuf) -> PathBuf {
+/// Makes a path absolute, so that the printed path is valid in every directory.
+fn to_absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// What is done, on a terminal, and nothing elsewhere.
-struct Bar(ProgressBar);
+/// Progress of a fetch on a terminal; shows nothing without a terminal.
+struct FetchProgressBar(ProgressBar);
 
-impl Bar {
-    /// `indicatif` hides what is not shown to a terminal.
-    fn new(offer: &Offer) -> Self {
-        let bar = ProgressBar::new(offer.download());
+impl FetchProgressBar {
+    /// Creates the bar; `indicatif` hides the bar if stderr is not a terminal.
+    fn new(bundle: &ModelBundle) -> Self {
+        let bar = ProgressBar::new(bundle.download_bytes());
         let form = "{spinner} {msg}  {bytes} of {total_bytes}  {wide_bar}";
         if let Ok(style) = ProgressStyle::with_template(form) {
             bar.set_style(style);
         }
         bar.set_message("starting");
-        bar.enable_steady_tick(TURN);
+        bar.enable_steady_tick(SPINNER_INTERVAL);
         Self(bar)
     }
 
-    fn show(&self, step: Step) {
-        match step {
-            Step::Downloading { bytes } => {
+    fn update(&self, stage: FetchStage) {
+        match stage {
+            FetchStage::Downloading { bytes } => {
                 self.0.set_message("downloading");
                 self.0.set_position(bytes);
             }
-            Step::Checking => {
+            FetchStage::Checking => {
                 self.0.set_position(self.0.length().unwrap_or_default());
                 self.0.set_message("checking");
             }
-            Step::Unpacking => self.0.set_message("unpacking"),
+            FetchStage::Unpacking => self.0.set_message("unpacking"),
         }
     }
 
-    fn end(self) {
+    fn finish(self) {
         self.0.finish_and_clear();
     }
 }

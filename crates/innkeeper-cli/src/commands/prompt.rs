@@ -1,32 +1,32 @@
-//! `prompt`: gets one prompt.
+//! `prompt`: gets a prompt and prints its messages.
 
 use innkeeper_host::{CallOptions, Host};
 use serde_json::{Map, Value};
 
-use super::Context;
-use super::call::refuse;
-use crate::args::PromptArgs;
-use crate::arguments::Problem;
-use crate::configuration::{for_item, load};
-use crate::exit::Failure;
+use super::CommandContext;
+use super::call::call_error;
+use crate::cli::PromptArgs;
+use crate::configuration::{config_for_item, load_config};
+use crate::exit::CliError;
 use crate::hosting::with_host;
 use crate::output::Output;
+use crate::tool_arguments::ArgumentError;
 
-pub(super) async fn run(context: &mut Context, args: &PromptArgs) -> Result<(), Failure> {
-    let config = load(context)?;
-    let (config, _) = for_item(&config, &args.target)?;
+pub(super) async fn run(context: &mut CommandContext, args: &PromptArgs) -> Result<(), CliError> {
+    let config = load_config(context)?;
+    let (config, _) = config_for_item(&config, &args.target)?;
     let mut arguments = Map::new();
     for pair in &args.pairs {
-        if arguments.insert(pair.key.clone(), Value::from(pair.text.clone())).is_some() {
-            return Err(vec![Problem::Repeated { key: pair.key.clone() }].into());
+        if arguments.insert(pair.key.clone(), Value::from(pair.value.clone())).is_some() {
+            return Err(vec![ArgumentError::DuplicateKey { key: pair.key.clone() }].into());
         }
     }
-    let work = async |host: &Host, output: &mut Output| {
-        known(host, &args.target, &arguments)?;
+    let operation = async |host: &Host, output: &mut Output| {
+        check_arguments(host, &args.target, &arguments)?;
         let got = host.get_prompt(&args.target, &arguments, CallOptions::default()).await;
-        let got = got.map_err(|error| refuse(&error))?;
+        let got = got.map_err(|error| call_error(&error))?;
         if output.is_json() {
-            return Ok(output.value(&got)?);
+            return Ok(output.print_json(&got)?);
         }
         let value: Value = serde_json::from_str(got.get()).unwrap_or_default();
         for message in value["messages"].as_array().into_iter().flatten() {
@@ -35,30 +35,34 @@ pub(super) async fn run(context: &mut Context, args: &PromptArgs) -> Result<(), 
                 Some(text) => text.to_owned(),
                 None => message["content"].to_string(),
             };
-            output.foreign(&format!("{role}: {text}"))?;
+            output.print_untrusted(&format!("{role}: {text}"))?;
         }
         Ok(())
     };
-    with_host(context, config, work).await.map(drop)
+    with_host(context, config, operation).await.map(drop)
 }
 
-/// Refuses arguments that the prompt does not have; one that is not there is for the host to tell.
-fn known(host: &Host, target: &str, arguments: &Map<String, Value>) -> Result<(), Failure> {
+/// Rejects arguments that the prompt does not have; the host reports an unknown prompt.
+fn check_arguments(
+    host: &Host,
+    target: &str,
+    arguments: &Map<String, Value>,
+) -> Result<(), CliError> {
     let catalog = host.catalog();
     let is_server = |name: &str| catalog.server(name).is_some();
     let prompt = innkeeper_host::split_name(target, is_server).and_then(|(server, name)| {
-        let mut prompts = catalog.server(server)?.offer()?.prompts.iter();
+        let mut prompts = catalog.server(server)?.listing()?.prompts.iter();
         prompts.find(|prompt| prompt.view.name == name)
     });
     let Some(prompt) = prompt else { return Ok(()) };
-    let known: Vec<&str> = prompt.view.arguments.iter().map(|known| &*known.name).collect();
-    let unknown = arguments.keys().filter(|key| !known.contains(&key.as_str()));
+    let names: Vec<&str> = prompt.view.arguments.iter().map(|argument| &*argument.name).collect();
+    let unknown = arguments.keys().filter(|key| !names.contains(&key.as_str()));
     let unknown: Vec<_> = unknown.map(|key| format!("`{key}`")).collect();
     if unknown.is_empty() {
         return Ok(());
     }
-    let known: Vec<_> = known.iter().map(|key| format!("`{key}`")).collect();
-    let takes = if known.is_empty() { "no arguments".to_owned() } else { known.join(", ") };
-    Err(Failure::usage(format!("prompt `{target}` does not know {}", unknown.join(", ")))
-        .hint(format!("it takes {takes}")))
+    let quoted: Vec<_> = names.iter().map(|key| format!("`{key}`")).collect();
+    let takes = if quoted.is_empty() { "no arguments".to_owned() } else { quoted.join(", ") };
+    Err(CliError::usage(format!("prompt `{target}` has no argument {}", unknown.join(", ")))
+        .with_hint(format!("the prompt takes {takes}")))
 }

@@ -1,8 +1,8 @@
-//! `schema`: the JSON Schema of the configuration.
+//! `schema`: prints the JSON Schema of the configuration.
 
-use super::Context;
-use crate::exit::Failure;
+use super::CommandContext;
+use crate::exit::CliError;
 
-pub(super) fn run(context: &mut Context) -> Result<(), Failure> {
-    Ok(context.output.value(&innkeeper_host::config::json_schema())?)
+pub(super) fn run(context: &mut CommandContext) -> Result<(), CliError> {
+    Ok(context.output.print_json(&innkeeper_host::config::json_schema())?)
 }

@@ -1,121 +1,132 @@
-//! The chain over two reference servers: a file is counted, the count reported.
+//! The chain on two reference servers from npm: counts a file and writes a report.
 
 use serde_json::{Value, json};
 
-use super::script::{Step, Surprise, text_of};
+use super::script::{DemoStep, UnexpectedResult, result_text};
 
-/// What the steps have learned so far.
+/// Values that later steps need.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct ChainState {
     folder: String,
-    file: String,
-    lines: u64,
-    words: u64,
+    file_name: String,
+    line_count: u64,
+    word_count: u64,
     sum: u64,
     echoed: String,
-    report: String,
+    report_text: String,
 }
 
-pub(super) const CHAIN: &[Step<Memory>] = &[
-    Step {
+pub(super) const CHAIN: &[DemoStep<ChainState>] = &[
+    DemoStep {
         tool: "filesystem.list_allowed_directories",
-        purpose: "ask where files may be",
+        purpose: "list the allowed directories",
         arguments: |_| json!({}),
-        learn: allowed_folder,
+        extract: extract_allowed_folder,
     },
-    Step {
+    DemoStep {
         tool: "filesystem.list_directory",
-        purpose: "look what is there",
+        purpose: "list the files",
         arguments: |memory| json!({ "path": memory.folder }),
-        learn: first_file,
+        extract: extract_first_file,
     },
-    Step {
+    DemoStep {
         tool: "filesystem.read_text_file",
-        purpose: "read and count a file",
-        arguments: |memory| json!({ "path": below(&memory.folder, &memory.file) }),
-        learn: counts,
+        purpose: "read a file and count its lines and words",
+        arguments: |memory| json!({ "path": join_path(&memory.folder, &memory.file_name) }),
+        extract: count_lines_and_words,
     },
-    Step {
+    DemoStep {
         tool: "everything.get-sum",
-        purpose: "add its lines and words",
-        arguments: |memory| json!({ "a": memory.lines, "b": memory.words }),
-        learn: sum,
+        purpose: "add the two counts",
+        arguments: |memory| json!({ "a": memory.line_count, "b": memory.word_count }),
+        extract: extract_sum,
     },
-    Step {
+    DemoStep {
         tool: "everything.echo",
-        purpose: "have the sentence said back",
+        purpose: "echo a sentence",
         arguments: |memory| json!({ "message": sentence(memory) }),
-        learn: |memory, result| {
-            memory.echoed = text_of(result);
+        extract: |memory, result| {
+            memory.echoed = result_text(result);
             let said = memory.echoed.contains(&sentence(memory));
-            said.then(|| format!("it said `{}`", memory.echoed)).ok_or(Surprise("the sentence"))
+            said.then(|| format!("the server echoed `{}`", memory.echoed))
+                .ok_or(UnexpectedResult("the sentence"))
         },
     },
-    Step {
+    DemoStep {
         tool: "filesystem.write_file",
-        purpose: "write what was said into a report",
-        arguments: |memory| json!({ "path": report(memory), "content": memory.echoed }),
-        learn: |memory, result| {
-            let wanted = report(memory);
-            let named = text_of(result).contains(&wanted);
-            memory.report = wanted;
-            named.then(|| "the report is written".to_owned()).ok_or(Surprise("the report's path"))
+        purpose: "write the echoed sentence to a report",
+        arguments: |memory| json!({ "path": report_path(memory), "content": memory.echoed }),
+        extract: |memory, result| {
+            let wanted = report_path(memory);
+            let named = result_text(result).contains(&wanted);
+            memory.report_text = wanted;
+            named
+                .then(|| "the report is written".to_owned())
+                .ok_or(UnexpectedResult("the report's path"))
         },
     },
-    Step {
+    DemoStep {
         tool: "filesystem.read_text_file",
         purpose: "read the report back",
-        arguments: |memory| json!({ "path": memory.report }),
-        learn: |memory, result| {
-            let text = text_of(result);
+        arguments: |memory| json!({ "path": memory.report_text }),
+        extract: |memory, result| {
+            let text = result_text(result);
             let same = text == memory.echoed && text.contains(&memory.sum.to_string());
-            same.then(|| format!("it has the sum {}", memory.sum)).ok_or(Surprise("the sum"))
+            same.then(|| format!("the report has the sum {}", memory.sum))
+                .ok_or(UnexpectedResult("the sum"))
         },
     },
 ];
 
-fn allowed_folder(memory: &mut Memory, result: &Value) -> Result<String, Surprise> {
-    let text = text_of(result);
-    let folder = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.ends_with(':'));
-    memory.folder = folder.ok_or(Surprise("a folder"))?.to_owned();
-    Ok("one folder is allowed".to_owned())
+fn extract_allowed_folder(
+    state: &mut ChainState,
+    result: &Value,
+) -> Result<String, UnexpectedResult> {
+    let text = result_text(result);
+    let directory =
+        text.lines().map(str::trim).find(|line| !line.is_empty() && !line.ends_with(':'));
+    state.folder = directory.ok_or(UnexpectedResult("a directory"))?.to_owned();
+    Ok("one directory is allowed".to_owned())
 }
 
-fn first_file(memory: &mut Memory, result: &Value) -> Result<String, Surprise> {
-    let text = text_of(result);
+fn extract_first_file(state: &mut ChainState, result: &Value) -> Result<String, UnexpectedResult> {
+    let text = result_text(result);
     let mut files = text.lines().filter_map(|line| line.trim().strip_prefix("[FILE] "));
-    memory.file = files.next().ok_or(Surprise("a file"))?.to_owned();
-    Ok(format!("{} files; the first is `{}`", files.count() + 1, memory.file))
+    state.file_name = files.next().ok_or(UnexpectedResult("a file"))?.to_owned();
+    Ok(format!("{} files; the first is `{}`", files.count() + 1, state.file_name))
 }
 
-fn counts(memory: &mut Memory, result: &Value) -> Result<String, Surprise> {
-    let text = text_of(result);
-    memory.lines = text.lines().count() as u64;
-    memory.words = text.split_whitespace().count() as u64;
-    if memory.words == 0 {
-        return Err(Surprise("a single word"));
+fn count_lines_and_words(
+    state: &mut ChainState,
+    result: &Value,
+) -> Result<String, UnexpectedResult> {
+    let text = result_text(result);
+    state.line_count = text.lines().count() as u64;
+    state.word_count = text.split_whitespace().count() as u64;
+    if state.word_count == 0 {
+        return Err(UnexpectedResult("a single word"));
     }
-    Ok(format!("{} lines, {} words", memory.lines, memory.words))
+    Ok(format!("{} lines, {} words", state.line_count, state.word_count))
 }
 
-fn sum(memory: &mut Memory, result: &Value) -> Result<String, Surprise> {
-    let text = text_of(result);
+fn extract_sum(state: &mut ChainState, result: &Value) -> Result<String, UnexpectedResult> {
+    let text = result_text(result);
     let digits = text.rsplit(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty());
     let number = digits.and_then(|digits| digits.parse().ok());
-    memory.sum = number.ok_or(Surprise("a number"))?;
-    let right = memory.sum == memory.lines + memory.words;
-    right.then(|| format!("the sum is {}", memory.sum)).ok_or(Surprise("the right sum"))
+    state.sum = number.ok_or(UnexpectedResult("a number"))?;
+    let right = state.sum == state.line_count + state.word_count;
+    right.then(|| format!("the sum is {}", state.sum)).ok_or(UnexpectedResult("the right sum"))
 }
 
-fn sentence(memory: &Memory) -> String {
-    format!("{} has {} lines and words together", memory.file, memory.sum)
+fn sentence(state: &ChainState) -> String {
+    format!("{} has {} lines and words together", state.file_name, state.sum)
 }
 
-fn report(memory: &Memory) -> String {
-    below(&memory.folder, &format!("report-{}.txt", memory.sum))
+fn report_path(state: &ChainState) -> String {
+    join_path(&state.folder, &format!("report-{}.txt", state.sum))
 }
 
-fn below(folder: &str, name: &str) -> String {
-    let separator = if folder.contains('\\') { '\\' } else { '/' };
-    format!("{}{separator}{name}", folder.trim_end_matches(separator))
+fn join_path(dir: &str, name: &str) -> String {
+    let separator = if dir.contains('\\') { '\\' } else { '/' };
+    format!("{}{separator}{name}", dir.trim_end_matches(separator))
 }

@@ -15,8 +15,8 @@ const FILES: [(&str, &str); 3] = [
     ("guests.txt", "Two travellers came on Monday.\nA cartographer stays until Friday.\n"),
 ];
 
-/// Writes the files into a folder, which is made.
-pub(super) fn write(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    FILES.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
+/// Creates the directory and writes the sample files.
+pub(super) fn write(dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(dir)?;
+    FILES.iter().try_for_each(|(name, text)| fs::write(dir.join(name), text))
 }

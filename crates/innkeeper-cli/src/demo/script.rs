@@ -1,94 +1,96 @@
-//! A scripted chain of tool calls: each step's arguments come from what earlier steps learned.
+//! A scripted chain of tool calls; earlier results provide the arguments of later steps.
 
 use std::error::Error;
 
 use serde_json::Value;
 
-/// Whatever can call a tool and hand back its result object.
-pub(crate) trait Runner {
+/// Calls tools and returns their result objects.
+pub(crate) trait ToolCaller {
     /// Calls `SERVER.TOOL`.
-    async fn call(
+    async fn call_tool(
         &mut self,
         tool: &str,
         arguments: Value,
     ) -> Result<Value, Box<dyn Error + Send + Sync>>;
 }
 
-/// One step of a chain whose memory is `M`.
+/// A step of a chain with state `M`.
 #[derive(Debug)]
-pub(super) struct Step<M> {
+pub(super) struct DemoStep<M> {
     pub(super) tool: &'static str,
-    /// What the step is for, in a few words.
+    /// Purpose of the step, in a few words.
     pub(super) purpose: &'static str,
     pub(super) arguments: fn(&M) -> Value,
-    /// Takes what later steps need out of the result, and says what that was.
-    pub(super) learn: fn(&mut M, &Value) -> Result<String, Surprise>,
+    /// Stores values for later steps and returns a description of the result.
+    pub(super) extract: fn(&mut M, &Value) -> Result<String, UnexpectedResult>,
 }
 
-/// A result that is not what the chain needs: says what was expected.
+/// A description of the value that a result lacks.
 #[derive(Debug)]
-pub(super) struct Surprise(pub(super) &'static str);
+pub(super) struct UnexpectedResult(pub(super) &'static str);
 
-/// A step that is done.
+/// A completed step.
 #[derive(Debug)]
-pub(crate) struct Done {
-    /// Counted from 1.
+pub(crate) struct CompletedStep {
+    /// Number of the step, counted from 1.
     pub(crate) number: usize,
     pub(crate) tool: &'static str,
     pub(crate) purpose: &'static str,
     pub(crate) arguments: Value,
-    /// What the result taught.
-    pub(crate) learned: String,
+    /// Description of the result.
+    pub(crate) finding: String,
 }
 
-/// Why a chain did not reach its end.
+/// Why a chain stopped.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ScriptError {
-    #[error("step {number}, calling `{tool}`, failed")]
-    Call { number: usize, tool: &'static str, source: Box<dyn Error + Send + Sync> },
-    #[error("step {number}: `{tool}` answered with an error: {text}")]
-    Tool { number: usize, tool: &'static str, text: String },
+    #[error("step {number}: the call of `{tool}` failed")]
+    CallFailed { number: usize, tool: &'static str, source: Box<dyn Error + Send + Sync> },
+    #[error("step {number}: `{tool}` returned an error: {text}")]
+    ToolFailed { number: usize, tool: &'static str, text: String },
     #[error("step {number}: the result of `{tool}` lacks {expected}")]
-    Surprise { number: usize, tool: &'static str, expected: &'static str },
+    UnexpectedResult { number: usize, tool: &'static str, expected: &'static str },
 }
 
-/// Runs the steps one after the other; gives back how many there were.
-pub(super) async fn run<M: Default>(
-    chain: &[Step<M>],
-    runner: &mut impl Runner,
-    seen: &mut impl FnMut(&Done),
+/// Runs the steps in order; returns the number of steps.
+pub(super) async fn run_steps<M: Default>(
+    chain: &[DemoStep<M>],
+    runner: &mut impl ToolCaller,
+    on_step: &mut impl FnMut(&CompletedStep),
 ) -> Result<usize, ScriptError> {
-    let mut memory = M::default();
+    let mut state = M::default();
     for (index, step) in chain.iter().enumerate() {
         let (number, tool) = (index + 1, step.tool);
-        let arguments = (step.arguments)(&memory);
+        let arguments = (step.arguments)(&state);
         let result = runner
-            .call(tool, arguments.clone())
+            .call_tool(tool, arguments.clone())
             .await
-            .map_err(|source| ScriptError::Call { number, tool, source })?;
+            .map_err(|source| ScriptError::CallFailed { number, tool, source })?;
         if result["isError"] == true {
-            return Err(ScriptError::Tool { number, tool, text: text_of(&result) });
+            return Err(ScriptError::ToolFailed { number, tool, text: result_text(&result) });
         }
-        let learned = (step.learn)(&mut memory, &result)
-            .map_err(|Surprise(expected)| ScriptError::Surprise { number, tool, expected })?;
-        seen(&Done { number, tool, purpose: step.purpose, arguments, learned });
+        let finding =
+            (step.extract)(&mut state, &result).map_err(|UnexpectedResult(expected)| {
+                ScriptError::UnexpectedResult { number, tool, expected }
+            })?;
+        on_step(&CompletedStep { number, tool, purpose: step.purpose, arguments, finding });
     }
     Ok(chain.len())
 }
 
-/// All text blocks of a tool result, one below the other.
-pub(super) fn text_of(result: &Value) -> String {
+/// Joins all text blocks of a tool result with newlines.
+pub(super) fn result_text(result: &Value) -> String {
     let blocks = result["content"].as_array().into_iter().flatten();
     let texts: Vec<_> = blocks.filter_map(|block| block["text"].as_str()).collect();
     texts.join("\n")
 }
 
-/// A string of the structured content.
-pub(super) fn structured(
+/// Returns a string of the structured content.
+pub(super) fn structured_string(
     result: &Value,
     key: &str,
     expected: &'static str,
-) -> Result<String, Surprise> {
-    let found = result["structuredContent"][key].as_str();
-    found.map(str::to_owned).ok_or(Surprise(expected))
+) -> Result<String, UnexpectedResult> {
+    let value = result["structuredContent"][key].as_str();
+    value.map(str::to_owned).ok_or(UnexpectedResult(expected))
 }

@@ -2,34 +2,42 @@
 
 use serde_json::{Map, Value};
 
-use super::collect::{Group, servers_under, unread};
-use super::entry::Entry;
-use super::place::{File, Part, Places};
-use super::{ImportError, reach, variables};
+use super::collect::{ParsedServers, note_unknown_keys, servers_under};
+use super::entry::ServerEntry;
+use super::source_file::{BaseDirectories, ConfigScope, SourceFile};
+use super::{ImportError, transport, variables};
 
-pub(super) fn group(file: &File, document: &Value, places: &Places) -> Result<Group, ImportError> {
+pub(super) fn parse_servers(
+    file: &SourceFile,
+    document: &Value,
+    directories: &BaseDirectories,
+) -> Result<ParsedServers, ImportError> {
     let nothing = Value::Object(Map::new());
-    let cwd = places.cwd.to_string_lossy();
+    let cwd = directories.cwd.to_string_lossy();
     let project = document.get("projects").and_then(|projects| projects.get(&*cwd));
-    let holder = match file.part {
-        Part::ClaudeLocal => project.unwrap_or(&nothing),
+    let holder = match file.scope {
+        ConfigScope::ClaudeLocal => project.unwrap_or(&nothing),
         _ => document,
     };
     let mut servers = servers_under(file, holder, &["mcpServers"])?;
-    if file.part == Part::ClaudeLocal || file.part == Part::ClaudeUser {
+    if file.scope == ConfigScope::ClaudeLocal || file.scope == ConfigScope::ClaudeUser {
         let off = project.and_then(|project| project.get("disabledMcpServers"));
-        switch_off(&mut servers, off);
+        disable_servers(&mut servers, off);
     }
-    if file.part == Part::ClaudeDesktop {
+    if file.scope == ConfigScope::ClaudeDesktop {
         servers.values_mut().for_each(variables::escape);
     }
-    let whole = file.part == Part::ClaudeProject;
-    let notes = if whole { unread(document, &["mcpServers", "$schema"]) } else { Vec::new() };
-    Ok(Group { servers, notes })
+    let is_project = file.scope == ConfigScope::ClaudeProject;
+    let notes = if is_project {
+        note_unknown_keys(document, &["mcpServers", "$schema"])
+    } else {
+        Vec::new()
+    };
+    Ok(ParsedServers { servers, notes })
 }
 
-/// Marks the servers that a list of names switches off.
-fn switch_off(servers: &mut Map<String, Value>, names: Option<&Value>) {
+/// Disables the servers in a list of names.
+fn disable_servers(servers: &mut Map<String, Value>, names: Option<&Value>) {
     for name in names.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
         if let Some(Value::Object(server)) = servers.get_mut(name) {
             server.insert("disabled".to_owned(), true.into());
@@ -37,18 +45,18 @@ fn switch_off(servers: &mut Map<String, Value>, names: Option<&Value>) {
     }
 }
 
-pub(super) fn translate(part: Part, entry: &mut Entry) -> bool {
-    let reachable = reach::carry(entry);
-    entry.carry_switch();
-    if part == Part::ClaudeDesktop {
+pub(super) fn translate(scope: ConfigScope, entry: &mut ServerEntry) -> bool {
+    let reachable = transport::convert_transport(entry);
+    entry.convert_disabled();
+    if scope == ConfigScope::ClaudeDesktop {
         return reachable;
     }
-    entry.carry_time("timeout", 1000, "timeout");
-    entry.carry("oauth", "oauth");
-    entry.leave(
+    entry.convert_duration("timeout", 1000, "timeout");
+    entry.convert("oauth", "oauth");
+    entry.skip(
         "headersHelper",
-        "no shell is run to make headers; write the program and its arguments as a list",
+        "header helpers run without a shell; write the program and its arguments as a list",
     );
-    entry.leave("alwaysLoad", "every server is loaded");
+    entry.skip("alwaysLoad", "all servers are always loaded");
     reachable
 }

@@ -1,156 +1,171 @@
-//! The servers of one file put beside those already collected, each under a name of its own.
+//! Adds the servers of a file to the import result under unique names.
 
 use serde_json::{Map, Value};
 
-use super::entry::Entry;
-use super::place::{File, Part, Places};
-use super::{ImportError, Imported, Note, claude, codex, cursor, gemini, vscode};
+use super::entry::ServerEntry;
+use super::source_file::{BaseDirectories, ConfigScope, SourceFile};
+use super::{ImportError, ImportNote, ImportResult, claude, codex, cursor, gemini, vscode};
 
-/// What a dialect knows of a file beyond its servers, and how it reads one of them.
-pub(super) struct Group {
-    /// The servers as the file has them.
+/// The servers of a parsed file.
+pub(super) struct ParsedServers {
+    /// Server definitions in the file's format.
     pub(super) servers: Map<String, Value>,
-    /// What is to be said of the file as a whole.
+    /// Notes on the whole file.
     pub(super) notes: Vec<String>,
 }
 
-/// Takes every server of a file over, and notes what cannot be.
-pub(super) fn file(
-    file: &File,
+/// Imports every server of a file and adds notes on losses.
+pub(super) fn collect_file(
+    file: &SourceFile,
     document: &Value,
-    places: &Places,
-    imported: &mut Imported,
+    directories: &BaseDirectories,
+    imported: &mut ImportResult,
 ) -> Result<(), ImportError> {
-    let group = match file.part {
-        Part::ClaudeLocal | Part::ClaudeProject | Part::ClaudeUser | Part::ClaudeDesktop => {
-            claude::group(file, document, places)
-        }
-        Part::Vscode => vscode::group(file, document),
-        Part::Cursor => cursor::group(file, document),
-        Part::Gemini => gemini::group(file, document),
-        Part::Codex => codex::group(file, document),
+    let group = match file.scope {
+        ConfigScope::ClaudeLocal
+        | ConfigScope::ClaudeProject
+        | ConfigScope::ClaudeUser
+        | ConfigScope::ClaudeDesktop => claude::parse_servers(file, document, directories),
+        ConfigScope::Vscode => vscode::parse_servers(file, document),
+        ConfigScope::Cursor => cursor::parse_servers(file, document),
+        ConfigScope::Gemini => gemini::parse_servers(file, document),
+        ConfigScope::Codex => codex::parse_servers(file, document),
     }?;
-    let say = |server: Option<&str>, text: String| Note {
-        file: file.shown.clone(),
+    let say = |server: Option<&str>, text: String| ImportNote {
+        file: file.display_path.clone(),
         server: server.map(str::to_owned),
         text,
     };
     imported.notes.extend(group.notes.into_iter().map(|text| say(None, text)));
     let before = imported.servers.len();
     for (name, definition) in group.servers {
-        let texts = server(file, &name, definition, imported);
+        let texts = collect_server(file, &name, definition, imported);
         imported.notes.extend(texts.into_iter().map(|text| say(Some(&name), text)));
     }
     let mut added = imported.servers.values().skip(before);
-    if inherits(file.part) && added.any(|server| server["type"] == "stdio") {
-        let text = "its servers had the whole environment there and have a short list of it here; \
-                    one that misses a variable needs it in `env`, or `inheritEnv`";
+    if inherits_environment(file.scope) && added.any(|server| server["type"] == "stdio") {
+        let text = "this host passes its whole environment to servers, innkeeper only a few variables; \
+                    add missing variables to `env`, or set `inheritEnv`";
         imported.notes.push(say(None, text.to_owned()));
     }
     Ok(())
 }
 
-/// Whether a host hands its own environment on to the servers it starts.
-fn inherits(part: Part) -> bool {
-    match part {
-        Part::ClaudeLocal | Part::ClaudeProject | Part::ClaudeUser => true,
-        Part::Vscode | Part::Cursor => true,
-        Part::ClaudeDesktop | Part::Gemini | Part::Codex => false,
+/// Whether the host passes its whole environment to servers.
+fn inherits_environment(scope: ConfigScope) -> bool {
+    match scope {
+        ConfigScope::ClaudeLocal | ConfigScope::ClaudeProject | ConfigScope::ClaudeUser => true,
+        ConfigScope::Vscode | ConfigScope::Cursor => true,
+        ConfigScope::ClaudeDesktop | ConfigScope::Gemini | ConfigScope::Codex => false,
     }
 }
 
-/// Takes one server over; gives back what is to be said of it.
-fn server(file: &File, name: &str, definition: Value, imported: &mut Imported) -> Vec<String> {
+/// Imports one server; returns notes on the server.
+fn collect_server(
+    file: &SourceFile,
+    name: &str,
+    definition: Value,
+    imported: &mut ImportResult,
+) -> Vec<String> {
     let origin = (file.program(), name.to_owned());
     if imported.origins.contains(&origin) {
         return vec![
-            "is hidden by one of the same name in an earlier file and left out".to_owned(),
+            "not imported: a server of the same name in an earlier file hides it".to_owned(),
         ];
     }
     let Value::Object(definition) = definition else {
-        return vec!["is not an object and is left out".to_owned()];
+        return vec!["not imported: the definition is not an object".to_owned()];
     };
-    let mut entry = Entry::new(definition);
-    if !translate(file.part, &mut entry) {
-        return vec!["says neither `command` nor `url` and is left out".to_owned()];
+    let mut entry = ServerEntry::new(definition);
+    if !translate(file.scope, &mut entry) {
+        return vec!["not imported: the definition has neither `command` nor `url`".to_owned()];
     }
-    let (made, mut notes) = entry.finish();
-    notes.extend(keep(&mut imported.servers, name, made.into(), file));
+    let (converted, mut notes) = entry.finish();
+    notes.extend(insert_unique(&mut imported.servers, name, converted.into(), file));
     imported.origins.push(origin);
     notes
 }
 
-/// Reads one server; false where it does not say how it is reached.
-fn translate(part: Part, entry: &mut Entry) -> bool {
-    match part {
-        Part::ClaudeLocal | Part::ClaudeProject | Part::ClaudeUser | Part::ClaudeDesktop => {
-            claude::translate(part, entry)
-        }
-        Part::Vscode => vscode::translate(entry),
-        Part::Cursor => cursor::translate(entry),
-        Part::Gemini => gemini::translate(entry),
-        Part::Codex => codex::translate(entry),
+/// Converts one server; returns false if the definition has no transport.
+fn translate(scope: ConfigScope, entry: &mut ServerEntry) -> bool {
+    match scope {
+        ConfigScope::ClaudeLocal
+        | ConfigScope::ClaudeProject
+        | ConfigScope::ClaudeUser
+        | ConfigScope::ClaudeDesktop => claude::translate(scope, entry),
+        ConfigScope::Vscode => vscode::translate(entry),
+        ConfigScope::Cursor => cursor::translate(entry),
+        ConfigScope::Gemini => gemini::translate(entry),
+        ConfigScope::Codex => codex::translate(entry),
     }
 }
 
-/// Keeps a server under a name that can be one here and that no other has, whatever the case of its
-/// letters.
-fn keep(servers: &mut Map<String, Value>, name: &str, made: Value, file: &File) -> Option<String> {
-    let taken = |servers: &Map<String, Value>, name: &str| {
+/// Adds a server under a valid name that is unique, ignoring case.
+fn insert_unique(
+    servers: &mut Map<String, Value>,
+    name: &str,
+    definition: Value,
+    file: &SourceFile,
+) -> Option<String> {
+    let is_taken = |servers: &Map<String, Value>, name: &str| {
         servers.keys().any(|other| other.to_lowercase() == name.to_lowercase())
     };
-    let fit = fitted(name);
-    if servers.get(&fit) == Some(&made) && fit == name {
-        return Some("is the same in an earlier file and is kept once".to_owned());
+    let fit = sanitize_name(name);
+    if servers.get(&fit) == Some(&definition) && fit == name {
+        return Some("imported once: an earlier file has the same definition".to_owned());
     }
-    let mut own = fit.clone();
+    let mut unique = fit.clone();
     let mut number = 1;
-    while taken(servers, &own) {
-        let end = match number {
-            1 => format!("-{}", file.dialect.word()),
-            number => format!("-{}-{number}", file.dialect.word()),
+    while is_taken(servers, &unique) {
+        let suffix = match number {
+            1 => format!("-{}", file.host.as_str()),
+            number => format!("-{}-{number}", file.host.as_str()),
         };
-        // All of it is ASCII.
-        own = format!("{}{end}", &fit[..fit.len().min(NAME_LIMIT - end.len())]);
+        // The name is ASCII, so a byte index is a character index.
+        unique = format!("{}{suffix}", &fit[..fit.len().min(MAX_NAME_CHARS - suffix.len())]);
         number += 1;
     }
-    let text = match (own == name, own == fit) {
+    let text = match (unique == name, unique == fit) {
         (true, _) => None,
-        (false, true) => Some(format!("no server can have this name here; it is called `{own}`")),
+        (false, true) => {
+            Some(format!("renamed to `{unique}`: the name is not valid in `mcp.json`"))
+        }
         (false, false) => {
-            Some(format!("an earlier server has this name too; it is called `{own}` here"))
+            Some(format!("renamed to `{unique}`: an earlier server has the same name"))
         }
     };
-    servers.insert(own, made);
+    servers.insert(unique, definition);
     text
 }
 
-/// The longest name a server can have, in characters.
-pub(super) const NAME_LIMIT: usize = 128;
+/// Maximum number of characters in a server name.
+pub(super) const MAX_NAME_CHARS: usize = 128;
 
-/// A name as servers can have it: what cannot stand in one becomes `-`.
-fn fitted(name: &str) -> String {
+/// Returns a valid server name; replaces each invalid character with `-`.
+fn sanitize_name(name: &str) -> String {
     let plain = |letter: char| match letter {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' | '.' => letter,
         _ => '-',
     };
-    let fitted: String = name.chars().map(plain).take(NAME_LIMIT).collect();
-    if fitted.is_empty() { "server".to_owned() } else { fitted }
+    let sanitized: String = name.chars().map(plain).take(MAX_NAME_CHARS).collect();
+    if sanitized.is_empty() { "server".to_owned() } else { sanitized }
 }
 
-/// The servers under one of several keys of a document.
+/// Returns the servers under any of the given keys of a document.
 pub(super) fn servers_under(
-    file: &File,
+    file: &SourceFile,
     document: &Value,
     keys: &[&str],
 ) -> Result<Map<String, Value>, ImportError> {
-    let not_an_object =
-        |key: &str| ImportError::NotAnObject { file: file.shown.clone(), key: key.to_owned() };
+    let not_an_object = |key: &str| ImportError::NotAnObject {
+        file: file.display_path.clone(),
+        key: key.to_owned(),
+    };
     let document = document.as_object().ok_or_else(|| not_an_object("the file"))?;
     let mut servers = Map::new();
     for key in keys {
         match document.get(*key) {
-            Some(Value::Object(found)) => servers.extend(found.clone()),
+            Some(Value::Object(entries)) => servers.extend(entries.clone()),
             Some(Value::Null) | None => {}
             Some(_) => return Err(not_an_object(key)),
         }
@@ -158,10 +173,10 @@ pub(super) fn servers_under(
     Ok(servers)
 }
 
-/// Notes for the keys of a file that is all about servers and that nobody reads.
-pub(super) fn unread(document: &Value, read: &[&str]) -> Vec<String> {
+/// Returns notes on unknown keys of a file that only contains servers.
+pub(super) fn note_unknown_keys(document: &Value, read: &[&str]) -> Vec<String> {
     let keys = document.as_object().into_iter().flat_map(Map::keys);
     keys.filter(|key| !read.contains(&key.as_str()))
-        .map(|key| format!("`{key}` has no meaning here and is not carried over"))
+        .map(|key| format!("`{key}` is unknown; not imported"))
         .collect()
 }

@@ -1,36 +1,41 @@
-//! Cursor: `.cursor/mcp.json` of a project and of the user.
+//! Cursor: `.cursor/mcp.json` of the project and of the user.
 
 use serde_json::{Map, Value};
 
-use super::collect::{Group, servers_under, unread};
-use super::entry::Entry;
-use super::place::File;
-use super::{ImportError, reach, variables, vscode};
+use super::collect::{ParsedServers, note_unknown_keys, servers_under};
+use super::entry::ServerEntry;
+use super::source_file::SourceFile;
+use super::{ImportError, transport, variables, vscode};
 
-pub(super) fn group(file: &File, document: &Value) -> Result<Group, ImportError> {
+pub(super) fn parse_servers(
+    file: &SourceFile,
+    document: &Value,
+) -> Result<ParsedServers, ImportError> {
     let mut servers = servers_under(file, document, &["mcpServers", "servers"])?;
-    let mut notes = unread(document, &["mcpServers", "servers", "$schema"]);
+    let mut notes = note_unknown_keys(document, &["mcpServers", "servers", "$schema"]);
     for definition in servers.values_mut() {
-        variables::rewrite(definition, &mut |inside| vscode::editor_variable(inside, &mut notes));
+        variables::rewrite(definition, &mut |inside| {
+            vscode::rewrite_editor_variable(inside, &mut notes)
+        });
     }
-    Ok(Group { servers, notes })
+    Ok(ParsedServers { servers, notes })
 }
 
-pub(super) fn translate(entry: &mut Entry) -> bool {
-    let reachable = reach::carry(entry);
-    entry.carry_switch();
+pub(super) fn translate(entry: &mut ServerEntry) -> bool {
+    let reachable = transport::convert_transport(entry);
+    entry.convert_disabled();
     if let Some(auth) = entry.take("auth") {
-        sign_in(entry, auth);
+        convert_oauth(entry, auth);
     }
     for key in ["autoApprove", "alwaysAllow"] {
-        entry.leave(key, "the application decides which calls are confirmed");
+        entry.skip(key, "the application decides which calls are confirmed");
     }
     reachable
 }
 
-fn sign_in(entry: &mut Entry, auth: Value) {
+fn convert_oauth(entry: &mut ServerEntry, auth: Value) {
     let Value::Object(auth) = auth else {
-        return entry.note("`auth` is not an object and is not carried over");
+        return entry.add_note("`auth` is not an object; not imported");
     };
     let mut oauth = Map::new();
     for (key, value) in auth {
@@ -38,8 +43,8 @@ fn sign_in(entry: &mut Entry, auth: Value) {
             "CLIENT_ID" => drop(oauth.insert("clientId".to_owned(), value)),
             "CLIENT_SECRET" => drop(oauth.insert("clientSecret".to_owned(), value)),
             "scopes" => drop(oauth.insert("scopes".to_owned(), value)),
-            _ => entry.note(format!("`auth.{key}` has no meaning here and is not carried over")),
+            _ => entry.add_note(format!("`auth.{key}` is unknown; not imported")),
         }
     }
-    entry.put("oauth", oauth);
+    entry.set("oauth", oauth);
 }

@@ -1,107 +1,110 @@
-//! Gemini CLI: `mcpServers` and `mcp` of its `settings.json`.
+//! Gemini CLI: `mcpServers` and `mcp` in `settings.json`.
 
 use serde_json::{Map, Value};
 
-use super::collect::{Group, servers_under};
-use super::entry::Entry;
-use super::place::File;
-use super::{ImportError, reach};
+use super::collect::{ParsedServers, servers_under};
+use super::entry::ServerEntry;
+use super::source_file::SourceFile;
+use super::{ImportError, transport};
 
-pub(super) fn group(file: &File, document: &Value) -> Result<Group, ImportError> {
+pub(super) fn parse_servers(
+    file: &SourceFile,
+    document: &Value,
+) -> Result<ParsedServers, ImportError> {
     let mut servers = servers_under(file, document, &["mcpServers"])?;
     let names = |key: &str| {
-        let listed = document.get("mcp").and_then(|mcp| mcp.get(key))?.as_array()?;
-        Some(listed.iter().filter_map(Value::as_str).collect::<Vec<_>>())
+        let entries = document.get("mcp").and_then(|mcp| mcp.get(key))?.as_array()?;
+        Some(entries.iter().filter_map(Value::as_str).collect::<Vec<_>>())
     };
     let (allowed, excluded) = (names("allowed"), names("excluded").unwrap_or_default());
     for (name, definition) in &mut servers {
-        braces(definition);
+        add_braces(definition);
         let off = excluded.contains(&name.as_str())
             || allowed.as_ref().is_some_and(|allowed| !allowed.contains(&name.as_str()));
         if let (true, Value::Object(definition)) = (off, definition) {
             definition.insert("disabled".to_owned(), true.into());
         }
     }
-    Ok(Group { servers, notes: Vec::new() })
+    Ok(ParsedServers { servers, notes: Vec::new() })
 }
 
-pub(super) fn translate(entry: &mut Entry) -> bool {
+pub(super) fn translate(entry: &mut ServerEntry) -> bool {
     let streams = entry.has("httpUrl");
     if streams {
-        entry.leave("url", "`httpUrl` wins over it");
+        entry.skip("url", "`httpUrl` overrides it");
     }
     let stated = entry.has("type") || entry.has("transport") || entry.has("command");
-    let reachable = reach::carry(entry);
-    let over_http = entry.made("type").is_some_and(|kind| kind == "http");
+    let reachable = transport::convert_transport(entry);
+    let over_http = entry.converted("type").is_some_and(|kind| kind == "http");
     if over_http && !streams && !stated {
-        // A bare `url` is an event stream there, whatever it would be here.
-        entry.put("type", "sse");
+        // Gemini CLI uses SSE for a `url` without a type; innkeeper would infer HTTP.
+        entry.set("type", "sse");
     }
-    entry.carry_switch();
-    entry.carry_time("timeout", 1000, "timeout");
-    entry.carry_tools("includeTools", "allow");
-    entry.carry_tools("excludeTools", "deny");
+    entry.convert_disabled();
+    entry.convert_duration("timeout", 1000, "timeout");
+    entry.convert_tools("includeTools", "allow");
+    entry.convert_tools("excludeTools", "deny");
     if let Some(oauth) = entry.take("oauth") {
-        sign_in(entry, oauth);
+        convert_oauth(entry, oauth);
     }
-    entry.leave("trust", "the application decides which calls are confirmed");
-    entry.leave("description", "servers describe themselves");
-    entry.leave("authProviderType", "sign-in through that provider is not done from here");
+    entry.skip("trust", "the application decides which calls are confirmed");
+    entry.skip("description", "innkeeper shows the server's own description");
+    entry.skip("authProviderType", "innkeeper does not support this sign-in provider");
     reachable
 }
 
-fn sign_in(entry: &mut Entry, oauth: Value) {
+fn convert_oauth(entry: &mut ServerEntry, oauth: Value) {
     let Value::Object(oauth) = oauth else {
-        return entry.note("`oauth` is not an object and is not carried over");
+        return entry.add_note("`oauth` is not an object; not imported");
     };
-    let mut made = Map::new();
+    let mut converted = Map::new();
     for (key, value) in oauth {
         match key.as_str() {
-            "clientId" | "clientSecret" | "scopes" => drop(made.insert(key, value)),
+            "clientId" | "clientSecret" | "scopes" => drop(converted.insert(key, value)),
             "enabled" => {}
-            _ => entry.note(format!("`oauth.{key}` has no meaning here and is not carried over")),
+            _ => entry.add_note(format!("`oauth.{key}` is unknown; not imported")),
         }
     }
-    entry.put("oauth", made);
+    entry.set("oauth", converted);
 }
 
-/// Writes the `$NAME` of every string as `${NAME}`.
-fn braces(value: &mut Value) {
+/// Rewrites `$NAME` in every string to `${NAME}`.
+fn add_braces(value: &mut Value) {
     match value {
-        Value::String(text) => *text = braced(text),
-        Value::Array(items) => items.iter_mut().for_each(braces),
-        Value::Object(members) => members.values_mut().for_each(braces),
+        Value::String(text) => *text = with_braces(text),
+        Value::Array(items) => items.iter_mut().for_each(add_braces),
+        Value::Object(members) => members.values_mut().for_each(add_braces),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn braced(text: &str) -> String {
-    let mut made = String::with_capacity(text.len() + 2);
+fn with_braces(text: &str) -> String {
+    let mut output = String::with_capacity(text.len() + 2);
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
-        made.push_str(before);
+        output.push_str(before);
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let length = after.find(|c| !is_part(c)).unwrap_or(after.len());
         let (name, after_name) = after.split_at(length);
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
-            made.push('$');
+            output.push('$');
             rest = after;
         } else {
-            made.extend(["${", name, "}"]);
+            output.extend(["${", name, "}"]);
             rest = after_name;
         }
     }
-    made.push_str(rest);
-    made
+    output.push_str(rest);
+    output
 }
 
 #[cfg(test)]
 mod tests {
-    use super::braced;
+    use super::with_braces;
 
     #[test]
     fn bare_variables_get_braces_and_nothing_else_changes() {
-        assert_eq!(braced("$A-${B}$C_1"), "${A}-${B}${C_1}");
-        assert_eq!(braced("5$ $1 $$ ${X:-y} $"), "5$ $1 $$ ${X:-y} $");
+        assert_eq!(with_braces("$A-${B}$C_1"), "${A}-${B}${C_1}");
+        assert_eq!(with_braces("5$ $1 $$ ${X:-y} $"), "5$ $1 $$ ${X:-y} $");
     }
 }

@@ -1,23 +1,24 @@
-//! Files as the hosts write them, and what becomes of them.
+//! Tests of the import with files as each host writes them.
 
 use std::fs;
 
 use innkeeper_host::{Config, Environment};
 use serde_json::{Value, json};
 
-use super::collect::NAME_LIMIT;
+use super::collect::MAX_NAME_CHARS;
 use super::*;
 
-struct Machine {
+struct ImportFixture {
     _root: tempfile::TempDir,
-    places: Places,
+    places: BaseDirectories,
 }
 
-impl Machine {
+impl ImportFixture {
     fn new(files: &[(&str, &str)]) -> Self {
         let root = tempfile::tempdir().unwrap();
-        let places = Places { home: root.path().join("home"), cwd: root.path().join("work") };
-        let machine = Self { _root: root, places };
+        let directories =
+            BaseDirectories { home: root.path().join("home"), cwd: root.path().join("work") };
+        let machine = Self { _root: root, places: directories };
         for (path, text) in files {
             let path = match path.strip_prefix("~/") {
                 Some(rest) => machine.places.home.join(rest),
@@ -29,24 +30,24 @@ impl Machine {
         machine
     }
 
-    fn import(&self, dialect: Option<Dialect>) -> Result<Imported, ImportError> {
+    fn import(&self, dialect: Option<SourceHost>) -> Result<ImportResult, ImportError> {
         import(dialect, &self.places)
     }
 }
 
-/// What is said of an import, without the line on the environment that many files get.
-fn notes(imported: &Imported) -> Vec<String> {
+/// Returns the notes without the note on the environment, which many files get.
+fn note_texts(imported: &ImportResult) -> Vec<String> {
     let all = imported.notes.iter().map(ToString::to_string);
     all.filter(|note| !note.contains("`inheritEnv`")).collect()
 }
 
-/// The servers made from one file and the notes about it.
-fn imported(dialect: Dialect, path: &str, text: &str) -> (Value, Vec<String>) {
-    let imported = Machine::new(&[(path, text)]).import(Some(dialect)).unwrap();
-    (imported.document()["servers"].clone(), notes(&imported))
+/// Imports one file; returns its servers and notes.
+fn import_file(dialect: SourceHost, path: &str, text: &str) -> (Value, Vec<String>) {
+    let imported = ImportFixture::new(&[(path, text)]).import(Some(dialect)).unwrap();
+    (imported.document()["servers"].clone(), note_texts(&imported))
 }
 
-const CODE: &str = r#"{
+const VSCODE_CONFIG: &str = r#"{
   // comments and trailing commas are allowed
   "inputs": [
     {"type": "promptString", "id": "api-key", "description": "The key", "password": true},
@@ -67,11 +68,11 @@ const CODE: &str = r#"{
 }"#;
 
 #[test]
-fn vscode_inputs_become_variables_and_all_else_is_carried_or_noted() {
-    let machine = Machine::new(&[(".vscode/mcp.json", CODE)]);
-    let made = machine.import(Some(Dialect::Vscode)).unwrap();
+fn vscode_inputs_become_variables_and_all_else_is_converted_or_noted() {
+    let machine = ImportFixture::new(&[(".vscode/mcp.json", VSCODE_CONFIG)]);
+    let imported = machine.import(Some(SourceHost::Vscode)).unwrap();
     assert_eq!(
-        made.document()["servers"],
+        imported.document()["servers"],
         json!({
             "search": {
                 "type": "stdio", "command": "npx", "args": ["-y", "search", "--port", "5"],
@@ -83,15 +84,15 @@ fn vscode_inputs_become_variables_and_all_else_is_carried_or_noted() {
                     "oauth": {"clientId": "me"}},
         })
     );
-    let notes = notes(&made);
+    let notes = note_texts(&imported);
     insta::assert_snapshot!(notes.join("\n"), @r"
-    `.vscode/mcp.json`: `${workspaceFolder}` will mean the folder that the new file is put into
+    `.vscode/mcp.json`: `${workspaceFolder}` now means the directory of the new file
     `.vscode/mcp.json`: `${input:api-key}` became `${API_KEY}`: set `API_KEY` in the environment (The key)
     `.vscode/mcp.json`: `${input:region}` became `${REGION}`: set `REGION` in the environment
-    `.vscode/mcp.json`: server `search`: `sandboxEnabled` is not carried over: write `sandbox` with `read`, `write` and `network`
-    `.vscode/mcp.json`: server `search`: `dev` is not carried over: servers are not watched or debugged from here
-    `.vscode/mcp.json`: server `search`: `gallery` has no meaning here and is not carried over
-    `.vscode/mcp.json`: server `empty`: says neither `command` nor `url` and is left out
+    `.vscode/mcp.json`: server `search`: `sandboxEnabled` is not imported: set `sandbox` with `read`, `write` and `network`
+    `.vscode/mcp.json`: server `search`: `dev` is not imported: innkeeper does not watch or debug servers
+    `.vscode/mcp.json`: server `search`: `gallery` is unknown; not imported
+    `.vscode/mcp.json`: server `empty`: not imported: the definition has neither `command` nor `url`
     ");
 }
 
@@ -100,18 +101,18 @@ fn what_only_looks_like_a_variable_to_claude_desktop_and_codex_is_escaped() {
     let text = r#"{"globalShortcut": "x", "mcpServers": {
         "fs": {"command": "npx", "args": ["${HOME}", "$X $${Y}"], "env": {"A": "${"}}}}"#;
     let path = "~/.config/Claude/claude_desktop_config.json";
-    let (servers, notes) = imported(Dialect::Claude, path, text);
+    let (servers, notes) = import_file(SourceHost::Claude, path, text);
     assert_eq!(servers["fs"]["args"], json!(["$${HOME}", "$X $$${Y}"]));
     assert_eq!(servers["fs"]["env"], json!({"A": "$${"}));
     assert!(notes.is_empty(), "{notes:?}");
     let text = "[mcp_servers.a]\ncommand = 'c'\nargs = ['${HOME}']";
-    let (servers, _) = imported(Dialect::Codex, ".codex/config.toml", text);
+    let (servers, _) = import_file(SourceHost::Codex, ".codex/config.toml", text);
     assert_eq!(servers["a"]["args"], json!(["$${HOME}"]));
 }
 
 #[test]
 fn claude_code_reads_local_before_project_before_user() {
-    let machine = Machine::new(&[(
+    let machine = ImportFixture::new(&[(
         ".mcp.json",
         r#"{"mcpServers": {"a": {"command": "project"}, "b": {"command": "project"},
             "c": {"type": "streamable-http", "url": "http://x", "headersHelper": "x",
@@ -126,28 +127,28 @@ fn claude_code_reads_local_before_project_before_user() {
     });
     fs::create_dir_all(&machine.places.home).unwrap();
     fs::write(machine.places.home.join(".claude.json"), user.to_string()).unwrap();
-    let made = machine.import(Some(Dialect::Claude)).unwrap();
-    let servers = &made.document()["servers"];
+    let imported = machine.import(Some(SourceHost::Claude)).unwrap();
+    let servers = &imported.document()["servers"];
     assert_eq!(servers["a"]["command"], "local");
     assert_eq!(servers["b"]["command"], "project");
     assert_eq!(servers.as_object().unwrap().len(), 4);
     assert_eq!(servers["c"], json!({"type": "http", "url": "http://x", "timeout": 1.5}));
     assert_eq!(servers["d"]["disabled"], true);
     assert_eq!(servers["d"]["args"], json!(["${X:-y}"]));
-    let notes = notes(&made);
+    let notes = note_texts(&imported);
     assert!(notes.iter().any(|note| note.contains("headersHelper")), "{notes:?}");
-    assert_eq!(notes.iter().filter(|note| note.contains("is hidden by")).count(), 2, "{notes:?}");
+    assert_eq!(notes.iter().filter(|note| note.contains("hides it")).count(), 2, "{notes:?}");
     assert_eq!(notes.len(), 3, "{notes:?}");
 }
 
-const CURSOR: &str = r#"{"mcpServers": {
+const CURSOR_CONFIG: &str = r#"{"mcpServers": {
         "a": {"url": "https://x", "auth": {"CLIENT_ID": "${env:ID}", "CLIENT_SECRET": "s",
               "scopes": ["r"], "extra": 1}},
         "b": {"type": "stdio", "command": "c", "envFile": ".env", "autoApprove": ["t"]}}}"#;
 
 #[test]
-fn cursor_sign_in_and_env_file_are_carried() {
-    let (servers, notes) = imported(Dialect::Cursor, ".cursor/mcp.json", CURSOR);
+fn cursor_sign_in_and_env_file_are_converted() {
+    let (servers, notes) = import_file(SourceHost::Cursor, ".cursor/mcp.json", CURSOR_CONFIG);
     assert_eq!(
         servers,
         json!({
@@ -159,7 +160,7 @@ fn cursor_sign_in_and_env_file_are_carried() {
     assert_eq!(notes.len(), 2, "{notes:?}");
 }
 
-const GEMINI: &str = r#"{"theme": "x", "mcp": {"excluded": ["off"]}, "mcpServers": {
+const GEMINI_CONFIG: &str = r#"{"theme": "x", "mcp": {"excluded": ["off"]}, "mcpServers": {
         "s": {"url": "https://x/sse", "timeout": 600000, "trust": true},
         "h": {"httpUrl": "https://x/mcp", "url": "https://ignored", "headers": {"A": "$KEY"}},
         "c": {"command": "c", "cwd": "./d", "includeTools": ["a"], "excludeTools": ["b"],
@@ -167,8 +168,9 @@ const GEMINI: &str = r#"{"theme": "x", "mcp": {"excluded": ["off"]}, "mcpServers
         "off": {"command": "c"}}}"#;
 
 #[test]
-fn gemini_tells_streams_from_http_and_filters_tools() {
-    let (servers, notes) = imported(Dialect::Gemini, "~/.gemini/settings.json", GEMINI);
+fn gemini_distinguishes_sse_from_http_and_filters_tools() {
+    let (servers, notes) =
+        import_file(SourceHost::Gemini, "~/.gemini/settings.json", GEMINI_CONFIG);
     assert_eq!(
         servers,
         json!({
@@ -184,7 +186,7 @@ fn gemini_tells_streams_from_http_and_filters_tools() {
     assert_eq!(notes.len(), expected.len());
 }
 
-const CODEX: &str = r#"
+const CODEX_CONFIG: &str = r#"
         model = "x"
         [mcp_servers.a]
         command = "c"
@@ -208,7 +210,7 @@ const CODEX: &str = r#"
 
 #[test]
 fn codex_names_of_variables_become_references() {
-    let (servers, notes) = imported(Dialect::Codex, "~/.codex/config.toml", CODEX);
+    let (servers, notes) = import_file(SourceHost::Codex, "~/.codex/config.toml", CODEX_CONFIG);
     assert_eq!(
         servers,
         json!({
@@ -225,48 +227,48 @@ fn codex_names_of_variables_become_references() {
 
 #[test]
 fn without_a_host_all_files_are_read_and_every_server_keeps_a_name_of_its_own() {
-    let machine = Machine::new(&[
+    let machine = ImportFixture::new(&[
         (".mcp.json", r#"{"mcpServers": {"fs": {"command": "one"}}}"#),
         (".vscode/mcp.json", r#"{"servers": {"FS": {"command": "two"}}}"#),
         ("~/.cursor/mcp.json", r#"{"mcpServers": {"fs": {"command": "one"}}}"#),
     ]);
-    let made = machine.import(None).unwrap();
-    let servers = &made.document()["servers"];
+    let imported = machine.import(None).unwrap();
+    let servers = &imported.document()["servers"];
     let names: Vec<_> = servers.as_object().unwrap().keys().collect();
     assert_eq!(names, ["fs", "FS-vscode"]);
-    let notes = notes(&made);
+    let notes = note_texts(&imported);
     insta::assert_snapshot!(notes.join("\n"), @r"
-    `.vscode/mcp.json`: server `FS`: an earlier server has this name too; it is called `FS-vscode` here
-    `~/.cursor/mcp.json`: server `fs`: is the same in an earlier file and is kept once
+    `.vscode/mcp.json`: server `FS`: renamed to `FS-vscode`: an earlier server has the same name
+    `~/.cursor/mcp.json`: server `fs`: imported once: an earlier file has the same definition
     ");
 }
 
 #[test]
-fn a_file_that_cannot_be_understood_is_an_error_that_names_it() {
+fn a_malformed_file_is_an_error_that_names_it() {
     for (path, text, dialect) in [
-        (".cursor/mcp.json", "{", Dialect::Cursor),
-        (".cursor/mcp.json", "[]", Dialect::Cursor),
-        (".cursor/mcp.json", r#"{"mcpServers": []}"#, Dialect::Cursor),
-        (".codex/config.toml", "= 1", Dialect::Codex),
+        (".cursor/mcp.json", "{", SourceHost::Cursor),
+        (".cursor/mcp.json", "[]", SourceHost::Cursor),
+        (".cursor/mcp.json", r#"{"mcpServers": []}"#, SourceHost::Cursor),
+        (".codex/config.toml", "= 1", SourceHost::Codex),
     ] {
-        let error = Machine::new(&[(path, text)]).import(Some(dialect)).unwrap_err();
+        let error = ImportFixture::new(&[(path, text)]).import(Some(dialect)).unwrap_err();
         assert!(error.to_string().contains(path), "{error}");
     }
 }
 
 #[test]
 fn no_file_at_all_names_where_it_looked() {
-    let error = Machine::new(&[]).import(Some(Dialect::Cursor)).unwrap_err();
-    assert_eq!(error.to_string(), "no configuration of `cursor` was found");
-    let ImportError::Nothing { looked, .. } = error else { panic!("another error") };
-    assert_eq!(looked, [".cursor/mcp.json", "~/.cursor/mcp.json"]);
+    let error = ImportFixture::new(&[]).import(Some(SourceHost::Cursor)).unwrap_err();
+    assert_eq!(error.to_string(), "no configuration of `cursor` found");
+    let ImportError::NotFound { searched_files, .. } = error else { panic!("another error") };
+    assert_eq!(searched_files, [".cursor/mcp.json", "~/.cursor/mcp.json"]);
 }
 
 #[test]
 fn no_value_of_a_file_appears_in_a_note() {
     let text = r#"{"mcpServers": {"a": {"command": "c", "env": {"K": ["s3cret"]},
         "headersHelper": "s3cret", "other": "s3cret", "timeout": "s3cret"}}}"#;
-    let (_, notes) = imported(Dialect::Claude, ".mcp.json", text);
+    let (_, notes) = import_file(SourceHost::Claude, ".mcp.json", text);
     assert_eq!(notes.len(), 4);
     assert!(!notes.concat().contains("s3cret"));
 }
@@ -274,32 +276,32 @@ fn no_value_of_a_file_appears_in_a_note() {
 #[test]
 fn the_environment_that_servers_no_longer_get_is_mentioned_once_a_file() {
     let file = r#"{"servers": {"a": {"command": "x"}, "b": {"command": "y"}}}"#;
-    let made = Machine::new(&[(".vscode/mcp.json", file)]).import(None).unwrap();
-    assert_eq!(made.notes.len(), 1);
-    assert!(made.notes[0].to_string().contains("`inheritEnv`"));
+    let imported = ImportFixture::new(&[(".vscode/mcp.json", file)]).import(None).unwrap();
+    assert_eq!(imported.notes.len(), 1);
+    assert!(imported.notes[0].to_string().contains("`inheritEnv`"));
     let remote = r#"{"servers": {"a": {"url": "http://x"}}}"#;
-    let made = Machine::new(&[(".vscode/mcp.json", remote)]).import(None).unwrap();
-    assert!(made.notes.is_empty());
+    let imported = ImportFixture::new(&[(".vscode/mcp.json", remote)]).import(None).unwrap();
+    assert!(imported.notes.is_empty());
 }
 
 #[test]
-fn a_name_that_no_server_can_have_here_is_replaced_and_that_is_said() {
-    let long = "x".repeat(NAME_LIMIT + 1);
+fn an_invalid_server_name_is_replaced_and_noted() {
+    let long = "x".repeat(MAX_NAME_CHARS + 1);
     let servers = json!({
         "c d": {"url": "http://a"}, "c-d": {"url": "http://b"}, "": {"url": "http://c"},
         "ü": {"url": "http://d"}, long: {"url": "http://e"},
     });
     let file = json!({ "servers": servers }).to_string();
-    let machine = Machine::new(&[(".vscode/mcp.json", &*file)]);
-    let made = machine.import(None).unwrap();
-    let document = made.document();
+    let machine = ImportFixture::new(&[(".vscode/mcp.json", &*file)]);
+    let imported = machine.import(None).unwrap();
+    let document = imported.document();
     let names: Vec<_> = document["servers"].as_object().unwrap().keys().cloned().collect();
-    let cut = "x".repeat(NAME_LIMIT);
-    assert_eq!(names, ["c-d", "c-d-vscode", "server", "-", &*cut]);
-    let notes = notes(&made).join("\n");
-    assert!(notes.contains("server `c d`: no server can have this name here"), "{notes}");
+    let truncated = "x".repeat(MAX_NAME_CHARS);
+    assert_eq!(names, ["c-d", "c-d-vscode", "server", "-", &*truncated]);
+    let notes = note_texts(&imported).join("\n");
+    assert!(notes.contains("server `c d`: renamed to `c-d`: the name is not valid"), "{notes}");
     assert!(
-        notes.contains("it is called `c-d`") && notes.contains("called `c-d-vscode`"),
+        notes.contains("renamed to `c-d`") && notes.contains("renamed to `c-d-vscode`"),
         "{notes}"
     );
     let env = Environment::default();
@@ -308,16 +310,16 @@ fn a_name_that_no_server_can_have_here_is_replaced_and_that_is_said() {
 
 #[test]
 fn what_was_imported_is_a_configuration_without_an_error() {
-    let machine = Machine::new(&[
-        (".vscode/mcp.json", CODE),
-        (".cursor/mcp.json", CURSOR),
-        ("~/.gemini/settings.json", GEMINI),
-        ("~/.codex/config.toml", CODEX),
+    let machine = ImportFixture::new(&[
+        (".vscode/mcp.json", VSCODE_CONFIG),
+        (".cursor/mcp.json", CURSOR_CONFIG),
+        ("~/.gemini/settings.json", GEMINI_CONFIG),
+        ("~/.codex/config.toml", CODEX_CONFIG),
         (".env", ""),
     ]);
-    let made = machine.import(None).unwrap().document();
+    let document = machine.import(None).unwrap().document();
     let names = ["API_KEY", "TOKEN", "NEAR", "ID", "KEY", "VAR", "BEARER", "HOME"];
     let env = Environment::from_pairs(names.map(|name| (name, "/x")));
-    let config = Config::from_value(&made, "mcp.json", &machine.places.cwd, &env).unwrap();
+    let config = Config::from_value(&document, "mcp.json", &machine.places.cwd, &env).unwrap();
     assert_eq!(config.servers.len() + config.disabled.len(), 10);
 }

@@ -1,17 +1,17 @@
-//! `${…}` in another host's strings, rewritten to the `${NAME}` that is read here.
+//! Rewrites `${…}` of another host to `${NAME}`.
 
 use serde_json::Value;
 
-/// What becomes of one `${inside}`.
-pub(super) enum Fate {
-    /// This text takes its place.
-    Becomes(String),
-    /// It stays as it is.
-    Stays,
+/// The replacement of one `${inside}`.
+pub(super) enum VariableRewrite {
+    /// Replaces the variable with this text.
+    Replace(String),
+    /// Keeps the variable.
+    Keep,
 }
 
-/// Rewrites every `${…}` of every string in a value, keys excluded.
-pub(super) fn rewrite(value: &mut Value, decide: &mut impl FnMut(&str) -> Fate) {
+/// Rewrites every `${…}` in every string of a value; keys stay unchanged.
+pub(super) fn rewrite(value: &mut Value, decide: &mut impl FnMut(&str) -> VariableRewrite) {
     match value {
         Value::String(text) => {
             if text.contains("${") {
@@ -26,27 +26,27 @@ pub(super) fn rewrite(value: &mut Value, decide: &mut impl FnMut(&str) -> Fate) 
     }
 }
 
-fn rewrite_text(text: &str, decide: &mut impl FnMut(&str) -> Fate) -> String {
-    let mut made = String::with_capacity(text.len());
+fn rewrite_text(text: &str, decide: &mut impl FnMut(&str) -> VariableRewrite) -> String {
+    let mut output = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
-        made.push_str(before);
+        output.push_str(before);
         let Some((inside, after)) = after.split_once('}') else {
-            made.push_str("${");
+            output.push_str("${");
             rest = after;
             continue;
         };
         match decide(inside) {
-            Fate::Becomes(text) => made.push_str(&text),
-            Fate::Stays => made.extend(["${", inside, "}"]),
+            VariableRewrite::Replace(text) => output.push_str(&text),
+            VariableRewrite::Keep => output.extend(["${", inside, "}"]),
         }
         rest = after;
     }
-    made.push_str(rest);
-    made
+    output.push_str(rest);
+    output
 }
 
-/// Escapes every `${` of a value whose host reads it as plain text.
+/// Escapes every `${` of a value that the source host does not expand.
 pub(super) fn escape(value: &mut Value) {
     match value {
         Value::String(text) => *text = text.replace("${", "$${"),
@@ -56,8 +56,8 @@ pub(super) fn escape(value: &mut Value) {
     }
 }
 
-/// A name that an environment variable can have, made from any text.
-pub(super) fn name_from(text: &str) -> String {
+/// Converts any text to a valid name of an environment variable.
+pub(super) fn env_name(text: &str) -> String {
     let name: String = text
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
@@ -73,23 +73,23 @@ pub(super) fn name_from(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn upper(text: &str) -> String {
+    fn rewrite_upper(text: &str) -> String {
         rewrite_text(text, &mut |inside| match inside {
-            "keep" => Fate::Stays,
-            inside => Fate::Becomes(inside.to_uppercase()),
+            "keep" => VariableRewrite::Keep,
+            inside => VariableRewrite::Replace(inside.to_uppercase()),
         })
     }
 
     #[test]
     fn every_variable_of_a_text_is_rewritten_once() {
-        assert_eq!(upper("a ${b} ${keep} $c ${d}${e}"), "a B ${keep} $c DE");
-        assert_eq!(upper("open ${b and ${d}"), "open B AND ${D");
-        assert_eq!(upper("${never closed"), "${never closed");
+        assert_eq!(rewrite_upper("a ${b} ${keep} $c ${d}${e}"), "a B ${keep} $c DE");
+        assert_eq!(rewrite_upper("open ${b and ${d}"), "open B AND ${D");
+        assert_eq!(rewrite_upper("${never closed"), "${never closed");
     }
 
     #[test]
     fn names_are_made_fit_for_an_environment() {
-        assert_eq!(name_from("api-key"), "API_KEY");
-        assert_eq!(name_from("2fa"), "INPUT_2FA");
+        assert_eq!(env_name("api-key"), "API_KEY");
+        assert_eq!(env_name("2fa"), "INPUT_2FA");
     }
 }

@@ -1,97 +1,104 @@
-//! Visual Studio Code: `.vscode/mcp.json`, the profile's `mcp.json`, Copilot's.
+//! Visual Studio Code: `.vscode/mcp.json`, the `mcp.json` of the profile and of Copilot.
 
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::collect::{Group, servers_under, unread};
-use super::entry::Entry;
-use super::place::File;
-use super::variables::{self, Fate};
-use super::{ImportError, reach};
+use super::collect::{ParsedServers, note_unknown_keys, servers_under};
+use super::entry::ServerEntry;
+use super::source_file::SourceFile;
+use super::variables::{self, VariableRewrite};
+use super::{ImportError, transport};
 
-pub(super) fn group(file: &File, document: &Value) -> Result<Group, ImportError> {
+pub(super) fn parse_servers(
+    file: &SourceFile,
+    document: &Value,
+) -> Result<ParsedServers, ImportError> {
     let mut servers = servers_under(file, document, &["servers", "mcpServers"])?;
-    let mut notes = unread(document, &["servers", "mcpServers", "inputs", "$schema"]);
-    let inputs = Inputs::new(document.get("inputs"));
-    let mut asked = IndexMap::new();
+    let mut notes = note_unknown_keys(document, &["servers", "mcpServers", "inputs", "$schema"]);
+    let inputs = InputVariables::new(document.get("inputs"));
+    let mut used_inputs = IndexMap::new();
     for definition in servers.values_mut() {
         variables::rewrite(definition, &mut |inside| match inside.strip_prefix("input:") {
             Some(id) => {
-                asked.insert(id.to_owned(), inputs.name(id));
-                Fate::Becomes(inputs.reference(id))
+                used_inputs.insert(id.to_owned(), inputs.variable_name(id));
+                VariableRewrite::Replace(inputs.variable_reference(id))
             }
-            None => editor_variable(inside, &mut notes),
+            None => rewrite_editor_variable(inside, &mut notes),
         });
     }
-    notes.extend(asked.iter().map(|(id, name)| inputs.note(id, name)));
-    Ok(Group { servers, notes })
+    notes.extend(used_inputs.iter().map(|(id, name)| inputs.note(id, name)));
+    Ok(ParsedServers { servers, notes })
 }
 
-pub(super) fn translate(entry: &mut Entry) -> bool {
-    let reachable = reach::carry(entry);
-    entry.carry_switch();
-    entry.carry("oauth", "oauth");
-    entry.leave("sandbox", "write `sandbox` with `read`, `write` and `network`");
-    entry.leave("sandboxEnabled", "write `sandbox` with `read`, `write` and `network`");
-    entry.leave("dev", "servers are not watched or debugged from here");
-    entry.carry_tools("tools", "allow");
+pub(super) fn translate(entry: &mut ServerEntry) -> bool {
+    let reachable = transport::convert_transport(entry);
+    entry.convert_disabled();
+    entry.convert("oauth", "oauth");
+    entry.skip("sandbox", "set `sandbox` with `read`, `write` and `network`");
+    entry.skip("sandboxEnabled", "set `sandbox` with `read`, `write` and `network`");
+    entry.skip("dev", "innkeeper does not watch or debug servers");
+    entry.convert_tools("tools", "allow");
     reachable
 }
 
-/// Variables that Visual Studio Code and Cursor share; most mean the same here.
-pub(super) fn editor_variable(inside: &str, notes: &mut Vec<String>) -> Fate {
+/// Rewrites the variables that Visual Studio Code and Cursor share; most have the same meaning
+/// here.
+pub(super) fn rewrite_editor_variable(inside: &str, notes: &mut Vec<String>) -> VariableRewrite {
     if let Some(name) = inside.strip_prefix("env:") {
-        return Fate::Becomes(format!("${{{name}}}"));
+        return VariableRewrite::Replace(format!("${{{name}}}"));
     }
     let text = match inside {
-        "userHome" | "pathSeparator" | "/" | "cwd" => return Fate::Stays,
+        "userHome" | "pathSeparator" | "/" | "cwd" => return VariableRewrite::Keep,
         "workspaceFolder" | "workspaceFolderBasename" => {
-            format!("`${{{inside}}}` will mean the folder that the new file is put into")
+            format!("`${{{inside}}}` now means the directory of the new file")
         }
-        _ => format!("`${{{inside}}}` is not known here and is left as it stands"),
+        _ => format!("`${{{inside}}}` is unknown and stays unchanged"),
     };
     if !notes.contains(&text) {
         notes.push(text);
     }
-    Fate::Stays
+    VariableRewrite::Keep
 }
 
-/// The questions a file would have asked its user, as environment variables.
-struct Inputs {
-    /// By id: the variable's name and the declaration.
-    known: IndexMap<String, (String, Value)>,
+/// The input prompts of a file, converted to environment variables.
+struct InputVariables {
+    /// Variable name and declaration by input id.
+    by_id: IndexMap<String, (String, Value)>,
 }
 
-impl Inputs {
-    fn new(declared: Option<&Value>) -> Self {
-        let mut known: IndexMap<String, (String, Value)> = IndexMap::new();
-        for input in declared.and_then(Value::as_array).into_iter().flatten() {
+impl InputVariables {
+    fn new(inputs: Option<&Value>) -> Self {
+        let mut by_id: IndexMap<String, (String, Value)> = IndexMap::new();
+        for input in inputs.and_then(Value::as_array).into_iter().flatten() {
             let Some(id) = input.get("id").and_then(Value::as_str) else { continue };
-            let mut name = variables::name_from(id);
-            while known.values().any(|(taken, _)| *taken == name) {
+            let mut name = variables::env_name(id);
+            while by_id.values().any(|(used_name, _)| *used_name == name) {
                 name.push('_');
             }
-            known.insert(id.to_owned(), (name, input.clone()));
+            by_id.insert(id.to_owned(), (name, input.clone()));
         }
-        Self { known }
+        Self { by_id }
     }
 
-    fn name(&self, id: &str) -> String {
-        self.known.get(id).map_or_else(|| variables::name_from(id), |(name, _)| name.clone())
+    fn variable_name(&self, id: &str) -> String {
+        self.by_id.get(id).map_or_else(|| variables::env_name(id), |(name, _)| name.clone())
     }
 
-    /// The variable, with the default that the question had.
-    fn reference(&self, id: &str) -> String {
-        let default = self.known.get(id).and_then(|(_, input)| input.get("default")?.as_str());
+    /// Returns the variable reference, with the default of the input.
+    fn variable_reference(&self, id: &str) -> String {
+        let default = self.by_id.get(id).and_then(|(_, input)| input.get("default")?.as_str());
         match default.filter(|default| !default.is_empty() && !default.contains(['$', '}'])) {
-            Some(default) => format!("${{{}:-{default}}}", self.name(id)),
-            None => format!("${{{}}}", self.name(id)),
+            Some(default) => format!("${{{}:-{default}}}", self.variable_name(id)),
+            None => format!("${{{}}}", self.variable_name(id)),
         }
     }
 
     fn note(&self, id: &str, name: &str) -> String {
-        let asked = self.known.get(id).and_then(|(_, input)| input.get("description")?.as_str());
-        let asked = asked.map(|asked| format!(" ({asked})")).unwrap_or_default();
-        format!("`${{input:{id}}}` became `${{{name}}}`: set `{name}` in the environment{asked}")
+        let description =
+            self.by_id.get(id).and_then(|(_, input)| input.get("description")?.as_str());
+        let description = description.map(|text| format!(" ({text})")).unwrap_or_default();
+        format!(
+            "`${{input:{id}}}` became `${{{name}}}`: set `{name}` in the environment{description}"
+        )
     }
 }

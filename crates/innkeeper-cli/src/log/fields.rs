@@ -1,4 +1,4 @@
-//! The fields of an event written straight into its line, with nothing built in between.
+//! Writes the fields of an event into its log line without intermediate values.
 
 use std::error::Error;
 use std::fmt::{self, Write as _};
@@ -8,27 +8,27 @@ use serde::Serializer as _;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use tracing::field::{Field, Visit};
 
-use super::{Level, LogFormat};
-use crate::cause::chain;
-use crate::output::{deceives, inline};
+use super::{LogFormat, LogLevel};
+use crate::error_chain::error_chain;
+use crate::output::{escape_inline, is_deceptive};
 
-/// Names that a line has for itself; a field called so gets an underscore.
-const RESERVED: [&str; 3] = ["ts", "severity", "event"];
+/// Keys that every line has; an event field with such a name gets an underscore.
+const RESERVED_KEYS: [&str; 3] = ["ts", "severity", "event"];
 
-/// The field that holds an event's words.
-const MESSAGE: &str = "message";
+/// The field with the message of an event.
+const MESSAGE_FIELD: &str = "message";
 
-/// Finds out whether an error is critical.
+/// Detects whether an error is critical.
 #[derive(Debug, Default)]
-pub(super) struct Severity(bool);
+pub(super) struct CriticalVisitor(bool);
 
-impl Severity {
+impl CriticalVisitor {
     pub(super) fn is_critical(&self) -> bool {
         self.0
     }
 }
 
-impl Visit for Severity {
+impl Visit for CriticalVisitor {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.0 |= field.name() == "severity" && value == "critical";
     }
@@ -36,160 +36,164 @@ impl Visit for Severity {
     fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
 }
 
-/// Writes the words of an event, and behind them every other field as it comes.
+/// Writes the message of an event, followed by all other fields in their order.
 #[derive(Debug)]
-pub(super) struct Fields<'a> {
+pub(super) struct FieldWriter<'a> {
     line: &'a mut String,
     format: LogFormat,
-    severity: Level,
-    /// Where the words stand.
-    words: usize,
-    has_words: bool,
+    severity: LogLevel,
+    /// Position of the message in the line.
+    message_offset: usize,
+    has_message: bool,
 }
 
-impl<'a> Fields<'a> {
-    pub(super) fn new(line: &'a mut String, format: LogFormat, severity: Level) -> Self {
-        Self { words: line.len(), line, format, severity, has_words: false }
+impl<'a> FieldWriter<'a> {
+    pub(super) fn new(line: &'a mut String, format: LogFormat, severity: LogLevel) -> Self {
+        Self { message_offset: line.len(), line, format, severity, has_message: false }
     }
 
-    /// Writes words for an event that has none.
-    pub(super) fn finish(self, words: impl FnOnce(&mut String)) {
-        if !self.has_words {
-            before(self.line, self.words, words);
+    /// Writes a default message if the event has none.
+    pub(super) fn finish(self, write_message: impl FnOnce(&mut String)) {
+        if !self.has_message {
+            insert_at(self.line, self.message_offset, write_message);
         }
     }
 
-    /// Writes a value whose JSON form is that of its text.
-    fn plain(&mut self, field: &Field, value: impl fmt::Display) {
-        self.put(field, |line, _| show(line, format_args!("{value}")));
+    /// Writes a value whose JSON form equals its text, such as a number.
+    fn write_display(&mut self, field: &Field, value: impl fmt::Display) {
+        self.write_field(field, |line, _| append_display(line, format_args!("{value}")));
     }
 
-    fn number(&mut self, field: &Field, write: impl FnOnce(&mut Bytes<'_>) -> io::Result<()>) {
-        self.put(field, |line, _| {
-            let written = write(&mut Bytes(line));
-            debug_assert!(written.is_ok(), "a String takes every write");
+    fn write_number(
+        &mut self,
+        field: &Field,
+        write: impl FnOnce(&mut StringWriter<'_>) -> io::Result<()>,
+    ) {
+        self.write_field(field, |line, _| {
+            let result = write(&mut StringWriter(line));
+            debug_assert!(result.is_ok(), "writing to a String cannot fail");
         });
     }
 
-    fn text(&mut self, field: &Field, value: &str) {
-        if field.name() == "severity" && self.severity == Level::Critical {
-            // The line begins with it.
+    fn write_text(&mut self, field: &Field, value: &str) {
+        if field.name() == "severity" && self.severity == LogLevel::Critical {
+            // The line starts with the severity.
             return;
         }
-        self.put(field, |line, form| match form {
-            Form::Json => write_json(line, value),
-            Form::Words => line.push_str(&inline(value)),
-            Form::Word => write_word(line, value),
+        self.write_field(field, |line, form| match form {
+            ValueFormat::Json => write_json(line, value),
+            ValueFormat::Message => line.push_str(&escape_inline(value)),
+            ValueFormat::Field => write_value(line, value),
         });
     }
 
-    fn put(&mut self, field: &Field, write: impl FnOnce(&mut String, Form)) {
+    fn write_field(&mut self, field: &Field, write: impl FnOnce(&mut String, ValueFormat)) {
         let name = field.name();
         let form = match self.format {
-            LogFormat::Json => Form::Json,
-            LogFormat::Text if name == MESSAGE => Form::Words,
-            LogFormat::Text => Form::Word,
+            LogFormat::Json => ValueFormat::Json,
+            LogFormat::Text if name == MESSAGE_FIELD => ValueFormat::Message,
+            LogFormat::Text => ValueFormat::Field,
         };
-        if name == MESSAGE {
-            self.has_words = true;
-            return before(self.line, self.words, |line| write(line, form));
+        if name == MESSAGE_FIELD {
+            self.has_message = true;
+            return insert_at(self.line, self.message_offset, |line| write(line, form));
         }
         let name = name.strip_prefix("r#").unwrap_or(name);
-        let (open, close) = if form == Form::Json { (",\"", "\":") } else { (" ", "=") };
+        let (open, close) = if form == ValueFormat::Json { (",\"", "\":") } else { (" ", "=") };
         self.line.push_str(open);
         self.line.push_str(name);
-        self.line.push_str(if RESERVED.contains(&name) { "_" } else { "" });
+        self.line.push_str(if RESERVED_KEYS.contains(&name) { "_" } else { "" });
         self.line.push_str(close);
         write(self.line, form);
     }
 }
 
-/// How a value is written.
+/// The format of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum ValueFormat {
     Json,
-    /// A sentence of a line for people.
-    Words,
-    /// A value in such a line.
-    Word,
+    /// The message of a text line.
+    Message,
+    /// A field of a text line.
+    Field,
 }
 
-impl Visit for Fields<'_> {
+impl Visit for FieldWriter<'_> {
     fn record_f64(&mut self, field: &Field, value: f64) {
         if value.is_finite() {
-            self.number(field, |line| CompactFormatter.write_f64(line, value));
+            self.write_number(field, |line| CompactFormatter.write_f64(line, value));
         } else {
-            self.text(field, &value.to_string());
+            self.write_text(field, &value.to_string());
         }
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.plain(field, value);
+        self.write_display(field, value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        // The number of each call.
-        self.number(field, |line| CompactFormatter.write_u64(line, value));
+        // Call numbers are frequent, so this path avoids `Display`.
+        self.write_number(field, |line| CompactFormatter.write_u64(line, value));
     }
 
     fn record_i128(&mut self, field: &Field, value: i128) {
-        self.plain(field, value);
+        self.write_display(field, value);
     }
 
     fn record_u128(&mut self, field: &Field, value: u128) {
-        self.plain(field, value);
+        self.write_display(field, value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.plain(field, value);
+        self.write_display(field, value);
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.text(field, value);
+        self.write_text(field, value);
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        let chain: Vec<_> = chain(value).map(ToString::to_string).collect();
-        self.text(field, &chain.join(": "));
+        let chain: Vec<_> = error_chain(value).map(ToString::to_string).collect();
+        self.write_text(field, &chain.join(": "));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Nearly always it is harmless, and then it stands where it belongs already.
-        self.put(field, |line, form| {
-            let quote = if form == Form::Json { "\"" } else { "" };
+        // Fast path: most values need no escaping and are already in their place.
+        self.write_field(field, |line, form| {
+            let quote = if form == ValueFormat::Json { "\"" } else { "" };
             line.push_str(quote);
             let start = line.len();
-            show(line, format_args!("{value:?}"));
-            let harmless = match form {
-                Form::Json | Form::Words => is_plain,
-                Form::Word => is_word,
+            append_display(line, format_args!("{value:?}"));
+            let is_safe = match form {
+                ValueFormat::Json | ValueFormat::Message => is_plain,
+                ValueFormat::Field => is_bare_value,
             };
-            if harmless(&line[start..]) {
+            if is_safe(&line[start..]) {
                 return line.push_str(quote);
             }
-            let shown = line.split_off(start);
+            let text = line.split_off(start);
             line.truncate(start - quote.len());
             match form {
-                Form::Words => line.push_str(&inline(&shown)),
-                Form::Json | Form::Word => write_json(line, &shown),
+                ValueFormat::Message => line.push_str(&escape_inline(&text)),
+                ValueFormat::Json | ValueFormat::Field => write_json(line, &text),
             }
         });
     }
 }
 
-/// Writes into a line what is to stand at a place before its end.
-fn before(line: &mut String, at: usize, write: impl FnOnce(&mut String)) {
-    let behind = line.split_off(at);
+/// Inserts text at a byte index of a line.
+fn insert_at(line: &mut String, at: usize, write: impl FnOnce(&mut String)) {
+    let tail = line.split_off(at);
     write(line);
-    line.push_str(&behind);
+    line.push_str(&tail);
 }
 
-/// Appends a value; one that cannot be shown ends where it failed.
-fn show(line: &mut String, value: fmt::Arguments<'_>) {
+/// Appends a value; if formatting fails, the text ends there.
+fn append_display(line: &mut String, value: fmt::Arguments<'_>) {
     let _ = line.write_fmt(value);
 }
 
-/// Writes a string as JSON that is also harmless on a terminal.
+/// Writes a string as JSON that is safe to show on a terminal.
 pub(super) fn write_json(line: &mut String, text: &str) {
     if is_plain(text) {
         line.push('"');
@@ -197,41 +201,41 @@ pub(super) fn write_json(line: &mut String, text: &str) {
         line.push('"');
         return;
     }
-    let mut serializer = Serializer::with_formatter(Bytes(line), Safe);
-    let written = serializer.serialize_str(text);
-    debug_assert!(written.is_ok(), "a String takes every write");
+    let mut serializer = Serializer::with_formatter(StringWriter(line), TerminalSafeFormatter);
+    let result = serializer.serialize_str(text);
+    debug_assert!(result.is_ok(), "writing to a String cannot fail");
 }
 
-/// Whether JSON has nothing to escape in it and a terminal nothing to obey.
+/// Whether the text needs no escaping in JSON and on a terminal.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\')
 }
 
-/// Whether a value of a line for people needs no quotes.
-fn is_word(text: &str) -> bool {
+/// Whether a value of a text line needs no quotes.
+fn is_bare_value(text: &str) -> bool {
     let simple = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '=' | '\\');
     !text.is_empty() && text.chars().all(simple)
 }
 
-/// Writes a word as it is, and anything longer or stranger between quotes.
-fn write_word(line: &mut String, text: &str) {
-    if is_word(text) { line.push_str(text) } else { write_json(line, text) }
+/// Writes a simple word without quotes, and any other text with quotes.
+fn write_value(line: &mut String, text: &str) {
+    if is_bare_value(text) { line.push_str(text) } else { write_json(line, text) }
 }
 
-/// JSON in which characters that deceive a terminal are escaped like control characters.
-struct Safe;
+/// A JSON formatter that also escapes characters that deceive a terminal.
+struct TerminalSafeFormatter;
 
-impl Formatter for Safe {
+impl Formatter for TerminalSafeFormatter {
     fn write_string_fragment<W>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()>
     where
         W: ?Sized + io::Write,
     {
         let mut rest = fragment;
-        while let Some(at) = rest.find(deceives) {
+        while let Some(at) = rest.find(is_deceptive) {
             let (before, after) = rest.split_at(at);
             writer.write_all(before.as_bytes())?;
             let mut characters = after.chars();
-            for unit in characters.next().into_iter().flat_map(units) {
+            for unit in characters.next().into_iter().flat_map(utf16_units) {
                 write!(writer, "\\u{unit:04x}")?;
             }
             rest = characters.as_str();
@@ -240,14 +244,14 @@ impl Formatter for Safe {
     }
 }
 
-fn units(c: char) -> Vec<u16> {
+fn utf16_units(c: char) -> Vec<u16> {
     c.encode_utf16(&mut [0; 2]).to_vec()
 }
 
-/// Lets a JSON serializer, which writes bytes, write to what takes text.
-struct Bytes<'a>(&'a mut String);
+/// An [`io::Write`] adapter for a string, for serializers that write bytes.
+struct StringWriter<'a>(&'a mut String);
 
-impl io::Write for Bytes<'_> {
+impl io::Write for StringWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.push_str(std::str::from_utf8(bytes).map_err(io::Error::other)?);
         Ok(bytes.len())

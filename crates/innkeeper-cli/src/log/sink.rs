@@ -1,5 +1,4 @@
-//! Lines on their way to stderr: a thread of their own writes them, so that no call ever waits for
-//! whoever reads the log.
+//! A background thread that writes log lines to stderr, so that no caller waits for the reader.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -7,203 +6,203 @@ use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Bytes that may wait to be written. Lines that come when the log is further behind are left out,
-/// and counted.
-const ROOM: usize = 4 << 20;
+/// Maximum number of buffered bytes. Lines beyond the limit are dropped and counted.
+const MAX_BUFFERED_BYTES: usize = 4 << 20;
 
-/// How long lines are gathered after a write, so that a busy time costs few of them and few
-/// wake-ups. The first line after a quiet time is written at once.
-const GATHER: Duration = Duration::from_millis(2);
+/// Time to collect lines after a write, which reduces writes and wake-ups under load. The first
+/// line after an idle period is written at once.
+const BATCH_DELAY: Duration = Duration::from_millis(2);
 
-/// How long the end of the program waits for a log that is not read on.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Maximum time without progress before a flush at exit gives up.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Bytes written at once, so that it is seen whether the log is read on.
-const CHUNK: usize = 64 << 10;
+/// Maximum number of bytes per write, so that progress is visible.
+const MAX_WRITE_BYTES: usize = 64 << 10;
 
-/// How long a stderr that does not block and is full is left alone.
-const FULL: Duration = Duration::from_millis(5);
+/// Delay before the next write to a full non-blocking stderr.
+const WOULD_BLOCK_RETRY_DELAY: Duration = Duration::from_millis(5);
 
-/// The way to the writing thread; cheap to clone. Where the system has no room for a thread, lines
-/// are written by whoever logs them.
+/// A handle to the writer thread; cheap to clone. If the system cannot start a thread, callers
+/// write their lines themselves.
 #[derive(Clone, Debug)]
-pub(crate) struct Sink(Option<Arc<Shared>>);
+pub(crate) struct LogSink(Option<Arc<SharedSink>>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
-    more: Condvar,
-    written: Condvar,
+struct SharedSink {
+    state: Mutex<SinkState>,
+    lines_added: Condvar,
+    lines_written: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SinkState {
     lines: String,
-    left_out: u64,
-    /// The thread waits for a line.
-    asleep: bool,
-    /// The thread has lines that are not written yet.
-    busy: bool,
-    /// Somebody waits for what is there to be written.
-    hurry: bool,
-    /// Grows with everything that is written.
+    dropped_lines: u64,
+    /// Whether the thread waits for a line.
+    writer_idle: bool,
+    /// Whether the thread has lines that are not yet written.
+    writer_busy: bool,
+    /// Whether a caller waits for a flush.
+    flush_requested: bool,
+    /// Number of completed writes.
     progress: u64,
 }
 
-impl State {
-    fn is_behind(&self) -> bool {
-        self.busy || !self.lines.is_empty()
+impl SinkState {
+    fn has_pending_lines(&self) -> bool {
+        self.writer_busy || !self.lines.is_empty()
     }
 }
 
-impl Sink {
-    /// Starts the thread; it ends with the process.
+impl LogSink {
+    /// Starts the thread, which runs until the process ends.
     pub(super) fn start(to: impl Write + Send + 'static) -> Self {
-        let shared = Arc::new(Shared::default());
-        let own = Arc::clone(&shared);
+        let shared = Arc::new(SharedSink::default());
+        let writer_shared = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("innkeeper-log".to_owned());
-        let started = thread.spawn(move || own.write_all(to));
+        let started = thread.spawn(move || writer_shared.run_writer(to));
         Self(started.is_ok().then_some(shared))
     }
 
-    /// Adds a line, or leaves it out; never waits for the reader of the log.
-    pub(super) fn put(&self, line: &str) {
+    /// Adds a line, or drops the line if the buffer is full; never blocks on the reader of the log.
+    pub(super) fn push_line(&self, line: &str) {
         let Some(shared) = &self.0 else {
-            // A log that nobody takes ends nothing.
+            // An unreadable log must not stop the program.
             return drop(io::stderr().write_all(line.as_bytes()));
         };
-        let mut state = shared.state();
-        if !state.lines.is_empty() && state.lines.len() + line.len() > ROOM {
-            state.left_out += 1;
+        let mut state = shared.lock_state();
+        if !state.lines.is_empty() && state.lines.len() + line.len() > MAX_BUFFERED_BYTES {
+            state.dropped_lines += 1;
             return;
         }
         state.lines.push_str(line);
-        if mem::take(&mut state.asleep) {
+        if mem::take(&mut state.writer_idle) {
             drop(state);
-            shared.more.notify_one();
+            shared.lines_added.notify_one();
         }
     }
 
-    /// Waits until every line is written, for as long as they are.
+    /// Waits until every line is written, or until there is no progress for [`FLUSH_TIMEOUT`].
     pub(crate) fn flush(&self) {
         let Some(shared) = &self.0 else { return };
-        let mut state = shared.state();
-        let mut seen = state.progress;
-        while state.is_behind() {
-            state.hurry = true;
-            shared.more.notify_one();
-            let waited = shared.written.wait_timeout(state, PATIENCE);
-            let (now, over) = waited.unwrap_or_else(PoisonError::into_inner);
-            if over.timed_out() && now.progress == seen {
+        let mut state = shared.lock_state();
+        let mut last_progress = state.progress;
+        while state.has_pending_lines() {
+            state.flush_requested = true;
+            shared.lines_added.notify_one();
+            let wait_result = shared.lines_written.wait_timeout(state, FLUSH_TIMEOUT);
+            let (now, timeout_result) = wait_result.unwrap_or_else(PoisonError::into_inner);
+            if timeout_result.timed_out() && now.progress == last_progress {
                 return;
             }
-            seen = now.progress;
+            last_progress = now.progress;
             state = now;
         }
     }
 
-    /// Flushes when it is dropped: however `main` ends, a panic included.
-    pub(crate) fn at_end(&self) -> AtEnd {
-        AtEnd(self.clone())
+    /// Returns a guard that flushes on drop, also when `main` panics.
+    pub(crate) fn flush_guard(&self) -> FlushGuard {
+        FlushGuard(self.clone())
     }
 
-    /// A writer whose words come behind the lines that were logged before them.
-    pub(crate) fn before<W: Write>(&self, to: W) -> Behind<W> {
-        Behind { sink: self.clone(), to }
+    /// Returns a writer that first waits for all earlier log lines.
+    pub(crate) fn write_barrier<W: Write>(&self, inner: W) -> WriteBarrier<W> {
+        WriteBarrier { sink: self.clone(), inner }
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SharedSink {
+    fn lock_state(&self) -> MutexGuard<'_, SinkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write_all(&self, mut to: impl Write) {
+    fn run_writer(&self, mut to: impl Write) {
         let mut lines = String::new();
         loop {
-            let left_out = self.take(&mut lines);
+            let left_out = self.next_batch(&mut lines);
             if left_out > 0 {
-                // Now there is room for it.
-                tracing::error!(left_out, "log lines were left out: they are not read fast enough");
+                // The buffer has space again.
+                tracing::error!(left_out, "log lines dropped");
             }
-            self.write(&mut to, lines.as_bytes());
+            self.write_batch(&mut to, lines.as_bytes());
         }
     }
 
-    /// Waits for lines and exchanges them for those that were written.
-    fn take(&self, written: &mut String) -> u64 {
-        written.clear();
-        written.shrink_to(CHUNK);
-        let mut state = self.state();
-        state.busy = false;
-        self.written.notify_all();
-        let gathered = self.more.wait_timeout_while(state, GATHER, |state| !state.hurry);
+    /// Waits for lines and swaps them with the written lines.
+    fn next_batch(&self, buffer: &mut String) -> u64 {
+        buffer.clear();
+        buffer.shrink_to(MAX_WRITE_BYTES);
+        let mut state = self.lock_state();
+        state.writer_busy = false;
+        self.lines_written.notify_all();
+        let gathered =
+            self.lines_added.wait_timeout_while(state, BATCH_DELAY, |state| !state.flush_requested);
         (state, _) = gathered.unwrap_or_else(PoisonError::into_inner);
-        state.asleep = true;
-        let waited = self.more.wait_while(state, |state| state.lines.is_empty());
-        state = waited.unwrap_or_else(PoisonError::into_inner);
-        (state.asleep, state.busy, state.hurry) = (false, true, false);
-        mem::swap(&mut state.lines, written);
-        mem::take(&mut state.left_out)
+        state.writer_idle = true;
+        let wait_result = self.lines_added.wait_while(state, |state| state.lines.is_empty());
+        state = wait_result.unwrap_or_else(PoisonError::into_inner);
+        (state.writer_idle, state.writer_busy, state.flush_requested) = (false, true, false);
+        mem::swap(&mut state.lines, buffer);
+        mem::take(&mut state.dropped_lines)
     }
 
-    /// Writes all that somebody takes.
-    fn write(&self, to: &mut impl Write, mut rest: &[u8]) {
+    /// Writes bytes until all are written or the stream fails.
+    fn write_batch(&self, to: &mut impl Write, mut rest: &[u8]) {
         while !rest.is_empty() {
-            match to.write(&rest[..rest.len().min(CHUNK)]) {
+            match to.write(&rest[..rest.len().min(MAX_WRITE_BYTES)]) {
                 Ok(written) if written > 0 => rest = &rest[written..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    std::thread::sleep(FULL);
+                    std::thread::sleep(WOULD_BLOCK_RETRY_DELAY);
                     continue;
                 }
-                // A log that nobody takes ends nothing.
+                // An unreadable log must not stop the program.
                 Ok(_) | Err(_) => return,
             }
-            self.state().progress += 1;
-            self.written.notify_all();
+            self.lock_state().progress += 1;
+            self.lines_written.notify_all();
         }
         drop(to.flush());
     }
 }
 
-/// See [`Sink::at_end`].
+/// The guard of [`LogSink::flush_guard`].
 #[derive(Debug)]
-pub(crate) struct AtEnd(Sink);
+pub(crate) struct FlushGuard(LogSink);
 
-impl Drop for AtEnd {
+impl Drop for FlushGuard {
     fn drop(&mut self) {
         self.0.flush();
     }
 }
 
-/// See [`Sink::before`].
+/// The writer of [`LogSink::write_barrier`].
 #[derive(Debug)]
-pub(crate) struct Behind<W> {
-    sink: Sink,
-    to: W,
+pub(crate) struct WriteBarrier<W> {
+    sink: LogSink,
+    inner: W,
 }
 
-/// Whole sentences are passed on as such: nobody writes between their parts.
-impl<W: Write> Write for Behind<W> {
+/// Forwards formatted text with one write, so that no log line appears inside the text.
+impl<W: Write> Write for WriteBarrier<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.sink.flush();
-        self.to.write(bytes)
+        self.inner.write(bytes)
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.sink.flush();
-        self.to.write_all(bytes)
+        self.inner.write_all(bytes)
     }
 
-    fn write_fmt(&mut self, words: fmt::Arguments<'_>) -> io::Result<()> {
+    fn write_fmt(&mut self, args: fmt::Arguments<'_>) -> io::Result<()> {
         self.sink.flush();
-        self.to.write_fmt(words)
+        self.inner.write_fmt(args)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.sink.flush();
-        self.to.flush()
+        self.inner.flush()
     }
 }
 

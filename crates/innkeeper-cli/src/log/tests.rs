@@ -1,28 +1,28 @@
-//! Events as they come out on stderr.
+//! Tests of the log lines on stderr.
 
 use serde_json::Value;
 
 use std::io::Write as _;
 
 use super::*;
-use crate::output::capture::Captured;
-use crate::output::deceives;
+use crate::output::capture::CapturedStream;
+use crate::output::is_deceptive;
 
-fn logged(level: Level, format: LogFormat, colour: bool, act: impl FnOnce()) -> String {
-    let written = Captured::default();
-    let kept = written.clone();
-    let keep = move |line: &str| kept.clone().write_all(line.as_bytes()).unwrap();
-    let subscriber = subscriber(level, format, colour, keep);
-    tracing::subscriber::with_default(subscriber, act);
-    written.text()
+fn capture_log(level: LogLevel, format: LogFormat, colour: bool, emit: impl FnOnce()) -> String {
+    let output = CapturedStream::default();
+    let writer = output.clone();
+    let keep = move |line: &str| writer.clone().write_all(line.as_bytes()).unwrap();
+    let subscriber = build_subscriber(level, format, colour, keep);
+    tracing::subscriber::with_default(subscriber, emit);
+    output.text()
 }
 
-fn json_lines(level: Level, act: impl FnOnce()) -> Vec<Value> {
-    let text = logged(level, LogFormat::Json, false, act);
+fn json_lines(level: LogLevel, emit: impl FnOnce()) -> Vec<Value> {
+    let text = capture_log(level, LogFormat::Json, false, emit);
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn one_of_each() {
+fn log_one_of_each() {
     tracing::debug!("d");
     tracing::info!("i");
     tracing::warn!("w");
@@ -32,10 +32,10 @@ fn one_of_each() {
 
 /// Proves: FR7.4, FR9.4
 #[test]
-fn every_severity_is_one_flat_json_line_with_its_word() {
-    let lines = json_lines(Level::Debug, one_of_each);
-    let words: Vec<_> = lines.iter().map(|line| line["severity"].as_str().unwrap()).collect();
-    assert_eq!(words, ["debug", "info", "warning", "error", "critical"]);
+fn every_severity_is_one_flat_json_line_with_its_name() {
+    let lines = json_lines(LogLevel::Debug, log_one_of_each);
+    let severities: Vec<_> = lines.iter().map(|line| line["severity"].as_str().unwrap()).collect();
+    assert_eq!(severities, ["debug", "info", "warning", "error", "critical"]);
     assert!(lines.iter().all(|line| line.as_object().unwrap().values().all(Value::is_string)));
     assert!(lines.iter().all(|line| line.as_object().unwrap().len() == 3), "{lines:#?}");
 }
@@ -43,20 +43,20 @@ fn every_severity_is_one_flat_json_line_with_its_word() {
 /// Proves: FR9.5
 #[test]
 fn each_level_keeps_what_is_at_least_as_severe() {
-    for (level, kept) in [
-        (Level::Debug, 5),
-        (Level::Info, 4),
-        (Level::Warning, 3),
-        (Level::Error, 2),
-        (Level::Critical, 1),
+    for (level, expected) in [
+        (LogLevel::Debug, 5),
+        (LogLevel::Info, 4),
+        (LogLevel::Warning, 3),
+        (LogLevel::Error, 2),
+        (LogLevel::Critical, 1),
     ] {
-        assert_eq!(json_lines(level, one_of_each).len(), kept, "{level:?}");
+        assert_eq!(json_lines(level, log_one_of_each).len(), expected, "{level:?}");
     }
 }
 
 #[test]
-fn libraries_are_heard_from_warning_on_only() {
-    let lines = json_lines(Level::Debug, || {
+fn libraries_are_logged_from_warning_on_only() {
+    let lines = json_lines(LogLevel::Debug, || {
         tracing::info!(target: "hyper::client", "connected");
         tracing::warn!(target: "hyper::client", "refused");
     });
@@ -66,7 +66,7 @@ fn libraries_are_heard_from_warning_on_only() {
 
 #[test]
 fn a_json_line_has_time_severity_event_and_then_the_fields_with_their_types() {
-    let text = logged(Level::Info, LogFormat::Json, false, || {
+    let text = capture_log(LogLevel::Info, LogFormat::Json, false, || {
         tracing::info!(
             server = "files",
             id = 7,
@@ -87,7 +87,7 @@ fn a_json_line_has_time_severity_event_and_then_the_fields_with_their_types() {
 
 #[test]
 fn fields_cannot_take_the_names_of_the_line() {
-    let lines = json_lines(Level::Info, || {
+    let lines = json_lines(LogLevel::Info, || {
         tracing::info!(ts = 1, severity = "critical", event = "x", "words");
     });
     assert_eq!(lines[0]["severity"], "info");
@@ -97,8 +97,8 @@ fn fields_cannot_take_the_names_of_the_line() {
 }
 
 #[test]
-fn an_event_without_words_is_still_valid_json() {
-    let lines = json_lines(Level::Info, || tracing::info!(server = "files"));
+fn an_event_without_a_message_is_still_valid_json() {
+    let lines = json_lines(LogLevel::Info, || tracing::info!(server = "files"));
     assert_eq!(lines[0]["server"], "files");
     assert!(lines[0]["event"].is_string());
 }
@@ -107,32 +107,32 @@ fn an_event_without_words_is_still_valid_json() {
 fn an_error_field_carries_its_whole_chain() {
     #[derive(Debug, thiserror::Error)]
     #[error("outer")]
-    struct Outer(#[source] std::io::Error);
-    let error = Outer(std::io::Error::other("inner"));
+    struct OuterError(#[source] std::io::Error);
+    let error = OuterError(std::io::Error::other("inner"));
     let error: &(dyn std::error::Error + 'static) = &error;
-    let lines = json_lines(Level::Error, || tracing::error!(error, "failed"));
+    let lines = json_lines(LogLevel::Error, || tracing::error!(error, "failed"));
     assert_eq!(lines[0]["error"], "outer: inner");
 }
 
 #[test]
 fn control_and_bidi_characters_leave_as_escapes_and_arrive_whole() {
     let nasty = "\u{1b}[2J\r\n{\"forged\":1}\u{202e}\u{9b}\u{e0041}";
-    let act = || tracing::info!(name = nasty, "{nasty}");
-    let text = logged(Level::Info, LogFormat::Json, false, act);
-    assert!(text.trim_end_matches('\n').chars().all(|c| !deceives(c)), "{text:?}");
+    let emit = || tracing::info!(name = nasty, "{nasty}");
+    let text = capture_log(LogLevel::Info, LogFormat::Json, false, emit);
+    assert!(text.trim_end_matches('\n').chars().all(|c| !is_deceptive(c)), "{text:?}");
     let line: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((line["name"].as_str(), line["event"].as_str()), (Some(nasty), Some(nasty)));
-    let text = logged(Level::Info, LogFormat::Text, false, act);
+    let text = capture_log(LogLevel::Info, LogFormat::Text, false, emit);
     assert_eq!(text.matches('\n').count(), 1);
-    assert!(text.trim_end_matches('\n').chars().all(|c| !deceives(c)), "{text:?}");
+    assert!(text.trim_end_matches('\n').chars().all(|c| !is_deceptive(c)), "{text:?}");
 }
 
 #[test]
 fn the_text_form_reads_like_a_sentence_with_its_fields() {
-    let act = || tracing::warn!(server = "files", path = "a b", code = 3, "server `files` exited");
-    let plain = logged(Level::Warning, LogFormat::Text, false, act);
+    let emit = || tracing::warn!(server = "files", path = "a b", code = 3, "server `files` exited");
+    let plain = capture_log(LogLevel::Warning, LogFormat::Text, false, emit);
     let (_, rest) = plain.split_once(' ').unwrap();
     assert_eq!(rest, "warning  server `files` exited server=files path=\"a b\" code=3\n");
-    let coloured = logged(Level::Warning, LogFormat::Text, true, act);
+    let coloured = capture_log(LogLevel::Warning, LogFormat::Text, true, emit);
     assert!(coloured.contains("\u{1b}[33mwarning \u{1b}[0m "), "{coloured:?}");
 }

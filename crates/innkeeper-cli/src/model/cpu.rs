@@ -1,43 +1,44 @@
-//! Whether this machine can run the server: it is built for one kind of processor only.
+//! Checks whether this machine can run the model server.
 
 use std::fs;
 
-/// What the server's code uses; without one of these the kernel kills it at its first such step.
-const NEEDED: [&str; 4] = ["avx512f", "avx512bw", "avx512dq", "avx512vl"];
+/// CPU features that the server uses; on a CPU without one of these, the kernel kills the server
+/// with SIGILL.
+const REQUIRED_CPU_FLAGS: [&str; 4] = ["avx512f", "avx512bw", "avx512dq", "avx512vl"];
 
-/// What this machine lacks.
+/// Why this machine cannot run the server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Lack {
-    /// Another system or another kind of processor.
-    #[error("the local model's server is built for Linux on x86-64, and this is {os} on {arch}")]
-    Platform { os: &'static str, arch: &'static str },
-    /// An older processor, or one that does not tell.
-    #[error("the local model's server needs a processor with AVX-512; this one has no {}",
+pub(crate) enum UnsupportedPlatform {
+    /// Another operating system or CPU architecture.
+    #[error("the local model server requires Linux on x86-64; this machine runs {os} on {arch}")]
+    Target { os: &'static str, arch: &'static str },
+    /// A CPU without required features, or with unknown features.
+    #[error("the local model server requires a CPU with AVX-512; this CPU lacks {}",
         missing.join(", "))]
-    Processor { missing: Vec<&'static str> },
+    CpuFeatures { missing: Vec<&'static str> },
 }
 
-/// Whether the server can run here.
+/// Checks whether the server can run on this machine.
 ///
 /// # Errors
 ///
-/// What is missing.
-pub(crate) fn able() -> Result<(), Lack> {
+/// The platform is not supported, or the CPU lacks features.
+pub(crate) fn check_supported() -> Result<(), UnsupportedPlatform> {
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     if (os, arch) != ("linux", "x86_64") {
-        return Err(Lack::Platform { os, arch });
+        return Err(UnsupportedPlatform::Target { os, arch });
     }
-    // Where it cannot be read, no instruction is known to be there.
-    judge(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
+    // An unreadable file counts as a CPU without features.
+    check_cpu_flags(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }
 
-fn judge(told: &str) -> Result<(), Lack> {
-    let flags = told.lines().find_map(|line| line.strip_prefix("flags")).unwrap_or_default();
-    let missing: Vec<_> = NEEDED
+fn check_cpu_flags(cpuinfo: &str) -> Result<(), UnsupportedPlatform> {
+    let flags = cpuinfo.lines().find_map(|line| line.strip_prefix("flags")).unwrap_or_default();
+    let missing: Vec<_> = REQUIRED_CPU_FLAGS
         .into_iter()
         .filter(|needed| !flags.split_whitespace().any(|flag| flag == *needed))
         .collect();
-    if missing.is_empty() { Ok(()) } else { Err(Lack::Processor { missing }) }
+    if missing.is_empty() { Ok(()) } else { Err(UnsupportedPlatform::CpuFeatures { missing }) }
 }
 
 #[cfg(test)]
@@ -45,12 +46,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_processor_without_one_of_the_instructions_is_refused_by_their_names() {
-        let told =
+    fn a_cpu_without_required_instructions_is_rejected_by_their_names() {
+        let cpuinfo =
             |flags: &str| format!("processor\t: 0\nflags\t\t: fpu {flags} sse\nbugs\t: none\n");
-        assert_eq!(judge(&told("avx512f avx512bw avx512dq avx512vl")), Ok(()));
-        let lack = judge(&told("avx512f avx512bw avx512vlx")).unwrap_err();
-        assert!(lack.to_string().ends_with("has no avx512dq, avx512vl"), "{lack}");
-        assert!(matches!(judge(""), Err(Lack::Processor { missing }) if missing.len() == 4));
+        assert_eq!(check_cpu_flags(&cpuinfo("avx512f avx512bw avx512dq avx512vl")), Ok(()));
+        let error = check_cpu_flags(&cpuinfo("avx512f avx512bw avx512vlx")).unwrap_err();
+        assert!(error.to_string().ends_with("lacks avx512dq, avx512vl"), "{error}");
+        assert!(
+            matches!(check_cpu_flags(""), Err(UnsupportedPlatform::CpuFeatures { missing }) if missing.len() == 4)
+        );
     }
 }

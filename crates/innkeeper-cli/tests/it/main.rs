@@ -1,4 +1,4 @@
-//! The real program, driven from outside.
+//! Integration tests of the program as a child process.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking where it stands")]
 
@@ -7,14 +7,15 @@ mod program;
 mod ask;
 mod builtin_servers;
 mod command_line;
+mod commands;
 mod extract;
 mod first_minute;
 mod log_stats;
 mod login;
 mod model;
-mod people;
+mod pages;
 mod pins;
 mod real_servers;
 mod signals;
+mod text_output;
 mod trust;
-mod verbs;

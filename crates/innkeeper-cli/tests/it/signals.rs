@@ -1,4 +1,4 @@
-//! Signals end the program whatever it is doing: writing to nobody, or shutting down.
+//! Tests of signals in every state, such as a blocked write or a shutdown.
 
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
@@ -6,24 +6,24 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use innkeeper_testkit::{Fixture, Journal, Nonce, fx, mcp_json, wait_gone};
+use innkeeper_testkit::{Fixture, Journal, ProcessTag, fixture, mcp_json, wait_gone};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::innkeeper;
 
-/// A server that notes what happens to it, in a folder with its configuration.
-struct Scene {
+/// A server with a journal, in a directory with its configuration.
+struct TestEnv {
     folder: TempDir,
-    nonce: Nonce,
+    nonce: ProcessTag,
 }
 
-impl Scene {
+impl TestEnv {
     fn new(server: Fixture) -> Self {
-        let (folder, nonce) = (tempfile::tempdir().unwrap(), Nonce::new());
-        let server = server.nonce(&nonce).journal(&folder.path().join("journal"));
-        std::fs::write(folder.path().join("mcp.json"), mcp_json([server]).to_string()).unwrap();
-        Self { folder, nonce }
+        let (dir, tag) = (tempfile::tempdir().unwrap(), ProcessTag::new());
+        let server = server.process_tag(&tag).journal(&dir.path().join("journal"));
+        std::fs::write(dir.path().join("mcp.json"), mcp_json([server]).to_string()).unwrap();
+        Self { folder: dir, nonce: tag }
     }
 
     fn path(&self) -> &Path {
@@ -39,28 +39,28 @@ impl Scene {
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().unwrap()
     }
 
-    /// Waits until the server has this in its journal.
+    /// Waits until the journal satisfies a condition.
     #[track_caller]
-    fn until(&self, what: &str, happened: impl Fn(&Journal) -> bool) {
+    fn wait_for(&self, description: &str, happened: impl Fn(&Journal) -> bool) {
         for _ in 0..1_000 {
             if happened(&self.journal()) {
                 return;
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        panic!("the server had no {what}");
+        panic!("the server had no {description}");
     }
 }
 
-fn send(child: &Child, signal: &str) {
+fn send_signal(child: &Child, signal: &str) {
     #[expect(clippy::disallowed_methods, reason = "the signal comes from outside")]
     let sent = std::process::Command::new("kill").args([signal, &child.id().to_string()]).status();
     assert!(sent.unwrap().success());
 }
 
-/// The code of a program that has to end by itself, soon.
+/// Returns the exit code of a program that must exit soon.
 #[track_caller]
-fn code(child: &mut Child) -> Option<i32> {
+fn wait_exit_code(child: &mut Child) -> Option<i32> {
     for _ in 0..500 {
         if let Some(status) = child.try_wait().unwrap() {
             return status.code();
@@ -72,7 +72,7 @@ fn code(child: &mut Child) -> Option<i32> {
     panic!("the program did not end");
 }
 
-/// A pipe with no room left: its ends.
+/// Returns both ends of a full pipe.
 fn full_pipe() -> (OwnedFd, OwnedFd) {
     let (read, write) = rustix::pipe::pipe().unwrap();
     let flags = rustix::fs::fcntl_getfl(&write).unwrap();
@@ -86,40 +86,40 @@ fn full_pipe() -> (OwnedFd, OwnedFd) {
 #[test]
 fn a_signal_ends_a_program_whose_output_nobody_reads() {
     for (signal, expected) in [("-INT", 130), ("-TERM", 143)] {
-        let scene = Scene::new(fx("one"));
+        let test_env = TestEnv::new(fixture("one"));
         let args = ["call", "one.big", "bytes=5000000"];
-        let mut child = scene.spawn(&args, Stdio::piped(), Stdio::null());
+        let mut child = test_env.spawn(&args, Stdio::piped(), Stdio::null());
         let mut stdout = child.stdout.take().unwrap();
-        // Its first byte is there, and no more is read.
+        // The test reads the first byte and no more.
         stdout.read_exact(&mut [0]).unwrap();
-        send(&child, signal);
-        assert_eq!(code(&mut child), Some(expected));
-        wait_gone(&scene.nonce, Duration::from_secs(1)).unwrap();
-        assert_eq!(scene.journal().events("stdin_eof").len(), 1, "the server was asked to end");
+        send_signal(&child, signal);
+        assert_eq!(wait_exit_code(&mut child), Some(expected));
+        wait_gone(&test_env.nonce, Duration::from_secs(1)).unwrap();
+        assert_eq!(test_env.journal().events("stdin_eof").len(), 1, "the server was asked to end");
     }
 }
 
 #[test]
-fn a_signal_ends_a_program_whose_words_nobody_reads() {
-    let scene = Scene::new(fx("one"));
+fn a_signal_ends_a_program_whose_stderr_nobody_reads() {
+    let test_env = TestEnv::new(fixture("one"));
     let (_read, write) = full_pipe();
-    let mut child = scene.spawn(&["call", "one.nothing"], Stdio::null(), write.into());
-    scene.until("handshake", |journal| journal.count("initialize") > 0);
-    // Then all that is left to do is to say what went wrong.
-    wait_gone(&scene.nonce, Duration::from_secs(5)).unwrap();
-    send(&child, "-TERM");
-    assert_eq!(code(&mut child), Some(143));
+    let mut child = test_env.spawn(&["call", "one.nothing"], Stdio::null(), write.into());
+    test_env.wait_for("handshake", |journal| journal.count("initialize") > 0);
+    // Then only the error report is left.
+    wait_gone(&test_env.nonce, Duration::from_secs(5)).unwrap();
+    send_signal(&child, "-TERM");
+    assert_eq!(wait_exit_code(&mut child), Some(143));
 }
 
 #[test]
 fn a_second_signal_ends_a_program_that_waits_for_something_else() {
-    let scene = Scene::new(fx("one"));
+    let test_env = TestEnv::new(fixture("one"));
     let call = |arguments: &str| format!(r#"{{"tool": "one.add", "params": {arguments}}}"#);
     let script = json!([
         {"text": call(r#"{"a": 2}"#)}, {"text": call(r#"{"a": 2, "b": 3}"#)}, {"text": "5"},
     ]);
-    std::fs::write(scene.path().join("script"), script.to_string()).unwrap();
-    let fifo = scene.path().join("fifo");
+    std::fs::write(test_env.path().join("script"), script.to_string()).unwrap();
+    let fifo = test_env.path().join("fifo");
     rustix::fs::mknodat(
         rustix::fs::CWD,
         &fifo,
@@ -128,47 +128,47 @@ fn a_second_signal_ends_a_program_that_waits_for_something_else() {
         0,
     )
     .unwrap();
-    // Whoever opens a pipe to write waits for somebody who reads.
+    // Opening a FIFO for writing blocks until a reader opens the FIFO.
     let line = "ask x --provider scripted --script script --tool-calling prompt --retries fifo";
     let args: Vec<_> = line.split(' ').collect();
-    let mut child = scene.spawn(&args, Stdio::piped(), Stdio::null());
+    let mut child = test_env.spawn(&args, Stdio::piped(), Stdio::null());
     child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
-    send(&child, "-INT");
-    // Two that come at once are one.
+    send_signal(&child, "-INT");
+    // Two signals at the same time can merge into one.
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(child.try_wait().unwrap(), None, "it waits for the pipe");
-    send(&child, "-INT");
-    assert_eq!(code(&mut child), Some(130));
-    wait_gone(&scene.nonce, Duration::from_secs(2)).unwrap();
+    send_signal(&child, "-INT");
+    assert_eq!(wait_exit_code(&mut child), Some(130));
+    wait_gone(&test_env.nonce, Duration::from_secs(2)).unwrap();
 }
 
 #[test]
 fn a_signal_during_the_shutdown_counts_and_nothing_is_written_after_it() {
     for (signal, expected) in [("-INT", 130), ("-TERM", 143)] {
-        let server = fx("one").switch("--ignore-eof").switch("--ignore-sigterm");
-        let scene = Scene::new(server);
-        let mut child = scene.spawn(&["lock"], Stdio::null(), Stdio::null());
-        scene.until("end of its input", |journal| !journal.events("stdin_eof").is_empty());
-        send(&child, signal);
-        assert_eq!(code(&mut child), Some(expected));
-        assert!(!scene.path().join("mcp.lock").exists());
-        wait_gone(&scene.nonce, Duration::from_secs(1)).unwrap();
+        let server = fixture("one").switch("--ignore-eof").switch("--ignore-sigterm");
+        let test_env = TestEnv::new(server);
+        let mut child = test_env.spawn(&["lock"], Stdio::null(), Stdio::null());
+        test_env.wait_for("end of its input", |journal| !journal.events("stdin_eof").is_empty());
+        send_signal(&child, signal);
+        assert_eq!(wait_exit_code(&mut child), Some(expected));
+        assert!(!test_env.path().join("mcp.lock").exists());
+        wait_gone(&test_env.nonce, Duration::from_secs(1)).unwrap();
     }
 }
 
 #[test]
-fn with_json_an_interrupted_program_says_so_in_its_one_value() {
-    let scene = Scene::new(fx("one"));
+fn with_json_an_interrupted_program_reports_it_in_its_one_value() {
+    let test_env = TestEnv::new(fixture("one"));
     let args = ["call", "one.sleep", "ms=60000", "--json"];
-    let mut child = scene.spawn(&args, Stdio::piped(), Stdio::piped());
-    scene.until("call", |journal| journal.count("tools/call") > 0);
-    send(&child, "-INT");
-    assert_eq!(code(&mut child), Some(130));
+    let mut child = test_env.spawn(&args, Stdio::piped(), Stdio::piped());
+    test_env.wait_for("call", |journal| journal.count("tools/call") > 0);
+    send_signal(&child, "-INT");
+    assert_eq!(wait_exit_code(&mut child), Some(130));
     let output = child.wait_with_output().unwrap();
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output_json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
-        (&told["error"]["exitCode"], &told["error"]["message"]),
-        (&130.into(), &"ended by SIGINT".into())
+        (&output_json["error"]["exitCode"], &output_json["error"]["message"]),
+        (&130.into(), &"terminated by SIGINT".into())
     );
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }

@@ -1,28 +1,28 @@
-//! A configuration that was found: what is started without a word, what is not, and what is kept.
+//! Tests of launch approval for a discovered configuration.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use innkeeper_testkit::{Fixture, Journal, fx, mcp_json};
+use innkeeper_testkit::{Fixture, Journal, fixture, mcp_json};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::program::innkeeper;
 
-/// A project folder, and where this user's state is.
-struct Place {
+/// A project directory with the state directory of its user.
+struct TestProject {
     project: TempDir,
     state: TempDir,
 }
 
-impl Place {
-    /// A project with this configuration file.
-    fn with(file: &str, server: Fixture) -> Self {
-        let place =
+impl TestProject {
+    /// Creates a project with this configuration file.
+    fn with_config(file: &str, server: Fixture) -> Self {
+        let test_project =
             Self { project: tempfile::tempdir().unwrap(), state: tempfile::tempdir().unwrap() };
-        std::fs::create_dir(place.path(".vscode")).unwrap();
-        place.write(file, server);
-        place
+        std::fs::create_dir(test_project.path(".vscode")).unwrap();
+        test_project.write(file, server);
+        test_project
     }
 
     fn write(&self, file: &str, server: Fixture) {
@@ -38,57 +38,60 @@ impl Place {
         let mut command = innkeeper(args, self.project.path());
         command.env("XDG_STATE_HOME", self.state.path()).envs(variables.iter().copied());
         let output = command.stdin(Stdio::null()).output().unwrap();
-        let said = words(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+        let stderr = utf8(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
         output
     }
 
-    /// What a line says on stderr.
-    fn said(&self, args: &[&str], code: i32) -> String {
-        words(&self.run_with(args, &[], code).stderr).to_owned()
+    /// Runs a command and returns its stderr.
+    fn stderr_text(&self, args: &[&str], code: i32) -> String {
+        utf8(&self.run_with(args, &[], code).stderr).to_owned()
     }
 
-    fn started(&self) -> usize {
+    fn launch_count(&self) -> usize {
         Journal::read(&self.path("journal")).pids().len()
     }
 }
 
-fn words(bytes: &[u8]) -> &str {
+fn utf8(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-const CALL: [&str; 3] = ["call", "one.echo", "message=hi"];
+const CALL_ARGS: [&str; 3] = ["call", "one.echo", "message=hi"];
 
-fn call(option: &[&'static str]) -> Vec<&'static str> {
-    [&CALL, option].concat()
+fn call_args(option: &[&'static str]) -> Vec<&'static str> {
+    [&CALL_ARGS, option].concat()
 }
 
 #[test]
-fn our_own_file_is_started_without_a_terminal_and_undecided_servers_are_a_warning() {
-    let place = Place::with("mcp.json", fx("one"));
+fn servers_of_mcp_json_start_without_a_terminal_and_undecided_ones_are_a_warning() {
+    let project = TestProject::with_config("mcp.json", fixture("one"));
     for _ in 0..2 {
-        let said = place.said(&CALL, 0);
-        assert_eq!(said.lines().count(), 1, "{said}");
-        assert!(said.contains("nobody has decided") && said.contains("security=true"), "{said}");
-        assert!(said.contains("servers=one"), "{said}");
+        let stderr = project.stderr_text(&CALL_ARGS, 0);
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        assert!(
+            stderr.contains("without a trust decision") && stderr.contains("security=true"),
+            "{stderr}"
+        );
+        assert!(stderr.contains("servers=one"), "{stderr}");
     }
-    let logged = place.said(&call(&["--log-format", "json"]), 0);
+    let logged = project.stderr_text(&call_args(&["--log-format", "json"]), 0);
     let line: Value = serde_json::from_str(&logged).unwrap();
     assert_eq!((&line["severity"], &line["servers"]), (&"warning".into(), &"one".into()));
-    assert_eq!(place.said(&call(&["--config", "mcp.json"]), 0), "", "it was named");
+    assert_eq!(project.stderr_text(&call_args(&["--config", "mcp.json"]), 0), "", "it was named");
 }
 
 #[test]
-fn a_decision_is_kept_outside_the_project_until_the_launch_changes() {
-    let place = Place::with("mcp.json", fx("one").env("LEVEL", "1"));
-    assert_eq!(place.said(&call(&["--trust"]), 0), "");
-    assert_eq!(place.said(&CALL, 0), "");
-    place.write("mcp.json", fx("one").env("LEVEL", "1").key("timeout", 9));
-    assert_eq!(place.said(&CALL, 0), "", "how long a call may take is no part of it");
-    place.write("mcp.json", fx("one").env("LEVEL", "2"));
-    assert!(place.said(&CALL, 0).contains("nobody has decided"));
-    let kept = std::fs::read_dir(place.state.path().join("innkeeper/trust")).unwrap();
-    let pages: Vec<_> = kept.map(|page| page.unwrap().path()).collect();
+fn a_decision_is_stored_outside_the_project_until_the_launch_changes() {
+    let project = TestProject::with_config("mcp.json", fixture("one").env("LEVEL", "1"));
+    assert_eq!(project.stderr_text(&call_args(&["--trust"]), 0), "");
+    assert_eq!(project.stderr_text(&CALL_ARGS, 0), "");
+    project.write("mcp.json", fixture("one").env("LEVEL", "1").config_key("timeout", 9));
+    assert_eq!(project.stderr_text(&CALL_ARGS, 0), "", "how long a call may take is no part of it");
+    project.write("mcp.json", fixture("one").env("LEVEL", "2"));
+    assert!(project.stderr_text(&CALL_ARGS, 0).contains("without a trust decision"));
+    let stored_files = std::fs::read_dir(project.state.path().join("innkeeper/trust")).unwrap();
+    let pages: Vec<_> = stored_files.map(|page| page.unwrap().path()).collect();
     assert_eq!(pages.len(), 1);
     let page = std::fs::read_to_string(&pages[0]).unwrap();
     assert!(page.contains("mcp.json") && !page.contains("LEVEL"), "{page}");
@@ -97,62 +100,65 @@ fn a_decision_is_kept_outside_the_project_until_the_launch_changes() {
 #[cfg(unix)]
 #[test]
 fn a_link_to_a_decided_file_in_another_folder_needs_a_decision_of_its_own() {
-    let decided = Place::with("mcp.json", fx("one"));
-    assert_eq!(decided.said(&call(&["--trust"]), 0), "");
-    let clone = Place { project: tempfile::tempdir().unwrap(), state: decided.state };
+    let decided = TestProject::with_config("mcp.json", fixture("one"));
+    assert_eq!(decided.stderr_text(&call_args(&["--trust"]), 0), "");
+    let clone = TestProject { project: tempfile::tempdir().unwrap(), state: decided.state };
     std::os::unix::fs::symlink(decided.project.path().join("mcp.json"), clone.path("mcp.json"))
         .unwrap();
-    assert!(clone.said(&CALL, 0).contains("nobody has decided"));
+    assert!(clone.stderr_text(&CALL_ARGS, 0).contains("without a trust decision"));
 }
 
 #[test]
-fn files_of_other_programs_are_refused_without_a_terminal_until_somebody_decided() {
+fn files_of_other_programs_are_denied_without_a_terminal_until_approved() {
     for file in [".vscode/mcp.json", ".mcp.json"] {
-        let place = Place::with(file, fx("one").env("TOKEN", "hunter2"));
-        let said = place.said(&CALL, 2);
-        let opening = format!("error: nobody has decided on the servers of `{file}`\n");
-        assert!(said.starts_with(&opening), "{said}");
-        assert!(said.contains("variables: ") && said.contains("`TOKEN`"), "{said}");
-        assert!(said.contains(&format!("`--config {file}`")) && said.contains("`--trust`"));
-        assert!(!said.contains("hunter2"), "{said}");
-        assert_eq!(place.started(), 0);
-        let told = place.run_with(&["tools", "--json"], &[], 2);
-        let told: Value = serde_json::from_slice(&told.stdout).unwrap();
-        assert_eq!(told["error"]["exitCode"], 2);
-        for harmless in [&["check"][..], &["graph"], &["doctor"]] {
-            place.said(harmless, 0);
+        let project = TestProject::with_config(file, fixture("one").env("TOKEN", "hunter2"));
+        let stderr = project.stderr_text(&CALL_ARGS, 2);
+        let opening = format!("error: the servers of `{file}` are not trusted\n");
+        assert!(stderr.starts_with(&opening), "{stderr}");
+        assert!(stderr.contains("variables: ") && stderr.contains("`TOKEN`"), "{stderr}");
+        assert!(stderr.contains(&format!("`--config {file}`")) && stderr.contains("`--trust`"));
+        assert!(!stderr.contains("hunter2"), "{stderr}");
+        assert_eq!(project.launch_count(), 0);
+        let output = project.run_with(&["tools", "--json"], &[], 2);
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(result["error"]["exitCode"], 2);
+        for args in [&["check"][..], &["graph"], &["doctor"]] {
+            project.stderr_text(args, 0);
         }
-        assert_eq!(place.said(&call(&["--config", file]), 0), "");
-        assert_eq!(place.said(&call(&["--trust"]), 0), "");
-        assert_eq!(place.said(&CALL, 0), "");
-        assert_eq!(place.started(), 3);
+        assert_eq!(project.stderr_text(&call_args(&["--config", file]), 0), "");
+        assert_eq!(project.stderr_text(&call_args(&["--trust"]), 0), "");
+        assert_eq!(project.stderr_text(&CALL_ARGS, 0), "");
+        assert_eq!(project.launch_count(), 3);
     }
 }
 
 #[test]
-fn variables_that_load_code_are_refused_from_every_undecided_file() {
-    let place = Place::with("mcp.json", fx("one").env("NODE_OPTIONS", "--require=./x.js"));
-    let said = place.said(&CALL, 2);
-    assert!(said.contains("`NODE_OPTIONS` (loads code)"), "{said}");
-    assert_eq!(place.started(), 0);
-    assert_eq!(place.said(&call(&["--config", "mcp.json"]), 0), "");
-    place.said(&call(&["--trust"]), 0);
-    assert_eq!(place.said(&CALL, 0), "");
+fn variables_that_load_code_are_denied_from_every_undecided_file() {
+    let project = TestProject::with_config(
+        "mcp.json",
+        fixture("one").env("NODE_OPTIONS", "--require=./x.js"),
+    );
+    let stderr = project.stderr_text(&CALL_ARGS, 2);
+    assert!(stderr.contains("`NODE_OPTIONS` (loads code)"), "{stderr}");
+    assert_eq!(project.launch_count(), 0);
+    assert_eq!(project.stderr_text(&call_args(&["--config", "mcp.json"]), 0), "");
+    project.stderr_text(&call_args(&["--trust"]), 0);
+    assert_eq!(project.stderr_text(&CALL_ARGS, 0), "");
 }
 
 #[test]
-fn a_machine_can_be_told_to_start_nothing_undecided() {
-    let place = Place::with("mcp.json", fx("one"));
-    place.run_with(&CALL, &[("INNKEEPER_TRUST", "strict")], 2);
-    assert_eq!(place.started(), 0);
-    place.run_with(&CALL, &[("INNKEEPER_TRUST", "lax")], 2);
-    place.run_with(&call(&["--trust"]), &[("INNKEEPER_TRUST", "strict")], 0);
-    place.run_with(&CALL, &[("INNKEEPER_TRUST", "strict")], 0);
+fn a_machine_can_be_configured_to_start_nothing_undecided() {
+    let project = TestProject::with_config("mcp.json", fixture("one"));
+    project.run_with(&CALL_ARGS, &[("INNKEEPER_TRUST", "strict")], 2);
+    assert_eq!(project.launch_count(), 0);
+    project.run_with(&CALL_ARGS, &[("INNKEEPER_TRUST", "lax")], 2);
+    project.run_with(&call_args(&["--trust"]), &[("INNKEEPER_TRUST", "strict")], 0);
+    project.run_with(&CALL_ARGS, &[("INNKEEPER_TRUST", "strict")], 0);
 }
 
 #[test]
 fn check_warns_of_packages_without_a_version() {
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let text = r#"{"servers": {
         "loose": {"command": "npx", "args": ["-y", "some-server"]},
         "exact": {"command": "npx", "args": ["-y", "some-server@1.2.3"]},
@@ -160,8 +166,8 @@ fn check_warns_of_packages_without_a_version() {
         "shell": {"command": "npm", "args": ["exec", "-c", "some-server | tee log"]},
         "place": {"command": "npx", "args": ["git+https://x.example/y.git#1.2.3"]}
     }}"#;
-    std::fs::write(folder.path().join("mcp.json"), text).unwrap();
-    let checked = crate::program::run(&["check"], Path::new(folder.path()));
+    std::fs::write(dir.path().join("mcp.json"), text).unwrap();
+    let checked = crate::program::run(&["check"], Path::new(dir.path()));
     assert_eq!(checked.status.code(), Some(0));
-    insta::assert_snapshot!(words(&checked.stdout));
+    insta::assert_snapshot!(utf8(&checked.stdout));
 }

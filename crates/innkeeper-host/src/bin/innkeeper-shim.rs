@@ -1,11 +1,11 @@
-//! The supervisor of one server's process tree; started by the host, not by hand.
+//! Supervises the process tree of one server; started by the host, not by a user.
 
 use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     innkeeper_host::shim::run_if_requested(std::env::args_os()).unwrap_or_else(|| {
-        let told = writeln!(std::io::stderr(), "innkeeper-shim is started by an MCP host");
-        ExitCode::from(if told.is_ok() { 2 } else { 1 })
+        let written = writeln!(std::io::stderr(), "innkeeper-shim is started by an MCP host");
+        ExitCode::from(if written.is_ok() { 2 } else { 1 })
     })
 }

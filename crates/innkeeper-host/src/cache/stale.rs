@@ -1,4 +1,4 @@
-//! The mark on an old copy: `_meta.stale` and `_meta.ageSeconds`, everything else byte for byte.
+//! Marks a stale result with `_meta.stale` and `_meta.ageSeconds`.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use indexmap::IndexMap;
 use innkeeper_protocol::skim;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The result with its age in whole seconds.
-pub(super) fn marked(result: &RawValue, age: Duration) -> Box<RawValue> {
+/// Adds the mark and the age in whole seconds to `_meta`. All other bytes stay the same.
+pub(super) fn mark_stale(result: &RawValue, age: Duration) -> Box<RawValue> {
     let text = result.get();
     let old = skim::member(text, "_meta");
     let mut meta: IndexMap<String, Box<RawValue>> =
         old.and_then(|meta| serde_json::from_str(meta).ok()).unwrap_or_default();
-    let marks = [("stale", to_raw_value(&true)), ("ageSeconds", to_raw_value(&age.as_secs()))];
-    for (name, mark) in marks {
-        // A truth value and a number are always written.
-        meta.extend(mark.ok().map(|mark| (name.to_owned(), mark)));
+    let fields = [("stale", to_raw_value(&true)), ("ageSeconds", to_raw_value(&age.as_secs()))];
+    for (name, value) in fields {
+        // Serialization of a boolean and of a number cannot fail.
+        meta.extend(value.ok().map(|value| (name.to_owned(), value)));
     }
     let meta = serde_json::to_string(&meta).unwrap_or_default();
     let marked = match old {
@@ -29,7 +29,7 @@ pub(super) fn marked(result: &RawValue, age: Duration) -> Box<RawValue> {
             [&text[..inside], r#""_meta":"#, &meta, comma, &text[inside..]].concat()
         }
     };
-    // Results are objects, so that this is one as well.
+    // A result is an object, so the marked text is an object too.
     RawValue::from_string(marked).unwrap_or_else(|_| result.to_owned())
 }
 
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mark_is_added_and_nothing_else_is_touched() {
+    fn the_stale_mark_is_added_and_nothing_else_is_touched() {
         for (result, expected) in [
             (r#"{}"#, r#"{"_meta":{"stale":true,"ageSeconds":7}}"#),
             (r#"{ }"#, r#"{"_meta":{"stale":true,"ageSeconds":7} }"#),
@@ -61,7 +61,7 @@ mod tests {
             ),
         ] {
             let result = RawValue::from_string(result.to_owned()).unwrap();
-            assert_eq!(marked(&result, Duration::from_millis(7900)).get(), expected);
+            assert_eq!(mark_stale(&result, Duration::from_millis(7900)).get(), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Answers in the order of their last use, bounded in number and bytes.
+//! LRU store with limits for the number of entries and their bytes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -6,106 +6,107 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Answer, Key};
+use super::{CacheKey, CachedResult};
 
-/// A kept answer and how long it has been there.
+/// A cached result and its age.
 #[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) answer: Arc<Answer>,
+pub(super) struct CacheHit {
+    pub(super) result: Arc<CachedResult>,
     pub(super) age: Duration,
 }
 
 #[derive(Debug)]
-struct Entry {
-    answer: Arc<Answer>,
-    stored: Instant,
-    good_for: Duration,
+struct CacheEntry {
+    result: Arc<CachedResult>,
+    stored_at: Instant,
+    ttl: Duration,
     bytes: u64,
-    used: u64,
+    last_use: u64,
 }
 
-/// Answers by key; the one unused for longest goes first.
+/// Results by key. The least recently used entry is evicted first.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct LruStore {
     max_entries: usize,
     max_bytes: u64,
-    entries: HashMap<Arc<Key>, Entry>,
-    /// The keys by their last use.
-    uses: BTreeMap<u64, Arc<Key>>,
+    entries: HashMap<Arc<CacheKey>, CacheEntry>,
+    /// The keys in the order of their last use.
+    keys_by_last_use: BTreeMap<u64, Arc<CacheKey>>,
     bytes: u64,
-    clock: u64,
+    use_counter: u64,
 }
 
-impl Store {
+impl LruStore {
     pub(super) fn new(max_entries: usize, max_bytes: u64) -> Self {
-        let (entries, uses) = (HashMap::new(), BTreeMap::new());
-        Self { max_entries, max_bytes, entries, uses, bytes: 0, clock: 0 }
+        let (entries, keys_by_last_use) = (HashMap::new(), BTreeMap::new());
+        Self { max_entries, max_bytes, entries, keys_by_last_use, bytes: 0, use_counter: 0 }
     }
 
-    /// An answer that is still good.
-    pub(super) fn get(&mut self, key: &Key, now: Instant) -> Option<Kept> {
+    /// Returns the result if it has not expired.
+    pub(super) fn get(&mut self, key: &CacheKey, now: Instant) -> Option<CacheHit> {
         let entry = self.entries.get(key)?;
-        (now - entry.stored < entry.good_for).then_some(())?;
-        self.last(key, now)
+        (now - entry.stored_at < entry.ttl).then_some(())?;
+        self.get_stale(key, now)
     }
 
-    /// An answer however old it is.
-    pub(super) fn last(&mut self, key: &Key, now: Instant) -> Option<Kept> {
+    /// Returns the result, expired or not.
+    pub(super) fn get_stale(&mut self, key: &CacheKey, now: Instant) -> Option<CacheHit> {
         let entry = self.entries.get_mut(key)?;
-        self.clock += 1;
-        if let Some(key) = self.uses.remove(&entry.used) {
-            self.uses.insert(self.clock, key);
+        self.use_counter += 1;
+        if let Some(key) = self.keys_by_last_use.remove(&entry.last_use) {
+            self.keys_by_last_use.insert(self.use_counter, key);
         }
-        entry.used = self.clock;
-        Some(Kept { answer: entry.answer.clone(), age: now - entry.stored })
+        entry.last_use = self.use_counter;
+        Some(CacheHit { result: entry.result.clone(), age: now - entry.stored_at })
     }
 
-    /// Keeps an answer instead of an older one; one that is larger than all may be is not kept.
-    pub(super) fn put(
+    /// Stores a result in place of an older result. A result larger than `max_bytes` is not stored.
+    pub(super) fn insert(
         &mut self,
-        key: Arc<Key>,
-        answer: Arc<Answer>,
-        good_for: Duration,
+        key: Arc<CacheKey>,
+        result: Arc<CachedResult>,
+        ttl: Duration,
         now: Instant,
     ) {
         self.remove(&key);
-        let bytes = (key.bytes() + answer.result().get().len()) as u64;
+        let bytes = (key.size_bytes() + result.result().get().len()) as u64;
         if bytes > self.max_bytes {
             return;
         }
         while self.entries.len() >= self.max_entries || self.bytes + bytes > self.max_bytes {
-            let Some((_, oldest)) = self.uses.pop_first() else { return };
+            let Some((_, oldest)) = self.keys_by_last_use.pop_first() else { return };
             self.remove(&oldest);
         }
-        self.clock += 1;
-        let used = self.clock;
+        self.use_counter += 1;
+        let last_use = self.use_counter;
         self.bytes += bytes;
-        self.uses.insert(used, key.clone());
-        self.entries.insert(key, Entry { answer, stored: now, good_for, bytes, used });
+        self.keys_by_last_use.insert(last_use, key.clone());
+        self.entries.insert(key, CacheEntry { result, stored_at: now, ttl, bytes, last_use });
     }
 
-    pub(super) fn forget(&mut self, which: impl Fn(&Key) -> bool) {
-        let gone: Vec<Arc<Key>> = self.entries.keys().filter(|key| which(key)).cloned().collect();
-        for key in gone {
+    pub(super) fn remove_where(&mut self, which: impl Fn(&CacheKey) -> bool) {
+        let matching: Vec<Arc<CacheKey>> =
+            self.entries.keys().filter(|key| which(key)).cloned().collect();
+        for key in matching {
             self.remove(&key);
         }
     }
 
-    /// Drops an answer, unless another one has taken its place.
-    pub(super) fn drop_answer(&mut self, key: &Key, answer: &Arc<Answer>) {
-        if self.entries.get(key).is_some_and(|entry| Arc::ptr_eq(&entry.answer, answer)) {
+    /// Removes an entry, unless the entry now holds a different result.
+    pub(super) fn remove_if_same(&mut self, key: &CacheKey, result: &Arc<CachedResult>) {
+        if self.entries.get(key).is_some_and(|entry| Arc::ptr_eq(&entry.result, result)) {
             self.remove(key);
         }
     }
 
-    /// The number of entries and their bytes.
+    /// Returns the number of entries and their size in bytes.
     pub(super) fn size(&self) -> (usize, u64) {
         (self.entries.len(), self.bytes)
     }
 
-    fn remove(&mut self, key: &Key) {
+    fn remove(&mut self, key: &CacheKey) {
         if let Some(entry) = self.entries.remove(key) {
-            self.uses.remove(&entry.used);
+            self.keys_by_last_use.remove(&entry.last_use);
             self.bytes -= entry.bytes;
         }
     }
@@ -118,43 +119,43 @@ mod tests {
 
     use super::*;
 
-    /// What is done to a store: an answer of so many bytes put in, one taken out, or one dropped.
+    /// An operation on the store. `Insert` has the size of the result in bytes.
     #[derive(Clone, Debug)]
-    enum Step {
-        Put(u8, usize),
-        Last(u8),
-        Forget(u8),
+    enum StoreOperation {
+        Insert(u8, usize),
+        GetStale(u8),
+        Remove(u8),
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let step = prop_oneof![
-            3 => (0..8u8, 2..40usize).prop_map(|(key, bytes)| Step::Put(key, bytes)),
-            3 => (0..8u8).prop_map(Step::Last),
-            1 => (0..8u8).prop_map(Step::Forget),
+    fn store_operations() -> impl Strategy<Value = Vec<StoreOperation>> {
+        let operation = prop_oneof![
+            3 => (0..8u8, 2..40usize).prop_map(|(key, bytes)| StoreOperation::Insert(key, bytes)),
+            3 => (0..8u8).prop_map(StoreOperation::GetStale),
+            1 => (0..8u8).prop_map(StoreOperation::Remove),
         ];
-        proptest::collection::vec(step, 0..60)
+        proptest::collection::vec(operation, 0..60)
     }
 
-    fn key(number: u8) -> Key {
-        Key::resource(&number.to_string())
+    fn key(number: u8) -> CacheKey {
+        CacheKey::resource(&number.to_string())
     }
 
     proptest! {
         #[test]
         fn a_store_does_what_a_list_in_the_order_of_use_would(
-            steps in steps(), max_entries in 1..6usize, max_bytes in 1..100u64,
+            steps in store_operations(), max_entries in 1..6usize, max_bytes in 1..100u64,
         ) {
-            let mut store = Store::new(max_entries, max_bytes);
-            // The longest unused first.
+            let mut store = LruStore::new(max_entries, max_bytes);
+            // The least recently used entry is first.
             let mut list: Vec<(u8, u64)> = Vec::new();
             let now = Instant::now();
             for step in steps {
                 match step {
-                    Step::Put(number, bytes) => {
+                    StoreOperation::Insert(number, bytes) => {
                         let text = format!("\"{}\"", "x".repeat(bytes - 2));
-                        let answer = Answer::new(RawValue::from_string(text).unwrap(), false);
+                        let answer = CachedResult::new(RawValue::from_string(text).unwrap(), false);
                         let answer = Arc::new(answer);
-                        store.put(Arc::new(key(number)), answer, Duration::MAX, now);
+                        store.insert(Arc::new(key(number)), answer, Duration::MAX, now);
                         list.retain(|(kept, _)| *kept != number);
                         list.push((number, bytes as u64 + 1));
                         if bytes as u64 + 1 > max_bytes {
@@ -166,23 +167,23 @@ mod tests {
                             list.remove(0);
                         }
                     }
-                    Step::Last(number) => {
+                    StoreOperation::GetStale(number) => {
                         let at = list.iter().position(|(kept, _)| *kept == number);
-                        prop_assert_eq!(store.last(&key(number), now).is_some(), at.is_some());
+                        prop_assert_eq!(store.get_stale(&key(number), now).is_some(), at.is_some());
                         if let Some(at) = at {
                             let used = list.remove(at);
                             list.push(used);
                         }
                     }
-                    Step::Forget(number) => {
-                        store.forget(|kept| *kept == key(number));
+                    StoreOperation::Remove(number) => {
+                        store.remove_where(|kept| *kept == key(number));
                         list.retain(|(kept, _)| *kept != number);
                     }
                 }
                 let bytes = list.iter().map(|(_, bytes)| bytes).sum();
                 prop_assert_eq!(store.size(), (list.len(), bytes));
-                let order: Vec<&Key> = store.uses.values().map(|key| &**key).collect();
-                let expected: Vec<Key> = list.iter().map(|(number, _)| key(*number)).collect();
+                let order: Vec<&CacheKey> = store.keys_by_last_use.values().map(|key| &**key).collect();
+                let expected: Vec<CacheKey> = list.iter().map(|(number, _)| key(*number)).collect();
                 prop_assert_eq!(order, expected.iter().collect::<Vec<_>>());
             }
         }

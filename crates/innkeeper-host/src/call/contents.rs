@@ -1,4 +1,4 @@
-//! Prompts and resources: what is kept of them, else what the server says now, looked at either way.
+//! Reads prompts and resources from the cache or the server, and scans them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{CallOptions, ItemParams, in_fault};
-use crate::cache::{Answer, Found, Key, Missed, Reply};
+use super::{CallOptions, ItemParams, scan_request_error};
+use crate::cache::{CacheKey, CacheRead, CacheReadError, CachedResult, FetchedResult};
 use crate::catalog::Catalog;
-use crate::error::{ArgumentProblem, CallError, Lost};
+use crate::error::{ArgumentProblem, CallError, UnavailableReason};
 use crate::event::CallOutcome;
-use crate::guard::{Attention, Of};
-use crate::server::connection::{Ask, Connection, Unfit};
+use crate::guard::{ItemKind, Scanner};
+use crate::server::connection::{Connection, RequestSpec, ResultRejection};
 use crate::server::meta::Meta;
-use crate::server::rounds::Further;
-use crate::server::session::Fault;
+use crate::server::round_trips::RoundTripParams;
+use crate::server::session::RequestError;
 
 #[derive(Serialize)]
 struct ReadParams<'a> {
@@ -32,214 +32,235 @@ struct ReadParams<'a> {
 }
 
 /// Gets a prompt by its public name.
-pub(crate) async fn prompt(
+pub(crate) async fn get_prompt(
     catalog: &Catalog,
     name: &str,
     arguments: &Map<String, Value>,
     options: CallOptions,
 ) -> Result<Box<RawValue>, CallError> {
-    let key = Key::prompt(name, arguments);
+    let key = CacheKey::prompt(name, arguments);
     let route = match catalog.prompt(name) {
         Ok(route) => route,
-        Err(error) => return away(catalog, (Of::Prompt, name), &key, &options, error),
+        Err(error) => {
+            return read_unavailable(catalog, (ItemKind::Prompt, name), &key, &options, error);
+        }
     };
-    let problems = problems(&route.required, arguments);
+    let problems = prompt_argument_problems(&route.required_arguments, arguments);
     if !problems.is_empty() {
         return Err(CallError::Validation { item: name.into(), problems });
     }
     let connection = &*route.connection;
-    let given = (!arguments.is_empty()).then_some(arguments);
-    let asked = Asked {
+    let non_empty_arguments = (!arguments.is_empty()).then_some(arguments);
+    let request = ContentRequest {
         method: method::PROMPTS_GET,
-        item: &route.prompt,
+        item: &route.name,
         key: &key,
         connection,
-        attention: route.attention.as_deref(),
+        scanner: route.scanner.as_deref(),
     };
-    let params = |id, Further { responses, state, carried }: Further| ItemParams {
-        name: &route.prompt,
-        arguments: given,
-        meta: connection.identity.carrying(options.token(id), carried),
-        responses,
-        state,
-        task: None,
-    };
+    let params =
+        |id, RoundTripParams { responses, state, trace_context }: RoundTripParams| ItemParams {
+            name: &route.name,
+            arguments: non_empty_arguments,
+            meta: connection.client_meta.meta_with_trace(options.progress_token(id), trace_context),
+            responses,
+            state,
+            task: None,
+        };
     let timeout = options.timeout.unwrap_or(route.timeout);
-    asked.answer(timeout, &options, params, check_prompt_result).await
+    request.read(timeout, &options, params, check_prompt_result).await
 }
 
-/// What is wrong with the arguments of a prompt.
-fn problems(required: &[Box<str>], arguments: &Map<String, Value>) -> Vec<ArgumentProblem> {
+/// Returns the problems of a prompt's arguments.
+fn prompt_argument_problems(
+    required: &[Box<str>],
+    arguments: &Map<String, Value>,
+) -> Vec<ArgumentProblem> {
     let mut problems = Vec::new();
     for required in required.iter().filter(|required| !arguments.contains_key(&***required)) {
         let message = format!("missing required argument `{required}`");
         problems.push(ArgumentProblem { pointer: String::new(), message });
     }
     for (key, _) in arguments.iter().filter(|(_, value)| !value.is_string()) {
-        let message = "expected string: arguments of prompts are text".to_owned();
+        let message = "expected string: prompt arguments are strings".to_owned();
         let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
         problems.push(ArgumentProblem { pointer, message });
     }
     problems
 }
 
-/// Reads a resource, from `server` if it is named.
-pub(crate) async fn resource(
+/// Reads a resource from `server`, or from the server that lists the URI.
+pub(crate) async fn read_resource(
     catalog: &Catalog,
     uri: &str,
     server: Option<&str>,
     options: CallOptions,
 ) -> Result<Box<RawValue>, CallError> {
-    let key = Key::resource(uri);
+    let key = CacheKey::resource(uri);
     let route = match catalog.resource(uri, server) {
         Ok(route) => route,
-        Err(error) => return away(catalog, (Of::Resource, uri), &key, &options, error),
+        Err(error) => {
+            return read_unavailable(catalog, (ItemKind::Resource, uri), &key, &options, error);
+        }
     };
     let connection = &*route.connection;
-    let asked = Asked {
+    let request = ContentRequest {
         method: method::RESOURCES_READ,
         item: uri,
         key: &key,
         connection,
-        attention: route.attention.as_deref(),
+        scanner: route.scanner.as_deref(),
     };
-    let params = |id, Further { responses, state, carried }: Further| {
-        let meta = connection.identity.carrying(options.token(id), carried);
+    let params = |id, RoundTripParams { responses, state, trace_context }: RoundTripParams| {
+        let meta =
+            connection.client_meta.meta_with_trace(options.progress_token(id), trace_context);
         ReadParams { uri, meta, responses, state }
     };
     let timeout = options.timeout.unwrap_or(route.timeout);
-    asked.answer(timeout, &options, params, check_read_result).await
+    request.read(timeout, &options, params, check_read_result).await
 }
 
-/// What is kept of a server that takes no requests, else the error that says so.
-fn away(
+/// Returns the stale result of an unavailable server, or the error.
+fn read_unavailable(
     catalog: &Catalog,
-    (of, called): (Of, &str),
-    key: &Key,
+    (kind, requested): (ItemKind, &str),
+    key: &CacheKey,
     options: &CallOptions,
     error: CallError,
 ) -> Result<Box<RawValue>, CallError> {
-    let Some((shelf, item)) = catalog.last_shelf(&error, of, called) else { return Err(error) };
-    let (method, attention) = match of {
-        Of::Prompt => (method::PROMPTS_GET, shelf.looked_at.prompts.as_deref()),
-        Of::Tool | Of::Resource | Of::Template => {
-            (method::RESOURCES_READ, shelf.looked_at.resources.as_deref())
+    let Some((entry, item)) = catalog.last_entry(&error, kind, requested) else {
+        return Err(error);
+    };
+    let (method, scanner) = match kind {
+        ItemKind::Prompt => (method::PROMPTS_GET, entry.content_scanners.prompts.as_deref()),
+        ItemKind::Tool | ItemKind::Resource | ItemKind::Template => {
+            (method::RESOURCES_READ, entry.content_scanners.resources.as_deref())
         }
     };
-    let asked = Asked { method, item, key, connection: &shelf.connection, attention };
-    asked.last_copy(options, error)
+    let request = ContentRequest { method, item, key, connection: &entry.connection, scanner };
+    request.read_stale(options, error)
 }
 
-/// A prompt or resource that is asked for, and what it is kept under.
-struct Asked<'a> {
+/// A request for a prompt or resource, with its cache key.
+struct ContentRequest<'a> {
     method: &'static str,
     item: &'a str,
-    key: &'a Key,
+    key: &'a CacheKey,
     connection: &'a Connection,
-    attention: Option<&'a Attention>,
+    scanner: Option<&'a Scanner>,
 }
 
-impl Asked<'_> {
-    /// Gives what is kept, else what the server says now, else an old copy.
-    async fn answer<P: Serialize>(
+impl ContentRequest<'_> {
+    /// Returns the cached result, else the server's result, else a stale result.
+    async fn read<P: Serialize>(
         &self,
         timeout: Duration,
         options: &CallOptions,
-        params: impl Fn(u64, Further) -> P,
+        params: impl Fn(u64, RoundTripParams) -> P,
         check: impl FnOnce(&RawValue) -> Result<(), ViewError>,
     ) -> Result<Box<RawValue>, CallError> {
         let &Self { method, item, connection, .. } = self;
-        let ask = |timeout| self.ask(timeout, options, params, check);
-        let found = connection.cache.read(self.key, options.fresh, timeout, ask).await;
-        match found {
-            Ok(Found::Asked(result)) => {
-                connection.meter.looked_up(false);
+        let fetch_result = |timeout| self.fetch(timeout, options, params, check);
+        let cache_read =
+            connection.cache.read(self.key, options.fresh, timeout, fetch_result).await;
+        match cache_read {
+            Ok(CacheRead::Fetched(result)) => {
+                connection.metrics.record_cache_lookup(false);
                 Ok(result)
             }
-            Ok(Found::Copy(answer, age)) => {
-                connection.meter.looked_up(true);
+            Ok(CacheRead::Cached(cached, age)) => {
+                connection.metrics.record_cache_lookup(true);
                 let (server, age_s) = (&*connection.server, age.as_secs_f64());
-                tracing::debug!(server, method, item, age_s, "from the cache");
-                self.look_at(&answer)?;
-                Ok(answer.result().to_owned())
+                tracing::debug!(server, method, item, age_s, "cache hit");
+                self.scan_cached(&cached)?;
+                Ok(cached.result().to_owned())
             }
-            Err(Missed::Failed(error)) => self.last_copy(options, error),
-            Err(Missed::Late) => {
+            Err(CacheReadError::Failed(error)) => self.read_stale(options, error),
+            Err(CacheReadError::Timeout) => {
                 let server = connection.server.clone();
-                tracing::warn!(
-                    server = &*server,
-                    method,
-                    item,
-                    "no answer to the same request in time"
-                );
-                Err(CallError::Timeout { server, item: item.into(), after: timeout })
+                tracing::warn!(server = &*server, method, item, "shared request timed out");
+                Err(CallError::Timeout { server, item: item.into(), timeout })
             }
         }
     }
 
-    /// Asks the server.
-    async fn ask<P: Serialize>(
+    /// Sends the request to the server.
+    async fn fetch<P: Serialize>(
         &self,
         timeout: Duration,
         options: &CallOptions,
-        params: impl Fn(u64, Further) -> P,
+        params: impl Fn(u64, RoundTripParams) -> P,
         check: impl FnOnce(&RawValue) -> Result<(), ViewError>,
-    ) -> Result<Reply, CallError> {
-        let &Self { method, item, connection, attention, .. } = self;
+    ) -> Result<FetchedResult, CallError> {
+        let &Self { method, item, connection, scanner, .. } = self;
         let (progress, retries) = (options.progress.as_ref(), options.retries);
-        let (headers, harmless, as_task) = (&[][..], true, false);
-        let ask =
-            Ask { method, item, params, headers, timeout, progress, retries, harmless, as_task };
-        let Some(attention) = attention else {
-            let judge = |raw: &RawValue| Ok(check(raw).map(|()| CallOutcome::Ok)?);
-            return connection.ask(ask, judge).await;
+        let (headers, retry_safe, as_task) = (&[][..], true, false);
+        let spec = RequestSpec {
+            method,
+            item,
+            params,
+            headers,
+            timeout,
+            progress,
+            retries,
+            retry_safe,
+            as_task,
         };
-        let held_back = |told| connection.tell_found(attention.of(), item, told);
+        let Some(scanner) = scanner else {
+            let check_result = |raw: &RawValue| Ok(check(raw).map(|()| CallOutcome::Ok)?);
+            return connection.request(spec, check_result).await;
+        };
+        let report_verdict =
+            |verdict| connection.report_findings(scanner.item_kind(), item, verdict);
         let mut clean = false;
-        let judge = |raw: &RawValue| {
+        let check_result = |raw: &RawValue| {
             check(raw)?;
-            let told = attention.result(raw);
-            clean = told.is_none();
-            held_back(told).map_or(Ok(CallOutcome::Ok), |findings| Err(Unfit::Suspicious(findings)))
+            let verdict = scanner.scan_result(raw);
+            clean = verdict.is_none();
+            report_verdict(verdict)
+                .map_or(Ok(CallOutcome::Ok), |findings| Err(ResultRejection::Withheld(findings)))
         };
-        let suspect = |fault: &Fault| held_back(in_fault(attention, fault));
-        let reply = connection.ask_wary(ask, judge, suspect).await?;
-        Ok(Reply { clean, ..reply })
+        let check_error = |error: &RequestError| report_verdict(scan_request_error(scanner, error));
+        let reply = connection.request_scanned(spec, check_result, check_error).await?;
+        Ok(FetchedResult { clean, ..reply })
     }
 
-    /// Looks at a copy unless that was done and nothing was found: it may be older than the wish to
-    /// look. One that is held back is kept no longer.
-    fn look_at(&self, answer: &Arc<Answer>) -> Result<(), CallError> {
+    /// Scans a cached result, unless the result is already scanned and clean: the result may be
+    /// older than the setting that enables scanning. A withheld result is removed from the cache.
+    fn scan_cached(&self, cached: &Arc<CachedResult>) -> Result<(), CallError> {
         let &Self { item, connection, .. } = self;
-        let Some(attention) = self.attention.filter(|_| !answer.is_clean()) else { return Ok(()) };
-        let told = attention.result(answer.result());
-        if told.is_none() {
-            answer.cleared();
+        let Some(scanner) = self.scanner.filter(|_| !cached.is_clean()) else { return Ok(()) };
+        let verdict = scanner.scan_result(cached.result());
+        if verdict.is_none() {
+            cached.mark_clean();
         }
-        let Some(findings) = connection.tell_found(attention.of(), item, told) else {
+        let Some(findings) = connection.report_findings(scanner.item_kind(), item, verdict) else {
             return Ok(());
         };
-        connection.cache.drop_answer(self.key, answer);
+        connection.cache.remove_if_same(self.key, cached);
         let (server, item) = (connection.server.clone(), item.into());
         Err(CallError::Withheld { server, item, findings })
     }
 
-    /// What is kept, however old, of a server that is away, marked as such; else the error. Nothing
-    /// is given once the server was stopped, or to a caller that wants no copy.
-    fn last_copy(
+    /// Returns the marked stale result of an unavailable server, or the error. A caller with
+    /// `fresh` and a server that was shut down get the error.
+    fn read_stale(
         &self,
         options: &CallOptions,
         error: CallError,
     ) -> Result<Box<RawValue>, CallError> {
-        let away =
-            matches!(&error, CallError::Unavailable { reason, .. } if *reason != Lost::Shutdown);
-        let kept = if away && !options.fresh { self.connection.cache.last(self.key) } else { None };
-        let Some((answer, age)) = kept else { return Err(error) };
-        self.look_at(&answer)?;
+        let is_unavailable = matches!(&error, CallError::Unavailable { reason, .. } if *reason != UnavailableReason::Shutdown);
+        let stale = if is_unavailable && !options.fresh {
+            self.connection.cache.get_stale(self.key)
+        } else {
+            None
+        };
+        let Some((cached, age)) = stale else { return Err(error) };
+        self.scan_cached(&cached)?;
         let (server, age_s) = (&*self.connection.server, age.as_secs_f64());
         let (method, item) = (self.method, self.key.item());
         let error: &dyn std::error::Error = &error;
-        tracing::warn!(server, method, item, age_s, error, "old copy from the cache");
-        Ok(answer.stale(age))
+        tracing::warn!(server, method, item, age_s, error, "stale result returned");
+        Ok(cached.to_stale(age))
     }
 }

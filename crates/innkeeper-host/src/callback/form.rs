@@ -1,10 +1,10 @@
-//! Forms that servers have a user fill in: which of their fields ask for a secret.
+//! Detection of secret fields in elicitation forms.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Words that name a secret wherever they stand in a name.
-const SECRETS: [&str; 18] = [
+/// Words that mean a secret anywhere in a name.
+const SECRET_WORDS: [&str; 18] = [
     "apikey",
     "credential",
     "credentials",
@@ -25,8 +25,8 @@ const SECRETS: [&str; 18] = [
     "totp",
 ];
 
-/// Words that do so together.
-const TOGETHER: [&[&str]; 14] = [
+/// Word sequences that mean a secret anywhere in a name.
+const SECRET_PHRASES: [&[&str]; 14] = [
     &["api", "key"],
     &["access", "key"],
     &["private", "key"],
@@ -43,55 +43,64 @@ const TOGETHER: [&[&str]; 14] = [
     &["recovery", "code"],
 ];
 
-/// Words at the end of a name by which it is about a secret and not one.
-const ABOUT: [&str; 9] = ["arn", "count", "file", "hint", "id", "length", "name", "policy", "url"];
+/// Last words of a name that describes a secret but does not ask for one.
+const NON_SECRET_SUFFIXES: [&str; 9] =
+    ["arn", "count", "file", "hint", "id", "length", "name", "policy", "url"];
 
-/// Words before `token` by which it is a place in a list or a coin.
-const PLACES: [&str; 6] = ["cursor", "from", "next", "page", "sync", "to"];
+/// Words before `token` that make the name a page token or a crypto token.
+const NON_SECRET_TOKEN_PREFIXES: [&str; 6] = ["cursor", "from", "next", "page", "sync", "to"];
 
-/// How much of a field's name is shown, in characters.
-pub(super) const SHOWN: usize = 64;
+/// Maximum length of a displayed field name, in characters.
+pub(super) const MAX_SHOWN_CHARS: usize = 64;
 
-/// The longest name or title that is looked at, in bytes; a longer one is no label of a field.
-const LABEL: usize = 1 << 10;
+/// Maximum length of a checked name or title, in bytes. A longer text is not a label.
+const MAX_LABEL_BYTES: usize = 1 << 10;
 
-/// The first field of a form that asks for a secret, by its name; `None` for what is no form. Whatever
-/// its mode is called, a request with fields is one: who answers may not look at the mode.
+/// Returns the name of the first field that asks for a secret, or `None` for a request without a
+/// form.
 ///
-/// Names and titles are read, and the format `password`. Yes or no and a choice among given values
-/// are no secrets.
-pub(super) fn secret_field(params: Option<&RawValue>) -> Option<String> {
+/// A request with fields is a form in any mode because the callback may ignore the mode. The
+/// function checks names, titles and the format `password`. Booleans and enumerations are not
+/// secrets.
+pub(super) fn find_secret_field(params: Option<&RawValue>) -> Option<String> {
     let params: Value = serde_json::from_str(params?.get()).ok()?;
     let fields = params.get("requestedSchema")?.get("properties")?.as_object()?;
-    let asks = |(name, field): &(&String, &Value)| {
+    let asks_for_secret = |(name, field): &(&String, &Value)| {
         let free = field.get("type").is_none_or(|kind| kind != "boolean")
             && ["enum", "oneOf", "anyOf", "const"].iter().all(|key| field.get(key).is_none());
         let title = field.get("title").and_then(Value::as_str).unwrap_or_default();
         let format = field.get("format").is_some_and(|format| format == "password");
-        free && (format || names_secret(name) || names_secret(title))
+        free && (format || is_secret_label(name) || is_secret_label(title))
     };
-    fields.iter().find(asks).map(|(name, _)| name.clone())
+    fields.iter().find(asks_for_secret).map(|(name, _)| name.clone())
 }
 
-fn names_secret(label: &str) -> bool {
-    if label.len() > LABEL {
+fn is_secret_label(label: &str) -> bool {
+    if label.len() > MAX_LABEL_BYTES {
         return false;
     }
-    let words = words(label);
-    let has = |wanted: &[&str]| words.windows(wanted.len()).any(|found| found == wanted);
-    let ends = |among: &[&str]| words.last().is_some_and(|word| among.contains(&word.as_str()));
-    if ends(&ABOUT) {
+    let words = split_words(label);
+    let has_phrase = |phrase: &[&str]| words.windows(phrase.len()).any(|window| window == phrase);
+    let ends_with_any =
+        |among: &[&str]| words.last().is_some_and(|word| among.contains(&word.as_str()));
+    if ends_with_any(&NON_SECRET_SUFFIXES) {
         return false;
     }
-    let place = || words.iter().rev().nth(1).is_some_and(|word| PLACES.contains(&word.as_str()));
-    // A token is one where the word ends the name: a number of tokens and a token's name are none.
-    ends(&["token"]) && !place()
-        || words.iter().any(|word| SECRETS.contains(&word.as_str()))
-        || TOGETHER.iter().any(|wanted| has(wanted))
+    let has_non_secret_prefix = || {
+        words
+            .iter()
+            .rev()
+            .nth(1)
+            .is_some_and(|word| NON_SECRET_TOKEN_PREFIXES.contains(&word.as_str()))
+    };
+    // `token` means a secret only as the last word: `tokens` is a count and `token_name` is a name.
+    ends_with_any(&["token"]) && !has_non_secret_prefix()
+        || words.iter().any(|word| SECRET_WORDS.contains(&word.as_str()))
+        || SECRET_PHRASES.iter().any(|phrase| has_phrase(phrase))
 }
 
-/// The words of a name, small: `apiKey`, `API key` and `api_key` are the same two.
-fn words(label: &str) -> Vec<String> {
+/// Splits a name into lower-case words: `apiKey`, `API key` and `api_key` give the same two words.
+fn split_words(label: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut small = false;
     for letter in label.chars() {
@@ -111,89 +120,4 @@ fn words(label: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-    use serde_json::value::to_raw_value;
-
-    use super::*;
-
-    fn asked(params: &Value) -> Option<String> {
-        secret_field(Some(&to_raw_value(params).unwrap()))
-    }
-
-    fn field(name: &str, schema: &Value) -> Option<String> {
-        asked(&json!({ "requestedSchema": { "properties": { "city": {}, (name): schema } } }))
-    }
-
-    #[test]
-    fn a_field_whose_name_title_or_format_is_that_of_a_secret_is_found() {
-        let text = json!({"type": "string"});
-        for name in [
-            "password",
-            "userPassword",
-            "API key",
-            "api_key",
-            "apikey",
-            "accessToken",
-            "token",
-            "otp",
-            "one-time code",
-            "card_number",
-            "creditCard",
-            "cvv",
-            "seedPhrase",
-            "recovery phrase",
-            "PIN",
-            "client_secret",
-            "private-key",
-        ] {
-            assert_eq!(field(name, &text).as_deref(), Some(name));
-            let titled = json!({"type": "string", "title": name});
-            assert_eq!(field("value", &titled).as_deref(), Some("value"), "{name}");
-        }
-        assert!(field("value", &json!({"type": "string", "format": "password"})).is_some());
-    }
-
-    #[test]
-    fn other_fields_choices_and_questions_of_yes_or_no_are_none() {
-        let text = json!({"type": "string"});
-        for name in [
-            "city",
-            "max_tokens",
-            "token_count",
-            "next_page_token",
-            "fromToken",
-            "secret_name",
-            "api_key_id",
-            "passwordLength",
-            "tokenName",
-            "postcard",
-            "spinner",
-            "key",
-            "passport",
-            "secretary",
-            "code",
-            "zip code",
-            "keyboard",
-            "card",
-            "opinion",
-        ] {
-            assert_eq!(field(name, &text), None, "{name}");
-        }
-        assert_eq!(field("password", &json!({"type": "boolean"})), None);
-        assert_eq!(field("pin", &json!({"type": "string", "enum": ["top", "bottom"]})), None);
-        assert_eq!(field(&"password ".repeat(200), &text), None);
-    }
-
-    #[test]
-    fn what_has_fields_is_a_form_whatever_its_mode_is_called() {
-        let mut params = json!({ "requestedSchema": { "properties": { "password": {} } } });
-        assert!(asked(&params).is_some());
-        params["mode"] = json!("form");
-        assert!(asked(&params).is_some());
-        params["mode"] = json!("url");
-        assert!(asked(&params).is_some());
-        assert!(asked(&json!({ "mode": "url", "url": "https://a", "message": "?" })).is_none());
-        assert!(secret_field(None).is_none());
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! Where a call goes, with everything decided about it when the catalog was built.
+//! Routes of calls, with all decisions that the catalog build can make.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,49 +6,49 @@ use std::time::Duration;
 use innkeeper_protocol::http::ParamHeaders;
 
 use crate::arguments::ArgumentRules;
-use crate::guard::Attention;
+use crate::guard::Scanner;
 use crate::schema::{ArgumentSchema, ResultSchema};
 use crate::server::connection::Connection;
 
-/// The way to one tool.
+/// The route to a tool.
 #[derive(Debug)]
 pub(crate) struct ToolRoute {
-    pub(crate) public: Box<str>,
-    pub(crate) tool: Box<str>,
-    pub(crate) arguments: ArgumentSchema,
-    /// What the tool promises of its structured results, if anything that can be checked.
-    pub(crate) results: Option<Arc<ResultSchema>>,
-    /// What holds for arguments whatever the schema says.
-    pub(crate) rules: ArgumentRules,
-    /// What is looked at for attacks; `None` where nothing is.
-    pub(crate) attention: Option<Attention>,
-    /// Arguments that the server wants to see in headers.
-    pub(crate) headers: ParamHeaders,
+    pub(crate) public_name: Box<str>,
+    pub(crate) name: Box<str>,
+    pub(crate) argument_schema: ArgumentSchema,
+    /// The compiled `outputSchema` of the tool, if it is usable.
+    pub(crate) result_schema: Option<Arc<ResultSchema>>,
+    /// Checks of the arguments in addition to the schema.
+    pub(crate) argument_rules: ArgumentRules,
+    /// The scanner for attacks; `None` if scanning is off.
+    pub(crate) scanner: Option<Scanner>,
+    /// The arguments that the server expects in HTTP headers.
+    pub(crate) param_headers: ParamHeaders,
     pub(crate) timeout: Duration,
-    /// Whether the server says that it may be called twice.
-    pub(crate) harmless: bool,
-    /// Whether it has to be called as a task of the revision 2025-11-25.
+    /// Whether the tool's annotations allow a second run.
+    pub(crate) retry_safe: bool,
+    /// Whether the tool requires a call as a task of revision 2025-11-25.
     pub(crate) as_task: bool,
     pub(crate) connection: Arc<Connection>,
 }
 
-/// The way to one prompt.
+/// The route to a prompt.
 #[derive(Debug)]
 pub(crate) struct PromptRoute {
-    pub(crate) prompt: Box<str>,
-    pub(crate) required: Vec<Box<str>>,
+    pub(crate) name: Box<str>,
+    pub(crate) required_arguments: Vec<Box<str>>,
     pub(crate) timeout: Duration,
-    /// What is looked at for attacks; `None` where nothing is.
-    pub(crate) attention: Option<Arc<Attention>>,
+    /// The scanner for attacks; `None` if scanning is off.
+    pub(crate) scanner: Option<Arc<Scanner>>,
     pub(crate) connection: Arc<Connection>,
 }
 
-/// The way to the resources of one server.
+/// The route to the resources of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceRoute {
-    /// The time a read may take.
+    /// The timeout of a read.
     pub(crate) timeout: Duration,
-    /// What is looked at for attacks; `None` where nothing is.
-    pub(crate) attention: Option<Arc<Attention>>,
+    /// The scanner for attacks; `None` if scanning is off.
+    pub(crate) scanner: Option<Arc<Scanner>>,
     pub(crate) connection: Arc<Connection>,
 }

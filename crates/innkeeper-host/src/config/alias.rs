@@ -1,220 +1,245 @@
-//! One server's entry in other hosts' spelling, put into ours without losing its places.
+//! Rewrites a server entry from other hosts' spelling to ours and keeps positions.
 
 use std::collections::HashSet;
 
-use super::dialect::{self, Meaning};
-use super::document::Entry;
-use super::source::Report;
-use super::trail::{Trail, shown};
-use super::tree::{Kind, Member, Node, Written};
+use super::dialect::{self, KeyMapping};
+use super::document::ServerEntry;
+use super::key_path::{KeyPath, escape_for_message};
+use super::source_text::Diagnostics;
+use super::tree::{JsonMember, JsonNode, NodeKind, SourceKey};
 
-/// Rewrites the entry into the keys, units and shapes that the schema describes.
-pub(super) fn normalise(entry: &mut Entry, report: &mut Report) {
+/// Rewrites the entry to the keys, units and shapes of the schema.
+pub(super) fn normalise(entry: &mut ServerEntry, report: &mut Diagnostics) {
     let path = std::mem::take(&mut entry.path);
     let foreign = entry.foreign;
-    if let Kind::Object(members) = &mut entry.node.kind {
+    if let NodeKind::Object(members) = &mut entry.node.kind {
         let milliseconds =
             members.iter().any(|member| dialect::MILLISECOND_KEYS.contains(&member.key.as_str()));
-        let trail = Trail::from(&path);
-        read_timeout(members, &trail, Units { foreign, milliseconds }, report);
-        rename(members, &trail, report);
+        let key_path = KeyPath::from_prefix(&path);
+        normalize_timeout(members, &key_path, TimeoutUnits { foreign, milliseconds }, report);
+        rename_foreign_keys(members, &key_path, report);
         for member in members {
-            reshape(member, &trail, report);
+            reshape(member, &key_path, report);
         }
     }
     entry.path = path;
 }
 
 #[derive(Clone, Copy)]
-struct Units {
-    /// The entry stands under `mcpServers`.
+struct TimeoutUnits {
+    /// Whether the entry is under `mcpServers`.
     foreign: bool,
-    /// The entry has a key of a host that counts in milliseconds.
+    /// Whether the entry has a key of a host that uses milliseconds.
     milliseconds: bool,
 }
 
-/// Our seconds are a number like others' milliseconds: tell them apart, and say so.
-fn read_timeout(members: &mut [Member], trail: &Trail<'_>, units: Units, report: &mut Report) {
+/// Converts a `timeout` in milliseconds to seconds, with a warning.
+fn normalize_timeout(
+    members: &mut [JsonMember],
+    key_path: &KeyPath<'_>,
+    units: TimeoutUnits,
+    report: &mut Diagnostics,
+) {
     let Some(member) = members.iter_mut().find(|member| member.key == "timeout") else {
         return;
     };
-    let Some(number) = member.value.number() else {
+    let Some(number) = member.value.as_f64() else {
         return;
     };
-    let from_host = units.milliseconds && number >= dialect::SHORTEST_IN_MILLISECONDS;
-    let from_size = units.foreign && number > dialect::LONGEST_IN_SECONDS;
+    let from_host = units.milliseconds && number >= dialect::MIN_TIMEOUT_MILLISECONDS;
+    let from_size = units.foreign && number > dialect::MAX_TIMEOUT_SECONDS;
     if from_host || from_size {
         let seconds = number / 1000.0;
         report.warning(
             member.value.at,
-            trail.key("timeout"),
-            format!("`{number}` is taken for milliseconds, as other hosts write it"),
+            key_path.key("timeout"),
+            format!("`{number}` is read as milliseconds, as in other hosts"),
         );
-        report.hint(format!("write `{seconds}`, in seconds"));
-        member.value.kind = Kind::Number(seconds.to_string());
+        report.hint(format!("write `{seconds}` (seconds)"));
+        member.value.kind = NodeKind::Number(seconds.to_string());
     }
 }
 
-fn rename(members: &mut Vec<Member>, trail: &Trail<'_>, report: &mut Report) {
-    let (foreign, mut ours): (Vec<_>, Vec<_>) = std::mem::take(members)
+fn rename_foreign_keys(
+    members: &mut Vec<JsonMember>,
+    key_path: &KeyPath<'_>,
+    report: &mut Diagnostics,
+) {
+    let (foreign, mut canonical): (Vec<_>, Vec<_>) = std::mem::take(members)
         .into_iter()
-        .partition(|member| dialect::meaning(&member.key).is_some());
-    for member in ours.iter_mut().filter(|member| member.key == "tools") {
-        list_of_tools(member);
+        .partition(|member| dialect::key_mapping(&member.key).is_some());
+    for member in canonical.iter_mut().filter(|member| member.key == "tools") {
+        wrap_tool_list(member);
     }
-    let mut implied: Option<Member> = None;
+    let mut implied: Option<JsonMember> = None;
     for member in foreign {
         let at = member.at;
-        match dialect::meaning(&member.key) {
-            None => ours.push(member),
-            Some(Meaning::Key(key)) => place(&mut ours, "", alias(member, key), trail, report),
-            Some(Meaning::KeyOf(key, transport)) => {
-                let value = Node { at, kind: Kind::Text(transport.to_owned()) };
-                implied = Some(alias(Member { value, ..member.clone() }, "type"));
-                place(&mut ours, "", alias(member, key), trail, report);
+        match dialect::key_mapping(&member.key) {
+            None => canonical.push(member),
+            Some(KeyMapping::Alias(key)) => {
+                insert_member(&mut canonical, "", with_key(member, key), key_path, report);
             }
-            Some(Meaning::Opposite(key)) => {
-                place(&mut ours, "", alias(opposite(member), key), trail, report);
+            Some(KeyMapping::AliasWithTransport(key, transport)) => {
+                let value = JsonNode { at, kind: NodeKind::String(transport.to_owned()) };
+                implied = Some(with_key(JsonMember { value, ..member.clone() }, "type"));
+                insert_member(&mut canonical, "", with_key(member, key), key_path, report);
             }
-            Some(Meaning::Inside(outer, key)) => {
-                place_inside(&mut ours, outer, alias(member, key), trail, report);
+            Some(KeyMapping::Negated(key)) => {
+                insert_member(
+                    &mut canonical,
+                    "",
+                    with_key(opposite(member), key),
+                    key_path,
+                    report,
+                );
+            }
+            Some(KeyMapping::Nested(outer, key)) => {
+                insert_nested(&mut canonical, outer, with_key(member, key), key_path, report);
             }
         }
     }
-    if ours.iter().all(|member| member.key != "type") {
-        ours.extend(implied);
+    if canonical.iter().all(|member| member.key != "type") {
+        canonical.extend(implied);
     }
-    *members = ours;
+    *members = canonical;
 }
 
-fn opposite(mut member: Member) -> Member {
-    if let Kind::Bool(value) = &mut member.value.kind {
+fn opposite(mut member: JsonMember) -> JsonMember {
+    if let NodeKind::Bool(value) = &mut member.value.kind {
         *value = !*value;
     }
     member
 }
 
-/// Puts a member into an object one level deeper, which is added where there is none.
-fn place_inside(
-    members: &mut Vec<Member>,
+/// Moves a member into a nested object, and creates the object if it is missing.
+fn insert_nested(
+    members: &mut Vec<JsonMember>,
     outer: &str,
-    member: Member,
-    trail: &Trail<'_>,
-    report: &mut Report,
+    member: JsonMember,
+    key_path: &KeyPath<'_>,
+    report: &mut Diagnostics,
 ) {
-    // One that is no object is left for the schema to refuse.
-    if let Some(known) = members.iter_mut().find(|known| known.key == outer) {
-        let path = known.trail(&Trail::root()).to_string();
-        if let Kind::Object(inside) = &mut known.value.kind {
-            place(inside, &path, member, trail, report);
+    // The schema rejects a value that is not an object.
+    if let Some(existing) = members.iter_mut().find(|existing| existing.key == outer) {
+        let path = existing.key_path(&KeyPath::root()).to_string();
+        if let NodeKind::Object(inside) = &mut existing.value.kind {
+            insert_member(inside, &path, member, key_path, report);
         }
         return;
     }
     let (at, key) = (member.at, outer.to_owned());
-    let value = Node { at, kind: Kind::Object(vec![member]) };
-    members.push(Member { key, written: Written::Absent, at, value });
+    let value = JsonNode { at, kind: NodeKind::Object(vec![member]) };
+    members.push(JsonMember { key, source_key: SourceKey::Absent, at, value });
 }
 
-fn alias(member: Member, key: &str) -> Member {
-    Member { key: key.to_owned(), written: Written::As(member.key), ..member }
+fn with_key(member: JsonMember, key: &str) -> JsonMember {
+    JsonMember { key: key.to_owned(), source_key: SourceKey::Alias(member.key), ..member }
 }
 
-/// Adds a member unless another spelling of the same key is there already. `path` leads from the
-/// entry to these members.
-fn place(
-    members: &mut Vec<Member>,
+/// Adds a member unless the entry already has another spelling of the same key. `path` leads from
+/// the entry to these members.
+fn insert_member(
+    members: &mut Vec<JsonMember>,
     path: &str,
-    member: Member,
-    trail: &Trail<'_>,
-    report: &mut Report,
+    member: JsonMember,
+    key_path: &KeyPath<'_>,
+    report: &mut Diagnostics,
 ) {
     match members.iter().find(|other| other.key == member.key) {
         None => members.push(member),
         Some(other) => {
-            let other = other.trail(&Trail::from(path)).to_string();
-            let message = format!("means the same as `{other}`; keep one of them");
-            report.error(member.at, member.trail(trail), message);
+            let other = other.key_path(&KeyPath::from_prefix(path)).to_string();
+            let message = format!("means the same as `{other}`; keep only one");
+            report.error(member.at, member.key_path(key_path), message);
         }
     }
 }
 
-fn reshape(member: &mut Member, trail: &Trail<'_>, report: &mut Report) {
+fn reshape(member: &mut JsonMember, key_path: &KeyPath<'_>, report: &mut Diagnostics) {
     match member.key.as_str() {
         "type" => {
-            if let Kind::Text(text) = &mut member.value.kind
-                && let Some(ours) = dialect::transport(text)
+            if let NodeKind::String(text) = &mut member.value.kind
+                && let Some(canonical) = dialect::canonical_transport(text)
             {
-                ours.clone_into(text);
+                canonical.clone_into(text);
             }
         }
-        "sandbox" if is_other_sandbox(&member.value) => {
-            let key = std::mem::replace(&mut member.key, dialect::OTHER_SANDBOX.to_owned());
-            member.written = Written::As(key);
+        "sandbox" if is_vscode_sandbox(&member.value) => {
+            let key = std::mem::replace(&mut member.key, dialect::VSCODE_SANDBOX.to_owned());
+            member.source_key = SourceKey::Alias(key);
         }
-        "env" => scalars(&mut member.value),
+        "env" => stringify_scalars(&mut member.value),
         "headers" => {
-            let path = member.trail(trail).to_string();
-            header_lines(&mut member.value, &Trail::from(&path), report);
-            scalars(&mut member.value);
+            let path = member.key_path(key_path).to_string();
+            parse_header_lines(&mut member.value, &KeyPath::from_prefix(&path), report);
+            stringify_scalars(&mut member.value);
         }
         _ => {}
     }
 }
 
-/// `"tools": ["a"]` is the list of what is allowed.
-fn list_of_tools(member: &mut Member) {
-    if let Kind::List(_) = &member.value.kind {
+/// Rewrites `"tools": ["a"]` to an `allow` list.
+fn wrap_tool_list(member: &mut JsonMember) {
+    if let NodeKind::Array(_) = &member.value.kind {
         let at = member.value.at;
-        let list = Node { at, kind: std::mem::replace(&mut member.value.kind, Kind::Null) };
+        let list = JsonNode { at, kind: std::mem::replace(&mut member.value.kind, NodeKind::Null) };
         let key = "allow".to_owned();
-        let allow = Member { key, written: Written::Absent, at, value: list };
-        member.value.kind = Kind::Object(vec![allow]);
+        let allow = JsonMember { key, source_key: SourceKey::Absent, at, value: list };
+        member.value.kind = NodeKind::Object(vec![allow]);
     }
 }
 
-/// Our `sandbox` has no object inside; VS Code's has nothing else.
-fn is_other_sandbox(node: &Node) -> bool {
+/// Returns whether this is VS Code's `sandbox`: VS Code's has only objects inside, ours has none.
+fn is_vscode_sandbox(node: &JsonNode) -> bool {
     ["filesystem", "network"]
         .iter()
         .any(|key| node.get(key).is_some_and(|member| member.value.is_object()))
 }
 
-/// Numbers and truth values become the text they are written as.
-fn scalars(node: &mut Node) {
-    if let Kind::Object(members) = &mut node.kind {
+/// Converts numbers and booleans to strings as written in the file.
+fn stringify_scalars(node: &mut JsonNode) {
+    if let NodeKind::Object(members) = &mut node.kind {
         for member in members {
             match &member.value.kind {
-                Kind::Number(literal) => member.value.kind = Kind::Text(literal.clone()),
-                Kind::Bool(value) => member.value.kind = Kind::Text(value.to_string()),
-                Kind::Null | Kind::Text(_) | Kind::List(_) | Kind::Object(_) => {}
+                NodeKind::Number(literal) => member.value.kind = NodeKind::String(literal.clone()),
+                NodeKind::Bool(value) => member.value.kind = NodeKind::String(value.to_string()),
+                NodeKind::Null | NodeKind::String(_) | NodeKind::Array(_) | NodeKind::Object(_) => {
+                }
             }
         }
     }
 }
 
-/// `["Name: value"]` becomes an object.
-fn header_lines(node: &mut Node, trail: &Trail<'_>, report: &mut Report) {
-    let Kind::List(lines) = &node.kind else {
+/// Converts `["Name: value"]` to an object.
+fn parse_header_lines(node: &mut JsonNode, key_path: &KeyPath<'_>, report: &mut Diagnostics) {
+    let NodeKind::Array(lines) = &node.kind else {
         return;
     };
-    let mut headers: Vec<Member> = Vec::with_capacity(lines.len());
+    let mut headers: Vec<JsonMember> = Vec::with_capacity(lines.len());
     let mut seen = HashSet::new();
     for (index, line) in lines.iter().enumerate() {
-        let trail = trail.index(index);
-        match line.text().and_then(|text| text.split_once(':')) {
+        let key_path = key_path.index(index);
+        match line.as_str().and_then(|text| text.split_once(':')) {
             Some((name, value)) if seen.insert(name.trim()) => {
-                headers.push(Member {
+                headers.push(JsonMember {
                     key: name.trim().to_owned(),
-                    written: Written::Element(index),
+                    source_key: SourceKey::Element(index),
                     at: line.at,
-                    value: Node { at: line.at, kind: Kind::Text(value.trim().to_owned()) },
+                    value: JsonNode {
+                        at: line.at,
+                        kind: NodeKind::String(value.trim().to_owned()),
+                    },
                 });
             }
             Some((name, _)) => {
-                report.error(line.at, trail, format!("duplicate header `{}`", shown(name.trim())));
+                report.error(
+                    line.at,
+                    key_path,
+                    format!("duplicate header `{}`", escape_for_message(name.trim())),
+                );
             }
-            None => report.error(line.at, trail, "expected `Name: value`"),
+            None => report.error(line.at, key_path, "expected `Name: value`"),
         }
     }
-    node.kind = Kind::Object(headers);
+    node.kind = NodeKind::Object(headers);
 }

@@ -1,56 +1,58 @@
-//! One server's entry, from what was typed to what it means.
+//! Checks one server entry and converts it to a server configuration.
 
 use indexmap::IndexSet;
 
-use super::document::Entry;
-use super::files::Surroundings;
+use super::diagnostic::{Position, Severity};
+use super::document::ServerEntry;
+use super::files::VariableScope;
 use super::filter::ToolFilter;
 use super::host::HostConfig;
-use super::place::{Step, key, locate};
-use super::problem::{Position, Severity};
+use super::key_location::{PathSegment, key_segment, locate};
 use super::server::{ServerConfig, TransportConfig};
-use super::settings::{self, Shared};
-use super::source::Report;
-use super::{Kept, expand, launch, oauth, raw, remote, tree, validate};
+use super::settings::{self, SharedSettings};
+use super::source_text::Diagnostics;
+use super::{ExtraKeys, expand, launch, oauth, raw, remote, tree, validate};
 
-/// A server on its way into the configuration.
+/// A checked entry before it becomes part of the configuration.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct ServerDraft {
     pub(super) name: String,
     pub(super) position: Position,
     pub(super) disabled: bool,
-    /// The dependencies with their indexes in the file.
+    /// Dependencies with their index in the file.
     pub(super) dependencies: Vec<(usize, String)>,
-    /// Absent where an error has been told.
+    /// `None` if an error was reported.
     pub(super) config: Option<ServerConfig>,
 }
 
-/// Checks an entry; what is wrong with it is in the report.
+/// Checks an entry and adds its problems to the report.
 pub(super) fn server(
-    entry: &Entry,
+    entry: &ServerEntry,
     host: &HostConfig,
-    surroundings: &Surroundings<'_>,
-    report: &mut Report,
-) -> Draft {
+    scope: &VariableScope<'_>,
+    report: &mut Diagnostics,
+) -> ServerDraft {
     let value = validate::server(&entry.node, &entry.path, report);
     settings::check_sizes(&entry.node, &entry.path, report);
     let mut typed: raw::Server = serde_json::from_value(value).unwrap_or_else(|_| {
-        report.error(entry.node.at, &entry.path, "does not fit the schema");
+        report.error(entry.node.at, &entry.path, "does not match the schema");
         raw::Server::default()
     });
     let disabled = typed.disabled.unwrap_or(false);
     let dependencies = typed.dependencies.take().unwrap_or_default();
-    let dependencies =
-        dependencies.into_iter().enumerate().filter_map(|(i, raw::Text(name))| Some((i, name?)));
+    let dependencies = dependencies
+        .into_iter()
+        .enumerate()
+        .filter_map(|(i, raw::StringElement(name))| Some((i, name?)));
     let dependencies: Vec<(usize, String)> = dependencies.collect();
     let position = report.source().position(entry.at);
     let name = entry.name.clone();
-    let mut draft = Draft { name, position, disabled, dependencies, config: None };
-    // What is switched off is not asked for its variables: they may well be missing here.
+    let mut draft = ServerDraft { name, position, disabled, dependencies, config: None };
+    // The variables of a disabled server may be unset, so the check skips them.
     if disabled || !entry.node.is_object() {
         return draft;
     }
-    let mut checker = Checker { entry, surroundings, report };
+    let mut checker = EntryChecker { entry, scope, report };
     let transport = checker.transport(&mut typed);
     let elsewhere = !matches!(transport, Some(TransportConfig::Stdio { .. }));
     let oauth = match typed.oauth.take().filter(|_| elsewhere) {
@@ -62,41 +64,42 @@ pub(super) fn server(
         None => Some(Vec::new()),
     };
     if let (Some(transport), Some(oauth), Some(helper)) = (transport, oauth, helper) {
-        let mut config = checker.settle(transport, host, typed, &draft.dependencies);
+        let mut config = checker.build_config(transport, host, typed, &draft.dependencies);
         (config.oauth, config.headers_helper) = (oauth, helper);
         draft.config = Some(config);
     }
     draft
 }
 
-/// What is needed to tell about one entry.
-pub(super) struct Checker<'a> {
-    pub(super) entry: &'a Entry,
-    pub(super) surroundings: &'a Surroundings<'a>,
-    pub(super) report: &'a mut Report,
+/// The context for problems of one entry.
+pub(super) struct EntryChecker<'a> {
+    pub(super) entry: &'a ServerEntry,
+    pub(super) scope: &'a VariableScope<'a>,
+    pub(super) report: &'a mut Diagnostics,
 }
 
-impl Checker<'_> {
+impl EntryChecker<'_> {
     fn transport(&mut self, typed: &mut raw::Server) -> Option<TransportConfig> {
         let (command, url) = (self.has("command"), self.has("url"));
         let kind = match (typed.kind, command, url) {
             (Some(kind), ..) => kind,
             (None, true, false) => raw::Transport::Stdio,
-            (None, false, true) => remote::kind_of(typed.url.as_deref().unwrap_or_default()),
+            (None, false, true) => {
+                remote::transport_for_url(typed.url.as_deref().unwrap_or_default())
+            }
             (None, true, true) => {
-                self.error(&[], "has a `command` and a `url`");
-                self.report
-                    .hint("say which one counts: `\"type\": \"stdio\"` or `\"type\": \"http\"`");
+                self.error(&[], "has both `command` and `url`");
+                self.report.hint("set `\"type\": \"stdio\"` or `\"type\": \"http\"`");
                 return None;
             }
             (None, false, false) if self.has("type") => return None,
             (None, false, false) => {
-                self.error(&[], "has neither a `command` nor a `url`");
+                self.error(&[], "has neither `command` nor `url`");
                 return None;
             }
         };
-        let useless = useless(kind);
-        self.warn_useless(kind, useless);
+        let useless = unused_keys(kind);
+        self.warn_unused_keys(kind, useless);
         if kind == raw::Transport::Stdio {
             launch::stdio(self, typed)
         } else {
@@ -104,25 +107,25 @@ impl Checker<'_> {
         }
     }
 
-    /// Tells about keys that this transport has no use for.
-    fn warn_useless(&mut self, kind: raw::Transport, useless: &[&str]) {
+    /// Warns about keys that this transport does not use.
+    fn warn_unused_keys(&mut self, kind: raw::Transport, useless: &[&str]) {
         for name in useless {
             if let Some(member) = self.entry.node.get(name) {
-                let place = locate(&self.entry.node, &self.entry.path, &[key(name)]);
-                let message = format!("a server of type `{}` has no use for this", kind.name());
-                self.report.warning(member.at, place.key, message);
+                let location = locate(&self.entry.node, &self.entry.path, &[key_segment(name)]);
+                let message = format!("not supported for server type `{}`", kind.name());
+                self.report.warning(member.at, location.key, message);
             }
         }
     }
 
-    fn settle(
+    fn build_config(
         &self,
         transport: TransportConfig,
         host: &HostConfig,
         typed: raw::Server,
         dependencies: &[(usize, String)],
     ) -> ServerConfig {
-        let shared = Shared::over(host, typed.shared);
+        let shared = SharedSettings::resolve(host, typed.shared);
         let needs: IndexSet<String> = dependencies.iter().map(|(_, name)| name.clone()).collect();
         ServerConfig {
             name: self.entry.name.clone(),
@@ -147,43 +150,47 @@ impl Checker<'_> {
             sandbox: shared.sandbox,
             headers_helper: Vec::new(),
             oauth: None,
-            extra: Kept::new(tree::to_map(&self.entry.extra)),
+            extra: ExtraKeys::new(tree::to_map(&self.entry.extra)),
         }
     }
 
-    /// Whether the key stands in the file, whatever its value.
+    /// Returns whether the key is present, with any value.
     pub(super) fn has(&self, name: &str) -> bool {
         self.entry.node.get(name).is_some()
     }
 
-    pub(super) fn error(&mut self, steps: &[Step<'_>], message: impl Into<String>) {
+    pub(super) fn error(&mut self, segments: &[PathSegment<'_>], message: impl Into<String>) {
         if self.report.is_full() {
-            return self.report.count(Severity::Error);
+            return self.report.count_omitted(Severity::Error);
         }
-        let place = locate(&self.entry.node, &self.entry.path, steps);
-        self.report.error(place.at, place.key, message);
+        let location = locate(&self.entry.node, &self.entry.path, segments);
+        self.report.error(location.at, location.key, message);
     }
 
-    pub(super) fn warning(&mut self, steps: &[Step<'_>], message: impl Into<String>) {
+    pub(super) fn warning(&mut self, segments: &[PathSegment<'_>], message: impl Into<String>) {
         if self.report.is_full() {
-            return self.report.count(Severity::Warning);
+            return self.report.count_omitted(Severity::Warning);
         }
-        let place = locate(&self.entry.node, &self.entry.path, steps);
-        self.report.warning(place.at, place.key, message);
+        let location = locate(&self.entry.node, &self.entry.path, segments);
+        self.report.warning(location.at, location.key, message);
     }
 
-    /// Replaces the variables of one value; `None` where that failed or left what no system
-    /// could be given.
-    pub(super) fn expand(&mut self, steps: &[Step<'_>], text: &str) -> Option<expand::Replaced> {
-        match expand::expand(text, self.surroundings) {
+    /// Expands the variables of one value. Returns `None` after an error, including a NUL in the
+    /// result: no operating system accepts NUL in an argument or variable.
+    pub(super) fn expand(
+        &mut self,
+        segments: &[PathSegment<'_>],
+        text: &str,
+    ) -> Option<expand::Expansion> {
+        match expand::expand(text, self.scope) {
             Ok(replaced) if replaced.value.contains('\0') => {
-                self.error(steps, "has a NUL character");
+                self.error(segments, "contains a NUL character");
                 None
             }
             Ok(replaced) => Some(replaced),
             Err(failures) => {
                 for failure in failures {
-                    self.error(steps, failure.message());
+                    self.error(segments, failure.message());
                     if let Some(hint) = failure.hint() {
                         self.report.hint(hint);
                     }
@@ -194,8 +201,8 @@ impl Checker<'_> {
     }
 }
 
-/// The keys that only the other transports have a use for.
-fn useless(kind: raw::Transport) -> &'static [&'static str] {
+/// Returns the keys that only other transports use.
+fn unused_keys(kind: raw::Transport) -> &'static [&'static str] {
     match kind {
         raw::Transport::Stdio => &["url", "headers", "headersHelper", "oauth"],
         raw::Transport::Http | raw::Transport::Sse | raw::Transport::WebSocket => {
@@ -205,9 +212,9 @@ fn useless(kind: raw::Transport) -> &'static [&'static str] {
 }
 
 fn tools(typed: raw::Tools) -> ToolFilter {
-    let allow = typed.allow.map(|allow| raw::texts(Some(allow)));
+    let allow = typed.allow.map(|allow| raw::strings(Some(allow)));
     let denied = typed.deny_arguments.unwrap_or_default();
     let deny_arguments =
-        denied.into_iter().map(|(tools, texts)| (tools, raw::texts(Some(texts)))).collect();
-    ToolFilter { allow, deny: raw::texts(typed.deny), deny_arguments }
+        denied.into_iter().map(|(tools, texts)| (tools, raw::strings(Some(texts)))).collect();
+    ToolFilter { allow, deny: raw::strings(typed.deny), deny_arguments }
 }

@@ -1,37 +1,37 @@
-//! How other hosts spell what we read: one table each for keys, transports, files and units.
+//! Other hosts' spellings: tables of keys, transports, files and units.
 
-/// What a foreign key means here.
+/// The meaning of a foreign key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
-    /// The same as one of our keys.
-    Key(&'static str),
-    /// The same as one of our keys, and it says which transport is meant.
-    KeyOf(&'static str, &'static str),
-    /// The opposite of one of our switches.
-    Opposite(&'static str),
-    /// A list that we keep one level deeper.
-    Inside(&'static str, &'static str),
+pub(super) enum KeyMapping {
+    /// Alias of one of our keys.
+    Alias(&'static str),
+    /// Alias of one of our keys that also sets the transport.
+    AliasWithTransport(&'static str, &'static str),
+    /// Negation of one of our booleans.
+    Negated(&'static str),
+    /// A list that our format stores in a nested object.
+    Nested(&'static str, &'static str),
 }
 
-/// Keys of a server in other hosts' files.
-pub(super) const KEYS: &[(&str, Meaning)] = &[
-    ("transport", Meaning::Key("type")),
-    ("httpUrl", Meaning::KeyOf("url", "http")),
-    ("serverUrl", Meaning::Key("url")),
-    ("http_headers", Meaning::Key("headers")),
-    ("env_file", Meaning::Key("envFile")),
-    ("enabled", Meaning::Opposite("disabled")),
-    ("startup_timeout_sec", Meaning::Key("initTimeout")),
-    ("tool_timeout_sec", Meaning::Key("timeout")),
-    ("includeTools", Meaning::Inside("tools", "allow")),
-    ("enabledTools", Meaning::Inside("tools", "allow")),
-    ("enabled_tools", Meaning::Inside("tools", "allow")),
-    ("excludeTools", Meaning::Inside("tools", "deny")),
-    ("disabledTools", Meaning::Inside("tools", "deny")),
-    ("disabled_tools", Meaning::Inside("tools", "deny")),
+/// Server keys in other hosts' files.
+pub(super) const KEY_MAPPINGS: &[(&str, KeyMapping)] = &[
+    ("transport", KeyMapping::Alias("type")),
+    ("httpUrl", KeyMapping::AliasWithTransport("url", "http")),
+    ("serverUrl", KeyMapping::Alias("url")),
+    ("http_headers", KeyMapping::Alias("headers")),
+    ("env_file", KeyMapping::Alias("envFile")),
+    ("enabled", KeyMapping::Negated("disabled")),
+    ("startup_timeout_sec", KeyMapping::Alias("initTimeout")),
+    ("tool_timeout_sec", KeyMapping::Alias("timeout")),
+    ("includeTools", KeyMapping::Nested("tools", "allow")),
+    ("enabledTools", KeyMapping::Nested("tools", "allow")),
+    ("enabled_tools", KeyMapping::Nested("tools", "allow")),
+    ("excludeTools", KeyMapping::Nested("tools", "deny")),
+    ("disabledTools", KeyMapping::Nested("tools", "deny")),
+    ("disabled_tools", KeyMapping::Nested("tools", "deny")),
 ];
 
-/// The transports, each with every spelling of it; the first one is ours.
+/// Transports with all their spellings; the first spelling is ours.
 pub(super) const TRANSPORTS: &[&[&str]] = &[
     &["stdio", "local"],
     &["http", "streamable-http", "streamableHttp", "streamable_http", "remote"],
@@ -39,11 +39,11 @@ pub(super) const TRANSPORTS: &[&[&str]] = &[
     &["websocket", "ws"],
 ];
 
-/// What VS Code's `sandbox` is called here, where ours has another shape.
-pub(super) const OTHER_SANDBOX: &str = "sandbox of VS Code";
+/// Key under which VS Code's `sandbox` is stored, because our `sandbox` has another shape.
+pub(super) const VSCODE_SANDBOX: &str = "sandbox of VS Code";
 
-/// Keys that other hosts act on and this one has no use for.
-pub(super) const WITHOUT_MEANING: &[&str] = &[
+/// Keys that other hosts use and this host ignores.
+pub(super) const IGNORED_KEYS: &[&str] = &[
     "alwaysAllow",
     "alwaysLoad",
     "authProviderType",
@@ -58,13 +58,13 @@ pub(super) const WITHOUT_MEANING: &[&str] = &[
     "modernLogLevel",
     "protocolEra",
     "roots",
-    OTHER_SANDBOX,
+    VSCODE_SANDBOX,
     "sandboxEnabled",
     "trust",
     "version",
 ];
 
-/// Keys that only hosts write which count `timeout` in milliseconds (Gemini CLI, Claude Code).
+/// Keys that only hosts with `timeout` in milliseconds write (Gemini CLI, Claude Code).
 pub(super) const MILLISECOND_KEYS: &[&str] = &[
     "httpUrl",
     "trust",
@@ -75,29 +75,32 @@ pub(super) const MILLISECOND_KEYS: &[&str] = &[
     "headersHelper",
 ];
 
-/// Files that hold much else beside servers: their other keys are nobody's mistake.
+/// Settings files with many keys beside servers: unknown keys in them are not reported.
 pub(super) const SETTINGS_FILES: &[&str] =
     &["settings.json", ".claude.json", "claude_desktop_config.json"];
 
-/// Directories that keep a workspace's settings; the workspace is the directory around them.
+/// Directories with workspace settings; the workspace is the parent directory.
 pub(super) const SETTINGS_DIRECTORIES: &[&str] = &[".vscode", ".cursor", ".gemini", ".claude"];
 
-/// A `timeout` under `mcpServers` above this many seconds is taken for milliseconds: an hour is
-/// the longest anybody waits for a call, and four seconds the shortest anybody sets.
-pub(super) const LONGEST_IN_SECONDS: f64 = 3600.0;
+/// Maximum `timeout` in seconds under `mcpServers`; a larger number is read as milliseconds.
+/// No realistic timeout is longer than one hour or shorter than four seconds.
+pub(super) const MAX_TIMEOUT_SECONDS: f64 = 3600.0;
 
-/// Below this even a host that counts milliseconds cannot have meant them.
-pub(super) const SHORTEST_IN_MILLISECONDS: f64 = 1000.0;
+/// Minimum `timeout` in milliseconds: a smaller number is in seconds, even in the file of a host
+/// that uses milliseconds.
+pub(super) const MIN_TIMEOUT_MILLISECONDS: f64 = 1000.0;
 
-/// Our name for a transport.
-pub(super) fn transport(spelling: &str) -> Option<&'static str> {
+/// Returns our name of a transport.
+pub(super) fn canonical_transport(spelling: &str) -> Option<&'static str> {
     TRANSPORTS
         .iter()
-        .find(|spellings| spellings.iter().any(|known| known.eq_ignore_ascii_case(spelling)))
+        .find(|spellings| {
+            spellings.iter().any(|known_spelling| known_spelling.eq_ignore_ascii_case(spelling))
+        })
         .and_then(|spellings| spellings.first().copied())
 }
 
-/// What a key of another host means here.
-pub(super) fn meaning(key: &str) -> Option<Meaning> {
-    KEYS.iter().find(|(foreign, _)| *foreign == key).map(|(_, meaning)| *meaning)
+/// Returns the meaning of another host's key.
+pub(super) fn key_mapping(key: &str) -> Option<KeyMapping> {
+    KEY_MAPPINGS.iter().find(|(foreign, _)| *foreign == key).map(|(_, meaning)| *meaning)
 }

@@ -1,138 +1,152 @@
-//! The shape of a whole file: where its servers are, what is ours beside them, what is neither.
+//! The structure of a file: servers, host settings, unknown keys.
 
 use super::dialect;
+use super::key_path::KeyPath;
 use super::raw;
-use super::source::{Offset, Report};
-use super::trail::Trail;
-use super::tree::{Kind, Member, Node};
-use super::unknown;
+use super::source_text::{Diagnostics, SourceOffset};
+use super::tree::{JsonMember, JsonNode, NodeKind};
+use super::unknown_keys;
 
-/// A file cut into its parts.
+/// A file split into its sections.
 #[derive(Debug, Default)]
-pub(super) struct Document {
-    pub(super) servers: Vec<Entry>,
-    pub(super) host: Option<Node>,
-    pub(super) extra: Vec<Member>,
+pub(super) struct ConfigDocument {
+    pub(super) servers: Vec<ServerEntry>,
+    pub(super) host: Option<JsonNode>,
+    pub(super) extra: Vec<JsonMember>,
 }
 
-/// One server as the file has it.
+/// A server entry as written in the file.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct ServerEntry {
     pub(super) name: String,
-    pub(super) at: Offset,
-    /// The key as it stands in the file: `mcpServers.fs`.
+    pub(super) at: SourceOffset,
+    /// Key as written in the file: `mcpServers.fs`.
     pub(super) path: String,
-    /// Whether it stands under the key that most other hosts use.
+    /// Whether the entry is under `mcpServers`, the key of most other hosts.
     pub(super) foreign: bool,
-    pub(super) node: Node,
-    /// Keys without a meaning here.
-    pub(super) extra: Vec<Member>,
-    /// Whether its name lets it take part at all.
-    pub(super) usable: bool,
+    pub(super) node: JsonNode,
+    /// Unknown keys.
+    pub(super) extra: Vec<JsonMember>,
+    /// Whether the name is valid; an entry with an invalid name takes no part in later checks.
+    pub(super) has_valid_name: bool,
 }
 
-/// Finds the servers of a file; without any place for them there is an error and no document.
-pub(super) fn cut(root: Node, report: &mut Report) -> Option<Document> {
+/// Finds the servers of a file. Reports an error and returns `None` if there is no servers key.
+pub(super) fn parse_document(root: JsonNode, report: &mut Diagnostics) -> Option<ConfigDocument> {
     let at = root.at;
-    let Kind::Object(members) = root.kind else {
+    let NodeKind::Object(members) = root.kind else {
         report.error(at, "", "expected object");
-        report.hint("the whole file is one object: `{\"servers\": {…}}`");
+        report.hint("write one object: `{\"servers\": {…}}`");
         return None;
     };
-    if is_bare(&members) {
-        let mut document = Document::default();
-        let node = Node { at, kind: Kind::Object(members) };
-        document.take_servers(node, &Trail::root(), true, report);
+    if is_server_map(&members) {
+        let mut document = ConfigDocument::default();
+        let node = JsonNode { at, kind: NodeKind::Object(members) };
+        document.add_servers(node, &KeyPath::root(), true, report);
         return Some(document);
     }
-    // A file of settings is full of keys that are nobody's mistake.
-    let settings = is_settings(report.source().name()) || members.iter().any(is_section);
-    let mut document = Document::default();
-    let mut found = false;
+    // Unknown keys in a settings file are not mistakes.
+    let settings =
+        is_settings_file(report.source().name()) || members.iter().any(is_settings_section);
+    let mut document = ConfigDocument::default();
+    let mut has_servers = false;
     for member in members {
-        let trail = Trail::root();
+        let key_path = KeyPath::root();
         match member.key.as_str() {
             "servers" | "mcpServers" => {
-                found = true;
+                has_servers = true;
                 let foreign = member.key == "mcpServers";
-                document.take_servers(member.value, &trail.key(&member.key), foreign, report);
+                document.add_servers(member.value, &key_path.key(&member.key), foreign, report);
             }
-            "mcp" | "mcp.servers" if is_section(&member) => {
-                found = true;
+            "mcp" | "mcp.servers" if is_settings_section(&member) => {
+                has_servers = true;
                 let (outer, servers) = (member.key.clone(), inner_servers(member));
-                let outer_trail = trail.key(&outer);
+                let outer_trail = key_path.key(&outer);
                 let inner_trail = outer_trail.key("servers");
-                let trail = if outer == "mcp" { &inner_trail } else { &outer_trail };
-                document.take_servers(servers, trail, false, report);
+                let key_path = if outer == "mcp" { &inner_trail } else { &outer_trail };
+                document.add_servers(servers, key_path, false, report);
             }
             "host" => document.host = Some(member.value),
             "$schema" => {}
-            _ => document.keep(member, settings, report),
+            _ => document.add_extra_key(member, settings, report),
         }
     }
-    if !found {
+    if !has_servers {
         report.error(at, "servers", "missing");
-        report.hint("name the servers in `servers` or `mcpServers`");
+        report.hint("put the servers into `servers` or `mcpServers`");
         return None;
     }
     Some(document)
 }
 
-impl Document {
-    fn take_servers(&mut self, node: Node, trail: &Trail<'_>, foreign: bool, report: &mut Report) {
-        let Kind::Object(members) = node.kind else {
-            report.error(node.at, trail, "expected object");
+impl ConfigDocument {
+    fn add_servers(
+        &mut self,
+        node: JsonNode,
+        key_path: &KeyPath<'_>,
+        foreign: bool,
+        report: &mut Diagnostics,
+    ) {
+        let NodeKind::Object(members) = node.kind else {
+            report.error(node.at, key_path, "expected object");
             return;
         };
         for member in members {
-            let path = trail.key(&member.key).to_string();
-            self.servers.push(Entry {
+            let path = key_path.key(&member.key).to_string();
+            self.servers.push(ServerEntry {
                 name: member.key,
                 at: member.at,
                 path,
                 foreign,
                 node: member.value,
                 extra: Vec::new(),
-                usable: true,
+                has_valid_name: true,
             });
         }
     }
 
-    fn keep(&mut self, member: Member, settings: bool, report: &mut Report) {
+    fn add_extra_key(&mut self, member: JsonMember, settings: bool, report: &mut Diagnostics) {
         if !settings {
-            let trail = Trail::root();
-            unknown::tell(&member, &trail.key(&member.key), raw::TOP_LEVEL_KEYS, report);
+            let key_path = KeyPath::root();
+            unknown_keys::report_unknown_key(
+                &member,
+                &key_path.key(&member.key),
+                raw::TOP_LEVEL_KEYS,
+                report,
+            );
         }
         self.extra.push(member);
     }
 }
 
-/// Whether the whole file is a map of servers.
-fn is_bare(members: &[Member]) -> bool {
-    const MARKS: [&str; 4] = ["command", "url", "httpUrl", "serverUrl"];
-    let is_server = |node: &Node| MARKS.iter().any(|mark| node.get(mark).is_some());
-    let named = |member: &Member| raw::TOP_LEVEL_KEYS.contains(&member.key.as_str());
-    !members.is_empty() && members.iter().all(|member| !named(member) && is_server(&member.value))
+/// Returns whether the whole file is a map of servers.
+fn is_server_map(members: &[JsonMember]) -> bool {
+    const SERVER_KEYS: [&str; 4] = ["command", "url", "httpUrl", "serverUrl"];
+    let is_server =
+        |node: &JsonNode| SERVER_KEYS.iter().any(|server_key| node.get(server_key).is_some());
+    let is_top_level = |member: &JsonMember| raw::TOP_LEVEL_KEYS.contains(&member.key.as_str());
+    !members.is_empty()
+        && members.iter().all(|member| !is_top_level(member) && is_server(&member.value))
 }
 
-/// Whether this is the part of an editor's settings that names servers.
-fn is_section(member: &Member) -> bool {
+/// Returns whether this is the server section of an editor's settings.
+fn is_settings_section(member: &JsonMember) -> bool {
     member.key == "mcp.servers" || (member.key == "mcp" && member.value.get("servers").is_some())
 }
 
-fn inner_servers(member: Member) -> Node {
+fn inner_servers(member: JsonMember) -> JsonNode {
     if member.key == "mcp.servers" {
         return member.value;
     }
     let at = member.value.at;
-    let Kind::Object(members) = member.value.kind else {
-        return Node { at, kind: Kind::Null };
+    let NodeKind::Object(members) = member.value.kind else {
+        return JsonNode { at, kind: NodeKind::Null };
     };
     let inner = members.into_iter().find(|inner| inner.key == "servers");
-    inner.map_or(Node { at, kind: Kind::Null }, |inner| inner.value)
+    inner.map_or(JsonNode { at, kind: NodeKind::Null }, |inner| inner.value)
 }
 
-fn is_settings(source: &str) -> bool {
+fn is_settings_file(source: &str) -> bool {
     let name = source.rsplit(['/', '\\']).next().unwrap_or(source);
     dialect::SETTINGS_FILES.contains(&name)
 }

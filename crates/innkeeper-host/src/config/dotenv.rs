@@ -1,25 +1,25 @@
-//! Files of `NAME=value` lines, read as text: nothing is looked up and nothing is set.
+//! Parser for files of `NAME=value` lines.
 //!
-//! Blank lines and lines that begin with `#` are skipped; `export` before a name is allowed. In
-//! double quotes `\n`, `\r`, `\t`, `\"`, `\\` and `\$` are escapes and a value may go on over
-//! lines; in single quotes everything stands for itself; a value without quotes ends at white
-//! space before `#`. Values are never expanded.
+//! The parser does not look up or set variables. The parser skips blank lines and lines that start
+//! with `#`, and allows `export` before a name. In double quotes, `\n`, `\r`, `\t`, `\"`, `\\` and
+//! `\$` are escapes and a value may span lines. In single quotes, every character is literal. An
+//! unquoted value ends at white space before `#`. Values are never expanded.
 
 use indexmap::IndexMap;
 
-/// The variables of a file; of two lines with one name the last one counts.
+/// The variables of a file; the last line with a name wins.
 pub(super) type Variables = IndexMap<String, String>;
 
-/// A line that is not `NAME=value`: its number, from 1, and what is wrong. Never its text.
+/// A line that is not `NAME=value`: its number, starting at 1, and the problem, without its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct BadLine {
+pub(super) struct InvalidLine {
     pub(super) line: u32,
     pub(super) message: &'static str,
 }
 
-/// Reads a file; lines that cannot be read are told and left out.
-pub(super) fn parse(text: &str) -> (Variables, Vec<BadLine>) {
-    let mut reader = Reader { rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 1 };
+/// Parses a file; invalid lines are reported and skipped.
+pub(super) fn parse(text: &str) -> (Variables, Vec<InvalidLine>) {
+    let mut reader = DotenvReader { rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 1 };
     let mut variables = Variables::new();
     let mut bad = Vec::new();
     while !reader.rest.is_empty() {
@@ -29,26 +29,26 @@ pub(super) fn parse(text: &str) -> (Variables, Vec<BadLine>) {
                 variables.insert(name, value);
             }
             Ok(None) => {}
-            Err(message) => bad.push(BadLine { line, message }),
+            Err(message) => bad.push(InvalidLine { line, message }),
         }
         reader.skip_line();
     }
     (variables, bad)
 }
 
-/// Whether a name can be an environment variable's.
-pub(super) fn is_name(name: &str) -> bool {
+/// Returns whether an environment variable can have this name.
+pub(super) fn is_variable_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-struct Reader<'a> {
+struct DotenvReader<'a> {
     rest: &'a str,
     line: u32,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> DotenvReader<'a> {
     fn assignment(&mut self) -> Result<Option<(String, String)>, &'static str> {
         self.skip_blanks();
         if self.rest.is_empty() || self.rest.starts_with(['#', '\n', '\r']) {
@@ -63,8 +63,10 @@ impl<'a> Reader<'a> {
         let end = self.rest.find(['=', '\n']).filter(|end| self.rest[*end..].starts_with('='));
         let end = end.ok_or("expected `NAME=value`")?;
         let name = self.rest[..end].trim_end();
-        if !is_name(name) {
-            return Err("the name must be letters, digits and `_`, not beginning with a digit");
+        if !is_variable_name(name) {
+            return Err(
+                "a name consists of letters, digits and `_` and does not start with a digit",
+            );
         }
         let name = name.to_owned();
         self.rest = &self.rest[end + 1..];
@@ -79,7 +81,7 @@ impl<'a> Reader<'a> {
 
     fn single_quoted(&mut self) -> Result<&'a str, &'static str> {
         let inside = &self.rest[1..];
-        let end = inside.find('\'').ok_or("the quote is not closed")?;
+        let end = inside.find('\'').ok_or("unclosed quote")?;
         self.advance(end + 2);
         self.expect_end().map(|()| &inside[..end])
     }
@@ -98,14 +100,14 @@ impl<'a> Reader<'a> {
                     Some((_, 'r')) => value.push('\r'),
                     Some((_, 't')) => value.push('\t'),
                     Some((_, same @ ('"' | '\\' | '$'))) => value.push(same),
-                    // Anything else is a backslash that somebody meant, as in a Windows path.
+                    // Any other backslash is literal, as in a Windows path.
                     Some((_, other)) => value.extend(['\\', other]),
                     None => break,
                 },
                 other => value.push(other),
             }
         }
-        Err("the quote is not closed")
+        Err("unclosed quote")
     }
 
     fn unquoted(&self) -> &'a str {
@@ -145,7 +147,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Vec<(String, String)> {
+    fn parse_lines(text: &str) -> Vec<(String, String)> {
         let (variables, bad) = parse(text);
         assert_eq!(bad, []);
         variables.into_iter().collect()
@@ -166,29 +168,29 @@ mod tests {
             pair("E", ""),
             pair("F", "a#b"),
         ];
-        assert_eq!(read(text), expected);
+        assert_eq!(parse_lines(text), expected);
     }
 
     #[test]
     fn a_double_quoted_value_may_go_on_over_lines() {
-        assert_eq!(read("A=\"one\ntwo\"\nB=3"), [pair("A", "one\ntwo"), pair("B", "3")]);
+        assert_eq!(parse_lines("A=\"one\ntwo\"\nB=3"), [pair("A", "one\ntwo"), pair("B", "3")]);
     }
 
     #[test]
     fn variables_in_values_stand_for_themselves() {
         assert_eq!(
-            read("A=$HOME/${USER}\nB=\"$A\""),
+            parse_lines("A=$HOME/${USER}\nB=\"$A\""),
             [pair("A", "$HOME/${USER}"), pair("B", "$A")]
         );
     }
 
     #[test]
     fn of_two_lines_with_one_name_the_last_counts() {
-        assert_eq!(read("A=1\nA=2"), [pair("A", "2")]);
+        assert_eq!(parse_lines("A=1\nA=2"), [pair("A", "2")]);
     }
 
     #[test]
-    fn a_bad_line_is_told_by_number_only_and_the_others_are_kept() {
+    fn an_invalid_line_is_reported_by_number_only_and_the_others_are_kept() {
         let (variables, bad) = parse("A=1\nsecret text\n2B=x\nC='open\nD=4\n");
         assert_eq!(variables.get("A").map(String::as_str), Some("1"));
         assert_eq!(variables.get("D").map(String::as_str), Some("4"));

@@ -1,4 +1,4 @@
-//! A snapshot of environment variables, handed in instead of looked up.
+//! A snapshot of environment variables that the application passes in.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// The variables and the working directory that a configuration is read against.
 ///
-/// The library never looks at the process environment by itself: whoever calls it says what there
-/// is. Values are kept out of `Debug`, since they are where secrets live.
+/// The library never reads the process environment; the application passes the variables. `Debug`
+/// omits values, because variables hold secrets.
 #[derive(Clone, Default, PartialEq)]
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
@@ -16,7 +16,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// An environment of exactly these variables; of two with one name the last one counts.
+    /// Creates an environment of exactly these variables; the last of two equal names wins.
     pub fn from_pairs<K, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Self
     where
         K: Into<OsString>,
@@ -26,52 +26,52 @@ impl Environment {
         Self { variables: variables.collect(), current_dir: None }
     }
 
-    /// The environment of this process, as it is now.
+    /// Copies the current environment of this process.
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place where an application may ask for its own environment"
     )]
-    pub fn of_process() -> Self {
+    pub fn from_process() -> Self {
         let mut environment = Self::from_pairs(std::env::vars_os());
         environment.current_dir = std::env::current_dir().ok();
         environment
     }
 
-    /// The same variables, with `${cwd}` standing for this directory.
+    /// Sets the directory for `${cwd}`.
     #[must_use]
     pub fn with_current_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.current_dir = Some(directory.into());
         self
     }
 
-    /// The value of a variable, unless it is unset or not Unicode.
+    /// Returns the value of a variable, or `None` if the variable is unset or not Unicode.
     pub fn get(&self, name: &str) -> Option<&str> {
         if let Some(value) = self.variables.get(OsStr::new(name)) {
             return value.to_str();
         }
-        // Windows compares names without regard to case; `Path` and `PATH` are one variable there.
+        // Windows ignores case in names: `Path` and `PATH` are the same variable.
         if !cfg!(windows) {
             return None;
         }
         self.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// All variables that are Unicode, sorted by name.
+    /// Returns all Unicode variables, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.iter_os().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)))
     }
 
-    /// All variables as the system has them, sorted by name.
+    /// Returns all variables as the operating system stores them, sorted by name.
     pub fn iter_os(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 
-    /// The working directory, when the application has said which it is.
+    /// Returns the working directory, if the application has set it.
     pub fn current_dir(&self) -> Option<&Path> {
         self.current_dir.as_deref()
     }
 
-    /// The user's home directory, as the variables tell it: an absolute path, or none.
+    /// Returns the user's home directory from the variables, if the path is absolute.
     pub fn home(&self) -> Option<&str> {
         let absolute = |name| self.get(name).filter(|path| Path::new(path).is_absolute());
         absolute("HOME").or_else(|| absolute("USERPROFILE"))

@@ -1,83 +1,93 @@
-//! `${…}` inside one value: replaced once, from left to right, and never looked at again.
+//! Single-pass expansion of `${…}` references in a value.
 
 use std::path::{MAIN_SEPARATOR_STR, Path};
 
-use super::dotenv::is_name;
-use super::trail::shown;
+use super::dotenv::is_variable_name;
+use super::key_path::escape_for_message;
 
-/// What a value may refer to.
-pub(super) trait Scope {
-    /// The value of a variable, or nothing when it is unset.
+/// A source of values for references.
+pub(super) trait VariableSource {
+    /// Returns the value of a variable, or `None` if the variable is unset.
     fn variable(&self, name: &str) -> Option<String>;
-    /// The directory that the configuration belongs to.
+    /// Returns the workspace directory of the configuration.
     fn workspace(&self) -> &Path;
-    /// The user's home directory.
+    /// Returns the user's home directory.
     fn home(&self) -> Option<&str>;
-    /// The directory that the application runs in.
+    /// Returns the working directory of the application.
     fn current_dir(&self) -> Option<&Path>;
 }
 
-/// A value with its references replaced.
+/// A value after expansion.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Replaced {
+pub(super) struct Expansion {
     pub(super) value: String,
-    /// The variables that gave it a part.
+    /// Variables that contributed to the value.
     pub(super) variables: Vec<String>,
 }
 
-/// Why a reference could not be replaced. Names only, never a value.
+/// An invalid reference, with names only and never a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum ExpandError {
     Unset(String),
-    Input(String),
-    Unknown(&'static str),
-    Unsupported(String),
-    BadName(String),
+    InputUnsupported(String),
+    UnknownName(&'static str),
+    UnsupportedKind(String),
+    InvalidName(String),
     NestedDefault,
-    Open,
+    Unterminated,
     TooLong,
 }
 
-/// The longest value with references in it, in bytes; Linux takes no longer argument or variable.
-/// Without a limit a file of a few megabytes could name a terabyte.
-const LONGEST: usize = 128 << 10;
+/// Maximum size of an expanded value, in bytes: Linux accepts no longer argument or variable.
+/// Without this limit, a file of a few megabytes could expand to a terabyte.
+const MAX_EXPANDED_BYTES: usize = 128 << 10;
 
-impl Failure {
+impl ExpandError {
     pub(super) fn message(&self) -> String {
         match self {
             Self::Unset(name) => format!("variable `{name}` is not set"),
-            Self::Input(id) => {
+            Self::InputUnsupported(id) => {
                 format!("`${{input:{id}}}` is not supported without a prompt handler")
             }
-            Self::Unknown(word) => format!("`${{{word}}}` is not known here"),
-            Self::Unsupported(kind) => format!("`${{{kind}:…}}` is not supported"),
-            Self::BadName(name) => format!("`{name}` is not the name of a variable"),
+            Self::UnknownName(unknown) => format!("unknown reference `${{{unknown}}}`"),
+            Self::UnsupportedKind(kind) => format!("`${{{kind}:…}}` is not supported"),
+            Self::InvalidName(name) => format!("invalid variable name `{name}`"),
             Self::NestedDefault => "a default cannot refer to a variable".to_owned(),
-            Self::Open => "`${` is not closed with `}`".to_owned(),
-            Self::TooLong => format!("longer than {LONGEST} bytes with its variables put in"),
+            Self::Unterminated => "unclosed `${`".to_owned(),
+            Self::TooLong => {
+                format!("longer than {MAX_EXPANDED_BYTES} bytes after expansion")
+            }
         }
     }
 
     pub(super) fn hint(&self) -> Option<String> {
         match self {
             Self::Unset(name) => Some(format!(
-                "set it, put it into `.env` beside the file, or write `${{{name}:-default}}`"
+                "set the variable, add it to `.env` beside the file, or write `${{{name}:-default}}`"
             )),
-            Self::Input(id) => {
+            Self::InputUnsupported(id) => {
                 let name: String = id
                     .chars()
                     .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
                     .collect();
                 Some(format!("write `${{env:{name}}}` and set that variable"))
             }
-            Self::Open | Self::BadName(_) => Some("for a literal `${` write `$${`".to_owned()),
-            Self::Unknown(_) | Self::Unsupported(_) | Self::NestedDefault | Self::TooLong => None,
+            Self::Unterminated | Self::InvalidName(_) => {
+                Some("for a literal `${` write `$${`".to_owned())
+            }
+            Self::UnknownName(_)
+            | Self::UnsupportedKind(_)
+            | Self::NestedDefault
+            | Self::TooLong => None,
         }
     }
 }
 
-/// Replaces every reference of `text`, or says what is wrong with each that cannot be.
-pub(super) fn expand(text: &str, scope: &dyn Scope) -> Result<Replaced, Vec<Failure>> {
+/// Expands every reference of `text`, or returns an error for each invalid reference.
+pub(super) fn expand(
+    text: &str,
+    scope: &dyn VariableSource,
+) -> Result<Expansion, Vec<ExpandError>> {
     let mut value = String::with_capacity(text.len());
     let mut variables = Vec::new();
     let mut failures = Vec::new();
@@ -92,38 +102,38 @@ pub(super) fn expand(text: &str, scope: &dyn Scope) -> Result<Replaced, Vec<Fail
         value.push_str(&rest[..at]);
         let inside = &rest[at + 2..];
         let Some(end) = inside.find('}') else {
-            failures.push(Failure::Open);
+            failures.push(ExpandError::Unterminated);
             rest = "";
             break;
         };
-        match reference(&inside[..end], scope) {
-            Ok(Part::Variable(name, part)) => {
-                value.push_str(&part);
+        match resolve_reference(&inside[..end], scope) {
+            Ok(Segment::Variable(name, segment)) => {
+                value.push_str(&segment);
                 variables.push(name);
             }
-            Ok(Part::Text(part)) => value.push_str(&part),
+            Ok(Segment::Literal(literal)) => value.push_str(&literal),
             Err(failure) => failures.push(failure),
         }
         rest = &inside[end + 1..];
-        if value.len() > LONGEST {
-            return Err(vec![Failure::TooLong]);
+        if value.len() > MAX_EXPANDED_BYTES {
+            return Err(vec![ExpandError::TooLong]);
         }
     }
     value.push_str(rest);
-    if !variables.is_empty() && value.len() > LONGEST {
-        return Err(vec![Failure::TooLong]);
+    if !variables.is_empty() && value.len() > MAX_EXPANDED_BYTES {
+        return Err(vec![ExpandError::TooLong]);
     }
-    if failures.is_empty() { Ok(Replaced { value, variables }) } else { Err(failures) }
+    if failures.is_empty() { Ok(Expansion { value, variables }) } else { Err(failures) }
 }
 
-enum Part {
+enum Segment {
     Variable(String, String),
-    Text(String),
+    Literal(String),
 }
 
-fn reference(body: &str, scope: &dyn Scope) -> Result<Part, Failure> {
-    if let Some(part) = predefined(body, scope)? {
-        return Ok(Part::Text(part));
+fn resolve_reference(body: &str, scope: &dyn VariableSource) -> Result<Segment, ExpandError> {
+    if let Some(predefined) = resolve_predefined(body, scope)? {
+        return Ok(Segment::Literal(predefined));
     }
     let (name, default) = match body.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
@@ -131,38 +141,43 @@ fn reference(body: &str, scope: &dyn Scope) -> Result<Part, Failure> {
     };
     let name = name.strip_prefix("env:").unwrap_or(name);
     if let Some(id) = name.strip_prefix("input:") {
-        return Err(Failure::Input(shown(id)));
+        return Err(ExpandError::InputUnsupported(escape_for_message(id)));
     }
     if let Some((kind, _)) = name.split_once(':') {
-        return Err(Failure::Unsupported(shown(kind)));
+        return Err(ExpandError::UnsupportedKind(escape_for_message(kind)));
     }
-    if !is_name(name) {
-        return Err(Failure::BadName(shown(name)));
+    if !is_variable_name(name) {
+        return Err(ExpandError::InvalidName(escape_for_message(name)));
     }
     if default.is_some_and(|default| default.contains("${")) {
-        return Err(Failure::NestedDefault);
+        return Err(ExpandError::NestedDefault);
     }
     match (scope.variable(name), default) {
-        (Some(value), None) => Ok(Part::Variable(name.to_owned(), value)),
-        (Some(value), Some(_)) if !value.is_empty() => Ok(Part::Variable(name.to_owned(), value)),
-        (_, Some(default)) => Ok(Part::Text(default.to_owned())),
-        (None, None) => Err(Failure::Unset(name.to_owned())),
+        (Some(value), None) => Ok(Segment::Variable(name.to_owned(), value)),
+        (Some(value), Some(_)) if !value.is_empty() => {
+            Ok(Segment::Variable(name.to_owned(), value))
+        }
+        (_, Some(default)) => Ok(Segment::Literal(default.to_owned())),
+        (None, None) => Err(ExpandError::Unset(name.to_owned())),
     }
 }
 
-/// The names that stand for something else than a variable.
-fn predefined(body: &str, scope: &dyn Scope) -> Result<Option<String>, Failure> {
+/// Resolves predefined names, which are not variables.
+fn resolve_predefined(
+    body: &str,
+    scope: &dyn VariableSource,
+) -> Result<Option<String>, ExpandError> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let found = match body {
+    let predefined = match body {
         "workspaceFolder" => Some(text(scope.workspace())),
         "workspaceFolderBasename" => {
             let name = scope.workspace().file_name().map(|name| name.to_string_lossy());
-            Some(name.ok_or(Failure::Unknown("workspaceFolderBasename"))?.into_owned())
+            Some(name.ok_or(ExpandError::UnknownName("workspaceFolderBasename"))?.into_owned())
         }
-        "userHome" => Some(scope.home().ok_or(Failure::Unknown("userHome"))?.to_owned()),
-        "cwd" => Some(text(scope.current_dir().ok_or(Failure::Unknown("cwd"))?)),
+        "userHome" => Some(scope.home().ok_or(ExpandError::UnknownName("userHome"))?.to_owned()),
+        "cwd" => Some(text(scope.current_dir().ok_or(ExpandError::UnknownName("cwd"))?)),
         "pathSeparator" | "/" => Some(MAIN_SEPARATOR_STR.to_owned()),
         _ => None,
     };
-    Ok(found)
+    Ok(predefined)
 }

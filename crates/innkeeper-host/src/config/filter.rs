@@ -1,58 +1,58 @@
-//! Which of a server's tools are offered, and what they must not be given.
+//! Filter for a server's tools and their arguments.
 
 use indexmap::IndexMap;
 use serde::Serialize;
 
-/// Two lists of tool names in which `*` stands for any run of characters.
+/// Allow and deny lists of tool names; `*` matches any sequence of characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolFilter {
-    /// What is offered; absent means everything.
+    /// Tools that are allowed; `None` allows all tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
-    /// What is not offered, whatever `allow` says.
+    /// Tools that are denied, even if `allow` matches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
-    /// Texts that the arguments of a tool must not have; the tools by name or pattern.
+    /// Patterns that no string argument may match, by tool name or pattern.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub deny_arguments: IndexMap<String, Vec<String>>,
 }
 
 impl ToolFilter {
-    /// Whether the server's tool of this name is offered.
+    /// Returns whether a tool of this name is allowed.
     pub fn permits(&self, tool: &str) -> bool {
-        let listed =
+        let matches_any =
             |patterns: &[String]| patterns.iter().any(|pattern| Self::matches(pattern, tool));
-        self.allow.as_deref().is_none_or(listed) && !listed(&self.deny)
+        self.allow.as_deref().is_none_or(matches_any) && !matches_any(&self.deny)
     }
 
-    /// The rule that keeps a tool from being offered, as it stands in the file.
-    pub fn refusal(&self, tool: &str) -> Option<Refusal<'_>> {
+    /// Returns the rule that excludes a tool, as written in the file.
+    pub fn deny_reason(&self, tool: &str) -> Option<DenyReason<'_>> {
         if let Some(rule) = self.deny.iter().find(|pattern| Self::matches(pattern, tool)) {
-            return Some(Refusal::Denied { rule });
+            return Some(DenyReason::Denied { rule });
         }
-        (!self.permits(tool)).then_some(Refusal::NotAllowed)
+        (!self.permits(tool)).then_some(DenyReason::NotAllowed)
     }
 
-    /// What the arguments of a tool must not have.
+    /// Returns the denied argument patterns of a tool.
     pub(crate) fn denied_arguments(&self, tool: &str) -> impl Iterator<Item = &str> {
         let rules = self.deny_arguments.iter().filter(move |(tools, _)| Self::matches(tools, tool));
         rules.flat_map(|(_, texts)| texts).map(String::as_str)
     }
 
-    /// Whether a text fits a pattern in which `*` stands for any run of characters.
+    /// Returns whether a name matches a pattern; `*` matches any sequence of characters.
     pub(crate) fn matches(pattern: &str, name: &str) -> bool {
-        let mut pieces = pattern.split('*');
-        let first = pieces.next().unwrap_or_default();
+        let mut chunks = pattern.split('*');
+        let first = chunks.next().unwrap_or_default();
         let Some(mut rest) = name.strip_prefix(first) else {
             return false;
         };
-        let Some(last) = pieces.next_back() else {
+        let Some(last) = chunks.next_back() else {
             return rest.is_empty();
         };
-        for piece in pieces {
-            match rest.find(piece) {
-                Some(at) => rest = &rest[at + piece.len()..],
+        for chunk in chunks {
+            match rest.find(chunk) {
+                Some(at) => rest = &rest[at + chunk.len()..],
                 None => return false,
             }
         }
@@ -60,15 +60,15 @@ impl ToolFilter {
     }
 }
 
-/// Why a tool is not offered.
+/// The reason why a tool is excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal<'a> {
-    /// A line of `tools.deny` matches.
+pub enum DenyReason<'a> {
+    /// An entry of `tools.deny` matches.
     Denied {
-        /// That line.
+        /// The matching entry.
         rule: &'a str,
     },
-    /// `tools.allow` is there and no line of it matches.
+    /// `tools.allow` is set and no entry matches.
     NotAllowed,
 }
 
@@ -96,13 +96,13 @@ mod tests {
         let filter = filter(Some(&["*"]), &["write_*"]);
         assert!(filter.permits("read_file"));
         assert!(!filter.permits("write_file"));
-        assert_eq!(filter.refusal("write_file"), Some(Refusal::Denied { rule: "write_*" }));
-        assert_eq!(filter.refusal("read_file"), None);
+        assert_eq!(filter.deny_reason("write_file"), Some(DenyReason::Denied { rule: "write_*" }));
+        assert_eq!(filter.deny_reason("read_file"), None);
     }
 
     #[test]
     fn a_tool_missing_from_allow_is_refused_as_such() {
-        assert_eq!(filter(Some(&["a"]), &[]).refusal("b"), Some(Refusal::NotAllowed));
+        assert_eq!(filter(Some(&["a"]), &[]).deny_reason("b"), Some(DenyReason::NotAllowed));
     }
 
     #[test]

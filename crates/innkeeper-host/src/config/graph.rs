@@ -1,4 +1,4 @@
-//! Who depends on whom: waves to start in, selections that stay whole, cycles found.
+//! The dependency graph: start waves, selections, cycles.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -7,21 +7,21 @@ use indexmap::IndexMap;
 
 use super::{Config, Position};
 
-/// A server was asked for that the configuration does not have.
+/// A requested server that the configuration does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", Words(self))]
+#[error("{}", UnknownServerMessage(self))]
 pub struct UnknownServer {
-    /// The name that was asked for.
+    /// Requested name.
     pub name: String,
-    /// Where an entry of that name is, if there is one that is switched off.
+    /// Position of a disabled entry with this name, if any.
     pub disabled: Option<Position>,
-    /// A name that looks like it.
+    /// Similar name, if any.
     pub similar: Option<String>,
 }
 
-struct Words<'e>(&'e UnknownServer);
+struct UnknownServerMessage<'e>(&'e UnknownServer);
 
-impl fmt::Display for Words<'_> {
+impl fmt::Display for UnknownServerMessage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let UnknownServer { name, disabled, .. } = self.0;
         match disabled {
@@ -31,11 +31,11 @@ impl fmt::Display for Words<'_> {
     }
 }
 
-pub(super) fn only(config: &Config, wanted: &[&str]) -> Result<Config, UnknownServer> {
+pub(super) fn select(config: &Config, names: &[&str]) -> Result<Config, UnknownServer> {
     let mut keep = HashSet::new();
-    for name in wanted {
+    for name in names {
         if !config.servers.contains_key(*name) {
-            return Err(unknown(config, name));
+            return Err(unknown_server(config, name));
         }
         let mut open = vec![*name];
         while let Some(name) = open.pop() {
@@ -49,15 +49,15 @@ pub(super) fn only(config: &Config, wanted: &[&str]) -> Result<Config, UnknownSe
     let servers = config.servers.iter().filter(|(name, _)| keep.contains(name.as_str()));
     let servers = servers.map(|(name, server)| (name.clone(), server.clone())).collect();
     let mut only = Config { servers, ..config.clone() };
-    only.origin.only = Some(wanted.iter().map(|name| (*name).to_owned()).collect());
+    only.origin.selected = Some(names.iter().map(|name| (*name).to_owned()).collect());
     Ok(only)
 }
 
-fn unknown(config: &Config, name: &str) -> UnknownServer {
+fn unknown_server(config: &Config, name: &str) -> UnknownServer {
     UnknownServer {
         name: name.to_owned(),
         disabled: config.disabled.get(name).cloned(),
-        similar: super::unknown::similar(name, config.servers.keys().map(String::as_str))
+        similar: super::unknown_keys::similar(name, config.servers.keys().map(String::as_str))
             .map(str::to_owned),
     }
 }
@@ -90,28 +90,28 @@ pub(super) fn waves(config: &Config) -> Vec<Vec<&str>> {
     waves.into_iter().map(|wave| wave.into_iter().filter_map(name).collect()).collect()
 }
 
-/// How many cycles are reported; more of them would tell nobody anything.
+/// Maximum number of reported cycles; more would not help the reader.
 const MAX_CYCLES: usize = 16;
 
-/// The cycles among `edges`, each as the names along it.
-pub(super) fn cycles<'a>(edges: &IndexMap<&'a str, Vec<&'a str>>) -> Vec<Vec<&'a str>> {
+/// Returns the cycles in `edges`, each as a path of names.
+pub(super) fn find_cycles<'a>(edges: &IndexMap<&'a str, Vec<&'a str>>) -> Vec<Vec<&'a str>> {
     let mut done: HashSet<&str> = HashSet::new();
-    let mut found = Vec::new();
+    let mut cycles = Vec::new();
     for start in edges.keys() {
-        walk(edges, start, &mut done, &mut found);
+        find_cycles_from(edges, start, &mut done, &mut cycles);
     }
-    found
+    cycles
 }
 
-/// Follows the edges depth first without recursion: a chain may be as long as the file allows.
-fn walk<'a>(
+/// Follows the edges depth first, without recursion: a chain may be as long as the file allows.
+fn find_cycles_from<'a>(
     edges: &IndexMap<&'a str, Vec<&'a str>>,
     start: &'a str,
     done: &mut HashSet<&'a str>,
-    found: &mut Vec<Vec<&'a str>>,
+    cycles: &mut Vec<Vec<&'a str>>,
 ) {
     let mut path: Vec<(&str, usize)> = vec![(start, 0)];
-    let mut place: HashMap<&str, usize> = HashMap::from([(start, 0)]);
+    let mut positions: HashMap<&str, usize> = HashMap::from([(start, 0)]);
     while let Some((name, next)) = path.last_mut() {
         let (name, edge) = (*name, *next);
         *next += 1;
@@ -119,17 +119,17 @@ fn walk<'a>(
             Some(target) if !done.contains(name) => *target,
             _ => {
                 done.insert(name);
-                place.remove(name);
+                positions.remove(name);
                 path.pop();
                 continue;
             }
         };
-        if let Some(from) = place.get(target) {
-            if found.len() < MAX_CYCLES {
-                found.push(path[*from..].iter().map(|(name, _)| *name).collect());
+        if let Some(from) = positions.get(target) {
+            if cycles.len() < MAX_CYCLES {
+                cycles.push(path[*from..].iter().map(|(name, _)| *name).collect());
             }
         } else if edges.contains_key(target) && !done.contains(target) {
-            place.insert(target, path.len());
+            positions.insert(target, path.len());
             path.push((target, 0));
         }
     }

@@ -1,38 +1,39 @@
-//! Whether what passes is looked at for attacks, and what becomes of what looks like one.
+//! Guard settings: scanned content and the action on findings.
 
 use serde::Serialize;
 
-/// What is done about what looks like an attack.
+/// The action on a guard finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GuardMode {
-    /// Nothing is looked at.
+    /// Content is not scanned.
     #[default]
     Off,
-    /// It is told and passes.
+    /// Findings are reported and the content passes.
     Flag,
-    /// It is told and held back.
+    /// Findings are reported and the content is withheld.
     Refuse,
 }
 
-/// What is looked at, each with what is done about it. Default: nothing.
+/// The guard mode of each kind of content. Default: off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct GuardModes {
-    /// Tools, prompts, resources and instructions, whenever they are read.
+    /// Mode for definitions of tools, prompts and resources and for instructions, on every read.
     pub definitions: GuardMode,
-    /// Arguments of tools, before they are sent.
+    /// Mode for tool arguments, before they are sent.
     pub arguments: GuardMode,
-    /// Results and errors of tools, prompts and resources, before they are given to the application.
+    /// Mode for results and errors of tools, prompts and resources, before the application receives
+    /// them.
     pub results: GuardMode,
 }
 
 impl GuardModes {
-    /// The same for everything.
+    /// Returns the same mode for all kinds of content.
     pub(super) fn all(mode: GuardMode) -> Self {
         Self { definitions: mode, arguments: mode, results: mode }
     }
 
-    /// Whether each part is looked at no less strictly than by the other.
+    /// Returns whether each mode is at least as strict as in `other`.
     pub(crate) fn covers(self, other: Self) -> bool {
         let Self { definitions, arguments, results } = self;
         definitions >= other.definitions && arguments >= other.arguments && results >= other.results
@@ -56,29 +57,29 @@ mod tests {
     }
 
     #[test]
-    fn one_word_is_for_everything_and_what_a_server_does_not_say_the_host_does() {
-        let [one, two] = guards(&json!("flag"), &json!({"results": "refuse"})).unwrap();
+    fn a_single_mode_is_for_everything_and_the_host_gives_what_a_server_omits() {
+        let [host, two] = guards(&json!("flag"), &json!({"results": "refuse"})).unwrap();
         assert_eq!(two, GuardModes::all(GuardMode::Flag));
-        assert_eq!(one, GuardModes { results: GuardMode::Refuse, ..two });
+        assert_eq!(host, GuardModes { results: GuardMode::Refuse, ..two });
         let [one, two] = guards(&json!({"arguments": "flag"}), &json!("off")).unwrap();
         assert_eq!(one, GuardModes::default());
         assert_eq!(two, GuardModes { arguments: GuardMode::Flag, ..GuardModes::default() });
     }
 
     #[test]
-    fn another_word_is_refused_with_its_place() {
+    fn an_unknown_mode_is_refused_with_its_place() {
         let error = guards(&json!("block"), &json!("off")).unwrap_err();
         assert!(error.contains("host.guard"), "{error}");
         let error = guards(&json!("off"), &json!({"results": "no"})).unwrap_err();
         assert!(error.contains("servers.one.guard"), "{error}");
     }
     #[test]
-    fn a_part_that_there_is_not_is_refused_and_named() {
+    fn an_unknown_part_is_refused_and_named() {
         for name in ["result", "Results", "argument"] {
-            let slip = json!({"definitions": "flag", name: "refuse"});
-            let error = guards(&json!("off"), &slip).unwrap_err();
+            let misspelled = json!({"definitions": "flag", name: "refuse"});
+            let error = guards(&json!("off"), &misspelled).unwrap_err();
             assert!(error.contains(&format!("servers.one.guard.{name}: unknown key")), "{error}");
-            let error = guards(&slip, &json!("off")).unwrap_err();
+            let error = guards(&misspelled, &json!("off")).unwrap_err();
             assert!(error.contains(&format!("host.guard.{name}: unknown key")), "{error}");
         }
     }

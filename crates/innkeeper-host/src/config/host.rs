@@ -1,4 +1,4 @@
-//! The settings of the host itself, and the defaults it gives to servers.
+//! Host settings, including defaults for servers.
 
 use std::time::Duration;
 
@@ -6,53 +6,54 @@ use serde::Serialize;
 
 use super::guard::GuardModes;
 use super::seconds;
-use super::server::{Cache, Limits, Restart, Retry, Sandbox};
+use super::server::{CacheConfig, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig};
 
-/// The top-level `host` object, every default filled in.
+/// The top-level `host` object with all defaults applied.
 ///
-/// What has the name of a server's key is the default for servers that do not set it.
+/// A field with the name of a server key is the default for servers without that key.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HostConfig {
-    /// How long all servers together may take to start. Default: 60 s.
+    /// Maximum time for the start of all servers together. Default: 60 s.
     #[serde(with = "seconds")]
     pub start_timeout: Duration,
-    /// How long a package runner may take to fetch a server before it starts. Default: 5 minutes.
+    /// Maximum time for a package runner to download a server before the start. Default: 5 minutes.
     #[serde(with = "seconds")]
     pub install_timeout: Duration,
-    /// Whether a tool may be called without its server's name when only one has it. Default: false.
+    /// Whether a tool may be called without the server name if the tool name is unique. Default:
+    /// false.
     pub allow_bare_names: bool,
-    /// Default 30 s.
+    /// Default of the server setting `timeout`: 30 s.
     #[serde(with = "seconds")]
     pub timeout: Duration,
-    /// Default 30 s.
+    /// Default of the server setting `init_timeout`: 30 s.
     #[serde(with = "seconds")]
     pub init_timeout: Duration,
-    /// Default 10 s.
+    /// Default of the server setting `shutdown_timeout`: 10 s.
     #[serde(with = "seconds")]
     pub shutdown_timeout: Duration,
-    /// Default 10 minutes.
+    /// Default of the server setting `max_total_timeout`: 10 minutes.
     #[serde(with = "seconds")]
     pub max_total_timeout: Duration,
-    /// Default 64.
+    /// Default of the server setting `max_concurrent`: 64.
     pub max_concurrent: usize,
-    /// Default 1.
+    /// Default of the server setting `unavailable_after_timeouts`: 1.
     pub unavailable_after_timeouts: u32,
-    /// Default false.
+    /// Default of the server setting `inherit_env`: false.
     pub inherit_env: bool,
-    /// Default never.
-    pub restart: Restart,
-    /// Default 3 times, after 1 s, 2 s and 4 s.
-    pub retry: Retry,
-    /// Default 5 minutes, 1,000 entries, 16 MiB.
-    pub cache: Cache,
-    /// Default none.
-    pub limits: Limits,
-    /// Default: nothing is looked at.
+    /// Default of the server setting `restart`: never.
+    pub restart: RestartPolicy,
+    /// Default of the server setting `retry`: 3 retries, after 1 s, 2 s and 4 s.
+    pub retry: RetryPolicy,
+    /// Default of the server setting `cache`: 5 minutes, 1,000 entries, 16 MiB.
+    pub cache: CacheConfig,
+    /// Default of the server setting `limits`: none.
+    pub limits: ResourceLimits,
+    /// Default of the server setting `guard`: off.
     pub guard: GuardModes,
-    /// Default none.
+    /// Default of the server setting `sandbox`: none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<Sandbox>,
+    pub sandbox: Option<SandboxConfig>,
 }
 
 impl Default for HostConfig {
@@ -68,18 +69,18 @@ impl Default for HostConfig {
             max_concurrent: 64,
             unavailable_after_timeouts: 1,
             inherit_env: false,
-            restart: Restart::Never,
-            retry: Retry {
+            restart: RestartPolicy::Never,
+            retry: RetryPolicy {
                 max: 3,
                 initial_delay: Duration::from_secs(1),
                 max_delay: Duration::from_secs(30),
             },
-            cache: Cache {
+            cache: CacheConfig {
                 ttl: Duration::from_mins(5),
                 max_entries: 1_000,
                 max_bytes: 16 * 1024 * 1024,
             },
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
             guard: GuardModes::default(),
             sandbox: None,
         }

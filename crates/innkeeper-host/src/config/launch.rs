@@ -1,168 +1,187 @@
-//! How a child process is started: command, arguments, environment, directory.
+//! Launch settings of a child process: command, arguments, environment, directory.
 
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
 
-use super::check::Checker;
+use super::check::EntryChecker;
+use super::diagnostic::{Diagnostic, Position};
 use super::dotenv::{self, Variables};
-use super::leak;
-use super::place::{Step, key};
-use super::problem::{Position, Problem};
-use super::secret::{Expanded, MASK, Secret};
+use super::key_location::{PathSegment, key_segment};
+use super::key_path::escape_for_message;
+use super::secret::{ExpandedValue, MASK, Secret};
+use super::secret_scan;
 use super::server::TransportConfig;
-use super::trail::shown;
 use super::{files, raw};
 
-/// The transport of a server that is a child process, unless an error has been told.
-pub(super) fn stdio(checker: &mut Checker<'_>, typed: &mut raw::Server) -> Option<TransportConfig> {
+/// Returns the stdio transport of a server, or `None` after an error.
+pub(super) fn stdio(
+    checker: &mut EntryChecker<'_>,
+    typed: &mut raw::Server,
+) -> Option<TransportConfig> {
     let command = command(checker, typed.command.take());
     let args = args(checker, typed.args.take().unwrap_or_default());
     let cwd = cwd(checker, typed.cwd.take());
     let file = env_file(checker, typed.env_file.take());
-    let declared = env(checker, typed.env.take().unwrap_or_default());
-    let (Some(command), Some(args), Some(cwd), Some(file), Some((declared, unset_env))) =
-        (command, args, cwd, file, declared)
+    let variables = env(checker, typed.env.take().unwrap_or_default());
+    let (Some(command), Some(args), Some(cwd), Some(file), Some((variables, unset_env))) =
+        (command, args, cwd, file, variables)
     else {
         return None;
     };
     let mut env: IndexMap<String, Secret> =
         file.into_iter().map(|(name, value)| (name, Secret::new(value))).collect();
-    env.extend(declared);
+    env.extend(variables);
     for name in &unset_env {
         env.shift_remove(name);
     }
     Some(TransportConfig::Stdio { command, args, env, unset_env, cwd })
 }
 
-fn command(checker: &mut Checker<'_>, typed: Option<String>) -> Option<Expanded> {
-    let steps = [key("command")];
-    let Some(written) = typed else {
+fn command(checker: &mut EntryChecker<'_>, typed: Option<String>) -> Option<ExpandedValue> {
+    let segments = [key_segment("command")];
+    let Some(source_text) = typed else {
         if !checker.has("command") {
-            checker.error(&steps[..0], "a server of type `stdio` needs a `command`");
+            checker.error(&segments[..0], "server type `stdio` needs a `command`");
         }
         return None;
     };
-    let replaced = checker.expand(&steps, &written)?;
+    let replaced = checker.expand(&segments, &source_text)?;
     if replaced.value.trim().is_empty() {
-        checker.error(&steps, "is empty");
+        checker.error(&segments, "is empty");
         return None;
     }
     if !checker.has("args") && is_command_line(&replaced.value) {
-        checker.warning(&steps, "has white space; the whole text is taken for the program's name");
-        checker.report.hint("put the arguments into `args`");
+        checker.warning(&segments, "contains whitespace; the whole string is used as program name");
+        checker.report.hint("move the arguments to `args`");
     }
-    Some(Expanded::new(replaced.value, written))
+    Some(ExpandedValue::new(replaced.value, source_text))
 }
 
-/// Whether a text is a program with its arguments. A path may well have white space in it.
+/// Returns whether a command includes arguments. A path may contain white space.
 fn is_command_line(command: &str) -> bool {
     let (program, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     !program.contains(['/', '\\']) && !rest.is_empty()
 }
 
-fn args(checker: &mut Checker<'_>, typed: Vec<raw::Text>) -> Option<Vec<Expanded>> {
-    words(checker, "args", typed)
+fn args(
+    checker: &mut EntryChecker<'_>,
+    typed: Vec<raw::StringElement>,
+) -> Option<Vec<ExpandedValue>> {
+    expand_list(checker, "args", typed)
 }
 
-/// The words of a list that programs are started with; `None` once an error has been told.
-pub(super) fn words(
-    checker: &mut Checker<'_>,
+/// Expands a list of arguments; returns `None` after an error.
+pub(super) fn expand_list(
+    checker: &mut EntryChecker<'_>,
     list: &'static str,
-    typed: Vec<raw::Text>,
-) -> Option<Vec<Expanded>> {
+    typed: Vec<raw::StringElement>,
+) -> Option<Vec<ExpandedValue>> {
     let count = typed.len();
-    let mut args: Vec<Expanded> = Vec::with_capacity(count);
-    for (index, raw::Text(written)) in typed.into_iter().enumerate() {
-        let steps = [key(list), Step::Index(index)];
-        let Some(written) = written else {
+    let mut args: Vec<ExpandedValue> = Vec::with_capacity(count);
+    for (index, raw::StringElement(source_text)) in typed.into_iter().enumerate() {
+        let segments = [key_segment(list), PathSegment::Index(index)];
+        let Some(source_text) = source_text else {
             continue;
         };
-        let Some(replaced) = checker.expand(&steps, &written) else {
+        let Some(replaced) = checker.expand(&segments, &source_text) else {
             continue;
         };
-        let before = args.last().map(Expanded::as_written);
-        let shown = match leak::in_argument(&written, before, &replaced.variables) {
-            Some(why) => {
-                checker.warning(&steps, why);
-                checker.report.hint("everybody on this machine can read arguments; use `env`");
-                if replaced.variables.is_empty() { MASK.to_owned() } else { written }
-            }
-            None => written,
-        };
-        args.push(Expanded::new(replaced.value, shown));
+        let before = args.last().map(ExpandedValue::as_written);
+        let display =
+            match secret_scan::find_secret_in_argument(&source_text, before, &replaced.variables) {
+                Some(reason) => {
+                    checker.warning(&segments, reason);
+                    checker
+                        .report
+                        .hint("arguments are visible to all users of this machine; use `env`");
+                    if replaced.variables.is_empty() { MASK.to_owned() } else { source_text }
+                }
+                None => source_text,
+            };
+        args.push(ExpandedValue::new(replaced.value, display));
     }
     (args.len() == count).then_some(args)
 }
 
-/// The outer option is missing where an error has been told.
+/// The outer `Option` is `None` after an error.
 #[expect(clippy::option_option, reason = "absent and refused are two things")]
-fn cwd(checker: &mut Checker<'_>, typed: Option<String>) -> Option<Option<Expanded<PathBuf>>> {
-    let Some(written) = typed else {
+fn cwd(
+    checker: &mut EntryChecker<'_>,
+    typed: Option<String>,
+) -> Option<Option<ExpandedValue<PathBuf>>> {
+    let Some(source_text) = typed else {
         return Some(None);
     };
-    let steps = [key("cwd")];
-    let replaced = checker.expand(&steps, &written)?;
+    let segments = [key_segment("cwd")];
+    let replaced = checker.expand(&segments, &source_text)?;
     if replaced.value.is_empty() {
-        checker.error(&steps, "is empty");
+        checker.error(&segments, "is empty");
         return None;
     }
-    let path = checker.surroundings.resolve(&replaced.value);
-    Some(Some(Expanded::new(path, written)))
+    let path = checker.scope.resolve(&replaced.value);
+    Some(Some(ExpandedValue::new(path, source_text)))
 }
 
-fn env_file(checker: &mut Checker<'_>, typed: Option<String>) -> Option<Variables> {
-    let Some(written) = typed else {
+fn env_file(checker: &mut EntryChecker<'_>, typed: Option<String>) -> Option<Variables> {
+    let Some(source_text) = typed else {
         return Some(Variables::new());
     };
-    let steps = [key("envFile")];
-    let replaced = checker.expand(&steps, &written)?;
-    let path = checker.surroundings.resolve(&replaced.value);
+    let segments = [key_segment("envFile")];
+    let replaced = checker.expand(&segments, &source_text)?;
+    let path = checker.scope.resolve(&replaced.value);
     match files::read_variables(&path) {
         Err(message) => {
-            checker.error(&steps, format!("`{}`: {message}", shown(&written)));
+            checker.error(&segments, format!("`{}`: {message}", escape_for_message(&source_text)));
             None
         }
         Ok((variables, bad)) => {
-            let mut whole = bad.is_empty();
+            let mut complete = bad.is_empty();
             for bad in bad {
-                let at = Position { source: written.as_str().into(), line: bad.line, column: 1 };
-                checker.report.push(Problem::error(&at, "", bad.message));
+                let at =
+                    Position { source: source_text.as_str().into(), line: bad.line, column: 1 };
+                checker.report.push(Diagnostic::error(&at, "", bad.message));
             }
             for (name, _) in variables.iter().filter(|(_, value)| value.contains('\0')) {
-                whole = false;
-                let message =
-                    format!("`{}`: `{}` has a NUL character", shown(&written), shown(name));
-                checker.error(&steps, message);
+                complete = false;
+                let message = format!(
+                    "`{}`: `{}` contains a NUL character",
+                    escape_for_message(&source_text),
+                    escape_for_message(name)
+                );
+                checker.error(&segments, message);
             }
-            whole.then_some(variables)
+            complete.then_some(variables)
         }
     }
 }
 
-type Declared = (IndexMap<String, Secret>, Vec<String>);
+type DeclaredEnv = (IndexMap<String, Secret>, Vec<String>);
 
-fn env(checker: &mut Checker<'_>, typed: IndexMap<String, raw::EnvValue>) -> Option<Declared> {
-    let mut whole = true;
+fn env(
+    checker: &mut EntryChecker<'_>,
+    typed: IndexMap<String, raw::EnvValue>,
+) -> Option<DeclaredEnv> {
+    let mut complete = true;
     let mut env = IndexMap::with_capacity(typed.len());
     let mut unset = Vec::new();
     for (name, raw::EnvValue(value)) in typed {
-        let steps = [key("env"), key(&name)];
-        if !dotenv::is_name(&name) {
-            checker.error(&steps, "not the name of an environment variable");
-            checker.report.hint("use letters, digits and `_`, not beginning with a digit");
-            whole = false;
+        let segments = [key_segment("env"), key_segment(&name)];
+        if !dotenv::is_variable_name(&name) {
+            checker.error(&segments, "not a valid environment variable name");
+            checker.report.hint("use letters, digits and `_`; do not start with a digit");
+            complete = false;
             continue;
         }
         match value {
             None => unset.push(name),
-            Some(written) => match checker.expand(&steps, &written) {
+            Some(source_text) => match checker.expand(&segments, &source_text) {
                 Some(replaced) => {
                     env.insert(name, Secret::new(replaced.value));
                 }
-                None => whole = false,
+                None => complete = false,
             },
         }
     }
-    whole.then_some((env, unset))
+    complete.then_some((env, unset))
 }

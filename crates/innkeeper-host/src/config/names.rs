@@ -1,51 +1,51 @@
-//! Names of servers: what they may be made of, and that no two are the same.
+//! Checks server names for valid characters and uniqueness.
 
 use std::collections::HashMap;
 
-use super::load::Part;
-use super::problem::Position;
-use crate::name::NAME_LIMIT;
+use super::diagnostic::Position;
+use super::load::ParsedSource;
+use crate::name::MAX_NAME_CHARS;
 
-/// Tells about names that cannot be used; their entries are left out of what follows.
-pub(super) fn check(parts: &mut [Part<'_>]) {
+/// Reports invalid names; later checks skip their entries.
+pub(super) fn check(sources: &mut [ParsedSource<'_>]) {
     let mut seen: HashMap<String, (String, Position)> = HashMap::new();
-    for part in parts {
-        for entry in &mut part.document.servers {
-            let position = part.report.source().position(entry.at);
-            if let Some(message) = refuse(&entry.name) {
-                entry.usable = false;
-                part.report.error(entry.at, &entry.path, message);
-                part.report.hint("use letters, digits, `_`, `-` and `.`");
+    for parsed in sources {
+        for entry in &mut parsed.document.servers {
+            let position = parsed.report.source().position(entry.at);
+            if let Some(message) = rejection_reason(&entry.name) {
+                entry.has_valid_name = false;
+                parsed.report.error(entry.at, &entry.path, message);
+                parsed.report.hint("use letters, digits, `_`, `-` and `.`");
                 continue;
             }
-            // Models' providers fold names, so `FS` and `fs` would meet again there.
+            // Model providers fold names, so `FS` and `fs` would collide there.
             let folded = entry.name.to_ascii_lowercase();
             match seen.get(&folded) {
                 None => {
                     seen.insert(folded, (entry.name.clone(), position));
                 }
                 Some((name, first)) => {
-                    entry.usable = false;
+                    entry.has_valid_name = false;
                     let message = if *name == entry.name {
                         format!("duplicate server name, first at {first}")
                     } else {
-                        format!("differs from `{name}` at {first} in case only")
+                        format!("differs from `{name}` at {first} only in case")
                     };
-                    part.report.error(entry.at, &entry.path, message);
+                    parsed.report.error(entry.at, &entry.path, message);
                 }
             }
         }
     }
 }
 
-fn refuse(name: &str) -> Option<String> {
+fn rejection_reason(name: &str) -> Option<String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     if name.is_empty() {
-        Some("the server's name is empty".to_owned())
-    } else if name.chars().count() > NAME_LIMIT {
-        Some(format!("the server's name is longer than {NAME_LIMIT} characters"))
+        Some("the server name is empty".to_owned())
+    } else if name.chars().count() > MAX_NAME_CHARS {
+        Some(format!("the server name is longer than {MAX_NAME_CHARS} characters"))
     } else if !name.bytes().all(plain) {
-        Some("the server's name has a character that names cannot have".to_owned())
+        Some("the server name has an invalid character".to_owned())
     } else {
         None
     }

@@ -1,46 +1,47 @@
-//! How a configuration was read, so that it can be read again.
+//! The origin of a configuration, for reloads.
 
 use std::path::PathBuf;
 
 use super::{Config, ConfigError, graph};
 
-/// Where a configuration comes from. One that was put together from a value or a text comes from
-/// nowhere and cannot be read again.
+/// The files and the selection of a configuration. A configuration from a value or a string has no
+/// files and cannot be reloaded.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Origin {
+pub struct ConfigOrigin {
     pub(super) files: Vec<PathBuf>,
-    /// The servers it was cut down to, if it was.
-    pub(super) only: Option<Vec<String>>,
-    /// What the files held just before they were read; `None` where one could not be looked at.
-    pub(super) content: Option<Content>,
+    /// Names of the selected servers, if there was a selection.
+    pub(super) selected: Option<Vec<String>>,
+    /// Hash of the files just before they were read; `None` if a file was unreadable.
+    pub(super) content_hash: Option<ContentHash>,
 }
 
-/// A hash of what stands in all files together.
-pub(super) type Content = [u8; 32];
+/// A hash of the contents of all files.
+pub(super) type ContentHash = [u8; 32];
 
-impl Origin {
-    /// The files, in the order they were read; empty where there is none.
+impl ConfigOrigin {
+    /// Returns the files in reading order; empty if the configuration has no files.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 }
 
-/// The configuration that stands in the files now, cut down in the same way; `None` without files.
-pub(super) fn again(config: &Config) -> Option<Result<Config, ConfigError>> {
-    let Origin { files, only, content: _ } = &config.origin;
+/// Reads the files again with the same selection; returns `None` without files.
+pub(super) fn reload(config: &Config) -> Option<Result<Config, ConfigError>> {
+    let ConfigOrigin { files, selected, content_hash: _ } = &config.origin;
     if files.is_empty() {
         return None;
     }
     let read = Config::load(files, &config.environment);
-    let Some(only) = only else { return Some(read) };
-    let cut = |whole: Config| {
-        let there = only.iter().map(String::as_str);
-        let there: Vec<&str> = there.filter(|name| whole.servers.contains_key(*name)).collect();
-        // All of them are there.
-        let cut = graph::only(&whole, &there).unwrap_or(whole);
-        // One that is away now may be back the next time.
-        let origin = Origin { only: config.origin.only.clone(), ..cut.origin };
-        Config { origin, ..cut }
+    let Some(only) = selected else { return Some(read) };
+    let reduce = |full_config: Config| {
+        let names = only.iter().map(String::as_str);
+        let names: Vec<&str> =
+            names.filter(|name| full_config.servers.contains_key(*name)).collect();
+        // The list holds only existing names, so the selection succeeds.
+        let reduced = graph::select(&full_config, &names).unwrap_or(full_config);
+        // A server that is missing now may be back at the next reload.
+        let origin = ConfigOrigin { selected: config.origin.selected.clone(), ..reduced.origin };
+        Config { origin, ..reduced }
     };
-    Some(read.map(cut))
+    Some(read.map(reduce))
 }

@@ -1,146 +1,146 @@
-//! What may be typed: the file as its JSON Schema describes it, before anything is made of it.
+//! Types of the file as its JSON Schema describes it, before checks and expansion.
 //!
-//! The schema is generated from these types and the documentation comments are its descriptions.
-//! Every key is optional here: an entry that lost its invalid keys must still be readable, so that
-//! its other problems can be told in the same run.
+//! The schema is generated from these types, and the documentation comments are its descriptions.
+//! Every key is optional: an entry without its invalid keys must stay readable, so that one run
+//! reports its other problems too.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::raw_value::ByteSize;
-pub(super) use super::raw_value::{EnvValue, Text};
+pub(super) use super::raw_value::{EnvValue, StringElement};
 
-/// The keys at the top of a file.
+/// Top-level keys of a file.
 pub(super) const TOP_LEVEL_KEYS: &[&str] = &["$schema", "servers", "mcpServers", "host"];
 
-/// One day: nobody waits longer for one answer, and numbers above it are milliseconds.
+/// Maximum duration in seconds, one day: larger numbers are milliseconds by mistake.
 const MAX_SECONDS: f64 = 86_400.0;
 
-/// One millisecond: below it nothing could ever be answered.
+/// Minimum duration in seconds, one millisecond: no server responds faster.
 const MIN_SECONDS: f64 = 0.001;
 
-/// An MCP host's configuration: the servers to start and what they may do.
+/// The configuration of an MCP host: the servers to start and their permissions.
 #[derive(Debug, JsonSchema)]
 #[schemars(rename_all = "camelCase", title = "mcp.json")]
 #[schemars(extend("anyOf" = [{"required": ["servers"]}, {"required": ["mcpServers"]}]))]
 #[expect(dead_code, reason = "only the shape is used, for the schema of a whole file")]
 pub(super) struct File {
-    /// Where an editor finds this schema.
+    /// URL of this schema, for editors.
     #[schemars(rename = "$schema")]
     schema: Option<String>,
-    /// The servers by name: letters, digits, `_`, `-` and `.`, at most 128 of them.
+    /// Servers by name: letters, digits, `_`, `-` and `.`, at most 128 characters.
     #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z0-9_.-]{1,128}$"}))]
     servers: Option<IndexMap<String, Server>>,
-    /// The same as `servers`, as other hosts call it.
+    /// Alias of `servers`, as in other hosts.
     #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z0-9_.-]{1,128}$"}))]
     mcp_servers: Option<IndexMap<String, Server>>,
-    /// The host's own settings, and the defaults it gives to servers.
+    /// Host settings and defaults for servers.
     host: Option<Host>,
 }
 
-/// One MCP server: how to start it or reach it, and what it may do.
+/// One MCP server: launch or connection settings and permissions.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Server {
-    /// The transport. Without it a `command` means `stdio` and a `url` means `http`.
+    /// Transport. Default: `stdio` with a `command`, `http` with a `url`.
     #[serde(rename = "type")]
     pub(super) kind: Option<Transport>,
-    /// stdio: the program to start, looked up in the child's `PATH`.
+    /// stdio: program to start, looked up in the child's `PATH`.
     pub(super) command: Option<String>,
-    /// stdio: the program's arguments, one by one; no shell is involved.
-    pub(super) args: Option<Vec<Text>>,
-    /// stdio: where the program runs; a relative directory starts at the file's.
+    /// stdio: arguments of the program, passed one by one without a shell.
+    pub(super) args: Option<Vec<StringElement>>,
+    /// stdio: working directory of the program, relative to the file's directory.
     pub(super) cwd: Option<String>,
-    /// stdio: variables for the program; `null` takes one away.
+    /// stdio: environment variables of the program; `null` removes a variable.
     pub(super) env: Option<IndexMap<String, EnvValue>>,
-    /// stdio: a file of `NAME=value` lines; `env` wins over it.
+    /// stdio: file of `NAME=value` lines; `env` takes precedence.
     pub(super) env_file: Option<String>,
-    /// stdio: whether the program gets the host's whole environment.
+    /// stdio: whether the program inherits the host's whole environment.
     #[schemars(extend("default" = false))]
     pub(super) inherit_env: Option<bool>,
-    /// Remote: the server's address.
+    /// Remote: URL of the server.
     pub(super) url: Option<String>,
-    /// Remote: headers sent with every request.
+    /// Remote: headers of every request.
     pub(super) headers: Option<IndexMap<String, String>>,
-    /// Remote: a program that prints further headers as a JSON object. A text is the program; with
-    /// arguments it is a list. No shell is involved.
+    /// Remote: a program that prints additional headers as a JSON object. A string is the program;
+    /// a list is the program with its arguments. The program runs without a shell.
     pub(super) headers_helper: Option<HeadersHelper>,
-    /// Remote: how to sign in.
+    /// Remote: OAuth settings.
     pub(super) oauth: Option<Oauth>,
-    /// Whether the entry is left out.
+    /// Whether the host ignores this server.
     #[schemars(extend("default" = false))]
     pub(super) disabled: Option<bool>,
-    /// Whether the host refuses to start without this server.
+    /// Whether the start of the host fails without this server.
     #[schemars(extend("default" = true))]
     pub(super) required: Option<bool>,
-    /// Servers that must be ready before this one is started.
-    pub(super) dependencies: Option<Vec<Text>>,
-    /// Which tools are offered.
+    /// Servers that must be ready before this server starts.
+    pub(super) dependencies: Option<Vec<StringElement>>,
+    /// Filter for the server's tools.
     pub(super) tools: Option<Tools>,
-    /// The settings that `host` gives defaults for.
+    /// Settings with defaults in `host`.
     #[serde(flatten)]
-    pub(super) shared: Shared,
+    pub(super) shared: SharedSettings,
 }
 
-/// The host's own settings; every other key is the default for servers that do not set it.
+/// Host settings; every other key is the default for servers without that key.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Host {
-    /// Seconds that all servers together may take to start.
+    /// Maximum seconds for the start of all servers together.
     #[schemars(range(min = MIN_SECONDS, max = MAX_SECONDS), extend("default" = 60))]
     pub(super) start_timeout: Option<f64>,
-    /// Seconds that a package runner may take to fetch a server before it starts.
+    /// Maximum seconds for a package runner to download a server before the start.
     #[schemars(range(min = MIN_SECONDS, max = MAX_SECONDS), extend("default" = 300))]
     pub(super) install_timeout: Option<f64>,
-    /// Whether a tool may be called without its server's name when only one server has it.
+    /// Whether a tool may be called without the server name if the tool name is unique.
     #[schemars(extend("default" = false))]
     pub(super) allow_bare_names: Option<bool>,
-    /// Whether programs get the host's whole environment.
+    /// Whether programs inherit the host's whole environment.
     #[schemars(extend("default" = false))]
     pub(super) inherit_env: Option<bool>,
-    /// The defaults of servers.
+    /// Defaults for servers.
     #[serde(flatten)]
-    pub(super) shared: Shared,
+    pub(super) shared: SharedSettings,
 }
 
-/// Settings of a server that `host` gives defaults for.
+/// Server settings with defaults in `host`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Shared {
-    /// Seconds that one call may go without an answer or progress.
+pub(super) struct SharedSettings {
+    /// Maximum seconds of a call without a response or progress.
     #[schemars(range(min = MIN_SECONDS, max = MAX_SECONDS), extend("default" = 30))]
     pub(super) timeout: Option<f64>,
-    /// Seconds that start and handshake may take.
+    /// Maximum seconds for start and handshake.
     #[schemars(range(min = MIN_SECONDS, max = MAX_SECONDS), extend("default" = 30))]
     pub(super) init_timeout: Option<f64>,
-    /// Seconds that the server may take to stop by itself.
+    /// Maximum seconds for the server to exit on its own.
     #[schemars(range(min = MIN_SECONDS, max = MAX_SECONDS), extend("default" = 10))]
     pub(super) shutdown_timeout: Option<f64>,
-    /// Seconds that one call may take however much progress it reports.
+    /// Maximum seconds of a call, regardless of progress.
     #[schemars(range(min = MIN_SECONDS, max = MAX_SECONDS), extend("default" = 600))]
     pub(super) max_total_timeout: Option<f64>,
-    /// How many calls may be under way at once.
+    /// Maximum number of concurrent calls.
     #[schemars(range(min = 1, max = 10_000), extend("default" = 64))]
     pub(super) max_concurrent: Option<u32>,
-    /// After how many time-outs in a row the server counts as unavailable.
+    /// Number of consecutive timeouts after which the server is unavailable.
     #[schemars(range(min = 1, max = 1_000), extend("default" = 1))]
     pub(super) unavailable_after_timeouts: Option<u32>,
-    /// Whether the server is started again after a failure.
+    /// Restart policy after a failure.
     pub(super) restart: Option<Restart>,
-    /// How requests that provably did not run are repeated.
+    /// Retry policy for requests that provably did not run.
     pub(super) retry: Option<Retry>,
-    /// How long resources and prompts are kept.
+    /// Cache of resources and prompts.
     pub(super) cache: Option<Cache>,
-    /// What the process may use.
+    /// Resource limits of the process.
     pub(super) limits: Option<Limits>,
-    /// What is looked at for attacks, and what is done about what looks like one.
+    /// Guard: content to scan and the action on findings.
     pub(super) guard: Option<Guard>,
-    /// What the process may touch.
+    /// Sandbox of the process.
     pub(super) sandbox: Option<Sandbox>,
 }
 
-/// How a server is reached.
+/// Transport of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -153,7 +153,7 @@ pub(super) enum Transport {
 }
 
 impl Transport {
-    /// The name it has in the file.
+    /// Returns the name of the transport in the file.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
@@ -164,114 +164,116 @@ impl Transport {
     }
 }
 
-/// Lists of tool names; `*` stands for any run of characters.
+/// Lists of tool names; `*` matches any sequence of characters.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Tools {
-    /// What is offered; without this list every tool is.
-    pub(super) allow: Option<Vec<Text>>,
-    /// What is not offered, whatever `allow` says.
-    pub(super) deny: Option<Vec<Text>>,
-    /// Texts that arguments must not have, by the tools they are for; `*` as above in both.
-    pub(super) deny_arguments: Option<IndexMap<String, Vec<Text>>>,
+    /// Allowed tools. Default: all tools.
+    pub(super) allow: Option<Vec<StringElement>>,
+    /// Denied tools, even if `allow` matches.
+    pub(super) deny: Option<Vec<StringElement>>,
+    /// Patterns that no string argument may match, by tool name; `*` works in names and patterns.
+    pub(super) deny_arguments: Option<IndexMap<String, Vec<StringElement>>>,
 }
 
-/// Whether a server is started again after a failure.
+/// Restart policy after a failure.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Restart {
-    /// It stays down until the application asks for it.
+    /// The server stays down until the application restarts it.
     Never,
-    /// It is started again, `max` times at most.
+    /// The host restarts the server, at most `max` times.
     OnFailure {
-        /// The number of restarts, counted anew once it has been ready for a minute.
+        /// Maximum number of restarts; the count resets after the server has been ready for one
+        /// minute.
         #[schemars(range(min = 1, max = 100))]
         max: u32,
     },
 }
 
-/// How requests that provably did not run are repeated.
+/// Retry policy for requests that provably did not run.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Retry {
-    /// How many times a request is sent again.
+    /// Maximum number of retries of a request.
     #[schemars(range(min = 0, max = 10), extend("default" = 3))]
     pub(super) max: Option<u32>,
-    /// Seconds before the first repetition; each later pause is twice as long.
+    /// Seconds before the first retry; each later delay is twice as long.
     #[schemars(range(min = MIN_SECONDS, max = MAX_SECONDS), extend("default" = 1))]
     pub(super) initial_delay: Option<f64>,
-    /// Seconds that no pause is longer than.
+    /// Maximum delay in seconds.
     #[schemars(range(min = MIN_SECONDS, max = MAX_SECONDS), extend("default" = 30))]
     pub(super) max_delay: Option<f64>,
 }
 
-/// How long and how much of what a server answered is kept.
+/// Limits of the cache for a server's results.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Cache {
-    /// Seconds that an entry is good for; 0 keeps nothing.
+    /// Lifetime of an entry in seconds; 0 disables the cache.
     #[schemars(range(min = 0.0, max = MAX_SECONDS), extend("default" = 300))]
     pub(super) ttl: Option<f64>,
-    /// The number of entries.
+    /// Maximum number of entries.
     #[schemars(range(min = 1, max = 1_000_000), extend("default" = 1000))]
     pub(super) max_entries: Option<u32>,
-    /// Their size together: bytes, or a number with `KiB`, `MiB`, `GiB`, `kB`, `MB` or `GB`.
+    /// Maximum total size: bytes, or a number with `KiB`, `MiB`, `GiB`, `kB`, `MB` or `GB`.
     #[schemars(extend("default" = 16_777_216))]
     pub(super) max_bytes: Option<ByteSize>,
 }
 
-/// What one server process may use; what is absent is not limited.
+/// Resource limits of a server process; an absent key means no limit.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Limits {
     /// Memory: bytes, or a number with `KiB`, `MiB`, `GiB`, `kB`, `MB` or `GB`.
     pub(super) memory: Option<ByteSize>,
-    /// Seconds of processor time over the whole life.
+    /// Total CPU time in seconds.
     #[schemars(range(min = 1, max = 31_536_000))]
     pub(super) cpu_seconds: Option<u32>,
-    /// Open files.
+    /// Maximum number of open files.
     #[schemars(range(min = 16, max = 1_048_576))]
     pub(super) open_files: Option<u32>,
-    /// The longest file it may write: bytes, or a number with `KiB`, `MiB`, `GiB`, `kB`, `MB` or
+    /// Maximum size of a written file: bytes, or a number with `KiB`, `MiB`, `GiB`, `kB`, `MB` or
     /// `GB`.
     pub(super) file_size: Option<ByteSize>,
-    /// Processes.
+    /// Maximum number of processes.
     #[schemars(range(min = 1, max = 32_768))]
     pub(super) processes: Option<u32>,
 }
 
-/// What one server process may touch.
+/// Sandbox of a server process.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub(super) struct Sandbox {
-    /// Directories and files it may read.
-    pub(super) read: Option<Vec<Text>>,
-    /// Directories and files it may read and write.
-    pub(super) write: Option<Vec<Text>>,
-    /// Whether it may open network connections.
+    /// Directories and files with read access.
+    pub(super) read: Option<Vec<StringElement>>,
+    /// Directories and files with read and write access.
+    pub(super) write: Option<Vec<StringElement>>,
+    /// Whether the process may open network connections.
     #[schemars(extend("default" = false))]
     pub(super) network: Option<bool>,
 }
 
-/// What is done about what looks like an attack: one word for everything, or one for each part.
+/// Action on guard findings: one mode for all content, or one for each kind.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-// A slip of the pen must not leave a part unguarded.
+// A misspelled key must be an error, because the content would stay unguarded.
 #[serde(untagged, deny_unknown_fields)]
 #[schemars(inline)]
 pub(super) enum Guard {
-    /// The same for everything.
+    /// The same mode for all content.
     All(GuardMode),
-    /// What is not there is as the host has it.
+    /// A mode for each kind of content; an absent key takes the mode of `host`.
     Each {
-        /// Tools, prompts, resources and instructions, whenever they are read.
+        /// Definitions of tools, prompts and resources and instructions, on every read.
         definitions: Option<GuardMode>,
-        /// Arguments of tools, before they are sent.
+        /// Tool arguments, before they are sent.
         arguments: Option<GuardMode>,
-        /// What is answered by tools and for prompts and resources, before the application is given it.
+        /// Results of tools, prompts and resources, before the application receives them.
         results: Option<GuardMode>,
     },
 }
 
-/// Nothing is looked at; what is found is told and passes; what is found is told and held back.
+/// `off` does not scan, `flag` reports findings, `refuse` reports findings and withholds the
+/// content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -289,56 +291,55 @@ pub(super) enum HeadersHelper {
     /// The program alone.
     Program(String),
     /// The program and its arguments.
-    Words(Vec<Text>),
+    CommandLine(Vec<StringElement>),
 }
 
-/// How to sign in at a remote server.
+/// OAuth settings of a remote server.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Oauth {
-    /// The identifier of a client that is registered already.
+    /// Identifier of a registered client.
     pub(super) client_id: Option<String>,
-    /// Its secret, for clients that have one.
+    /// Client secret, for confidential clients.
     pub(super) client_secret: Option<String>,
-    /// The key it proves itself with in place of a secret, in PEM: P-256, Ed25519 or RSA. For the
-    /// grant `client_credentials`.
+    /// Private key for client authentication in place of a secret, in PEM: P-256, Ed25519 or RSA.
+    /// Only for the grant `client_credentials`.
     pub(super) private_key: Option<String>,
-    /// The authorization server that the client is registered at, by its own name; no other gets its
-    /// secret. Without it the first one that it is used at.
+    /// Issuer identifier of the authorization server where the client is registered; no other
+    /// authorization server gets the secret. Default: the first authorization server used.
     pub(super) issuer: Option<String>,
-    /// The scopes to ask for; without them those that the server names.
-    pub(super) scopes: Option<Vec<Text>>,
-    /// Where a description of the client is published, `https://`; for authorization servers that
-    /// read it in place of a registration.
+    /// Scopes to request. Default: the scopes that the server names.
+    pub(super) scopes: Option<Vec<StringElement>>,
+    /// URL of the client ID metadata document, `https://`, for authorization servers that accept
+    /// the document in place of a registration.
     pub(super) client_metadata_url: Option<String>,
-    /// Where browsers are sent back to; without it where the application listens.
+    /// Redirect URI. Default: the address where the application listens.
     pub(super) redirect_uri: Option<String>,
-    /// What tokens are given for.
+    /// Grant type.
     pub(super) grant: Option<Grant>,
-    /// The identity provider of an enterprise, which vouches for the user in place of a grant.
+    /// Identity provider of an enterprise, in place of a grant.
     pub(super) enterprise: Option<Enterprise>,
 }
 
-/// Who vouches for the user: the identity provider of an enterprise and what it knows us by.
+/// Identity provider of an enterprise (enterprise-managed authorization).
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Enterprise {
-    /// The identity provider's own name, as it stands in its metadata.
+    /// Issuer identifier of the identity provider, as in its metadata.
     pub(super) issuer: Option<String>,
-    /// Where it exchanges tokens, `https://`, or `http://` on this machine.
+    /// Token exchange endpoint, `https://`, or `http://` on this machine.
     pub(super) token_endpoint: Option<String>,
-    /// The identifier of the client that it knows.
+    /// Client identifier at the identity provider.
     pub(super) client_id: Option<String>,
-    /// That client's secret, if it has one.
+    /// Client secret at the identity provider, for confidential clients.
     pub(super) client_secret: Option<String>,
-    /// The user's ID token.
+    /// ID token of the user.
     pub(super) id_token: Option<String>,
-    /// The file with the user's ID token, read at every sign-in; a relative path starts at the
-    /// file's directory.
+    /// File with the ID token of the user, read at every sign-in; relative to the file's directory.
     pub(super) id_token_file: Option<String>,
 }
 
-/// What tokens are given for: a person's consent, or the client itself.
+/// Grant type: consent of a user, or client credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -347,7 +348,7 @@ pub(super) enum Grant {
     ClientCredentials,
 }
 
-/// The texts of a list, without what was refused.
-pub(super) fn texts(list: Option<Vec<Text>>) -> Vec<String> {
-    list.into_iter().flatten().filter_map(|Text(text)| text).collect()
+/// Returns the valid strings of a list.
+pub(super) fn strings(list: Option<Vec<StringElement>>) -> Vec<String> {
+    list.into_iter().flatten().filter_map(|StringElement(text)| text).collect()
 }

@@ -1,22 +1,22 @@
-//! The values of a file that are more than one JSON type, or may turn out to be the wrong one.
+//! Values with several JSON types, or possibly the wrong type.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
-/// An element of a list of texts; `None` was something else and has been refused.
+/// An element of a list of strings; `None` for an element of another type, which was reported.
 #[derive(Clone, Debug)]
-pub(super) struct Text(pub(super) Option<String>);
+pub(super) struct StringElement(pub(super) Option<String>);
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for StringElement {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
         Ok(Self(value.as_str().map(str::to_owned)))
     }
 }
 
-impl JsonSchema for Text {
+impl JsonSchema for StringElement {
     fn schema_name() -> Cow<'static, str> {
         "Text".into()
     }
@@ -30,9 +30,9 @@ impl JsonSchema for Text {
     }
 }
 
-/// An environment value; `None` takes the variable away.
+/// An environment value; `None` removes the variable.
 ///
-/// Numbers and truth values may be typed; they have become their text before this type is read.
+/// The file may contain numbers and booleans; an earlier step converts them to strings.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 pub(super) struct EnvValue(pub(super) Option<String>);
@@ -47,17 +47,17 @@ impl JsonSchema for EnvValue {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // `null` stands first: at the end it would be taken for the generator's mark of an
+        // `null` comes first: at the end, the generator would read `null` as the mark of an
         // optional key.
         json_schema!({"type": ["null", "string", "number", "boolean"]})
     }
 }
 
-/// A number of bytes, typed as a number or with a unit.
+/// A number of bytes, written as a number or with a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ByteSize(pub(super) u64);
 
-/// The units, longest first where one is the end of another.
+/// Units; a unit precedes every unit that is its suffix.
 const UNITS: [(&str, u64); 7] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
@@ -68,19 +68,19 @@ const UNITS: [(&str, u64); 7] = [
     ("B", 1),
 ];
 
-/// One tebibyte: more than any machine this runs on would give to one server.
+/// Maximum size, one tebibyte: more memory than one server gets on any machine.
 const MAX_BYTES: u64 = 1 << 40;
 
-/// One kibibyte: a smaller size is a forgotten unit.
+/// Minimum size, one kibibyte: a smaller size lacks its unit.
 const MIN_BYTES: u64 = 1 << 10;
 
 impl ByteSize {
-    /// The size, unless it is none that a machine could have.
+    /// Returns the size if it is within the limits.
     pub(super) fn bytes(self) -> Option<u64> {
         (MIN_BYTES..=MAX_BYTES).contains(&self.0).then_some(self.0)
     }
 
-    /// A size with its unit.
+    /// Parses a size with its unit.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (number, unit) =
             UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
@@ -93,13 +93,13 @@ impl<'de> Deserialize<'de> for ByteSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Typed {
+        enum RawByteSize {
             Number(u64),
             Text(String),
         }
-        match Typed::deserialize(deserializer)? {
-            Typed::Number(bytes) => Some(Self(bytes)),
-            Typed::Text(text) => Self::parse(&text),
+        match RawByteSize::deserialize(deserializer)? {
+            RawByteSize::Number(bytes) => Some(Self(bytes)),
+            RawByteSize::Text(text) => Self::parse(&text),
         }
         .ok_or_else(|| de::Error::custom("not a size"))
     }

@@ -1,29 +1,33 @@
-//! How a remote server is reached: address and headers.
+//! Connection settings of a remote server: URL and headers.
 
 use indexmap::IndexMap;
 
-use super::check::Checker;
-use super::place::{Step, key};
+use super::check::EntryChecker;
+use super::key_location::{PathSegment, key_segment};
+use super::key_path::KeyPath;
 use super::raw;
-use super::secret::{Expanded, Secret};
+use super::secret::{ExpandedValue, Secret};
 use super::server::TransportConfig;
-use super::trail::Trail;
-use super::{launch, leak};
+use super::{launch, secret_scan};
 
-/// The schemes of an address for each way of reaching it.
-const WEB: [&str; 2] = ["http", "https"];
-const SOCKET: [&str; 2] = ["ws", "wss"];
-/// A socket of this machine that HTTP is spoken on: `unix:///path/of/it#/path/to/ask/for`.
-const LOCAL: &str = "unix";
+/// URL schemes for HTTP.
+const HTTP_SCHEMES: [&str; 2] = ["http", "https"];
+const WEBSOCKET_SCHEMES: [&str; 2] = ["ws", "wss"];
+/// URL scheme for HTTP over a Unix socket: `unix:///path/of/socket#/request/path`.
+const UNIX_SCHEME: &str = "unix";
 
-/// The transport that an address speaks of when `type` does not.
-pub(super) fn kind_of(url: &str) -> raw::Transport {
-    if rest_of(url, SOCKET).is_some() { raw::Transport::WebSocket } else { raw::Transport::Http }
+/// Returns the transport for a URL of an entry without `type`.
+pub(super) fn transport_for_url(url: &str) -> raw::Transport {
+    if strip_scheme(url, WEBSOCKET_SCHEMES).is_some() {
+        raw::Transport::WebSocket
+    } else {
+        raw::Transport::Http
+    }
 }
 
-/// The transport of a server that is reached by an address, unless an error has been told.
+/// Returns the transport of a remote server, or `None` after an error.
 pub(super) fn remote(
-    checker: &mut Checker<'_>,
+    checker: &mut EntryChecker<'_>,
     kind: raw::Transport,
     typed: &mut raw::Server,
 ) -> Option<TransportConfig> {
@@ -38,121 +42,128 @@ pub(super) fn remote(
     }
 }
 
-fn url(checker: &mut Checker<'_>, kind: raw::Transport, typed: Option<String>) -> Option<Expanded> {
-    let steps = [key("url")];
-    let Some(written) = typed else {
+fn url(
+    checker: &mut EntryChecker<'_>,
+    kind: raw::Transport,
+    typed: Option<String>,
+) -> Option<ExpandedValue> {
+    let segments = [key_segment("url")];
+    let Some(source_text) = typed else {
         if !checker.has("url") {
-            let wanted = Trail::from(&checker.entry.path);
-            let message = format!("missing; a server of type `{}` needs it", kind.name());
-            checker.report.error(checker.entry.node.at, wanted.key("url"), message);
+            let server_path = KeyPath::from_prefix(&checker.entry.path);
+            let message = format!("missing; required for server type `{}`", kind.name());
+            checker.report.error(checker.entry.node.at, server_path.key("url"), message);
         }
         return None;
     };
-    let replaced = checker.expand(&steps, &written)?;
+    let replaced = checker.expand(&segments, &source_text)?;
     if kind == raw::Transport::Http
-        && let Some(rest) = rest_of(&replaced.value, [LOCAL; 1])
+        && let Some(rest) = strip_scheme(&replaced.value, [UNIX_SCHEME; 1])
     {
-        return unix(checker, &steps, rest).then(|| Expanded::new(replaced.value.clone(), written));
+        return unix(checker, &segments, rest)
+            .then(|| ExpandedValue::new(replaced.value.clone(), source_text));
     }
-    let schemes = if kind == raw::Transport::WebSocket { SOCKET } else { WEB };
-    let Some(rest) = rest_of(&replaced.value, schemes) else {
-        checker.error(&steps, format!("expected `{}://` or `{}://`", schemes[0], schemes[1]));
+    let schemes = if kind == raw::Transport::WebSocket { WEBSOCKET_SCHEMES } else { HTTP_SCHEMES };
+    let Some(rest) = strip_scheme(&replaced.value, schemes) else {
+        checker.error(&segments, format!("expected `{}://` or `{}://`", schemes[0], schemes[1]));
         return None;
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
     let odd = |c: char| c.is_whitespace() || c.is_control();
     if host.is_empty() || host.starts_with(':') || replaced.value.contains(odd) {
-        checker.error(&steps, "not an address");
+        checker.error(&segments, "not a valid URL");
         return None;
     }
     if authority.contains('@') && replaced.variables.is_empty() {
-        checker.warning(&steps, "has a password in it");
-        checker.report.hint("send it in `headers`");
+        checker.warning(&segments, "contains a password");
+        checker.report.hint("send the password in `headers`");
     }
-    Some(Expanded::new(replaced.value, leak::without_secrets(&written)))
+    Some(ExpandedValue::new(replaced.value, secret_scan::redact_url(&source_text)))
 }
 
-/// Whether a Unix socket can be where an address says it is.
-fn unix(checker: &mut Checker<'_>, steps: &[Step<'_>], rest: &str) -> bool {
-    let (path, asked) = rest.split_once('#').unwrap_or((rest, "/"));
+/// Checks the URL of a Unix socket.
+fn unix(checker: &mut EntryChecker<'_>, segments: &[PathSegment<'_>], rest: &str) -> bool {
+    let (path, request_path) = rest.split_once('#').unwrap_or((rest, "/"));
     if !cfg!(unix) {
-        checker.error(steps, "there are no Unix sockets on this system");
+        checker.error(segments, "Unix sockets are not supported on this system");
     } else if !path.starts_with('/') || path.contains('\0') {
-        checker.error(steps, "expected `unix://` with the full path of a socket");
-    } else if !asked.starts_with('/') {
-        checker.error(steps, "what is asked for there begins with `/`: `unix:///socket#/path`");
+        checker.error(segments, "expected `unix://` with the absolute path of a socket");
+    } else if !request_path.starts_with('/') {
+        checker.error(segments, "the request path must start with `/`: `unix:///socket#/path`");
     } else {
         return true;
     }
     false
 }
 
-/// What follows the scheme of an address, if it is one of these.
-fn rest_of<'u, const N: usize>(url: &'u str, schemes: [&str; N]) -> Option<&'u str> {
+/// Returns the URL after its scheme, if it has one of these schemes.
+fn strip_scheme<'u, const N: usize>(url: &'u str, schemes: [&str; N]) -> Option<&'u str> {
     let (scheme, rest) = url.split_once("://")?;
-    schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme)).then_some(rest)
+    schemes.iter().any(|known_scheme| known_scheme.eq_ignore_ascii_case(scheme)).then_some(rest)
 }
 
 fn headers(
-    checker: &mut Checker<'_>,
+    checker: &mut EntryChecker<'_>,
     typed: IndexMap<String, String>,
 ) -> Option<IndexMap<String, Secret>> {
-    let mut whole = true;
+    let mut complete = true;
     let mut headers = IndexMap::with_capacity(typed.len());
-    for (name, written) in typed {
-        let steps = [key("headers"), key(&name)];
-        if !is_token(&name) {
-            checker.error(&steps, "not the name of a header");
-            whole = false;
+    for (name, source_text) in typed {
+        let segments = [key_segment("headers"), key_segment(&name)];
+        if !is_header_name(&name) {
+            checker.error(&segments, "not a valid header name");
+            complete = false;
             continue;
         }
-        let Some(replaced) = checker.expand(&steps, &written) else {
-            whole = false;
+        let Some(replaced) = checker.expand(&segments, &source_text) else {
+            complete = false;
             continue;
         };
         if replaced.value.contains(['\r', '\n']) {
-            checker.error(&steps, "a header cannot have a line break");
-            whole = false;
+            checker.error(&segments, "a header value must not contain a line break");
+            complete = false;
             continue;
         }
         headers.insert(name, Secret::new(replaced.value));
     }
-    whole.then_some(headers)
+    complete.then_some(headers)
 }
 
-/// The program that prints headers, with its arguments; `None` once an error has been told.
+/// Returns the headers helper with its arguments, or `None` after an error.
 pub(super) fn helper(
-    checker: &mut Checker<'_>,
+    checker: &mut EntryChecker<'_>,
     typed: raw::HeadersHelper,
-) -> Option<Vec<Expanded>> {
-    let steps = [key("headersHelper")];
-    let words = match typed {
-        raw::HeadersHelper::Words(words) => launch::words(checker, "headersHelper", words)?,
+) -> Option<Vec<ExpandedValue>> {
+    let segments = [key_segment("headersHelper")];
+    let argv = match typed {
+        raw::HeadersHelper::CommandLine(command_line) => {
+            launch::expand_list(checker, "headersHelper", command_line)?
+        }
         raw::HeadersHelper::Program(line) if line.contains(char::is_whitespace) => {
-            checker.error(&steps, "has white space, and no shell takes it apart");
+            checker.error(&segments, "contains whitespace, and no shell splits it");
             let words: Vec<&str> = line.split_whitespace().collect();
             checker.report.hint(format!("write a list, such as `{}`", serde_json::json!(words)));
             return None;
         }
         raw::HeadersHelper::Program(program) => {
-            let replaced = checker.expand(&steps, &program)?;
-            vec![Expanded::new(replaced.value, program)]
+            let replaced = checker.expand(&segments, &program)?;
+            vec![ExpandedValue::new(replaced.value, program)]
         }
     };
-    if words.first().is_none_or(|program| program.expose().trim().is_empty()) {
-        checker.error(&steps, "names no program");
+    if argv.first().is_none_or(|program| program.expose().trim().is_empty()) {
+        checker.error(&segments, "no program given");
         return None;
     }
     if checker.has("oauth") {
-        checker.error(&[key("oauth")], "has no use beside `headersHelper`");
+        checker.error(&[key_segment("oauth")], "not allowed together with `headersHelper`");
         return None;
     }
-    Some(words)
+    Some(argv)
 }
 
-/// Whether HTTP allows this as a header's name.
-fn is_token(name: &str) -> bool {
+/// Returns whether HTTP allows this header name.
+fn is_header_name(name: &str) -> bool {
     let other = b"!#$%&'*+-.^_`|~";
     !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || other.contains(&byte))

@@ -1,7 +1,8 @@
 //! The JSON Schema of `mcp.json`, generated from the types that read it.
 //!
-//! Those of one server and of the `host` object lie beside this file, as generated: to generate them
-//! at each start would take 2 ms and a megabyte. A test holds them against the types.
+//! The generated schemas of a server and of the `host` object are stored beside this file:
+//! generating them at each start would take 2 ms and a megabyte. A test compares them with the
+//! types.
 
 use std::sync::LazyLock;
 
@@ -10,29 +11,30 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use super::dialect::{self, Meaning};
+use super::dialect::{self, KeyMapping};
 use super::raw;
 
-/// The JSON Schema (draft 2020-12) of `mcp.json`, for editors and other validators.
+/// Returns the JSON Schema (draft 2020-12) of `mcp.json`, for editors and other validators.
 ///
-/// It describes our own spelling and, marked as deprecated, the spellings of other hosts that are
-/// read as well.
+/// The schema describes our spelling and, marked as deprecated, the supported spellings of other
+/// hosts.
 pub fn json_schema() -> Value {
     let mut schema = generate::<raw::File>();
     if let Some(server) =
         schema.pointer_mut("/$defs/Server/properties").and_then(Value::as_object_mut)
     {
-        add_spellings(server);
+        add_foreign_keys(server);
     }
     schema
 }
 
-/// The schema of one server's entry in our own spelling.
-pub(super) static SERVER: LazyLock<Value> =
+/// Schema of a server entry in our spelling.
+pub(super) static SERVER_SCHEMA: LazyLock<Value> =
     LazyLock::new(|| parse(include_str!("schema/server.json")));
 
-/// The schema of the `host` object.
-pub(super) static HOST: LazyLock<Value> = LazyLock::new(|| parse(include_str!("schema/host.json")));
+/// Schema of the `host` object.
+pub(super) static HOST_SCHEMA: LazyLock<Value> =
+    LazyLock::new(|| parse(include_str!("schema/host.json")));
 
 fn parse(generated: &str) -> Value {
     serde_json::from_str(generated).expect("a test compares the files with the types")
@@ -45,7 +47,7 @@ pub(super) fn generate<T: JsonSchema>() -> Value {
     settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
-/// A key that may be left out is not a key that may be `null`.
+/// Removes `null`: an optional key may be absent but not `null`.
 fn without_null(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else {
         return;
@@ -72,25 +74,27 @@ fn without_null(schema: &mut Schema) {
     }
 }
 
-/// Formats such as `uint32` are the generator's own; validators do not know them.
+/// Removes formats such as `uint32`, which only the generator knows.
 fn without_format(schema: &mut Schema) {
     schema.remove("format");
 }
 
-/// Adds what other hosts write, so that their files are valid in an editor too.
-fn add_spellings(properties: &mut Map<String, Value>) {
+/// Adds the keys of other hosts, so that their files are valid in an editor too.
+fn add_foreign_keys(properties: &mut Map<String, Value>) {
     if let Some(Value::Object(kind)) = properties.get_mut("type") {
         let spellings = dialect::TRANSPORTS.iter().copied().flatten();
         kind.insert("enum".to_owned(), spellings.copied().collect());
     }
-    or_list(properties, "headers");
-    or_list(properties, "tools");
-    for (key, meaning) in dialect::KEYS {
+    allow_list_form(properties, "headers");
+    allow_list_form(properties, "tools");
+    for (key, meaning) in dialect::KEY_MAPPINGS {
         let mut schema = match meaning {
-            Meaning::Key(ours) | Meaning::KeyOf(ours, _) | Meaning::Opposite(ours) => {
-                properties.get(*ours).cloned().unwrap_or(Value::Bool(true))
+            KeyMapping::Alias(canonical)
+            | KeyMapping::AliasWithTransport(canonical, _)
+            | KeyMapping::Negated(canonical) => {
+                properties.get(*canonical).cloned().unwrap_or(Value::Bool(true))
             }
-            Meaning::Inside(..) => json!({"type": "array", "items": {"type": "string"}}),
+            KeyMapping::Nested(..) => json!({"type": "array", "items": {"type": "string"}}),
         };
         if let Value::Object(schema) = &mut schema {
             schema.insert("deprecated".to_owned(), Value::Bool(true));
@@ -101,20 +105,22 @@ fn add_spellings(properties: &mut Map<String, Value>) {
     }
 }
 
-fn describe(meaning: Meaning) -> String {
+fn describe(meaning: KeyMapping) -> String {
     match meaning {
-        Meaning::Key(ours) | Meaning::KeyOf(ours, _) => {
-            format!("Another host's name for `{ours}`.")
+        KeyMapping::Alias(canonical) | KeyMapping::AliasWithTransport(canonical, _) => {
+            format!("Another host's name for `{canonical}`.")
         }
-        Meaning::Opposite(ours) => format!("Another host's opposite of `{ours}`."),
-        Meaning::Inside(outer, ours) => format!("Another host's name for `{outer}.{ours}`."),
+        KeyMapping::Negated(canonical) => format!("Another host's negation of `{canonical}`."),
+        KeyMapping::Nested(outer, canonical) => {
+            format!("Another host's name for `{outer}.{canonical}`.")
+        }
     }
 }
 
-/// Lets a key that is an object here be a list of texts as well.
-fn or_list(properties: &mut Map<String, Value>, key: &str) {
-    if let Some(own) = properties.get_mut(key) {
+/// Also allows a list of strings for a key whose value is an object in our format.
+fn allow_list_form(properties: &mut Map<String, Value>, key: &str) {
+    if let Some(property) = properties.get_mut(key) {
         let list = json!({"type": "array", "items": {"type": "string"}});
-        *own = json!({"anyOf": [own.take(), list]});
+        *property = json!({"anyOf": [property.take(), list]});
     }
 }

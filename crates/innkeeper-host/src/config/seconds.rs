@@ -1,4 +1,4 @@
-//! Durations as the configuration writes them: seconds, with a fraction where needed.
+//! Serialization of durations as seconds, with a fraction if needed.
 
 use std::time::Duration;
 

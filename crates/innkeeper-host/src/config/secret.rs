@@ -1,4 +1,4 @@
-//! Values that cannot be printed, and values that print as the user wrote them.
+//! Values that print as a mask or as written by the user.
 
 mod mask;
 
@@ -7,20 +7,20 @@ use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
-/// What is printed in place of a secret.
+/// Text in place of a secret.
 pub(super) const MASK: &str = "***";
 
-/// A value that is used but never shown: an environment value or a header.
+/// A value that is never printed: an environment value or a header.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides `value` from every way of printing it.
+    /// Wraps `value` so that it is never printed.
     pub fn new(value: impl Into<String>) -> Self {
         Self(value.into())
     }
 
-    /// The value itself, for the one place that hands it on.
+    /// Returns the value, for the code that uses it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -46,55 +46,55 @@ impl Serialize for Secret {
 
 /// A value after expansion of `${…}` that prints as the user wrote it.
 ///
-/// Messages quote what stands in the file; what a variable held stays inside.
+/// Messages quote the text of the file; values of variables are never printed.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Expanded<T = String> {
+pub struct ExpandedValue<T = String> {
     value: T,
     written: String,
 }
 
-impl<T> Expanded<T> {
-    /// Pairs a value with the words it is shown by.
-    pub fn new(value: T, written: impl Into<String>) -> Self {
-        Self { value, written: written.into() }
+impl<T> ExpandedValue<T> {
+    /// Pairs a value with its text in the file.
+    pub fn new(value: T, source_text: impl Into<String>) -> Self {
+        Self { value, written: source_text.into() }
     }
 
-    /// The value itself, variables replaced.
+    /// Returns the expanded value.
     pub fn expose(&self) -> &T {
         &self.value
     }
 
-    /// The value as it stands in the file.
+    /// Returns the text in the file.
     pub fn as_written(&self) -> &str {
         &self.written
     }
 }
 
-impl From<&str> for Expanded {
+impl From<&str> for ExpandedValue {
     fn from(literal: &str) -> Self {
         Self::new(literal.to_owned(), literal)
     }
 }
 
-impl From<&str> for Expanded<PathBuf> {
+impl From<&str> for ExpandedValue<PathBuf> {
     fn from(literal: &str) -> Self {
         Self::new(PathBuf::from(literal), literal)
     }
 }
 
-impl<T> fmt::Debug for Expanded<T> {
+impl<T> fmt::Debug for ExpandedValue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.written, f)
     }
 }
 
-impl<T> fmt::Display for Expanded<T> {
+impl<T> fmt::Display for ExpandedValue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.written)
     }
 }
 
-impl<T> Serialize for Expanded<T> {
+impl<T> Serialize for ExpandedValue<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.written)
     }

@@ -1,4 +1,4 @@
-//! One server's settings as the host uses them, every default filled in.
+//! Settings of one server with all defaults applied.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,118 +6,119 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde::Serialize;
 
+use super::diagnostic::Position;
+use super::extra_keys::ExtraKeys;
 use super::filter::ToolFilter;
 use super::guard::GuardModes;
-use super::kept::Kept;
-use super::problem::Position;
 use super::seconds;
-use super::secret::{Expanded, Secret};
+use super::secret::{ExpandedValue, Secret};
 
-/// How to start one server, reach it, and what it may use.
+/// The launch or connection settings, limits and permissions of one server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerConfig {
-    /// The name, as it stands in the file.
+    /// Name, as written in the file.
     pub name: String,
-    /// The entry's key as it stands in the file, such as `mcpServers.fs`.
+    /// Key of the entry as written in the file, such as `mcpServers.fs`.
     pub key: String,
-    /// Where the entry stands.
+    /// Position of the entry.
     pub position: Position,
-    /// How the server is reached.
+    /// Transport of the server.
     #[serde(flatten)]
     pub transport: TransportConfig,
-    /// Whether the host refuses to start without it. Default: true.
+    /// Whether the start of the host fails without this server. Default: true.
     pub required: bool,
-    /// The servers that must be ready before this one is started.
+    /// Servers that must be ready before this server starts.
     pub dependencies: Vec<String>,
-    /// How long one call may go without an answer or progress. Default: 30 s.
+    /// Maximum time of a call without a response or progress. Default: 30 s.
     #[serde(with = "seconds")]
     pub timeout: Duration,
-    /// How long start and handshake may take. Default: 30 s.
+    /// Maximum time for start and handshake. Default: 30 s.
     #[serde(with = "seconds")]
     pub init_timeout: Duration,
-    /// How long the server may take to stop by itself. Default: 10 s.
+    /// Maximum time for the server to exit on its own. Default: 10 s.
     #[serde(with = "seconds")]
     pub shutdown_timeout: Duration,
-    /// How long one call may take however much progress it reports. Default: 10 minutes.
+    /// Maximum time of a call, regardless of progress. Default: 10 minutes.
     #[serde(with = "seconds")]
     pub max_total_timeout: Duration,
-    /// How many calls may be under way at once. Default: 64.
+    /// Maximum number of concurrent calls. Default: 64.
     pub max_concurrent: usize,
-    /// After how many time-outs in a row the server counts as unavailable. Default: 1.
+    /// Number of consecutive timeouts after which the server is unavailable. Default: 1.
     pub unavailable_after_timeouts: u32,
-    /// Whether the child gets the whole environment and not only the short list. Default: false.
+    /// Whether the child inherits the whole environment instead of the short list. Default: false.
     pub inherit_env: bool,
-    /// Which of its tools are offered. Default: all.
+    /// Filter for the server's tools. Default: all tools.
     pub tools: ToolFilter,
-    /// Whether it is started again after a failure. Default: never.
-    pub restart: Restart,
-    /// How requests that provably did not run are repeated.
-    pub retry: Retry,
-    /// How long resources and prompts are kept.
-    pub cache: Cache,
-    /// What the process may use. Default: no limits.
-    pub limits: Limits,
-    /// What of its traffic is looked at for attacks. Default: nothing.
+    /// Restart policy after a failure. Default: never.
+    pub restart: RestartPolicy,
+    /// Retry policy for requests that provably did not run.
+    pub retry: RetryPolicy,
+    /// Cache of resources and prompts.
+    pub cache: CacheConfig,
+    /// Resource limits of the process. Default: no limits.
+    pub limits: ResourceLimits,
+    /// Guard modes for the server's traffic. Default: off.
     pub guard: GuardModes,
-    /// What the process may touch. Default: no sandbox.
+    /// Sandbox of the process. Default: no sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<Sandbox>,
-    /// The program that prints further headers for a remote server, and its arguments. Default: none.
+    pub sandbox: Option<SandboxConfig>,
+    /// Program with arguments that prints additional headers for a remote server. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub headers_helper: Vec<Expanded>,
-    /// How to sign in at a remote server.
+    pub headers_helper: Vec<ExpandedValue>,
+    /// OAuth settings of a remote server.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub oauth: Option<Oauth>,
-    /// Keys that have no meaning here, kept as they are.
-    #[serde(skip_serializing_if = "Kept::is_empty")]
-    pub extra: Kept,
+    pub oauth: Option<OauthConfig>,
+    /// Unknown keys.
+    #[serde(skip_serializing_if = "ExtraKeys::is_empty")]
+    pub extra: ExtraKeys,
 }
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum TransportConfig {
-    /// A child process that speaks over its standard input and output.
+    /// A child process with MCP messages on standard input and output.
     Stdio {
-        /// The program, looked up in the child's `PATH`.
-        command: Expanded,
-        /// Its arguments, handed over one by one and never through a shell.
-        args: Vec<Expanded>,
-        /// Variables for the child: `envFile` first, `env` over it.
+        /// Program, looked up in the child's `PATH`.
+        command: ExpandedValue,
+        /// Arguments, passed one by one without a shell.
+        args: Vec<ExpandedValue>,
+        /// Environment variables for the child: `envFile`, overridden by `env`.
         env: IndexMap<String, Secret>,
-        /// Variables the child must not have, even where it would inherit them (`null` in `env`).
+        /// Variables removed from the child's environment, even if inherited (`null` in `env`).
         #[serde(skip_serializing_if = "Vec::is_empty")]
         unset_env: Vec<String>,
-        /// Where it runs; a relative directory starts at the file's. Default: the host's own.
+        /// Working directory, relative to the file's directory. Default: the host's working
+        /// directory.
         #[serde(skip_serializing_if = "Option::is_none")]
-        cwd: Option<Expanded<PathBuf>>,
+        cwd: Option<ExpandedValue<PathBuf>>,
     },
     /// Streamable HTTP.
     Http {
-        /// The endpoint, `http://` or `https://`.
-        url: Expanded,
-        /// Headers sent with every request.
+        /// Endpoint, `http://` or `https://`.
+        url: ExpandedValue,
+        /// Headers of every request.
         headers: IndexMap<String, Secret>,
     },
-    /// The older HTTP with server-sent events.
+    /// The deprecated HTTP transport with server-sent events.
     Sse {
-        /// The event stream's address, `http://` or `https://`.
-        url: Expanded,
-        /// Headers sent with every request.
+        /// URL of the event stream, `http://` or `https://`.
+        url: ExpandedValue,
+        /// Headers of every request.
         headers: IndexMap<String, Secret>,
     },
     /// A WebSocket.
     WebSocket {
-        /// The address, `ws://` or `wss://`.
-        url: Expanded,
+        /// URL, `ws://` or `wss://`.
+        url: ExpandedValue,
         /// Headers of the opening request.
         headers: IndexMap<String, Secret>,
     },
 }
 
 impl TransportConfig {
-    /// The name that `type` has in the file.
+    /// Returns the value of `type` in the file.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Stdio { .. } => "stdio",
@@ -128,167 +129,168 @@ impl TransportConfig {
     }
 }
 
-/// Whether a server is started again after it failed: its process ended, or its output or the
-/// connection to it. One that does not answer in time has not failed; it may still be at work.
+/// The restart policy after a failure of the process, of its output or of the connection.
+///
+/// A timeout is not a failure, because the server may still be working.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Restart {
-    /// It stays down until the application asks for it.
+pub enum RestartPolicy {
+    /// The server stays down until the application restarts it.
     #[default]
     Never,
-    /// It is started again with the settings it had, after 1 s, 2 s, 4 s and so on up to 30 s, give
-    /// or take a tenth.
+    /// The host restarts the server with unchanged settings, after 1 s, 2 s, 4 s and so on up to 30
+    /// s, ±10 % jitter.
     OnFailure {
-        /// The most restarts. Once it has been ready for a minute, they are counted anew.
+        /// Maximum number of restarts; the count resets after the server has been ready for one
+        /// minute.
         max: u32,
     },
 }
 
-/// How a request that provably did not run is repeated.
+/// The retry policy for requests that provably did not run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Retry {
-    /// How many times a request is sent again. Default: 3.
+pub struct RetryPolicy {
+    /// Maximum number of retries of a request. Default: 3.
     pub max: u32,
-    /// The first pause; each next one is twice as long. Default: 1 s.
+    /// Delay before the first retry; each later delay is twice as long. Default: 1 s.
     #[serde(with = "seconds")]
     pub initial_delay: Duration,
-    /// The longest pause. Default: 30 s.
+    /// Maximum delay. Default: 30 s.
     #[serde(with = "seconds")]
     pub max_delay: Duration,
 }
 
-/// How long and how much of what a server answered is kept.
+/// The limits of the cache for a server's results.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Cache {
-    /// How long an entry is good for; zero keeps nothing. Default: 5 minutes.
+pub struct CacheConfig {
+    /// Lifetime of an entry; zero disables the cache. Default: 5 minutes.
     #[serde(with = "seconds")]
     pub ttl: Duration,
-    /// The number of entries. Default: 1,000.
+    /// Maximum number of entries. Default: 1,000.
     pub max_entries: usize,
-    /// Their size together, in bytes. Default: 16 MiB.
+    /// Maximum total size of the entries, in bytes. Default: 16 MiB.
     pub max_bytes: u64,
 }
 
-/// What one server process may use; what is absent is not limited.
+/// The resource limits of a server process; `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Limits {
-    /// Memory in bytes.
+pub struct ResourceLimits {
+    /// Memory, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
-    /// Processor time over the whole life, in seconds.
+    /// Total CPU time, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_seconds: Option<u64>,
-    /// Open files.
+    /// Number of open files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_files: Option<u64>,
-    /// The longest file it may write, in bytes.
+    /// Size of a written file, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_size: Option<u64>,
-    /// Processes.
+    /// Number of processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u64>,
 }
 
-/// What one server process may touch.
+/// The sandbox of a server process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Sandbox {
-    /// Directories and files it may read.
+pub struct SandboxConfig {
+    /// Directories and files with read access.
     pub read: Vec<String>,
-    /// Directories and files it may read and write.
+    /// Directories and files with read and write access.
     pub write: Vec<String>,
-    /// Whether it may open network connections. Default: false.
+    /// Whether the process may open network connections. Default: false.
     pub network: bool,
 }
 
-/// How to sign in at a remote server.
+/// The OAuth settings of a remote server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Oauth {
-    /// The identifier of a client that is registered already.
+pub struct OauthConfig {
+    /// Identifier of a registered client.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_id: Option<Expanded>,
-    /// Its secret, for clients that have one.
+    pub client_id: Option<ExpandedValue>,
+    /// Client secret, for confidential clients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<Secret>,
-    /// The key it proves itself with in place of a secret, in PEM.
+    /// Private key for client authentication in place of a secret, in PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub private_key: Option<Secret>,
-    /// The authorization server that the client is registered at; no other gets its secret. Default:
-    /// the first one that it is used at.
+    /// Issuer identifier of the authorization server where the client is registered; no other
+    /// authorization server gets the secret. Default: the first authorization server used.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub issuer: Option<Expanded>,
-    /// The scopes to ask for. Default: those the server names.
+    pub issuer: Option<ExpandedValue>,
+    /// Scopes to request. Default: the scopes that the server names.
     pub scopes: Vec<String>,
-    /// The address of a description of the client, for authorization servers that read one in place
-    /// of a registration.
+    /// URL of the client ID metadata document, for authorization servers that accept the document
+    /// in place of a registration.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_metadata_url: Option<Expanded>,
-    /// Where browsers are sent back to. Default: where the application listens.
+    pub client_metadata_url: Option<ExpandedValue>,
+    /// Redirect URI. Default: the address where the application listens.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub redirect_uri: Option<Expanded>,
-    /// What tokens are given for. Default: a person's consent.
-    pub grant: Grant,
-    /// Who vouches for the user in place of a grant. Default: nobody.
+    pub redirect_uri: Option<ExpandedValue>,
+    /// Grant type. Default: authorization code.
+    pub grant: OauthGrant,
+    /// Identity provider in place of a grant. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub enterprise: Option<Enterprise>,
+    pub enterprise: Option<EnterpriseConfig>,
 }
 
-impl Oauth {
-    /// Every secret that there is.
+impl OauthConfig {
+    /// Returns all secrets of these settings.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
-        let own = [&self.client_secret, &self.private_key].into_iter().flatten();
-        let theirs = self.enterprise.iter().flat_map(|enterprise| {
+        let client_secrets = [&self.client_secret, &self.private_key].into_iter().flatten();
+        let enterprise_secrets = self.enterprise.iter().flat_map(|enterprise| {
             let token = match &enterprise.id_token {
                 IdToken::Value(token) => Some(token),
                 IdToken::File(_) => None,
             };
             enterprise.client_secret.iter().chain(token)
         });
-        own.chain(theirs)
+        client_secrets.chain(enterprise_secrets)
     }
 }
 
-/// The identity provider of an enterprise, which vouches for the user (enterprise-managed
-/// authorization).
+/// The identity provider of an enterprise (enterprise-managed authorization).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Enterprise {
-    /// Its own name, as it stands in its metadata.
-    pub issuer: Expanded,
-    /// Where it exchanges tokens.
-    pub token_endpoint: Expanded,
-    /// The identifier of the client that it knows.
-    pub client_id: Expanded,
-    /// That client's secret, if it has one.
+pub struct EnterpriseConfig {
+    /// Issuer identifier, as in the provider's metadata.
+    pub issuer: ExpandedValue,
+    /// Token exchange endpoint.
+    pub token_endpoint: ExpandedValue,
+    /// Client identifier at the identity provider.
+    pub client_id: ExpandedValue,
+    /// Client secret at the identity provider, for confidential clients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<Secret>,
-    /// Who the user is.
+    /// ID token of the user.
     #[serde(flatten)]
     pub id_token: IdToken,
 }
 
-/// Where a user's ID token is.
+/// The source of a user's ID token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum IdToken {
-    /// Here.
+    /// The token itself.
     #[serde(rename = "idToken")]
     Value(Secret),
-    /// In a file, which is read at every sign-in.
+    /// A file with the token, read at every sign-in.
     #[serde(rename = "idTokenFile")]
-    File(Expanded<PathBuf>),
+    File(ExpandedValue<PathBuf>),
 }
 
-/// What tokens are given for.
+/// The OAuth grant type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Grant {
-    /// A person signs in with a browser.
+pub enum OauthGrant {
+    /// Authorization code: a user signs in with a browser.
     #[default]
     AuthorizationCode,
-    /// The client itself has access.
+    /// Client credentials: the client itself has access.
     ClientCredentials,
 }

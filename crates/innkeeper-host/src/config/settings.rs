@@ -1,38 +1,38 @@
-//! Settings with defaults: the `host` object over our own, a server's over the host's.
+//! Settings with defaults: a server's settings override the host's, which override our defaults.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::diagnostic::Position;
 use super::guard::{GuardMode, GuardModes};
 use super::host::HostConfig;
-use super::load::Part;
-use super::place::{key, locate};
-use super::problem::Position;
+use super::key_location::{key_segment, locate};
+use super::load::ParsedSource;
 use super::raw_value::ByteSize;
-use super::server::{Cache, Limits, Restart, Retry, Sandbox};
-use super::source::Report;
-use super::tree::Node;
-use super::{raw, schema, unknown, validate};
+use super::server::{CacheConfig, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig};
+use super::source_text::Diagnostics;
+use super::tree::JsonNode;
+use super::{raw, schema, unknown_keys, validate};
 
-/// The host's settings out of every file; a key may be set in one of them only.
-pub(super) fn host(parts: &mut [Part<'_>]) -> HostConfig {
+/// Merges the host settings of all files; only one file may set a key.
+pub(super) fn host(sources: &mut [ParsedSource<'_>]) -> HostConfig {
     let mut merged = Map::new();
     let mut set_at: HashMap<String, Position> = HashMap::new();
-    for part in parts.iter_mut() {
-        let Some(node) = &mut part.document.host else {
+    for parsed in sources.iter_mut() {
+        let Some(node) = &mut parsed.document.host else {
             continue;
         };
-        unknown::take(node, &schema::HOST, "host", &mut part.report);
-        let value = validate::host(node, "host", &mut part.report);
-        check_sizes(node, "host", &mut part.report);
+        unknown_keys::remove_unknown_keys(node, &schema::HOST_SCHEMA, "host", &mut parsed.report);
+        let value = validate::host(node, "host", &mut parsed.report);
+        check_sizes(node, "host", &mut parsed.report);
         for member in node.members() {
-            let position = part.report.source().position(member.at);
+            let position = parsed.report.source().position(member.at);
             match set_at.get(&member.key) {
                 Some(first) => {
-                    let place = locate(node, "host", &[key(&member.key)]);
-                    part.report.error(member.at, place.key, format!("already set at {first}"));
+                    let location = locate(node, "host", &[key_segment(&member.key)]);
+                    parsed.report.error(member.at, location.key, format!("already set at {first}"));
                 }
                 None => {
                     set_at.insert(member.key.clone(), position);
@@ -44,22 +44,22 @@ pub(super) fn host(parts: &mut [Part<'_>]) -> HostConfig {
         }
     }
     let typed = serde_json::from_value(Value::Object(merged)).unwrap_or_else(|_| {
-        if let Some(part) = parts.first_mut() {
-            part.report.error(None, "host", "does not fit the schema");
+        if let Some(parsed) = sources.first_mut() {
+            parsed.report.error(None, "host", "does not match the schema");
         }
         raw::Host::default()
     });
-    of_host(typed)
+    host_config(typed)
 }
 
-fn of_host(typed: raw::Host) -> HostConfig {
-    let own = HostConfig::default();
-    let shared = Shared::over(&own, typed.shared);
+fn host_config(typed: raw::Host) -> HostConfig {
+    let defaults = HostConfig::default();
+    let shared = SharedSettings::resolve(&defaults, typed.shared);
     HostConfig {
-        start_timeout: seconds(typed.start_timeout).unwrap_or(own.start_timeout),
-        install_timeout: seconds(typed.install_timeout).unwrap_or(own.install_timeout),
-        allow_bare_names: typed.allow_bare_names.unwrap_or(own.allow_bare_names),
-        inherit_env: typed.inherit_env.unwrap_or(own.inherit_env),
+        start_timeout: seconds(typed.start_timeout).unwrap_or(defaults.start_timeout),
+        install_timeout: seconds(typed.install_timeout).unwrap_or(defaults.install_timeout),
+        allow_bare_names: typed.allow_bare_names.unwrap_or(defaults.allow_bare_names),
+        inherit_env: typed.inherit_env.unwrap_or(defaults.inherit_env),
         timeout: shared.timeout,
         init_timeout: shared.init_timeout,
         shutdown_timeout: shared.shutdown_timeout,
@@ -75,32 +75,32 @@ fn of_host(typed: raw::Host) -> HostConfig {
     }
 }
 
-/// The settings that a server and the host have in common.
-pub(super) struct Shared {
+/// The settings that servers and the host share.
+pub(super) struct SharedSettings {
     pub(super) timeout: Duration,
     pub(super) init_timeout: Duration,
     pub(super) shutdown_timeout: Duration,
     pub(super) max_total_timeout: Duration,
     pub(super) max_concurrent: usize,
     pub(super) unavailable_after_timeouts: u32,
-    pub(super) restart: Restart,
-    pub(super) retry: Retry,
-    pub(super) cache: Cache,
-    pub(super) limits: Limits,
+    pub(super) restart: RestartPolicy,
+    pub(super) retry: RetryPolicy,
+    pub(super) cache: CacheConfig,
+    pub(super) limits: ResourceLimits,
     pub(super) guard: GuardModes,
-    pub(super) sandbox: Option<Sandbox>,
+    pub(super) sandbox: Option<SandboxConfig>,
 }
 
-impl Shared {
-    /// What is typed where it is, else what the host says.
-    pub(super) fn over(host: &HostConfig, typed: raw::Shared) -> Self {
+impl SharedSettings {
+    /// Returns the server's own settings, with the host's as defaults.
+    pub(super) fn resolve(host: &HostConfig, typed: raw::SharedSettings) -> Self {
         let timeout = seconds(typed.timeout).unwrap_or(host.timeout);
         let total = seconds(typed.max_total_timeout).unwrap_or(host.max_total_timeout);
         Self {
             timeout,
             init_timeout: seconds(typed.init_timeout).unwrap_or(host.init_timeout),
             shutdown_timeout: seconds(typed.shutdown_timeout).unwrap_or(host.shutdown_timeout),
-            // A call may always take as long as it may go without an answer.
+            // The total limit is never shorter than the limit without a response.
             max_total_timeout: total.max(timeout),
             max_concurrent: typed.max_concurrent.map_or(host.max_concurrent, |n| n as usize),
             unavailable_after_timeouts: typed
@@ -120,32 +120,32 @@ fn seconds(typed: Option<f64>) -> Option<Duration> {
     typed.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
 }
 
-fn restart(typed: raw::Restart) -> Restart {
+fn restart(typed: raw::Restart) -> RestartPolicy {
     match typed {
-        raw::Restart::Never => Restart::Never,
-        raw::Restart::OnFailure { max } => Restart::OnFailure { max },
+        raw::Restart::Never => RestartPolicy::Never,
+        raw::Restart::OnFailure { max } => RestartPolicy::OnFailure { max },
     }
 }
 
-fn retry(host: Retry, typed: raw::Retry) -> Retry {
+fn retry(host: RetryPolicy, typed: raw::Retry) -> RetryPolicy {
     let initial_delay = seconds(typed.initial_delay).unwrap_or(host.initial_delay);
-    Retry {
+    RetryPolicy {
         max: typed.max.unwrap_or(host.max),
         initial_delay,
         max_delay: seconds(typed.max_delay).unwrap_or(host.max_delay).max(initial_delay),
     }
 }
 
-fn cache(host: Cache, typed: raw::Cache) -> Cache {
-    Cache {
+fn cache(host: CacheConfig, typed: raw::Cache) -> CacheConfig {
+    CacheConfig {
         ttl: seconds(typed.ttl).unwrap_or(host.ttl),
         max_entries: typed.max_entries.map_or(host.max_entries, |n| n as usize),
         max_bytes: typed.max_bytes.and_then(ByteSize::bytes).unwrap_or(host.max_bytes),
     }
 }
 
-fn limits(host: Limits, typed: raw::Limits) -> Limits {
-    Limits {
+fn limits(host: ResourceLimits, typed: raw::Limits) -> ResourceLimits {
+    ResourceLimits {
         memory: typed.memory.and_then(ByteSize::bytes).or(host.memory),
         cpu_seconds: typed.cpu_seconds.map(u64::from).or(host.cpu_seconds),
         file_size: typed.file_size.and_then(ByteSize::bytes).or(host.file_size),
@@ -170,22 +170,22 @@ fn guard(host: GuardModes, typed: raw::Guard) -> GuardModes {
     }
 }
 
-fn sandbox(typed: raw::Sandbox) -> Sandbox {
-    Sandbox {
-        read: raw::texts(typed.read),
-        write: raw::texts(typed.write),
+fn sandbox(typed: raw::Sandbox) -> SandboxConfig {
+    SandboxConfig {
+        read: raw::strings(typed.read),
+        write: raw::strings(typed.write),
         network: typed.network.unwrap_or(false),
     }
 }
 
-/// Sizes with a unit are in range only once they are counted out, which no schema does.
-pub(super) fn check_sizes(node: &Node, path: &str, report: &mut Report) {
+/// Checks the range of sizes with a unit, which a JSON Schema cannot express.
+pub(super) fn check_sizes(node: &JsonNode, path: &str, report: &mut Diagnostics) {
     for (outer, inner) in [("limits", "memory"), ("cache", "maxBytes")] {
         let member = node.get(outer).and_then(|member| member.value.get(inner));
-        let size = member.and_then(|member| member.value.text()).and_then(ByteSize::parse);
+        let size = member.and_then(|member| member.value.as_str()).and_then(ByteSize::parse);
         if size.is_some_and(|size| size.bytes().is_none()) {
-            let place = locate(node, path, &[key(outer), key(inner)]);
-            report.error(place.at, place.key, "expected a size from 1 KiB to 1 TiB");
+            let location = locate(node, path, &[key_segment(outer), key_segment(inner)]);
+            report.error(location.at, location.key, "expected a size from 1 KiB to 1 TiB");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The configuration room as its users see it.
+//! Tests of configuration loading through the public API.
 
 mod dialects;
 mod document;
@@ -15,8 +15,8 @@ use std::path::Path;
 
 use super::{Config, ConfigError, Environment, ServerConfig, TransportConfig};
 
-/// A directory that is not there, so that nothing of this machine can take part.
-const NOWHERE: &str = "/nowhere/project";
+/// A directory that does not exist, so that the tests do not depend on this machine.
+const MISSING_DIR: &str = "/nowhere/project";
 
 fn load(text: &str) -> Result<Config, ConfigError> {
     load_with(text, &[])
@@ -24,25 +24,25 @@ fn load(text: &str) -> Result<Config, ConfigError> {
 
 fn load_with(text: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
     let environment = Environment::from_pairs(variables.iter().copied());
-    Config::from_text(text, "mcp.json", Path::new(NOWHERE), &environment)
+    Config::from_text(text, "mcp.json", Path::new(MISSING_DIR), &environment)
 }
 
-/// One server with these keys.
+/// Loads one server with these keys.
 fn server(keys: &str) -> Result<ServerConfig, ConfigError> {
     let config = load(&format!(r#"{{"servers": {{"fs": {{{keys}}}}}}}"#))?;
     Ok(config.servers["fs"].clone())
 }
 
-/// Everything that is told about a text, one line for each problem and each hint.
-fn told(text: &str) -> String {
-    told_with(text, &[])
+/// Returns the problems of a text, one line for each problem and each hint.
+fn diagnostics(text: &str) -> String {
+    diagnostics_with(text, &[])
 }
 
-fn told_with(text: &str, variables: &[(&str, &str)]) -> String {
-    told_of(load_with(text, variables))
+fn diagnostics_with(text: &str, variables: &[(&str, &str)]) -> String {
+    diagnostics_for(load_with(text, variables))
 }
 
-fn told_of(result: Result<Config, ConfigError>) -> String {
+fn diagnostics_for(result: Result<Config, ConfigError>) -> String {
     let problems = match result {
         Ok(config) => config.warnings,
         Err(error) => error.0,
@@ -53,9 +53,9 @@ fn told_of(result: Result<Config, ConfigError>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Everything that is told about one server with these keys.
-fn told_of_server(keys: &str) -> String {
-    told(&format!(r#"{{"servers": {{"fs": {{{keys}}}}}}}"#))
+/// Returns the problems of one server with these keys.
+fn server_diagnostics(keys: &str) -> String {
+    diagnostics(&format!(r#"{{"servers": {{"fs": {{{keys}}}}}}}"#))
 }
 
 fn args(server: &ServerConfig) -> Vec<&str> {

@@ -1,4 +1,4 @@
-//! JSON with comments as a tree that knows its places and sees every duplicate key.
+//! Parses JSON with comments into a tree with positions; detects duplicate keys.
 
 use std::collections::HashMap;
 
@@ -8,169 +8,190 @@ use jsonc_parser::errors::{ParseError, ParseErrorKind};
 use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind};
 use serde_json::{Map, Number, Value};
 
-use super::source::{Offset, Report};
-use super::trail::Trail;
+use super::key_path::KeyPath;
+use super::source_text::{Diagnostics, SourceOffset};
 
-/// How deep objects and lists may be nested; the deepest key that means anything is at 6.
+/// Maximum nesting depth of objects and lists; the deepest known key is at depth 6.
 pub const MAX_DEPTH: usize = 64;
 
-/// One value with the place where it begins.
+/// One value with its start position.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) at: Offset,
-    pub(super) kind: Kind,
+pub(super) struct JsonNode {
+    pub(super) at: SourceOffset,
+    pub(super) kind: NodeKind,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     Null,
     Bool(bool),
-    /// As written, so that `1.10` in an environment value stays `1.10`.
+    /// A number as written, so that `1.10` in an environment value stays `1.10`.
     Number(String),
-    Text(String),
-    List(Vec<Node>),
-    Object(Vec<Member>),
+    String(String),
+    Array(Vec<JsonNode>),
+    Object(Vec<JsonMember>),
 }
 
 /// One key of an object with its value.
 #[derive(Clone, Debug)]
-pub(super) struct Member {
+pub(super) struct JsonMember {
     pub(super) key: String,
-    pub(super) written: Written,
-    pub(super) at: Offset,
-    pub(super) value: Node,
+    pub(super) source_key: SourceKey,
+    pub(super) at: SourceOffset,
+    pub(super) value: JsonNode,
 }
 
-/// What stands in the file for a key.
+/// The file's text for a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Written {
+pub(super) enum SourceKey {
     /// The key itself.
     Same,
-    /// Another spelling of it.
-    As(String),
+    /// Another spelling of the key.
+    Alias(String),
     /// An element of a list.
     Element(usize),
-    /// Nothing: the file does not have this level.
+    /// No text: the file does not have this level.
     Absent,
 }
 
-impl Member {
-    /// The way to this member, in the file's own spelling.
-    pub(super) fn trail<'a>(&'a self, up: &'a Trail<'a>) -> Trail<'a> {
-        match &self.written {
-            Written::Same => up.key(&self.key),
-            Written::As(spelling) => up.key(spelling),
-            Written::Element(index) => up.index(*index),
-            Written::Absent => *up,
+impl JsonMember {
+    /// Returns the path of this member, in the file's spelling.
+    pub(super) fn key_path<'a>(&'a self, up: &'a KeyPath<'a>) -> KeyPath<'a> {
+        match &self.source_key {
+            SourceKey::Same => up.key(&self.key),
+            SourceKey::Alias(spelling) => up.key(spelling),
+            SourceKey::Element(index) => up.index(*index),
+            SourceKey::Absent => *up,
         }
     }
 }
 
-impl Node {
-    pub(super) fn members(&self) -> &[Member] {
+impl JsonNode {
+    pub(super) fn members(&self) -> &[JsonMember] {
         match &self.kind {
-            Kind::Object(members) => members,
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text(_) | Kind::List(_) => &[],
+            NodeKind::Object(members) => members,
+            NodeKind::Null
+            | NodeKind::Bool(_)
+            | NodeKind::Number(_)
+            | NodeKind::String(_)
+            | NodeKind::Array(_) => &[],
         }
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&Member> {
+    pub(super) fn get(&self, key: &str) -> Option<&JsonMember> {
         self.members().iter().find(|member| member.key == key)
     }
 
     pub(super) fn items(&self) -> &[Self] {
         match &self.kind {
-            Kind::List(items) => items,
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text(_) | Kind::Object(_) => &[],
+            NodeKind::Array(items) => items,
+            NodeKind::Null
+            | NodeKind::Bool(_)
+            | NodeKind::Number(_)
+            | NodeKind::String(_)
+            | NodeKind::Object(_) => &[],
         }
     }
 
-    pub(super) fn text(&self) -> Option<&str> {
+    pub(super) fn as_str(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Text(text) => Some(text),
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::List(_) | Kind::Object(_) => None,
+            NodeKind::String(text) => Some(text),
+            NodeKind::Null
+            | NodeKind::Bool(_)
+            | NodeKind::Number(_)
+            | NodeKind::Array(_)
+            | NodeKind::Object(_) => None,
         }
     }
 
-    pub(super) fn number(&self) -> Option<f64> {
+    pub(super) fn as_f64(&self) -> Option<f64> {
         match &self.kind {
-            Kind::Number(literal) => literal.parse().ok(),
-            Kind::Null | Kind::Bool(_) | Kind::Text(_) | Kind::List(_) | Kind::Object(_) => None,
+            NodeKind::Number(literal) => literal.parse().ok(),
+            NodeKind::Null
+            | NodeKind::Bool(_)
+            | NodeKind::String(_)
+            | NodeKind::Array(_)
+            | NodeKind::Object(_) => None,
         }
     }
 
     pub(super) fn is_object(&self) -> bool {
-        matches!(self.kind, Kind::Object(_))
+        matches!(self.kind, NodeKind::Object(_))
     }
 
     pub(super) fn to_value(&self) -> Value {
         match &self.kind {
-            Kind::Null => Value::Null,
-            Kind::Bool(value) => Value::Bool(*value),
-            Kind::Number(literal) => number(literal).map_or(Value::Null, Value::Number),
-            Kind::Text(text) => Value::String(text.clone()),
-            Kind::List(items) => items.iter().map(Self::to_value).collect(),
-            Kind::Object(members) => Value::Object(to_map(members)),
+            NodeKind::Null => Value::Null,
+            NodeKind::Bool(value) => Value::Bool(*value),
+            NodeKind::Number(literal) => parse_number(literal).map_or(Value::Null, Value::Number),
+            NodeKind::String(text) => Value::String(text.clone()),
+            NodeKind::Array(items) => items.iter().map(Self::to_value).collect(),
+            NodeKind::Object(members) => Value::Object(to_map(members)),
         }
     }
 
-    /// The tree of a value that was never a text.
-    pub(super) fn of_value(value: &Value, report: &mut Report) -> Self {
-        Self::grow(value, &Trail::root(), 0, report)
+    /// Builds the tree of a JSON value without source text.
+    pub(super) fn from_value(value: &Value, report: &mut Diagnostics) -> Self {
+        Self::build(value, &KeyPath::root(), 0, report)
     }
 
-    fn grow(value: &Value, trail: &Trail<'_>, depth: usize, report: &mut Report) -> Self {
+    fn build(
+        value: &Value,
+        key_path: &KeyPath<'_>,
+        depth: usize,
+        report: &mut Diagnostics,
+    ) -> Self {
         if depth > MAX_DEPTH {
-            report.error(None, trail, format!("nested deeper than {MAX_DEPTH} levels"));
-            return Self { at: None, kind: Kind::Null };
+            report.error(None, key_path, format!("nested deeper than {MAX_DEPTH} levels"));
+            return Self { at: None, kind: NodeKind::Null };
         }
         let kind = match value {
-            Value::Null => Kind::Null,
-            Value::Bool(value) => Kind::Bool(*value),
-            Value::Number(number) => Kind::Number(number.to_string()),
-            Value::String(text) => Kind::Text(text.clone()),
+            Value::Null => NodeKind::Null,
+            Value::Bool(value) => NodeKind::Bool(*value),
+            Value::Number(number) => NodeKind::Number(number.to_string()),
+            Value::String(text) => NodeKind::String(text.clone()),
             Value::Array(items) => {
                 let items = items.iter().enumerate();
-                Kind::List(
+                NodeKind::Array(
                     items
-                        .map(|(i, item)| Self::grow(item, &trail.index(i), depth + 1, report))
+                        .map(|(i, item)| Self::build(item, &key_path.index(i), depth + 1, report))
                         .collect(),
                 )
             }
             Value::Object(map) => {
-                let member = |(key, value): (&String, &Value)| Member {
+                let member = |(key, value): (&String, &Value)| JsonMember {
                     key: key.clone(),
-                    written: Written::Same,
+                    source_key: SourceKey::Same,
                     at: None,
-                    value: Self::grow(value, &trail.key(key), depth + 1, report),
+                    value: Self::build(value, &key_path.key(key), depth + 1, report),
                 };
-                Kind::Object(map.iter().map(member).collect())
+                NodeKind::Object(map.iter().map(member).collect())
             }
         };
         Self { at: None, kind }
     }
 }
 
-pub(super) fn to_map(members: &[Member]) -> Map<String, Value> {
+pub(super) fn to_map(members: &[JsonMember]) -> Map<String, Value> {
     members.iter().map(|member| (member.key.clone(), member.value.to_value())).collect()
 }
 
-/// A whole number written with a fraction (`2.0`) is a whole number, as JSON Schema has it.
-fn number(literal: &str) -> Option<Number> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
+/// Parses a number; `2.0` is an integer, as in JSON Schema.
+fn parse_number(literal: &str) -> Option<Number> {
+    const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
     let number: Number = serde_json::from_str(literal).ok()?;
     let float = number.as_f64()?;
-    if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT {
-        // Adding nothing takes the sign off a zero.
+    if number.is_f64() && float.fract() == 0.0 && float.abs() < MAX_EXACT_INTEGER {
+        // Adding zero removes the sign of a negative zero.
         return serde_json::from_str(&format!("{:.0}", float + 0.0)).ok();
     }
     Some(number)
 }
 
-/// Reads a text. What cannot be read at all leaves an error and no tree.
-pub(super) fn parse(text: &str, report: &mut Report) -> Option<Node> {
-    if let Some(quote) = open_string(text) {
-        report.error(Some(quote), "", "the string that begins here is not closed in its line");
+/// Parses a text. Reports an error and returns `None` if the text is not valid.
+pub(super) fn parse(text: &str, report: &mut Diagnostics) -> Option<JsonNode> {
+    if let Some(quote) = find_unterminated_string(text) {
+        report.error(Some(quote), "", "this string is not closed on its line");
         return None;
     }
     let options = ParseOptions {
@@ -188,7 +209,7 @@ pub(super) fn parse(text: &str, report: &mut Report) -> Option<Node> {
     let value = match jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &options) {
         Ok(parsed) => parsed.value,
         Err(error) => {
-            report.error(Some(error.range().start), "", wording(&error));
+            report.error(Some(error.range().start), "", describe_parse_error(&error));
             return None;
         }
     };
@@ -197,12 +218,12 @@ pub(super) fn parse(text: &str, report: &mut Report) -> Option<Node> {
         report.hint("write `{\"servers\": {}}`");
         return None;
     };
-    Some(Builder { text, report }.node(&value, &Trail::root(), 0))
+    Some(TreeBuilder { text, report }.build_node(&value, &KeyPath::root(), 0))
 }
 
-/// The first string that runs into the end of its line: a quote was forgotten. The parser would
-/// go on to the next quote and complain about what it finds there.
-fn open_string(text: &str) -> Option<usize> {
+/// Returns the first string without a closing quote on its line. The parser would continue to the
+/// next quote and report a misleading error there.
+fn find_unterminated_string(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -210,7 +231,8 @@ fn open_string(text: &str) -> Option<usize> {
         if rest.starts_with(b"//") {
             at += memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
         } else if rest.starts_with(b"/*") {
-            // Behind the opening: `/*/` is not closed. The last byte is stepped over below.
+            // Starts after the opening: `/*/` is not closed. The loop increment below skips the
+            // last byte.
             at += memchr::memmem::find(&rest[2..], b"*/").map_or(rest.len(), |end| end + 3);
         } else if bytes[at] == b'"' {
             let quote = at;
@@ -227,60 +249,73 @@ fn open_string(text: &str) -> Option<usize> {
     None
 }
 
-struct Builder<'a> {
+struct TreeBuilder<'a> {
     text: &'a str,
-    report: &'a mut Report,
+    report: &'a mut Diagnostics,
 }
 
-impl Builder<'_> {
-    fn node(&mut self, value: &ast::Value<'_>, trail: &Trail<'_>, depth: usize) -> Node {
+impl TreeBuilder<'_> {
+    fn build_node(
+        &mut self,
+        value: &ast::Value<'_>,
+        key_path: &KeyPath<'_>,
+        depth: usize,
+    ) -> JsonNode {
         let at = Some(value.range().start);
         if depth > MAX_DEPTH {
-            self.report.error(at, trail, format!("nested deeper than {MAX_DEPTH} levels"));
-            return Node { at, kind: Kind::Null };
+            self.report.error(at, key_path, format!("nested deeper than {MAX_DEPTH} levels"));
+            return JsonNode { at, kind: NodeKind::Null };
         }
         let kind = match value {
-            ast::Value::NullKeyword(_) => Kind::Null,
-            ast::Value::BooleanLit(literal) => Kind::Bool(literal.value),
-            ast::Value::NumberLit(literal) => self.number(literal, trail),
-            ast::Value::StringLit(literal) => Kind::Text(self.text(literal, trail)),
+            ast::Value::NullKeyword(_) => NodeKind::Null,
+            ast::Value::BooleanLit(literal) => NodeKind::Bool(literal.value),
+            ast::Value::NumberLit(literal) => self.read_number(literal, key_path),
+            ast::Value::StringLit(literal) => NodeKind::String(self.read_string(literal, key_path)),
             ast::Value::Array(array) => {
                 let items = array.elements.iter().enumerate();
-                Kind::List(
-                    items.map(|(i, item)| self.node(item, &trail.index(i), depth + 1)).collect(),
+                NodeKind::Array(
+                    items
+                        .map(|(i, item)| self.build_node(item, &key_path.index(i), depth + 1))
+                        .collect(),
                 )
             }
-            ast::Value::Object(object) => Kind::Object(self.members(object, trail, depth)),
+            ast::Value::Object(object) => {
+                NodeKind::Object(self.build_members(object, key_path, depth))
+            }
         };
-        Node { at, kind }
+        JsonNode { at, kind }
     }
 
-    fn members(
+    fn build_members(
         &mut self,
         object: &ast::Object<'_>,
-        trail: &Trail<'_>,
+        key_path: &KeyPath<'_>,
         depth: usize,
-    ) -> Vec<Member> {
-        let mut seen: HashMap<&str, usize> = HashMap::new();
+    ) -> Vec<JsonMember> {
+        let mut first_seen: HashMap<&str, usize> = HashMap::new();
         let mut members = Vec::with_capacity(object.properties.len());
         for property in &object.properties {
             let key = property.name.as_str();
             let at = property.range.start;
-            let trail = trail.key(key);
-            if let Some(first) = seen.get(key) {
+            let key_path = key_path.key(key);
+            if let Some(first) = first_seen.get(key) {
                 let first = self.report.source().position(Some(*first));
-                let what = if trail.is_server() { "server name" } else { "key" };
-                self.report.error(Some(at), trail, format!("duplicate {what}, first at {first}"));
+                let noun = if key_path.is_server() { "server name" } else { "key" };
+                self.report.error(
+                    Some(at),
+                    key_path,
+                    format!("duplicate {noun}, first at {first}"),
+                );
                 continue;
             }
-            seen.insert(key, at);
+            first_seen.insert(key, at);
             if let ast::ObjectPropName::String(literal) = &property.name {
-                self.text(literal, &trail);
+                self.read_string(literal, &key_path);
             }
-            let value = self.node(&property.value, &trail, depth + 1);
-            members.push(Member {
+            let value = self.build_node(&property.value, &key_path, depth + 1);
+            members.push(JsonMember {
                 key: key.to_owned(),
-                written: Written::Same,
+                source_key: SourceKey::Same,
                 at: Some(at),
                 value,
             });
@@ -288,43 +323,43 @@ impl Builder<'_> {
         members
     }
 
-    /// The parser lets raw control characters pass, which JSON does not.
-    fn text(&mut self, literal: &ast::StringLit<'_>, trail: &Trail<'_>) -> String {
+    /// Rejects raw control characters, which the parser accepts and JSON forbids.
+    fn read_string(&mut self, literal: &ast::StringLit<'_>, key_path: &KeyPath<'_>) -> String {
         let raw = &self.text[literal.range.start..literal.range.end];
         if let Some(at) = raw.bytes().position(|byte| byte < 0x20) {
-            let message = "a control character in a string must be written as an escape";
-            self.report.error(Some(literal.range.start + at), trail, message);
+            let message = "a control character in a string must be escaped";
+            self.report.error(Some(literal.range.start + at), key_path, message);
         }
         literal.value.to_string()
     }
 
-    fn number(&mut self, literal: &ast::NumberLit<'_>, trail: &Trail<'_>) -> Kind {
-        if number(literal.value).is_none() {
-            self.report.error(Some(literal.range.start), trail, "the number is out of range");
+    fn read_number(&mut self, literal: &ast::NumberLit<'_>, key_path: &KeyPath<'_>) -> NodeKind {
+        if parse_number(literal.value).is_none() {
+            self.report.error(Some(literal.range.start), key_path, "the number is out of range");
         }
-        Kind::Number(literal.value.to_owned())
+        NodeKind::Number(literal.value.to_owned())
     }
 }
 
-fn wording(error: &ParseError) -> &'static str {
+fn describe_parse_error(error: &ParseError) -> &'static str {
     match error.kind() {
         ParseErrorKind::ExpectedComma => "expected a comma",
         ParseErrorKind::ExpectedColonAfterObjectKey => "expected a colon after the key",
         ParseErrorKind::ExpectedObjectValue => "expected a value after the colon",
-        ParseErrorKind::ExpectedStringObjectProperty => "a key must stand in double quotes",
+        ParseErrorKind::ExpectedStringObjectProperty => "a key must be in double quotes",
         ParseErrorKind::UnexpectedTokenInObject => "expected a key in double quotes",
-        ParseErrorKind::SingleQuotedStringsNotAllowed => "a string must stand in double quotes",
+        ParseErrorKind::SingleQuotedStringsNotAllowed => "a string must be in double quotes",
         ParseErrorKind::MultipleRootJsonValues => "text after the end of the configuration",
         ParseErrorKind::UnexpectedCloseBrace => "unexpected `}`",
         ParseErrorKind::UnexpectedCloseBracket => "unexpected `]`",
         ParseErrorKind::UnexpectedColon => "unexpected `:`",
         ParseErrorKind::UnexpectedComma => "unexpected `,`",
-        ParseErrorKind::UnexpectedWord => "expected a value; text must stand in double quotes",
+        ParseErrorKind::UnexpectedWord => "expected a value; text must be in double quotes",
         ParseErrorKind::UnexpectedToken => "expected a value",
-        ParseErrorKind::UnterminatedArray => "the list that begins here is not closed with `]`",
-        ParseErrorKind::UnterminatedObject => "the object that begins here is not closed with `}`",
-        ParseErrorKind::UnterminatedCommentBlock => "the comment is not closed with `*/`",
-        ParseErrorKind::NestingDepthExceeded => "nested too deep",
+        ParseErrorKind::UnterminatedArray => "missing `]` of this list",
+        ParseErrorKind::UnterminatedObject => "missing `}` of this object",
+        ParseErrorKind::UnterminatedCommentBlock => "missing `*/` of this comment",
+        ParseErrorKind::NestingDepthExceeded => "nested too deeply",
         ParseErrorKind::BareDecimalPointNumbersNotAllowed
         | ParseErrorKind::ExpectedDigit
         | ParseErrorKind::ExpectedDigitFollowingNegativeSign
@@ -333,10 +368,10 @@ fn wording(error: &ParseError) -> &'static str {
         | ParseErrorKind::NonFiniteNumbersNotAllowed
         | ParseErrorKind::UnaryPlusNumbersNotAllowed => "not a JSON number",
         ParseErrorKind::String(ParseStringErrorKind::UnterminatedStringLiteral) => {
-            "the string is not closed with a double quote"
+            "missing closing double quote"
         }
-        ParseErrorKind::String(_) => "not a JSON escape; a backslash is written `\\\\`",
-        // The rest cannot be met with the options above; one kind exists with a feature only.
+        ParseErrorKind::String(_) => "invalid JSON escape; write a backslash as `\\\\`",
+        // The options above exclude the other kinds; one kind exists only with a feature.
         _ => "not valid JSON",
     }
 }

@@ -1,4 +1,4 @@
-//! An entry against its JSON Schema, every failure put into our words at the user's place.
+//! Validates an entry against its JSON Schema; reports failures at the user's position.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -9,97 +9,99 @@ use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{JsonType, ValidationError, Validator};
 use serde_json::{Map, Value};
 
-use super::fit::fits;
-use super::place::{Place, Step, locate};
-use super::problem::Severity;
+use super::diagnostic::Severity;
+use super::key_location::{KeyLocation, PathSegment, locate};
+use super::key_path::KeyPath;
 use super::schema;
-use super::source::Report;
-use super::trail::Trail;
-use super::tree::Node;
+use super::schema_match::matches_schema;
+use super::source_text::Diagnostics;
+use super::tree::JsonNode;
 
-static SERVER: LazyLock<Validator> = LazyLock::new(|| compile(&schema::SERVER));
-static HOST: LazyLock<Validator> = LazyLock::new(|| compile(&schema::HOST));
+static SERVER_VALIDATOR: LazyLock<Validator> = LazyLock::new(|| compile(&schema::SERVER_SCHEMA));
+static HOST_VALIDATOR: LazyLock<Validator> = LazyLock::new(|| compile(&schema::HOST_SCHEMA));
 
 fn compile(schema: &Value) -> Validator {
     jsonschema::draft202012::new(schema).expect("a test compiles the generated schemas")
 }
 
-/// The value of a server's entry without the parts that were refused.
-pub(super) fn server(node: &Node, path: &str, report: &mut Report) -> Value {
-    apply(&schema::SERVER, &SERVER, node, path, report)
+/// Returns the value of a server entry without its invalid parts.
+pub(super) fn server(node: &JsonNode, path: &str, report: &mut Diagnostics) -> Value {
+    apply(&schema::SERVER_SCHEMA, &SERVER_VALIDATOR, node, path, report)
 }
 
-/// The value of the `host` object without the parts that were refused.
-pub(super) fn host(node: &Node, path: &str, report: &mut Report) -> Value {
-    apply(&schema::HOST, &HOST, node, path, report)
+/// Returns the value of the `host` object without its invalid parts.
+pub(super) fn host(node: &JsonNode, path: &str, report: &mut Diagnostics) -> Value {
+    apply(&schema::HOST_SCHEMA, &HOST_VALIDATOR, node, path, report)
 }
 
 fn apply(
     schema: &Value,
     validator: &LazyLock<Validator>,
-    node: &Node,
+    node: &JsonNode,
     path: &str,
-    report: &mut Report,
+    report: &mut Diagnostics,
 ) -> Value {
     let mut value = node.to_value();
-    if fits(schema, &value) {
+    if matches_schema(schema, &value) {
         return value;
     }
-    let mut refused: Vec<Vec<Step<'static>>> = Vec::new();
+    let mut rejected: Vec<Vec<PathSegment<'static>>> = Vec::new();
     for error in validator.iter_errors(&value) {
-        tell(&error, node, path, report, &mut refused);
+        report_failure(&error, node, path, report, &mut rejected);
     }
-    remove(&mut value, &refused);
+    remove(&mut value, &rejected);
     value
 }
 
-fn steps(location: &Location) -> Vec<Step<'static>> {
+fn path_segments(location: &Location) -> Vec<PathSegment<'static>> {
     location
         .into_iter()
         .map(|segment| match segment {
-            LocationSegment::Property(key) => Step::Key(Cow::Owned(key.into_owned())),
-            LocationSegment::Index(index) => Step::Index(index),
+            LocationSegment::Property(key) => PathSegment::Key(Cow::Owned(key.into_owned())),
+            LocationSegment::Index(index) => PathSegment::Index(index),
         })
         .collect()
 }
 
-fn tell(
+fn report_failure(
     error: &ValidationError<'_>,
-    root: &Node,
+    root: &JsonNode,
     path: &str,
-    report: &mut Report,
-    refused: &mut Vec<Vec<Step<'static>>>,
+    report: &mut Diagnostics,
+    rejected: &mut Vec<Vec<PathSegment<'static>>>,
 ) {
     if let Some(inner) = nearest_branch(error) {
         for error in inner {
-            tell(error, root, path, report, refused);
+            report_failure(error, root, path, report, rejected);
         }
         return;
     }
-    let steps = steps(error.instance_path());
-    refused.push(steps.clone());
+    let segments = path_segments(error.instance_path());
+    rejected.push(segments.clone());
     if report.is_full() {
-        return report.count(Severity::Error);
+        return report.count_omitted(Severity::Error);
     }
-    let Place { at, key } = locate(root, path, &steps);
+    let KeyLocation { at, key } = locate(root, path, &segments);
     match error.kind() {
         ValidationErrorKind::Required { property } => {
-            let key = Trail::from(&key).key(property.as_str().unwrap_or_default()).to_string();
+            let key =
+                KeyPath::from_prefix(&key).key(property.as_str().unwrap_or_default()).to_string();
             report.error(at, key, "missing");
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             for name in unexpected {
-                report.error(at, Trail::from(&key).key(name), "unknown key");
+                report.error(at, KeyPath::from_prefix(&key).key(name), "unknown key");
             }
         }
-        kind => report.error(at, key, wording(kind)),
+        kind => report.error(at, key, describe_failure(kind)),
     }
-    if let Some(hint) = milliseconds(error) {
+    if let Some(hint) = milliseconds_hint(error) {
         report.hint(hint);
     }
 }
 
-/// The errors of the one alternative whose type fits, since the others were not meant.
+/// Returns the errors of the only alternative whose type matches, because that alternative was
+/// meant.
 fn nearest_branch<'e>(error: &'e ValidationError<'_>) -> Option<&'e [ValidationError<'static>]> {
     let (ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }) =
         error.kind()
@@ -121,12 +123,12 @@ fn nearest_branch<'e>(error: &'e ValidationError<'_>) -> Option<&'e [ValidationE
     context.iter().find(fits).map(Vec::as_slice)
 }
 
-fn wording(kind: &ValidationErrorKind) -> String {
+fn describe_failure(kind: &ValidationErrorKind) -> String {
     match kind {
         ValidationErrorKind::Type { .. }
         | ValidationErrorKind::Constant { .. }
         | ValidationErrorKind::Enum { .. } => {
-            format!("expected {}", any_of(&expected(kind)))
+            format!("expected {}", join_alternatives(&expected(kind)))
         }
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
             let mut all: Vec<String> = Vec::new();
@@ -135,22 +137,26 @@ fn wording(kind: &ValidationErrorKind) -> String {
                     all.push(name);
                 }
             }
-            format!("expected {}", any_of(&all))
+            format!("expected {}", join_alternatives(&all))
         }
-        ValidationErrorKind::Minimum { limit } => format!("expected {} or more", plain(limit)),
-        ValidationErrorKind::Maximum { limit } => format!("expected {} or less", plain(limit)),
+        ValidationErrorKind::Minimum { limit } => {
+            format!("expected {} or more", format_number(limit))
+        }
+        ValidationErrorKind::Maximum { limit } => {
+            format!("expected {} or less", format_number(limit))
+        }
         ValidationErrorKind::Pattern { .. } => "expected a size such as `512 MiB`".to_owned(),
-        other => format!("does not fit the schema (`{}`)", other.keyword()),
+        other => format!("does not match the schema (`{}`)", other.keyword()),
     }
 }
 
-/// What a failed keyword would have accepted, in words.
+/// Describes the values that a failed keyword accepts.
 fn expected(kind: &ValidationErrorKind) -> Vec<String> {
     match kind {
         ValidationErrorKind::Type { kind: TypeKind::Single(kind) } => vec![kind.to_string()],
         ValidationErrorKind::Type { kind: TypeKind::Multiple(kinds) } => {
-            // The type that is meant most often first, the one that stands for nothing last.
-            let order = [
+            // The most common type comes first, `null` last.
+            let all_types = [
                 JsonType::String,
                 JsonType::Integer,
                 JsonType::Number,
@@ -159,7 +165,7 @@ fn expected(kind: &ValidationErrorKind) -> Vec<String> {
                 JsonType::Object,
                 JsonType::Null,
             ];
-            let accepted = order.into_iter().filter(|kind| kinds.contains(*kind));
+            let accepted = all_types.into_iter().filter(|kind| kinds.contains(*kind));
             accepted.map(|kind| kind.to_string()).collect()
         }
         ValidationErrorKind::Constant { expected_value } => vec![quote(expected_value)],
@@ -170,8 +176,8 @@ fn expected(kind: &ValidationErrorKind) -> Vec<String> {
     }
 }
 
-/// A number as people write it: `86400` and not `86400.0`.
-fn plain(number: &Value) -> String {
+/// Formats a number without a zero fraction: `86400` instead of `86400.0`.
+fn format_number(number: &Value) -> String {
     number.as_f64().map_or_else(|| number.to_string(), |number| number.to_string())
 }
 
@@ -179,16 +185,16 @@ fn quote(value: &Value) -> String {
     format!("`{}`", value.as_str().unwrap_or_default())
 }
 
-fn any_of(names: &[String]) -> String {
+fn join_alternatives(names: &[String]) -> String {
     match names {
         [] => "something else".to_owned(),
-        [one] => one.clone(),
+        [only] => only.clone(),
         [before @ .., last] => format!("{} or {last}", before.join(", ")),
     }
 }
 
-/// A number of seconds above the limit that would be sensible as milliseconds.
-fn milliseconds(error: &ValidationError<'_>) -> Option<String> {
+/// Returns a hint if a number of seconds above the limit is plausible as milliseconds.
+fn milliseconds_hint(error: &ValidationError<'_>) -> Option<String> {
     let ValidationErrorKind::Maximum { limit } = error.kind() else {
         return None;
     };
@@ -196,29 +202,32 @@ fn milliseconds(error: &ValidationError<'_>) -> Option<String> {
     let seconds = number / 1000.0;
     let is_time_out = error.instance_path().as_str().to_ascii_lowercase().ends_with("timeout");
     (is_time_out && seconds <= limit)
-        .then(|| format!("the unit is seconds; {number} milliseconds are `{seconds}`"))
+        .then(|| format!("the unit is seconds; write `{seconds}` for {number} milliseconds"))
 }
 
-/// Cuts out what was refused, so that the rest can be read.
+/// Removes the invalid parts, so that the rest can be deserialized.
 ///
-/// Elements of lists stay, since the places of the others are counted; of a map of free names only
-/// the refused ones are taken; everything else goes as a whole.
-fn remove(value: &mut Value, refused: &[Vec<Step<'_>>]) {
+/// Invalid list elements stay, because the indexes of the others count. Invalid entries of a map
+/// with arbitrary names are removed one by one; any other invalid value is removed as a whole.
+fn remove(value: &mut Value, rejected: &[Vec<PathSegment<'_>>]) {
     let Value::Object(map) = value else {
         *value = Value::Object(Map::new());
         return;
     };
     let mut names: HashMap<&str, HashSet<&str>> = HashMap::new();
-    for steps in refused {
-        match (steps.as_slice(), steps.first().and_then(|step| map.get(step.name()))) {
-            ([_, Step::Index(_), ..], Some(Value::Array(_))) => {}
-            ([Step::Key(free), Step::Key(name), ..], Some(Value::Object(_)))
+    for segments in rejected {
+        match (
+            segments.as_slice(),
+            segments.first().and_then(|segment| map.get(segment.key_name())),
+        ) {
+            ([_, PathSegment::Index(_), ..], Some(Value::Array(_))) => {}
+            ([PathSegment::Key(free), PathSegment::Key(name), ..], Some(Value::Object(_)))
                 if matches!(free.as_ref(), "env" | "headers") =>
             {
                 names.entry(free).or_default().insert(name);
             }
             ([first, ..], _) => {
-                map.shift_remove(first.name());
+                map.shift_remove(first.key_name());
             }
             ([], _) => map.clear(),
         }

@@ -1,15 +1,15 @@
-//! One part of given arguments that does not fit.
+//! A problem with one argument.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// One part of the arguments that does not fit the schema.
+/// A part of the arguments that does not match the schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ArgumentProblem {
-    /// JSON pointer into the arguments; empty for the whole.
+    /// JSON pointer into the arguments; empty for the whole object.
     pub pointer: String,
-    /// What is wrong there.
+    /// Description of the problem.
     pub message: String,
 }
 

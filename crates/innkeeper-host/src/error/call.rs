@@ -1,4 +1,4 @@
-//! Why a call, prompt or resource request has no result.
+//! The error of a call, prompt or resource request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,98 +6,98 @@ use std::time::Duration;
 use innkeeper_protocol::ErrorObject;
 use serde::Serialize;
 
-use super::words::{Cut, Listed, Seconds, Tries};
-use super::{ArgumentProblem, ErrorClass, Lost, ProtocolFault, RoutingError};
+use super::display::{AttemptCount, JoinedList, Seconds, TruncatedMessage};
+use super::{ArgumentProblem, ErrorClass, ProtocolError, RoutingError, UnavailableReason};
 use crate::guard::Finding;
 
-/// Why a call, prompt or resource request has no result.
+/// The reason why a call, prompt or resource request has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The name leads to no server, tool, prompt or resource, or to more than one.
+    /// The name matches no server, tool, prompt or resource, or more than one.
     #[error(transparent)]
     Routing(#[from] RoutingError),
-    /// The arguments do not fit what the server declared, or the guard refuses them; nothing was sent.
-    #[error("arguments of `{item}` do not fit: {}", Listed(problems))]
+    /// The arguments do not match the declared schema, or the guard rejects them; nothing was sent.
+    #[error("invalid arguments for `{item}`: {}", JoinedList(problems))]
     Validation {
-        /// The tool or prompt as it was called.
+        /// Called name of the tool or prompt.
         item: Box<str>,
-        /// Everything that does not fit.
+        /// Problems of the arguments.
         problems: Vec<ArgumentProblem>,
     },
-    /// The server is not there, or went away before it answered.
-    #[error("server `{server}` is unavailable: {reason}{}", Tries(*attempts))]
+    /// The server is unavailable, or became unavailable before its response.
+    #[error("server `{server}` is unavailable: {reason}{}", AttemptCount(*attempts))]
     Unavailable {
-        /// The server.
+        /// Name of the server.
         server: Arc<str>,
-        /// Why it cannot answer.
-        reason: Lost,
-        /// Whether the request may have reached the server before it went away.
+        /// Reason why the server is unavailable.
+        reason: UnavailableReason,
+        /// Whether the request may have reached the server.
         may_have_run: bool,
-        /// How often it was tried to send it; 0 where the server was known to take none.
+        /// Number of attempts to send the request; 0 if the server was already unavailable.
         attempts: u32,
     },
-    /// No answer within the time allowed; the server was sent a cancellation.
-    #[error("server `{server}` did not answer `{item}` within {}", Seconds(*after))]
+    /// No response within the timeout; the host sent a cancellation to the server.
+    #[error("server `{server}` did not respond to `{item}` within {}", Seconds(*timeout))]
     Timeout {
-        /// The server.
+        /// Name of the server.
         server: Arc<str>,
-        /// The tool, prompt, URI or method.
+        /// Tool, prompt, URI or method.
         item: Box<str>,
-        /// The time that was allowed.
-        after: Duration,
+        /// The timeout.
+        timeout: Duration,
     },
-    /// The answer breaks JSON-RPC or MCP.
-    #[error("server `{server}` broke the protocol answering `{item}`")]
+    /// The response violates JSON-RPC or MCP.
+    #[error("server `{server}` violated the protocol in its response to `{item}`")]
     Protocol {
-        /// The server.
+        /// Name of the server.
         server: Arc<str>,
-        /// The tool, prompt, URI or method.
+        /// Tool, prompt, URI or method.
         item: Box<str>,
-        /// What is wrong with the answer.
+        /// The violation.
         #[source]
-        source: ProtocolFault,
+        source: ProtocolError,
     },
-    /// The server answered with a JSON-RPC error.
-    #[error("server `{server}` refused `{item}`: {} (code {})", Cut(&error.message), error.code)]
+    /// The server returned a JSON-RPC error.
+    #[error("server `{server}` returned an error for `{item}`: {} (code {})", TruncatedMessage(&error.message), error.code)]
     Server {
-        /// The server.
+        /// Name of the server.
         server: Arc<str>,
-        /// The tool, prompt, URI or method.
+        /// Tool, prompt, URI or method.
         item: Box<str>,
-        /// The error object as the server sent it.
+        /// Error object from the server.
         error: ErrorObject,
     },
-    /// The call ran, and the guard keeps its answer back; to send it again would run it again.
+    /// The call ran, and the guard withheld its result. A retry would run the call again.
     #[error(
-        "the answer of `{item}` of server `{server}` is withheld, the call has run: {}; \
-         `guard.results` as `flag` lets such answers pass",
-        Listed(findings)
+        "the result of `{item}` of server `{server}` was withheld after the call ran: {}; \
+         set `guard.results` to `flag` to let such results pass",
+        JoinedList(findings)
     )]
     Withheld {
-        /// The server.
+        /// Name of the server.
         server: Arc<str>,
-        /// The tool.
+        /// Name of the tool.
         item: Box<str>,
-        /// What was found, at least one.
+        /// Guard findings, at least one.
         findings: Vec<Finding>,
     },
 }
 
 impl CallError {
-    /// The class for counting and matching.
-    pub fn kind(&self) -> CallKind {
+    /// Returns the kind of the error, for counting and matching.
+    pub fn kind(&self) -> CallErrorKind {
         match self {
-            Self::Routing(_) => CallKind::Routing,
-            Self::Validation { .. } => CallKind::Validation,
-            Self::Unavailable { .. } => CallKind::Unavailable,
-            Self::Timeout { .. } => CallKind::Timeout,
-            Self::Protocol { .. } => CallKind::Protocol,
-            Self::Server { .. } => CallKind::Server,
-            Self::Withheld { .. } => CallKind::Withheld,
+            Self::Routing(_) => CallErrorKind::Routing,
+            Self::Validation { .. } => CallErrorKind::Validation,
+            Self::Unavailable { .. } => CallErrorKind::Unavailable,
+            Self::Timeout { .. } => CallErrorKind::Timeout,
+            Self::Protocol { .. } => CallErrorKind::Protocol,
+            Self::Server { .. } => CallErrorKind::Server,
+            Self::Withheld { .. } => CallErrorKind::Withheld,
         }
     }
 
-    /// The class shared with start and configuration errors.
+    /// Returns the class, which start and configuration errors share.
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Routing(_) => ErrorClass::Routing,
@@ -110,15 +110,15 @@ impl CallError {
         }
     }
 
-    /// The same with the number of attempts it took.
-    pub(crate) fn tried(mut self, times: u32) -> Self {
+    /// Sets the number of attempts.
+    pub(crate) fn with_attempts(mut self, times: u32) -> Self {
         if let Self::Unavailable { attempts, .. } = &mut self {
             *attempts = times;
         }
         self
     }
 
-    /// The server concerned, if one could be determined.
+    /// Returns the server, if one could be determined.
     pub fn server(&self) -> Option<&str> {
         match self {
             Self::Routing(_) | Self::Validation { .. } => None,
@@ -131,10 +131,10 @@ impl CallError {
     }
 }
 
-/// The class of a failed call, for counting and matching.
+/// The kind of a call error, for counting and matching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CallKind {
+pub enum CallErrorKind {
     /// See [`ErrorClass::Routing`].
     Routing,
     /// See [`ErrorClass::ServerUnavailable`].
@@ -151,8 +151,8 @@ pub enum CallKind {
     Withheld,
 }
 
-impl CallKind {
-    /// Every kind, in the order of the variants.
+impl CallErrorKind {
+    /// All kinds, in the order of the variants.
     pub(crate) const ALL: [Self; 7] = [
         Self::Routing,
         Self::Unavailable,
@@ -163,7 +163,7 @@ impl CallKind {
         Self::Withheld,
     ];
 
-    /// The word used in logs and metrics.
+    /// Returns the name in logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Routing => "routing",

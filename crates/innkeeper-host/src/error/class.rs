@@ -1,27 +1,27 @@
-//! The class of an error, one list for calls, starts and configurations.
+//! The error class of calls, starts and configurations.
 
 use serde::Serialize;
 
-/// The class of an error, the same in every language and edge (TR6.1 and routing).
+/// The class of an error, the same in every language and interface (TR6.1 and routing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorClass {
-    /// The configuration cannot be used; nothing was started.
+    /// The configuration is invalid; no server was started.
     Configuration,
-    /// A required server did not become ready; everything started was stopped.
+    /// A required server did not become ready; all started servers were stopped.
     ServerStartup,
-    /// The server is not there (any more); the request was not sent or has no answer.
+    /// The server is unavailable; the request was not sent or has no response.
     ServerUnavailable,
-    /// The arguments do not fit; nothing was sent.
+    /// The arguments are invalid; nothing was sent.
     Validation,
-    /// No answer in time; the server was told to stop working on it.
+    /// No response in time; the host sent a cancellation to the server.
     Timeout,
-    /// The server's answer breaks the protocol.
+    /// The response violates the protocol.
     Protocol,
-    /// No server could be determined from the name.
+    /// The name does not determine a server.
     Routing,
-    /// The server answered with a JSON-RPC error.
+    /// The server returned a JSON-RPC error.
     Server,
-    /// The server answered, and the guard keeps the answer back.
+    /// The guard withheld the server's response.
     Withheld,
 }

@@ -1,80 +1,80 @@
-//! How an answer breaks the protocol.
+//! Protocol violations in responses.
 
 use std::time::Duration;
 
-use innkeeper_protocol::{Malformed, ViewError};
+use innkeeper_protocol::{MalformedMessage, ViewError};
 
-use super::words::{Quoted, Seconds};
+use super::display::{OptionalDetail, Seconds};
 
-/// How an answer breaks the protocol.
+/// A protocol violation in a response.
 #[derive(Debug, thiserror::Error)]
-pub enum ProtocolFault {
-    /// The message is no JSON-RPC response.
+pub enum ProtocolError {
+    /// The message is not a JSON-RPC response.
     #[error(transparent)]
-    Malformed(#[from] Malformed),
-    /// The result has the wrong shape.
-    #[error("the result has the wrong shape")]
-    Shape(#[from] ViewError),
-    /// The answer is larger than a line may be.
-    #[error("the answer is longer than {limit} bytes")]
+    Malformed(#[from] MalformedMessage),
+    /// The result does not have the structure that MCP requires.
+    #[error("invalid result")]
+    InvalidResult(#[from] ViewError),
+    /// The response is longer than a message may be.
+    #[error("the response is longer than {limit} bytes")]
     TooLarge {
-        /// The limit that was crossed, in bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// The server speaks no revision that is known here.
-    #[error("it speaks revision `{theirs}`; known here: {ours}")]
-    Revision {
-        /// What the server answered.
-        theirs: Box<str>,
-        /// What is known.
-        ours: Box<str>,
+    /// The server uses a protocol revision that this host does not support.
+    #[error("unsupported protocol revision `{requested}`, expected {supported}")]
+    UnsupportedRevision {
+        /// Revision in the server's response.
+        requested: Box<str>,
+        /// Supported revisions.
+        supported: Box<str>,
     },
-    /// The request cannot be written as JSON.
-    #[error("the request cannot be written: {0}")]
-    Unwritable(Box<str>),
-    /// The server asks for input again and again.
-    #[error("it asked for more input after {limit} rounds")]
-    EndlessRounds {
-        /// How often it may ask in one call.
+    /// The request cannot be serialized as JSON.
+    #[error("cannot serialize the request: {0}")]
+    Serialization(Box<str>),
+    /// The server requested input too many times in one call.
+    #[error("exceeded {limit} round trips")]
+    TooManyRoundTrips {
+        /// Maximum number of round trips in one call.
         limit: u32,
     },
-    /// The server needs input that the application does not give.
-    #[error("it needs `{method}`: {why}")]
-    InputRefused {
-        /// What it asked for.
+    /// The server needs input that the application does not provide.
+    #[error("the server requires `{method}`: {reason}")]
+    InputDenied {
+        /// Requested method.
         method: Box<str>,
-        /// Why it does not get it.
-        why: Box<str>,
+        /// Reason why the input is not provided.
+        reason: Box<str>,
     },
-    /// The answer is of a kind that is not known here.
-    #[error("the answer is no final result but {0}")]
-    NotFinal(Box<str>),
-    /// The task that the answer began ended without a result.
-    #[error("its task is `{status}` and has no result{}", Quoted(message))]
+    /// The response has an unexpected `resultType`.
+    #[error("unexpected `resultType` {0}")]
+    UnexpectedResultType(Box<str>),
+    /// The task of the call ended without a result.
+    #[error("task is `{status}` without a result{}", OptionalDetail(message))]
     NoTaskResult {
-        /// How the task ended.
+        /// Terminal status of the task.
         status: &'static str,
-        /// The server's words about that, escaped for display; empty if it has none.
+        /// Status message of the server, escaped for display; empty if there is none.
         message: Box<str>,
     },
-    /// The task that the answer began was forgotten before its result was known.
-    #[error("it kept its task for {} only", Seconds(*after))]
+    /// The task of the call expired before its result was known.
+    #[error("task expired after {}", Seconds(*ttl))]
     TaskExpired {
-        /// How long the server kept it.
-        after: Duration,
+        /// Lifetime of the task at the server.
+        ttl: Duration,
     },
-    /// An HTTP answer that says nothing in JSON-RPC.
-    #[error("it answered with HTTP {status}{}", Quoted(text))]
-    Status {
-        /// The status.
+    /// An HTTP error response without JSON-RPC.
+    #[error("HTTP status {status}{}", OptionalDetail(body))]
+    HttpStatus {
+        /// HTTP status code.
         status: u16,
-        /// How its body begins, escaped for display; empty if it has none.
-        text: Box<str>,
+        /// Start of the response body, escaped for display; empty if there is none.
+        body: Box<str>,
     },
-    /// An HTTP answer in a form that MCP does not have.
-    #[error("it answered with `{0}`, not with JSON or a stream of events")]
-    ContentType(Box<str>),
-    /// An HTTP answer without the answer to the request.
-    #[error("its HTTP answer does not have the answer to the request")]
-    NoAnswer,
+    /// An HTTP response with a content type that MCP does not define.
+    #[error("unexpected content type `{0}`, expected JSON or an event stream")]
+    UnexpectedContentType(Box<str>),
+    /// An HTTP response without the JSON-RPC response to the request.
+    #[error("HTTP response without the JSON-RPC response")]
+    MissingResponse,
 }

@@ -1,69 +1,69 @@
-//! Why a name leads to no server, tool, prompt or resource.
+//! The error of a name lookup.
 
 use std::sync::Arc;
 
-use super::words::{Listed, Meant};
+use super::display::{JoinedList, Suggestion};
 
-/// Why a name could not be routed.
+/// The reason why a name could not be routed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RoutingError {
-    /// The name has no known server before a dot.
-    #[error("`{name}` names no known server{}", Meant(suggestion))]
+    /// The name does not start with a known server name and a dot.
+    #[error("no server for `{name}`{}", Suggestion(suggestion))]
     UnknownServer {
-        /// The name as it was called.
+        /// Called name.
         name: Box<str>,
-        /// What may have been meant.
+        /// Similar name, if any.
         suggestion: Option<Box<str>>,
     },
-    /// The server is known, but has nothing of that name.
-    #[error("server `{server}` has no {what} `{item}`{}", Meant(suggestion))]
+    /// The server has no item of that name.
+    #[error("server `{server}` has no {item_kind} `{item}`{}", Suggestion(suggestion))]
     UnknownItem {
-        /// The server.
+        /// Name of the server.
         server: Arc<str>,
         /// `tool` or `prompt`.
-        what: &'static str,
-        /// The name behind the server's.
+        item_kind: &'static str,
+        /// Name after the server name.
         item: Box<str>,
-        /// What may have been meant.
+        /// Similar name, if any.
         suggestion: Option<Box<str>>,
     },
-    /// The server has a tool of that name, and it is not the one that was pinned, or the guard refuses
-    /// its definition.
-    #[error("tool `{tool}` of server `{server}` is refused: {reason}")]
-    ToolChanged {
-        /// The server.
+    /// The server has a tool of that name, but the tool does not match its pin or the guard
+    /// withholds its definition.
+    #[error("tool `{tool}` of server `{server}` is withheld: {reason}")]
+    ToolWithheld {
+        /// Name of the server.
         server: Arc<str>,
-        /// The tool.
+        /// Name of the tool.
         tool: Box<str>,
-        /// Whether it changed or is new or what was found, and what to type.
+        /// Pin mismatch or guard finding, with a hint.
         reason: Box<str>,
     },
-    /// The server has such a prompt, resource or template, and the guard refuses its definition.
-    #[error("{what} `{item}` of server `{server}` is refused: {reason}")]
-    ItemRefused {
-        /// The server.
+    /// The guard withholds the definition of this prompt, resource or template.
+    #[error("{item_kind} `{item}` of server `{server}` is withheld: {reason}")]
+    ItemWithheld {
+        /// Name of the server.
         server: Arc<str>,
         /// `prompt`, `resource` or `resource template`.
-        what: &'static str,
-        /// The name of the prompt at the server, or the URI.
+        item_kind: &'static str,
+        /// Name of the prompt at the server, or the URI.
         item: Box<str>,
-        /// What was found, and what to type.
+        /// Guard finding, with a hint.
         reason: Box<str>,
     },
-    /// No server offers the resource.
-    #[error("no server offers the resource `{uri}`{}", Meant(suggestion))]
+    /// No server has the resource.
+    #[error("no server has resource `{uri}`{}", Suggestion(suggestion))]
     UnknownResource {
-        /// The URI as it was asked for.
+        /// Requested URI.
         uri: Box<str>,
-        /// What may have been meant.
+        /// Similar URI, if any.
         suggestion: Option<Box<str>>,
     },
-    /// More than one server could be meant.
-    #[error("`{name}` is offered by several servers: {}", Listed(candidates))]
+    /// More than one server has the item.
+    #[error("`{name}` exists on several servers: {}", JoinedList(candidates))]
     Ambiguous {
-        /// The name or URI.
+        /// Name or URI.
         name: Box<str>,
-        /// Who offers it.
+        /// Public names of the candidates.
         candidates: Vec<Box<str>>,
     },
 }

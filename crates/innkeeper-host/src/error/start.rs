@@ -1,4 +1,4 @@
-//! Why a host, or one of its servers, could not be started.
+//! The error of a host or server start.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::words::{Chain, Failures, Seconds};
-use super::{CallError, ErrorClass, Lost, ProtocolFault};
+use super::display::{ErrorChain, FailureList, Seconds};
+use super::{CallError, ErrorClass, ProtocolError, UnavailableReason};
 use crate::config::ConfigError;
-use crate::server::process::Exit;
-use crate::transport::auth::AuthFault;
+use crate::server::process::ExitStatus;
+use crate::transport::auth::AuthErrorKind;
 
-/// Why a host could not be started; nothing is left running.
+/// The reason why a host could not start; no server is left running.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The configuration cannot be used; nothing was started.
+    /// The configuration is invalid; no server was started.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// One or more required servers did not become ready; everything started was stopped.
-    #[error("{}", Failures(.0))]
+    /// One or more required servers did not become ready; all started servers were stopped.
+    #[error("{}", FailureList(.0))]
     Servers(Vec<ServerFailure>),
 }
 
 impl StartError {
-    /// The class shared with call errors.
+    /// Returns the class, which call errors share.
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Config(_) => ErrorClass::Configuration,
@@ -33,112 +33,118 @@ impl StartError {
     }
 }
 
-/// One server that did not become ready.
+/// The failed start of one server.
 #[derive(Debug, thiserror::Error)]
 #[error("server `{server}` failed {phase}: {reason}")]
 pub struct ServerFailure {
-    /// The server.
+    /// Name of the server.
     pub server: Arc<str>,
-    /// How far it had come.
-    pub phase: Phase,
-    /// What went wrong.
-    pub reason: StartReason,
-    /// The last lines it wrote to stderr, escaped for display; at most 4 KiB.
+    /// Phase of the start that failed.
+    pub phase: StartPhase,
+    /// Reason of the failure.
+    pub reason: StartFailureReason,
+    /// Last lines on stderr, escaped for display; at most 4 KiB.
     pub stderr: String,
-    /// How often it was launched.
+    /// Number of launches.
     pub attempts: u32,
 }
 
 impl ServerFailure {
-    /// Whether it is for want of a person to sign in.
-    pub fn wants_a_person(&self) -> bool {
-        let StartReason::Call(error) = &self.reason else { return false };
-        let CallError::Unavailable { reason: Lost::NotSignedIn(fault), .. } = &**error else {
+    /// Returns whether the start failed because a user must sign in.
+    pub fn needs_user_sign_in(&self) -> bool {
+        let StartFailureReason::Call(error) = &self.reason else { return false };
+        let CallError::Unavailable { reason: UnavailableReason::Unauthorized(auth_error), .. } =
+            &**error
+        else {
             return false;
         };
-        **fault == AuthFault::Nobody
+        **auth_error == AuthErrorKind::NoUserAgent
     }
 }
 
-/// How far a server's start had come.
+/// The phase of a server start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Phase {
-    /// Waiting for the servers it depends on.
+pub enum StartPhase {
+    /// Waiting for dependencies.
     Dependencies,
     /// Creating the process.
     Launch,
-    /// The launcher was fetching or installing the server.
+    /// Downloading or installing the server with its package runner.
     Install,
-    /// Agreeing on era and revision.
+    /// Negotiating era and revision.
     Handshake,
-    /// Reading tools, prompts and resources.
+    /// Listing tools, prompts and resources.
     Lists,
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for StartPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Dependencies => "while waiting for its dependencies",
+            Self::Dependencies => "while waiting for dependencies",
             Self::Launch => "at launch",
-            Self::Install => "while its launcher was installing it",
+            Self::Install => "during installation",
             Self::Handshake => "during the handshake",
-            Self::Lists => "while its tools were listed",
+            Self::Lists => "while listing tools",
         })
     }
 }
 
-/// What went wrong when a server was started.
+/// The reason why a server start failed.
 #[derive(Debug, thiserror::Error)]
-pub enum StartReason {
-    /// Its process could not be created.
+pub enum StartFailureReason {
+    /// The process could not be created.
     #[error("{0}")]
     Spawn(Box<str>),
-    /// Its process ended.
-    #[error("its process ended with {0}")]
-    Exited(Exit),
-    /// It did not become ready in time.
+    /// The process ended.
+    #[error("process ended with {0}")]
+    Exited(ExitStatus),
+    /// The server did not become ready in time.
     #[error("not ready within {}", Seconds(*.0))]
     TimedOut(Duration),
     /// A request of the handshake failed.
-    #[error("{}", Chain(.0))]
+    #[error("{}", ErrorChain(.0))]
     Call(#[source] Box<CallError>),
-    /// A server it depends on is not available.
-    #[error("it depends on `{0}`, which is not available")]
+    /// A dependency is unavailable.
+    #[error("dependency `{0}` is unavailable")]
     Dependency(Arc<str>),
-    /// The time for the whole start was over.
-    #[error("the start limit of {} for all servers was over", Seconds(*.0))]
-    StartLimit(Duration),
+    /// The start timeout for all servers expired.
+    #[error("`startTimeout` ({}) expired", Seconds(*.0))]
+    StartTimeout(Duration),
 }
 
-impl StartReason {
-    /// Whether a server that was asked over Streamable HTTP may know the older transport only.
-    pub(crate) fn speaks_older_http(&self) -> bool {
+impl StartFailureReason {
+    /// Returns whether the server may support only the older HTTP transport.
+    pub(crate) fn suggests_legacy_http(&self) -> bool {
         let Self::Call(error) = self else { return false };
         let CallError::Protocol { source, .. } = &**error else { return false };
-        matches!(source, ProtocolFault::Status { status: 400 | 404 | 405, .. })
+        matches!(source, ProtocolError::HttpStatus { status: 400 | 404 | 405, .. })
     }
 
-    /// The time for it, if that was over.
-    pub(crate) fn late(&self) -> Option<Duration> {
+    /// Returns the expired timeout, if the start failed because of one.
+    pub(crate) fn elapsed_timeout(&self) -> Option<Duration> {
         match self {
-            Self::TimedOut(time) | Self::StartLimit(time) => Some(*time),
+            Self::TimedOut(time) | Self::StartTimeout(time) => Some(*time),
             Self::Spawn(_) | Self::Exited(_) | Self::Call(_) | Self::Dependency(_) => None,
         }
     }
 
-    /// Whether launching again may help (C2: never for a refusal of versions or a missing program).
-    pub(crate) fn may_pass(&self) -> bool {
+    /// Returns whether another launch may help (C2: never after a version mismatch or a missing
+    /// program).
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Exited(_) => true,
-            // A connection that is not taken yet or was cut off in the middle says no to nothing.
+            // A connection that was not accepted yet or was cut off is no rejection.
             Self::Call(error) => match &**error {
-                CallError::Unavailable { reason, .. } => {
-                    !matches!(reason, Lost::Refused(_) | Lost::NotSignedIn(_))
-                }
+                CallError::Unavailable { reason, .. } => !matches!(
+                    reason,
+                    UnavailableReason::ConnectionRejected(_) | UnavailableReason::Unauthorized(_)
+                ),
                 _ => false,
             },
-            Self::Spawn(_) | Self::TimedOut(_) | Self::Dependency(_) | Self::StartLimit(_) => false,
+            Self::Spawn(_) | Self::TimedOut(_) | Self::Dependency(_) | Self::StartTimeout(_) => {
+                false
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What every failed call can tell: where, what kind, and why.
+//! Tests of call errors: server, class and reason.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::*;
 
 mod proofs;
 
-/// One error of every variant.
+/// Returns one error of every variant.
 fn one_of_each() -> Vec<CallError> {
     let server: Arc<str> = "files".into();
     let item: Box<str> = "read".into();
@@ -19,8 +19,8 @@ fn one_of_each() -> Vec<CallError> {
     let pointer = "/path".to_owned();
     let problem = ArgumentProblem { pointer, message: "expected string".to_owned() };
     let raw = RawValue::from_string("[]".to_owned()).unwrap();
-    let shape = innkeeper_protocol::view::ToolResult::read(&raw).unwrap_err();
-    let source = ProtocolFault::Shape(shape);
+    let shape_error = innkeeper_protocol::view::ToolResult::from_raw(&raw).unwrap_err();
+    let source = ProtocolError::InvalidResult(shape_error);
     let error = ErrorObject { code: -32602, message: "no such file".to_owned(), data: None };
     let finding = crate::guard::Finding::sample();
     vec![
@@ -28,14 +28,14 @@ fn one_of_each() -> Vec<CallError> {
         CallError::Validation { item: "files.read".into(), problems: vec![problem] },
         CallError::Unavailable {
             server: server.clone(),
-            reason: Lost::ClosedOutput,
+            reason: UnavailableReason::ClosedOutput,
             may_have_run: true,
             attempts: 2,
         },
         CallError::Timeout {
             server: server.clone(),
             item: item.clone(),
-            after: Duration::from_millis(1500),
+            timeout: Duration::from_millis(1500),
         },
         CallError::Protocol { server: server.clone(), item: item.clone(), source },
         CallError::Server { server: server.clone(), item: item.clone(), error },
@@ -43,62 +43,70 @@ fn one_of_each() -> Vec<CallError> {
     ]
 }
 
-/// What is expected of a variant: its class, whether it names the server, and its words.
+/// Returns the expectations for a variant: class, whether the server is named, message.
 fn expected(error: &CallError) -> (ErrorClass, bool, &'static str) {
     match error {
-        CallError::Routing(_) => (ErrorClass::Routing, false, "`nowhere.x` names no known server"),
+        CallError::Routing(_) => (ErrorClass::Routing, false, "no server for `nowhere.x`"),
         CallError::Validation { .. } => (
             ErrorClass::Validation,
             false,
-            "arguments of `files.read` do not fit: `/path`: expected string",
+            "invalid arguments for `files.read`: `/path`: expected string",
         ),
         CallError::Unavailable { .. } => (
             ErrorClass::ServerUnavailable,
             true,
-            "server `files` is unavailable: it closed its output (after 2 attempts)",
+            "server `files` is unavailable: the server closed its stdout (after 2 attempts)",
         ),
         CallError::Timeout { .. } => {
-            (ErrorClass::Timeout, true, "server `files` did not answer `read` within 1.5 s")
+            (ErrorClass::Timeout, true, "server `files` did not respond to `read` within 1.5 s")
         }
-        CallError::Protocol { .. } => {
-            (ErrorClass::Protocol, true, "server `files` broke the protocol answering `read`")
-        }
-        CallError::Server { .. } => {
-            (ErrorClass::Server, true, "server `files` refused `read`: no such file (code -32602)")
-        }
+        CallError::Protocol { .. } => (
+            ErrorClass::Protocol,
+            true,
+            "server `files` violated the protocol in its response to `read`",
+        ),
+        CallError::Server { .. } => (
+            ErrorClass::Server,
+            true,
+            "server `files` returned an error for `read`: no such file (code -32602)",
+        ),
         CallError::Withheld { .. } => (
             ErrorClass::Withheld,
             true,
-            "the answer of `read` of server `files` is withheld, the call has run: result /x: has \
-             hidden characters; `guard.results` as `flag` lets such answers pass",
+            "the result of `read` of server `files` was withheld after the call ran: result /x: \
+             contains hidden characters; set `guard.results` to `flag` to let such results pass",
         ),
     }
 }
 
 /// Proves: FR7.2
 #[test]
-fn every_failed_call_tells_its_server_its_class_and_why() {
+fn every_failed_call_names_its_server_its_class_and_the_reason() {
     for error in one_of_each() {
-        let (class, names_server, words) = expected(&error);
-        assert_eq!(error.class(), class);
+        let (expected_class, names_server, expected_text) = expected(&error);
+        assert_eq!(error.class(), expected_class);
         assert_eq!(error.server(), names_server.then_some("files"), "{error}");
-        assert_eq!(error.to_string(), words);
-        let kept = error.source().map(ToString::to_string);
+        assert_eq!(error.to_string(), expected_text);
+        let source_text = error.source().map(ToString::to_string);
         let is_protocol = matches!(error, CallError::Protocol { .. });
-        assert_eq!(kept.is_some(), is_protocol, "the fault of the protocol is kept: {kept:?}");
+        assert_eq!(
+            source_text.is_some(),
+            is_protocol,
+            "the fault of the protocol is kept: {source_text:?}"
+        );
     }
 }
 
 #[test]
-fn an_unavailable_server_is_told_with_the_attempts_if_there_were_several() {
-    let reason = Lost::Busy { status: 503, retry_after: None };
+fn an_unavailable_server_is_reported_with_the_attempts_if_there_were_several() {
+    let reason = UnavailableReason::Busy { status: 503, retry_after: None };
     let error = |attempts| {
         let (server, reason) = ("web".into(), reason.clone());
         CallError::Unavailable { server, reason, may_have_run: false, attempts: 1 }
-            .tried(attempts)
+            .with_attempts(attempts)
             .to_string()
     };
-    assert_eq!(error(1), "server `web` is unavailable: it is busy (HTTP 503)");
-    let several = "server `web` is unavailable: it is busy (HTTP 503) (after 4 attempts)";
+    assert_eq!(error(1), "server `web` is unavailable: busy (HTTP 503)");
+    let several = "server `web` is unavailable: busy (HTTP 503) (after 4 attempts)";
     assert_eq!(error(4), several);
 }

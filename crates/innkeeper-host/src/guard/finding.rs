@@ -1,17 +1,17 @@
-//! What the guard has found: its kind, its place, and why, never the text itself.
+//! Guard findings: kind, place and reason, without the scanned text.
 
 use std::fmt;
 
 use serde::Serialize;
 
-use super::pieces::Step;
+use super::text_nodes::PathSegment;
 
-/// The most of a place that is told: who nests deeper wants no place to be found.
-const PLACE: usize = 128;
+/// Maximum length of a place in bytes: deeper nesting only hides the place.
+const MAX_PLACE_LEN: usize = 128;
 
-/// Names that stand in a place as they are, beside those that a tool declares: words of MCP and of
-/// JSON Schema. Any other may be an order or a secret itself.
-const OWN: [&str; 37] = [
+/// Names shown in a place in addition to a tool's declared names: names of MCP and of JSON Schema.
+/// Any other name may itself be an instruction or a secret.
+const KNOWN_NAMES: [&str; 37] = [
     "_meta",
     "additionalProperties",
     "allOf",
@@ -51,101 +51,103 @@ const OWN: [&str; 37] = [
     "uriTemplate",
 ];
 
-/// What stands for any other name.
-const OTHER: &str = "*";
+/// Placeholder for any other name.
+const REDACTED_NAME: &str = "*";
 
-/// The families of what is looked for.
+/// The kind of a guard finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
-    /// Words that have a model disregard what it was told before.
-    Override,
-    /// Words that pretend to be of another role than the data they stand in.
-    Frame,
-    /// Words that have a model keep something from its user.
+    /// Text that tells a model to disregard earlier instructions.
+    InstructionOverride,
+    /// Text that imitates a message of another role, such as the system or the user.
+    RoleSpoofing,
+    /// Text that tells a model to hide something from its user.
     Concealment,
-    /// Words that ask a model for its instructions, its conversation or credentials.
+    /// Text that asks a model for its instructions, its conversation or credentials.
     Solicitation,
-    /// Words that have a model send such things somewhere.
+    /// Text that tells a model to send such data somewhere.
     Exfiltration,
-    /// Words that lead a model to another tool, server or more rights.
-    Steering,
-    /// Characters that people do not see.
-    Hidden,
+    /// Text that directs a model to another tool, server or more permissions.
+    ToolSteering,
+    /// Invisible characters.
+    HiddenText,
     /// A key, token or password.
     Secret,
-    /// A key, token or password that another server gave.
-    Carried,
-    /// A file that has credentials.
+    /// A key, token or password from another server.
+    CrossServerCredential,
+    /// The path of a credential file.
     CredentialFile,
-    /// The address at which clouds give credentials.
+    /// The address of a cloud metadata service.
     MetadataAddress,
-    /// Syntax of a shell where no code is expected.
-    Shell,
+    /// Shell syntax in an argument that is not code.
+    ShellSyntax,
     /// An argument that the tool does not declare.
-    Undeclared,
-    /// A path outside the folders that the owner has stated.
-    Outside,
+    UndeclaredArgument,
+    /// A path outside the directories of the sandbox.
+    PathOutsideSandbox,
 }
 
 impl FindingKind {
-    /// The word used in logs.
+    /// Returns the name in logs.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Override => "override",
-            Self::Frame => "frame",
+            Self::InstructionOverride => "instruction-override",
+            Self::RoleSpoofing => "role-spoofing",
             Self::Concealment => "concealment",
             Self::Solicitation => "solicitation",
             Self::Exfiltration => "exfiltration",
-            Self::Steering => "steering",
-            Self::Hidden => "hidden",
+            Self::ToolSteering => "tool-steering",
+            Self::HiddenText => "hidden-text",
             Self::Secret => "secret",
-            Self::Carried => "carried",
+            Self::CrossServerCredential => "cross-server-credential",
             Self::CredentialFile => "credential-file",
             Self::MetadataAddress => "metadata-address",
-            Self::Shell => "shell",
-            Self::Undeclared => "undeclared",
-            Self::Outside => "outside",
+            Self::ShellSyntax => "shell-syntax",
+            Self::UndeclaredArgument => "undeclared-argument",
+            Self::PathOutsideSandbox => "path-outside-sandbox",
         }
     }
 }
 
-/// One thing the guard has found. It has no text of a server, no secret and no value of an argument.
+/// A guard finding, without server text, secrets or argument values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The family.
+    /// Kind of the finding.
     pub kind: FindingKind,
-    /// Where: `definition`, `instructions`, `arguments`, `result` or `error`, before which stands
-    /// `prompt`, `resource` or `template` if it is none of a tool, with a JSON pointer into it, of some
-    /// 128 characters at most. Names in it are those of MCP, of JSON Schema and of
-    /// the tool's declared arguments; `*` stands for each other one. What is found in a name is told
-    /// of the object that has it.
+    /// Place of the finding: `definition`, `instructions`, `arguments`, `result` or `error`, with
+    /// the prefix `prompt`, `resource` or `template` for other items than tools, followed by a JSON
+    /// pointer of at most about 128 characters. The pointer shows names of MCP, of JSON Schema and
+    /// of the tool's declared arguments, and `*` for any other name. A finding in a name has the
+    /// place of the object with that name.
     pub place: String,
-    /// What about it.
+    /// Reason of the finding.
     pub reason: &'static str,
 }
 
 impl Finding {
     pub(super) fn new(
         kind: FindingKind,
-        of: &str,
-        steps: &[Step<'_>],
+        item: &str,
+        segments: &[PathSegment<'_>],
         declares: impl Fn(&str) -> bool,
         reason: &'static str,
     ) -> Self {
-        let mut place = of.to_owned();
+        let mut place = item.to_owned();
         let mut lead = " /";
-        for step in steps {
-            if place.len() >= of.len() + PLACE {
+        for segment in segments {
+            if place.len() >= item.len() + MAX_PLACE_LEN {
                 break;
             }
             place.push_str(lead);
             lead = "/";
-            match *step {
-                Step::At(at) => place.push_str(&at.to_string()),
-                Step::Name(name) if OWN.contains(&name) || declares(name) => place.push_str(name),
-                Step::Name(_) => place.push_str(OTHER),
+            match *segment {
+                PathSegment::Index(at) => place.push_str(&at.to_string()),
+                PathSegment::Name(name) if KNOWN_NAMES.contains(&name) || declares(name) => {
+                    place.push_str(name);
+                }
+                PathSegment::Name(_) => place.push_str(REDACTED_NAME),
             }
         }
         Self { kind, place, reason }
@@ -154,14 +156,14 @@ impl Finding {
 
 #[cfg(test)]
 impl Finding {
-    /// One for tests elsewhere.
+    /// Creates a finding for tests of other modules.
     pub(crate) fn sample() -> Self {
         Self::new(
-            FindingKind::Hidden,
+            FindingKind::HiddenText,
             "result",
-            &[Step::Name("x")],
+            &[PathSegment::Name("x")],
             |name| name == "x",
-            "has hidden characters",
+            "contains hidden characters",
         )
     }
 }

@@ -1,4 +1,4 @@
-//! What a tool's schema says of its arguments: which it declares, and which of them are code or prose.
+//! A tool's declared arguments, and which of them contain code or prose.
 
 use std::collections::HashSet;
 
@@ -6,13 +6,13 @@ use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::pieces::{Step, names};
+use super::text_nodes::{PathSegment, segment_names};
 
-/// The longest name that is told: a longer one is a sentence.
-const LONGEST_NAME: usize = 64;
+/// Maximum length of a reported name in bytes: a longer name is a sentence.
+const MAX_NAME_LEN: usize = 64;
 
-/// Words in the name of an argument that say it names something: no code, whatever else is said.
-const NAMING: [&str; 26] = [
+/// Words in an argument name for identifiers, which are never code.
+const IDENTIFIER_WORDS: [&str; 26] = [
     "host",
     "hostname",
     "ip",
@@ -41,8 +41,8 @@ const NAMING: [&str; 26] = [
     "target",
 ];
 
-/// Words in the name or the description of an argument that say it is code or prose.
-const SAYING: [&str; 50] = [
+/// Words in an argument name or description for code or prose.
+const CODE_OR_PROSE_WORDS: [&str; 50] = [
     "code",
     "command",
     "commands",
@@ -95,24 +95,24 @@ const SAYING: [&str; 50] = [
     "question",
 ];
 
-/// The arguments of one tool.
+/// The declared arguments of a tool.
 #[derive(Debug)]
-pub(super) struct Parameters {
-    /// The names that are declared, where others are neither allowed nor forbidden.
+pub(super) struct ToolParameters {
+    /// Declared names; `None` if the schema explicitly allows or forbids others.
     declared: Option<Vec<Box<str>>>,
-    /// The names of those whose description says that they are code or prose.
-    described: Vec<Box<str>>,
-    /// Every name that the schema lists, on any level, and that is a name and no sentence.
-    known: HashSet<Box<str>>,
+    /// Names of arguments with a description of code or prose.
+    described_as_code: Vec<Box<str>>,
+    /// All names in the schema, at any level, that are short enough for a name.
+    known_names: HashSet<Box<str>>,
 }
 
-impl Parameters {
-    pub(super) fn of(schema: &RawValue) -> Self {
+impl ToolParameters {
+    pub(super) fn from_schema(schema: &RawValue) -> Self {
         let schema = schema.get();
-        let has = |name: &str| skim::member(schema, name).is_some();
+        let has_keyword = |name: &str| skim::member(schema, name).is_some();
         let properties = skim::member(schema, "properties").unwrap_or("{}");
         let property: Map<String, Value> = serde_json::from_str(properties).unwrap_or_default();
-        // These may declare further ones.
+        // These keywords may declare further names.
         let open = [
             "additionalProperties",
             "patternProperties",
@@ -124,67 +124,71 @@ impl Parameters {
             "if",
             "dependentSchemas",
         ];
-        let closed = !property.is_empty() && !open.iter().any(|name| has(name));
+        let closed = !property.is_empty() && !open.iter().any(|name| has_keyword(name));
         let names = || property.keys().map(|name| name.as_str().into());
-        let mut known = HashSet::new();
-        list(&property, &mut known);
-        let says = |(name, property): (&String, &Value)| {
+        let mut known_names = HashSet::new();
+        collect_names(&property, &mut known_names);
+        let is_code = |(name, property): (&String, &Value)| {
             let text = property.get("description")?.as_str()?;
-            words(text).any(|word| SAYING.contains(&&*word)).then(|| name.as_str().into())
+            split_words(text)
+                .any(|word| CODE_OR_PROSE_WORDS.contains(&&*word))
+                .then(|| name.as_str().into())
         };
-        let described = property.iter().filter_map(says).collect();
-        Self { declared: closed.then(|| names().collect()), described, known }
+        let described_as_code = property.iter().filter_map(is_code).collect();
+        Self { declared: closed.then(|| names().collect()), described_as_code, known_names }
     }
 
-    /// Whether there is an argument that is not declared, where that says something.
+    /// Returns whether an argument is undeclared; false if the schema allows or forbids others.
     pub(super) fn has_undeclared(&self, arguments: &Value) -> bool {
-        let Some((declared, given)) = self.declared.as_ref().zip(arguments.as_object()) else {
+        let Some((declared, members)) = self.declared.as_ref().zip(arguments.as_object()) else {
             return false;
         };
-        given.keys().any(|name| !declared.iter().any(|known| **known == **name))
+        members.keys().any(|name| !declared.iter().any(|parameter| **parameter == **name))
     }
 
-    /// Whether the schema lists this name, which may then be told.
+    /// Returns whether the schema contains this name, so that findings may show it.
     pub(super) fn declares(&self, name: &str) -> bool {
-        self.known.contains(name)
+        self.known_names.contains(name)
     }
 
-    /// Whether the value at the end of these steps is code or prose by what it is called.
-    pub(super) fn says(&self, steps: &[Step<'_>]) -> bool {
-        // The innermost name that says anything decides.
-        for step in names(steps).rev() {
-            let words: Vec<String> = words(step).collect();
-            if words.iter().any(|word| SAYING.contains(&&**word)) {
+    /// Returns whether the names on the path of a value indicate code or prose.
+    pub(super) fn is_code_or_prose(&self, segments: &[PathSegment<'_>]) -> bool {
+        // The innermost name with an indication decides.
+        for segment in segment_names(segments).rev() {
+            let words: Vec<String> = split_words(segment).collect();
+            if words.iter().any(|word| CODE_OR_PROSE_WORDS.contains(&&**word)) {
                 return true;
             }
-            if words.iter().any(|word| NAMING.contains(&&**word)) {
+            if words.iter().any(|word| IDENTIFIER_WORDS.contains(&&**word)) {
                 return false;
             }
         }
-        names(steps).next().is_some_and(|name| self.described.iter().any(|known| **known == *name))
+        segment_names(segments)
+            .next()
+            .is_some_and(|name| self.described_as_code.iter().any(|described| **described == *name))
     }
 }
 
-/// Adds the names of properties and of what is in them.
-fn list(properties: &Map<String, Value>, known: &mut HashSet<Box<str>>) {
+/// Collects the names of properties at all levels.
+fn collect_names(properties: &Map<String, Value>, collected: &mut HashSet<Box<str>>) {
     let is_sign = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     for (name, property) in properties {
-        if name.len() <= LONGEST_NAME && name.chars().all(is_sign) {
-            known.insert(name.as_str().into());
+        if name.len() <= MAX_NAME_LEN && name.chars().all(is_sign) {
+            collected.insert(name.as_str().into());
         }
         let mut inner = property;
-        // A list of lists has its names in the innermost.
+        // In nested lists, the innermost schema has the names.
         while let Some(items) = inner.get("items") {
             inner = items;
         }
         if let Some(Value::Object(properties)) = inner.get("properties") {
-            list(properties, known);
+            collect_names(properties, collected);
         }
     }
 }
 
-/// The words of a name or sentence, in small letters: `filePath` is two.
-pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
+/// Splits a name or sentence into lower-case words: `filePath` has two.
+pub(super) fn split_words(text: &str) -> impl Iterator<Item = String> {
     let mut words = vec![String::new()];
     let mut small = false;
     for character in text.chars() {
@@ -209,23 +213,23 @@ mod tests {
 
     use super::*;
 
-    fn of(schema: &Value) -> Parameters {
-        Parameters::of(&to_raw_value(schema).unwrap())
+    fn tool_parameters(schema: &Value) -> ToolParameters {
+        ToolParameters::from_schema(&to_raw_value(schema).unwrap())
     }
 
     #[test]
     fn an_argument_is_undeclared_where_the_schema_lists_others_and_says_nothing_more() {
-        let given = json!({"a": 1, "b": 2});
-        let listed = json!({"properties": {"a": {}}});
-        assert!(of(&listed).has_undeclared(&given));
-        assert!(!of(&listed).has_undeclared(&json!({"a": 1})));
+        let arguments = json!({"a": 1, "b": 2});
+        let schema = json!({"properties": {"a": {}}});
+        assert!(tool_parameters(&schema).has_undeclared(&arguments));
+        assert!(!tool_parameters(&schema).has_undeclared(&json!({"a": 1})));
         for open in [
             json!({}),
             json!({"properties": {}}),
             json!({"properties": {"a": {}}, "additionalProperties": true}),
             json!({"properties": {"a": {}}, "anyOf": [{"properties": {"b": {}}}]}),
         ] {
-            assert!(!of(&open).has_undeclared(&given), "{open}");
+            assert!(!tool_parameters(&open).has_undeclared(&arguments), "{open}");
         }
     }
 
@@ -235,8 +239,8 @@ mod tests {
             "host": {"description": "the host that the command asks"},
             "x": {"description": "A shell command"}, "y": {"description": "How often"},
         }});
-        let parameters = of(&schema);
-        for (names, says) in [
+        let parameters = tool_parameters(&schema);
+        for (names, expected) in [
             ("host", false),
             ("x", true),
             ("y", false),
@@ -246,20 +250,20 @@ mod tests {
             ("content 0 path", false),
             ("files 0 content", true),
         ] {
-            let steps: Vec<Step<'_>> = names.split(' ').map(Step::Name).collect();
-            assert_eq!(parameters.says(&steps), says, "{names}");
+            let segments: Vec<PathSegment<'_>> = names.split(' ').map(PathSegment::Name).collect();
+            assert_eq!(parameters.is_code_or_prose(&segments), expected, "{names}");
         }
     }
 
     #[test]
-    fn names_that_a_schema_lists_on_any_level_may_be_told_and_sentences_not() {
+    fn names_that_a_schema_lists_on_any_level_may_be_shown_and_sentences_not() {
         let inner = json!({"items": {"items": {"properties": {"b": {}}}}});
         let long = |length: usize| "x".repeat(length);
-        let parameters = of(&json!({"properties": {
-            "a": inner, "send it now": {}, long(LONGEST_NAME): {}, long(LONGEST_NAME + 1): {}
+        let parameters = tool_parameters(&json!({"properties": {
+            "a": inner, "send it now": {}, long(MAX_NAME_LEN): {}, long(MAX_NAME_LEN + 1): {}
         }}));
-        assert!(["a", "b", &long(LONGEST_NAME)].iter().all(|name| parameters.declares(name)));
-        let not = ["c", "items", "send it now", &long(LONGEST_NAME + 1)];
+        assert!(["a", "b", &long(MAX_NAME_LEN)].iter().all(|name| parameters.declares(name)));
+        let not = ["c", "items", "send it now", &long(MAX_NAME_LEN + 1)];
         assert!(!not.iter().any(|name| parameters.declares(name)));
     }
 }

@@ -1,21 +1,22 @@
-//! Keys and tokens by the forms their makers publish, private keys, JSON Web Tokens, and what stands
-//! behind a telling name (OWASP MCP01).
+//! Detects secrets: published token formats, private keys, JSON Web Tokens, values of secret names.
+//!
+//! The family is OWASP MCP01.
 
 use std::sync::LazyLock;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-/// Secrets that are looked for in one text.
-const MOST: usize = 32;
+/// Maximum number of secrets searched in a text.
+const MAX_SECRETS: usize = 32;
 
-/// The letters and digits that a secret without a form has at least.
-const SHORTEST_UNKNOWN: usize = 16;
+/// Minimum number of letters and digits in a secret without a known format.
+const MIN_RANDOM_CHARS: usize = 16;
 
-/// Different characters that a secret without a form has at least.
-const LEAST_VARIED: usize = 10;
+/// Minimum number of distinct characters in a secret without a known format.
+const MIN_DISTINCT_CHARS: usize = 10;
 
-/// Words that a sample has and a secret has not.
-const SAMPLES: [&str; 16] = [
+/// Words in placeholders, which secrets do not contain.
+const PLACEHOLDER_WORDS: [&str; 16] = [
     "xxxx",
     "your",
     "placeholder",
@@ -34,8 +35,8 @@ const SAMPLES: [&str; 16] = [
     "process.env",
 ];
 
-/// Forms that say by themselves what they are.
-const FORMS: &str = concat!(
+/// Known token formats.
+const TOKEN_PATTERN: &str = concat!(
     r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|",
     r"\bgh[pousr]_[A-Za-z0-9]{30,255}|\bgithub_pat_[A-Za-z0-9_]{40,255}|\bglpat-[A-Za-z0-9_-]{20,64}|",
     r"\bxox[abeprs]-[A-Za-z0-9-]{10,255}|\bxapp-[A-Za-z0-9-]{20,255}|",
@@ -49,69 +50,71 @@ const FORMS: &str = concat!(
     r"\b[a-z][a-z0-9+.-]{1,20}://[!-.0-9;-?A-~]{1,64}:[!-.0-9;-?A-~]{6,128}@[A-Za-z0-9.-]+",
 );
 
-/// A telling name and its value.
-const NAMED: &str = concat!(
+/// A name of a secret with its value.
+const NAMED_SECRET_PATTERN: &str = concat!(
     r#"(?i:\b[a-z0-9_.-]{0,40}(?:secret|token|passw(?:or)?d|pwd|api[_-]?key|access[_-]?key|private[_-]?key|"#,
     r#"credential)[a-z0-9_.-]{0,20}\\?["']?\s*(?:=|:|=>)\s*\\?["']?)([A-Za-z0-9+/_.~!@#%^&$-]{12,512}=*)"#,
 );
 
-struct Ready {
-    forms: Regex,
-    named: Regex,
+struct SecretPatterns {
+    tokens: Regex,
+    named_secrets: Regex,
 }
 
-static READY: LazyLock<Ready> = LazyLock::new(|| {
+static SECRET_PATTERNS: LazyLock<SecretPatterns> = LazyLock::new(|| {
     let one = |pattern: &str| {
         let made = RegexBuilder::new(pattern).unicode(false).build();
-        made.expect("a test makes every pattern")
+        made.expect("a test compiles every pattern")
     };
-    Ready { forms: one(FORMS), named: one(NAMED) }
+    SecretPatterns { tokens: one(TOKEN_PATTERN), named_secrets: one(NAMED_SECRET_PATTERN) }
 });
 
-/// Makes the patterns ready.
+/// Compiles the patterns.
 pub(super) fn prepare() {
-    LazyLock::force(&READY);
+    LazyLock::force(&SECRET_PATTERNS);
 }
 
-/// Whether that was done.
+/// Returns whether the patterns are compiled.
 #[cfg(test)]
 pub(super) fn is_ready() -> bool {
-    LazyLock::get(&READY).is_some()
+    LazyLock::get(&SECRET_PATTERNS).is_some()
 }
 
-/// The secrets in a text, as they are spelled.
-pub(super) fn secrets(exact: &str) -> Vec<&str> {
-    let ready = &*READY;
-    // Both match ASCII only, so that what they find begins and ends with a whole character.
-    let formed = ready.forms.find_iter(exact.as_bytes()).map(|found| &exact[found.range()]);
-    let formed = formed.filter(|text| !is_sample(text) && lot(text).is_none_or(is_random));
-    let named = ready.named.captures_iter(exact.as_bytes());
-    let named = named.filter_map(|found| Some(&exact[found.get(1)?.range()]));
-    let named = named.filter(|text| !is_sample(text) && is_random(text));
-    formed.chain(named).take(MOST).collect()
+/// Returns the secrets in a text, as written.
+pub(super) fn find_secrets(exact: &str) -> Vec<&str> {
+    let ready = &*SECRET_PATTERNS;
+    // Both patterns match only ASCII, so that a match starts and ends at a character boundary.
+    let formed = ready.tokens.find_iter(exact.as_bytes()).map(|token| &exact[token.range()]);
+    let formed =
+        formed.filter(|text| !is_placeholder(text) && random_part(text).is_none_or(looks_random));
+    let values = ready.named_secrets.captures_iter(exact.as_bytes());
+    let values = values.filter_map(|captures| Some(&exact[captures.get(1)?.range()]));
+    let values = values.filter(|text| !is_placeholder(text) && looks_random(text));
+    formed.chain(values).take(MAX_SECRETS).collect()
 }
 
-fn is_sample(text: &str) -> bool {
+fn is_placeholder(text: &str) -> bool {
     let small = text.to_ascii_lowercase();
-    SAMPLES.iter().any(|word| small.contains(word))
+    PLACEHOLDER_WORDS.iter().any(|word| small.contains(word))
 }
 
-/// Whether a value looks drawn by lot: letters and digits mixed, hardly one twice.
-fn is_random(text: &str) -> bool {
+/// Returns whether a value looks random: mixed letters and digits, few repetitions.
+fn looks_random(text: &str) -> bool {
     let letters: Vec<u8> = text.bytes().filter(u8::is_ascii_alphanumeric).collect();
     let varied: std::collections::BTreeSet<u8> = letters.iter().copied().collect();
-    let has = |test: fn(&u8) -> bool| letters.iter().filter(|byte| test(byte)).count();
-    letters.len() >= SHORTEST_UNKNOWN
-        && varied.len() >= LEAST_VARIED
-        && has(u8::is_ascii_digit) >= 2
-        && has(u8::is_ascii_alphabetic) >= 4
+    let count = |test: fn(&u8) -> bool| letters.iter().filter(|byte| test(byte)).count();
+    letters.len() >= MIN_RANDOM_CHARS
+        && varied.len() >= MIN_DISTINCT_CHARS
+        && count(u8::is_ascii_digit) >= 2
+        && count(u8::is_ascii_alphabetic) >= 4
 }
 
-/// What of a formed secret has to look drawn by lot; other forms say enough by themselves.
-fn lot(text: &str) -> Option<&str> {
-    let behind = |start: &str| text.get(start.len()..).filter(|_| text.starts_with(start));
-    let key = behind("sk-").or_else(|| behind("Bearer")).or_else(|| behind("bearer"));
-    // Of an address its password.
+/// Returns the part of a token that must look random; `None` for formats that are specific enough.
+fn random_part(text: &str) -> Option<&str> {
+    let after_prefix = |start: &str| text.get(start.len()..).filter(|_| text.starts_with(start));
+    let key =
+        after_prefix("sk-").or_else(|| after_prefix("Bearer")).or_else(|| after_prefix("bearer"));
+    // The password of a URL.
     let password = text.split_once("://").and_then(|(_, rest)| {
         let (user, _) = rest.split_once('@')?;
         Some(user.split_once(':')?.1)
@@ -119,32 +122,32 @@ fn lot(text: &str) -> Option<&str> {
     key.or(password)
 }
 
-/// The parts of a secret by which it is known again, wherever it is put.
-pub(super) fn known_by(secret: &str) -> Vec<&str> {
-    // The host in an address is no part of its password.
-    let random: Vec<&str> = parts(secret).filter(|part| is_random(part)).collect();
+/// Returns the parts of a secret that identify it in other texts.
+pub(super) fn fingerprint_parts(secret: &str) -> Vec<&str> {
+    // The host of a URL is not part of its password.
+    let random: Vec<&str> = split_parts(secret).filter(|part| looks_random(part)).collect();
     if random.is_empty() {
-        parts(secret).max_by_key(|part| part.len()).into_iter().collect()
+        split_parts(secret).max_by_key(|part| part.len()).into_iter().collect()
     } else {
         random
     }
 }
 
-/// The words of a text that may be such parts.
-pub(super) fn parts(text: &str) -> impl Iterator<Item = &str> {
-    let cut = |c: char| c.is_whitespace() || "\"'`,;=&?<>()[]{}|\\/@:".contains(c);
-    let words = text.split(cut).map(|word| word.trim_matches('.'));
-    words.filter(|word| word.len() >= SHORTEST_PART)
+/// Returns the words of a text that may be such parts.
+pub(super) fn split_parts(text: &str) -> impl Iterator<Item = &str> {
+    let is_separator = |c: char| c.is_whitespace() || "\"'`,;=&?<>()[]{}|\\/@:".contains(c);
+    let words = text.split(is_separator).map(|word| word.trim_matches('.'));
+    words.filter(|word| word.len() >= MIN_PART_LEN)
 }
 
-/// Shorter words are known by chance.
-pub(super) const SHORTEST_PART: usize = 12;
+/// Minimum length of a part in bytes: shorter words match by chance.
+pub(super) const MIN_PART_LEN: usize = 12;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Put together here, so that no scanner of this repository finds a key.
+    /// Builds keys at run time, so that no secret scanner reports this file.
     fn key(start: &str, rest: &str) -> String {
         format!("{start}{rest}")
     }
@@ -163,7 +166,7 @@ mod tests {
             format!("DB_PASSWORD={random}"),
             format!("Authorization: Bearer {random}"),
         ] {
-            assert_eq!(secrets(&text).len().min(1), 1, "{text}");
+            assert_eq!(find_secrets(&text).len().min(1), 1, "{text}");
         }
     }
 
@@ -182,7 +185,7 @@ mod tests {
             "Bearer authentication-is-required-here",
             "postgres://app:password@db.internal.example/x",
         ] {
-            assert!(secrets(text).is_empty(), "{text} {:?}", secrets(text));
+            assert!(find_secrets(text).is_empty(), "{text} {:?}", find_secrets(text));
         }
     }
 
@@ -192,16 +195,16 @@ mod tests {
             let one = |number| format!("token={number:05}aBcDeFgHiJkLmNoPq\n");
             (0..count).map(one).collect::<String>()
         };
-        assert_eq!(secrets(&many(MOST)).len(), MOST);
-        assert_eq!(secrets(&many(MOST + 1)).len(), MOST);
+        assert_eq!(find_secrets(&many(MAX_SECRETS)).len(), MAX_SECRETS);
+        assert_eq!(find_secrets(&many(MAX_SECRETS + 1)).len(), MAX_SECRETS);
     }
 
     #[test]
-    fn a_secret_is_known_by_what_of_it_was_drawn_by_lot() {
+    fn a_secret_is_recognised_by_its_random_part() {
         let random = "a8Kd02LmQz91XcVb73NwErTy64UiOp5sDf";
         let address = format!("postgres://app:{random}@database.internal.example/things");
         assert_eq!(
-            secrets(&address).iter().flat_map(|it| known_by(it)).collect::<Vec<_>>(),
+            find_secrets(&address).iter().flat_map(|it| fingerprint_parts(it)).collect::<Vec<_>>(),
             [random]
         );
         for text in [
@@ -209,7 +212,7 @@ mod tests {
             format!("me:{random}@a"),
             format!("It is {random}."),
         ] {
-            assert!(parts(&text).any(|part| part == random), "{text}");
+            assert!(split_parts(&text).any(|part| part == random), "{text}");
         }
     }
 }

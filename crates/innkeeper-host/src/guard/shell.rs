@@ -1,14 +1,14 @@
-//! Syntax of a shell in a value that is no code (OWASP MCP05).
+//! Detects shell syntax in a value that is not code (OWASP MCP05).
 
 use std::sync::LazyLock;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-/// The longest value that is read: names, paths and addresses are shorter, prose is not.
-pub(super) const LONGEST: usize = 4 << 10;
+/// Maximum length of a checked value in bytes: names, paths and URLs are shorter, prose is longer.
+pub(super) const MAX_VALUE_BYTES: usize = 4 << 10;
 
-/// Programs that are worth putting behind a value; one of them has to follow what ends it.
-const PROGRAMS: &str = concat!(
+/// Programs of interest to an attacker; one must follow a command separator.
+const PROGRAM_PATTERN: &str = concat!(
     r"(?:/(?:usr/)?s?bin/|\./)?(?:sudo|rm|cat|ls|curl|wget|nc|ncat|netcat|bash|sh|zsh|dash|ksh|python[23]?|",
     r"perl|ruby|node|php|powershell|pwsh|cmd|cmd\.exe|certutil|chmod|chown|whoami|id|uname|hostname|env|",
     r"printenv|echo|printf|touch|mkdir|mv|cp|dd|mkfs[a-z0-9.]*|tee|xargs|find|grep|awk|sed|base64|openssl|",
@@ -16,38 +16,38 @@ const PROGRAMS: &str = concat!(
     r"eval|exec|source|tar|zip|git|npm|pip|type|del|net|reg|head|tail|ifconfig|ip|ps|useradd|passwd|tftp|socat)",
 );
 
-static SYNTAX: LazyLock<Regex> = LazyLock::new(|| {
+static SHELL_SYNTAX: LazyLock<Regex> = LazyLock::new(|| {
     let end = r"(?:[\s;|&)>'\x22`$]|$)";
     let pattern = [
-        // Chained or piped into a program, or on a line of its own.
-        &format!(r"(?:;|\|\|?|&&?|\n)\s*{PROGRAMS}{end}"),
-        // Substituted.
+        // A separator or pipe, or a new line, before a program.
+        &format!(r"(?:;|\|\|?|&&?|\n)\s*{PROGRAM_PATTERN}{end}"),
+        // Command substitution.
         r"\$\([^)]{1,200}\)",
-        &format!(r"`\s*{PROGRAMS}[^`]{{0,200}}`"),
+        &format!(r"`\s*{PROGRAM_PATTERN}[^`]{{0,200}}`"),
         r"\$\{IFS\}|\$IFS\b",
-        &format!(r"[<>]\(\s*{PROGRAMS}"),
-        // Written to a file or a device.
+        &format!(r"[<>]\(\s*{PROGRAM_PATTERN}"),
+        // Redirection to a file or a device.
         r"(?:^|\s|\d)>{1,2}\s*/(?:etc|dev|tmp|root|home|usr|var)/",
     ]
     .join("|");
     let made = RegexBuilder::new(&pattern).unicode(false).build();
-    made.expect("a test makes the pattern")
+    made.expect("a test compiles the pattern")
 });
 
-/// Makes the pattern ready.
+/// Compiles the pattern.
 pub(super) fn prepare() {
-    LazyLock::force(&SYNTAX);
+    LazyLock::force(&SHELL_SYNTAX);
 }
 
-/// Whether that was done.
+/// Returns whether the pattern is compiled.
 #[cfg(test)]
 pub(super) fn is_ready() -> bool {
-    LazyLock::get(&SYNTAX).is_some()
+    LazyLock::get(&SHELL_SYNTAX).is_some()
 }
 
-/// Whether a value has it.
+/// Returns whether a value contains shell syntax.
 pub(super) fn has_syntax(text: &str) -> bool {
-    text.len() <= LONGEST && SYNTAX.is_match(text.as_bytes())
+    text.len() <= MAX_VALUE_BYTES && SHELL_SYNTAX.is_match(text.as_bytes())
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
             assert!(!has_syntax(text), "{text}");
         }
         let long = |length: usize| format!("{}$(id)", "x".repeat(length - 5));
-        assert!(has_syntax(&long(LONGEST)));
-        assert!(!has_syntax(&long(LONGEST + 1)));
+        assert!(has_syntax(&long(MAX_VALUE_BYTES)));
+        assert!(!has_syntax(&long(MAX_VALUE_BYTES + 1)));
     }
 }

@@ -1,4 +1,4 @@
-//! What an application asks of servers, and who answers what they ask of it.
+//! Requests of the application to servers, and the callback registration.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::Host;
-use crate::call::{self, CallOptions, CompletionOf, ToolResult};
-use crate::callback::{Answers, Callback};
+use crate::call::{self, CallOptions, CompletionReference, ToolResult};
+use crate::callback::{Callback, CallbackCapabilities};
 use crate::error::CallError;
 
 impl Host {
-    /// Calls the tool `{server}.{tool}` and gives its result as the server sent it.
+    /// Calls the tool `{server}.{tool}` and returns the result as the server sent it.
     ///
-    /// Dropping the future cancels the call at the server; an answer that comes later is dropped.
+    /// Dropping the future cancels the call on the server. A later response is discarded.
     ///
     /// # Errors
     ///
-    /// See [`CallError`]; a tool that answers `isError` is a result, not an error.
+    /// See [`CallError`]. A result with `isError` is a result, not an error.
     pub async fn call_tool(
         &self,
         name: &str,
@@ -26,61 +26,64 @@ impl Host {
         self.call_tool_with(name, arguments, CallOptions::default()).await
     }
 
-    /// Calls a tool with a time limit of its own or with progress.
+    /// Calls a tool with options, for example a timeout or progress.
     ///
     /// # Errors
     ///
-    /// As [`Host::call_tool`].
+    /// See [`Host::call_tool`].
     pub async fn call_tool_with(
         &self,
         name: &str,
         arguments: impl Into<Value>,
         options: CallOptions,
     ) -> Result<ToolResult, CallError> {
-        call::tool(&self.catalog(), name, arguments.into(), options).await
+        call::call_tool(&self.catalog(), name, arguments.into(), options).await
     }
 
-    /// Gets the prompt `{server}.{prompt}` as the server sent it, now or up to `cache.ttl` ago;
-    /// [`CallOptions::fresh`] asks in any case. The same prompt asked for at the same time by
-    /// several callers is one request. While the server is unavailable, what is kept is given
-    /// however old it is, with `stale: true` and `ageSeconds` in its `_meta`. Where `guard.results` has
-    /// contents looked at, so are copies, unless that was done and nothing was found.
+    /// Gets the prompt `{server}.{prompt}` as the server sent it.
+    ///
+    /// The result may come from the cache and be up to `cache.ttl` old; [`CallOptions::fresh`]
+    /// bypasses the cache. Concurrent calls for the same prompt share one request. While the server
+    /// is unavailable, the host returns the cached result of any age with `stale: true` and
+    /// `ageSeconds` in `_meta`. If `guard.results` enables scanning, the host also scans cached
+    /// results that were not scanned clean before.
     ///
     /// # Errors
     ///
-    /// See [`CallError`]; a required argument that is missing is a validation error.
+    /// See [`CallError`]. A missing required argument is a validation error.
     pub async fn get_prompt(
         &self,
         name: &str,
         arguments: &Map<String, Value>,
         options: CallOptions,
     ) -> Result<Box<RawValue>, CallError> {
-        call::prompt(&self.catalog(), name, arguments, options).await
+        call::get_prompt(&self.catalog(), name, arguments, options).await
     }
 
-    /// Reads a resource from the server that lists its URI, or has a template for it, or is named;
-    /// kept and shared as [`Host::get_prompt`] says.
+    /// Reads a resource from the named server, else from the server that lists the URI, else from a
+    /// server with a matching template. The cache works as for [`Host::get_prompt`].
     ///
     /// # Errors
     ///
-    /// See [`CallError`]; a URI that several servers offer needs `server`.
+    /// See [`CallError`]. A URI that several servers offer requires `server`.
     pub async fn read_resource(
         &self,
         uri: &str,
         server: Option<&str>,
         options: CallOptions,
     ) -> Result<Box<RawValue>, CallError> {
-        call::resource(&self.catalog(), uri, server, options).await
+        call::read_resource(&self.catalog(), uri, server, options).await
     }
 
-    /// Asks a server to tell of changes of a resource ([`Event::ResourceUpdated`]), until it is
-    /// stopped or [`Host::unsubscribe_resource`] takes it back. At most 1,024 per server.
+    /// Subscribes to the changes of a resource ([`HostEvent::ResourceUpdated`]), until the server
+    /// stops or [`Host::unsubscribe_resource`] ends the subscription. At most 1,024 subscriptions
+    /// per server.
     ///
     /// # Errors
     ///
-    /// As [`Host::read_resource`].
+    /// See [`Host::read_resource`].
     ///
-    /// [`Event::ResourceUpdated`]: crate::Event::ResourceUpdated
+    /// [`HostEvent::ResourceUpdated`]: crate::HostEvent::ResourceUpdated
     pub async fn subscribe_resource(
         &self,
         uri: &str,
@@ -90,11 +93,11 @@ impl Host {
         call::subscribe(&self.catalog(), uri, server, true, options).await
     }
 
-    /// Takes [`Host::subscribe_resource`] back.
+    /// Ends the subscription of [`Host::subscribe_resource`].
     ///
     /// # Errors
     ///
-    /// As [`Host::read_resource`].
+    /// See [`Host::read_resource`].
     pub async fn unsubscribe_resource(
         &self,
         uri: &str,
@@ -104,28 +107,32 @@ impl Host {
         call::subscribe(&self.catalog(), uri, server, false, options).await
     }
 
-    /// Asks a server what values an argument of a prompt or a template may have: the name and what
-    /// is written of it so far, beside the arguments that are given already. Gives its result as it
-    /// was sent.
+    /// Requests completions for an argument of a prompt or template. `argument` is the name and the
+    /// partial value; `context_arguments` are the arguments with known values. Returns the result
+    /// as the server sent it.
     ///
     /// # Errors
     ///
-    /// See [`CallError`]; a server that completes nothing answers with an error.
+    /// See [`CallError`]. A server without completions responds with an error.
     pub async fn complete(
         &self,
-        of: CompletionOf<'_>,
+        reference: CompletionReference<'_>,
         argument: (&str, &str),
-        given: &Map<String, Value>,
+        context_arguments: &Map<String, Value>,
         options: CallOptions,
     ) -> Result<Box<RawValue>, CallError> {
-        call::complete(&self.catalog(), of, argument, given, options).await
+        call::complete(&self.catalog(), reference, argument, context_arguments, options).await
     }
 
-    /// Has `callback` answer these requests of servers from now on; `None` has nobody answer.
+    /// Replaces the callback for these requests of servers; `None` removes the callback.
     ///
-    /// What servers were told in their handshake stays: one that was told of nothing asks nothing
-    /// until it is started again.
-    pub fn set_callback(&self, answers: &Answers, callback: Option<&Arc<dyn Callback>>) {
-        self.0.launcher.callbacks.set(answers, callback);
+    /// The capabilities from the handshake stay: a server without a declared capability sends no
+    /// such request until its restart.
+    pub fn set_callback(
+        &self,
+        capabilities: &CallbackCapabilities,
+        callback: Option<&Arc<dyn Callback>>,
+    ) {
+        self.0.launcher.callbacks.set(capabilities, callback);
     }
 }

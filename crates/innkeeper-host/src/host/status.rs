@@ -1,4 +1,4 @@
-//! How the servers are: their states, counts and pins, told without traffic.
+//! Status, metrics and pins of the servers, without traffic.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -7,106 +7,109 @@ use indexmap::IndexMap;
 use tokio::time::Instant;
 
 use super::Host;
-use crate::catalog::{Hidden, Shelf};
+use crate::catalog::{CatalogEntry, ExcludedTool};
 use crate::lifecycle::ServerState;
 use crate::lock::Lock;
-use crate::measure::{ServerMetrics, prometheus};
-use crate::server::process::Isolation;
+use crate::metrics::{ServerMetrics, prometheus};
+use crate::server::process::ProcessContainment;
 
-/// One server as the host sees it.
+/// The status of one server.
 #[derive(Clone, Debug)]
 pub struct ServerStatus {
-    /// Where it is in its life.
+    /// The state in the lifecycle.
     pub state: ServerState,
-    /// The process id of the server itself, while it runs.
+    /// The process id of the server itself, while the process runs.
     pub pid: Option<u32>,
-    /// What holds its process tree together, while it runs.
-    pub isolation: Option<Isolation>,
-    /// Why it is unavailable.
+    /// The containment of the process tree, while the process runs.
+    pub isolation: Option<ProcessContainment>,
+    /// The reason why the server is unavailable.
     pub reason: Option<String>,
-    /// When a call last had a result that is not an error; moves with nothing else.
+    /// The time of the last call with a result that is not an error.
     pub last_success: Option<SystemTime>,
-    /// Requests that wait for its answer.
+    /// The number of requests without a response yet.
     pub in_flight: usize,
-    /// The last it wrote to stderr, escaped for display; at most 4 KiB.
+    /// The last output on stderr, escaped for display; at most 4 KiB.
     pub stderr: String,
-    /// Tools it has that are not offered, with the reason.
-    pub hidden: Vec<(Box<str>, String)>,
-    /// Keys of its configuration that have changed and wait until it is started again.
+    /// The excluded tools, each with the reason.
+    pub excluded_tools: Vec<(Box<str>, String)>,
+    /// The changed configuration keys that wait for a restart.
     pub pending_restart: Vec<&'static str>,
 }
 
 impl Host {
-    /// Every server of the configuration with its state, also those that are not in the catalog.
+    /// Returns the status of every configured server, including servers that are not in the
+    /// catalog.
     pub fn status(&self) -> IndexMap<Arc<str>, ServerStatus> {
         let servers = self.0.registry.servers().into_iter().map(|server| {
             let status = server.status();
-            let running = status.running.as_ref();
-            let told = ServerStatus {
+            let running = status.handle.as_ref();
+            let server_status = ServerStatus {
                 state: status.state,
                 pid: running.and_then(|running| running.pid),
-                isolation: running.and_then(|running| running.isolation),
-                reason: status.lost.as_ref().map(ToString::to_string),
-                last_success: server.meter.last_success().map(by_the_wall),
+                isolation: running.and_then(|running| running.containment),
+                reason: status.unavailable_reason.as_ref().map(ToString::to_string),
+                last_success: server.metrics.last_success().map(to_system_time),
                 in_flight: status
-                    .shelf
+                    .entry
                     .as_ref()
-                    .map_or(0, |shelf| shelf.connection.session.in_flight()),
+                    .map_or(0, |entry| entry.connection.session.in_flight()),
                 stderr: running.map(|running| running.stderr.tail(4 << 10)).unwrap_or_default(),
-                hidden: status.shelf.as_deref().map(hidden).unwrap_or_default(),
+                excluded_tools: status.entry.as_deref().map(excluded_tools).unwrap_or_default(),
                 pending_restart: status
-                    .pending
+                    .pending_settings
                     .as_ref()
                     .map_or_else(Vec::new, |pending| pending.keys.clone()),
             };
-            (server.name.clone(), told)
+            (server.name.clone(), server_status)
         });
         servers.collect()
     }
 
-    /// The pins of every server that is ready now: what `mcp.lock` would hold. No traffic.
+    /// Returns the pins of every ready server, as the content for `mcp.lock`. Needs no traffic.
     pub fn pins(&self) -> Lock {
         self.0.registry.pins()
     }
 
-    /// Counts and latencies of every server since the start.
+    /// Returns the counts and latencies of every server since the start of the host.
     pub fn metrics(&self) -> IndexMap<Arc<str>, ServerMetrics> {
         let servers = self.0.registry.servers().into_iter().map(|server| {
-            let mut told = server.meter.snapshot();
-            if let Some(shelf) = &server.status().shelf {
-                (told.cache_entries, told.cache_bytes) = shelf.connection.cache.size();
+            let mut counts = server.metrics.server_metrics();
+            if let Some(entry) = &server.status().entry {
+                (counts.cache_entries, counts.cache_bytes) = entry.connection.cache.size();
             }
-            (server.name.clone(), told)
+            (server.name.clone(), counts)
         });
         servers.collect()
     }
 
-    /// The same and more as text for Prometheus (format 0.0.4), to be served as
-    /// `text/plain; version=0.0.4`.
+    /// Returns the metrics in the Prometheus text format 0.0.4. Serve the text as `text/plain;
+    /// version=0.0.4`. Contains more metrics than [`Host::metrics`].
     pub fn prometheus(&self) -> String {
         let servers = self.0.registry.servers().into_iter().map(|server| {
             let status = server.status();
-            let shelf = status.shelf.as_ref();
-            prometheus::Sample {
+            let entry = status.entry.as_ref();
+            prometheus::ServerSample {
                 server: server.name.clone(),
                 up: status.state == ServerState::Ready,
-                restarts: status.falls.returns(),
-                cache: shelf.map(|shelf| shelf.connection.cache.size()).unwrap_or_default(),
-                counts: server.meter.counts(),
+                restarts: status.restart_backoff.restart_count(),
+                cache: entry.map(|entry| entry.connection.cache.size()).unwrap_or_default(),
+                counts: server.metrics.snapshot(),
             }
         });
-        prometheus::text(&servers.collect::<Vec<_>>())
+        prometheus::render(&servers.collect::<Vec<_>>())
     }
 }
 
-/// The tools that are kept out, with the reason.
-fn hidden(shelf: &Shelf) -> Vec<(Box<str>, String)> {
-    let told = |hidden: &Hidden| (hidden.tool.view.name.as_str().into(), hidden.reason.clone());
-    shelf.hidden.iter().map(told).collect()
+/// Returns the excluded tools, each with the reason.
+fn excluded_tools(entry: &CatalogEntry) -> Vec<(Box<str>, String)> {
+    let to_pair = |excluded: &ExcludedTool| {
+        (excluded.tool.view.name.as_str().into(), excluded.reason.clone())
+    };
+    entry.excluded_tools.iter().map(to_pair).collect()
 }
 
-/// The time of day of a moment that is over.
-fn by_the_wall(moment: Instant) -> SystemTime {
+/// Converts a past instant into a time of day.
+fn to_system_time(moment: Instant) -> SystemTime {
     let now = SystemTime::now();
     now.checked_sub(moment.elapsed()).unwrap_or(now)
 }

@@ -1,80 +1,83 @@
-//! Ends what dead hosts have left behind.
+//! Terminates processes that dead hosts left running.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::page::{self, Header, Kind, Noted, PAGE_LIMIT};
+use super::ledger_file::{self, HostHeader, MAX_LEDGER_BYTES, ProcessKind, ProcessRecord};
 
-/// How long a sweep may take in all; what is not reached is left to the next host.
-pub(super) const LIMIT: Duration = Duration::from_secs(5);
+/// Maximum duration of a sweep; the next host sweeps the remaining files.
+pub(super) const SWEEP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The files looked at in one sweep: more dead hosts than this have long been swept by others.
-const FILE_LIMIT: usize = 1024;
+/// Maximum number of files per sweep; earlier sweeps have removed the files of most dead hosts.
+const MAX_FILES: usize = 1024;
 
-/// How often a shim whose host is gone is looked at until it has ended its tree, and the pause
-/// between: two seconds, while it usually takes milliseconds.
-const SHIM_ROUNDS: usize = 200;
-const SHIM_PAUSE: Duration = Duration::from_millis(10);
+/// Maximum number of polls for a shim without a host to terminate its tree. With the poll interval
+/// the limit is two seconds; a shim usually needs milliseconds.
+const MAX_SHIM_POLLS: usize = 200;
+const SHIM_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What a sweep has found.
+/// The result of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SweepReport {
-    /// Hosts that ended without taking their notes away.
+    /// Number of hosts that ended without removing their file.
     pub(crate) dead_hosts: usize,
-    /// Processes of theirs that still ran and were killed.
+    /// Number of their processes that were still running and were killed.
     pub(crate) killed: usize,
 }
 
-/// When a sweep that begins now gives up.
-pub(super) fn end() -> Instant {
-    now() + LIMIT
+/// Returns the deadline of a sweep that starts now.
+pub(super) fn deadline() -> Instant {
+    now() + SWEEP_TIMEOUT
 }
 
-/// Looks at every file in `dir` whose host is gone, until `end`.
-pub(super) fn sweep(dir: &Path, end: Instant) -> io::Result<SweepReport> {
+/// Processes each file in `dir` whose host is dead, until the deadline.
+pub(super) fn sweep(dir: &Path, deadline: Instant) -> io::Result<SweepReport> {
     let mut report = SweepReport::default();
-    let Some((_, here)) = Header::of_this_host() else { return Ok(report) };
-    for file in fs::read_dir(dir)?.flatten().take(FILE_LIMIT) {
-        if now() >= end {
+    let Some((_, here)) = HostHeader::for_current_host() else { return Ok(report) };
+    for file in fs::read_dir(dir)?.flatten().take(MAX_FILES) {
+        if now() >= deadline {
             break;
         }
         let name = file.file_name();
-        let Some((pid, start)) = name.to_str().and_then(page::host_of) else { continue };
-        let page = read(&file.path()).ok().and_then(|page| page::read(&page));
-        let elsewhere =
-            |header: &Header| header.boot == here.boot && header.namespace != here.namespace;
+        let Some((pid, start)) = name.to_str().and_then(ledger_file::parse_file_name) else {
+            continue;
+        };
+        let page = read_owned(&file.path()).ok().and_then(|page| ledger_file::parse_file(&page));
+        let elsewhere = |header: &HostHeader| {
+            header.boot_id == here.boot_id && header.pid_namespace != here.pid_namespace
+        };
         if page.as_ref().is_some_and(|(header, _)| elsewhere(header)) {
             continue;
         }
-        let restarted = page.as_ref().is_some_and(|(header, _)| header.boot != here.boot);
+        let restarted = page.as_ref().is_some_and(|(header, _)| header.boot_id != here.boot_id);
         if !restarted && start_time(pid) == Some(start) {
             continue;
         }
         if let Some((header, entries)) = page.filter(|_| !restarted) {
             report.dead_hosts += 1;
-            report.killed += end_all(&header, &entries, end);
-            if now() >= end {
-                // The next host finds what was not reached.
+            report.killed += terminate_trees(&header, &entries, deadline);
+            if now() >= deadline {
+                // The next host sweeps the remaining files.
                 break;
             }
         }
-        // Another host that sweeps at the same time may have removed it.
+        // A concurrent sweep of another host may have removed the file.
         drop(fs::remove_file(file.path()));
     }
     Ok(report)
 }
 
-fn read(path: &Path) -> io::Result<String> {
+fn read_owned(path: &Path) -> io::Result<String> {
     let mut page = Vec::new();
-    open(path)?.take(PAGE_LIMIT).read_to_end(&mut page)?;
+    open_owned(path)?.take(MAX_LEDGER_BYTES).read_to_end(&mut page)?;
     Ok(String::from_utf8_lossy(&page).into_owned())
 }
 
-/// Opens a file that nobody else has put there.
+/// Opens a file that belongs to the current user.
 #[cfg(unix)]
-fn open(path: &Path) -> io::Result<File> {
+fn open_owned(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).unwrap_or(0);
@@ -86,13 +89,13 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 #[cfg(not(unix))]
-fn open(path: &Path) -> io::Result<File> {
+fn open_owned(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
 #[cfg(unix)]
 pub(super) fn start_time(pid: u32) -> Option<u64> {
-    crate::shim::tree::start_time(id(pid)?)
+    crate::shim::tree::start_time(to_pid(pid)?)
 }
 
 #[cfg(not(unix))]
@@ -101,7 +104,7 @@ pub(super) fn start_time(_pid: u32) -> Option<u64> {
 }
 
 #[cfg(unix)]
-fn id(pid: u32) -> Option<rustix::process::Pid> {
+fn to_pid(pid: u32) -> Option<rustix::process::Pid> {
     rustix::process::Pid::from_raw(pid.try_into().ok()?)
 }
 
@@ -110,71 +113,77 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Ends the trees of a dead host. Its shims do that by themselves as soon as they notice; only
-/// what a shim does not end, or has left behind, is killed from here.
+/// Terminates the trees of a dead host. Shims terminate their trees when they notice the host's
+/// death; this function kills only processes that no shim terminated.
 #[cfg(unix)]
-fn end_all(header: &Header, entries: &[Noted], end: Instant) -> usize {
-    use crate::server::process::{Left, sweep};
+fn terminate_trees(header: &HostHeader, entries: &[ProcessRecord], deadline: Instant) -> usize {
+    use crate::server::process::{SweepTarget, sweep};
     use rustix::process::{Signal, kill_process};
-    let still_runs = |noted: &&Noted| start_time(noted.pid) == Some(noted.start);
-    let shims = || entries.iter().filter(|noted| noted.kind == Kind::Shim).filter(still_runs);
-    for shim in shims().filter_map(|noted| id(noted.pid)) {
+    let still_runs = |noted: &&ProcessRecord| start_time(noted.pid) == Some(noted.start_time);
+    let shims =
+        || entries.iter().filter(|noted| noted.kind == ProcessKind::Shim).filter(still_runs);
+    for shim in shims().filter_map(|noted| to_pid(noted.pid)) {
         let _ = kill_process(shim, Signal::TERM);
         let _ = kill_process(shim, Signal::CONT);
     }
-    for _ in 0..SHIM_ROUNDS {
-        if shims().next().is_none() || now() >= end {
+    for _ in 0..MAX_SHIM_POLLS {
+        if shims().next().is_none() || now() >= deadline {
             break;
         }
-        std::thread::sleep(SHIM_PAUSE);
+        std::thread::sleep(SHIM_POLL_INTERVAL);
     }
     let mut killed = 0;
     for noted in entries {
-        if now() >= end {
+        if now() >= deadline {
             break;
         }
         let runs = still_runs(&noted);
         killed += match noted.kind {
-            Kind::Shim if runs => sweep(Left { session: id(noted.pid), ..Left::default() }, end),
-            Kind::Server | Kind::Group if runs => {
-                sweep(Left { server: id(noted.pid), ..Left::default() }, end)
+            ProcessKind::Shim if runs => sweep(
+                SweepTarget { session: to_pid(noted.pid), ..SweepTarget::default() },
+                deadline,
+            ),
+            ProcessKind::Server | ProcessKind::Group if runs => {
+                sweep(SweepTarget { server: to_pid(noted.pid), ..SweepTarget::default() }, deadline)
             }
-            Kind::Group => end_leaderless(header, *noted),
-            Kind::Shim | Kind::Server => 0,
+            ProcessKind::Group => kill_leaderless_group(header, *noted),
+            ProcessKind::Shim | ProcessKind::Server => 0,
         };
     }
     killed
 }
 
 #[cfg(not(unix))]
-fn end_all(_header: &Header, _entries: &[Noted], _end: Instant) -> usize {
-    let _ = (Kind::Shim, SHIM_ROUNDS, SHIM_PAUSE);
+fn terminate_trees(_header: &HostHeader, _entries: &[ProcessRecord], _end: Instant) -> usize {
+    let _ = (ProcessKind::Shim, MAX_SHIM_POLLS, SHIM_POLL_INTERVAL);
     0
 }
 
-/// Kills the members of a group whose leader is gone: those in the session of the dead host that
-/// were started after the leader. If the leader's id is in use again, the group is not ours; a leader
-/// that nobody waits for still has it.
+/// Kills the members of a process group whose leader is gone: processes of the dead host's session
+/// that started after the leader. If another process has the leader's id, the group is not ours; a
+/// zombie leader keeps the id in use.
 #[cfg(target_os = "linux")]
-fn end_leaderless(header: &Header, leader: Noted) -> usize {
-    use crate::shim::tree::{Stat, every};
-    let another = |pid| Stat::read(pid).is_some_and(|stat| stat.start != leader.start);
-    if id(leader.pid).is_none_or(another) {
+fn kill_leaderless_group(header: &HostHeader, leader: ProcessRecord) -> usize {
+    use crate::shim::tree::{ProcessStat, all_processes};
+    let another =
+        |pid| ProcessStat::read(pid).is_some_and(|stat| stat.start_time != leader.start_time);
+    if to_pid(leader.pid).is_none_or(another) {
         return 0;
     }
-    let left = every().into_iter().filter(|stat| {
-        stat.group == id(leader.pid)
-            && stat.session == id(header.session)
-            && stat.start >= leader.start
+    let survivors = all_processes().into_iter().filter(|stat| {
+        stat.group == to_pid(leader.pid)
+            && stat.session == to_pid(header.session)
+            && stat.start_time >= leader.start_time
             && !stat.zombie
     });
-    left.filter(|stat| {
-        rustix::process::kill_process(stat.pid, rustix::process::Signal::KILL).is_ok()
-    })
-    .count()
+    survivors
+        .filter(|stat| {
+            rustix::process::kill_process(stat.pid, rustix::process::Signal::KILL).is_ok()
+        })
+        .count()
 }
 
 #[cfg(all(unix, not(target_os = "linux")))]
-fn end_leaderless(_header: &Header, _leader: Noted) -> usize {
+fn kill_leaderless_group(_header: &HostHeader, _leader: ProcessRecord) -> usize {
     0
 }

@@ -1,8 +1,8 @@
-//! One spelling for equal JSON: what is hashed, and how a lock file is laid out.
+//! Canonical JSON for hashes and lock files.
 //!
-//! Members are sorted by the bytes of their names as written (equal names keep their order), strings
-//! are written with the fewest escapes, numbers stay as they are spelled, and white space between
-//! tokens goes. What cannot be read is taken as it is spelled, so that there is always an answer.
+//! Members are sorted by the bytes of their names as written (equal names keep their order),
+//! strings have the fewest escapes, numbers stay as written, and white space between tokens is
+//! removed. Unreadable JSON stays as written, so that there is always a result.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -10,57 +10,58 @@ use std::fmt::Write;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-/// How deep is looked; below, JSON is taken as it is spelled. As deep as values are read elsewhere.
-const DEPTH: usize = 128;
+/// Maximum depth of canonicalization; deeper JSON stays as written. The same limit applies to
+/// parsed values elsewhere.
+const MAX_CANONICAL_DEPTH: usize = 128;
 
-/// The hash of a text.
-pub(super) fn hash(text: &str) -> String {
-    let mut words = String::from("sha256:");
+/// Hashes a text.
+pub(super) fn hash_text(text: &str) -> String {
+    let mut hash = String::from("sha256:");
     for byte in Sha256::digest(text) {
         // Writing to a string cannot fail.
-        let _ = write!(words, "{byte:02x}");
+        let _ = write!(hash, "{byte:02x}");
     }
-    words
+    hash
 }
 
-/// The hash of a JSON value, the same for every spelling of it.
-pub(super) fn hash_of(value: &RawValue) -> String {
-    hash(&compact(value.get()))
+/// Hashes a JSON value; equal values have equal hashes.
+pub(super) fn hash_json(value: &RawValue) -> String {
+    hash_text(&compact(value.get()))
 }
 
-/// The canonical form of a JSON text on one line.
+/// Returns the canonical form of a JSON text on one line.
 pub(super) fn compact(json: &str) -> String {
-    written(json, false)
+    canonicalize(json, false)
 }
 
-/// The canonical form of a JSON text with one member a line, ended by a newline.
+/// Returns the canonical form of a JSON text with one member per line and a final newline.
 pub(super) fn pretty(json: &str) -> String {
-    let mut out = written(json, true);
+    let mut out = canonicalize(json, true);
     out.push('\n');
     out
 }
 
-fn written(json: &str, pretty: bool) -> String {
+fn canonicalize(json: &str, pretty: bool) -> String {
     let out = String::with_capacity(json.len());
-    let mut writer = Writer { json, at: 0, out, pretty };
+    let mut writer = CanonicalWriter { json, at: 0, out, pretty };
     writer.value(0);
     writer.out
 }
 
-/// Reads a JSON text once, from front to back, and writes its canonical form. Nothing is checked:
-/// the text is known to be JSON.
-struct Writer<'j> {
+/// A single-pass reader of JSON that writes the canonical form. The writer does not validate: the
+/// text is known to be JSON.
+struct CanonicalWriter<'j> {
     json: &'j str,
     at: usize,
     out: String,
     pretty: bool,
 }
 
-impl<'j> Writer<'j> {
+impl<'j> CanonicalWriter<'j> {
     fn value(&mut self, depth: usize) {
         match self.next() {
-            Some(b'{') if depth < DEPTH => self.object(depth),
-            Some(b'[') if depth < DEPTH => self.array(depth),
+            Some(b'{') if depth < MAX_CANONICAL_DEPTH => self.object(depth),
+            Some(b'[') if depth < MAX_CANONICAL_DEPTH => self.array(depth),
             Some(b'"') => {
                 let text = self.string();
                 self.out.push_str(&text);
@@ -90,7 +91,7 @@ impl<'j> Writer<'j> {
                 continue;
             }
             let (name, from) = (self.string(), self.out.len() - start);
-            self.line(depth + 1);
+            self.write_newline(depth + 1);
             self.out.push_str(&name);
             self.out.push_str(if self.pretty { ": " } else { ":" });
             // The colon.
@@ -100,7 +101,7 @@ impl<'j> Writer<'j> {
             members.push((name, from..self.out.len() - start));
         }
         self.at += 1;
-        members.sort_by(|one, other| inside(&one.0).cmp(inside(&other.0)));
+        members.sort_by(|one, other| strip_quotes(&one.0).cmp(strip_quotes(&other.0)));
         let unsorted = self.out.split_off(start);
         self.out.push('{');
         for (index, (_, range)) in members.iter().enumerate() {
@@ -120,7 +121,7 @@ impl<'j> Writer<'j> {
                 continue;
             }
             self.out.push_str(if empty { "" } else { "," });
-            self.line(depth + 1);
+            self.write_newline(depth + 1);
             self.value(depth + 1);
             empty = false;
         }
@@ -128,14 +129,15 @@ impl<'j> Writer<'j> {
         self.close(empty, depth, ']');
     }
 
-    /// The next byte that is no white space.
+    /// Returns the next byte that is not white space.
     fn next(&mut self) -> Option<u8> {
         let rest = self.json.as_bytes().get(self.at..)?.iter();
         self.at += rest.take_while(|byte| b" \t\r\n".contains(byte)).count();
         self.json.as_bytes().get(self.at).copied()
     }
 
-    /// Passes a string and gives its one spelling; the given one where it is no Unicode.
+    /// Consumes a string and returns its canonical spelling, or its spelling if it is not valid
+    /// Unicode.
     fn string(&mut self) -> Cow<'j, str> {
         let from = self.at;
         self.skip();
@@ -143,12 +145,12 @@ impl<'j> Writer<'j> {
         if !spelled.contains('\\') {
             return Cow::Borrowed(spelled);
         }
-        let meant = serde_json::from_str::<String>(spelled);
-        let quoted = meant.and_then(|meant| serde_json::to_string(&meant));
+        let unescaped = serde_json::from_str::<String>(spelled);
+        let quoted = unescaped.and_then(|unescaped| serde_json::to_string(&unescaped));
         quoted.map_or(Cow::Borrowed(spelled), Cow::Owned)
     }
 
-    /// Passes a string, or an object or array with all that is in it.
+    /// Consumes a string, or an object or array with its content.
     fn skip(&mut self) {
         let (mut open, mut within, mut escaped) = (0_usize, false, false);
         for byte in &self.json.as_bytes()[self.at..] {
@@ -173,12 +175,12 @@ impl<'j> Writer<'j> {
 
     fn close(&mut self, empty: bool, depth: usize, bracket: char) {
         if !empty {
-            self.line(depth);
+            self.write_newline(depth);
         }
         self.out.push(bracket);
     }
 
-    fn line(&mut self, depth: usize) {
+    fn write_newline(&mut self, depth: usize) {
         if self.pretty {
             self.out.push('\n');
             self.out.extend(std::iter::repeat_n("  ", depth));
@@ -186,7 +188,7 @@ impl<'j> Writer<'j> {
     }
 }
 
-/// A string's spelling without its quotes.
-fn inside(quoted: &str) -> &str {
+/// Returns the spelling of a string without its quotes.
+fn strip_quotes(quoted: &str) -> &str {
     quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or(quoted)
 }

@@ -1,4 +1,4 @@
-//! One difference between what is pinned and what was found.
+//! A change between pinned and current definitions.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -6,20 +6,20 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What a change means for whoever uses the tool. Later ones are worse.
+/// The severity of a change for users of the tool; later variants are more severe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeClass {
-    /// Calls made before still work, and nothing new is said to a model in a place that was pinned.
+    /// Existing calls still work, and no pinned place has new text for a model.
     Compatible,
-    /// Calls that worked may fail now, or the answer is not what it was.
+    /// Existing calls may fail, or their results may differ.
     Breaking,
-    /// It changes what a model is told, what a person is asked, or who is at the other end.
+    /// The change affects text for a model, questions to a user, or the identity of the server.
     Suspicious,
 }
 
 impl ChangeClass {
-    /// The word used in output.
+    /// Returns the name in output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Compatible => "compatible",
@@ -35,45 +35,53 @@ impl fmt::Display for ChangeClass {
     }
 }
 
-/// One difference. All texts may come from a server: escape them for a terminal.
+/// One change. All strings may come from a server: escape them for a terminal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Change {
-    /// The server.
+pub struct PinChange {
+    /// Name of the server.
     pub server: String,
-    /// The tool; `None` where the server itself changed.
+    /// Name of the tool; `None` for a change of the server itself.
     pub tool: Option<String>,
-    /// How bad it is.
+    /// Severity of the change.
     pub class: ChangeClass,
-    /// What changed, with its place in the definition.
-    pub what: String,
-    /// What was pinned there, if anything.
+    /// Description of the change, with its place in the definition.
+    #[serde(rename = "what")]
+    pub description: String,
+    /// Pinned value, if any.
     pub before: Option<Value>,
-    /// What is there now, if anything.
+    /// Current value, if any.
     pub after: Option<Value>,
 }
 
-/// The changes of one server or tool while they are collected.
+/// Collects the changes of one server or tool.
 #[derive(Debug)]
-pub(super) struct Changes<'c> {
+pub(super) struct ChangeCollector<'c> {
     pub(super) server: &'c str,
     pub(super) tool: Option<&'c str>,
-    pub(super) list: Vec<Change>,
+    pub(super) list: Vec<PinChange>,
 }
 
-impl Changes<'_> {
-    pub(super) fn tell(
+impl ChangeCollector<'_> {
+    pub(super) fn add(
         &mut self,
-        class: ChangeClass,
-        what: impl Into<String>,
+        change_class: ChangeClass,
+        text: impl Into<String>,
         before: Option<Value>,
         after: Option<Value>,
     ) {
         let (server, tool) = (self.server.to_owned(), self.tool.map(str::to_owned));
-        self.list.push(Change { server, tool, class, what: what.into(), before, after });
+        self.list.push(PinChange {
+            server,
+            tool,
+            class: change_class,
+            description: text.into(),
+            before,
+            after,
+        });
     }
 
-    /// The changes, the worst first and else in the order they were found.
-    pub(super) fn sorted(mut self) -> Vec<Change> {
+    /// Returns the changes, the most severe first, otherwise in order of detection.
+    pub(super) fn into_sorted(mut self) -> Vec<PinChange> {
         self.list.sort_by_key(|change| Reverse(change.class));
         self.list
     }

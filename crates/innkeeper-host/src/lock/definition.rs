@@ -1,67 +1,67 @@
-//! What differs between two definitions of one tool.
+//! Compares two definitions of a tool.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::PinnedTool;
-use super::change::{Change, ChangeClass, Changes};
-use super::compare::wording;
-use super::schema::Schemas;
-use super::text::Names;
+use super::change::{ChangeClass, ChangeCollector, PinChange};
+use super::compare::classify_text_change;
+use super::schema_comparison::SchemaComparison;
+use super::text_changes::ToolNames;
 
-/// The hints a tool gives, with what holds where one is missing and what makes it look harmless.
-const HINTS: [(&str, bool, bool); 4] = [
+/// Annotation hints, each with its default and its harmless value.
+const ANNOTATION_HINTS: [(&str, bool, bool); 4] = [
     ("readOnlyHint", false, true),
     ("destructiveHint", true, false),
     ("idempotentHint", false, true),
     ("openWorldHint", true, false),
 ];
 
-/// A definition as a value; `None` where it cannot be one.
-pub(super) fn read(definition: &RawValue) -> Option<Value> {
+/// Parses a definition; returns `None` if it cannot be parsed.
+pub(super) fn parse_definition(definition: &RawValue) -> Option<Value> {
     serde_json::from_str(definition.get()).ok()
 }
 
-/// What differs in `after` from `before`, the worst first; never nothing.
-pub(super) fn changes(
-    names: &Names<'_>,
+/// Returns the changes from `before` to `after`, the most severe first; at least one.
+pub(super) fn compare_definitions(
+    names: &ToolNames<'_>,
     (server, tool): (&str, &str),
     before: &PinnedTool,
     after: &PinnedTool,
-) -> Vec<Change> {
-    let mut changes = Changes { server, tool: Some(tool), list: Vec::new() };
-    let (old, new) = (read(&before.definition), read(&after.definition));
+) -> Vec<PinChange> {
+    let mut changes = ChangeCollector { server, tool: Some(tool), list: Vec::new() };
+    let (old, new) = (parse_definition(&before.definition), parse_definition(&after.definition));
     if let (Some(Value::Object(old)), Some(Value::Object(new))) = (&old, &new) {
-        members(names, &mut changes, old, new);
+        compare_members(names, &mut changes, old, new);
     }
     if changes.list.is_empty() {
-        // The hashes differ in what no reading of the values shows: a number beyond precision.
-        changes.tell(ChangeClass::Suspicious, "definition changed", old, new);
+        // The hashes differ in a detail that parsed values do not show: a number beyond precision.
+        changes.add(ChangeClass::Suspicious, "definition changed", old, new);
     }
-    changes.sorted()
+    changes.into_sorted()
 }
 
-fn members(
-    names: &Names<'_>,
-    changes: &mut Changes<'_>,
+fn compare_members(
+    names: &ToolNames<'_>,
+    changes: &mut ChangeCollector<'_>,
     old: &Map<String, Value>,
     new: &Map<String, Value>,
 ) {
-    for (key, before, after) in differing(old, new) {
+    for (key, before, after) in differing_members(old, new) {
         match key {
-            "title" | "description" => text(names, changes, key, before, after),
-            "inputSchema" | "outputSchema" => schema(names, changes, key, before, after),
-            "annotations" => annotations(names, changes, before, after),
+            "title" | "description" => compare_text(names, changes, key, before, after),
+            "inputSchema" | "outputSchema" => compare_schema(names, changes, key, before, after),
+            "annotations" => compare_annotations(names, changes, before, after),
             other => {
-                let what = format!("/{other} changed");
-                changes.tell(ChangeClass::Suspicious, what, before.cloned(), after.cloned());
+                let text = format!("/{other} changed");
+                changes.add(ChangeClass::Suspicious, text, before.cloned(), after.cloned());
             }
         }
     }
 }
 
-/// The members that are not the same in both, those of the older one first.
-pub(super) fn differing<'m>(
+/// Returns the members that differ, in the order of the older definition.
+pub(super) fn differing_members<'m>(
     old: &'m Map<String, Value>,
     new: &'m Map<String, Value>,
 ) -> impl Iterator<Item = (&'m str, Option<&'m Value>, Option<&'m Value>)> {
@@ -70,30 +70,32 @@ pub(super) fn differing<'m>(
     all.filter(|(_, before, after)| before != after)
 }
 
-/// A text for a model or a person. New words in a title are harmless, in a description they are not.
-pub(super) fn text(
-    names: &Names<'_>,
-    changes: &mut Changes<'_>,
-    place: &str,
+/// Compares text for a model or a user. New text is harmless in a title and suspicious in a
+/// description.
+pub(super) fn compare_text(
+    names: &ToolNames<'_>,
+    changes: &mut ChangeCollector<'_>,
+    path: &str,
     before: Option<&Value>,
     after: Option<&Value>,
 ) {
-    let words = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-    let (old, new) = (words(before), words(after));
-    let (class, why) = if (old.is_none(), new.is_none()) == (before.is_none(), after.is_none()) {
-        wording(names, changes.server, old.as_deref(), new.as_deref())
-    } else {
-        (ChangeClass::Suspicious, "is no text")
-    };
-    let mild = ["added", "words changed"].contains(&why) && place.ends_with("title");
-    let class = if mild { ChangeClass::Compatible } else { class };
-    let what = format!("/{}: {why}", place.trim_start_matches('/'));
-    changes.tell(class, what, before.cloned(), after.cloned());
+    let as_string = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    let (old, new) = (as_string(before), as_string(after));
+    let (change_class, reason) =
+        if (old.is_none(), new.is_none()) == (before.is_none(), after.is_none()) {
+            classify_text_change(names, changes.server, old.as_deref(), new.as_deref())
+        } else {
+            (ChangeClass::Suspicious, "not a string")
+        };
+    let mild = ["added", "text changed"].contains(&reason) && path.ends_with("title");
+    let change_class = if mild { ChangeClass::Compatible } else { change_class };
+    let description = format!("/{}: {reason}", path.trim_start_matches('/'));
+    changes.add(change_class, description, before.cloned(), after.cloned());
 }
 
-fn schema(
-    names: &Names<'_>,
-    changes: &mut Changes<'_>,
+fn compare_schema(
+    names: &ToolNames<'_>,
+    changes: &mut ChangeCollector<'_>,
     key: &str,
     before: Option<&Value>,
     after: Option<&Value>,
@@ -101,21 +103,26 @@ fn schema(
     let is_output = key == "outputSchema";
     match (before, after) {
         (Some(before), Some(after)) => {
-            Schemas { names, changes, is_output }.compare(&format!("/{key}"), before, after);
+            SchemaComparison { names, changes, is_output }.compare(
+                &format!("/{key}"),
+                before,
+                after,
+            );
         }
         (None, _) if is_output => {
-            changes.tell(ChangeClass::Compatible, format!("/{key} added"), None, after.cloned());
+            changes.add(ChangeClass::Compatible, format!("/{key} added"), None, after.cloned());
         }
         (before, after) => {
-            let what = format!("/{key} {}", if after.is_none() { "removed" } else { "added" });
-            changes.tell(ChangeClass::Breaking, what, before.cloned(), after.cloned());
+            let description =
+                format!("/{key} {}", if after.is_none() { "removed" } else { "added" });
+            changes.add(ChangeClass::Breaking, description, before.cloned(), after.cloned());
         }
     }
 }
 
-fn annotations(
-    names: &Names<'_>,
-    changes: &mut Changes<'_>,
+fn compare_annotations(
+    names: &ToolNames<'_>,
+    changes: &mut ChangeCollector<'_>,
     before: Option<&Value>,
     after: Option<&Value>,
 ) {
@@ -126,34 +133,34 @@ fn annotations(
     };
     let (Some(old), Some(new)) = (hints(before), hints(after)) else {
         let (before, after) = (before.cloned(), after.cloned());
-        return changes.tell(ChangeClass::Suspicious, "/annotations changed", before, after);
+        return changes.add(ChangeClass::Suspicious, "/annotations changed", before, after);
     };
     if old == empty && new == empty {
         let (before, after) = (before.cloned(), after.cloned());
-        return changes.tell(ChangeClass::Compatible, "/annotations changed", before, after);
+        return changes.add(ChangeClass::Compatible, "/annotations changed", before, after);
     }
-    for (key, before, after) in differing(&old, &new) {
+    for (key, before, after) in differing_members(&old, &new) {
         if key == "title" {
-            text(names, changes, "annotations/title", before, after);
+            compare_text(names, changes, "annotations/title", before, after);
             continue;
         }
         let hint = |value: Option<&Value>, missing| value.map_or(Some(missing), Value::as_bool);
-        let known = HINTS.iter().find(|(name, _, _)| *name == key);
-        let (class, why) = match known.map(|(_, missing, harmless)| {
-            (hint(before, *missing), hint(after, *missing), *harmless)
+        let known_hint = ANNOTATION_HINTS.iter().find(|(name, _, _)| *name == key);
+        let (change_class, reason) = match known_hint.map(|(_, missing, safe_value)| {
+            (hint(before, *missing), hint(after, *missing), *safe_value)
         }) {
             Some((Some(old), Some(new), _)) if old == new => {
-                (ChangeClass::Compatible, "says what held before")
+                (ChangeClass::Compatible, "states the previous default")
             }
-            Some((Some(_), Some(new), harmless)) if new != harmless => {
-                (ChangeClass::Breaking, "claims less than before")
+            Some((Some(_), Some(new), safe_value)) if new != safe_value => {
+                (ChangeClass::Breaking, "claims to be less safe than before")
             }
             Some((Some(_), Some(_), _)) => {
-                (ChangeClass::Suspicious, "claims to be more harmless than before")
+                (ChangeClass::Suspicious, "claims to be safer than before")
             }
             Some(_) | None => (ChangeClass::Suspicious, "changed"),
         };
-        let what = format!("/annotations/{key}: {why}");
-        changes.tell(class, what, before.cloned(), after.cloned());
+        let description = format!("/annotations/{key}: {reason}");
+        changes.add(change_class, description, before.cloned(), after.cloned());
     }
 }

@@ -1,50 +1,50 @@
-//! Why a lock cannot be used.
+//! The error of a lock file.
 
 use std::io;
 
-/// Why a lock cannot be read.
+/// The reason why a lock cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// The file is there and cannot be read.
-    #[error("`{file}` cannot be read")]
+    /// The file exists and cannot be read.
+    #[error("cannot read `{file}`")]
     Unreadable {
-        /// The file as it was named.
+        /// File, as the user named it.
         file: String,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
-    /// The file is longer than [`super::MAX_LOCK_BYTES`].
-    #[error("`{file}` is longer than {} MiB", super::MAX_LOCK_BYTES >> 20)]
+    /// The file is larger than [`super::MAX_LOCK_BYTES`].
+    #[error("`{file}` is larger than {} MiB", super::MAX_LOCK_BYTES >> 20)]
     TooLarge {
-        /// The file as it was named.
+        /// File, as the user named it.
         file: String,
     },
-    /// The text is no lock.
-    #[error("{file}:{line}:{column}: not a lock")]
+    /// The text is not a valid lock.
+    #[error("{file}:{line}:{column}: not a valid lock")]
     Malformed {
-        /// The file as it was named.
+        /// File, as the user named it.
         file: String,
-        /// The line, from 1.
+        /// Line, starting at 1.
         line: usize,
-        /// The column, from 1; 0 in an empty file.
+        /// Column, starting at 1; 0 in an empty file.
         column: usize,
-        /// What is wrong there.
+        /// The JSON error.
         source: serde_json::Error,
     },
-    /// The lock has a form that is not known here.
-    #[error("`{file}` is a lock of version {version}; version 1 is read here")]
-    Version {
-        /// The file as it was named.
+    /// The version of the lock is not supported.
+    #[error("`{file}`: unsupported lock version {version}, expected 1")]
+    UnsupportedVersion {
+        /// File, as the user named it.
         file: String,
-        /// Its version.
+        /// Version of the lock.
         version: u64,
     },
-    /// A hash is not that of what stands beside it: the file was edited or merged by hand.
-    #[error("`{file}`: the hash of {item} does not fit what stands beside it")]
-    Misfit {
-        /// The file as it was named.
+    /// A hash does not match its content: the file was edited or merged by hand.
+    #[error("`{file}`: hash mismatch for {item}")]
+    HashMismatch {
+        /// File, as the user named it.
         file: String,
-        /// Which one.
+        /// Item with the wrong hash.
         item: String,
     },
 }

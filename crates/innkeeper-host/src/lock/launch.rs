@@ -1,45 +1,45 @@
-//! How a server is started or reached, in the words of the configuration.
+//! The pinned launch of a server, as written in the configuration.
 
 use serde::{Deserialize, Serialize};
 
-use super::package::{Package, of_transport};
+use super::package::{Package, packages_for_transport};
 use crate::config::TransportConfig;
 
-/// How a server is started or reached. Variables stand unreplaced, secrets are masked.
+/// The launch or address of a server, with variables unexpanded and secrets masked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Launch {
-    /// A program of this machine.
+pub enum PinnedLaunch {
+    /// A local program.
     Program {
-        /// The program.
+        /// Program.
         command: String,
-        /// Its arguments.
+        /// Arguments.
         args: Vec<String>,
-        /// Where it runs, if that is said.
+        /// Working directory, if configured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cwd: Option<String>,
     },
-    /// An address.
+    /// The URL of a remote server.
     Address {
-        /// The address.
+        /// URL.
         url: String,
     },
 }
 
-/// What a configuration starts or reaches, and from which package it comes.
-pub(super) fn of(transport: &TransportConfig) -> (Launch, Option<Package>) {
+/// Returns the launch of a transport and its package, if any.
+pub(super) fn from_transport(transport: &TransportConfig) -> (PinnedLaunch, Option<Package>) {
     let launch = match transport {
         TransportConfig::Stdio { command, args, cwd, .. } => {
             let command = command.as_written().to_owned();
             let args = args.iter().map(|arg| arg.as_written().to_owned()).collect();
             let cwd = cwd.as_ref().map(|cwd| cwd.as_written().to_owned());
-            Launch::Program { command, args, cwd }
+            PinnedLaunch::Program { command, args, cwd }
         }
         TransportConfig::Http { url, .. }
         | TransportConfig::Sse { url, .. }
         | TransportConfig::WebSocket { url, .. } => {
-            Launch::Address { url: url.as_written().to_owned() }
+            PinnedLaunch::Address { url: url.as_written().to_owned() }
         }
     };
-    (launch, of_transport(transport).packages.into_iter().next())
+    (launch, packages_for_transport(transport).packages.into_iter().next())
 }

@@ -1,4 +1,4 @@
-//! The package that a package runner is told to run, and whether its version is said.
+//! The package that a package runner starts, with its version.
 
 use std::path::Path;
 
@@ -6,148 +6,158 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::TransportConfig;
 
-/// A package that is fetched when its server is started.
+/// A package that is downloaded at the start of its server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Package {
-    /// Its name as the runner is told it.
+    /// Name, as passed to the package runner.
     pub name: String,
-    /// The one version the runner may fetch; `None` where it takes whatever is newest or fits.
+    /// Exact version; `None` if the package runner chooses a version.
     pub version: Option<String>,
 }
 
 impl Package {
-    /// Whether it is named by a place, such as a repository, of which there are no versions.
-    pub fn is_address(&self) -> bool {
-        is_address(&self.name)
+    /// Returns whether the name is a location, such as a repository, which has no versions.
+    pub fn is_location(&self) -> bool {
+        is_location(&self.name)
     }
 }
 
-/// What the options of a kind of package runner mean.
-struct Runners {
+/// The options of a kind of package runner.
+struct PackageRunnerOptions {
     names: &'static [&'static str],
-    /// How many numbers an exact version has.
-    parts: usize,
-    /// Their value is the package, in place of the first word that is no option.
-    package: &'static [&'static str],
-    /// Their value is one more package, or several with commas between.
-    more: &'static [&'static str],
-    /// Their value is a text for a shell.
-    shell: &'static [&'static str],
-    /// Their value is something else.
-    other: &'static [&'static str],
+    /// Number of components in an exact version.
+    version_parts: usize,
+    /// Options whose value is the package, in place of the first positional argument.
+    package_options: &'static [&'static str],
+    /// Options whose value is an additional package, or several separated by commas.
+    extra_package_options: &'static [&'static str],
+    /// Options whose value is a shell command.
+    shell_options: &'static [&'static str],
+    /// Other options with a value.
+    value_options: &'static [&'static str],
 }
 
-/// Packages named `name@version`.
-const AT: Runners = Runners {
+/// Runners with packages as `name@version`.
+const AT_VERSION_RUNNERS: PackageRunnerOptions = PackageRunnerOptions {
     names: &["npx", "bunx", "pnpx", "dnx", "npm"],
-    parts: 3,
-    package: &["--package", "-p"],
-    more: &[],
-    shell: &["--call", "-c"],
-    other: &["--workspace", "-w", "--registry", "--cache"],
+    version_parts: 3,
+    package_options: &["--package", "-p"],
+    extra_package_options: &[],
+    shell_options: &["--call", "-c"],
+    value_options: &["--workspace", "-w", "--registry", "--cache"],
 };
 
-/// Packages named `name==version`.
-const EQUALS: Runners = Runners {
+/// Runners with packages as `name==version`.
+const EQUALS_VERSION_RUNNERS: PackageRunnerOptions = PackageRunnerOptions {
     names: &["uvx", "pipx"],
-    parts: 1,
-    package: &["--from", "--spec"],
-    more: &["--with"],
-    shell: &[],
-    other: &["--python", "-p", "--index-url", "--index", "--directory"],
+    version_parts: 1,
+    package_options: &["--from", "--spec"],
+    extra_package_options: &["--with"],
+    shell_options: &[],
+    value_options: &["--python", "-p", "--index-url", "--index", "--directory"],
 };
 
-/// What a package runner is told to fetch and run.
+/// The packages that a package runner downloads and runs.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fetched {
-    /// Every package that is named, the server's first.
+pub(crate) struct RunnerPackages {
+    /// All named packages, the server's package first.
     pub(crate) packages: Vec<Package>,
-    /// Whether a shell is handed a text, in which anything may be named.
-    pub(crate) by_shell: bool,
+    /// Whether the runner passes a command to a shell, which may name any package.
+    pub(crate) uses_shell: bool,
 }
 
-/// What is fetched for a server, in the words of the configuration.
-pub(crate) fn of_transport(transport: &TransportConfig) -> Fetched {
-    let TransportConfig::Stdio { command, args, .. } = transport else { return Fetched::default() };
-    let args: Vec<_> = args.iter().map(|arg| arg.as_written().to_owned()).collect();
-    of(command.as_written(), &args)
-}
-
-/// What a command line has a package runner fetch; nothing where none stands in front.
-pub(super) fn of(command: &str, args: &[String]) -> Fetched {
-    let name = Path::new(command).file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-    let Some(runners) = [AT, EQUALS].into_iter().find(|runners| runners.names.contains(&name))
-    else {
-        return Fetched::default();
+/// Returns the packages of a server, as written in the configuration.
+pub(crate) fn packages_for_transport(transport: &TransportConfig) -> RunnerPackages {
+    let TransportConfig::Stdio { command, args, .. } = transport else {
+        return RunnerPackages::default();
     };
-    let verbs: &[&str] = match name {
+    let args: Vec<_> = args.iter().map(|arg| arg.as_written().to_owned()).collect();
+    packages_for_command(command.as_written(), &args)
+}
+
+/// Returns the packages of a command line; empty if it does not start with a package runner.
+pub(super) fn packages_for_command(command: &str, args: &[String]) -> RunnerPackages {
+    let name = Path::new(command).file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some(runners) = [AT_VERSION_RUNNERS, EQUALS_VERSION_RUNNERS]
+        .into_iter()
+        .find(|runners| runners.names.contains(&name))
+    else {
+        return RunnerPackages::default();
+    };
+    let subcommands: &[&str] = match name {
         "npm" => &["exec", "x"],
         "pipx" => &["run"],
-        _ => return runners.read(args),
+        _ => return runners.parse_args(args),
     };
-    let verb = args.iter().position(|arg| !arg.starts_with('-'));
-    let Some(verb) = verb.filter(|at| verbs.contains(&&*args[*at])) else {
-        return Fetched::default();
+    let subcommand = args.iter().position(|arg| !arg.starts_with('-'));
+    let Some(subcommand) = subcommand.filter(|at| subcommands.contains(&&*args[*at])) else {
+        return RunnerPackages::default();
     };
-    runners.read(&[&args[..verb], &args[verb + 1..]].concat())
+    runners.parse_args(&[&args[..subcommand], &args[subcommand + 1..]].concat())
 }
 
-impl Runners {
-    fn read(&self, args: &[String]) -> Fetched {
-        let (mut named, mut more, mut first, mut by_shell) = (vec![], vec![], None, false);
+impl PackageRunnerOptions {
+    fn parse_args(&self, args: &[String]) -> RunnerPackages {
+        let (mut named, mut more, mut first, mut uses_shell) = (vec![], vec![], None, false);
         let mut args = args.iter().map(String::as_str);
         while let Some(arg) = args.next() {
             let (option, value) = match arg.split_once('=').filter(|_| arg.starts_with("--")) {
                 Some((option, value)) => (option, Some(value)),
                 None => (arg, None),
             };
-            let lists = [self.package, self.more, self.shell, self.other];
+            let lists = [
+                self.package_options,
+                self.extra_package_options,
+                self.shell_options,
+                self.value_options,
+            ];
             let Some(kind) = lists.into_iter().position(|list| list.contains(&option)) else {
                 if arg.starts_with('-') {
                     continue;
                 }
                 first = Some(arg);
-                // What follows is the server's.
+                // The remaining arguments belong to the server.
                 break;
             };
             let value = value.or_else(|| args.next()).unwrap_or_default();
             match kind {
                 0 => named.push(value),
                 1 => more.extend(value.split(',')),
-                2 => by_shell = true,
+                2 => uses_shell = true,
                 _ => {}
             }
         }
         let own = if named.is_empty() { first.into_iter().collect() } else { named };
         let all = own.into_iter().chain(more).filter(|spec| !spec.is_empty());
-        Fetched { packages: all.map(|spec| self.package(spec)).collect(), by_shell }
+        RunnerPackages { packages: all.map(|spec| self.parse_package(spec)).collect(), uses_shell }
     }
 
-    fn package(&self, spec: &str) -> Package {
+    fn parse_package(&self, spec: &str) -> Package {
         let (name, version) = match spec.split_once("==") {
-            _ if is_address(spec) => (spec, None),
+            _ if is_location(spec) => (spec, None),
             Some((name, version)) => (name, Some(version)),
             None => match spec.rfind('@').filter(|at| *at > 0) {
                 Some(at) => (&spec[..at], Some(&spec[at + 1..])),
                 None => (spec, None),
             },
         };
-        let version = version.filter(|version| is_exact(version, self.parts)).map(str::to_owned);
+        let version =
+            version.filter(|version| is_exact(version, self.version_parts)).map(str::to_owned);
         Package { name: name.to_owned(), version }
     }
 }
 
-/// Whether a package is named by where it is: an address, a repository, a path.
-fn is_address(spec: &str) -> bool {
+/// Returns whether a package spec is a URL, a repository or a path.
+fn is_location(spec: &str) -> bool {
     let hosts = ["git@", "git:", "github:", "gitlab:", "bitbucket:", "gist:", "file:"];
     spec.contains("://")
         || hosts.iter().any(|start| spec.starts_with(start))
         || spec.starts_with(['.', '/', '~'])
 }
 
-/// Whether a version allows one version only: at least so many numbers with dots between, and then
-/// what marks a release before or a build.
+/// Returns whether a version is exact: at least `parts` numbers separated by dots, then optionally
+/// a pre-release or build suffix.
 fn is_exact(version: &str, parts: usize) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-+!".contains(c);
     let core = version.split(['-', '+']).next().unwrap_or_default();

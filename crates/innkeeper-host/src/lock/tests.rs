@@ -1,4 +1,4 @@
-//! Tests of locks: how they are written, what is a change, and of which class.
+//! Tests of locks: serialization, changes and their classes.
 
 mod classes;
 mod form;
@@ -10,20 +10,20 @@ use std::collections::BTreeMap;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::{Change, Launch, Lock, PinnedServer, PinnedText, PinnedTool};
+use super::{Lock, PinChange, PinnedLaunch, PinnedServer, PinnedText, PinnedTool};
 
 fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_owned()).unwrap()
 }
 
-/// A server with these definitions, started by `command`.
+/// Returns a server with these definitions, started by `command`.
 fn server(command: &str, tools: &[Value]) -> PinnedServer {
     let pin = |tool: &Value| {
         let name = tool["name"].as_str().unwrap().to_owned();
-        (name, PinnedTool::of(&to_raw_value(tool).unwrap()))
+        (name, PinnedTool::new(&to_raw_value(tool).unwrap()))
     };
     PinnedServer {
-        launch: Launch::Program { command: command.to_owned(), args: Vec::new(), cwd: None },
+        launch: PinnedLaunch::Program { command: command.to_owned(), args: Vec::new(), cwd: None },
         package: None,
         server_info: None,
         instructions: None,
@@ -37,17 +37,17 @@ fn lock<const N: usize>(servers: [(&str, PinnedServer); N]) -> Lock {
     Lock { servers, ..Lock::default() }
 }
 
-/// A lock of the server `one`, with the tools given, beside `other`, which has `send_mail`.
+/// Returns a lock of the server `one` with these tools, and of `other` with `send_mail`.
 fn tools(tools: &[Value]) -> Lock {
     let other = json!({"name": "send_mail", "inputSchema": {"type": "object"}});
     lock([("one", server("one", tools)), ("other", server("other", &[other]))])
 }
 
-/// Class and words of every change.
-fn told(changes: &[Change]) -> Vec<String> {
-    let told = |change: &Change| {
+/// Returns the class and description of every change.
+fn descriptions(changes: &[PinChange]) -> Vec<String> {
+    let change_text = |change: &PinChange| {
         let tool = change.tool.as_deref().map(|tool| format!(".{tool}")).unwrap_or_default();
-        format!("{} {}{tool} {}", change.class, change.server, change.what)
+        format!("{} {}{tool} {}", change.class, change.server, change.description)
     };
-    changes.iter().map(told).collect()
+    changes.iter().map(change_text).collect()
 }

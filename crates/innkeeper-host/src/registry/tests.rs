@@ -1,27 +1,27 @@
-//! What a server offers, while its settings change.
+//! Catalog entries of a server while its settings change.
 
 use std::path::Path;
 
 use innkeeper_protocol::Revision;
 use innkeeper_protocol::view::{TasksCapability, Tool};
-use innkeeper_testkit::Peer;
+use innkeeper_testkit::InMemoryServer;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tokio::sync::Semaphore;
 
 use super::*;
 use crate::cache::Cache;
-use crate::callback::Callbacks;
+use crate::callback::CallbackRegistry;
 use crate::config::{Config, Environment};
-use crate::server::age::Ages;
 use crate::server::connection::Connection;
-use crate::server::meta::Identity;
-use crate::server::offer::{Offer, Offered};
-use crate::server::session::{Limits, Owner, Session};
-use crate::server::silence::Silence;
-use crate::server::wishes::Wishes;
+use crate::server::list_ttls::ListTtls;
+use crate::server::listing::{Definition, ServerListing};
+use crate::server::meta::ClientMeta;
+use crate::server::session::{Session, SessionContext, SessionLimits};
+use crate::server::subscriptions::Subscriptions;
+use crate::server::timeout_streak::TimeoutStreak;
 use crate::start;
-use crate::tasks::Tasks;
+use crate::tasks::BackgroundTasks;
 
 fn config(denied: &[&str]) -> Config {
     let entry = json!({"url": "http://a.example/mcp", "tools": {"deny": denied}});
@@ -29,11 +29,11 @@ fn config(denied: &[&str]) -> Config {
     Config::from_value(&file, "mcp.json", Path::new("/"), &Environment::default()).unwrap()
 }
 
-/// A shelf with the tools `read` and `write`, made by the settings the server has now.
-fn shelf(server: &Server, events: &Events, tasks: &Tasks) -> Shelf {
-    let (_, reader, writer) = Peer::new();
-    let callbacks = Callbacks::default();
-    let owner = Owner {
+/// Builds an entry with the tools `read` and `write` from the server's current settings.
+fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> CatalogEntry {
+    let (_, reader, writer) = InMemoryServer::new();
+    let callbacks = CallbackRegistry::default();
+    let owner = SessionContext {
         server: server.name.clone(),
         callbacks: callbacks.clone(),
         events: events.clone(),
@@ -42,43 +42,44 @@ fn shelf(server: &Server, events: &Events, tasks: &Tasks) -> Shelf {
     let config = server.config();
     let connection = Connection {
         server: server.name.clone(),
-        session: Session::open(owner, reader, writer, Limits::default()),
+        session: Session::open(owner, reader, writer, SessionLimits::default()),
         revision: Revision::V2025_11_25,
         tasks: TasksCapability::default(),
-        identity: Identity::default(),
+        client_meta: ClientMeta::default(),
         permits: Semaphore::new(1),
         retry: config.retry,
-        most: config.max_total_timeout,
+        max_total_timeout: config.max_total_timeout,
         cache: Cache::new(config.cache).into(),
         callbacks,
-        wishes: Wishes::default(),
-        ages: Ages::default(),
-        meter: server.meter.clone(),
-        silence: Silence::new(1),
+        subscriptions: Subscriptions::default(),
+        list_ttls: ListTtls::default(),
+        metrics: server.metrics.clone(),
+        timeout_streak: TimeoutStreak::new(1),
         events: events.clone(),
-        memory: Arc::default(),
-        reporter: None,
+        secret_fingerprints: Arc::default(),
+        telemetry: None,
     };
     let tool = |name: &str| {
         let raw = to_raw_value(&json!({"name": name, "inputSchema": {"type": "object"}})).unwrap();
-        Offered { view: Tool::read(&raw).unwrap(), raw }
+        Definition { view: Tool::from_raw(&raw).unwrap(), raw }
     };
-    let offer = Offer { tools: vec![tool("read"), tool("write")], ..Offer::default() };
-    Shelf::new(Arc::new(connection), &config, (None, None), offer, &mut Vec::new())
+    let listing =
+        ServerListing { tools: vec![tool("read"), tool("write")], ..ServerListing::default() };
+    CatalogEntry::new(Arc::new(connection), &config, (None, None), listing, &mut Vec::new())
 }
 
 #[tokio::test]
-async fn a_tool_that_a_reload_denies_does_not_come_back_with_a_shelf_made_before() {
+async fn a_tool_that_a_reload_denies_does_not_come_back_with_an_entry_built_before() {
     let (before, after) = (config(&[]), config(&["write"]));
     let settings = start::prepare(before.servers.values(), &Environment::default());
     let server = Arc::new(Server::new(settings.unwrap().remove(0)));
-    let (events, tasks) = (Events::new(), Tasks::default());
+    let (events, tasks) = (EventPublisher::new(), BackgroundTasks::default());
     let registry = Registry::new([server.clone()], false, events.clone(), None);
-    let made_before = shelf(&server, &events, &tasks);
+    let made_before = entry(&server, &events, &tasks);
     assert_eq!(made_before.tools.len(), 2);
-    server.want(&after.servers["one"], None);
-    registry.reshelved(&server, made_before);
-    let offered = server.status().shelf.clone().unwrap();
-    let tools: Vec<_> = offered.tools.iter().map(|route| &*route.tool).collect();
+    server.apply_config(&after.servers["one"], None);
+    registry.listing_changed(&server, made_before);
+    let catalog_entry = server.status().entry.clone().unwrap();
+    let tools: Vec<_> = catalog_entry.tools.iter().map(|route| &*route.name).collect();
     assert_eq!(tools, ["read"]);
 }

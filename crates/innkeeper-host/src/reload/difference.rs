@@ -1,32 +1,32 @@
-//! What is different between two configurations: by their settings in effect, not by their text.
+//! Compares two configurations by their effective settings.
 
-use crate::config::{Expanded, HostConfig, ServerConfig, TransportConfig};
+use crate::config::{ExpandedValue, HostConfig, ServerConfig, TransportConfig};
 
-/// The keys of one server that have another value.
+/// The changed keys of one server.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Difference {
-    /// Those that need no start to be in effect.
-    pub(crate) now: Vec<&'static str>,
-    /// Those that do.
-    pub(crate) later: Vec<&'static str>,
+pub(crate) struct ConfigDifference {
+    /// Keys that take effect without a restart.
+    pub(crate) immediate: Vec<&'static str>,
+    /// Keys that take effect at the next start.
+    pub(crate) deferred: Vec<&'static str>,
 }
 
-impl Difference {
+impl ConfigDifference {
     pub(crate) fn is_empty(&self) -> bool {
-        self.now.is_empty() && self.later.is_empty()
+        self.immediate.is_empty() && self.deferred.is_empty()
     }
 
-    /// All keys.
+    /// Returns all changed keys.
     pub(crate) fn keys(&self) -> Vec<&'static str> {
-        self.now.iter().chain(&self.later).copied().collect()
+        self.immediate.iter().chain(&self.deferred).copied().collect()
     }
 }
 
-/// What `new` has that `old` has not. Variables count by what they stand for.
-pub(crate) fn between(old: &ServerConfig, new: &ServerConfig) -> Difference {
+/// Compares two configurations of a server. Variables are compared by value.
+pub(crate) fn compare_servers(old: &ServerConfig, new: &ServerConfig) -> ConfigDifference {
     let ServerConfig {
         name: _,
-        // Where it stands, and what has no meaning, is nothing that a server notices.
+        // The position and unknown keys do not affect the server.
         key: _,
         position: _,
         extra: _,
@@ -60,7 +60,7 @@ pub(crate) fn between(old: &ServerConfig, new: &ServerConfig) -> Difference {
         ("restart", *restart != new.restart),
         ("guard", *guard != new.guard),
     ];
-    let later = [
+    let deferred_keys = [
         ("maxTotalTimeout", *max_total_timeout != new.max_total_timeout),
         ("maxConcurrent", *max_concurrent != new.max_concurrent),
         ("unavailableAfterTimeouts", *unavailable_after_timeouts != new.unavailable_after_timeouts),
@@ -69,16 +69,16 @@ pub(crate) fn between(old: &ServerConfig, new: &ServerConfig) -> Difference {
         ("cache", *cache != new.cache),
         ("limits", *limits != new.limits),
         ("sandbox", *sandbox != new.sandbox),
-        ("headersHelper", exposed(headers_helper) != exposed(&new.headers_helper)),
+        ("headersHelper", exposed_values(headers_helper) != exposed_values(&new.headers_helper)),
         ("oauth", *oauth != new.oauth),
     ];
-    let mut keys = of_transport(transport, &new.transport);
-    keys.extend(changed(&later));
-    Difference { now: changed(&now), later: keys }
+    let mut keys = changed_transport_keys(transport, &new.transport);
+    keys.extend(changed_keys(&deferred_keys));
+    ConfigDifference { immediate: changed_keys(&now), deferred: keys }
 }
 
-/// `old` with those settings of `new` that need no start.
-pub(crate) fn adjusted(old: &ServerConfig, new: &ServerConfig) -> ServerConfig {
+/// Returns `old` with the settings of `new` that need no restart.
+pub(crate) fn with_immediate(old: &ServerConfig, new: &ServerConfig) -> ServerConfig {
     ServerConfig {
         required: new.required,
         dependencies: new.dependencies.clone(),
@@ -92,16 +92,16 @@ pub(crate) fn adjusted(old: &ServerConfig, new: &ServerConfig) -> ServerConfig {
     }
 }
 
-/// Settings of the host itself. Those that are defaults of servers show in the servers.
-pub(crate) fn of_host(old: &HostConfig, new: &HostConfig) -> Vec<&'static str> {
-    changed(&[
+/// Returns the changed host settings. Defaults for servers appear as changes of the servers.
+pub(crate) fn changed_host_keys(old: &HostConfig, new: &HostConfig) -> Vec<&'static str> {
+    changed_keys(&[
         ("startTimeout", old.start_timeout != new.start_timeout),
         ("installTimeout", old.install_timeout != new.install_timeout),
         ("allowBareNames", old.allow_bare_names != new.allow_bare_names),
     ])
 }
 
-fn of_transport(old: &TransportConfig, new: &TransportConfig) -> Vec<&'static str> {
+fn changed_transport_keys(old: &TransportConfig, new: &TransportConfig) -> Vec<&'static str> {
     use TransportConfig::{Http, Sse, Stdio, WebSocket};
     match (old, new) {
         (
@@ -114,18 +114,18 @@ fn of_transport(old: &TransportConfig, new: &TransportConfig) -> Vec<&'static st
                 cwd: new_cwd,
             },
         ) => {
-            let directory = cwd.as_ref().map(Expanded::expose);
-            changed(&[
+            let directory = cwd.as_ref().map(ExpandedValue::expose);
+            changed_keys(&[
                 ("command", command.expose() != new_command.expose()),
-                ("args", exposed(args) != exposed(new_args)),
+                ("args", exposed_values(args) != exposed_values(new_args)),
                 ("env", env != new_env || unset_env != new_unset),
-                ("cwd", directory != new_cwd.as_ref().map(Expanded::expose)),
+                ("cwd", directory != new_cwd.as_ref().map(ExpandedValue::expose)),
             ])
         }
         (Http { url, headers }, Http { url: new_url, headers: new_headers })
         | (Sse { url, headers }, Sse { url: new_url, headers: new_headers })
         | (WebSocket { url, headers }, WebSocket { url: new_url, headers: new_headers }) => {
-            changed(&[
+            changed_keys(&[
                 ("url", url.expose() != new_url.expose()),
                 ("headers", headers != new_headers),
             ])
@@ -134,11 +134,11 @@ fn of_transport(old: &TransportConfig, new: &TransportConfig) -> Vec<&'static st
     }
 }
 
-fn exposed(words: &[Expanded]) -> Vec<&String> {
-    words.iter().map(Expanded::expose).collect()
+fn exposed_values(values: &[ExpandedValue]) -> Vec<&String> {
+    values.iter().map(ExpandedValue::expose).collect()
 }
 
-fn changed(keys: &[(&'static str, bool)]) -> Vec<&'static str> {
+fn changed_keys(keys: &[(&'static str, bool)]) -> Vec<&'static str> {
     keys.iter().filter(|(_, changed)| *changed).map(|(key, _)| *key).collect()
 }
 
@@ -159,18 +159,19 @@ mod tests {
     }
 
     fn keys(old: &Value, new: &Value) -> (Vec<&'static str>, Vec<&'static str>) {
-        let Difference { now, later } = between(&server(old), &server(new));
-        (now, later)
+        let ConfigDifference { immediate, deferred: deferred_keys } =
+            compare_servers(&server(old), &server(new));
+        (immediate, deferred_keys)
     }
 
     #[test]
-    fn what_variables_stand_for_counts_and_not_how_it_is_written() {
+    fn values_of_variables_are_compared_and_not_their_spelling() {
         let plain = json!({"command": "one", "args": ["a"], "env": {"A": "1", "B": "b"}});
         let other = json!({
             "env": {"B": "${SECRET}", "A": 1}, "args": ["${WORD}"], "command": "${PROGRAM}",
             "timeout": 30, "unknown": {"key": true}
         });
-        assert!(between(&server(&plain), &server(&other)).is_empty());
+        assert!(compare_servers(&server(&plain), &server(&other)).is_empty());
     }
 
     #[test]
@@ -181,8 +182,11 @@ mod tests {
             "tools": {"deny": ["x"]}, "dependencies": ["two"], "maxConcurrent": 3,
             "cache": {"ttl": 1}, "limits": {"openFiles": 99}
         });
-        let later = ["command", "args", "env", "cwd", "maxConcurrent", "cache", "limits"];
-        assert_eq!(keys(&one, &other), (vec!["dependencies", "timeout", "tools"], later.into()));
+        let deferred_keys = ["command", "args", "env", "cwd", "maxConcurrent", "cache", "limits"];
+        assert_eq!(
+            keys(&one, &other),
+            (vec!["dependencies", "timeout", "tools"], deferred_keys.into())
+        );
         let remote = json!({"type": "http", "url": "https://a.example/mcp"});
         let moved = json!({"url": "https://b.example/mcp", "headers": {"X": "1"}});
         assert_eq!(keys(&remote, &moved), (vec![], vec!["url", "headers"]));
@@ -194,9 +198,9 @@ mod tests {
         let old = server(&json!({"command": "one"}));
         let new = server(&json!({"command": "other", "timeout": 3, "restart": "never",
             "required": false, "tools": {"deny": ["x"]}, "maxConcurrent": 3}));
-        let adjusted = adjusted(&old, &new);
-        assert_eq!(between(&adjusted, &new).now, Vec::<&str>::new());
-        assert_eq!(between(&old, &adjusted).later, Vec::<&str>::new());
-        assert_eq!(between(&adjusted, &new).later, ["command", "maxConcurrent"]);
+        let adjusted = with_immediate(&old, &new);
+        assert_eq!(compare_servers(&adjusted, &new).immediate, Vec::<&str>::new());
+        assert_eq!(compare_servers(&old, &adjusted).deferred, Vec::<&str>::new());
+        assert_eq!(compare_servers(&adjusted, &new).deferred, ["command", "maxConcurrent"]);
     }
 }

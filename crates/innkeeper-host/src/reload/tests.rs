@@ -1,4 +1,4 @@
-//! What waits for a start, whatever happens between the decision and its being wanted.
+//! Tests of pending settings between approval and restart.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn config(level: &str) -> Config {
     Config::from_value(&file, "mcp.json", Path::new("/"), &Environment::default()).unwrap()
 }
 
-fn settings(config: &Config) -> Settings {
+fn settings(config: &Config) -> ServerSettings {
     let prepared = start::prepare(config.servers.values(), &Environment::default());
     prepared.unwrap().remove(0)
 }
@@ -21,16 +21,17 @@ fn settings(config: &Config) -> Settings {
 fn settings_still_wait_when_a_restart_takes_up_others_while_a_reload_decides() {
     let (first, second) = (config("1"), config("2"));
     let server = Server::new(settings(&first));
-    server.want(&second.servers["one"], Some(settings(&second)));
-    // The file says again what the server runs with: nothing would wait any more.
+    server.apply_config(&second.servers["one"], Some(settings(&second)));
+    // The file has the settings of the running server again, so nothing is pending.
     let back = &first.servers["one"];
-    let start = may_start(&server, back).then(|| settings(&first));
-    server.take_up_pending();
-    let change = server.want(back, start);
-    assert_eq!(change.later, ["env"]);
-    let waits = server.status().pending.as_ref().map(|pending| pending.settings.config.clone());
+    let start = may_need_approval(&server, back).then(|| settings(&first));
+    server.apply_pending();
+    let change = server.apply_config(back, start);
+    assert_eq!(change.deferred, ["env"]);
+    let waits =
+        server.status().pending_settings.as_ref().map(|pending| pending.settings.config.clone());
     assert_eq!(waits.as_deref(), Some(back));
 
-    server.take_up_pending();
-    assert!(!may_start(&server, back), "nothing waits and nothing is different");
+    server.apply_pending();
+    assert!(!may_need_approval(&server, back), "nothing waits and nothing is different");
 }

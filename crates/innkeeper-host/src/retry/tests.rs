@@ -1,54 +1,69 @@
-//! Which requests are sent again and when, with the clock stopped and answers made up.
+//! Retry decisions and backoffs, with a paused clock and scripted results.
 
 use std::future::{pending, ready};
 
 use innkeeper_protocol::ErrorObject;
 
 use super::*;
-use crate::server::process::Exit;
+use crate::server::process::ExitStatus;
 
-const DEFAULTS: Retry =
-    Retry { max: 3, initial_delay: Duration::from_secs(1), max_delay: Duration::from_secs(30) };
+const DEFAULTS: RetryPolicy = RetryPolicy {
+    max: 3,
+    initial_delay: Duration::from_secs(1),
+    max_delay: Duration::from_secs(30),
+};
 
-fn plan(harmless: bool) -> Plan {
+fn retry_plan(is_retry_safe: bool) -> RetryPlan {
     let deadline = Instant::now() + Duration::from_secs(3600);
-    Plan { policy: DEFAULTS, most: DEFAULTS.max, harmless, deadline }
+    RetryPlan { policy: DEFAULTS, max_retries: DEFAULTS.max, retry_safe: is_retry_safe, deadline }
 }
 
-fn busy(seconds: Option<u64>) -> Lost {
-    Lost::Busy { status: 503, retry_after: seconds.map(Duration::from_secs) }
+fn busy(seconds: Option<u64>) -> UnavailableReason {
+    UnavailableReason::Busy { status: 503, retry_after: seconds.map(Duration::from_secs) }
 }
 
-fn unsent(reason: Lost) -> Option<Answer> {
-    Some(Err(Fault::Lost { reason, sent: false }))
+fn unsent(reason: UnavailableReason) -> Option<RequestResult> {
+    Some(Err(RequestError::Unavailable { reason, sent: false }))
 }
 
-fn sent(reason: Lost) -> Option<Answer> {
-    Some(Err(Fault::Lost { reason, sent: true }))
+fn sent(reason: UnavailableReason) -> Option<RequestResult> {
+    Some(Err(RequestError::Unavailable { reason, sent: true }))
 }
 
-fn refused() -> Option<Answer> {
-    Some(Err(Fault::Answer(ErrorObject { code: -32603, message: "no".to_owned(), data: None })))
+fn error_response() -> Option<RequestResult> {
+    Some(Err(RequestError::ErrorResponse(ErrorObject {
+        code: -32603,
+        message: "no".to_owned(),
+        data: None,
+    })))
 }
 
-/// What was seen of a request with these answers in turn.
-struct Seen {
-    fault: Fault,
-    made: u32,
+/// The observed course of a request with scripted results.
+struct RetryRun {
+    error: RequestError,
+    attempts: u32,
     delays: Vec<f64>,
-    took: Duration,
+    elapsed: Duration,
 }
 
-async fn run(plan: Plan, answers: impl IntoIterator<Item = Option<Answer>>) -> Seen {
-    let (mut attempts, began, mut delays) = (Attempts::new(plan), Instant::now(), Vec::new());
-    for answer in answers {
-        let tell = |again: Again<'_>| {
-            assert_eq!(again.attempt as usize, delays.len() + 2);
-            delays.push(again.delay.as_secs_f64());
+async fn run(
+    plan: RetryPlan,
+    results: impl IntoIterator<Item = Option<RequestResult>>,
+) -> RetryRun {
+    let (mut attempts, started, mut delays) = (Attempts::new(plan), Instant::now(), Vec::new());
+    for result in results {
+        let report = |notice: RetryNotice<'_>| {
+            assert_eq!(notice.attempt as usize, delays.len() + 2);
+            delays.push(notice.delay.as_secs_f64());
         };
-        if let ControlFlow::Break(last) = attempts.after(answer, pending(), tell).await {
-            let fault = last.unwrap_err();
-            return Seen { fault, made: attempts.made(), delays, took: began.elapsed() };
+        if let ControlFlow::Break(last) = attempts.handle_result(result, pending(), report).await {
+            let request_error = last.unwrap_err();
+            return RetryRun {
+                error: request_error,
+                attempts: attempts.count(),
+                delays,
+                elapsed: started.elapsed(),
+            };
         }
     }
     panic!("it goes on after {delays:?}");
@@ -56,128 +71,154 @@ async fn run(plan: Plan, answers: impl IntoIterator<Item = Option<Answer>>) -> S
 
 /// Proves: TR6.5
 #[test]
-fn the_pauses_are_one_two_and_four_seconds_and_thirty_at_most_give_or_take_a_tenth() {
-    let plan = Plan { most: 10, ..plan(false) };
+fn the_backoff_is_one_two_and_four_seconds_and_thirty_at_most_with_ten_percent_jitter() {
+    let plan = RetryPlan { max_retries: 10, ..retry_plan(false) };
     for (attempts, seconds) in [(1, 1.0), (2, 2.0), (3, 4.0), (4, 8.0), (5, 16.0)] {
-        let pause = |luck| plan.pause(attempts, &busy(None), false, luck).unwrap().as_secs_f64();
-        assert!((pause(0.0) - seconds * 0.9).abs() < 1e-6, "{}", pause(0.0));
-        assert!((pause(0.5) - seconds).abs() < 1e-6, "{}", pause(0.5));
-        assert!((pause(1.0) - seconds * 1.1).abs() < 1e-6, "{}", pause(1.0));
+        let delay =
+            |jitter| plan.backoff(attempts, &busy(None), false, jitter).unwrap().as_secs_f64();
+        assert!((delay(0.0) - seconds * 0.9).abs() < 1e-6, "{}", delay(0.0));
+        assert!((delay(0.5) - seconds).abs() < 1e-6, "{}", delay(0.5));
+        assert!((delay(1.0) - seconds * 1.1).abs() < 1e-6, "{}", delay(1.0));
     }
     for attempts in 6..=10 {
-        let pause = |luck| plan.pause(attempts, &busy(None), false, luck).unwrap().as_secs_f64();
-        assert_eq!((pause(0.0), pause(0.5), pause(1.0)), (27.0, 30.0, 30.0));
+        let delay =
+            |jitter| plan.backoff(attempts, &busy(None), false, jitter).unwrap().as_secs_f64();
+        assert_eq!((delay(0.0), delay(0.5), delay(1.0)), (27.0, 30.0, 30.0));
     }
-    assert_eq!(plan.pause(11, &busy(None), false, 0.5), None);
-    let eager = Plan { most: u32::MAX, ..plan };
-    assert_eq!(eager.pause(11, &busy(None), false, 0.5), None, "ten is the most");
+    assert_eq!(plan.backoff(11, &busy(None), false, 0.5), None);
+    let eager = RetryPlan { max_retries: u32::MAX, ..plan };
+    assert_eq!(eager.backoff(11, &busy(None), false, 0.5), None, "ten is the most");
 }
 
 /// Proves: TR6.5, FR7.1
 #[tokio::test(start_paused = true)]
 async fn a_request_that_never_gets_through_is_sent_four_times_and_then_given_up() {
-    let seen = run(plan(false), (0..4).map(|_| unsent(busy(None)))).await;
-    assert!(matches!(seen.fault, Fault::Lost { reason: Lost::Busy { .. }, sent: false }));
-    assert_eq!((seen.made, seen.delays.len()), (4, 3));
-    for (delay, expected) in seen.delays.iter().zip([1.0, 2.0, 4.0]) {
-        assert!((expected * 0.9..=expected * 1.1).contains(delay), "{:?}", seen.delays);
+    let outcome = run(retry_plan(false), (0..4).map(|_| unsent(busy(None)))).await;
+    assert!(matches!(
+        outcome.error,
+        RequestError::Unavailable { reason: UnavailableReason::Busy { .. }, sent: false }
+    ));
+    assert_eq!((outcome.attempts, outcome.delays.len()), (4, 3));
+    for (delay, expected) in outcome.delays.iter().zip([1.0, 2.0, 4.0]) {
+        assert!((expected * 0.9..=expected * 1.1).contains(delay), "{:?}", outcome.delays);
     }
-    let paused: f64 = seen.delays.iter().sum();
-    assert!((seen.took.as_secs_f64() - paused).abs() < 0.01, "{:?}", seen.took);
+    let paused: f64 = outcome.delays.iter().sum();
+    assert!((outcome.elapsed.as_secs_f64() - paused).abs() < 0.01, "{:?}", outcome.elapsed);
 }
 
 /// Proves: FR7.1
 #[tokio::test(start_paused = true)]
-async fn an_answer_ends_it_whatever_it_says() {
-    let seen = run(plan(false), [unsent(busy(None)), unsent(busy(None)), refused()]).await;
-    assert!(matches!(seen.fault, Fault::Answer(_)));
-    assert_eq!((seen.made, seen.delays.len()), (3, 2));
-    let seen = run(plan(true), [refused()]).await;
-    assert_eq!((seen.made, seen.delays.len()), (1, 0));
+async fn any_response_ends_the_retries() {
+    let outcome =
+        run(retry_plan(false), [unsent(busy(None)), unsent(busy(None)), error_response()]).await;
+    assert!(matches!(outcome.error, RequestError::ErrorResponse(_)));
+    assert_eq!((outcome.attempts, outcome.delays.len()), (3, 2));
+    let outcome = run(retry_plan(true), [error_response()]).await;
+    assert_eq!((outcome.attempts, outcome.delays.len()), (1, 0));
 }
 
 /// Proves: FR7.1
 #[tokio::test(start_paused = true)]
-async fn a_time_out_is_never_repeated_not_even_where_it_may_run_twice() {
-    let seen = run(plan(true), [Some(Err(Fault::Late))]).await;
-    assert!(matches!(seen.fault, Fault::Late));
-    assert_eq!((seen.made, seen.took), (1, Duration::ZERO));
+async fn a_timeout_is_never_retried_not_even_where_the_request_may_run_twice() {
+    let outcome = run(retry_plan(true), [Some(Err(RequestError::Timeout))]).await;
+    assert!(matches!(outcome.error, RequestError::Timeout));
+    assert_eq!((outcome.attempts, outcome.elapsed), (1, Duration::ZERO));
 }
 
 /// Proves: FR7.1
 #[tokio::test(start_paused = true)]
-async fn what_may_have_run_is_repeated_only_where_it_may_run_twice() {
-    let broken = || Lost::Broken("reset".into());
-    let seen = run(plan(false), [sent(broken())]).await;
-    assert_eq!((seen.made, seen.delays.len()), (1, 0));
-    let seen = run(plan(false), [unsent(broken()), sent(broken())]).await;
-    assert_eq!((seen.made, seen.delays.len()), (2, 1));
-    let unreachable = || Lost::Unreachable("refused".into());
-    let answers = [sent(broken()), unsent(unreachable()), unsent(busy(None)), unsent(broken())];
-    let seen = run(plan(true), answers).await;
-    let Fault::Lost { sent, .. } = seen.fault else { panic!("{:?}", seen.fault) };
+async fn a_request_that_may_have_run_is_retried_only_where_it_may_run_twice() {
+    let connection_lost = || UnavailableReason::ConnectionLost("reset".into());
+    let outcome = run(retry_plan(false), [sent(connection_lost())]).await;
+    assert_eq!((outcome.attempts, outcome.delays.len()), (1, 0));
+    let outcome =
+        run(retry_plan(false), [unsent(connection_lost()), sent(connection_lost())]).await;
+    assert_eq!((outcome.attempts, outcome.delays.len()), (2, 1));
+    let unreachable = || UnavailableReason::Unreachable("refused".into());
+    let results = [
+        sent(connection_lost()),
+        unsent(unreachable()),
+        unsent(busy(None)),
+        unsent(connection_lost()),
+    ];
+    let outcome = run(retry_plan(true), results).await;
+    let RequestError::Unavailable { sent, .. } = outcome.error else {
+        panic!("{:?}", outcome.error)
+    };
     assert!(sent, "the first attempt may have run");
-    assert_eq!(seen.made, 4);
+    assert_eq!(outcome.attempts, 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_gone_or_not_there_yet_is_not_asked_again() {
+async fn a_request_to_a_server_that_is_gone_or_not_ready_is_not_retried() {
     for reason in [
-        Lost::Exited(Exit::Code(1)),
-        Lost::ClosedOutput,
-        Lost::ClosedInput,
-        Lost::Silent { calls: 1 },
-        Lost::NotStarted("no".into()),
-        Lost::Starting,
-        Lost::Shutdown,
-        Lost::ResultsNotTaken,
+        UnavailableReason::Exited(ExitStatus::Code(1)),
+        UnavailableReason::ClosedOutput,
+        UnavailableReason::ClosedInput,
+        UnavailableReason::Unresponsive { calls: 1 },
+        UnavailableReason::NotStarted("no".into()),
+        UnavailableReason::Starting,
+        UnavailableReason::Shutdown,
+        UnavailableReason::ResultBufferFull,
     ] {
-        let seen = run(plan(true), [unsent(reason.clone())]).await;
-        assert_eq!((seen.made, seen.delays.len()), (1, 0), "{reason:?}");
+        let outcome = run(retry_plan(true), [unsent(reason.clone())]).await;
+        assert_eq!((outcome.attempts, outcome.delays.len()), (1, 0), "{reason:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_is_left_alone_as_long_as_it_asks_and_thirty_seconds_at_most() {
-    let answers = [unsent(busy(Some(7))), unsent(busy(Some(9999))), unsent(busy(Some(0)))];
-    let seen = run(plan(false), answers.into_iter().chain([refused()])).await;
-    assert_eq!(seen.delays[..2], [7.0, 30.0]);
-    assert!((3.6..=4.4).contains(&seen.delays[2]), "{:?}", seen.delays);
+async fn a_server_is_left_alone_for_its_retry_after_and_thirty_seconds_at_most() {
+    let results = [unsent(busy(Some(7))), unsent(busy(Some(9999))), unsent(busy(Some(0)))];
+    let outcome = run(retry_plan(false), results.into_iter().chain([error_response()])).await;
+    assert_eq!(outcome.delays[..2], [7.0, 30.0]);
+    assert!((3.6..=4.4).contains(&outcome.delays[2]), "{:?}", outcome.delays);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_that_would_cross_the_deadline_is_not_begun() {
+async fn a_backoff_that_would_cross_the_deadline_is_not_started() {
     let deadline = Instant::now() + Duration::from_millis(2500);
-    let seen = run(Plan { deadline, ..plan(false) }, (0..2).map(|_| unsent(busy(None)))).await;
-    assert!(matches!(seen.fault, Fault::Lost { reason: Lost::Busy { .. }, .. }));
-    assert_eq!((seen.made, seen.delays.len()), (2, 1));
-    assert!(seen.took < Duration::from_secs(2), "{:?}", seen.took);
-    // One that finds no turn before its deadline fails with what was known before.
-    let seen = run(plan(false), [unsent(busy(None)), None]).await;
-    assert!(matches!(seen.fault, Fault::Lost { reason: Lost::Busy { .. }, .. }));
-    assert!(matches!(run(plan(false), [None]).await.fault, Fault::Late));
+    let outcome =
+        run(RetryPlan { deadline, ..retry_plan(false) }, (0..2).map(|_| unsent(busy(None)))).await;
+    assert!(matches!(
+        outcome.error,
+        RequestError::Unavailable { reason: UnavailableReason::Busy { .. }, .. }
+    ));
+    assert_eq!((outcome.attempts, outcome.delays.len()), (2, 1));
+    assert!(outcome.elapsed < Duration::from_secs(2), "{:?}", outcome.elapsed);
+    // A retry that gets no permit before its deadline fails with the earlier error.
+    let outcome = run(retry_plan(false), [unsent(busy(None)), None]).await;
+    assert!(matches!(
+        outcome.error,
+        RequestError::Unavailable { reason: UnavailableReason::Busy { .. }, .. }
+    ));
+    assert!(matches!(run(retry_plan(false), [None]).await.error, RequestError::Timeout));
 }
 
 #[tokio::test(start_paused = true)]
 async fn none_is_sent_again_if_the_caller_says_so() {
-    let seen = run(Plan { most: 0, ..plan(true) }, [unsent(busy(None))]).await;
-    assert_eq!((seen.made, seen.took), (1, Duration::ZERO));
+    let outcome = run(RetryPlan { max_retries: 0, ..retry_plan(true) }, [unsent(busy(None))]).await;
+    assert_eq!((outcome.attempts, outcome.elapsed), (1, Duration::ZERO));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_ends_with_the_connection_and_is_not_begun_after_it() {
-    let began = Instant::now();
-    let mut attempts = Attempts::new(plan(true));
-    let over = async {
+async fn a_backoff_ends_with_the_connection_and_is_not_started_after_it() {
+    let started = Instant::now();
+    let mut attempts = Attempts::new(retry_plan(true));
+    let closed = async {
         sleep(Duration::from_millis(100)).await;
-        Lost::Shutdown
+        UnavailableReason::Shutdown
     };
-    let mut told = 0;
-    let after = attempts.after(unsent(busy(None)), over, |_| told += 1).await;
-    assert!(matches!(after, ControlFlow::Break(Err(Fault::Lost { sent: false, .. }))));
-    assert_eq!((told, began.elapsed().as_millis()), (1, 100));
-    let mut attempts = Attempts::new(plan(true));
-    let after = attempts.after(unsent(busy(None)), ready(Lost::Shutdown), |_| told += 1).await;
-    assert!(matches!(after, ControlFlow::Break(Err(Fault::Lost { .. }))));
-    assert_eq!((told, began.elapsed().as_millis()), (1, 100));
+    let mut notices = 0;
+    let after = attempts.handle_result(unsent(busy(None)), closed, |_| notices += 1).await;
+    assert!(matches!(
+        after,
+        ControlFlow::Break(Err(RequestError::Unavailable { sent: false, .. }))
+    ));
+    assert_eq!((notices, started.elapsed().as_millis()), (1, 100));
+    let mut attempts = Attempts::new(retry_plan(true));
+    let after = attempts
+        .handle_result(unsent(busy(None)), ready(UnavailableReason::Shutdown), |_| notices += 1)
+        .await;
+    assert!(matches!(after, ControlFlow::Break(Err(RequestError::Unavailable { .. }))));
+    assert_eq!((notices, started.elapsed().as_millis()), (1, 100));
 }

@@ -1,68 +1,71 @@
-//! Regular expressions of a schema: compiled so that matching takes a bounded time.
+//! Compiles the regular expressions of a schema with bounded matching time.
 
 use std::ops::RangeInclusive;
 
 use jsonschema::{Draft, PatternOptions, ValidationOptions};
 use serde_json::json;
 
-use super::words::quoted;
+use super::messages::quote;
 
-/// The sizes tried for a compiled expression, as powers of two, in bytes. Compiling one of the last
-/// size takes about a tenth of a second.
-const SIZES: RangeInclusive<u32> = 12..=22;
+/// Sizes tried for a compiled expression, as powers of two, in bytes. Compiling an expression of
+/// the last size takes about a tenth of a second.
+const SIZE_EXPONENTS: RangeInclusive<u32> = 12..=22;
 
-/// The most all expressions of a schema may take together, in bytes.
-const TOGETHER: u64 = 1 << 22;
+/// Maximum total size of all compiled expressions of a schema, in bytes.
+const MAX_TOTAL_BYTES: u64 = 1 << 22;
 
-/// What matching may remember of one expression, in bytes; only used as far as needed.
-const REMEMBERED: usize = 1 << 19;
+/// Maximum size of the matching cache of one expression, in bytes; allocated on demand.
+const MAX_CACHE_BYTES: usize = 1 << 19;
 
-/// How often one match may take back a choice, before it is given up as undecided.
-const BACKTRACKS: usize = 20_000;
+/// Maximum number of backtracks in one match, before the match is undecided.
+const MAX_BACKTRACKS: usize = 20_000;
 
-/// What is known of one expression.
+/// The cost of one expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Pattern {
-    /// Its compiled size in bytes, rounded up.
+pub(super) struct PatternCost {
+    /// Compiled size in bytes, rounded up.
     pub(super) size: u64,
-    /// Whether it looks around or refers back, which no linear-time matcher can do.
-    pub(super) backtracks: bool,
+    /// Whether the expression has look-around or back-references, which need backtracking.
+    pub(super) needs_backtracking: bool,
 }
 
-impl Pattern {
-    /// The most a match against a string of `bytes` can take, in steps below a nanosecond.
-    pub(super) fn steps(self, bytes: usize) -> u64 {
+impl PatternCost {
+    /// Returns the maximum number of steps, each below a nanosecond, to match a string of `bytes`.
+    pub(super) fn match_steps(self, bytes: usize) -> u64 {
         let bytes = bytes as u64 + 1;
-        let starts = if self.backtracks { bytes } else { 1 };
+        let starts = if self.needs_backtracking { bytes } else { 1 };
         self.size.saturating_mul(bytes).saturating_mul(starts)
     }
 }
 
-/// Finds out how large the expressions are when compiled.
+/// Measures the compiled size of the expressions.
 ///
 /// # Errors
 ///
-/// The expression that cannot be compiled, or that they are too large together, as a sentence.
-pub(super) fn measure(patterns: &[String]) -> Result<Vec<Pattern>, String> {
+/// Returns the expression that cannot be compiled, or the exceeded total size.
+pub(super) fn measure(patterns: &[String]) -> Result<Vec<PatternCost>, String> {
     let mut measured = Vec::with_capacity(patterns.len());
     let mut together = 0;
     for text in patterns {
         let pattern = probe(text)
-            .ok_or_else(|| format!("its pattern {} is invalid or too large", quoted(text)))?;
+            .ok_or_else(|| format!("pattern {} is invalid or too large", quote(text)))?;
         together += pattern.size;
-        if together > TOGETHER {
-            return Err(format!("its patterns take more than {TOGETHER} bytes together"));
+        if together > MAX_TOTAL_BYTES {
+            return Err(format!("patterns take more than {MAX_TOTAL_BYTES} bytes in total"));
         }
         measured.push(pattern);
     }
     Ok(measured)
 }
 
-fn probe(text: &str) -> Option<Pattern> {
-    let backtracks = may_backtrack(text);
-    SIZES.map(|power| 1 << power).find_map(|size| {
-        let linear = Pattern { size, backtracks: false };
-        let choices = [Some(linear), backtracks.then_some(Pattern { backtracks, ..linear })];
+fn probe(text: &str) -> Option<PatternCost> {
+    let needs_backtracking = may_backtrack(text);
+    SIZE_EXPONENTS.map(|power| 1 << power).find_map(|size| {
+        let linear = PatternCost { size, needs_backtracking: false };
+        let choices = [
+            Some(linear),
+            needs_backtracking.then_some(PatternCost { needs_backtracking, ..linear }),
+        ];
         choices.into_iter().flatten().find(|pattern| {
             let schema = json!({"pattern": text});
             options(Draft::Draft202012, &[*pattern]).build(&schema).is_ok()
@@ -70,7 +73,7 @@ fn probe(text: &str) -> Option<Pattern> {
     })
 }
 
-/// Whether the text has what only a backtracking matcher can do; sometimes says so in vain.
+/// Returns whether the text may need backtracking; false positives are possible.
 fn may_backtrack(text: &str) -> bool {
     let looks_around = ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|start| text.contains(start));
     let refers_back =
@@ -78,9 +81,9 @@ fn may_backtrack(text: &str) -> bool {
     looks_around || refers_back
 }
 
-/// How schemas are compiled: nothing is fetched, `format` and `content…` stay annotations (the
-/// specification's default), and no match takes longer than [`Pattern::steps`] says.
-pub(super) fn options(draft: Draft, patterns: &[Pattern]) -> ValidationOptions<'static> {
+/// Returns the compile options: nothing is fetched, `format` and `content…` stay annotations (the
+/// specification's default), and no match exceeds [`PatternCost::match_steps`].
+pub(super) fn options(draft: Draft, patterns: &[PatternCost]) -> ValidationOptions<'static> {
     let size = patterns.iter().map(|pattern| pattern.size).max().unwrap_or_default();
     let size = usize::try_from(size).unwrap_or(usize::MAX);
     let options = jsonschema::options()
@@ -89,16 +92,16 @@ pub(super) fn options(draft: Draft, patterns: &[Pattern]) -> ValidationOptions<'
         .should_validate_formats(false)
         .without_content_encoding_support("base64")
         .without_content_media_type_support("application/json");
-    if patterns.iter().any(|pattern| pattern.backtracks) {
+    if patterns.iter().any(|pattern| pattern.needs_backtracking) {
         options.with_pattern_options(
             PatternOptions::fancy_regex()
-                .backtrack_limit(BACKTRACKS)
+                .backtrack_limit(MAX_BACKTRACKS)
                 .size_limit(size)
-                .dfa_size_limit(REMEMBERED),
+                .dfa_size_limit(MAX_CACHE_BYTES),
         )
     } else {
         options.with_pattern_options(
-            PatternOptions::regex().size_limit(size).dfa_size_limit(REMEMBERED),
+            PatternOptions::regex().size_limit(size).dfa_size_limit(MAX_CACHE_BYTES),
         )
     }
 }

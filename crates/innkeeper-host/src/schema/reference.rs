@@ -1,50 +1,50 @@
-//! References between the parts of one schema.
+//! Resolves references within one schema.
 
 use serde_json::Value;
 
-use super::words::quoted;
+use super::messages::quote;
 
-/// What a reference names.
+/// The target of a reference.
 #[derive(Debug, PartialEq)]
-pub(super) enum Target<'s> {
-    /// The part a JSON pointer leads to.
-    Part(&'s Value),
-    /// The parts that carry a name.
+pub(super) enum ReferenceTarget<'s> {
+    /// The subschema at a JSON pointer.
+    Subschema(&'s Value),
+    /// The subschemas with an anchor of this name.
     Anchor(&'s str),
 }
 
-/// Finds what `text` refers to in `schema`.
+/// Resolves `text` in `schema`.
 ///
 /// # Errors
 ///
-/// A sentence, if it leads out of the schema or nowhere in it; nothing is ever fetched.
-pub(super) fn resolve<'s>(schema: &'s Value, text: &'s str) -> Result<Target<'s>, String> {
+/// Returns a message if the reference leads out of the schema or has no target; nothing is fetched.
+pub(super) fn resolve<'s>(schema: &'s Value, text: &'s str) -> Result<ReferenceTarget<'s>, String> {
     let Some(fragment) = text.strip_prefix('#') else {
-        return Err(format!("its reference {} leads out of the schema", quoted(text)));
+        return Err(format!("reference {} leads out of the schema", quote(text)));
     };
     if fragment.is_empty() {
-        return Ok(Target::Part(schema));
+        return Ok(ReferenceTarget::Subschema(schema));
     }
     if !fragment.starts_with('/') {
-        return Ok(Target::Anchor(fragment));
+        return Ok(ReferenceTarget::Anchor(fragment));
     }
-    let pointer = decoded(fragment).ok_or_else(|| nowhere(text))?;
-    schema.pointer(&pointer).map(Target::Part).ok_or_else(|| nowhere(text))
+    let pointer = decode_percent(fragment).ok_or_else(|| unresolved_message(text))?;
+    schema.pointer(&pointer).map(ReferenceTarget::Subschema).ok_or_else(|| unresolved_message(text))
 }
 
-pub(super) fn nowhere(text: &str) -> String {
-    format!("its reference {} leads nowhere", quoted(text))
+pub(super) fn unresolved_message(text: &str) -> String {
+    format!("reference {} has no target", quote(text))
 }
 
-/// Undoes percent-encoding; `None` if the result is no UTF-8.
-fn decoded(fragment: &str) -> Option<String> {
+/// Decodes percent-encoding; returns `None` if the result is not UTF-8.
+fn decode_percent(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.as_bytes();
     while let [first, tail @ ..] = rest {
         rest = tail;
         let escaped = tail.split_at_checked(2).filter(|_| *first == b'%');
         let byte = escaped.and_then(|(digits, after)| {
-            // A sign is a digit to the parser.
+            // The integer parser would accept a sign.
             digits.iter().all(u8::is_ascii_hexdigit).then_some(())?;
             let digits = std::str::from_utf8(digits).ok()?;
             Some((u8::from_str_radix(digits, 16).ok()?, after))

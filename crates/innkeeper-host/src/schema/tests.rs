@@ -1,10 +1,10 @@
-//! Tests of what is offered, what fits, and what hostile schemas cost.
+//! Tests of accepted schemas, validation, and the cost of hostile schemas.
 
 mod agreement;
 mod drafts;
+mod eval_cost;
 mod fitting;
 mod hostile;
-mod load;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -15,7 +15,7 @@ fn read(schema: &Value) -> Result<ArgumentSchema, String> {
     ArgumentSchema::new(&RawValue::from_string(schema.to_string()).unwrap())
 }
 
-/// Pointer and message of everything that does not fit.
+/// Returns pointer and message of every problem.
 fn check(schema: &Value, arguments: &Value) -> Vec<(String, String)> {
     let problems = read(schema).unwrap().check(arguments);
     problems.into_iter().map(|problem| (problem.pointer, problem.message)).collect()
@@ -29,7 +29,7 @@ fn pointers(schema: &Value, arguments: &Value) -> Vec<String> {
     check(schema, arguments).into_iter().map(|(pointer, _)| pointer).collect()
 }
 
-/// The one problem of the whole arguments.
+/// Returns the only problem, which concerns the whole arguments.
 fn whole(schema: &Value, arguments: &Value) -> String {
     match check(schema, arguments).as_slice() {
         [(pointer, message)] if pointer.is_empty() => message.clone(),

@@ -1,4 +1,4 @@
-//! A ready server as calls see it: the session, what every request carries, permits, and the record.
+//! The connection to a ready server that calls use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,235 +10,276 @@ use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio::time::Instant;
 
-use super::age::Ages;
-use super::deferred;
-use super::meta::Identity;
-use super::rounds::{Further, Rounds, Turn};
-use super::session::{Answer, Extend, Fault, Held, Outgoing, Progress, Session};
-use super::silence::Silence;
-use super::wishes::Wishes;
-use crate::audit::Fact;
-use crate::cache::{Cache, Reply};
-use crate::callback::Callbacks;
-use crate::config::Retry;
-use crate::error::words::OwnWords;
-use crate::error::{CallError, CallKind, ProtocolFault};
-use crate::event::{CallOutcome, CallRecord, Event, Events};
-use crate::guard::{Finding, Memory, Of, Told};
-use crate::measure::Meter;
-use crate::retry::{Again, Attempts, Plan};
-use crate::telemetry::{Call, Carried, Reporter};
+use super::list_ttls::ListTtls;
+use super::meta::ClientMeta;
+use super::round_trips::{ResultType, RoundTripParams, RoundTrips};
+use super::session::{
+    Budgeted, DeadlineExtension, OutgoingRequest, Progress, RequestError, RequestResult, Session,
+};
+use super::subscriptions::Subscriptions;
+use super::task_poll;
+use super::timeout_streak::TimeoutStreak;
+use crate::audit::AuditEvent;
+use crate::cache::{Cache, FetchedResult};
+use crate::callback::CallbackRegistry;
+use crate::config::RetryPolicy;
+use crate::error::display::RedactedCallError;
+use crate::error::{CallError, CallErrorKind, ProtocolError};
+use crate::event::{CallOutcome, CallRecord, EventPublisher, HostEvent};
+use crate::guard::{Finding, ItemKind, SecretFingerprints, Verdict};
+use crate::metrics::MetricsRecorder;
+use crate::retry::{Attempts, RetryNotice, RetryPlan};
+use crate::telemetry::{ConnectionTelemetry, RequestSpan, TraceContext};
 
-/// The longest a request may be allowed: a longer time cannot be counted on every system.
-pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Maximum timeout of a request; some systems cannot represent longer durations.
+pub(crate) const MAX_REQUEST_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// One server that takes requests.
+/// The connection to one server that accepts requests.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) server: Arc<str>,
     pub(crate) session: Session,
     pub(crate) revision: Revision,
-    /// What the server can do with tasks that are part of its revision.
+    /// Task capabilities of the server in its protocol revision.
     pub(crate) tasks: TasksCapability,
-    /// What every request of the modern era carries.
-    pub(crate) identity: Identity,
+    /// `_meta` of every request of the modern era.
+    pub(crate) client_meta: ClientMeta,
     pub(crate) permits: Semaphore,
-    /// How long one call may take, whatever the server reports.
-    pub(crate) most: Duration,
-    pub(crate) retry: Retry,
+    /// Maximum total duration of one call, regardless of progress.
+    pub(crate) max_total_timeout: Duration,
+    pub(crate) retry: RetryPolicy,
     pub(crate) cache: Arc<Cache>,
-    pub(crate) callbacks: Callbacks,
-    pub(crate) wishes: Wishes,
-    pub(crate) ages: Ages,
-    pub(crate) meter: Arc<Meter>,
-    pub(crate) silence: Silence,
-    pub(crate) events: Events,
-    /// What all servers' credentials are known again by.
-    pub(crate) memory: Arc<Memory>,
-    /// Tells an application's spans and metrics; `None` costs nothing.
-    pub(crate) reporter: Option<Reporter>,
+    pub(crate) callbacks: CallbackRegistry,
+    pub(crate) subscriptions: Subscriptions,
+    pub(crate) list_ttls: ListTtls,
+    pub(crate) metrics: Arc<MetricsRecorder>,
+    pub(crate) timeout_streak: TimeoutStreak,
+    pub(crate) events: EventPublisher,
+    /// Fingerprints that identify the credentials of all servers.
+    pub(crate) secret_fingerprints: Arc<SecretFingerprints>,
+    /// Emits spans and metrics; `None` disables telemetry without cost.
+    pub(crate) telemetry: Option<ConnectionTelemetry>,
 }
 
-/// How long a request may take.
+/// The deadlines of a request.
 #[derive(Clone, Copy, Debug)]
-struct Time {
-    /// When a server that shows nothing of itself is too late.
-    silence: Instant,
-    /// When it is over in any case.
-    ends: Instant,
+struct RequestDeadlines {
+    started: Instant,
+    /// Deadline without activity of the server.
+    idle_deadline: Instant,
+    /// Absolute deadline.
+    deadline: Instant,
 }
 
-impl Time {
-    fn from(start: Instant, silence: Duration, most: Duration) -> Self {
-        let silence = silence.min(LONGEST);
-        Self { silence: start + silence, ends: start + most.min(LONGEST).max(silence) }
+impl RequestDeadlines {
+    fn new(start: Instant, silence: Duration, max_total: Duration) -> Self {
+        let silence = silence.min(MAX_REQUEST_TIMEOUT);
+        Self {
+            started: start,
+            idle_deadline: start + silence,
+            deadline: start + max_total.min(MAX_REQUEST_TIMEOUT).max(silence),
+        }
     }
 }
 
-/// Why a result is not given to the application.
+/// The reason a result is not returned to the application.
 #[derive(Debug)]
-pub(crate) enum Unfit {
-    /// There is none, or it cannot be used.
-    Fault(Fault),
-    /// The guard keeps it back.
-    Suspicious(Vec<Finding>),
+pub(crate) enum ResultRejection {
+    /// The result is missing or unusable.
+    Error(RequestError),
+    /// The guard withheld the result.
+    Withheld(Vec<Finding>),
 }
 
-impl From<ViewError> for Unfit {
+impl From<ViewError> for ResultRejection {
     fn from(error: ViewError) -> Self {
-        Self::Fault(Fault::Protocol(ProtocolFault::Shape(error)))
+        Self::Error(RequestError::Protocol(ProtocolError::InvalidResult(error)))
     }
 }
 
-/// One request to a server, however often it has to be sent.
-pub(crate) struct Ask<'a, F> {
+/// A request to a server, including its retries.
+pub(crate) struct RequestSpec<'a, F> {
     pub(crate) method: &'static str,
-    /// The tool, prompt or URI, for messages and records.
+    /// Name of the tool or prompt, or the URI, for messages and records.
     pub(crate) item: &'a str,
-    /// Makes the parameters of one attempt: its id, never used twice, is the progress token, and
-    /// further rounds carry what the server wanted to know.
+    /// Builds the parameters of one attempt. The id is unique per attempt and is the progress
+    /// token; further round trips carry the input the server requested.
     pub(crate) params: F,
-    /// Arguments that have to be shown in headers.
+    /// Arguments that must be sent as headers.
     pub(crate) headers: &'a [(String, String)],
     pub(crate) timeout: Duration,
     pub(crate) progress: Option<&'a mpsc::Sender<Progress>>,
-    /// How often it may be sent again. Default: what is configured.
+    /// Maximum number of retries. Default: the configured number.
     pub(crate) retries: Option<u32>,
-    /// Whether it may run twice.
-    pub(crate) harmless: bool,
-    /// Whether a server of the legacy era was asked to make a task of it.
+    /// Whether the request may run twice.
+    pub(crate) retry_safe: bool,
+    /// Whether the request asks a server of the legacy era to create a task.
     pub(crate) as_task: bool,
 }
 
 impl Connection {
-    /// Sends a request on behalf of the application, checks its result with `judge`, and records
-    /// it once, however it ends: answer, error, deadline, or a caller that goes away.
-    pub(crate) async fn ask<P: Serialize>(
+    /// Sends a request of the application, checks its result, and records it once, however it ends:
+    /// response, error, timeout or a cancelled caller.
+    pub(crate) async fn request<P: Serialize>(
         &self,
-        ask: Ask<'_, impl Fn(u64, Further) -> P>,
-        judge: impl FnOnce(&RawValue) -> Result<CallOutcome, Unfit>,
-    ) -> Result<Reply, CallError> {
-        self.ask_wary(ask, judge, |_| None).await
+        spec: RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
+        check_result: impl FnOnce(&RawValue) -> Result<CallOutcome, ResultRejection>,
+    ) -> Result<FetchedResult, CallError> {
+        self.request_scanned(spec, check_result, |_| None).await
     }
 
-    /// The same where what a server says in place of a result may be kept back, too: `suspect` has the
-    /// findings for which it is. It is asked before anything is recorded, so that no log has the words.
-    pub(crate) async fn ask_wary<P: Serialize>(
+    /// Like [`Self::request`], but can also withhold other content of the server: `suspect` returns
+    /// the findings that cause it. Called before recording, so that no log contains the content.
+    pub(crate) async fn request_scanned<P: Serialize>(
         &self,
-        ask: Ask<'_, impl Fn(u64, Further) -> P>,
-        judge: impl FnOnce(&RawValue) -> Result<CallOutcome, Unfit>,
-        suspect: impl FnOnce(&Fault) -> Option<Vec<Finding>>,
-    ) -> Result<Reply, CallError> {
-        let mut record = Record::open(self, ask.method, ask.item);
-        let began = record.sent;
-        let mut time = Time::from(began, ask.timeout, self.most);
-        let mut attempts = self.attempts(&ask, time.silence);
-        let mut rounds = Rounds::default();
-        let answer = loop {
-            let (answer, permit) = match self.permit(time.silence).await {
+        spec: RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
+        check_result: impl FnOnce(&RawValue) -> Result<CallOutcome, ResultRejection>,
+        suspect: impl FnOnce(&RequestError) -> Option<Vec<Finding>>,
+    ) -> Result<FetchedResult, CallError> {
+        let mut record = CallRecorder::start(self, spec.method, spec.item);
+        let mut time = RequestDeadlines::new(record.sent_at, spec.timeout, self.max_total_timeout);
+        let mut attempts = self.attempts(&spec, time.idle_deadline);
+        let mut round_trips = RoundTrips::default();
+        let response = loop {
+            let (response, permit) = match self.acquire_permit(time.idle_deadline).await {
                 Some(permit) => {
                     if permit.waited && record.id == 0 {
-                        record.sent = Instant::now();
+                        record.sent_at = Instant::now();
                     }
                     record.id = self.session.next_id();
-                    let further = Further { carried: record.carried(), ..rounds.further() };
-                    let answer = self.send(&ask, record.id, further, time).await;
-                    (Some(answer), Some(permit))
+                    let further = RoundTripParams {
+                        trace_context: record.trace_context(),
+                        ..round_trips.params()
+                    };
+                    let response = self.send(&spec, record.id, further, time).await;
+                    (Some(response), Some(permit))
                 }
                 None => {
-                    record.silent = false;
+                    record.counts_as_timeout = false;
                     (None, None)
                 }
             };
-            // Nothing of this call is at the server during a pause.
-            let permit = permit.filter(|_| matches!(answer, Some(Ok(_))));
-            let Some(answer) = self.last(&mut attempts, &ask, answer).await else { continue };
-            let result = match answer {
-                Ok(result) => result.take(),
-                Err(fault) => break Err(fault),
+            // During a backoff the server has no part of this call, so the permit is released.
+            let permit = permit.filter(|_| matches!(response, Some(Ok(_))));
+            let Some(response) = self.final_result(&mut attempts, &spec, response).await else {
+                continue;
             };
-            let turn = self.turn(&ask, &result);
-            if !matches!(turn, Ok(Turn::Final)) {
-                record.heard = true;
-                self.silence.broken();
+            let result = match response {
+                Ok(result) => result.into_inner(),
+                Err(failure) => break Err(failure),
+            };
+            let result_kind = self.result_type(&spec, &result);
+            if !matches!(result_kind, Ok(ResultType::Complete)) {
+                record.has_partial_response = true;
+                self.timeout_streak.reset();
             }
-            let asked = match turn {
-                Ok(Turn::Final) => break Ok(result),
-                Ok(Turn::Task) => {
-                    let _open = self.session.hold(record.id, ask.progress.cloned());
-                    break deferred::finish(self, &ask, &result, permit, time.ends).await;
+            let collected = match result_kind {
+                Ok(ResultType::Complete) => break Ok(result),
+                Ok(ResultType::Task) => {
+                    let _open = self.session.hold_open(record.id, spec.progress.cloned());
+                    break task_poll::await_result(self, &spec, &result, permit, time.deadline)
+                        .await;
                 }
-                Ok(Turn::Question) => {
+                Ok(ResultType::InputRequired) => {
                     drop(permit);
-                    rounds.next(self, &result, time.ends).await
+                    round_trips.gather_input(self, &result, time.deadline).await
                 }
-                Err(fault) => Err(fault),
+                Err(failure) => Err(failure),
             };
-            if let Err(fault) = asked {
-                break Err(fault);
+            if let Err(failure) = collected {
+                break Err(failure);
             }
-            // The user or the model took their time, not the server.
-            time.silence = (Instant::now() + ask.timeout.min(LONGEST)).min(time.ends);
-            attempts = self.attempts(&ask, time.silence);
+            // The time was spent by the user or the model, not by the server.
+            time.idle_deadline =
+                (Instant::now() + spec.timeout.min(MAX_REQUEST_TIMEOUT)).min(time.deadline);
+            attempts = self.attempts(&spec, time.idle_deadline);
         };
-        let judged = match answer {
-            Ok(result) => judge(&result).map(|outcome| (result, outcome)),
-            Err(fault) => Err(Unfit::Fault(fault)),
+        let judged = match response {
+            Ok(result) => check_result(&result).map(|outcome| (result, outcome)),
+            Err(failure) => Err(ResultRejection::Error(failure)),
         };
-        let judged = judged.map_err(|unfit| match unfit {
-            Unfit::Fault(fault) => suspect(&fault).map_or(Unfit::Fault(fault), Unfit::Suspicious),
-            Unfit::Suspicious(findings) => Unfit::Suspicious(findings),
+        let judged = judged.map_err(|rejection| match rejection {
+            ResultRejection::Error(failure) => {
+                suspect(&failure).map_or(ResultRejection::Error(failure), ResultRejection::Withheld)
+            }
+            ResultRejection::Withheld(findings) => ResultRejection::Withheld(findings),
         });
         match judged {
             Ok((result, outcome)) => {
-                record.close(outcome);
-                Ok(Reply { result, keep: rounds.none(), clean: false })
+                record.finish(outcome);
+                Ok(FetchedResult { result, cacheable: round_trips.is_empty(), clean: false })
             }
-            Err(Unfit::Suspicious(findings)) => {
-                let (server, item) = (self.server.clone(), ask.item.into());
-                let error = CallError::Withheld { server, item, findings };
-                record.fail(&error);
-                Err(error)
-            }
-            Err(Unfit::Fault(fault)) => {
-                // A call that is over although the server was heard of has used up all of its time.
-                let over = Instant::now() >= time.ends;
-                record.silent &= !over || !(record.heard || self.session.waits_for_us());
-                let after = if over { time.ends - began } else { ask.timeout };
-                let error = self.name(fault, ask.item, after).tried(attempts.made());
+            Err(rejection) => {
+                let error = self.rejection_error(rejection, &spec, time, &mut record);
+                let error = error.with_attempts(attempts.count());
                 record.fail(&error);
                 Err(error)
             }
         }
     }
 
-    /// Sends a request of the host's own (lists); not in the metrics, but in the log.
-    pub(crate) async fn fetch<P: Serialize>(
+    /// The error of a call whose result was rejected or did not arrive.
+    fn rejection_error<F>(
+        &self,
+        rejection: ResultRejection,
+        spec: &RequestSpec<'_, F>,
+        time: RequestDeadlines,
+        record: &mut CallRecorder<'_>,
+    ) -> CallError {
+        match rejection {
+            ResultRejection::Withheld(findings) => CallError::Withheld {
+                server: self.server.clone(),
+                item: spec.item.into(),
+                findings,
+            },
+            ResultRejection::Error(failure) => {
+                // A call that times out although the server was active has used its total timeout.
+                let expired = Instant::now() >= time.deadline;
+                record.counts_as_timeout &= !expired
+                    || !(record.has_partial_response || self.session.has_open_server_requests());
+                let after = if expired { time.deadline - time.started } else { spec.timeout };
+                self.call_error(failure, spec.item, after)
+            }
+        }
+    }
+
+    /// Sends a request of the host itself (lists); logged, but not counted in the metrics.
+    pub(crate) async fn request_internal<P: Serialize>(
         &self,
         method: &'static str,
         params: &P,
         timeout: Duration,
     ) -> Result<Box<RawValue>, CallError> {
         let started = Instant::now();
-        let (mut id, time) = (None, Time::from(started, timeout, timeout));
+        let (mut id, time) = (None, RequestDeadlines::new(started, timeout, timeout));
         let (progress, retries, headers) = (None, None, &[][..]);
         let (item, params) = (method, |_, _| params);
-        let (harmless, as_task) = (true, false);
-        let ask =
-            Ask { method, item, params, headers, timeout, progress, retries, harmless, as_task };
-        let mut attempts = self.attempts(&ask, time.silence);
-        let answer = loop {
+        let (is_retry_safe, as_task) = (true, false);
+        let spec = RequestSpec {
+            method,
+            item,
+            params,
+            headers,
+            timeout,
+            progress,
+            retries,
+            retry_safe: is_retry_safe,
+            as_task,
+        };
+        let mut attempts = self.attempts(&spec, time.idle_deadline);
+        let response = loop {
             let next = *id.insert(self.session.next_id());
-            let answer = Some(self.send(&ask, next, Further::default(), time).await);
-            if let Some(answer) = self.last(&mut attempts, &ask, answer).await {
-                break answer;
+            let response = Some(self.send(&spec, next, RoundTripParams::default(), time).await);
+            if let Some(response) = self.final_result(&mut attempts, &spec, response).await {
+                break response;
             }
         };
-        let name = |fault| self.name(fault, method, timeout).tried(attempts.made());
-        let answer = answer.map(Held::take).map_err(name);
+        let name =
+            |failure| self.call_error(failure, method, timeout).with_attempts(attempts.count());
+        let response = response.map(Budgeted::into_inner).map_err(name);
         let latency_ms = millis(started.elapsed());
         let server = &*self.server;
-        match &answer {
+        match &response {
             Ok(_) => tracing::info!(server, method, id, latency_ms, outcome = "ok", "request"),
             Err(error) => {
                 let outcome = error.kind().as_str();
@@ -246,174 +287,207 @@ impl Connection {
                 tracing::warn!(server, method, id, latency_ms, outcome, error, "request");
             }
         }
-        answer
+        response
     }
 
-    /// What a result is; in the legacy era there are no others than last ones unasked.
-    fn turn<F>(&self, ask: &Ask<'_, F>, result: &RawValue) -> Result<Turn, Fault> {
+    /// Returns the type of a result; in the legacy era every unsolicited result is complete.
+    fn result_type<F>(
+        &self,
+        spec: &RequestSpec<'_, F>,
+        result: &RawValue,
+    ) -> Result<ResultType, RequestError> {
         match self.revision.era() {
-            Era::Modern => Turn::of(result, ask.method),
-            Era::Legacy if ask.as_task && skim::member(result.get(), "task").is_some() => {
-                Ok(Turn::Task)
+            Era::Modern => ResultType::from_result(result, spec.method),
+            Era::Legacy if spec.as_task && skim::member(result.get(), "task").is_some() => {
+                Ok(ResultType::Task)
             }
-            Era::Legacy => Ok(Turn::Final),
+            Era::Legacy => Ok(ResultType::Complete),
         }
     }
 
-    pub(super) async fn permit(&self, deadline: Instant) -> Option<Permit<'_>> {
+    pub(super) async fn acquire_permit(&self, deadline: Instant) -> Option<RequestPermit<'_>> {
         if let Ok(permit) = self.permits.try_acquire() {
-            return Some(Permit { _held: permit, waited: false });
+            return Some(RequestPermit { _permit: permit, waited: false });
         }
         let permit = tokio::time::timeout_at(deadline, self.permits.acquire()).await.ok()?.ok()?;
-        Some(Permit { _held: permit, waited: true })
+        Some(RequestPermit { _permit: permit, waited: true })
     }
 
-    fn attempts<F>(&self, ask: &Ask<'_, F>, deadline: Instant) -> Attempts {
-        let most = ask.retries.unwrap_or(self.retry.max);
-        Attempts::new(Plan { policy: self.retry, most, harmless: ask.harmless, deadline })
+    fn attempts<F>(&self, spec: &RequestSpec<'_, F>, deadline: Instant) -> Attempts {
+        let max_retries = spec.retries.unwrap_or(self.retry.max);
+        Attempts::new(RetryPlan {
+            policy: self.retry,
+            max_retries,
+            retry_safe: spec.retry_safe,
+            deadline,
+        })
     }
 
-    /// The answer to give, if this is it; else the pause before the next attempt is over.
-    async fn last<F>(
+    /// Returns the final result; `None` after the backoff before the next attempt.
+    async fn final_result<F>(
         &self,
         attempts: &mut Attempts,
-        ask: &Ask<'_, F>,
-        answer: Option<Answer>,
-    ) -> Option<Answer> {
-        let tell = |again: Again<'_>| self.tell_again(ask.method, ask.item, &again);
-        attempts.after(answer, self.session.closed(), tell).await.break_value()
+        spec: &RequestSpec<'_, F>,
+        outcome: Option<RequestResult>,
+    ) -> Option<RequestResult> {
+        let report = |notice: RetryNotice<'_>| self.report_retry(spec.method, spec.item, &notice);
+        attempts.handle_result(outcome, self.session.closed(), report).await.break_value()
     }
 
-    pub(super) fn tell_again(&self, method: &'static str, item: &str, again: &Again<'_>) {
-        let (server, reason) = (&*self.server, again.reason.to_string());
-        let (attempt, delay_s) = (again.attempt, again.delay.as_secs_f64());
-        tracing::warn!(server, method, item, attempt, delay_s, reason, "request is sent again");
-        self.events.publish(Event::CallRetried {
+    pub(super) fn report_retry(&self, method: &'static str, item: &str, notice: &RetryNotice<'_>) {
+        let (server, reason) = (&*self.server, notice.reason.to_string());
+        let (attempt, delay_s) = (notice.attempt, notice.delay.as_secs_f64());
+        tracing::warn!(server, method, item, attempt, delay_s, reason, "request retried");
+        self.events.publish(HostEvent::CallRetry {
             server: self.server.clone(),
             method,
             item: item.into(),
             attempt,
-            delay: again.delay,
+            delay: notice.delay,
             reason,
         });
     }
 
     async fn send<P: Serialize>(
         &self,
-        ask: &Ask<'_, impl Fn(u64, Further) -> P>,
+        spec: &RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
         id: u64,
-        further: Further,
-        time: Time,
-    ) -> Answer {
-        let params = (ask.params)(id, further);
-        let outgoing = Outgoing::new(id, ask.method, &params, time.silence);
-        let outgoing = Outgoing {
-            name: (ask.item != ask.method).then_some(ask.item),
-            headers: ask.headers,
-            extend: Some(Extend { idle: ask.timeout.min(LONGEST), ends: time.ends }),
-            progress: ask.progress.cloned(),
+        further: RoundTripParams,
+        time: RequestDeadlines,
+    ) -> RequestResult {
+        let params = (spec.params)(id, further);
+        let outgoing = OutgoingRequest::new(id, spec.method, &params, time.idle_deadline);
+        let outgoing = OutgoingRequest {
+            name: (spec.item != spec.method).then_some(spec.item),
+            headers: spec.headers,
+            deadline_extension: Some(DeadlineExtension {
+                idle_timeout: spec.timeout.min(MAX_REQUEST_TIMEOUT),
+                deadline: time.deadline,
+            }),
+            progress: spec.progress.cloned(),
             ..outgoing
         };
         self.session.request(outgoing).await
     }
 
-    /// Tells what the guard has found, if anything, and gives it back where it holds something back.
-    pub(crate) fn tell_found(
+    /// Reports the findings of the guard and returns them if the content is withheld.
+    pub(crate) fn report_findings(
         &self,
-        of: Of,
+        kind: ItemKind,
         item: &str,
-        told: Option<Told>,
+        verdict: Option<Verdict>,
     ) -> Option<Vec<Finding>> {
-        let told = told?;
-        tell_found(&self.events, &self.server, Some((of, item)), &told);
-        told.refused.then_some(told.findings)
+        let verdict = verdict?;
+        report_findings(&self.events, &self.server, Some((kind, item)), &verdict);
+        verdict.withheld.then_some(verdict.findings)
     }
 
-    /// Gives a fault of the session its server and item.
-    pub(crate) fn name(&self, fault: Fault, item: &str, after: Duration) -> CallError {
-        name_fault(&self.server, fault, item, after)
+    /// Adds the server and the item to an error of the session.
+    pub(crate) fn call_error(&self, error: RequestError, item: &str, after: Duration) -> CallError {
+        call_error(&self.server, error, item, after)
     }
 }
 
-/// Tells what the guard has found, to listeners and to the audit. Without an item it was found in the
-/// instructions.
-pub(crate) fn tell_found(
-    events: &Events,
+/// Reports findings of the guard as events and audit records. Without an item, the findings are in
+/// the server's instructions.
+pub(crate) fn report_findings(
+    events: &EventPublisher,
     server: &Arc<str>,
-    item: Option<(Of, &str)>,
-    told: &Told,
+    item: Option<(ItemKind, &str)>,
+    verdict: &Verdict,
 ) {
-    let refused = told.refused;
-    let (tool, item) = Of::split(item);
-    for finding in &told.findings {
-        let (what, why) = (&*finding.place, finding.reason);
-        Fact::Suspicious { tool, item, what, why, refused }.tell(server);
-        events.publish(Event::Suspicious {
+    let is_withheld = verdict.withheld;
+    let (tool, item) = ItemKind::split(item);
+    for finding in &verdict.findings {
+        let (finding_place, rule_reason) = (&*finding.place, finding.reason);
+        AuditEvent::GuardFinding {
+            tool,
+            item,
+            subject: finding_place,
+            reason: rule_reason,
+            withheld: is_withheld,
+        }
+        .emit(server);
+        events.publish(HostEvent::GuardFinding {
             server: server.clone(),
             tool: tool.map(Into::into),
             item: item.map(Into::into),
             finding: finding.clone(),
-            refused,
+            withheld: is_withheld,
         });
     }
 }
 
-/// Gives a fault of a session its server and item.
-pub(crate) fn name_fault(
+/// Adds the server and the item to an error of a session.
+pub(crate) fn call_error(
     server: &Arc<str>,
-    fault: Fault,
+    failure: RequestError,
     item: &str,
-    after: Duration,
+    timeout: Duration,
 ) -> CallError {
     let server = server.clone();
-    match fault {
-        Fault::Answer(error) => CallError::Server { server, item: item.into(), error },
-        Fault::Protocol(source) => CallError::Protocol { server, item: item.into(), source },
-        Fault::Lost { reason, sent } => {
+    match failure {
+        RequestError::ErrorResponse(error) => {
+            CallError::Server { server, item: item.into(), error }
+        }
+        RequestError::Protocol(source) => CallError::Protocol { server, item: item.into(), source },
+        RequestError::Unavailable { reason, sent } => {
             CallError::Unavailable { server, reason, may_have_run: sent, attempts: 1 }
         }
-        Fault::Late => CallError::Timeout { server, item: item.into(), after },
+        RequestError::Timeout => CallError::Timeout { server, item: item.into(), timeout },
     }
 }
 
-/// A latency as it stands in the log.
+/// Returns a latency in milliseconds for the log.
 pub(crate) fn millis(latency: Duration) -> f64 {
     latency.as_secs_f64() * 1000.0
 }
 
-/// The right to have one more request at the server.
-pub(super) struct Permit<'a> {
-    _held: SemaphorePermit<'a>,
+/// A permit for one concurrent request to the server.
+pub(super) struct RequestPermit<'a> {
+    _permit: SemaphorePermit<'a>,
     waited: bool,
 }
 
-/// The one record of a call; a caller that goes away closes it as cancelled.
-struct Record<'a> {
+/// Records a call once; if the caller is dropped, the call is recorded as cancelled.
+struct CallRecorder<'a> {
     connection: &'a Connection,
     method: &'static str,
     item: &'a str,
     id: u64,
-    sent: Instant,
-    open: bool,
-    /// Whether the server has answered a part of it.
-    heard: bool,
-    /// Whether it is the silence of the server if it is late.
-    silent: bool,
-    call: Option<Call>,
+    sent_at: Instant,
+    is_open: bool,
+    /// Whether the server has sent a partial response.
+    has_partial_response: bool,
+    /// Whether a timeout of this call counts as unresponsiveness of the server.
+    counts_as_timeout: bool,
+    span: Option<RequestSpan>,
 }
 
-impl<'a> Record<'a> {
-    fn open(connection: &'a Connection, method: &'static str, item: &'a str) -> Self {
-        let call = connection.reporter.as_ref().map(|reporter| reporter.call(method, item));
-        let (id, sent, open, heard, silent) = (0, Instant::now(), true, false, true);
-        Self { connection, method, item, id, sent, open, heard, silent, call }
+impl<'a> CallRecorder<'a> {
+    fn start(connection: &'a Connection, method: &'static str, item: &'a str) -> Self {
+        let span =
+            connection.telemetry.as_ref().map(|reporter| reporter.start_request(method, item));
+        let (id, sent_at, is_open, has_partial_response, counts_as_timeout) =
+            (0, Instant::now(), true, false, true);
+        Self {
+            connection,
+            method,
+            item,
+            id,
+            sent_at,
+            is_open,
+            has_partial_response,
+            counts_as_timeout,
+            span,
+        }
     }
 
-    fn carried(&self) -> Option<Arc<Carried>> {
-        self.call.as_ref()?.carried()
+    fn trace_context(&self) -> Option<Arc<TraceContext>> {
+        self.span.as_ref()?.trace_context()
     }
 
-    fn close(mut self, outcome: CallOutcome) {
+    fn finish(mut self, outcome: CallOutcome) {
         self.write(outcome, None);
     }
 
@@ -422,33 +496,45 @@ impl<'a> Record<'a> {
     }
 
     fn write(&mut self, outcome: CallOutcome, error: Option<&CallError>) {
-        self.open = false;
+        self.is_open = false;
         let now = Instant::now();
-        let latency = now - self.sent;
-        self.connection.meter.record(outcome, latency, now);
-        if let Some(call) = self.call.take() {
+        let latency = now - self.sent_at;
+        self.connection.metrics.record(outcome, latency, now);
+        if let Some(call) = self.span.take() {
             call.end(self.id, latency, outcome, error);
         }
         match outcome {
             CallOutcome::Ok
             | CallOutcome::ToolError
-            | CallOutcome::Failed(CallKind::Server | CallKind::Protocol | CallKind::Withheld) => {
-                self.connection.silence.broken();
+            | CallOutcome::Failed(
+                CallErrorKind::Server | CallErrorKind::Protocol | CallErrorKind::Withheld,
+            ) => {
+                self.connection.timeout_streak.reset();
             }
-            // Without an id it waited for its turn only, and says nothing of the server.
-            CallOutcome::Failed(CallKind::Timeout) if self.id != 0 && self.silent => {
-                self.connection.silence.kept();
+            // A call without an id never left the queue and says nothing about the server.
+            CallOutcome::Failed(CallErrorKind::Timeout)
+                if self.id != 0 && self.counts_as_timeout =>
+            {
+                self.connection.timeout_streak.record_timeout();
             }
             CallOutcome::Failed(_) | CallOutcome::Cancelled => {}
         }
         let (server, latency_ms) = (&*self.connection.server, millis(latency));
-        let (method, item, id, word) = (self.method, self.item, self.id, outcome.as_str());
+        let (method, item, id, outcome_text) = (self.method, self.item, self.id, outcome.as_str());
         match error {
-            None => tracing::info!(server, method, item, id, latency_ms, outcome = word, "request"),
+            None => tracing::info!(
+                server,
+                method,
+                item,
+                id,
+                latency_ms,
+                outcome = outcome_text,
+                "request"
+            ),
             Some(error) => {
-                let own = OwnWords::of(error);
-                let error: &dyn std::error::Error = match &own {
-                    Some(own) => own,
+                let redacted = RedactedCallError::from_call_error(error);
+                let error: &dyn std::error::Error = match &redacted {
+                    Some(redacted) => redacted,
                     None => error,
                 };
                 tracing::error!(
@@ -457,14 +543,14 @@ impl<'a> Record<'a> {
                     item,
                     id,
                     latency_ms,
-                    outcome = word,
+                    outcome = outcome_text,
                     error,
                     "request"
                 );
             }
         }
-        if self.connection.events.wanted() {
-            self.connection.events.publish(Event::Called(CallRecord {
+        if self.connection.events.has_subscribers() {
+            self.connection.events.publish(HostEvent::CallFinished(CallRecord {
                 server: self.connection.server.clone(),
                 method: self.method,
                 item: self.item.into(),
@@ -476,9 +562,9 @@ impl<'a> Record<'a> {
     }
 }
 
-impl Drop for Record<'_> {
+impl Drop for CallRecorder<'_> {
     fn drop(&mut self) {
-        if self.open {
+        if self.is_open {
             self.write(CallOutcome::Cancelled, None);
         }
     }

@@ -1,4 +1,4 @@
-//! Brings one server from its configuration to ready: process, handshake, lists, and further tries.
+//! Launches a server until it is ready: process, handshake, lists, retries.
 
 mod install;
 
@@ -10,262 +10,286 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::age::Ages;
-use super::body::Body;
-use super::connect::{Client, ClientInfo, Greeting, Opening, greet};
 use super::connection::Connection;
-use super::meta::Identity;
-use super::offer::{Quarantined, read_all};
-use super::process::{self, Launch, Pipes, Process, Supervisor};
-use super::session::{Limits, Owner, Session};
-use super::silence::Silence;
+use super::handshake::{
+    ClientInfo, HandshakeClient, HandshakeProbe, HandshakeResult, perform_handshake,
+};
+use super::instance::ServerInstance;
+use super::list_ttls::ListTtls;
+use super::listing::{Quarantined, read_all};
+use super::meta::ClientMeta;
+use super::process::{self, Process, ProcessSpec, StdioPipes, Supervisor};
+use super::session::{Session, SessionContext, SessionLimits};
 use super::stderr::StderrTail;
-use super::wishes::Wishes;
-use super::{Server, listen, offer};
+use super::subscriptions::Subscriptions;
+use super::timeout_streak::TimeoutStreak;
+use super::{Server, listen, listing};
 use crate::cache::Cache;
-use crate::callback::Callbacks;
-use crate::catalog::Shelf;
-use crate::error::{CallError, CallKind, Lost, Phase, ServerFailure, StartReason};
-use crate::event::{Event, Events};
-use crate::guard::Memory;
+use crate::callback::CallbackRegistry;
+use crate::catalog::CatalogEntry;
+use crate::error::{
+    CallError, CallErrorKind, ServerFailure, StartFailureReason, StartPhase, UnavailableReason,
+};
+use crate::event::{EventPublisher, HostEvent};
+use crate::guard::SecretFingerprints;
 use crate::ledger::Ledger;
-use crate::tasks::Tasks;
-use crate::telemetry::{Network, Telemetry};
-use crate::transport::auth::{AuthFault, SignIn};
-use crate::transport::{Carried, Kind, Programs, Remote};
+use crate::tasks::BackgroundTasks;
+use crate::telemetry::{NetworkAttributes, Telemetry};
+use crate::transport::auth::{AuthErrorKind, AuthManager};
+use crate::transport::{HelperLaunchContext, RemoteEndpoint, TransportHandle, TransportKind};
 
-/// How long the exit or last stderr of a failed launch is waited for.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+/// Time to wait for the exit or the last stderr output of a failed launch.
+const STDERR_GRACE: Duration = Duration::from_millis(100);
 
-/// How long a killed tree may take to disappear before the next launch.
-const GONE: Duration = Duration::from_secs(1);
+/// Time for a killed process tree to exit before the next launch.
+const EXIT_GRACE: Duration = Duration::from_secs(1);
 
-/// What of a server's stderr goes into an error.
-const STDERR_IN_ERRORS: usize = 4 << 10;
+/// Maximum number of stderr bytes in an error.
+const MAX_STDERR_BYTES: usize = 4 << 10;
 
-/// Launches of one start, the first included (TR6.5: three more after 1 s, 2 s and 4 s).
-const LAUNCHES: u32 = 4;
+/// Maximum number of launches in one start (TR6.5: three retries after 1 s, 2 s and 4 s).
+const MAX_LAUNCHES: u32 = 4;
 
-/// What all launches of a host share.
+/// The resources shared by all launches of a host.
 #[derive(Debug)]
 pub(crate) struct Launcher {
     pub(crate) supervisor: Supervisor,
     pub(crate) ledger: Option<Ledger>,
     pub(crate) client: ClientInfo,
-    pub(crate) limits: Limits,
-    /// For one start, or one restart.
+    pub(crate) limits: SessionLimits,
+    /// Timeout of one start or restart.
     pub(crate) start_timeout: Duration,
     pub(crate) install_timeout: Duration,
-    pub(crate) callbacks: Callbacks,
-    pub(crate) sign_in: SignIn,
-    pub(crate) events: Events,
-    pub(crate) memory: Arc<Memory>,
+    pub(crate) callbacks: CallbackRegistry,
+    pub(crate) sign_in: AuthManager,
+    pub(crate) events: EventPublisher,
+    pub(crate) secret_fingerprints: Arc<SecretFingerprints>,
     pub(crate) telemetry: Telemetry,
-    pub(crate) tasks: Tasks,
+    pub(crate) tasks: BackgroundTasks,
 }
 
-/// How a server is reached.
+/// The endpoint of a server.
 #[derive(Debug)]
-pub(crate) enum Way {
-    /// As a child process.
-    Child(Launch),
-    /// At an address.
-    Remote(Remote),
+pub(crate) enum Endpoint {
+    /// A child process.
+    Child(ProcessSpec),
+    /// A URL.
+    Remote(RemoteEndpoint),
 }
 
-impl Way {
-    fn network(&self) -> Network {
+impl Endpoint {
+    fn network(&self) -> NetworkAttributes {
         match self {
-            Self::Child(_) => Network::PIPE,
-            Self::Remote(remote) => remote.network(),
+            Self::Child(_) => NetworkAttributes::PIPE,
+            Self::Remote(remote) => remote.network_attributes(),
         }
     }
 }
 
-/// A server that is ready.
+/// A server that has been started.
 #[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) body: Body,
+pub(crate) struct StartedServer {
+    pub(crate) instance: ServerInstance,
     pub(crate) session: Session,
     pub(crate) stderr: StderrTail,
     stderr_ended: oneshot::Receiver<()>,
-    pub(crate) declared: ServerCapabilities,
+    pub(crate) capabilities: ServerCapabilities,
 }
 
-impl Drop for Running {
+impl Drop for StartedServer {
     fn drop(&mut self) {
-        // A connection is carried by a task of its own, which ends with the session.
-        self.session.close(Lost::Shutdown);
+        // The task that drives a connection ends with its session.
+        self.session.close(UnavailableReason::Shutdown);
     }
 }
 
-/// A launch that did not work out.
-struct Miss {
-    phase: Phase,
-    reason: StartReason,
+/// A failed launch.
+struct LaunchFailure {
+    phase: StartPhase,
+    reason: StartFailureReason,
     stderr: String,
 }
 
-/// A time that is set aside for something, and when it is over.
+/// A timeout with the deadline that results from it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limit {
-    pub(crate) ends: Instant,
-    pub(crate) allowed: Duration,
+pub(crate) struct StartDeadline {
+    pub(crate) deadline: Instant,
+    pub(crate) timeout: Duration,
 }
 
-/// The time left for one server's start; fetching a package has a limit of its own.
-struct Clock {
-    own: Limit,
-    installs: Duration,
-    /// What is said of an installation that is not done at the end.
+/// The deadlines of one server's start; a package installation has a separate timeout.
+struct StartClock {
+    server_deadline: StartDeadline,
+    install_remaining: Duration,
+    /// Timeout reported for an unfinished installation.
     install_timeout: Duration,
-    /// For all servers together.
-    all: Limit,
+    /// Deadline of all servers together.
+    overall_deadline: StartDeadline,
 }
 
-impl Clock {
-    /// What has gone by since then was spent on fetching a package.
-    fn installed(&mut self, began: Instant) {
-        self.own.ends += began.elapsed();
-        self.installs = self.installs.saturating_sub(began.elapsed());
+impl StartClock {
+    /// Excludes the time since the given instant, which was spent on a package installation.
+    fn exclude_install_time(&mut self, install_started: Instant) {
+        self.server_deadline.deadline += install_started.elapsed();
+        self.install_remaining = self.install_remaining.saturating_sub(install_started.elapsed());
     }
 
-    fn ends(&self) -> Instant {
-        self.own.ends.min(self.all.ends)
+    fn deadline(&self) -> Instant {
+        self.server_deadline.deadline.min(self.overall_deadline.deadline)
     }
 
-    /// What is said of a start that is not done at the end.
-    fn over(&self) -> StartReason {
-        if self.all.ends < self.own.ends {
-            StartReason::StartLimit(self.all.allowed)
+    /// Returns the reason for a start that timed out.
+    fn timeout_reason(&self) -> StartFailureReason {
+        if self.overall_deadline.deadline < self.server_deadline.deadline {
+            StartFailureReason::StartTimeout(self.overall_deadline.timeout)
         } else {
-            StartReason::TimedOut(self.own.allowed)
+            StartFailureReason::TimedOut(self.server_deadline.timeout)
         }
     }
 }
 
 impl Launcher {
-    /// Starts `server`, launching it again while its start time and that of `all` servers last and
-    /// a launch may help. One that `waits` lets a person who signs in take longer, and moves the
-    /// end of `all` accordingly. Dropping the future kills what was started.
+    /// Starts `server`. Repeats failed launches until the deadline of the server or of `all`
+    /// servers, as long as a retry can help. With `waits`, the time of an interactive sign-in does
+    /// not count, and the deadline of `all` moves accordingly. Dropping the future kills the
+    /// started processes.
     pub(crate) async fn start(
         &self,
         server: &Server,
-        way: &Way,
-        all: &mut Limit,
+        endpoint: &Endpoint,
+        all: &mut StartDeadline,
         waits: bool,
-    ) -> Result<(Running, Shelf, Duration), ServerFailure> {
-        if let Way::Child(launch) = way {
-            launch.bounds.tell_not_applied(&server.name, &self.supervisor, &self.events);
+    ) -> Result<(StartedServer, CatalogEntry, Duration), ServerFailure> {
+        if let Endpoint::Child(launch) = endpoint {
+            launch.confinement.report_unapplied_settings(
+                &server.name,
+                &self.supervisor,
+                &self.events,
+            );
         }
-        let began = Instant::now();
-        let allowed = server.config().init_timeout;
-        let own = Limit { ends: began + allowed, allowed };
+        let started = Instant::now();
+        let timeout = server.config().init_timeout;
+        let own_deadline = StartDeadline { deadline: started + timeout, timeout };
         let install_timeout = self.install_timeout;
-        let mut clock = Clock { own, installs: install_timeout, install_timeout, all: *all };
-        // The older transport has the older era only.
-        let only = matches!(way, Way::Remote(remote) if remote.kind == Kind::Sse);
-        let mut opening = if only { Opening::InitializeOnly } else { Opening::Discover };
+        let mut clock = StartClock {
+            server_deadline: own_deadline,
+            install_remaining: install_timeout,
+            install_timeout,
+            overall_deadline: *all,
+        };
+        // The HTTP+SSE transport exists only in the legacy era.
+        let only =
+            matches!(endpoint, Endpoint::Remote(remote) if remote.kind == TransportKind::Sse);
+        let mut opening =
+            if only { HandshakeProbe::InitializeOnly } else { HandshakeProbe::Discover };
         let mut attempt = 1;
-        let mut told: Option<Miss> = None;
+        let mut earlier_failure: Option<LaunchFailure> = None;
         let mut waited = false;
         loop {
-            self.events.publish(Event::Launching { server: server.name.clone(), attempt });
+            self.events.publish(HostEvent::Launching { server: server.name.clone(), attempt });
             tracing::info!(server = &*server.name, attempt, "start");
-            let signed_in = self.sign_in.landed(&server.name);
-            let mut miss = match self.launch(server, way, opening, &mut clock).await {
-                Ok((running, shelf)) => return Ok((running, shelf, began.elapsed())),
+            let signed_in = self.sign_in.sign_in_count(&server.name);
+            let mut miss = match self.launch(server, endpoint, opening, &mut clock).await {
+                Ok((running, entry)) => return Ok((running, entry, started.elapsed())),
                 Err(miss) => miss,
             };
-            if let Some(time) = miss.reason.late().filter(|_| !waited) {
+            if let Some(time) = miss.reason.elapsed_timeout().filter(|_| !waited) {
                 waited = true;
-                let landed = match waits {
-                    // The time that signing in takes is not the server's.
-                    true => self.sign_in.landed_since(&server.name, signed_in).await,
-                    false if self.sign_in.is_under_way(&server.name) => {
-                        Some(Err(AuthFault::Late(time)))
+                let sign_in_result = match waits {
+                    // The time of the sign-in does not count against the server's timeout.
+                    true => self.sign_in.wait_sign_in_since(&server.name, signed_in).await,
+                    false if self.sign_in.is_signing_in(&server.name) => {
+                        Some(Err(AuthErrorKind::Timeout(time)))
                     }
                     false => None,
                 };
-                match landed {
+                match sign_in_result {
                     Some(Ok(())) => {
-                        clock.own.ends = Instant::now() + allowed;
-                        all.ends = all.ends.max(clock.own.ends);
-                        clock.all = *all;
+                        clock.server_deadline.deadline = Instant::now() + timeout;
+                        all.deadline = all.deadline.max(clock.server_deadline.deadline);
+                        clock.overall_deadline = *all;
                         continue;
                     }
-                    Some(Err(fault)) => miss.reason = not_signed_in(&server.name, fault),
+                    Some(Err(error)) => miss.reason = sign_in_error(&server.name, error),
                     None => {}
                 }
             }
             let delay = Duration::from_secs(1 << (attempt - 1));
-            let time = Instant::now() + delay < clock.ends();
-            if attempt == LAUNCHES || !time || !miss.reason.may_pass() {
-                // A last launch that ran out of time says less than how the ones before it ended.
-                let Miss { phase, reason, stderr } = match (&miss.reason, told) {
-                    (StartReason::TimedOut(_) | StartReason::StartLimit(_), Some(told)) => told,
+            let time = Instant::now() + delay < clock.deadline();
+            if attempt == MAX_LAUNCHES || !time || !miss.reason.is_transient() {
+                // If the last launch timed out, the error of an earlier launch is more specific.
+                let LaunchFailure { phase, reason, stderr } = match (&miss.reason, earlier_failure)
+                {
+                    (
+                        StartFailureReason::TimedOut(_) | StartFailureReason::StartTimeout(_),
+                        Some(earlier_failure),
+                    ) => earlier_failure,
                     _ => miss,
                 };
                 let server = server.name.clone();
                 return Err(ServerFailure { server, phase, reason, stderr, attempts: attempt });
             }
-            if !only && matches!(miss.phase, Phase::Handshake) {
-                // It may have ended because of the question; ask the older one first this time.
-                opening = Opening::Initialize;
+            if !only && matches!(miss.phase, StartPhase::Handshake) {
+                // The server may have exited because of `server/discover`; start with `initialize`.
+                opening = HandshakeProbe::Initialize;
             }
-            self.retry_in(server, delay, &miss);
-            told = Some(miss);
+            self.report_retry(server, delay, &miss);
+            earlier_failure = Some(miss);
             sleep(delay).await;
             attempt += 1;
         }
     }
 
-    fn retry_in(&self, server: &Server, delay: Duration, miss: &Miss) {
+    fn report_retry(&self, server: &Server, delay: Duration, miss: &LaunchFailure) {
         let reason = miss.reason.to_string();
         let delay_s = delay.as_secs_f64();
-        tracing::warn!(server = &*server.name, delay_s, reason, "launch failed, trying again");
-        self.events.publish(Event::Retrying { server: server.name.clone(), delay, reason });
+        tracing::warn!(server = &*server.name, delay_s, reason, "launch failed, retrying");
+        self.events.publish(HostEvent::LaunchRetry { server: server.name.clone(), delay, reason });
     }
 
     async fn launch(
         &self,
         server: &Server,
-        way: &Way,
-        opening: Opening,
-        clock: &mut Clock,
-    ) -> Result<(Running, Shelf), Miss> {
-        let mut running = match way {
-            Way::Child(launch) => self.spawn(server, launch, clock).await,
-            Way::Remote(remote) => self.connect(server, remote),
+        endpoint: &Endpoint,
+        opening: HandshakeProbe,
+        clock: &mut StartClock,
+    ) -> Result<(StartedServer, CatalogEntry), LaunchFailure> {
+        let mut running = match endpoint {
+            Endpoint::Child(launch) => self.spawn(server, launch, clock).await,
+            Endpoint::Remote(remote) => self.connect(server, remote),
         }
-        .map_err(|reason| Miss { phase: Phase::Launch, reason, stderr: String::new() })?;
-        server.status().launching = running.body.killer();
-        let mut made = self.make_ready(server, way, &mut running, opening, clock).await;
-        if let (Way::Remote(remote), Err((Phase::Handshake, reason))) = (way, &made)
-            && remote.kind == Kind::Http
-            && reason.speaks_older_http()
+        .map_err(|reason| LaunchFailure {
+            phase: StartPhase::Launch,
+            reason,
+            stderr: String::new(),
+        })?;
+        server.status().launch_kill_handle = running.instance.kill_handle();
+        let mut ready = self.make_ready(server, endpoint, &mut running, opening, clock).await;
+        if let (Endpoint::Remote(remote), Err((StartPhase::Handshake, reason))) = (endpoint, &ready)
+            && remote.kind == TransportKind::Http
+            && reason.suggests_legacy_http()
         {
-            tracing::info!(server = &*server.name, "trying the older HTTP transport");
-            let by_sse = Way::Remote(remote.by_sse());
-            let older = self.connect(server, &remote.by_sse());
-            let mut older = older.map_err(|reason| Miss {
-                phase: Phase::Launch,
+            tracing::info!(server = &*server.name, "falling back to the HTTP+SSE transport");
+            let by_sse = Endpoint::Remote(remote.with_sse());
+            let older = self.connect(server, &remote.with_sse());
+            let mut older = older.map_err(|reason| LaunchFailure {
+                phase: StartPhase::Launch,
                 reason,
                 stderr: String::new(),
             })?;
-            let opening = Opening::InitializeOnly;
+            let opening = HandshakeProbe::InitializeOnly;
             let tried = self.make_ready(server, &by_sse, &mut older, opening, clock).await;
-            // Where that is not spoken either, the first answer says more.
+            // If the fallback fails too, the first error is more specific.
             if tried.is_ok() {
-                running.session.close(Lost::Shutdown);
-                (running, made) = (older, tried);
+                running.session.close(UnavailableReason::Shutdown);
+                (running, ready) = (older, tried);
             }
         }
-        match made {
-            Ok(shelf) => Ok((running, shelf)),
+        match ready {
+            Ok(entry) => Ok((running, entry)),
             Err((phase, reason)) => {
                 let miss = give_up(running, phase, reason).await;
-                server.status().launching = None;
+                server.status().launch_kill_handle = None;
                 Err(miss)
             }
         }
@@ -274,74 +298,103 @@ impl Launcher {
     async fn spawn(
         &self,
         server: &Server,
-        launch: &Launch,
-        clock: &Clock,
-    ) -> Result<Running, StartReason> {
+        launch: &ProcessSpec,
+        clock: &StartClock,
+    ) -> Result<StartedServer, StartFailureReason> {
         #[cfg(all(test, unix))]
-        if let Some(street) = crate::simulation::street() {
+        if let Some(street) = crate::simulation::current_simulation() {
             let (process, pipes) = street.spawn(launch);
-            return Ok(self.running(server, process, pipes, street.limits(self.limits(server))));
+            return Ok(self.started_server(
+                server,
+                process,
+                pipes,
+                street.small_limits(self.session_limits(server)),
+            ));
         }
         let spawning = process::spawn(launch, &self.supervisor, self.ledger.as_ref());
-        let spawned = timeout_at(clock.ends(), spawning).await.map_err(|_| clock.over())?;
-        let (process, Pipes { stdin, stdout, stderr }) =
-            spawned.map_err(|error| StartReason::Spawn(error.to_string().into()))?;
-        Ok(self.running(server, process, (stdin, stdout, stderr), self.limits(server)))
+        let spawned =
+            timeout_at(clock.deadline(), spawning).await.map_err(|_| clock.timeout_reason())?;
+        let (process, StdioPipes { stdin, stdout, stderr }) =
+            spawned.map_err(|error| StartFailureReason::Spawn(error.to_string().into()))?;
+        Ok(self.started_server(
+            server,
+            process,
+            (stdin, stdout, stderr),
+            self.session_limits(server),
+        ))
     }
 
-    fn running<W, R, E>(
+    fn started_server<W, R, E>(
         &self,
         server: &Server,
         process: Process,
         (stdin, stdout, stderr): (W, R, E),
-        limits: Limits,
-    ) -> Running
+        limits: SessionLimits,
+    ) -> StartedServer
     where
         W: AsyncWrite + Send + Unpin + 'static,
         R: AsyncRead + Send + Unpin + 'static,
         E: AsyncRead + Send + Unpin + 'static,
     {
-        let (stderr, stderr_ended) = self.drain(server, stderr);
-        let session = Session::open(self.owner(server), stdout, stdin, limits);
-        let declared = ServerCapabilities::default();
-        Running { body: Body::Child(process), session, stderr, stderr_ended, declared }
+        let (stderr, stderr_ended) = self.drain_stderr(server, stderr);
+        let session = Session::open(self.session_context(server), stdout, stdin, limits);
+        let server_capabilities = ServerCapabilities::default();
+        StartedServer {
+            instance: ServerInstance::Child(process),
+            session,
+            stderr,
+            stderr_ended,
+            capabilities: server_capabilities,
+        }
     }
 
-    fn connect(&self, server: &Server, remote: &Remote) -> Result<Running, StartReason> {
-        let (owner, limits) = (self.owner(server), self.limits(server));
+    fn connect(
+        &self,
+        server: &Server,
+        remote: &RemoteEndpoint,
+    ) -> Result<StartedServer, StartFailureReason> {
+        let (owner, limits) = (self.session_context(server), self.session_limits(server));
         #[cfg(all(test, unix))]
-        if let Some(street) = crate::simulation::street() {
-            return Ok(connected(street.carry(owner, street.limits(limits))));
+        if let Some(street) = crate::simulation::current_simulation() {
+            return Ok(connected_server(street.connect(owner, street.small_limits(limits))));
         }
         let (supervisor, ledger) = (self.supervisor.clone(), self.ledger.clone());
-        let programs = Programs { supervisor, ledger };
+        let programs = HelperLaunchContext { supervisor, ledger };
         let config = server.config();
-        let carried = remote.open(owner, limits, &self.sign_in, config.oauth.as_ref(), programs);
-        carried.map(connected).map_err(|error| StartReason::Spawn(error.to_string().into()))
+        let transport =
+            remote.connect(owner, limits, &self.sign_in, config.oauth.as_ref(), programs);
+        transport
+            .map(connected_server)
+            .map_err(|error| StartFailureReason::Spawn(error.to_string().into()))
     }
 
-    fn owner(&self, server: &Server) -> Owner {
+    fn session_context(&self, server: &Server) -> SessionContext {
         let (callbacks, tasks) = (self.callbacks.clone(), self.tasks.clone());
-        Owner { server: server.name.clone(), callbacks, events: self.events.clone(), tasks }
+        SessionContext {
+            server: server.name.clone(),
+            callbacks,
+            events: self.events.clone(),
+            tasks,
+        }
     }
 
-    fn limits(&self, server: &Server) -> Limits {
-        Limits { callback: server.config().max_total_timeout, ..self.limits }
+    fn session_limits(&self, server: &Server) -> SessionLimits {
+        SessionLimits { callback_timeout: server.config().max_total_timeout, ..self.limits }
     }
 
-    /// Keeps reading stderr; the receiver learns of its end.
-    fn drain(
+    /// Starts a task that reads stderr; the receiver resolves at the end of stderr.
+    fn drain_stderr(
         &self,
         server: &Server,
         stderr: impl AsyncRead + Send + Unpin + 'static,
     ) -> (StderrTail, oneshot::Receiver<()>) {
         let name = server.name.clone();
         let tail = StderrTail::default();
-        let (kept, (end, ended)) = (tail.clone(), oneshot::channel::<()>());
+        let (drained_tail, (ended_sender, ended)) = (tail.clone(), oneshot::channel::<()>());
         self.tasks.spawn(async move {
             let log = |line: &str| tracing::info!(server = &*name, line, "stderr");
-            kept.drain(stderr, log).await;
-            drop(end);
+            drained_tail.drain(stderr, log).await;
+            drop(ended_sender);
         });
         (tail, ended)
     }
@@ -349,134 +402,150 @@ impl Launcher {
     async fn make_ready(
         &self,
         server: &Server,
-        way: &Way,
-        running: &mut Running,
-        opening: Opening,
-        clock: &mut Clock,
-    ) -> Result<Shelf, (Phase, StartReason)> {
-        let mut seen = true;
-        if let Way::Child(launch) = way
-            && install::runs_packages(&launch.program)
+        endpoint: &Endpoint,
+        running: &mut StartedServer,
+        opening: HandshakeProbe,
+        clock: &mut StartClock,
+    ) -> Result<CatalogEntry, (StartPhase, StartFailureReason)> {
+        let mut server_seen = true;
+        if let Endpoint::Child(launch) = endpoint
+            && install::is_package_runner(&launch.program)
         {
-            self.events.publish(Event::Installing { server: server.name.clone() });
-            let Running { body, session, .. } = &mut *running;
-            seen = install::seen(body, session, launch, clock).await?;
+            self.events.publish(HostEvent::Installing { server: server.name.clone() });
+            let StartedServer { instance, session, .. } = &mut *running;
+            server_seen =
+                install::wait_for_server_process(instance, session, launch, clock).await?;
         }
-        self.events.publish(Event::Handshake { server: server.name.clone() });
+        self.events.publish(HostEvent::Handshake { server: server.name.clone() });
         let capabilities = self.callbacks.capabilities(&server.name);
-        let client = Client { server: &server.name, info: &self.client, capabilities };
-        let Running { body, session, .. } = &mut *running;
-        let greeting = if seen {
-            let greeting = greet(session, client, opening, clock.ends());
-            let greeting = watched(body, clock, greeting).await;
-            greeting.map_err(|reason| (Phase::Handshake, reason))?
+        let client = HandshakeClient { server: &server.name, info: &self.client, capabilities };
+        let StartedServer { instance, session, .. } = &mut *running;
+        let handshake = if server_seen {
+            let handshake = perform_handshake(session, client, opening, clock.deadline());
+            let handshake = run_while_alive(instance, clock, handshake).await;
+            handshake.map_err(|reason| (StartPhase::Handshake, reason))?
         } else {
-            let greeting = greet(session, client, opening, install::latest(clock));
-            install::unseen(body, session, clock, greeting).await?
+            let handshake =
+                perform_handshake(session, client, opening, install::latest_deadline(clock));
+            install::handshake_during_install(instance, session, clock, handshake).await?
         };
-        let Greeting { revision, meta, capabilities, server_info, instructions } = greeting;
-        running.declared = capabilities;
+        let HandshakeResult { revision, meta, capabilities, server_info, instructions } = handshake;
+        running.capabilities = capabilities;
         let config = server.config();
         let cache = Arc::new(Cache::new(config.cache));
-        running.session.keeps(cache.clone());
+        running.session.set_cache(cache.clone());
         let connection = Arc::new(Connection {
             server: server.name.clone(),
             session: running.session.clone(),
             revision,
-            tasks: running.declared.tasks,
-            identity: meta.as_deref().map(Identity::of).unwrap_or_default(),
+            tasks: running.capabilities.tasks,
+            client_meta: meta.as_deref().map(ClientMeta::from_raw).unwrap_or_default(),
             permits: Semaphore::new(config.max_concurrent),
             retry: config.retry,
-            most: config.max_total_timeout,
+            max_total_timeout: config.max_total_timeout,
             cache,
             callbacks: self.callbacks.clone(),
-            wishes: Wishes::default(),
-            ages: Ages::default(),
-            meter: server.meter.clone(),
-            silence: Silence::new(config.unavailable_after_timeouts),
+            subscriptions: Subscriptions::default(),
+            list_ttls: ListTtls::default(),
+            metrics: server.metrics.clone(),
+            timeout_streak: TimeoutStreak::new(config.unavailable_after_timeouts),
             events: self.events.clone(),
-            memory: self.memory.clone(),
-            reporter: self.telemetry.of(&server.name, revision, way.network()),
+            secret_fingerprints: self.secret_fingerprints.clone(),
+            telemetry: self.telemetry.for_connection(&server.name, revision, endpoint.network()),
         });
-        listen::begin(&connection, &running.declared, &self.tasks).await;
-        let mut left_out = Vec::new();
-        let left = clock.ends().saturating_duration_since(Instant::now());
-        let reading = read_all(&connection, &running.declared, left, &mut left_out);
-        let offer = watched(&mut running.body, clock, reading)
+        listen::start(&connection, &running.capabilities, &self.tasks).await;
+        let mut excluded = Vec::new();
+        let remaining = clock.deadline().saturating_duration_since(Instant::now());
+        let reading = read_all(&connection, &running.capabilities, remaining, &mut excluded);
+        let listing = run_while_alive(&mut running.instance, clock, reading)
             .await
-            .map_err(|reason| (Phase::Lists, reason))?;
-        let about = (server_info, instructions);
-        let shelf = Shelf::new(connection, &server.config(), about, offer, &mut left_out);
-        self.tell_left_out(server, &left_out);
-        Ok(shelf)
+            .map_err(|reason| (StartPhase::Lists, reason))?;
+        let server_details = (server_info, instructions);
+        let entry =
+            CatalogEntry::new(connection, &server.config(), server_details, listing, &mut excluded);
+        self.report_quarantined(server, &excluded);
+        Ok(entry)
     }
 
-    fn tell_left_out(&self, server: &Server, left_out: &[Quarantined]) {
-        for offer::Quarantined { what, reason } in left_out {
-            tracing::warn!(server = &*server.name, what, reason, "left out of the catalog");
-            self.events.publish(Event::Quarantined {
+    fn report_quarantined(&self, server: &Server, excluded: &[Quarantined]) {
+        for listing::Quarantined { subject: what, reason } in excluded {
+            tracing::warn!(server = &*server.name, what, reason, "excluded from the catalog");
+            self.events.publish(HostEvent::Quarantined {
                 server: server.name.clone(),
-                what: what.clone(),
+                subject: what.clone(),
                 reason: reason.clone(),
             });
         }
     }
 }
 
-fn not_signed_in(server: &Arc<str>, fault: AuthFault) -> StartReason {
-    let (server, reason) = (server.clone(), Lost::NotSignedIn(Box::new(fault)));
+fn sign_in_error(server: &Arc<str>, failure: AuthErrorKind) -> StartFailureReason {
+    let (server, reason) = (server.clone(), UnavailableReason::Unauthorized(Box::new(failure)));
     let error = CallError::Unavailable { server, reason, may_have_run: false, attempts: 1 };
-    StartReason::Call(Box::new(error))
+    StartFailureReason::Call(Box::new(error))
 }
 
-fn connected(carried: Carried) -> Running {
-    let Carried { session, ended } = carried;
+fn connected_server(transport: TransportHandle) -> StartedServer {
+    let TransportHandle { session, ended } = transport;
     let (_, stderr_ended) = oneshot::channel();
-    let (stderr, declared) = (StderrTail::default(), ServerCapabilities::default());
-    Running { body: Body::Connection(Some(ended)), session, stderr, stderr_ended, declared }
+    let (stderr, server_capabilities) = (StderrTail::default(), ServerCapabilities::default());
+    StartedServer {
+        instance: ServerInstance::Connection(Some(ended)),
+        session,
+        stderr,
+        stderr_ended,
+        capabilities: server_capabilities,
+    }
 }
 
-/// Runs a part of the start while the process lives and the time lasts.
-async fn watched<T>(
-    body: &mut Body,
-    clock: &Clock,
-    part: impl Future<Output = Result<T, CallError>>,
-) -> Result<T, StartReason> {
-    tokio::pin!(part);
+/// Runs a part of the start until the process exits or the deadline passes.
+async fn run_while_alive<T>(
+    body: &mut ServerInstance,
+    clock: &StartClock,
+    operation: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, StartFailureReason> {
+    tokio::pin!(operation);
     let result = tokio::select! {
         biased;
-        result = timeout_at(clock.ends(), &mut part) => result,
-        exit = body.exited() => {
-            // What it wrote before it ended still counts.
-            let rest = timeout(LAST_WORDS, &mut part).await;
+        result = timeout_at(clock.deadline(), &mut operation) => result,
+        exit = body.wait() => {
+            // Output written before the exit is still valid.
+            let rest = timeout(STDERR_GRACE, &mut operation).await;
             return match rest {
                 Ok(Ok(value)) => Ok(value),
-                Ok(Err(error)) if error.kind() != CallKind::Unavailable => {
-                    Err(StartReason::Call(Box::new(error)))
+                Ok(Err(error)) if error.kind() != CallErrorKind::Unavailable => {
+                    Err(StartFailureReason::Call(Box::new(error)))
                 }
-                Ok(Err(_)) | Err(_) => Err(StartReason::Exited(exit)),
+                Ok(Err(_)) | Err(_) => Err(StartFailureReason::Exited(exit)),
             };
         }
     };
     match result {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) if error.kind() == CallKind::Unavailable => {
-            let exit = timeout(LAST_WORDS, body.exited()).await;
-            Err(exit.map_or_else(|_| StartReason::Call(Box::new(error)), StartReason::Exited))
+        Ok(Err(error)) if error.kind() == CallErrorKind::Unavailable => {
+            let exit = timeout(STDERR_GRACE, body.wait()).await;
+            Err(exit.map_or_else(
+                |_| StartFailureReason::Call(Box::new(error)),
+                StartFailureReason::Exited,
+            ))
         }
-        Ok(Err(error)) if error.kind() == CallKind::Timeout => Err(clock.over()),
-        Ok(Err(error)) => Err(StartReason::Call(Box::new(error))),
-        Err(_) => Err(clock.over()),
+        Ok(Err(error)) if error.kind() == CallErrorKind::Timeout => Err(clock.timeout_reason()),
+        Ok(Err(error)) => Err(StartFailureReason::Call(Box::new(error))),
+        Err(_) => Err(clock.timeout_reason()),
     }
 }
 
-/// Ends what a failed launch left and keeps its last words.
-async fn give_up(mut running: Running, phase: Phase, reason: StartReason) -> Miss {
-    running.body.kill();
-    running.session.close(Lost::Shutdown);
-    // A tree that outlives its kill is not waited for; dropping the process kills it again.
-    drop(timeout(GONE, running.body.gone()).await);
-    drop(timeout(LAST_WORDS, &mut running.stderr_ended).await);
-    let stderr = running.stderr.tail(STDERR_IN_ERRORS);
-    Miss { phase, reason, stderr }
+/// Terminates a failed launch and captures its last stderr output.
+async fn give_up(
+    mut running: StartedServer,
+    phase: StartPhase,
+    reason: StartFailureReason,
+) -> LaunchFailure {
+    running.instance.kill();
+    running.session.close(UnavailableReason::Shutdown);
+    // Do not wait longer for a tree that survives the kill; dropping the process kills it again.
+    drop(timeout(EXIT_GRACE, running.instance.wait_tree()).await);
+    drop(timeout(STDERR_GRACE, &mut running.stderr_ended).await);
+    let stderr = running.stderr.tail(MAX_STDERR_BYTES);
+    LaunchFailure { phase, reason, stderr }
 }

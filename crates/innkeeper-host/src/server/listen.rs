@@ -1,4 +1,4 @@
-//! The standing request of the modern era under which a server tells of changes.
+//! The change subscription of the modern era (`subscriptions/listen`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,39 +9,39 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::age;
-use super::connection::{Connection, LONGEST};
+use super::connection::{Connection, MAX_REQUEST_TIMEOUT};
+use super::list_ttls;
 use super::meta::Meta;
-use super::session::{Answer, Fault, Outgoing};
-use super::wishes::Wishes;
-use crate::error::ProtocolFault;
-use crate::tasks::Tasks;
+use super::session::{OutgoingRequest, RequestError, RequestResult};
+use super::subscriptions::Subscriptions;
+use crate::error::ProtocolError;
+use crate::tasks::BackgroundTasks;
 
-/// How long lists are not read because the server has not said yet that it tells of their changes.
-const OPENING: Duration = Duration::from_millis(500);
+/// Time to wait for the acknowledgement of the subscription before the lists are fetched anyway.
+const STARTUP_ACK_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long it may take to say so until it counts as one that does so without a word.
-const ACKNOWLEDGING: Duration = Duration::from_secs(5);
+/// Time to wait for an acknowledgement before the subscription counts as active without one.
+const ACK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The pause before the request is sent again; doubles with every failure.
-const PAUSE: Duration = Duration::from_secs(1);
+/// First backoff before the request is retried; doubles with every failure.
+const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 
-/// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Maximum backoff.
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
-/// A request that was open for so long did not fail at once.
-const STABLE: Duration = Duration::from_secs(60);
+/// Time after which an open request counts as successful and resets the backoff.
+const BACKOFF_RESET: Duration = Duration::from_secs(60);
 
 #[derive(Serialize)]
 struct ListenParams<'a> {
-    notifications: Filter,
+    notifications: SubscriptionFilter,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     meta: Option<Meta<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Filter {
+struct SubscriptionFilter {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     tools_list_changed: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -52,15 +52,15 @@ struct Filter {
     resource_subscriptions: Vec<String>,
 }
 
-impl Filter {
-    fn of(declared: &ServerCapabilities, wishes: &Wishes) -> Option<Self> {
+impl SubscriptionFilter {
+    fn new(capabilities: &ServerCapabilities, subscriptions: &Subscriptions) -> Option<Self> {
         let tells = |list: Option<bool>| list.unwrap_or_default();
-        let resources = declared.resources.unwrap_or_default();
+        let resources = capabilities.resources.unwrap_or_default();
         let filter = Self {
-            tools_list_changed: tells(declared.tools.map(|list| list.list_changed)),
-            prompts_list_changed: tells(declared.prompts.map(|list| list.list_changed)),
+            tools_list_changed: tells(capabilities.tools.map(|list| list.list_changed)),
+            prompts_list_changed: tells(capabilities.prompts.map(|list| list.list_changed)),
             resources_list_changed: resources.list_changed,
-            resource_subscriptions: wishes.all(),
+            resource_subscriptions: subscriptions.all(),
         };
         let lists = filter.tools_list_changed
             || filter.prompts_list_changed
@@ -69,101 +69,115 @@ impl Filter {
     }
 }
 
-/// Has a server of the modern era listened to until its session closes. Ends once it has said that it
-/// tells of changes, or that it does not: what changes after that is heard, and what changed before is
-/// in lists that are read after that. Waits a moment at most; where it says so later, every list
-/// counts as changed.
-pub(super) async fn begin(
+/// Subscribes to changes of a server of the modern era until its session closes. Returns when the
+/// server acknowledges or rejects the subscription, so that the lists fetched afterwards include
+/// all earlier changes. Waits at most [`STARTUP_ACK_TIMEOUT`]; if the acknowledgement arrives
+/// later, all lists count as changed.
+pub(super) async fn start(
     connection: &Arc<Connection>,
-    declared: &ServerCapabilities,
-    tasks: &Tasks,
+    capabilities: &ServerCapabilities,
+    tasks: &BackgroundTasks,
 ) {
     if connection.revision.era() == Era::Legacy {
         return;
     }
-    let (first, told) = oneshot::channel();
-    let (connection, declared) = (connection.clone(), declared.clone());
+    let (first, first_ack) = oneshot::channel();
+    let (connection, capabilities) = (connection.clone(), capabilities.clone());
     tasks.spawn(async move {
         tokio::select! {
             biased;
             _ = connection.session.closed() => {}
             () = async {
-                listen(&connection, &declared, first).await;
-                age::look_again(&connection).await;
+                listen(&connection, &capabilities, first).await;
+                list_ttls::refresh_expired(&connection).await;
             } => {}
         }
     });
-    drop(timeout(OPENING, told).await);
+    drop(timeout(STARTUP_ACK_TIMEOUT, first_ack).await);
 }
 
-/// Keeps the request open; returns where the server will not tell of changes. `first` is told when it
-/// does for the first time, and dropped where it does not.
+/// Keeps the request open; returns if the server does not support notifications. Signals `first` at
+/// the first acknowledgement, and drops it if the server does not support notifications.
 async fn listen(
     connection: &Connection,
-    declared: &ServerCapabilities,
+    capabilities: &ServerCapabilities,
     first: oneshot::Sender<()>,
 ) {
-    let (server, wishes, mut pause) = (&*connection.server, &connection.wishes, PAUSE);
+    let (server, wishes, mut backoff) =
+        (&*connection.server, &connection.subscriptions, INITIAL_BACKOFF);
     let mut first = Some(first);
     loop {
-        let Some(filter) = Filter::of(declared, wishes) else {
+        let Some(filter) = SubscriptionFilter::new(capabilities, wishes) else {
             drop(first.take());
             wishes.changed().await;
             continue;
         };
         let opened = Instant::now();
         let session = &connection.session;
-        let answer = tokio::select! {
+        let result = tokio::select! {
             biased;
-            answer = ask(connection, filter, &mut first) => answer,
-            // Dropping the request ends it at the server; the next one asks for what is wanted now.
+            answer = request(connection, filter, &mut first) => answer,
+            // Dropping the request cancels it at the server; the next request has the current
+            // subscriptions.
             () = wishes.changed() => continue,
         };
-        let over = match answer {
-            // Both were said politely: it tells of nothing, or it tells nothing more for now.
-            Err(Fault::Answer(error)) => {
+        let end_reason = match result {
+            // Both responses are regular: the server supports no notifications, or sends no more
+            // for now.
+            Err(RequestError::ErrorResponse(error)) => {
                 let code = error.code;
-                tracing::info!(server, code, "the server does not tell of changes");
+                tracing::info!(server, code, "change notifications not supported");
                 true
             }
-            // A gateway that is out of order, or out of patience, says nothing for the server.
-            Err(Fault::Protocol(ProtocolFault::Status { status: 408 | 500.., .. })) => false,
-            Err(Fault::Protocol(_)) => true,
+            // An error or a timeout of a gateway says nothing about the server.
+            Err(RequestError::Protocol(ProtocolError::HttpStatus {
+                status: 408 | 500.., ..
+            })) => false,
+            Err(RequestError::Protocol(_)) => true,
             Ok(_) => false,
-            Err(Fault::Lost { reason, .. }) => {
-                tracing::debug!(server, reason = reason.to_string(), "no changes are heard");
+            Err(RequestError::Unavailable { reason, .. }) => {
+                tracing::debug!(
+                    server,
+                    reason = reason.to_string(),
+                    "change subscription interrupted"
+                );
                 false
             }
-            Err(Fault::Late) => continue,
+            Err(RequestError::Timeout) => continue,
         };
-        if over {
-            // What changed since it was heard last was told to nobody.
+        if end_reason {
+            // Changes during the interruption were not reported.
             if first.take().is_none() {
                 session.assume_changed();
             }
             return;
         }
-        pause = if opened.elapsed() >= STABLE { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
-        sleep(pause / 2).await;
+        backoff = if opened.elapsed() >= BACKOFF_RESET {
+            INITIAL_BACKOFF
+        } else {
+            (backoff * 2).min(MAX_BACKOFF)
+        };
+        sleep(backoff / 2).await;
     }
 }
 
-/// Sends the request and waits for its end. Once the server says that it tells of changes, lists that
-/// were read before count as changed.
-async fn ask(
+/// Sends the request and waits for its end. After the acknowledgement, lists fetched earlier count
+/// as changed.
+async fn request(
     connection: &Connection,
-    filter: Filter,
+    filter: SubscriptionFilter,
     first: &mut Option<oneshot::Sender<()>>,
-) -> Answer {
+) -> RequestResult {
     let session = &connection.session;
-    let params = ListenParams { notifications: filter, meta: connection.identity.meta(None) };
+    let params = ListenParams { notifications: filter, meta: connection.client_meta.meta(None) };
     let (id, now) = (session.next_id(), Instant::now());
-    let outgoing = Outgoing::new(id, method::SUBSCRIPTIONS_LISTEN, &params, now + LONGEST);
-    let request = session.request(Outgoing { background: true, ..outgoing });
-    let told = async {
+    let outgoing =
+        OutgoingRequest::new(id, method::SUBSCRIPTIONS_LISTEN, &params, now + MAX_REQUEST_TIMEOUT);
+    let request = session.request(OutgoingRequest { background: true, ..outgoing });
+    let acknowledgement = async {
         let acknowledged = session.acknowledged(id);
         tokio::pin!(acknowledged);
-        let in_time = timeout(ACKNOWLEDGING, &mut acknowledged).await.is_ok();
+        let in_time = timeout(ACK_TIMEOUT, &mut acknowledged).await.is_ok();
         let waits = first.take().is_some_and(|first| in_time && first.send(()).is_ok());
         if !waits {
             session.assume_changed();
@@ -177,7 +191,7 @@ async fn ask(
     tokio::select! {
         biased;
         answer = request => answer,
-        never = told => never,
+        never = acknowledgement => never,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The `_meta` of requests: who asks, in which revision, under which trace and progress token.
+//! The `_meta` of requests: client, revision, trace context, progress token.
 
 use std::sync::Arc;
 
@@ -6,55 +6,55 @@ use innkeeper_protocol::skim;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-use crate::telemetry::Carried;
+use crate::telemetry::TraceContext;
 
-/// What every request to one server carries; nothing in the legacy era.
+/// The `_meta` members common to all requests to one server; empty in the legacy era.
 #[derive(Debug, Default)]
-pub(crate) struct Identity(Vec<(String, Box<RawValue>)>);
+pub(crate) struct ClientMeta(Vec<(String, Box<RawValue>)>);
 
-impl Identity {
-    /// The members of an object, taken apart once so that no request has to.
-    pub(crate) fn of(meta: &RawValue) -> Self {
+impl ClientMeta {
+    /// Splits an object into its members once, so that requests need not parse it.
+    pub(crate) fn from_raw(meta: &RawValue) -> Self {
         let member = |(key, value): (&str, &str)| {
             Some((key.to_owned(), RawValue::from_string(value.to_owned()).ok()?))
         };
         Self(skim::members(meta.get()).filter_map(member).collect())
     }
 
-    /// The `_meta` of one request, if it has one; a token asks for progress.
+    /// Returns the `_meta` of one request, if not empty; a token requests progress.
     pub(crate) fn meta(&self, token: Option<u64>) -> Option<Meta<'_>> {
-        self.carrying(token, None)
+        self.meta_with_trace(token, None)
     }
 
-    /// The same for a request that is part of a trace.
-    pub(crate) fn carrying(
+    /// Like [`Self::meta`], for a request that is part of a trace.
+    pub(crate) fn meta_with_trace(
         &self,
-        token: Option<u64>,
-        carried: Option<Arc<Carried>>,
+        progress_token: Option<u64>,
+        trace: Option<Arc<TraceContext>>,
     ) -> Option<Meta<'_>> {
-        let some = token.is_some() || carried.is_some() || !self.0.is_empty();
-        some.then_some(Meta { identity: self, token, carried })
+        let some = progress_token.is_some() || trace.is_some() || !self.0.is_empty();
+        some.then_some(Meta { client_meta: self, progress_token, trace_context: trace })
     }
 }
 
-/// The `_meta` of one request, ready to be written.
+/// The serializable `_meta` of one request.
 #[derive(Clone, Debug)]
 pub(crate) struct Meta<'a> {
-    identity: &'a Identity,
-    token: Option<u64>,
-    carried: Option<Arc<Carried>>,
+    client_meta: &'a ClientMeta,
+    progress_token: Option<u64>,
+    trace_context: Option<Arc<TraceContext>>,
 }
 
 impl Serialize for Meta<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        if let Some(token) = self.token {
+        if let Some(token) = self.progress_token {
             map.serialize_entry("progressToken", &token)?;
         }
-        for (key, value) in &self.identity.0 {
+        for (key, value) in &self.client_meta.0 {
             map.serialize_entry(key, value)?;
         }
-        for (key, value) in self.carried.iter().flat_map(|carried| carried.fields()) {
+        for (key, value) in self.trace_context.iter().flat_map(|trace| trace.fields()) {
             map.serialize_entry(key, value)?;
         }
         map.end()
@@ -70,17 +70,17 @@ mod tests {
 
     #[test]
     fn a_request_carries_who_asks_and_its_token_and_nothing_where_there_is_neither() {
-        assert!(Identity::default().meta(None).is_none());
-        let token = to_value(Identity::default().meta(Some(7))).unwrap();
+        assert!(ClientMeta::default().meta(None).is_none());
+        let token = to_value(ClientMeta::default().meta(Some(7))).unwrap();
         assert_eq!(token, json!({ "progressToken": 7 }));
         let raw = RawValue::from_string(r#"{"a/b": {"c": 1e400}}"#.to_owned()).unwrap();
-        let identity = Identity::of(&raw);
+        let identity = ClientMeta::from_raw(&raw);
         let text = serde_json::to_string(&identity.meta(Some(7))).unwrap();
         assert_eq!(text, r#"{"progressToken":7,"a/b":{"c": 1e400}}"#);
-        let mut carried = Carried::default();
-        carried.set("traceparent", "00-1-2-01".to_owned());
-        let identity = Identity::default();
-        let meta = identity.carrying(None, Some(Arc::new(carried)));
+        let mut trace_context = TraceContext::default();
+        trace_context.set("traceparent", "00-1-2-01".to_owned());
+        let identity = ClientMeta::default();
+        let meta = identity.meta_with_trace(None, Some(Arc::new(trace_context)));
         assert_eq!(to_value(meta).unwrap(), json!({ "traceparent": "00-1-2-01" }));
     }
 }

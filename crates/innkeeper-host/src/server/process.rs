@@ -1,10 +1,10 @@
-//! The process room: a server's child processes, how they start, and how the last one is gone.
+//! The child processes of servers: start, supervision and termination.
 
-mod bounds;
+mod confinement;
 mod environment;
 mod error;
-mod exit;
-mod launching;
+mod exit_status;
+mod launch_probe;
 mod program;
 mod stop;
 mod supervisor;
@@ -27,51 +27,51 @@ use unix as platform;
 #[cfg(windows)]
 use windows as platform;
 
-pub(crate) use bounds::Bounds;
+pub(crate) use confinement::Confinement;
 pub(crate) use environment::child_environment;
 pub(crate) use error::SpawnError;
-pub use exit::{Exit, Limit};
-pub(crate) use launching::Launching;
-pub(crate) use platform::{Killer, Process, Stderr, Stdin, Stdout, spawn};
+pub use exit_status::{ExitStatus, ProcessLimit};
+pub(crate) use launch_probe::LaunchProbe;
+pub(crate) use platform::{KillHandle, Process, Stderr, Stdin, Stdout, spawn};
 pub(crate) use program::resolve;
-pub(crate) use stop::{Stopped, stop};
+pub(crate) use stop::{ProcessStopStage, stop};
 pub use supervisor::Supervisor;
 #[cfg(unix)]
-pub(crate) use unix::{Left, sweep};
+pub(crate) use unix::{SweepTarget, sweep};
 
-/// What keeps a server's processes together, so that all of them can be ended.
+/// The mechanism that contains all processes of a server, so that all can be terminated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Isolation {
-    /// Every descendant, whatever it does to hide, and also when the host is killed.
+pub enum ProcessContainment {
+    /// A supervised tree: every descendant, even if it hides or the host is killed.
     Tree,
-    /// The process group; a descendant that leaves the group is not found.
+    /// A process group; descendants that leave the group are not found.
     Group,
-    /// A Windows job object: every descendant, and also when the host is killed.
+    /// A Windows job object: every descendant, even if the host is killed.
     Job,
 }
 
-/// One server process to start.
+/// The specification of a server process to start.
 #[derive(Clone, Debug)]
-pub(crate) struct Launch {
-    /// The command as the user wrote it; errors quote this and never `program`.
+pub(crate) struct ProcessSpec {
+    /// Command as the user wrote it; errors quote this and never `program`.
     pub(crate) command: String,
-    /// The file to execute, found by [`resolve`].
+    /// File to execute, found by [`resolve`].
     pub(crate) program: PathBuf,
-    /// The arguments, each handed on as it is: no shell reads them.
+    /// Arguments, passed literally without a shell.
     pub(crate) args: Vec<OsString>,
-    /// The whole environment; nothing is inherited beside it.
+    /// Complete environment; no other variable is inherited.
     pub(crate) env: Vec<(OsString, OsString)>,
-    /// The working directory; that of the host if absent.
+    /// Working directory. Default: the working directory of the host.
     pub(crate) cwd: Option<PathBuf>,
-    /// What its processes may use and touch.
-    pub(crate) bounds: Bounds,
+    /// Resource limits and sandbox of the processes.
+    pub(crate) confinement: Confinement,
 }
 
 /// The host's ends of a server's standard streams.
 #[derive(Debug)]
-pub(crate) struct Pipes {
-    /// Dropping it sends end of file.
+pub(crate) struct StdioPipes {
+    /// Standard input; dropping it sends end of file.
     pub(crate) stdin: Stdin,
     pub(crate) stdout: Stdout,
     pub(crate) stderr: Stderr,

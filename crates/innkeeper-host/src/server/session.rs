@@ -1,17 +1,17 @@
-//! One connection to one server: replies find their request by id, and reading never waits for writing.
+//! One session with a server: matches responses to requests by id.
 
-mod asked;
 mod budget;
-mod changes;
+mod change_notifier;
+mod coop_budget;
 mod inbound;
-mod inlet;
-mod messages;
-mod outlet;
-mod pace;
+mod inbound_sink;
+mod multiline_detector;
+mod outbound;
+mod outbound_queue;
 mod pending;
+mod rate_limiter;
 mod reader;
-mod spread;
-mod turns;
+mod server_requests;
 mod writer;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -26,118 +26,120 @@ use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, SetOnce, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use crate::callback::Callbacks;
-use crate::error::{CallKind, Lost, ProtocolFault};
-use crate::event::Events;
-use crate::tasks::Tasks;
+use crate::callback::CallbackRegistry;
+use crate::error::{CallErrorKind, ProtocolError, UnavailableReason};
+use crate::event::EventPublisher;
+use crate::tasks::BackgroundTasks;
 
-use asked::Asked;
-pub(crate) use budget::{Budget, Held};
-pub(crate) use changes::Change;
-use changes::Changes;
-pub(crate) use inlet::Inlet;
-pub(crate) use messages::{Order, Orders, What};
-use outlet::Outlet;
-pub(crate) use pace::Pace;
-use pending::Pending;
-use reader::read;
-use spread::Spread;
-pub(crate) use turns::Turns;
-use writer::Writer;
+pub(crate) use budget::{Budget, Budgeted};
+use change_notifier::ChangeNotifier;
+pub(crate) use change_notifier::ListChanges;
+pub(crate) use coop_budget::CoopBudget;
+pub(crate) use inbound_sink::InboundSink;
+use multiline_detector::MultilineDetector;
+use outbound::Outbound;
+pub(crate) use outbound_queue::{MessageKind, OutboundCommand, OutboundReceiver};
+use pending::PendingRequests;
+pub(crate) use rate_limiter::RateLimiter;
+use reader::read_output;
+use server_requests::ServerRequests;
+use writer::SessionWriter;
 
-/// How long after the end of a server's output or input its exit may still be learnt.
-const AFTER_END: Duration = Duration::from_millis(250);
+/// Time to wait for the exit status after the server closed its output or input.
+const EXIT_STATUS_GRACE: Duration = Duration::from_millis(250);
 
-/// Limits of one session, each with a default and its reason.
+/// The limits of one session.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// Bytes of one line from the server; 16 MiB, what other hosts accept as well.
-    pub(crate) line: usize,
-    /// Bytes of lines over that limit that are thrown away; sixteen whole ones.
-    pub(crate) thrown_away: u64,
-    /// Bytes waiting to be written; two of the largest requests a model is likely to make.
-    pub(crate) write_queue: usize,
-    /// Bytes of results that were received and not yet taken by their callers; four full lines.
-    pub(crate) results: usize,
-    /// How long the application may take to answer a request of the server: as long as any call.
-    pub(crate) callback: Duration,
+pub(crate) struct SessionLimits {
+    /// Maximum size of one line from the server in bytes. Default: 16 MiB, as in other hosts.
+    pub(crate) max_line_bytes: usize,
+    /// Maximum number of discarded bytes of oversized lines. Default: sixteen maximum lines.
+    pub(crate) max_discarded_bytes: u64,
+    /// Maximum number of queued outgoing bytes. Default: two of the largest expected model
+    /// requests.
+    pub(crate) max_write_queue_bytes: usize,
+    /// Maximum number of bytes in results that callers have not consumed. Default: four maximum
+    /// lines.
+    pub(crate) max_result_bytes: usize,
+    /// Timeout of a callback for a server request. Default: the timeout of a call.
+    pub(crate) callback_timeout: Duration,
 }
 
-impl Default for Limits {
+impl Default for SessionLimits {
     fn default() -> Self {
-        let callback = Duration::from_mins(10);
+        let callback_timeout = Duration::from_mins(10);
         Self {
-            line: 16 << 20,
-            thrown_away: 256 << 20,
-            write_queue: 8 << 20,
-            results: 64 << 20,
-            callback,
+            max_line_bytes: 16 << 20,
+            max_discarded_bytes: 256 << 20,
+            max_write_queue_bytes: 8 << 20,
+            max_result_bytes: 64 << 20,
+            callback_timeout,
         }
     }
 }
 
-/// Why a request has no result.
+/// The reason a request has no result.
 #[derive(Debug)]
-pub(crate) enum Fault {
-    /// The server answered with an error object.
-    Answer(ErrorObject),
-    /// The answer cannot be used.
-    Protocol(ProtocolFault),
-    /// The server is gone; `sent` tells whether it may have seen the request.
-    Lost { reason: Lost, sent: bool },
-    /// No answer by the deadline.
-    Late,
+pub(crate) enum RequestError {
+    /// The server responded with an error object.
+    ErrorResponse(ErrorObject),
+    /// The response is invalid.
+    Protocol(ProtocolError),
+    /// The server is unavailable; `sent` is true if the server may have received the request.
+    Unavailable { reason: UnavailableReason, sent: bool },
+    /// The deadline passed without a response.
+    Timeout,
 }
 
-impl Fault {
-    /// The class of the error that is made of it.
-    pub(crate) fn kind(&self) -> CallKind {
+impl RequestError {
+    /// Returns the kind of the call error that results from this error.
+    pub(crate) fn kind(&self) -> CallErrorKind {
         match self {
-            Self::Answer(_) => CallKind::Server,
-            Self::Protocol(_) => CallKind::Protocol,
-            Self::Lost { .. } => CallKind::Unavailable,
-            Self::Late => CallKind::Timeout,
+            Self::ErrorResponse(_) => CallErrorKind::Server,
+            Self::Protocol(_) => CallErrorKind::Protocol,
+            Self::Unavailable { .. } => CallErrorKind::Unavailable,
+            Self::Timeout => CallErrorKind::Timeout,
         }
     }
 }
 
-/// A progress report of a running request, in the order the server sent them.
+/// A progress notification of a running request, in the order of the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// How far it is; grows.
+    /// Progress so far; increases.
     pub progress: f64,
-    /// What it will reach, if known.
+    /// Total progress, if known.
     pub total: Option<f64>,
-    /// What is being done.
+    /// Description of the current step.
     pub message: Option<String>,
 }
 
-/// The answer to one request: the raw result and the memory it counts for while it is not taken.
-pub(crate) type Answer = Result<Held<Box<RawValue>>, Fault>;
+/// The outcome of one request: the raw result with its memory reservation, or an error.
+pub(crate) type RequestResult = Result<Budgeted<Box<RawValue>>, RequestError>;
 
-/// A request on its way out.
+/// An outgoing request.
 #[derive(Debug)]
-pub(crate) struct Outgoing<'a, P> {
+pub(crate) struct OutgoingRequest<'a, P> {
     pub(crate) id: u64,
     pub(crate) method: &'static str,
     pub(crate) params: &'a P,
-    /// The tool, prompt or URI, where a transport has to name it.
+    /// Tool, prompt or URI, for transports that send it as a header.
     pub(crate) name: Option<&'a str>,
-    /// Arguments that a transport has to show in headers.
+    /// Arguments that a transport must send as headers.
     pub(crate) headers: &'a [(String, String)],
     pub(crate) deadline: Instant,
-    /// How far progress, or the application being asked, may move the deadline.
-    pub(crate) extend: Option<Extend>,
+    /// How far progress or a running callback may extend the deadline.
+    pub(crate) deadline_extension: Option<DeadlineExtension>,
     pub(crate) progress: Option<mpsc::Sender<Progress>>,
-    /// Whether the server is told when the caller goes away (the specification forbids it for
-    /// `initialize`).
+    /// Whether the server is notified when the caller is dropped (the specification forbids this
+    /// for `initialize`).
     pub(crate) cancellable: bool,
-    /// Whether it stays open as long as the connection does, so that nobody waits for its end.
+    /// Whether the request stays open as long as the connection and does not count as in flight.
     pub(crate) background: bool,
 }
 
-impl<'a, P> Outgoing<'a, P> {
-    /// A request that nothing special is said of, and that a server may be told to forget.
+impl<'a, P> OutgoingRequest<'a, P> {
+    /// Creates a cancellable request with default options.
     pub(crate) fn new(id: u64, method: &'static str, params: &'a P, deadline: Instant) -> Self {
         let (name, headers) = (None, &[][..]);
         Self {
@@ -147,7 +149,7 @@ impl<'a, P> Outgoing<'a, P> {
             name,
             headers,
             deadline,
-            extend: None,
+            deadline_extension: None,
             progress: None,
             cancellable: true,
             background: false,
@@ -155,323 +157,350 @@ impl<'a, P> Outgoing<'a, P> {
     }
 }
 
-/// A deadline that moves while the server shows that it is at work.
+/// A deadline that moves while the server shows activity.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extend {
-    /// How long it may be silent.
-    pub(crate) idle: Duration,
-    /// When it is over whatever it reports.
-    pub(crate) ends: Instant,
+pub(crate) struct DeadlineExtension {
+    /// Maximum time without activity.
+    pub(crate) idle_timeout: Duration,
+    /// Absolute deadline.
+    pub(crate) deadline: Instant,
 }
 
-/// Who a session belongs to, and whom it may ask.
+/// The server a session belongs to, with the callbacks it can use.
 #[derive(Clone, Debug)]
-pub(crate) struct Owner {
+pub(crate) struct SessionContext {
     pub(crate) server: Arc<str>,
-    pub(crate) callbacks: Callbacks,
-    pub(crate) events: Events,
-    pub(crate) tasks: Tasks,
+    pub(crate) callbacks: CallbackRegistry,
+    pub(crate) events: EventPublisher,
+    pub(crate) tasks: BackgroundTasks,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SessionState {
     server: Arc<str>,
-    limits: Limits,
-    pending: Pending,
-    outlet: Outlet,
-    asked: Asked,
+    limits: SessionLimits,
+    pending: PendingRequests,
+    outbound: Outbound,
+    server_requests: ServerRequests,
     budget: Budget,
-    pace: Pace,
-    changes: Changes,
-    events: Events,
+    rate_limiter: RateLimiter,
+    change_notifier: ChangeNotifier,
+    events: EventPublisher,
     next_id: AtomicU64,
-    noise: AtomicU64,
-    /// Lines since the last message, none of which was one.
-    useless: AtomicU32,
-    /// Set with the first message that is one.
-    heard: SetOnce<()>,
-    spread: Mutex<Spread>,
+    unusable_messages: AtomicU64,
+    /// Number of consecutive invalid lines since the last message.
+    consecutive_invalid_lines: AtomicU32,
+    /// Set by the first valid message.
+    first_message: SetOnce<()>,
+    multiline_detector: Mutex<MultilineDetector>,
     revision: OnceLock<Revision>,
-    /// Told whenever the server says that a task has changed.
-    task_told: Notify,
-    begun: watch::Sender<Begun>,
+    /// Notified when the server reports a changed task.
+    task_changed: Notify,
+    active_tasks: watch::Sender<ActiveTasks>,
 }
 
-/// The tasks of a server that are waited for, or that it is told to stop.
+/// The tasks that are polled or being cancelled.
 #[derive(Debug, Default)]
-struct Begun {
+struct ActiveTasks {
     count: usize,
-    leaving: bool,
+    cancelled: bool,
 }
 
-/// A handle on the connection; cheap to clone.
+/// A handle to the session; cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Session(Arc<Shared>);
+pub(crate) struct Session(Arc<SessionState>);
 
 impl Session {
-    /// Starts reading and writing; both tasks end when the connection does or the owner's stop.
+    /// Starts the reader and the writer; both tasks end with the connection or with the owner's
+    /// tasks.
     pub(crate) fn open(
-        owner: Owner,
+        owner: SessionContext,
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
-        limits: Limits,
+        limits: SessionLimits,
     ) -> Self {
         let tasks = owner.tasks.clone();
-        let outlet = Outlet::Pipe(Writer::new(Box::new(writer), limits.write_queue));
+        let outlet =
+            Outbound::Pipe(SessionWriter::new(Box::new(writer), limits.max_write_queue_bytes));
         let session = Self::new(owner, outlet, limits);
-        tasks.spawn(read(session.0.clone(), reader));
+        tasks.spawn(read_output(session.0.clone(), reader));
         tasks.spawn(flush(session.0.clone()));
         session
     }
 
-    /// A session over a transport that takes single messages from the orders and gives what it
-    /// receives to the inlet.
-    pub(crate) fn carried(owner: Owner, limits: Limits) -> (Self, Inlet, Orders) {
-        let (messages, orders) = messages::queue(limits.write_queue);
-        let session = Self::new(owner, Outlet::Messages(messages), limits);
-        let inlet = Inlet::new(session.0.clone());
-        (session, inlet, orders)
+    /// Creates a session over a message transport, which sends the messages of the receiver and
+    /// passes incoming messages to the sink.
+    pub(crate) fn over_transport(
+        owner: SessionContext,
+        limits: SessionLimits,
+    ) -> (Self, InboundSink, OutboundReceiver) {
+        let (messages, receiver) = outbound_queue::channel(limits.max_write_queue_bytes);
+        let session = Self::new(owner, Outbound::Transport(messages), limits);
+        let inbound = InboundSink::new(session.0.clone());
+        (session, inbound, receiver)
     }
 
-    fn new(owner: Owner, outlet: Outlet, limits: Limits) -> Self {
-        let Owner { server, callbacks, events, tasks } = owner;
-        Self(Arc::new(Shared {
+    fn new(owner: SessionContext, outbound: Outbound, limits: SessionLimits) -> Self {
+        let SessionContext { server, callbacks, events, tasks } = owner;
+        Self(Arc::new(SessionState {
             server,
             limits,
-            pending: Pending::default(),
-            outlet,
-            asked: Asked::new(callbacks, tasks, limits.callback),
-            budget: Budget::new(limits.results),
-            pace: Pace::new(),
-            changes: Changes::default(),
+            pending: PendingRequests::default(),
+            outbound,
+            server_requests: ServerRequests::new(callbacks, tasks, limits.callback_timeout),
+            budget: Budget::new(limits.max_result_bytes),
+            rate_limiter: RateLimiter::new(),
+            change_notifier: ChangeNotifier::default(),
             events,
-            // A random start keeps a server from answering requests it has not seen yet.
+            // A random start prevents a server from responding to requests before it receives them.
             next_id: AtomicU64::new(fastrand::u64(1..1 << 31)),
-            noise: AtomicU64::new(0),
-            useless: AtomicU32::new(0),
-            heard: SetOnce::new(),
-            spread: Mutex::default(),
+            unusable_messages: AtomicU64::new(0),
+            consecutive_invalid_lines: AtomicU32::new(0),
+            first_message: SetOnce::new(),
+            multiline_detector: Mutex::default(),
             revision: OnceLock::new(),
-            task_told: Notify::new(),
-            begun: watch::Sender::default(),
+            task_changed: Notify::new(),
+            active_tasks: watch::Sender::default(),
         }))
     }
 
-    /// The id the next request will have; ids are never used twice.
+    /// Returns the id of the next request; ids are unique.
     pub(crate) fn next_id(&self) -> u64 {
         self.0.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Sends one request and waits for its answer or its deadline. Dropping the future, or running
-    /// into the deadline, sends `notifications/cancelled`; an answer that comes later is discarded.
-    pub(crate) async fn request<P: Serialize>(&self, out: Outgoing<'_, P>) -> Answer {
+    /// Sends a request and waits for the response or the deadline. Dropping the future, or a
+    /// timeout, sends `notifications/cancelled`; a later response is discarded.
+    pub(crate) async fn request<P: Serialize>(&self, out: OutgoingRequest<'_, P>) -> RequestResult {
         let shared = &*self.0;
-        let (id, deadline, extend) = (out.id, out.deadline, out.extend);
-        if !shared.outlet.has_room() {
-            let room = tokio::time::timeout_at(deadline, shared.outlet.room()).await;
-            room.map_err(|_| Fault::Late)?;
+        let (id, deadline, extend) = (out.id, out.deadline, out.deadline_extension);
+        if !shared.outbound.has_capacity() {
+            let capacity =
+                tokio::time::timeout_at(deadline, shared.outbound.wait_for_capacity()).await;
+            capacity.map_err(|_| RequestError::Timeout)?;
         }
-        let (answer, alone) = shared.pending.insert(id, out.progress.clone(), out.background)?;
-        let mut open = Open { shared, id, tell: false };
-        shared.outlet.request(&out, alone)?;
-        open.tell = out.cancellable;
-        shared.answered(id, answer, deadline, extend).await?
+        let (responder, is_only_call) =
+            shared.pending.insert(id, out.progress.clone(), out.background)?;
+        let mut open = CancelOnDrop { shared, id, notify_server: false };
+        shared.outbound.send_request(&out, is_only_call)?;
+        open.notify_server = out.cancellable;
+        shared.await_response(id, responder, deadline, extend).await?
     }
 
-    /// Counts a request that was answered as open, and passes on its progress, as long as the guard
-    /// lives: what it began goes on at the server.
-    pub(crate) fn hold(&self, id: u64, progress: Option<mpsc::Sender<Progress>>) -> Hold {
-        self.0.pending.hold(id, progress);
-        Hold { id, begun: Counted::new(self.0.clone()) }
+    /// Counts a request with a response as open, and forwards its progress, until the guard is
+    /// dropped: its task continues at the server.
+    pub(crate) fn hold_open(
+        &self,
+        id: u64,
+        progress: Option<mpsc::Sender<Progress>>,
+    ) -> OpenTaskGuard {
+        self.0.pending.hold_open(id, progress);
+        OpenTaskGuard { id, active: ActiveTaskGuard::new(self.0.clone()) }
     }
 
-    /// Sends a request whose answer matters to nobody, in the background, and forgets it after
-    /// `limit`. To be called inside of a runtime.
-    pub(crate) fn tell(
+    /// Sends a request in the background, ignores its response, and abandons it after `limit`. Must
+    /// be called within a runtime.
+    pub(crate) fn send_detached(
         &self,
         method: &'static str,
         name: String,
         params: Box<RawValue>,
         limit: Duration,
     ) {
-        let (session, begun) = (self.clone(), Counted::new(self.0.clone()));
-        self.0.asked.tasks().spawn(async move {
-            let _begun = begun;
+        let (session, guard) = (self.clone(), ActiveTaskGuard::new(self.0.clone()));
+        self.0.server_requests.tasks().spawn(async move {
+            let _begun = guard;
             let deadline = Instant::now() + limit;
-            let outgoing = Outgoing::new(session.next_id(), method, &params, deadline);
-            let outgoing =
-                Outgoing { name: Some(&name), cancellable: false, background: true, ..outgoing };
-            if let Err(fault) = session.request(outgoing).await {
-                let (server, outcome) = (&*session.0.server, fault.kind().as_str());
-                tracing::debug!(server, method, outcome, "not taken by the server");
+            let outgoing = OutgoingRequest::new(session.next_id(), method, &params, deadline);
+            let outgoing = OutgoingRequest {
+                name: Some(&name),
+                cancellable: false,
+                background: true,
+                ..outgoing
+            };
+            if let Err(error) = session.request(outgoing).await {
+                let (server, outcome) = (&*session.0.server, error.kind().as_str());
+                tracing::debug!(server, method, outcome, "background request failed");
             }
         });
     }
 
-    /// Has nobody wait for tasks any more, so that the server is told to stop them, and waits until
-    /// it has heard that, for `limit` at most.
-    pub(crate) async fn leave(&self, limit: Duration) {
-        let mut begun = self.0.begun.subscribe();
-        self.0.begun.send_modify(|begun| begun.leaving = true);
-        drop(tokio::time::timeout(limit, begun.wait_for(|begun| begun.count == 0)).await);
+    /// Ends all waits for tasks, so that the server is requested to cancel the tasks, and waits at
+    /// most `limit` until the server has received the requests.
+    pub(crate) async fn cancel_tasks(&self, limit: Duration) {
+        let mut active = self.0.active_tasks.subscribe();
+        self.0.active_tasks.send_modify(|active| active.cancelled = true);
+        drop(tokio::time::timeout(limit, active.wait_for(|active| active.count == 0)).await);
     }
 
-    /// Resolves once tasks are not to be waited for any more.
-    pub(crate) async fn leaving(&self) {
-        // The sender lives in self, so the wait cannot fail.
-        drop(self.0.begun.subscribe().wait_for(|begun| begun.leaving).await);
+    /// Waits until [`Self::cancel_tasks`] is called.
+    pub(crate) async fn tasks_cancelled(&self) {
+        // `self` holds the sender, so the wait cannot fail.
+        drop(self.0.active_tasks.subscribe().wait_for(|active| active.cancelled).await);
     }
 
-    /// Resolves when the server says, after this was called and first polled or enabled, that a
-    /// task has changed.
-    pub(crate) fn task_told(&self) -> Notified<'_> {
-        self.0.task_told.notified()
+    /// Waits for the next notification of a changed task, counted from the first poll or from
+    /// `enable`.
+    pub(crate) fn task_changed(&self) -> Notified<'_> {
+        self.0.task_changed.notified()
     }
 
-    /// Queues a notification; dropped, not waited for, when the server does not read.
+    /// Queues a notification; drops the notification if the server does not read.
     pub(crate) fn notify(&self, method: &'static str) {
-        self.0.outlet.notification(method, None::<&()>);
+        self.0.outbound.send_notification(method, None::<&()>);
     }
 
-    /// Reads what is left of an ended process as fast as it can be.
-    pub(crate) fn hurry(&self) {
-        self.0.pace.end();
+    /// Disables throttling, to read the remaining output of an exited process quickly.
+    pub(crate) fn stop_throttling(&self) {
+        self.0.rate_limiter.stop();
     }
 
-    /// Fails everything that waits for an answer and refuses new requests. The first reason stays.
-    pub(crate) fn close(&self, reason: Lost) {
+    /// Fails all pending requests and rejects new requests. The first reason is kept.
+    pub(crate) fn close(&self, reason: UnavailableReason) {
         self.0.close(reason);
     }
 
-    /// Closes the server's input, after what is queued was offered once more.
+    /// Closes the server's input after a last attempt to write the queue.
     pub(crate) fn close_input(&self) {
-        self.0.outlet.close();
+        self.0.outbound.close();
     }
 
-    /// Resolves once there was a message, whatever it said.
-    pub(crate) async fn heard(&self) {
-        self.0.heard.wait().await;
+    /// Waits for the first valid message.
+    pub(crate) async fn first_message(&self) {
+        self.0.first_message.wait().await;
     }
 
-    /// Resolves once the connection is closed.
-    pub(crate) async fn closed(&self) -> Lost {
+    /// Waits until the connection is closed and returns the reason.
+    pub(crate) async fn closed(&self) -> UnavailableReason {
         self.0.pending.closed().await
     }
 
-    /// Resolves once the server's output has ended and everything in it was read.
+    /// Waits until the server's output has ended and is completely read.
     pub(crate) async fn output_ended(&self) {
         self.0.pending.output_ended().await;
     }
 
-    /// Says which revision was agreed on. In the modern era no requests of servers are answered.
-    pub(crate) fn agree(&self, revision: Revision) {
-        // A handshake ends once.
+    /// Sets the negotiated revision. In the modern era, the host rejects requests of servers.
+    pub(crate) fn set_revision(&self, revision: Revision) {
+        // A handshake completes only once.
         let _first = self.0.revision.set(revision);
     }
 
-    /// Whether the application is at work on something that the server waits for.
-    pub(crate) fn waits_for_us(&self) -> bool {
-        self.0.asked.busy()
+    /// Returns whether a callback is running for a request of the server.
+    pub(crate) fn has_open_server_requests(&self) -> bool {
+        self.0.server_requests.is_busy()
     }
 
-    /// How many requests wait for an answer, standing ones aside.
+    /// Returns the number of pending requests without background requests.
     pub(crate) fn in_flight(&self) -> usize {
         self.0.pending.len()
     }
 
-    /// Resolves when no request waits for an answer; the caller bounds the wait.
+    /// Waits until no request is pending; the caller limits the wait.
     pub(crate) async fn idle(&self) {
         self.0.pending.idle().await;
     }
 }
 
-impl Shared {
+impl SessionState {
     fn is_modern(&self) -> bool {
         self.revision.get().is_some_and(|revision| revision.era() == Era::Modern)
     }
 
-    fn close(&self, reason: Lost) {
+    fn close(&self, reason: UnavailableReason) {
         self.pending.close(&reason);
-        self.outlet.fail(reason);
+        self.outbound.fail(reason);
     }
 
-    /// Waits for an answer; the deadline moves while the server shows that it is at work.
-    async fn answered(
+    /// Waits for a response; the deadline moves while the server shows activity.
+    async fn await_response(
         &self,
         id: u64,
-        mut answer: oneshot::Receiver<Answer>,
+        mut receiver: oneshot::Receiver<RequestResult>,
         mut deadline: Instant,
-        extend: Option<Extend>,
-    ) -> Result<Answer, Fault> {
+        extend: Option<DeadlineExtension>,
+    ) -> Result<RequestResult, RequestError> {
         loop {
-            if let Ok(answer) = tokio::time::timeout_at(deadline, &mut answer).await {
-                let gone = || Err(Fault::Lost { reason: Lost::ClosedOutput, sent: true });
-                return Ok(answer.unwrap_or_else(|_| gone()));
+            if let Ok(receiver) = tokio::time::timeout_at(deadline, &mut receiver).await {
+                let connection_closed = || {
+                    Err(RequestError::Unavailable {
+                        reason: UnavailableReason::ClosedOutput,
+                        sent: true,
+                    })
+                };
+                return Ok(receiver.unwrap_or_else(|_| connection_closed()));
             }
-            let Some(Extend { idle, ends }) = extend else { return Err(Fault::Late) };
+            let Some(DeadlineExtension { idle_timeout, deadline: max_deadline }) = extend else {
+                return Err(RequestError::Timeout);
+            };
             let now = Instant::now();
-            let seen = if self.asked.busy() { Some(now) } else { self.pending.touched(id) };
-            deadline = seen.map_or(deadline, |seen| seen + idle).min(ends);
+            let last_activity_at = if self.server_requests.is_busy() {
+                Some(now)
+            } else {
+                self.pending.last_activity(id)
+            };
+            deadline = last_activity_at
+                .map_or(deadline, |last_activity_at| last_activity_at + idle_timeout)
+                .min(max_deadline);
             if deadline <= now {
-                return Err(Fault::Late);
+                return Err(RequestError::Timeout);
             }
         }
     }
 }
 
-/// An answered request that counts as open.
+/// A guard that counts a request with a response as open.
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub(crate) struct OpenTaskGuard {
     id: u64,
-    begun: Counted,
+    active: ActiveTaskGuard,
 }
 
-impl Drop for Hold {
+impl Drop for OpenTaskGuard {
     fn drop(&mut self) {
-        self.begun.0.pending.remove(self.id);
+        self.active.0.pending.remove(self.id);
     }
 }
 
-/// One that counts among the tasks of a session.
+/// A guard that counts one task of a session as active.
 #[derive(Debug)]
-struct Counted(Arc<Shared>);
+struct ActiveTaskGuard(Arc<SessionState>);
 
-impl Counted {
-    fn new(shared: Arc<Shared>) -> Self {
-        shared.begun.send_modify(|begun| begun.count += 1);
+impl ActiveTaskGuard {
+    fn new(shared: Arc<SessionState>) -> Self {
+        shared.active_tasks.send_modify(|active| active.count += 1);
         Self(shared)
     }
 }
 
-impl Drop for Counted {
+impl Drop for ActiveTaskGuard {
     fn drop(&mut self) {
-        self.0.begun.send_modify(|begun| begun.count -= 1);
+        self.0.active_tasks.send_modify(|active| active.count -= 1);
     }
 }
 
-/// A request that counts as open until its caller has the answer; without one, the server is told
-/// that nobody waits any more.
-struct Open<'a> {
-    shared: &'a Shared,
+/// A guard that notifies the server of a cancellation if the caller is dropped before the response.
+struct CancelOnDrop<'a> {
+    shared: &'a SessionState,
     id: u64,
-    tell: bool,
+    notify_server: bool,
 }
 
-impl Drop for Open<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         let unanswered = self.shared.pending.remove(self.id);
         if unanswered {
-            self.shared.outlet.forget(self.id, self.tell);
+            self.shared.outbound.forget(self.id, self.notify_server);
         }
     }
 }
 
-/// Writes what could not be written at once.
-async fn flush(shared: Arc<Shared>) {
-    let Outlet::Pipe(writer) = &shared.outlet else { return };
-    if let Some(reason) = writer.drain().await {
-        // A process that ended is written to before its exit is known.
-        tokio::time::sleep(AFTER_END).await;
+/// Writes queued messages that could not be written at once.
+async fn flush(shared: Arc<SessionState>) {
+    let Outbound::Pipe(writer) = &shared.outbound else { return };
+    if let Some(reason) = writer.write_loop().await {
+        // A write to an exited process can fail before its exit status is known.
+        tokio::time::sleep(EXIT_STATUS_GRACE).await;
         shared.close(reason);
     }
 }

@@ -1,7 +1,7 @@
-//! The program that takes limits and a sandbox upon itself and then becomes the server.
+//! Applies limits and a sandbox to itself, then executes the server.
 //!
-//! One more execution stands between shim and server: it is still a program of ours, with one
-//! thread and nobody to look after, and so may restrict itself.
+//! The shim executes this program in between because it is trusted, has one thread and supervises
+//! nothing, and can therefore restrict itself.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -18,80 +18,82 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::wire::{Bounds, LAUNCH_LIMIT, Os, Part, Report};
+use super::wire::{Confinement, LaunchStage, MAX_LAUNCH_BYTES, ShimReport, WireOsString};
 
-/// The exit code when the server could not be executed, if there is nobody to tell why.
-const NOT_EXECUTED: u8 = 126;
+/// Exit code if the server could not be executed and the reason could not be reported.
+const EXEC_FAILED_EXIT_CODE: u8 = 126;
 
-/// Becomes the server; returns only if that fails. The arguments are the descriptor to report a
-/// failure on, the one to read the server's environment from, the bounds as JSON, the program and
-/// its arguments.
+/// Becomes the server; returns only on failure. The arguments are the file descriptor for the
+/// failure report, the file descriptor of the server's environment, the limits as JSON, the program
+/// and its arguments.
 pub(super) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    let (Some(report), Some(env), Some(bounds), Some(program)) =
+    let (Some(report), Some(env), Some(confinement), Some(program)) =
         (args.next(), args.next(), args.next(), args.next())
     else {
         return ExitCode::from(2);
     };
-    // Opened anew: a number alone gives no right to the file behind it.
-    let report = report.to_str().and_then(|fd| open(fd, File::options().write(true)).ok());
-    let env = env.to_str().ok_or(io::ErrorKind::InvalidInput.into()).and_then(environment);
+    // Reopen the file: safe Rust cannot take ownership of a descriptor number.
+    let report = report.to_str().and_then(|fd| open_fd(fd, File::options().write(true)).ok());
+    let env = env.to_str().ok_or(io::ErrorKind::InvalidInput.into()).and_then(read_environment);
     close_fds::set_fds_cloexec(3, &[]);
-    let server = env.map_err(|error| (Part::Bounds, errno(&error)));
-    let Err((part, errno)) = server.and_then(|env| become_server(&bounds, &program, args, &env));
-    let told = report.is_some_and(|mut report| {
-        report.write_all(Report::Failed(part, errno).line().as_bytes()).is_ok()
+    let server = env.map_err(|error| (LaunchStage::Confinement, errno(&error)));
+    let Err((stage, errno)) =
+        server.and_then(|env| exec_server(&confinement, &program, args, &env));
+    let reported = report.is_some_and(|mut report| {
+        report.write_all(ShimReport::Failed(stage, errno).to_line().as_bytes()).is_ok()
     });
-    ExitCode::from(if told { 2 } else { NOT_EXECUTED })
+    ExitCode::from(if reported { 2 } else { EXEC_FAILED_EXIT_CODE })
 }
 
-fn open(fd: &str, options: &OpenOptions) -> io::Result<File> {
+fn open_fd(fd: &str, options: &OpenOptions) -> io::Result<File> {
     let directory = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
     options.open(format!("{directory}/{fd}"))
 }
 
-/// The server's environment, as the shim gives it.
-fn environment(fd: &str) -> io::Result<Vec<CString>> {
-    // Without a wait for a shim that is gone; what it writes is waited for.
+/// Reads the server's environment from the shim.
+fn read_environment(fd: &str) -> io::Result<Vec<CString>> {
+    // The open must not wait for a dead shim; the read waits for the shim's data.
     let unwaiting = OFlags::NONBLOCK.bits().cast_signed();
-    let pipe = open(fd, File::options().read(true).custom_flags(unwaiting))?;
+    let pipe = open_fd(fd, File::options().read(true).custom_flags(unwaiting))?;
     rustix::fs::fcntl_setfl(&pipe, OFlags::empty())?;
-    let mut given = Vec::new();
-    pipe.take(LAUNCH_LIMIT as u64).read_to_end(&mut given)?;
-    let given: Vec<(Os, Os)> = serde_json::from_slice(&given)?;
-    let given = given.into_iter().map(|(name, value)| (name.into(), value.into()));
-    let given: BTreeMap<OsString, OsString> = given.collect();
+    let mut bytes = Vec::new();
+    pipe.take(MAX_LAUNCH_BYTES as u64).read_to_end(&mut bytes)?;
+    let pairs: Vec<(WireOsString, WireOsString)> = serde_json::from_slice(&bytes)?;
+    let variables = pairs.into_iter().map(|(name, value)| (name.into(), value.into()));
+    let variables: BTreeMap<OsString, OsString> = variables.collect();
     let variable = |(mut name, value): (OsString, OsString)| {
         name.push("=");
         name.push(value);
         CString::new(name.into_vec()).map_err(io::Error::from)
     };
-    given.into_iter().map(variable).collect()
+    variables.into_iter().map(variable).collect()
 }
 
-/// The directory is the server's already, and so are its streams.
-fn become_server(
-    bounds: &OsStr,
+/// Restricts this process and executes the server; working directory and streams are already set.
+fn exec_server(
+    confinement: &OsStr,
     program: &OsStr,
     args: impl Iterator<Item = OsString>,
     env: &[CString],
-) -> Result<Infallible, (Part, i32)> {
-    let invalid = (Part::Bounds, Errno::INVAL.raw_os_error());
-    let bounds = bounds.to_str().ok_or(invalid)?;
-    let bounds: Bounds = serde_json::from_str(bounds).map_err(|_| invalid)?;
+) -> Result<Infallible, (LaunchStage, i32)> {
+    let invalid = (LaunchStage::Confinement, Errno::INVAL.raw_os_error());
+    let confinement = confinement.to_str().ok_or(invalid)?;
+    let confinement: Confinement = serde_json::from_str(confinement).map_err(|_| invalid)?;
     let argv = std::iter::once(program.to_owned()).chain(args);
     let argv: Result<Vec<_>, _> = argv.map(|arg| CString::new(arg.into_vec())).collect();
     let argv = argv.map_err(|_| invalid)?;
-    let bounded = heed_closed_pipes().and_then(|()| restrict(&bounds, program));
-    let bounded = bounded.and_then(|()| limit(&bounds));
-    bounded.map_err(|error| (Part::Bounds, errno(&error)))?;
+    let bounded = reset_sigpipe().and_then(|()| apply_sandbox(&confinement, program));
+    let bounded = bounded.and_then(|()| apply_limits(&confinement));
+    bounded.map_err(|error| (LaunchStage::Confinement, errno(&error)))?;
     match nix::unistd::execve(&argv[0], &argv, env) {
         Ok(never) => Ok(never),
-        Err(error) => Err((Part::Program, error as i32)),
+        Err(error) => Err((LaunchStage::Program, error as i32)),
     }
 }
 
-/// Programs in Rust ignore this signal, which the server would inherit; a handler it does not.
-fn heed_closed_pipes() -> io::Result<()> {
+/// Resets SIGPIPE: Rust programs ignore the signal, and the server would inherit that; it does not
+/// inherit a handler.
+fn reset_sigpipe() -> io::Result<()> {
     let unused = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGPIPE, unused).map(drop)
 }
@@ -100,45 +102,45 @@ fn errno(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())
 }
 
-/// Sets every limit; each process that the server starts has them for itself.
-fn limit(bounds: &Bounds) -> io::Result<()> {
-    // What a server keeps in memory is not for a file that anybody may find.
-    lower(Resource::Core, 0, 0)?;
-    if let Some(files) = bounds.open_files {
-        lower(Resource::Nofile, files, files)?;
+/// Sets every limit; each process of the server has the limits separately.
+fn apply_limits(confinement: &Confinement) -> io::Result<()> {
+    // The server's memory must not be written to a core file that others can read.
+    lower_limit(Resource::Core, 0, 0)?;
+    if let Some(files) = confinement.open_files {
+        lower_limit(Resource::Nofile, files, files)?;
     }
-    if let Some(size) = bounds.file_size {
-        lower(Resource::Fsize, size, size)?;
+    if let Some(size) = confinement.file_size {
+        lower_limit(Resource::Fsize, size, size)?;
     }
-    if let Some(seconds) = bounds.cpu_seconds {
-        // The signal that tells why comes first; who ignores it is killed a second later.
-        lower(Resource::Cpu, seconds, seconds.saturating_add(1))?;
+    if let Some(seconds) = confinement.cpu_seconds {
+        // SIGXCPU shows the reason; a process that ignores SIGXCPU is killed a second later.
+        lower_limit(Resource::Cpu, seconds, seconds.saturating_add(1))?;
     }
-    // Last, since it holds for us too. Not the address space: Node.js reserves more of it than
-    // it ever uses, and does not start under a limit that would be of use.
-    if let Some(memory) = bounds.memory {
-        lower(Resource::Data, memory, memory)?;
+    // Last, because the limit also applies to this process. `RLIMIT_AS` is not used: Node.js
+    // reserves more address space than it ever uses, and does not start under a useful limit.
+    if let Some(memory) = confinement.memory {
+        lower_limit(Resource::Data, memory, memory)?;
     }
     Ok(())
 }
 
-/// Never raises a limit that holds already.
-fn lower(resource: Resource, soft: u64, hard: u64) -> io::Result<()> {
+/// Lowers a limit; never raises an existing lower limit.
+fn lower_limit(resource: Resource, soft: u64, hard: u64) -> io::Result<()> {
     let had = getrlimit(resource);
-    let least = |had: Option<u64>, wanted| Some(had.map_or(wanted, |had| had.min(wanted)));
+    let least = |had: Option<u64>, requested| Some(had.map_or(requested, |had| had.min(requested)));
     let maximum = least(had.maximum, hard);
     let current = least(had.current, soft);
     Ok(setrlimit(resource, Rlimit { current, maximum })?)
 }
 
 #[cfg(target_os = "linux")]
-fn restrict(bounds: &Bounds, program: &OsStr) -> io::Result<()> {
-    let Some(sandbox) = &bounds.sandbox else { return Ok(()) };
+fn apply_sandbox(confinement: &Confinement, program: &OsStr) -> io::Result<()> {
+    let Some(sandbox) = &confinement.sandbox else { return Ok(()) };
     super::landlock::restrict(sandbox, program)?;
-    if sandbox.network { Ok(()) } else { super::sockets::refuse() }
+    if sandbox.network { Ok(()) } else { super::sockets::deny_network() }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn restrict(bounds: &Bounds, _program: &OsStr) -> io::Result<()> {
+fn apply_sandbox(bounds: &Confinement, _program: &OsStr) -> io::Result<()> {
     bounds.sandbox.as_ref().map_or(Ok(()), |_| Err(Errno::OPNOTSUPP.into()))
 }

@@ -1,4 +1,4 @@
-//! The sandbox: which files and addresses the kernel lets a server reach.
+//! The Landlock sandbox: restricts file and network access of a server.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -10,18 +10,18 @@ use landlock::{
 };
 use rustix::io::Errno;
 
-use super::wire::{Os, Sandbox};
+use super::wire::{Sandbox, WireOsString};
 
-/// The newest version whose rights are asked for; an older kernel gives what it has.
-const NEWEST: ABI = ABI::V7;
+/// Newest ABI version whose rights are requested; an older kernel applies the rights it supports.
+const NEWEST_ABI: ABI = ABI::V7;
 
-/// Without these rights there is no sandbox at all.
-const OLDEST: ABI = ABI::V1;
+/// Minimum ABI version for any sandbox.
+const REQUIRED_ABI: ABI = ABI::V1;
 
-/// What hardly any program runs without and what holds no secrets: programs and libraries, how the
-/// loader finds them, certificates, names and time, and what the system says of itself. What `/proc`
-/// says of processes is not among it, see [`PROCESSES`].
-const READ: &[&str] = &[
+/// Paths that nearly every program needs and that hold no secrets: programs, libraries and loader
+/// configuration, certificates, name resolution, time zones and system information. Process
+/// information in `/proc` is not included, see [`PROC_DIR`].
+const READABLE_PATHS: &[&str] = &[
     "/usr",
     "/bin",
     "/sbin",
@@ -67,23 +67,24 @@ const READ: &[&str] = &[
     "/sys/kernel/mm/transparent_hugepage",
 ];
 
-/// Where programs look at themselves. The kernel keeps environment, memory and files of processes
-/// outside of the sandbox from those inside, but not every environment from root's.
-const PROCESSES: &str = "/proc";
+/// Directory where programs read information about themselves. The kernel hides environment, memory
+/// and files of processes outside the sandbox, but not every environment if the server runs as
+/// root.
+const PROC_DIR: &str = "/proc";
 
-/// Devices that keep nothing.
-const WRITE: &[&str] = &["/dev/null", "/dev/zero", "/dev/full"];
+/// Devices that store nothing.
+const WRITABLE_PATHS: &[&str] = &["/dev/null", "/dev/zero", "/dev/full"];
 
-/// Whether this kernel can keep a process from connecting.
+/// Returns whether this kernel can restrict network connections.
 pub(crate) fn restricts_network() -> bool {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    let handled = ruleset.handle_access(AccessNet::from_all(NEWEST));
+    let handled = ruleset.handle_access(AccessNet::from_all(NEWEST_ABI));
     handled.and_then(Ruleset::create).is_ok()
 }
 
-/// Restricts this process, and what it becomes and starts, for good.
+/// Permanently restricts this process, the program it executes and their descendants.
 pub(super) fn restrict(sandbox: &Sandbox, program: &OsStr) -> io::Result<()> {
-    apply(sandbox, program).map_err(|error| {
+    apply_ruleset(sandbox, program).map_err(|error| {
         let mut cause: Option<&dyn Error> = Some(&error);
         while let Some(error) = cause {
             if let Some(error) = error.downcast_ref::<io::Error>()
@@ -97,30 +98,32 @@ pub(super) fn restrict(sandbox: &Sandbox, program: &OsStr) -> io::Result<()> {
     })
 }
 
-/// Paths that do not exist are passed over: what is not allowed is forbidden.
-fn apply(sandbox: &Sandbox, program: &OsStr) -> Result<(), RulesetError> {
-    let all = AccessFs::from_all(NEWEST);
-    let read = AccessFs::from_read(NEWEST);
+/// Applies the rules. Missing paths are skipped: access is denied unless allowed.
+fn apply_ruleset(sandbox: &Sandbox, program: &OsStr) -> Result<(), RulesetError> {
+    let all = AccessFs::from_all(NEWEST_ABI);
+    let read = AccessFs::from_read(NEWEST_ABI);
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(OLDEST))?
+        .handle_access(AccessFs::from_all(REQUIRED_ABI))?
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(all)?
         .scope(Scope::Signal)?;
     if !sandbox.network {
-        rules =
-            rules.handle_access(AccessNet::from_all(NEWEST))?.scope(Scope::AbstractUnixSocket)?;
+        rules = rules
+            .handle_access(AccessNet::from_all(NEWEST_ABI))?
+            .scope(Scope::AbstractUnixSocket)?;
     }
-    let own = |paths: &[Os]| paths.iter().map(|path| path.to_os_string()).collect::<Vec<_>>();
-    let processes = (!rustix::process::geteuid().is_root()).then_some(PROCESSES);
+    let to_os_strings =
+        |paths: &[WireOsString]| paths.iter().map(|path| path.to_os_string()).collect::<Vec<_>>();
+    let processes = (!rustix::process::geteuid().is_root()).then_some(PROC_DIR);
     rules
         .create()?
-        .add_rules(path_beneath_rules(READ, read))?
+        .add_rules(path_beneath_rules(READABLE_PATHS, read))?
         .add_rules(path_beneath_rules(processes, read))?
         .add_rules(path_beneath_rules([program], read))?
-        .add_rules(path_beneath_rules(own(&sandbox.read), read))?
-        .add_rules(path_beneath_rules(WRITE, all))?
-        .add_rules(path_beneath_rules(own(&sandbox.write), all))?
+        .add_rules(path_beneath_rules(to_os_strings(&sandbox.read), read))?
+        .add_rules(path_beneath_rules(WRITABLE_PATHS, all))?
+        .add_rules(path_beneath_rules(to_os_strings(&sandbox.write), all))?
         .restrict_self()?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Takes the launch from the host and starts the server.
+//! Receives the launch from the host and starts the server.
 
 use std::ffi::OsString;
 use std::io::{self, IoSliceMut, PipeReader, PipeWriter, Read, Write};
@@ -14,31 +14,34 @@ use rustix::io::{Errno, FdFlags};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use rustix::process::Pid;
 
-use super::CONFINE;
-use super::wire::{Confine, LAUNCH_LIMIT, Os, Part, REPORT_LIMIT, Report, Start};
+use super::CONFINE_FLAG;
+use super::wire::{
+    ConfineCommand, LaunchRequest, LaunchStage, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, ShimReport,
+    WireOsString,
+};
 
-/// The bytes taken by the first read; nearly every launch fits.
-const FIRST_READ: usize = 64 << 10;
+/// Size of the first read in bytes; nearly every launch fits.
+const FIRST_READ_BYTES: usize = 64 << 10;
 
-/// The variables of a server; of two with one name the last one counts.
-type Environment = Vec<(Os, Os)>;
+/// The environment variables of a server; the last variable of a name takes precedence.
+type EnvVars = Vec<(WireOsString, WireOsString)>;
 
-/// A launch as it came from the host.
-pub(super) struct Received {
-    pub(super) start: Start,
+/// A launch received from the host.
+pub(super) struct ReceivedLaunch {
+    pub(super) request: LaunchRequest,
     stdin: OwnedFd,
     stdout: OwnedFd,
     stderr: OwnedFd,
 }
 
-/// Waits for the launch; `None` if the host went away first.
-pub(super) fn receive(control: &UnixStream) -> io::Result<Option<Received>> {
-    let mut bytes = vec![0; FIRST_READ];
+/// Waits for the launch; `None` if the host exits first.
+pub(super) fn receive(control: &UnixStream) -> io::Result<Option<ReceivedLaunch>> {
+    let mut bytes = vec![0; FIRST_READ_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let slices = &mut [IoSliceMut::new(&mut bytes)];
     let read = rustix::io::retry_on_intr(|| {
-        rustix::net::recvmsg(control, slices, &mut ancillary, close_on_exec())
+        rustix::net::recvmsg(control, slices, &mut ancillary, recv_flags())
     })?
     .bytes;
     if read == 0 {
@@ -56,12 +59,12 @@ pub(super) fn receive(control: &UnixStream) -> io::Result<Option<Received>> {
         Ok(fd)
     };
     let (stdin, stdout, stderr) = (next()?, next()?, next()?);
-    let start = serde_json::from_slice(&rest(control, bytes)?)?;
-    Ok(Some(Received { start, stdin, stdout, stderr }))
+    let request = serde_json::from_slice(&read_rest(control, bytes)?)?;
+    Ok(Some(ReceivedLaunch { request, stdin, stdout, stderr }))
 }
 
-/// The whole launch without its length, of which `first` holds the beginning.
-fn rest(mut control: &UnixStream, mut first: Vec<u8>) -> io::Result<Vec<u8>> {
+/// Returns the complete launch without its length prefix; `first` contains its start.
+fn read_rest(mut control: &UnixStream, mut first: Vec<u8>) -> io::Result<Vec<u8>> {
     while first.len() < 4 {
         let mut byte = [0];
         control.read_exact(&mut byte)?;
@@ -69,7 +72,7 @@ fn rest(mut control: &UnixStream, mut first: Vec<u8>) -> io::Result<Vec<u8>> {
     }
     let mut body = first.split_off(4);
     let length = first.iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
-    if length > LAUNCH_LIMIT || body.len() > length {
+    if length > MAX_LAUNCH_BYTES || body.len() > length {
         return Err(io::ErrorKind::InvalidData.into());
     }
     let had = body.len();
@@ -79,24 +82,25 @@ fn rest(mut control: &UnixStream, mut first: Vec<u8>) -> io::Result<Vec<u8>> {
 }
 
 #[cfg(target_os = "linux")]
-fn close_on_exec() -> RecvFlags {
+fn recv_flags() -> RecvFlags {
     RecvFlags::CMSG_CLOEXEC
 }
 
 #[cfg(not(target_os = "linux"))]
-fn close_on_exec() -> RecvFlags {
+fn recv_flags() -> RecvFlags {
     RecvFlags::empty()
 }
 
-/// Starts the server in a process group of its own and closes the shim's ends of its streams.
-pub(super) fn start(received: Received) -> Result<Pid, (Part, i32)> {
-    let Received { start, stdin, stdout, stderr } = received;
-    let cwd = start.cwd.map(OsString::from);
-    let (mut command, confining) = match start.confine {
-        None => (free(start.program, start.args, start.env), None),
+/// Starts the server in its own process group and closes the shim's copies of its pipe ends.
+pub(super) fn start(received: ReceivedLaunch) -> Result<Pid, (LaunchStage, i32)> {
+    let ReceivedLaunch { request, stdin, stdout, stderr } = received;
+    let cwd = request.cwd.map(OsString::from);
+    let (mut command, confining) = match request.confine {
+        None => (unconfined_command(request.program, request.args, request.env), None),
         Some(confine) => {
-            let confined = confined(confine, start.program, start.args, start.env);
-            let (command, told) = confined.map_err(|error| (Part::Bounds, errno(&error)))?;
+            let confined = confined_command(confine, request.program, request.args, request.env);
+            let (command, told) =
+                confined.map_err(|error| (LaunchStage::Confinement, errno(&error)))?;
             (command, Some(told))
         }
     };
@@ -110,21 +114,28 @@ pub(super) fn start(received: Received) -> Result<Pid, (Part, i32)> {
     }
     let mut child = command.spawn().map_err(|error| {
         let usable = cwd.is_none_or(|cwd| Path::new(&cwd).join(".").metadata().is_ok());
-        let part = if usable { Part::Program } else { Part::Directory };
-        (part, errno(&error))
+        let stage = if usable { LaunchStage::Program } else { LaunchStage::WorkingDirectory };
+        (stage, errno(&error))
     })?;
-    if let Some(Confining { told, tell, env, mut give, environment }) = confining {
-        drop((tell, env));
+    if let Some(ConfiningChild {
+        report_reader,
+        report_writer,
+        environment_reader,
+        environment_writer: mut give,
+        environment,
+    }) = confining
+    {
+        drop((report_writer, environment_reader));
         let environment = serde_json::to_vec(&environment);
-        // One that ended before it had read all says why.
+        // A process that exits before it reads all of the environment reports the reason.
         drop(environment.map(|environment| give.write_all(&environment)));
         drop(give);
-        if let Some(failure) = failure(told) {
+        if let Some(failure) = wait_for_failure(report_reader) {
             drop(child.wait());
             return Err(failure);
         }
     }
-    // The child is waited for with every other process of the tree, not through this handle.
+    // The shim reaps the child with all other processes of the tree, without this handle.
     Ok(Pid::from_child(&child))
 }
 
@@ -133,69 +144,81 @@ fn errno(error: &io::Error) -> i32 {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is where a server's process is made")]
-fn program(program: Os, args: Vec<Os>) -> Command {
+fn new_command(program: WireOsString, args: Vec<WireOsString>) -> Command {
     let mut command = Command::new(OsString::from(program));
     command.args(args.into_iter().map(OsString::from));
     command
 }
 
-/// The server itself.
-fn free(server: Os, args: Vec<Os>, env: Environment) -> Command {
-    let mut command = program(server, args);
+/// Returns the command of the server itself.
+fn unconfined_command(server: WireOsString, args: Vec<WireOsString>, env: EnvVars) -> Command {
+    let mut command = new_command(server, args);
     let env = env.into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
     command.env_clear().envs(env);
     command
 }
 
 /// A process that confines itself before it becomes the server.
-struct Confining {
-    /// What it says before that: nothing if it succeeds.
-    told: PipeReader,
-    /// Its end, open across its execution and closed by the server's.
-    tell: OwnedFd,
-    /// Its end of the pipe that the server's environment comes by.
-    env: OwnedFd,
-    give: PipeWriter,
-    environment: Environment,
+struct ConfiningChild {
+    /// Reads the failure report; empty on success.
+    report_reader: PipeReader,
+    /// The child's end, open until the child executes the server.
+    report_writer: OwnedFd,
+    /// The child's end of the pipe with the server's environment.
+    environment_reader: OwnedFd,
+    environment_writer: PipeWriter,
+    environment: EnvVars,
 }
 
-/// The program that confines itself, in front of the server's own. Its environment is empty, since
-/// the server's may name code to load, and nothing confines that program yet.
-fn confined(
-    confine: Confine,
-    server: Os,
-    args: Vec<Os>,
-    environment: Environment,
-) -> io::Result<(Command, Confining)> {
-    let (told, tell) = io::pipe()?;
-    let (env, give) = io::pipe()?;
-    let (tell, env) = (OwnedFd::from(tell), OwnedFd::from(env));
-    for inherited in [&tell, &env] {
+/// Returns the command that confines itself and executes the server. Its environment is empty,
+/// because the server's environment can load code, and this process is not confined yet.
+fn confined_command(
+    confine: ConfineCommand,
+    server: WireOsString,
+    args: Vec<WireOsString>,
+    environment: EnvVars,
+) -> io::Result<(Command, ConfiningChild)> {
+    let (reader, writer) = io::pipe()?;
+    let (env, environment_writer) = io::pipe()?;
+    let (writer, environment_reader) = (OwnedFd::from(writer), OwnedFd::from(env));
+    for inherited in [&writer, &environment_reader] {
         rustix::io::fcntl_setfd(inherited, FdFlags::empty())?;
     }
     let by_name = !confine.program.to_os_string().as_bytes().contains(&b'/');
-    let mut command = program(confine.program, confine.args);
+    let mut command = new_command(confine.program, confine.args);
     command.env_clear();
     if let Some(path) = std::env::var_os("PATH").filter(|_| by_name) {
-        // It is looked for where the host has found it.
+        // The program is searched where the host found it.
         command.env("PATH", path);
     }
     command
-        .arg(CONFINE)
-        .arg(tell.as_raw_fd().to_string())
-        .arg(env.as_raw_fd().to_string())
-        .arg(serde_json::to_string(&confine.bounds)?)
+        .arg(CONFINE_FLAG)
+        .arg(writer.as_raw_fd().to_string())
+        .arg(environment_reader.as_raw_fd().to_string())
+        .arg(serde_json::to_string(&confine.confinement)?)
         .arg(OsString::from(server))
         .args(args.into_iter().map(OsString::from));
-    Ok((command, Confining { told, tell, env, give, environment }))
+    Ok((
+        command,
+        ConfiningChild {
+            report_reader: reader,
+            report_writer: writer,
+            environment_reader,
+            environment_writer,
+            environment,
+        },
+    ))
 }
 
-/// Waits until the server runs, or until it is known why it does not.
-fn failure(told: PipeReader) -> Option<(Part, i32)> {
+/// Waits until the server runs or a failure is reported.
+fn wait_for_failure(report_reader: PipeReader) -> Option<(LaunchStage, i32)> {
     let mut line = String::new();
-    told.take(REPORT_LIMIT as u64).read_to_string(&mut line).ok()?;
-    match Report::parse(line.strip_suffix('\n')?)? {
-        Report::Failed(part, errno) => Some((part, errno)),
-        Report::Started(_) | Report::TooMany | Report::Exited(_) | Report::Gone => None,
+    report_reader.take(MAX_REPORT_BYTES as u64).read_to_string(&mut line).ok()?;
+    match ShimReport::parse(line.strip_suffix('\n')?)? {
+        ShimReport::Failed(stage, errno) => Some((stage, errno)),
+        ShimReport::Started(_)
+        | ShimReport::TooManyProcesses
+        | ShimReport::Exited(_)
+        | ShimReport::Gone => None,
     }
 }

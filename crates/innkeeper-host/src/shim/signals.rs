@@ -1,6 +1,7 @@
-//! Signals to the shim, as sockets that become readable.
+//! Delivers signals to the shim through sockets that become readable.
 //!
-//! Handlers, not ignored signals: executing the server resets a handler and would keep `SIG_IGN`.
+//! The shim installs handlers and does not ignore signals: executing the server resets a handler,
+//! but would keep `SIG_IGN`.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -8,11 +9,11 @@ use std::os::unix::net::UnixStream;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 
-/// Where the shim hears of signals.
+/// The sockets that report signals.
 pub(super) struct Signals {
-    /// Readable when a child has ended.
+    /// Readable after a child has exited.
     pub(super) child: UnixStream,
-    /// Readable when the shim was told to end.
+    /// Readable after a termination signal.
     pub(super) stop: UnixStream,
 }
 
@@ -29,7 +30,7 @@ impl Signals {
         Ok(Self { child, stop })
     }
 
-    /// Forgets the wake-ups so far, so that the next one is noticed.
+    /// Drains pending wake-ups, so that the next wake-up is noticed.
     pub(super) fn drain_child(&mut self) {
         let mut wakes = [0; 64];
         while matches!(self.child.read(&mut wakes), Ok(read) if read == wakes.len()) {}

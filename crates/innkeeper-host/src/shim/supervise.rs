@@ -1,4 +1,4 @@
-//! The shim's one loop: it waits for the host, the tree and signals, and ends the tree.
+//! The main loop of the shim: waits for events and terminates the tree.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,150 +9,169 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use super::signals::Signals;
-use super::wire::{KILL, Report, SEND, TERMINATE};
+use super::wire::{KILL, SEND_FLAGS, ShimReport, TERMINATE};
 use super::{launch, tree};
-use crate::server::process::Exit;
+use crate::server::process::ExitStatus;
 
-/// How long descendants may outlive the main process once the tree was asked to end. A host that
-/// stops a server kills it when its grace is over, which is sooner unless it was set above a minute.
-const LINGER: Duration = Duration::from_secs(30);
+/// Maximum time that descendants may outlive the main process after a termination request. A host
+/// kills the server at the end of its grace period, which is earlier unless set to more than a
+/// minute.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The pause between two rounds of killing while rounds have an effect.
-const PAUSE: Duration = Duration::from_millis(1);
+/// Pause between two rounds of kills while the rounds have an effect.
+const INITIAL_BACKOFF: Duration = Duration::from_millis(1);
 
-/// The longest pause between two rounds: a process that cannot be killed, one stuck in the kernel
-/// or running as another user, is tried again this often.
-const PAUSE_LIMIT: Duration = Duration::from_millis(250);
+/// Maximum pause between two rounds, for processes that cannot be killed: stuck in the kernel or
+/// running as another user.
+const MAX_BACKOFF: Duration = Duration::from_millis(250);
 
-/// How often the processes of a tree are counted that may have so many only: a chain of forks gets
-/// no further in that time than one round of killing reaches.
-const COUNT: Duration = Duration::from_millis(200);
+/// Interval of process counts in a tree with a process limit: a chain of forks cannot grow beyond
+/// the reach of one round of kills in this time.
+const COUNT_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How many ended processes are taken before the next round of killing, so that a tree that starts
-/// processes faster than they are counted cannot put that round off.
+/// Maximum number of processes reaped before the next round of kills, so that a tree that starts
+/// processes quickly cannot delay the round.
 const REAP_BATCH: usize = 1024;
 
-/// What lists of processes show, in the 15 bytes that Linux keeps.
+/// Process name in process lists; Linux keeps 15 bytes.
 #[cfg(target_os = "linux")]
-const NAME: &str = "innkeeper-shim";
+const PROCESS_NAME: &str = "innkeeper-shim";
 
-/// Runs as the supervisor until the tree is gone.
+/// Runs the supervisor until the tree is gone.
 pub(super) fn run() -> io::Result<()> {
     let signals = Signals::install()?;
     isolate()?;
-    let host = host_process();
+    let host_pidfd = open_host_pidfd();
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let Some(received) = launch::receive(&control)? else { return Ok(()) };
     control.set_nonblocking(true)?;
-    let processes = received.start.processes;
+    let max_processes = received.request.processes;
     match launch::start(received) {
-        Err((part, errno)) => report(&control, Report::Failed(part, errno)),
-        Ok(main) => {
-            report(&control, Report::Started(main.as_raw_nonzero().get().unsigned_abs()));
-            let phase = Phase::Serving;
+        Err((stage, errno)) => send_report(&control, ShimReport::Failed(stage, errno)),
+        Ok(main_pid) => {
+            send_report(
+                &control,
+                ShimReport::Started(main_pid.as_raw_nonzero().get().unsigned_abs()),
+            );
+            let phase = SupervisionPhase::Serving;
             let main_ended = false;
-            Supervision { control, signals, host, main, main_ended, processes, phase }.run();
+            Supervision {
+                control,
+                signals,
+                host_pidfd,
+                main_pid,
+                main_ended,
+                max_processes,
+                phase,
+            }
+            .run();
         }
     }
     Ok(())
 }
 
-/// Leaves the terminal, keeps files that the application has left open from the server, adopts
-/// orphans of the tree, and hides the shim's environment (which is the host's) from the server.
+/// Leaves the terminal, closes inherited files for the server, becomes the subreaper of the tree,
+/// and hides the shim's environment (the host's) from the server.
 ///
-/// Only the session must not be refused: a tree in the host's session could reach the host's
-/// terminal. The rest is done without.
+/// Only the new session is mandatory: a tree in the host's session could access the host's
+/// terminal. Other failures are ignored.
 fn isolate() -> io::Result<()> {
     close_fds::set_fds_cloexec(3, &[]);
     rustix::process::setsid()?;
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_child_subreaper, set_dumpable_behavior};
-        // A program that supervises through itself is not to be mistaken for another host.
-        drop(std::fs::write("/proc/self/comm", NAME));
+        // Distinguish a program that is its own supervisor from the host process.
+        drop(std::fs::write("/proc/self/comm", PROCESS_NAME));
         let _ = set_child_subreaper(Some(rustix::process::getpid()));
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
     Ok(())
 }
 
-/// A handle that becomes readable when the host ends. A copy of the control socket in a process
-/// that the host forked would keep the end of that socket from being seen.
+/// Returns a descriptor that becomes readable when the host exits. A process forked by the host can
+/// hold a copy of the control socket, and would hide the end of that socket.
 #[cfg(target_os = "linux")]
-fn host_process() -> Option<OwnedFd> {
+fn open_host_pidfd() -> Option<OwnedFd> {
     use rustix::process::{PidfdFlags, getppid, pidfd_open};
     pidfd_open(getppid()?, PidfdFlags::empty()).ok()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn host_process() -> Option<OwnedFd> {
+fn open_host_pidfd() -> Option<OwnedFd> {
     None
 }
 
-/// A report that cannot be sent has nobody to read it.
-fn report(control: &UnixStream, report: Report) {
-    let _ = rustix::net::send(control, report.line().as_bytes(), SEND);
+/// Sends a report; ignores a failure, because the host is then gone.
+fn send_report(control: &UnixStream, report: ShimReport) {
+    let _ = rustix::net::send(control, report.to_line().as_bytes(), SEND_FLAGS);
 }
 
 #[derive(Clone, Copy)]
-enum Phase {
-    /// The server runs.
+enum SupervisionPhase {
+    /// The server is running.
     Serving,
-    /// The tree was asked to end.
-    Asked,
-    /// The tree was asked to end, its main process has, and the rest may take until then.
-    Lingering { until: Instant },
-    /// The tree is being killed, with this pause after the next round.
-    Killing { pause: Duration },
+    /// The tree has received a termination request.
+    Terminating,
+    /// The main process has exited after a termination request; the rest has time until the
+    /// deadline.
+    Lingering { deadline: Instant },
+    /// The tree is being killed; `backoff` is the pause after the next round.
+    Killing { backoff: Duration },
 }
 
 struct Supervision {
     control: UnixStream,
     signals: Signals,
-    host: Option<OwnedFd>,
-    main: Pid,
-    /// Its id may mean another process from then on.
+    host_pidfd: Option<OwnedFd>,
+    main_pid: Pid,
+    /// Whether the main process was reaped; the system may reuse its id.
     main_ended: bool,
-    /// How many processes the tree may have.
-    processes: Option<u64>,
-    phase: Phase,
+    /// Maximum number of processes in the tree.
+    max_processes: Option<u64>,
+    phase: SupervisionPhase,
 }
 
 impl Supervision {
     fn run(mut self) {
         while self.reap() {
-            self.count();
+            self.enforce_process_limit();
             let wait = match self.phase {
-                Phase::Serving | Phase::Asked => self.processes.map(|_| COUNT),
-                Phase::Lingering { until } => Some(until.saturating_duration_since(now())),
-                Phase::Killing { pause } => {
+                SupervisionPhase::Serving | SupervisionPhase::Terminating => {
+                    self.max_processes.map(|_| COUNT_INTERVAL)
+                }
+                SupervisionPhase::Lingering { deadline: until } => {
+                    Some(until.saturating_duration_since(now()))
+                }
+                SupervisionPhase::Killing { backoff: delay } => {
                     self.kill_round();
-                    self.phase = Phase::Killing { pause: (pause * 2).min(PAUSE_LIMIT) };
-                    Some(pause)
+                    self.phase =
+                        SupervisionPhase::Killing { backoff: (delay * 2).min(MAX_BACKOFF) };
+                    Some(delay)
                 }
             };
-            self.wait(wait);
-            if matches!(self.phase, Phase::Lingering { until } if until <= now()) {
-                self.kill();
+            self.wait_for_event(wait);
+            if matches!(self.phase, SupervisionPhase::Lingering { deadline } if deadline <= now()) {
+                self.start_killing();
             }
         }
-        // Without adoption, only the group is left to say what else belonged to the server.
+        // Without adoption, only the process group identifies the rest of the server.
         #[cfg(not(target_os = "linux"))]
-        let _ = rustix::process::kill_process_group(self.main, Signal::KILL);
-        report(&self.control, Report::Gone);
+        let _ = rustix::process::kill_process_group(self.main_pid, Signal::KILL);
+        send_report(&self.control, ShimReport::Gone);
     }
 
-    /// Takes the status of ended processes; whether any process of the tree is left.
+    /// Reaps exited processes; returns whether processes of the tree remain.
     fn reap(&mut self) -> bool {
         for _ in 0..REAP_BATCH {
             match rustix::io::retry_on_intr(|| rustix::process::wait(WaitOptions::NOHANG)) {
                 Ok(Some((pid, status))) => {
-                    if pid == self.main {
-                        report(&self.control, Report::Exited(exit(status)));
-                        self.main_exited();
+                    if pid == self.main_pid {
+                        send_report(&self.control, ShimReport::Exited(exit_status(status)));
+                        self.handle_main_exit();
                     }
-                    if let Phase::Killing { pause } = &mut self.phase {
-                        *pause = PAUSE;
+                    if let SupervisionPhase::Killing { backoff: delay } = &mut self.phase {
+                        *delay = INITIAL_BACKOFF;
                     }
                 }
                 Ok(None) => return true,
@@ -162,43 +181,45 @@ impl Supervision {
         true
     }
 
-    fn main_exited(&mut self) {
+    fn handle_main_exit(&mut self) {
         self.main_ended = true;
         match self.phase {
-            Phase::Asked => self.phase = Phase::Lingering { until: now() + LINGER },
-            Phase::Serving | Phase::Lingering { .. } => self.kill(),
-            Phase::Killing { .. } => {}
+            SupervisionPhase::Terminating => {
+                self.phase = SupervisionPhase::Lingering { deadline: now() + LINGER_TIMEOUT }
+            }
+            SupervisionPhase::Serving | SupervisionPhase::Lingering { .. } => self.start_killing(),
+            SupervisionPhase::Killing { .. } => {}
         }
     }
 
-    /// Ends a tree that has more processes than it may have.
-    fn count(&mut self) {
-        let Some(allowed) = self.processes else { return };
-        if matches!(self.phase, Phase::Killing { .. }) {
+    /// Kills a tree that exceeds its process limit.
+    fn enforce_process_limit(&mut self) {
+        let Some(allowed) = self.max_processes else { return };
+        if matches!(self.phase, SupervisionPhase::Killing { .. }) {
             return;
         }
         let mut count = 0;
-        tree::each_descendant(rustix::process::getpid(), |_| count += 1);
+        tree::for_each_descendant(rustix::process::getpid(), |_| count += 1);
         if count > allowed {
-            report(&self.control, Report::TooMany);
-            self.kill();
+            send_report(&self.control, ShimReport::TooManyProcesses);
+            self.start_killing();
         }
     }
 
-    fn kill(&mut self) {
-        if !matches!(self.phase, Phase::Killing { .. }) {
-            self.phase = Phase::Killing { pause: PAUSE };
+    fn start_killing(&mut self) {
+        if !matches!(self.phase, SupervisionPhase::Killing { .. }) {
+            self.phase = SupervisionPhase::Killing { backoff: INITIAL_BACKOFF };
         }
     }
 
-    /// Waits until something happens, at most for `limit`.
-    fn wait(&mut self, limit: Option<Duration>) {
-        let killing = matches!(self.phase, Phase::Killing { .. });
+    /// Waits for an event, at most for `limit`.
+    fn wait_for_event(&mut self, limit: Option<Duration>) {
+        let killing = matches!(self.phase, SupervisionPhase::Killing { .. });
         let mut watched = vec![PollFd::new(&self.signals.child, PollFlags::IN)];
         if !killing {
             watched.push(PollFd::new(&self.control, PollFlags::IN));
             watched.push(PollFd::new(&self.signals.stop, PollFlags::IN));
-            watched.extend(self.host.iter().map(|host| PollFd::new(host, PollFlags::IN)));
+            watched.extend(self.host_pidfd.iter().map(|host| PollFd::new(host, PollFlags::IN)));
         }
         let limit = limit.map(|limit| Timespec {
             tv_sec: limit.as_secs().try_into().unwrap_or(i64::MAX),
@@ -207,62 +228,62 @@ impl Supervision {
         let polled = poll(&mut watched, limit.as_ref());
         let happened = |index: usize| watched.get(index).is_some_and(|fd| !fd.revents().is_empty());
         let (child, control) = (happened(0), happened(1));
-        let over = happened(2) || happened(3);
+        let limit_reached = happened(2) || happened(3);
         if child {
             self.signals.drain_child();
         }
         if control {
-            self.obey();
+            self.handle_command();
         }
         match polled {
-            Ok(_) if over => self.kill(),
+            Ok(_) if limit_reached => self.start_killing(),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            // A shim that cannot wait cannot keep its promise to a running server.
+            // A shim that cannot wait cannot supervise the server.
             Err(_) => {
-                self.kill();
-                std::thread::sleep(PAUSE);
+                self.start_killing();
+                std::thread::sleep(INITIAL_BACKOFF);
             }
         }
     }
 
-    /// Reads what the host asks for; a host that is gone asks for the end.
-    fn obey(&mut self) {
-        let mut asked = [0; 64];
-        match self.control.read(&mut asked) {
-            Ok(0) => self.kill(),
-            Ok(count) if asked[..count].contains(&KILL) => self.kill(),
-            Ok(count) if asked[..count].contains(&TERMINATE) => self.terminate(),
+    /// Handles commands of the host; the exit of the host terminates the tree.
+    fn handle_command(&mut self) {
+        let mut commands = [0; 64];
+        match self.control.read(&mut commands) {
+            Ok(0) => self.start_killing(),
+            Ok(count) if commands[..count].contains(&KILL) => self.start_killing(),
+            Ok(count) if commands[..count].contains(&TERMINATE) => self.terminate(),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => self.kill(),
+            Err(_) => self.start_killing(),
         }
     }
 
-    /// Asks every process to end; a stopped one is continued so that it can.
+    /// Sends SIGTERM to every process; continues stopped processes so that they can exit.
     fn terminate(&mut self) {
-        if matches!(self.phase, Phase::Serving) {
-            self.phase = Phase::Asked;
+        if matches!(self.phase, SupervisionPhase::Serving) {
+            self.phase = SupervisionPhase::Terminating;
         }
         let members = tree::descendants(rustix::process::getpid());
         for signal in [Signal::TERM, Signal::CONT] {
-            self.signal(&members, signal);
+            self.signal_all(&members, signal);
         }
     }
 
-    /// Stops every process as soon as it is seen, so that it starts no other, and kills them all.
+    /// Stops every process as soon as it is found, so that it cannot fork, then kills all of them.
     fn kill_round(&self) {
         let mut members = Vec::new();
-        tree::each_descendant(rustix::process::getpid(), |pid| {
+        tree::for_each_descendant(rustix::process::getpid(), |pid| {
             let _ = rustix::process::kill_process(pid, Signal::STOP);
             members.push(pid);
         });
-        self.signal(&members, Signal::KILL);
+        self.signal_all(&members, Signal::KILL);
     }
 
-    /// Where the tree cannot be seen, the group of its main process stands for it.
-    fn signal(&self, members: &[Pid], signal: Signal) {
+    /// Signals all processes; uses the main process's group if the tree cannot be listed.
+    fn signal_all(&self, members: &[Pid], signal: Signal) {
         if members.is_empty() && !self.main_ended {
-            let _ = rustix::process::kill_process_group(self.main, signal);
+            let _ = rustix::process::kill_process_group(self.main_pid, signal);
         }
         for pid in members {
             let _ = rustix::process::kill_process(*pid, signal);
@@ -270,11 +291,11 @@ impl Supervision {
     }
 }
 
-fn exit(status: WaitStatus) -> Exit {
+fn exit_status(status: WaitStatus) -> ExitStatus {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::Unknown,
+        (Some(code), _) => ExitStatus::Code(code),
+        (None, Some(signal)) => ExitStatus::Signal(signal),
+        (None, None) => ExitStatus::Unknown,
     }
 }
 

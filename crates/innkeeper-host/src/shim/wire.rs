@@ -1,8 +1,8 @@
-//! What host and shim say to each other over the control socket.
+//! The protocol between host and shim over the control socket.
 //!
-//! The host sends one launch, a length and JSON with the server's three pipe ends attached, and
-//! then single bytes; the shim answers with short lines. The end of the stream means on either
-//! side that the other one is gone.
+//! The host sends one launch, a length prefix and JSON with the server's three pipe ends attached,
+//! and then single-byte commands; the shim sends short lines. For each side, the end of the stream
+//! means that the other side is gone.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -11,56 +11,57 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use rustix::net::SendFlags;
 use serde::{Deserialize, Serialize};
 
-use crate::server::process::Exit;
+use crate::server::process::ExitStatus;
 
-/// Asks the tree to end: SIGTERM for every process.
+/// Command to terminate the tree: SIGTERM for every process.
 pub(crate) const TERMINATE: u8 = b'T';
 
-/// Ends the tree: SIGKILL until nothing is left.
+/// Command to kill the tree: SIGKILL until no process remains.
 pub(crate) const KILL: u8 = b'K';
 
-/// How bytes are sent: at once or not at all, and without SIGPIPE if nobody is left to read them.
+/// Send flags: never block, and never raise SIGPIPE if the peer is gone.
 #[cfg(not(target_vendor = "apple"))]
-pub(crate) const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+pub(crate) const SEND_FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
-/// Apple systems have no such flag; Rust and Python programs ignore the signal.
+/// Send flags for Apple systems, which lack `MSG_NOSIGNAL`; Rust and Python programs ignore
+/// SIGPIPE.
 #[cfg(target_vendor = "apple")]
-pub(crate) const SEND: SendFlags = SendFlags::DONTWAIT;
+pub(crate) const SEND_FLAGS: SendFlags = SendFlags::DONTWAIT;
 
-/// The longest launch in bytes: Linux takes 6 MiB of arguments and environment at most, and JSON
-/// spends up to six characters on a byte.
-pub(crate) const LAUNCH_LIMIT: usize = 36 << 20;
+/// Maximum size of a launch in bytes: Linux allows at most 6 MiB of arguments and environment, and
+/// JSON needs up to six characters per byte.
+pub(crate) const MAX_LAUNCH_BYTES: usize = 36 << 20;
 
-/// The longest line of a report in bytes; the longest there is has under 40.
-pub(crate) const REPORT_LIMIT: usize = 64;
+/// Maximum size of a report line in bytes; the longest report has under 40.
+pub(crate) const MAX_REPORT_BYTES: usize = 64;
 
-/// What the shim starts.
+/// The server process that the shim starts.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Start {
-    pub(crate) program: Os,
-    pub(crate) args: Vec<Os>,
-    pub(crate) env: Vec<(Os, Os)>,
-    pub(crate) cwd: Option<Os>,
-    /// The program that confines itself and then becomes the server; none without bounds.
+pub(crate) struct LaunchRequest {
+    pub(crate) program: WireOsString,
+    pub(crate) args: Vec<WireOsString>,
+    pub(crate) env: Vec<(WireOsString, WireOsString)>,
+    pub(crate) cwd: Option<WireOsString>,
+    /// Program that confines itself and then becomes the server; `None` without limits and sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) confine: Option<Confine>,
-    /// How many processes the tree may have.
+    pub(crate) confine: Option<ConfineCommand>,
+    /// Maximum number of processes in the tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) processes: Option<u64>,
 }
 
-/// How a server is confined.
+/// The confinement of a server with the program that applies it.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Confine {
-    /// What was started as this shim, and will know the bounds when it sees them.
-    pub(crate) program: Os,
-    pub(crate) args: Vec<Os>,
-    pub(crate) bounds: Bounds,
+pub(crate) struct ConfineCommand {
+    /// Program that was started as this shim and understands the confinement.
+    pub(crate) program: WireOsString,
+    pub(crate) args: Vec<WireOsString>,
+    pub(crate) confinement: Confinement,
 }
 
-/// What a process may use and touch.
+/// The resource limits and the sandbox of a process.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Bounds {
+pub(crate) struct Confinement {
     pub(crate) memory: Option<u64>,
     pub(crate) cpu_seconds: Option<u64>,
     pub(crate) open_files: Option<u64>,
@@ -68,42 +69,42 @@ pub(crate) struct Bounds {
     pub(crate) sandbox: Option<Sandbox>,
 }
 
-/// What a process may touch; every path is absolute.
+/// The allowed paths and network access of a process; every path is absolute.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sandbox {
-    pub(crate) read: Vec<Os>,
-    pub(crate) write: Vec<Os>,
+    pub(crate) read: Vec<WireOsString>,
+    pub(crate) write: Vec<WireOsString>,
     pub(crate) network: bool,
 }
 
-impl Start {
-    /// The launch as it is sent.
+impl LaunchRequest {
+    /// Encodes the launch with its length prefix.
     pub(crate) fn encode(&self) -> io::Result<Vec<u8>> {
         let mut frame = vec![0; 4];
         serde_json::to_writer(&mut frame, self)?;
-        with_length(frame)
+        write_length_prefix(frame)
     }
 }
 
-/// Writes the length of a frame over its first four bytes.
-fn with_length(mut frame: Vec<u8>) -> io::Result<Vec<u8>> {
+/// Writes the length of a frame into its first four bytes.
+fn write_length_prefix(mut frame: Vec<u8>) -> io::Result<Vec<u8>> {
     let length = frame.len() - 4;
-    if length > LAUNCH_LIMIT {
+    if length > MAX_LAUNCH_BYTES {
         return Err(io::ErrorKind::ArgumentListTooLong.into());
     }
     frame[..4].copy_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
     Ok(frame)
 }
 
-/// An operating system string, which need not be text.
+/// An operating system string, which may not be valid Unicode.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Os {
+pub(crate) enum WireOsString {
     Text(String),
     Bytes(Vec<u8>),
 }
 
-impl Os {
+impl WireOsString {
     pub(crate) fn to_os_string(&self) -> OsString {
         match self {
             Self::Text(text) => text.into(),
@@ -112,7 +113,7 @@ impl Os {
     }
 }
 
-impl From<&OsStr> for Os {
+impl From<&OsStr> for WireOsString {
     fn from(text: &OsStr) -> Self {
         match text.to_str() {
             Some(text) => Self::Text(text.to_owned()),
@@ -121,80 +122,84 @@ impl From<&OsStr> for Os {
     }
 }
 
-impl From<Os> for OsString {
-    fn from(os: Os) -> Self {
+impl From<WireOsString> for OsString {
+    fn from(os: WireOsString) -> Self {
         match os {
-            Os::Text(text) => text.into(),
-            Os::Bytes(bytes) => Self::from_vec(bytes),
+            WireOsString::Text(text) => text.into(),
+            WireOsString::Bytes(bytes) => Self::from_vec(bytes),
         }
     }
 }
 
-/// Which part of a launch failed.
+/// The stage of a launch that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum LaunchStage {
     Program,
-    Directory,
-    Bounds,
+    WorkingDirectory,
+    Confinement,
 }
 
-/// What the shim tells the host.
+/// A report of the shim to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Report {
-    /// The server runs under this process id.
+pub(crate) enum ShimReport {
+    /// The server runs with this process id.
     Started(u32),
-    /// The server could not be started, for this `errno`; the shim ends.
-    Failed(Part, i32),
-    /// The tree has more processes than it may have; the shim ends it.
-    TooMany,
-    /// The server's main process ended.
-    Exited(Exit),
-    /// No process of the tree is left; the shim ends.
+    /// The server could not be started because of this `errno`; the shim exits.
+    Failed(LaunchStage, i32),
+    /// The tree exceeds its process limit; the shim kills the tree.
+    TooManyProcesses,
+    /// The server's main process exited.
+    Exited(ExitStatus),
+    /// No process of the tree remains; the shim exits.
     Gone,
 }
 
-impl Report {
-    /// The report as one line.
-    pub(crate) fn line(self) -> String {
+impl ShimReport {
+    /// Formats the report as one line.
+    pub(crate) fn to_line(self) -> String {
         match self {
             Self::Started(pid) => format!("started {pid}\n"),
-            Self::Failed(Part::Program, errno) => format!("failed program {errno}\n"),
-            Self::Failed(Part::Directory, errno) => format!("failed directory {errno}\n"),
-            Self::Failed(Part::Bounds, errno) => format!("failed bounds {errno}\n"),
-            Self::TooMany => "toomany\n".to_owned(),
-            Self::Exited(Exit::Code(code)) => format!("exited code {code}\n"),
-            Self::Exited(Exit::Signal(signal)) => format!("exited signal {signal}\n"),
-            Self::Exited(Exit::OverLimit(_) | Exit::Unsupervised | Exit::Unknown) => {
-                "exited unknown\n".to_owned()
+            Self::Failed(LaunchStage::Program, errno) => format!("failed program {errno}\n"),
+            Self::Failed(LaunchStage::WorkingDirectory, errno) => {
+                format!("failed directory {errno}\n")
             }
+            Self::Failed(LaunchStage::Confinement, errno) => format!("failed bounds {errno}\n"),
+            Self::TooManyProcesses => "toomany\n".to_owned(),
+            Self::Exited(ExitStatus::Code(code)) => format!("exited code {code}\n"),
+            Self::Exited(ExitStatus::Signal(signal)) => format!("exited signal {signal}\n"),
+            Self::Exited(
+                ExitStatus::LimitExceeded(_) | ExitStatus::Unsupervised | ExitStatus::Unknown,
+            ) => "exited unknown\n".to_owned(),
             Self::Gone => "gone\n".to_owned(),
         }
     }
 
-    /// Reads one line without its end; `None` if it is no report.
+    /// Parses one line without its line end; `None` if the line is not a report.
     pub(crate) fn parse(line: &str) -> Option<Self> {
-        let mut words = line.split(' ');
-        let report = match (words.next()?, words.next(), words.next()) {
+        let mut fields = line.split(' ');
+        let report = match (fields.next()?, fields.next(), fields.next()) {
             ("started", Some(pid), None) => Self::Started(pid.parse().ok()?),
             ("failed", Some("program"), Some(errno)) => {
-                Self::Failed(Part::Program, errno.parse().ok()?)
+                Self::Failed(LaunchStage::Program, errno.parse().ok()?)
             }
             ("failed", Some("directory"), Some(errno)) => {
-                Self::Failed(Part::Directory, errno.parse().ok()?)
+                Self::Failed(LaunchStage::WorkingDirectory, errno.parse().ok()?)
             }
             ("failed", Some("bounds"), Some(errno)) => {
-                Self::Failed(Part::Bounds, errno.parse().ok()?)
+                Self::Failed(LaunchStage::Confinement, errno.parse().ok()?)
             }
-            ("toomany", None, None) => Self::TooMany,
-            ("exited", Some("code"), Some(code)) => Self::Exited(Exit::Code(code.parse().ok()?)),
+            ("toomany", None, None) => Self::TooManyProcesses,
+            ("exited", Some("code"), Some(code)) => {
+                Self::Exited(ExitStatus::Code(code.parse().ok()?))
+            }
             ("exited", Some("signal"), Some(signal)) => {
-                Self::Exited(Exit::Signal(signal.parse().ok()?))
+                Self::Exited(ExitStatus::Signal(signal.parse().ok()?))
             }
-            ("exited", Some("unknown"), None) => Self::Exited(Exit::Unknown),
+            ("exited", Some("unknown"), None) => Self::Exited(ExitStatus::Unknown),
             ("gone", None, None) => Self::Gone,
             _ => return None,
         };
-        words.next().is_none().then_some(report)
+        fields.next().is_none().then_some(report)
     }
 }
 
@@ -205,26 +210,26 @@ mod tests {
     #[test]
     fn every_report_is_read_back_as_it_was_written() {
         for report in [
-            Report::Started(4_194_304),
-            Report::Failed(Part::Program, 2),
-            Report::Failed(Part::Directory, 20),
-            Report::Failed(Part::Bounds, 95),
-            Report::TooMany,
-            Report::Exited(Exit::Code(-1)),
-            Report::Exited(Exit::Signal(9)),
-            Report::Exited(Exit::Unknown),
-            Report::Gone,
+            ShimReport::Started(4_194_304),
+            ShimReport::Failed(LaunchStage::Program, 2),
+            ShimReport::Failed(LaunchStage::WorkingDirectory, 20),
+            ShimReport::Failed(LaunchStage::Confinement, 95),
+            ShimReport::TooManyProcesses,
+            ShimReport::Exited(ExitStatus::Code(-1)),
+            ShimReport::Exited(ExitStatus::Signal(9)),
+            ShimReport::Exited(ExitStatus::Unknown),
+            ShimReport::Gone,
         ] {
-            let line = report.line();
-            assert!(line.len() <= REPORT_LIMIT, "{line:?} is longer than a report may be");
-            assert_eq!(line.strip_suffix('\n').and_then(Report::parse), Some(report));
+            let line = report.to_line();
+            assert!(line.len() <= MAX_REPORT_BYTES, "{line:?} is longer than a report may be");
+            assert_eq!(line.strip_suffix('\n').and_then(ShimReport::parse), Some(report));
         }
     }
 
     #[test]
     fn a_line_that_is_no_report_is_not_taken_for_one() {
         for line in ["", "gone now", "started", "started x", "exited code", "exited code 1 2"] {
-            assert_eq!(Report::parse(line), None, "{line:?}");
+            assert_eq!(ShimReport::parse(line), None, "{line:?}");
         }
     }
 
@@ -232,7 +237,7 @@ mod tests {
     fn a_launch_keeps_strings_that_are_not_text() {
         let odd = OsStr::from_bytes(b"/bin/\xff\x80");
         let quoted = OsStr::new("\"; rm -rf $HOME\n");
-        let start = Start {
+        let start = LaunchRequest {
             program: odd.into(),
             args: vec![quoted.into()],
             env: vec![(OsStr::new("K").into(), odd.into())],
@@ -242,15 +247,15 @@ mod tests {
         };
         let frame = start.encode().unwrap();
         assert_eq!(frame[..4], u32::try_from(frame.len() - 4).unwrap().to_le_bytes());
-        let read: Start = serde_json::from_slice(&frame[4..]).unwrap();
+        let read: LaunchRequest = serde_json::from_slice(&frame[4..]).unwrap();
         assert_eq!(OsString::from(read.program), odd);
         assert_eq!(OsString::from(read.args.into_iter().next().unwrap()), quoted);
     }
 
     #[test]
     fn a_launch_at_the_limit_is_sent_and_one_byte_more_is_refused() {
-        assert!(with_length(vec![0; LAUNCH_LIMIT + 4]).is_ok());
-        let refused = with_length(vec![0; LAUNCH_LIMIT + 5]).unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::ArgumentListTooLong);
+        assert!(write_length_prefix(vec![0; MAX_LAUNCH_BYTES + 4]).is_ok());
+        let error = write_length_prefix(vec![0; MAX_LAUNCH_BYTES + 5]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ArgumentListTooLong);
     }
 }

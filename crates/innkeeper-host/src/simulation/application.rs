@@ -1,4 +1,4 @@
-//! The application of a simulation: does what the plan says and notes what it sees.
+//! The application of a simulation: executes the plan and records the outcomes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,267 +7,287 @@ use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::plan::{Action, Call, Ending, What, document};
-use super::street::Street;
+use super::plan::{ApplicationAction, CallTarget, HostEnding, PlannedCall, config_json};
+use super::state::Simulation;
 use crate::error::{RestartError, ServerFailure};
 use crate::{
-    CallError, CallKind, CallOptions, Config, Environment, Host, ReloadOptions, ServerState,
+    CallError, CallErrorKind, CallOptions, Config, Environment, Host, ReloadOptions, ServerState,
 };
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Clone, Debug)]
-pub(super) enum End {
-    /// With a result, and what it says. An old copy is `stale`.
+pub(super) enum ObservedOutcome {
+    /// The call returned a result with this text. `stale` is the mark of a stale result.
     Ok {
         text: String,
         stale: bool,
     },
     ToolError,
     Failed {
-        kind: CallKind,
+        kind: CallErrorKind,
         may_have_run: bool,
-        tried: bool,
-        words: String,
+        attempted: bool,
+        message: String,
     },
-    /// Its future was dropped.
+    /// The future of the call was dropped.
     Dropped,
 }
 
-/// One call and its end.
+/// A call with its outcome.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
-    /// Its own, and of no other call.
+pub(super) struct ObservedCall {
+    /// The unique key of the call.
     pub(super) key: String,
-    pub(super) call: Call,
-    /// Whether the server took calls as it began.
-    pub(super) ready: bool,
-    pub(super) began: Instant,
-    pub(super) ended: Instant,
-    pub(super) end: End,
+    pub(super) call: PlannedCall,
+    /// Whether the server accepted calls when the call started.
+    pub(super) server_ready: bool,
+    pub(super) started_at: Instant,
+    pub(super) ended_at: Instant,
+    pub(super) outcome: ObservedOutcome,
 }
 
-/// A time in which the application itself disturbed a server.
+/// A period in which the application restarted or reloaded a server.
 #[derive(Clone, Debug)]
-pub(super) struct Disturbed {
+pub(super) struct Disturbance {
     server: String,
     from: Instant,
     until: Option<Instant>,
 }
 
-impl Disturbed {
-    /// Whether the server was restarted or reloaded at that time.
+impl Disturbance {
+    /// Returns whether the period contains this time.
     pub(super) fn covers(&self, server: &str, at: Instant) -> bool {
         self.server == server && self.from <= at && self.until.is_none_or(|until| at <= until)
     }
 
-    pub(super) fn touches(&self, seen: &Seen) -> bool {
-        self.server == seen.call.server.name
-            && self.from <= seen.ended
-            && self.until.is_none_or(|until| seen.began <= until)
+    pub(super) fn overlaps(&self, observed: &ObservedCall) -> bool {
+        self.server == observed.call.server.name
+            && self.from <= observed.ended_at
+            && self.until.is_none_or(|until| observed.started_at <= until)
     }
 }
 
-/// The application while it runs.
+/// The running application.
 pub(super) struct Application {
     pub(super) host: Host,
-    street: Street,
-    calls: JoinSet<Seen>,
-    orders: JoinSet<Vec<ServerFailure>>,
-    made: usize,
-    pub(super) disturbed: Arc<Mutex<Vec<Disturbed>>>,
-    /// What was wrong on the way.
-    pub(super) broken: Vec<String>,
+    simulation: Simulation,
+    calls: JoinSet<ObservedCall>,
+    operations: JoinSet<Vec<ServerFailure>>,
+    call_count: usize,
+    pub(super) disturbances: Arc<Mutex<Vec<Disturbance>>>,
+    /// The violated invariants.
+    pub(super) violations: Vec<String>,
 }
 
-pub(super) fn config(servers: &[super::plan::ServerPlan]) -> Config {
+pub(super) fn build_config(servers: &[super::plan::ServerPlan]) -> Config {
     let environment = Environment::from_pairs([("HOME", "/")]);
     let base = std::path::Path::new("/");
-    Config::from_value(&document(servers), "simulation", base, &environment).unwrap()
+    Config::from_value(&config_json(servers), "simulation", base, &environment).unwrap()
 }
 
 impl Application {
-    pub(super) fn new(host: Host, street: Street) -> Self {
+    pub(super) fn new(host: Host, simulation: Simulation) -> Self {
         Self {
             host,
-            street,
+            simulation,
             calls: JoinSet::new(),
-            orders: JoinSet::new(),
-            made: 0,
-            disturbed: Arc::default(),
-            broken: Vec::new(),
+            operations: JoinSet::new(),
+            call_count: 0,
+            disturbances: Arc::default(),
+            violations: Vec::new(),
         }
     }
 
-    /// Begins an action.
-    pub(super) fn act(&mut self, action: Action) {
-        self.look();
+    /// Starts an action.
+    pub(super) fn perform(&mut self, action: ApplicationAction) {
+        self.check_catalog();
         match action {
-            Action::Calls(calls) => {
+            ApplicationAction::Calls(calls) => {
                 for call in calls {
-                    self.made += 1;
-                    let key = format!("c{}", self.made);
-                    self.calls.spawn(make(self.host.clone(), key, call));
+                    self.call_count += 1;
+                    let key = format!("c{}", self.call_count);
+                    self.calls.spawn(run_call(self.host.clone(), key, call));
                 }
             }
-            Action::Restart(name) => {
-                let (host, over) = (self.host.clone(), self.disturb([name.clone()]));
-                self.orders.spawn(async move {
+            ApplicationAction::Restart(name) => {
+                let (host, end_disturbance) =
+                    (self.host.clone(), self.start_disturbance([name.clone()]));
+                self.operations.spawn(async move {
                     let restarted = host.restart_server(&name).await;
-                    over();
+                    end_disturbance();
                     match restarted {
                         Err(RestartError::Failed(failure)) => vec![*failure],
-                        Ok(()) | Err(RestartError::Unknown(_) | RestartError::Shutdown) => {
+                        Ok(()) | Err(RestartError::UnknownServer(_) | RestartError::Shutdown) => {
                             Vec::new()
                         }
                     }
                 });
             }
-            Action::Reload { servers, apply, touched } => {
-                self.street.settle(&servers);
-                let (host, over) = (self.host.clone(), self.disturb(touched));
+            ApplicationAction::Reload { servers, apply, affected } => {
+                self.simulation.set_plans(&servers);
+                let (host, end_disturbance) = (self.host.clone(), self.start_disturbance(affected));
                 let options =
-                    ReloadOptions { config: Some(config(&servers)), apply_changes: apply };
-                self.orders.spawn(async move {
+                    ReloadOptions { config: Some(build_config(&servers)), apply_changes: apply };
+                self.operations.spawn(async move {
                     let reloaded = host.reload_with(options).await;
-                    over();
+                    end_disturbance();
                     reloaded.map(|report| report.failed).unwrap_or_default()
                 });
             }
         }
     }
 
-    /// Notes that servers are disturbed, until what is given is called.
-    fn disturb(&self, servers: impl IntoIterator<Item = String>) -> impl FnOnce() + Send + 'static {
-        let disturbed = self.disturbed.clone();
+    /// Records a disturbance of the servers until the returned function is called.
+    fn start_disturbance(
+        &self,
+        servers: impl IntoIterator<Item = String>,
+    ) -> impl FnOnce() + Send + 'static {
+        let disturbed = self.disturbances.clone();
         let from = Instant::now();
         let (first, count) = {
             let mut all = disturbed.lock().unwrap_or_else(PoisonError::into_inner);
             let first = all.len();
-            all.extend(servers.into_iter().map(|server| Disturbed { server, from, until: None }));
+            all.extend(servers.into_iter().map(|server| Disturbance { server, from, until: None }));
             (first, all.len() - first)
         };
         move || {
             let mut all = disturbed.lock().unwrap_or_else(PoisonError::into_inner);
-            for one in &mut all[first..first + count] {
-                one.until = Some(Instant::now());
+            for disturbance in &mut all[first..first + count] {
+                disturbance.until = Some(Instant::now());
             }
         }
     }
 
-    /// The catalog has no tool of a server that does not take calls.
-    fn look(&mut self) {
+    /// Checks that the catalog contains only tools of ready servers.
+    fn check_catalog(&mut self) {
         let status = self.host.status();
         for tool in self.host.catalog().tool_names() {
             let server = tool.split('.').next().unwrap_or_default();
             let state = status.get(server).map(|status| status.state);
             if state != Some(ServerState::Ready) {
-                self.broken
-                    .push(format!("catalog: `{tool}` is offered by a server that is {state:?}"));
+                self.violations
+                    .push(format!("catalog: `{tool}` belongs to a server that is {state:?}"));
             }
         }
     }
 
-    /// Waits for what it has begun; gives the calls, and the servers that did not start again.
-    pub(super) async fn finish(&mut self, limit: Duration) -> (Vec<Seen>, Vec<ServerFailure>) {
-        let (mut seen, mut failures) = (Vec::new(), Vec::new());
+    /// Waits for all calls and operations. Returns the calls and the servers that failed to
+    /// restart.
+    pub(super) async fn wait_all(
+        &mut self,
+        limit: Duration,
+    ) -> (Vec<ObservedCall>, Vec<ServerFailure>) {
+        let (mut observed, mut failures) = (Vec::new(), Vec::new());
         let all = async {
             while let Some(call) = self.calls.join_next().await {
-                seen.push(call.unwrap());
+                observed.push(call.unwrap());
             }
-            while let Some(order) = self.orders.join_next().await {
-                failures.extend(order.unwrap());
+            while let Some(operation) = self.operations.join_next().await {
+                failures.extend(operation.unwrap());
             }
         };
         if timeout(limit, all).await.is_err() {
-            let (calls, orders) = (self.calls.len(), self.orders.len());
-            self.broken.push(format!("every call ends: {calls} calls, {orders} orders have not"));
+            let (calls, operations) = (self.calls.len(), self.operations.len());
+            self.violations.push(format!(
+                "every call ends: {calls} calls and {operations} operations have not ended"
+            ));
             self.calls.abort_all();
-            self.orders.abort_all();
+            self.operations.abort_all();
         }
-        seen.sort_by_key(|seen| seen.key[1..].parse::<usize>().unwrap_or_default());
-        (seen, failures)
+        observed.sort_by_key(|observed_call| {
+            observed_call.key[1..].parse::<usize>().unwrap_or_default()
+        });
+        (observed, failures)
     }
 
-    /// Takes leave of the host as `ending` says, within `limit`.
-    pub(super) async fn leave(&mut self, ending: Ending, limit: Duration) {
-        if ending == Ending::Kill {
+    /// Ends the host with the given ending, within `limit`.
+    pub(super) async fn stop_host(&mut self, ending: HostEnding, limit: Duration) {
+        if ending == HostEnding::Kill {
             self.host.kill();
         }
-        if ending == Ending::Impatient {
+        if ending == HostEnding::AbandonedShutdown {
             drop(timeout(Duration::from_millis(50), self.host.shutdown()).await);
         }
-        if ending == Ending::Drop {
+        if ending == HostEnding::Drop {
             return;
         }
-        let began = Instant::now();
+        let started_at = Instant::now();
         let report = self.host.shutdown().await;
-        let took = began.elapsed();
+        let took = started_at.elapsed();
         if took > limit {
-            self.broken.push(format!("shutdown in its budget: it took {took:?}, not {limit:?}"));
+            self.violations
+                .push(format!("shutdown within the limit: took {took:?}, limit {limit:?}"));
         }
         for server in report.servers.iter().filter(|server| server.leftovers) {
-            self.broken.push(format!("shutdown leaves nothing: of `{}` it did", server.server));
+            self.violations
+                .push(format!("shutdown leaves no process: `{}` has leftovers", server.server));
         }
-        let left = self.host.catalog().tool_names().count();
-        if left > 0 {
-            self.broken.push(format!("catalog: {left} tools are offered after the shutdown"));
+        let tool_count = self.host.catalog().tool_names().count();
+        if tool_count > 0 {
+            self.violations
+                .push(format!("the catalog is empty after shutdown: {tool_count} tools"));
         }
-        // What was told to end takes note of that.
+        // The stopped tasks need time to finish.
         sleep(Duration::from_millis(100)).await;
         for (name, status) in self.host.status() {
             if status.in_flight > 0 {
-                self.broken.push(format!("no pending request: `{name}` has {}", status.in_flight));
+                self.violations.push(format!(
+                    "no request in flight after shutdown: `{name}` has {}",
+                    status.in_flight
+                ));
             }
         }
     }
 }
 
-async fn make(host: Host, key: String, call: Call) -> Seen {
-    let began = Instant::now();
+async fn run_call(host: Host, key: String, call: PlannedCall) -> ObservedCall {
+    let started_at = Instant::now();
     let catalog = host.catalog();
-    let ready =
-        catalog.server(&call.server.name).is_some_and(|it| it.state() == ServerState::Ready);
-    let asked = ask(&host, &key, &call);
-    let end = match call.patience {
-        None => asked.await,
-        Some(patience) => timeout(patience, asked).await.unwrap_or(End::Dropped),
+    let server_ready = catalog
+        .server(&call.server.name)
+        .is_some_and(|server| server.state() == ServerState::Ready);
+    let request = send_call(&host, &key, &call);
+    let outcome = match call.drop_after {
+        None => request.await,
+        Some(limit) => timeout(limit, request).await.unwrap_or(ObservedOutcome::Dropped),
     };
-    Seen { key, ready, began, ended: Instant::now(), end, call }
+    ObservedCall { key, server_ready, started_at, ended_at: Instant::now(), outcome, call }
 }
 
-async fn ask(host: &Host, key: &str, call: &Call) -> End {
+async fn send_call(host: &Host, key: &str, call: &PlannedCall) -> ObservedOutcome {
     let server = &call.server.name;
     let options = CallOptions { fresh: call.fresh, ..CallOptions::default() };
-    let result = match call.what {
-        What::Work | What::Look => {
-            let tool = if call.what == What::Work { "work" } else { "look" };
-            let arguments = if call.misfit { json!({ "key": 7 }) } else { json!({ "key": key }) };
+    let result = match call.target {
+        CallTarget::WriteTool | CallTarget::ReadOnlyTool => {
+            let tool = if call.target == CallTarget::WriteTool { "work" } else { "look" };
+            let arguments =
+                if call.invalid_arguments { json!({ "key": 7 }) } else { json!({ "key": key }) };
             match host.call_tool_with(&format!("{server}.{tool}"), arguments, options).await {
-                Ok(result) if result.is_error() => return End::ToolError,
+                Ok(result) if result.is_error() => return ObservedOutcome::ToolError,
                 Ok(result) => Ok(result.into_raw()),
                 Err(error) => Err(error),
             }
         }
-        What::Prompt(number) => {
+        CallTarget::Prompt(number) => {
             host.get_prompt(&format!("{server}.p{number}"), &Map::new(), options).await
         }
-        What::Resource(number) => {
+        CallTarget::Resource(number) => {
             host.read_resource(&format!("sim://{server}/{number}"), Some(server), options).await
         }
     };
     match result {
         Ok(raw) => {
             let result: Value = serde_json::from_str(raw.get()).unwrap();
-            let text = match call.what {
-                What::Work | What::Look => &result["content"][0]["text"],
-                What::Prompt(_) => &result["messages"][0]["content"]["text"],
-                What::Resource(_) => &result["contents"][0]["text"],
+            let text = match call.target {
+                CallTarget::WriteTool | CallTarget::ReadOnlyTool => &result["content"][0]["text"],
+                CallTarget::Prompt(_) => &result["messages"][0]["content"]["text"],
+                CallTarget::Resource(_) => &result["contents"][0]["text"],
             };
             let stale = result["_meta"]["stale"] == true;
-            End::Ok { text: text.as_str().unwrap_or_default().to_owned(), stale }
+            ObservedOutcome::Ok { text: text.as_str().unwrap_or_default().to_owned(), stale }
         }
         Err(error) => {
-            let (may_have_run, tried) = match &error {
+            let (may_have_run, attempted) = match &error {
                 CallError::Unavailable { may_have_run, attempts, .. } => {
                     (*may_have_run, *attempts > 0)
                 }
@@ -277,7 +297,12 @@ async fn ask(host: &Host, key: &str, call: &Call) -> End {
                 | CallError::Server { .. }
                 | CallError::Withheld { .. } => (true, true),
             };
-            End::Failed { kind: error.kind(), may_have_run, tried, words: error.to_string() }
+            ObservedOutcome::Failed {
+                kind: error.kind(),
+                may_have_run,
+                attempted,
+                message: error.to_string(),
+            }
         }
     }
 }

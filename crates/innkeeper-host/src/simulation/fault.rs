@@ -1,94 +1,94 @@
-//! What a server of the simulation does wrong with one request.
+//! The faults that a simulated server injects into requests.
 
-/// One way to treat a request badly, or only oddly.
+/// A fault of a server in the handling of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// It answers late, and still in time.
-    Slow,
-    /// It never answers.
-    Silent,
-    /// It answers when nobody waits any more.
-    Late,
-    /// It answers twice.
-    Twice,
-    /// It answers a request that nobody made, then the right one.
-    Stranger,
-    /// It says what is no message, then answers.
+pub(super) enum InjectedFault {
+    /// Responds late, but within the timeout.
+    Delayed,
+    /// Sends no response.
+    NoResponse,
+    /// Responds after the timeout.
+    AfterTimeout,
+    /// Responds twice.
+    Duplicate,
+    /// Responds to an unknown id, then to the request.
+    UnknownId,
+    /// Sends a line that is not a message, then responds.
     Garbage,
-    /// Its answer is neither result nor error.
+    /// Sends a response without result and error.
     Malformed,
-    /// It says bytes that are no text, then answers.
-    NoText,
-    /// Its answer comes in many small pieces.
-    Pieces,
-    /// Its answer comes together with those to later requests, the last one first.
-    Joined,
-    /// It ends before it has done anything.
+    /// Sends invalid UTF-8, then responds.
+    InvalidUtf8,
+    /// Sends the response in many small chunks.
+    Chunked,
+    /// Sends several responses at once, the latest first.
+    Reordered,
+    /// Exits before the tool runs.
     CrashBefore,
-    /// It does what it was asked for and ends without an answer.
+    /// Runs the tool and exits without a response.
     CrashAfter,
-    /// It answers and reads nothing from then on.
-    Deaf,
-    /// It closes its output and lives on.
-    Closed,
-    /// It says again and again that its lists have changed, then answers.
-    Storm,
-    /// Its answer is longer than a line may be.
-    Huge,
-    /// It answers with an error.
+    /// Responds and stops reading.
+    StopsReading,
+    /// Closes its output and keeps running.
+    ClosesOutput,
+    /// Sends many `list_changed` notifications, then responds.
+    ListChangedStorm,
+    /// Sends a response that exceeds the line limit.
+    TooLarge,
+    /// Responds with an error.
     Error,
-    /// It tells how far it is for longer than its time-out, then answers.
+    /// Sends progress for longer than the timeout, then responds.
     Progress,
-    /// It asks the application for something, then answers.
-    Asks,
-    /// It reports that the tool failed.
+    /// Sends a request to the application, then responds.
+    ServerRequest,
+    /// Responds with a tool error.
     ToolError,
-    /// The request does not reach it, and a remote host knows.
-    Unreached,
-    /// The connection breaks after the request reached it, for this request alone.
-    Broken,
-    /// It writes rubbish until it is not listened to any more.
+    /// The request does not reach the remote server, and the transport reports it.
+    NotDelivered,
+    /// The connection fails for this request after the request reached the server.
+    ConnectionBroken,
+    /// Sends invalid lines until the host closes the connection.
     Flood,
 }
 
-impl Fault {
-    /// All there are; those that are the end of a server are among many that are not.
+impl InjectedFault {
+    /// All faults. Faults that end a server are rare.
     const ALL: [Self; 32] = [
-        Self::Slow,
-        Self::Slow,
-        Self::Silent,
-        Self::Late,
-        Self::Late,
-        Self::Twice,
-        Self::Twice,
-        Self::Stranger,
-        Self::Stranger,
+        Self::Delayed,
+        Self::Delayed,
+        Self::NoResponse,
+        Self::AfterTimeout,
+        Self::AfterTimeout,
+        Self::Duplicate,
+        Self::Duplicate,
+        Self::UnknownId,
+        Self::UnknownId,
         Self::Garbage,
         Self::Garbage,
         Self::Malformed,
-        Self::NoText,
-        Self::NoText,
-        Self::Pieces,
-        Self::Pieces,
-        Self::Joined,
-        Self::Joined,
+        Self::InvalidUtf8,
+        Self::InvalidUtf8,
+        Self::Chunked,
+        Self::Chunked,
+        Self::Reordered,
+        Self::Reordered,
         Self::CrashBefore,
         Self::CrashAfter,
-        Self::Deaf,
-        Self::Closed,
-        Self::Storm,
-        Self::Huge,
+        Self::StopsReading,
+        Self::ClosesOutput,
+        Self::ListChangedStorm,
+        Self::TooLarge,
         Self::Error,
         Self::Progress,
-        Self::Asks,
+        Self::ServerRequest,
         Self::ToolError,
-        Self::Unreached,
-        Self::Unreached,
-        Self::Broken,
+        Self::NotDelivered,
+        Self::NotDelivered,
+        Self::ConnectionBroken,
         Self::Flood,
     ];
 
-    /// One of them by chance.
+    /// Returns a random fault.
     pub(super) fn pick(rng: &mut fastrand::Rng) -> Self {
         Self::ALL[rng.usize(..Self::ALL.len())]
     }

@@ -1,4 +1,4 @@
-//! What a seed makes up: servers, what the application does with them, and how it ends.
+//! The plan of a simulation: servers, actions and the end, all from the seed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,97 +6,97 @@ use std::time::Duration;
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-/// A server as its configuration and its nature have it.
+/// The configuration and the behaviour of a server.
 #[derive(Clone, Debug)]
 pub(super) struct ServerPlan {
     pub(super) name: String,
-    /// Whether it does nothing wrong at all.
+    /// Whether the server injects no faults.
     pub(super) healthy: bool,
     pub(super) modern: bool,
     pub(super) remote: bool,
-    /// Of a hundred requests, how many it treats badly.
-    pub(super) temper: u8,
-    /// Of a hundred launches, how many do not work out.
-    pub(super) false_starts: u8,
+    /// The percentage of requests with a fault.
+    pub(super) fault_percent: u8,
+    /// The percentage of launches that fail.
+    pub(super) failed_launch_percent: u8,
     pub(super) required: bool,
     pub(super) dependencies: Vec<String>,
     pub(super) timeout: Duration,
-    pub(super) most: Duration,
-    pub(super) shutdown: Duration,
-    concurrent: u32,
-    silent_calls: u32,
-    restarts: u32,
-    ttl: u32,
-    /// Another one is another server that has to be started.
-    variant: u32,
+    pub(super) max_total_timeout: Duration,
+    pub(super) shutdown_timeout: Duration,
+    max_concurrent: u32,
+    unavailable_after_timeouts: u32,
+    max_restarts: u32,
+    cache_ttl_secs: u32,
+    /// A changed value is a changed configuration that requires a restart.
+    config_version: u32,
 }
 
-/// What a call is for.
+/// The target of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum CallTarget {
     /// A tool that must not run twice.
-    Work,
-    /// A tool that only looks.
-    Look,
-    /// One of a few prompts.
+    WriteTool,
+    /// A read-only tool.
+    ReadOnlyTool,
+    /// A prompt, by number.
     Prompt(u8),
-    /// One of a few resources.
+    /// A resource, by number.
     Resource(u8),
 }
 
-/// One call of the application.
+/// A call of the application.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct PlannedCall {
     pub(super) server: ServerPlan,
-    pub(super) what: What,
-    /// When its future is dropped, if it is not done by then.
-    pub(super) patience: Option<Duration>,
-    /// Whether its arguments are wrong.
-    pub(super) misfit: bool,
+    pub(super) target: CallTarget,
+    /// The time after which the application drops the future of the call.
+    pub(super) drop_after: Option<Duration>,
+    /// Whether the arguments violate the schema.
+    pub(super) invalid_arguments: bool,
     pub(super) fresh: bool,
 }
 
-/// What the application does.
+/// An action of the application.
 #[derive(Clone, Debug)]
-pub(super) enum Action {
-    Calls(Vec<Call>),
+pub(super) enum ApplicationAction {
+    Calls(Vec<PlannedCall>),
     Restart(String),
     Reload {
         servers: Vec<ServerPlan>,
         apply: bool,
-        /// Whose calls may fail for it.
-        touched: BTreeSet<String>,
+        /// The servers whose calls may fail because of the reload.
+        affected: BTreeSet<String>,
     },
 }
 
-/// How the application takes leave of its host.
+/// The way the application ends its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// A shutdown after the last call.
-    Quiet,
-    /// A shutdown in the middle.
+pub(super) enum HostEnding {
+    /// Shutdown after the last call.
+    WhenIdle,
+    /// Shutdown during calls.
     Shutdown,
-    /// A shutdown that is given up and asked for again.
-    Impatient,
-    /// A kill, then a shutdown.
+    /// Shutdown whose future is dropped, then a second shutdown.
+    AbandonedShutdown,
+    /// Kill, then shutdown.
     Kill,
-    /// The last handle is dropped after the last call.
+    /// Drop of the last handle after the last call.
     Drop,
 }
 
-/// Everything one seed does.
+/// All servers and actions of one seed.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct SimulationPlan {
     pub(super) servers: Vec<ServerPlan>,
-    pub(super) steps: Vec<(Duration, Action)>,
-    pub(super) ending: Ending,
+    pub(super) steps: Vec<(Duration, ApplicationAction)>,
+    pub(super) ending: HostEnding,
 }
 
 pub(super) fn millis(rng: &mut Rng, range: std::ops::Range<u64>) -> Duration {
     Duration::from_millis(rng.u64(range))
 }
 
-/// Whether something happens that does so in `share` of a hundred cases.
+/// Returns `true` with a probability of `share` percent.
 pub(super) fn chance(rng: &mut Rng, share: u8) -> bool {
     rng.u8(..100) < share
 }
@@ -113,23 +113,23 @@ impl ServerPlan {
             healthy,
             modern: rng.bool(),
             remote: chance(rng, 35),
-            temper: rng.u8(2..50),
-            false_starts: if rng.bool() { rng.u8(..60) } else { 0 },
+            fault_percent: rng.u8(2..50),
+            failed_launch_percent: if rng.bool() { rng.u8(..60) } else { 0 },
             required: healthy && chance(rng, 20) || chance(rng, 4),
             dependencies,
             timeout: if healthy { Duration::from_secs(4) } else { timeout },
-            most: Duration::from_secs(4) + millis(rng, 0..6000),
-            shutdown: millis(rng, 200..3000),
-            concurrent: if healthy { 32 } else { rng.u32(1..16) },
-            silent_calls: rng.u32(1..5),
-            restarts: rng.u32(..9),
-            ttl: rng.u32(..12),
-            variant: 0,
+            max_total_timeout: Duration::from_secs(4) + millis(rng, 0..6000),
+            shutdown_timeout: millis(rng, 200..3000),
+            max_concurrent: if healthy { 32 } else { rng.u32(1..16) },
+            unavailable_after_timeouts: rng.u32(1..5),
+            max_restarts: rng.u32(..9),
+            cache_ttl_secs: rng.u32(..12),
+            config_version: 0,
         }
     }
 
-    fn document(&self) -> Value {
-        let restart = match self.restarts {
+    fn config_entry(&self) -> Value {
+        let restart = match self.max_restarts {
             0 => json!("never"),
             max => json!({ "onFailure": { "max": max } }),
         };
@@ -137,49 +137,58 @@ impl ServerPlan {
             "required": self.required,
             "dependencies": self.dependencies,
             "timeout": self.timeout.as_secs_f64(),
-            "maxTotalTimeout": self.most.as_secs_f64(),
+            "maxTotalTimeout": self.max_total_timeout.as_secs_f64(),
             "initTimeout": 20,
-            "shutdownTimeout": self.shutdown.as_secs_f64(),
-            "maxConcurrent": self.concurrent,
-            "unavailableAfterTimeouts": self.silent_calls,
+            "shutdownTimeout": self.shutdown_timeout.as_secs_f64(),
+            "maxConcurrent": self.max_concurrent,
+            "unavailableAfterTimeouts": self.unavailable_after_timeouts,
             "restart": restart,
             "retry": { "max": 3, "initialDelay": 0.2, "maxDelay": 1 },
-            "cache": { "ttl": self.ttl, "maxEntries": 3 },
+            "cache": { "ttl": self.cache_ttl_secs, "maxEntries": 3 },
         });
         if self.remote {
-            entry["url"] = json!(format!("http://127.0.0.1:9/{}", self.variant));
+            entry["url"] = json!(format!("http://127.0.0.1:9/{}", self.config_version));
         } else {
             let program = std::env::current_exe().unwrap();
             entry["command"] = json!(program);
-            entry["args"] = json!([self.name, self.variant.to_string()]);
+            entry["args"] = json!([self.name, self.config_version.to_string()]);
         }
         entry
     }
 }
 
-/// The configuration that has these servers.
-pub(super) fn document(servers: &[ServerPlan]) -> Value {
-    let entries = servers.iter().map(|server| (server.name.clone(), server.document()));
+/// Returns the configuration of these servers.
+pub(super) fn config_json(servers: &[ServerPlan]) -> Value {
+    let entries = servers.iter().map(|server| (server.name.clone(), server.config_entry()));
     json!({ "host": { "startTimeout": 60 }, "servers": entries.collect::<Map<_, _>>() })
 }
 
-impl Plan {
+impl SimulationPlan {
     pub(super) fn new(seed: u64) -> Self {
         let rng = &mut Rng::with_seed(seed);
         let mut servers = Vec::new();
         for number in 0..rng.usize(1..=5) {
             servers.push(ServerPlan::new(rng, number, &servers));
         }
-        let mut now =
-            Now { servers: servers.clone(), made: servers.len(), waiting: BTreeSet::new() };
-        let steps = (0..rng.usize(10..=60)).map(|_| (pause(rng), now.action(rng))).collect();
-        let endings =
-            [Ending::Quiet, Ending::Shutdown, Ending::Impatient, Ending::Kill, Ending::Drop];
+        let mut now = PlanBuilder {
+            servers: servers.clone(),
+            created_count: servers.len(),
+            pending_restart: BTreeSet::new(),
+        };
+        let steps =
+            (0..rng.usize(10..=60)).map(|_| (random_pause(rng), now.next_action(rng))).collect();
+        let endings = [
+            HostEnding::WhenIdle,
+            HostEnding::Shutdown,
+            HostEnding::AbandonedShutdown,
+            HostEnding::Kill,
+            HostEnding::Drop,
+        ];
         Self { servers, steps, ending: endings[rng.usize(..endings.len())] }
     }
 }
 
-fn pause(rng: &mut Rng) -> Duration {
+fn random_pause(rng: &mut Rng) -> Duration {
     match rng.u8(..100) {
         ..40 => Duration::ZERO,
         40..90 => millis(rng, 1..800),
@@ -187,78 +196,79 @@ fn pause(rng: &mut Rng) -> Duration {
     }
 }
 
-/// What the configuration has come to while the plan is made.
-struct Now {
+/// The state of the configuration during the construction of the plan.
+struct PlanBuilder {
     servers: Vec<ServerPlan>,
-    made: usize,
-    /// Those with settings that wait for a start.
-    waiting: BTreeSet<String>,
+    created_count: usize,
+    /// The servers with settings that wait for a restart.
+    pending_restart: BTreeSet<String>,
 }
 
-impl Now {
-    fn action(&mut self, rng: &mut Rng) -> Action {
+impl PlanBuilder {
+    fn next_action(&mut self, rng: &mut Rng) -> ApplicationAction {
         match rng.u8(..100) {
-            _ if self.servers.is_empty() => self.reload(rng),
-            ..75 => Action::Calls(vec![self.call(rng)]),
+            _ if self.servers.is_empty() => self.next_reload(rng),
+            ..75 => ApplicationAction::Calls(vec![self.next_call(rng)]),
             75..88 => {
-                let call = self.call(rng);
-                Action::Calls(vec![call; rng.usize(2..9)])
+                let call = self.next_call(rng);
+                ApplicationAction::Calls(vec![call; rng.usize(2..9)])
             }
             88..94 => {
                 let name = self.servers[rng.usize(..self.servers.len())].name.clone();
-                Action::Restart(name)
+                ApplicationAction::Restart(name)
             }
-            _ => self.reload(rng),
+            _ => self.next_reload(rng),
         }
     }
 
-    fn call(&self, rng: &mut Rng) -> Call {
+    fn next_call(&self, rng: &mut Rng) -> PlannedCall {
         let server = self.servers[rng.usize(..self.servers.len())].clone();
-        let what = match rng.u8(..100) {
-            ..45 => What::Work,
-            45..65 => What::Look,
-            65..82 => What::Prompt(rng.u8(..5)),
-            _ => What::Resource(rng.u8(..5)),
+        let target = match rng.u8(..100) {
+            ..45 => CallTarget::WriteTool,
+            45..65 => CallTarget::ReadOnlyTool,
+            65..82 => CallTarget::Prompt(rng.u8(..5)),
+            _ => CallTarget::Resource(rng.u8(..5)),
         };
-        let patience = match rng.u8(..10) {
+        let drop_after = match rng.u8(..10) {
             0 => Some(millis(rng, 1..1500)),
             1 => Some(millis(rng, 1..60)),
             _ => None,
         };
-        let misfit = chance(rng, 4) && matches!(what, What::Work | What::Look);
-        Call { server, what, patience, misfit, fresh: chance(rng, 20) }
+        let invalid_arguments =
+            chance(rng, 4) && matches!(target, CallTarget::WriteTool | CallTarget::ReadOnlyTool);
+        PlannedCall { server, target, drop_after, invalid_arguments, fresh: chance(rng, 20) }
     }
 
-    fn reload(&mut self, rng: &mut Rng) -> Action {
+    fn next_reload(&mut self, rng: &mut Rng) -> ApplicationAction {
         let apply = rng.bool();
-        let mut touched = BTreeSet::new();
+        let mut affected = BTreeSet::new();
         for _ in 0..rng.usize(1..3) {
             let some = (!self.servers.is_empty()).then(|| rng.usize(..self.servers.len()));
             match (rng.u8(..3), some) {
                 (0, Some(index)) if self.servers.len() > 1 => {
-                    let gone = self.servers.remove(index).name;
+                    let removed = self.servers.remove(index).name;
                     for server in &mut self.servers {
-                        server.dependencies.retain(|name| *name != gone);
+                        server.dependencies.retain(|name| *name != removed);
                     }
-                    self.waiting.remove(&gone);
-                    touched.insert(gone);
+                    self.pending_restart.remove(&removed);
+                    affected.insert(removed);
                 }
                 (1, Some(index)) => {
                     let server = &mut self.servers[index];
-                    server.variant += 1;
-                    self.waiting.insert(server.name.clone());
+                    server.config_version += 1;
+                    self.pending_restart.insert(server.name.clone());
                 }
                 _ if self.servers.len() < 7 => {
-                    let server = ServerPlan::new(rng, self.made, &self.servers);
-                    self.made += 1;
+                    let server = ServerPlan::new(rng, self.created_count, &self.servers);
+                    self.created_count += 1;
                     self.servers.push(server);
                 }
                 _ => {}
             }
         }
         if apply {
-            touched.append(&mut self.waiting);
+            affected.append(&mut self.pending_restart);
         }
-        Action::Reload { servers: self.servers.clone(), apply, touched }
+        ApplicationAction::Reload { servers: self.servers.clone(), apply, affected }
     }
 }

@@ -1,98 +1,98 @@
-//! A process of the simulation: it can be waited for, asked to end and killed, as a real one.
+//! A simulated process with wait, terminate and kill.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::server::process::Exit;
+use crate::server::process::ExitStatus;
 
-/// What a process was told.
+/// The signal that the host sent to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Signal {
-    Nothing,
+pub(super) enum ProcessSignal {
+    NotSent,
     Terminate,
     Kill,
 }
 
-/// How far it is with its life.
+/// The state of a process.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum State {
+pub(super) enum ProcessState {
     Running,
-    Exited(Exit),
-    Gone(Exit),
+    Exited(ExitStatus),
+    TreeExited(ExitStatus),
 }
 
-/// The host's hold on a process; dropping it kills.
+/// The host's handle to a process. Kills the process when dropped.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct SimulatedProcess {
     id: u32,
-    signal: Arc<watch::Sender<Signal>>,
-    state: watch::Receiver<State>,
+    signal: Arc<watch::Sender<ProcessSignal>>,
+    state: watch::Receiver<ProcessState>,
 }
 
-/// Kills a process, if it still runs.
+/// Kills a process if the process still runs.
 #[derive(Clone, Debug)]
-pub(crate) struct Killer(Arc<watch::Sender<Signal>>);
+pub(crate) struct SimulatedKillHandle(Arc<watch::Sender<ProcessSignal>>);
 
-impl Killer {
+impl SimulatedKillHandle {
     pub(crate) fn kill(&self) {
-        self.0.send_replace(Signal::Kill);
+        self.0.send_replace(ProcessSignal::Kill);
     }
 }
 
-/// The end of a process that lives it.
+/// The process's own end of the handle.
 #[derive(Debug)]
-pub(super) struct Life {
-    pub(super) signal: watch::Receiver<Signal>,
-    pub(super) state: watch::Sender<State>,
+pub(super) struct ProcessControl {
+    pub(super) signal: watch::Receiver<ProcessSignal>,
+    pub(super) state: watch::Sender<ProcessState>,
 }
 
-impl Process {
-    pub(super) fn new(id: u32) -> (Self, Life) {
-        let (signal, told) = watch::channel(Signal::Nothing);
-        let (tell, state) = watch::channel(State::Running);
-        let life = Life { signal: told, state: tell };
-        (Self { id, signal: Arc::new(signal), state }, life)
+impl SimulatedProcess {
+    pub(super) fn new(id: u32) -> (Self, ProcessControl) {
+        let (signal, signal_receiver) = watch::channel(ProcessSignal::NotSent);
+        let (state_sender, state) = watch::channel(ProcessState::Running);
+        let control = ProcessControl { signal: signal_receiver, state: state_sender };
+        (Self { id, signal: Arc::new(signal), state }, control)
     }
 
     pub(crate) fn id(&self) -> u32 {
         self.id
     }
 
-    pub(crate) fn exit(&self) -> Option<Exit> {
+    pub(crate) fn exit(&self) -> Option<ExitStatus> {
         match *self.state.borrow() {
-            State::Running => None,
-            State::Exited(exit) | State::Gone(exit) => Some(exit),
+            ProcessState::Running => None,
+            ProcessState::Exited(status) | ProcessState::TreeExited(status) => Some(status),
         }
     }
 
-    pub(crate) async fn exited(&mut self) -> Exit {
-        drop(self.state.wait_for(|state| !matches!(state, State::Running)).await);
-        self.exit().unwrap_or(Exit::Unknown)
+    pub(crate) async fn wait(&mut self) -> ExitStatus {
+        drop(self.state.wait_for(|state| !matches!(state, ProcessState::Running)).await);
+        self.exit().unwrap_or(ExitStatus::Unknown)
     }
 
-    pub(crate) async fn gone(&mut self) {
-        drop(self.state.wait_for(|state| matches!(state, State::Gone(_))).await);
+    pub(crate) async fn wait_tree(&mut self) {
+        drop(self.state.wait_for(|state| matches!(state, ProcessState::TreeExited(_))).await);
     }
 
     pub(crate) fn terminate(&self) {
         self.signal.send_if_modified(|signal| {
-            let later = *signal < Signal::Terminate;
-            *signal = (*signal).max(Signal::Terminate);
-            later
+            let changed = *signal < ProcessSignal::Terminate;
+            *signal = (*signal).max(ProcessSignal::Terminate);
+            changed
         });
     }
 
     pub(crate) fn kill(&self) {
-        self.killer().kill();
+        self.kill_handle().kill();
     }
 
-    pub(crate) fn killer(&self) -> Killer {
-        Killer(self.signal.clone())
+    pub(crate) fn kill_handle(&self) -> SimulatedKillHandle {
+        SimulatedKillHandle(self.signal.clone())
     }
 }
 
-impl Drop for Process {
+impl Drop for SimulatedProcess {
     fn drop(&mut self) {
         self.kill();
     }

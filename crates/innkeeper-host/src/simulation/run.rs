@@ -1,4 +1,4 @@
-//! Runs one seed: a runtime and a street of its own, and everything that is seen on the way.
+//! Runs one seed with its own runtime and records the trace.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,57 +10,57 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep};
 
-use super::application::{Application, Seen, config};
-use super::plan::{Ending, Plan};
-use super::street::Street;
-use super::walls;
+use super::application::{Application, ObservedCall, build_config};
+use super::invariants;
+use super::plan::{HostEnding, SimulationPlan};
+use super::state::Simulation;
 use crate::error::StartError;
-use crate::{Event, Host, Supervisor};
+use crate::{Host, HostEvent, Supervisor};
 
-/// What a shutdown may take beyond the longest `shutdownTimeout`.
-const SHUTDOWN: Duration = Duration::from_secs(3);
+/// Maximum time of a shutdown in addition to the longest `shutdownTimeout`.
+const SHUTDOWN_MARGIN: Duration = Duration::from_secs(3);
 
-/// What everything of a seed may take once nothing new is begun: all restarts one after the other.
-const EVERYTHING: Duration = Duration::from_secs(3600);
+/// Maximum time for all calls and restarts to end after the last action: all restarts in sequence.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// When the servers of a dropped host are gone.
-const GONE: Duration = Duration::from_secs(2);
+/// Time until the servers of a dropped host have exited.
+const EXIT_GRACE: Duration = Duration::from_secs(2);
 
 thread_local! {
     static PANICS: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// What came of a seed.
+/// The outcome of a seed.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
-    /// The walls that fell.
-    pub(super) broken: Vec<String>,
-    /// What happened, in order, each with its time.
-    pub(super) course: Vec<String>,
+pub(super) struct SimulationOutcome {
+    /// The violated invariants.
+    pub(super) violations: Vec<String>,
+    /// The events and calls in order, each with its time.
+    pub(super) trace: Vec<String>,
 }
 
 /// The events of a host with their times.
-pub(super) type Events = Arc<Mutex<Vec<(Instant, Event)>>>;
+pub(super) type RecordedEvents = Arc<Mutex<Vec<(Instant, HostEvent)>>>;
 
 /// Runs one seed on this thread.
-pub(super) fn run(seed: u64) -> Outcome {
-    listen_to_panics();
+pub(super) fn run_seed(seed: u64) -> SimulationOutcome {
+    install_panic_recorder();
     PANICS.set(Some(Vec::new()));
     fastrand::seed(seed);
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    let ran = catch_unwind(AssertUnwindSafe(|| runtime.block_on(play(seed))));
+    let result = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run_simulation(seed))));
     drop(runtime);
-    Street::close();
-    let mut outcome = ran.unwrap_or_default();
+    Simulation::uninstall();
+    let mut outcome = result.unwrap_or_default();
     let panics = PANICS.take().unwrap_or_default();
-    outcome.broken.extend(panics.into_iter().map(|panic| format!("nothing panics: {panic}")));
+    outcome.violations.extend(panics.into_iter().map(|panic| format!("nothing panics: {panic}")));
     outcome
 }
 
-/// Tasks panic in silence, so that it is noted where it happens.
-fn listen_to_panics() {
-    static LISTENS: Once = Once::new();
-    LISTENS.call_once(|| {
+/// Records panics in a hook, because tokio catches panics of tasks.
+fn install_panic_recorder() {
+    static INSTALL: Once = Once::new();
+    INSTALL.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             let noted = PANICS.with_borrow_mut(|panics| {
@@ -73,91 +73,98 @@ fn listen_to_panics() {
     });
 }
 
-async fn play(seed: u64) -> Outcome {
-    let (began, plan, street) = (Instant::now(), Plan::new(seed), Street::open(seed));
-    street.settle(&plan.servers);
-    let builder = Host::builder(config(&plan.servers)).supervisor(Supervisor::Group);
-    let events = Events::default();
-    let listener = listen(builder.events(), events.clone());
+async fn run_simulation(seed: u64) -> SimulationOutcome {
+    let (started_at, plan, simulation) =
+        (Instant::now(), SimulationPlan::new(seed), Simulation::install(seed));
+    simulation.set_plans(&plan.servers);
+    let builder = Host::builder(build_config(&plan.servers)).supervisor(Supervisor::Group);
+    let events = RecordedEvents::default();
+    let listener = record_events(builder.events(), events.clone());
     #[expect(clippy::disallowed_methods, reason = "the simulation awaits it")]
     let listener = tokio::spawn(listener);
-    let mut broken = Vec::new();
-    let mut seen = Vec::new();
+    let mut violations = Vec::new();
+    let mut calls = Vec::new();
     match builder.start().await {
         Err(StartError::Config(error)) => panic!("{error:?}"),
-        Err(StartError::Servers(failures)) => walls::failed_start(&plan, &failures, &mut broken),
+        Err(StartError::Servers(failures)) => {
+            invariants::check_failed_start(&plan, &failures, &mut violations);
+        }
         Ok(host) => {
-            walls::start(&plan, &host, &events, &mut broken);
-            seen = live(&plan, host, &street, &events, &mut broken).await;
+            invariants::check_start(&plan, &host, &events, &mut violations);
+            calls = run_plan(&plan, host, &simulation, &events, &mut violations).await;
         }
     }
     listener.await.unwrap();
-    sleep(GONE).await;
-    let (tasks, alive) = (Handle::current().metrics().num_alive_tasks(), street.alive());
+    sleep(EXIT_GRACE).await;
+    let (tasks, alive) = (Handle::current().metrics().num_alive_tasks(), simulation.alive_count());
     if tasks > 0 || alive > 0 {
-        broken.push(format!("nothing is left: {tasks} tasks and {alive} servers are"));
+        violations.push(format!("nothing is left after the end: {tasks} tasks, {alive} servers"));
     }
-    let course = course(began, &events, &seen);
-    Outcome { broken, course }
+    let trace = build_trace(started_at, &events, &calls);
+    SimulationOutcome { violations, trace }
 }
 
-/// Everything between start and end.
-async fn live(
-    plan: &Plan,
+/// Executes the plan between the start and the end of the host.
+async fn run_plan(
+    plan: &SimulationPlan,
     host: Host,
-    street: &Street,
-    events: &Events,
-    broken: &mut Vec<String>,
-) -> Vec<Seen> {
-    let mut application = Application::new(host, street.clone());
+    simulation: &Simulation,
+    events: &RecordedEvents,
+    violations: &mut Vec<String>,
+) -> Vec<ObservedCall> {
+    let mut application = Application::new(host, simulation.clone());
     for (pause, action) in &plan.steps {
         sleep(*pause).await;
-        application.act(action.clone());
+        application.perform(action.clone());
     }
-    let (mut seen, mut failures) = (Vec::new(), Vec::new());
-    if matches!(plan.ending, Ending::Quiet | Ending::Drop) {
-        (seen, failures) = application.finish(EVERYTHING).await;
+    let (mut calls, mut failures) = (Vec::new(), Vec::new());
+    if matches!(plan.ending, HostEnding::WhenIdle | HostEnding::Drop) {
+        (calls, failures) = application.wait_all(FINISH_TIMEOUT).await;
     }
-    let left = Instant::now();
-    application.leave(plan.ending, plan.longest_shutdown() + SHUTDOWN).await;
-    let (late, more) = application.finish(EVERYTHING).await;
-    seen.extend(late);
+    let shutdown_at = Instant::now();
+    application.stop_host(plan.ending, plan.longest_shutdown() + SHUTDOWN_MARGIN).await;
+    let (late_calls, more) = application.wait_all(FINISH_TIMEOUT).await;
+    calls.extend(late_calls);
     failures.extend(more);
-    // The listener to events is the one task that is not the host's.
+    // The event recorder is the only task that does not belong to the host.
     let tasks = Handle::current().metrics().num_alive_tasks();
-    if plan.ending != Ending::Drop && tasks > 1 {
-        broken.push(format!("shutdown leaves no task: it left {}", tasks - 1));
+    if plan.ending != HostEnding::Drop && tasks > 1 {
+        violations.push(format!("shutdown leaves no task: {} are left", tasks - 1));
     }
-    let disturbed = application.disturbed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    walls::calls(&seen, street, &disturbed, left, broken);
-    walls::losses(plan, events, &disturbed, left, broken);
-    walls::counts(plan, &seen, events, &application.host.metrics(), broken);
-    walls::restarts(plan, &failures, broken);
-    broken.append(&mut application.broken);
-    seen
+    let disturbed = application.disturbances.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    invariants::check_calls(&calls, simulation, &disturbed, shutdown_at, violations);
+    invariants::check_losses(plan, events, &disturbed, shutdown_at, violations);
+    invariants::check_counts(plan, &calls, events, &application.host.metrics(), violations);
+    invariants::check_restarts(plan, &failures, violations);
+    violations.append(&mut application.violations);
+    calls
 }
 
-async fn listen(mut events: Receiver<Event>, heard: Events) {
+async fn record_events(mut events: Receiver<HostEvent>, recorded: RecordedEvents) {
     loop {
         match events.recv().await {
             Ok(event) => {
                 let now = Instant::now();
-                heard.lock().unwrap_or_else(PoisonError::into_inner).push((now, event));
+                recorded.lock().unwrap_or_else(PoisonError::into_inner).push((now, event));
             }
             Err(RecvError::Closed) => return,
-            Err(RecvError::Lagged(missed)) => panic!("{missed} events were missed"),
+            Err(RecvError::Lagged(missed)) => panic!("{missed} events missed"),
         }
     }
 }
 
-fn course(began: Instant, events: &Events, seen: &[Seen]) -> Vec<String> {
+fn build_trace(
+    started_at: Instant,
+    events: &RecordedEvents,
+    calls: &[ObservedCall],
+) -> Vec<String> {
     let events = events.lock().unwrap_or_else(PoisonError::into_inner);
-    let at = |moment: Instant| format!("{:>9.3}", (moment - began).as_secs_f64());
-    let told = events.iter().map(|(moment, event)| format!("{} {event:?}", at(*moment)));
-    let ended = seen.iter().map(|seen| {
-        let Seen { key, call, began, ended, end, .. } = seen;
-        let (server, what) = (&call.server.name, call.what);
-        format!("{} to {} {key} {server} {what:?} {end:?}", at(*began), at(*ended))
+    let at = |moment: Instant| format!("{:>9.3}", (moment - started_at).as_secs_f64());
+    let event_lines = events.iter().map(|(moment, event)| format!("{} {event:?}", at(*moment)));
+    let ended = calls.iter().map(|observed| {
+        let ObservedCall { key, call, started_at, ended_at, outcome, .. } = observed;
+        let (server, target) = (&call.server.name, call.target);
+        format!("{} to {} {key} {server} {target:?} {outcome:?}", at(*started_at), at(*ended_at))
     });
-    told.chain(ended).collect()
+    event_lines.chain(ended).collect()
 }

@@ -1,17 +1,18 @@
-//! Signing in at remote servers: who is asked for a token, and who brings the user to a browser.
+//! Authorization at remote servers: token provider, user agent, token store.
 //!
-//! What OAuth itself asks for (discovery, registration, PKCE, the exchange of codes) is the work of
-//! a library, in `oauth.rs`; it is kept behind [`Authorize`], which an application may replace.
+//! A library implements the OAuth protocol (discovery, registration, PKCE, code exchange), see
+//! `oauth.rs`. The library is behind the trait [`TokenProvider`], which an application can
+//! implement.
 
-mod access;
+mod address_policy;
+mod auth_store;
+mod bearer_auth;
 mod client;
 mod error;
-mod guard;
-mod helper;
+mod headers_helper;
+mod manager;
 mod oauth;
-mod record;
-mod sign_in;
-mod store;
+mod stored_auth;
 
 use std::fmt;
 use std::future::Future;
@@ -20,100 +21,106 @@ use std::sync::Arc;
 
 use crate::config::Secret;
 
-pub(super) use access::Access;
-pub use error::{AuthError, AuthFault};
-pub(super) use helper::Helper;
-pub(crate) use helper::Programs;
-pub(crate) use sign_in::SignIn;
+pub(super) use bearer_auth::BearerAuth;
+pub use error::{AuthError, AuthErrorKind};
+pub(super) use headers_helper::HeadersHelper;
+pub(crate) use headers_helper::HelperLaunchContext;
+pub(crate) use manager::AuthManager;
 
-/// A remote server, as far as tokens are concerned.
+/// A remote server as the resource that tokens are for.
 #[derive(Clone)]
-pub struct Protected {
-    /// Its name in the configuration.
+pub struct ProtectedResource {
+    /// The name of the server in the configuration.
     pub server: Arc<str>,
-    /// Its address, which may hold secrets.
+    /// The URL, which may contain secrets.
     pub url: Arc<str>,
 }
 
-impl fmt::Debug for Protected {
+impl fmt::Debug for ProtectedResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Protected").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("ProtectedResource").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
-/// How a server refused a request that it did not run.
+/// The response of a server that rejected a request without running it.
 #[derive(Clone, Debug)]
 pub struct Challenge {
-    /// 401, or 403 where the token does not reach far enough.
+    /// The HTTP status: 401, or 403 if the token lacks a scope.
     pub status: u16,
-    /// Its `WWW-Authenticate` header, as the server sent it.
+    /// The `WWW-Authenticate` header, as the server sent it.
     pub header: Option<String>,
-    /// The token that was sent along.
-    pub refused: Option<Secret>,
+    /// The token that the request carried.
+    pub rejected_token: Option<Secret>,
 }
 
-/// A token on its way, or why there is none.
-pub type Authorizing<T> = Pin<Box<dyn Future<Output = Result<T, AuthError>> + Send>>;
+/// The future of a token or an error.
+pub type TokenFuture<T> = Pin<Box<dyn Future<Output = Result<T, AuthError>> + Send>>;
 
-/// Gives the tokens that requests to remote servers carry as `Authorization: Bearer`.
+/// Provides the tokens for `Authorization: Bearer` headers of requests to remote servers.
 ///
-/// Its futures run in tasks of the host and are not dropped when a call ends, so that a person who
-/// signs in may take longer than a call. A server that has an `Authorization` header in the
-/// configuration is never asked about.
-pub trait Authorize: Send + Sync + 'static {
-    /// The token for the next request, renewed if it is about to expire; `None` to send none.
-    fn token(&self, server: &Protected) -> Authorizing<Option<Secret>>;
+/// The futures run in tasks of the host. A future is not dropped when a call ends, so a person may
+/// sign in for longer than a call. The host does not call the provider for a server with an
+/// `Authorization` header in the configuration.
+pub trait TokenProvider: Send + Sync + 'static {
+    /// Returns the token for the next request, renewed if the token expires soon; `None` to send no
+    /// token.
+    fn token(&self, server: &ProtectedResource) -> TokenFuture<Option<Secret>>;
 
-    /// Another token than the one that was refused. Requests that are refused at the same time ask
-    /// once and share the answer.
-    fn challenged(&self, server: &Protected, challenge: Challenge) -> Authorizing<Secret>;
+    /// Returns a token in place of a rejected token. Requests that are rejected at the same time
+    /// share one call and its result.
+    fn on_challenge(&self, server: &ProtectedResource, challenge: Challenge)
+    -> TokenFuture<Secret>;
 }
 
-/// Where a person has to go to sign in.
+/// A request to a person to sign in.
 #[derive(Clone)]
-pub struct Visit {
-    /// The server that wants it.
+pub struct AuthorizationRequest {
+    /// The name of the server that requires the sign-in.
     pub server: Arc<str>,
-    /// The address to open in a browser; `https`, or `http` on this machine.
+    /// The URL to open in a browser: `https`, or `http` on this machine.
     pub url: String,
-    /// Where the browser is sent once that is done.
+    /// The redirect URI of the authorization response.
     pub redirect_uri: String,
 }
 
-impl fmt::Debug for Visit {
+impl fmt::Debug for AuthorizationRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Visit").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("AuthorizationRequest").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
-/// The address that a browser was sent to, or why there is none, in words.
-pub type Visiting = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
+/// The future of the full redirect URL, or an error message.
+pub type RedirectFuture = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
-/// Opens browsers for a host: shows a person the page of an authorization server.
+/// Opens the page of an authorization server in a browser for a person.
 pub trait UserAgent: Send + Sync + 'static {
-    /// Where browsers are to be sent back to, such as `http://127.0.0.1:7777/callback`. The
-    /// server's `oauth.redirectUri` goes first.
+    /// Returns the redirect URI, for example `http://127.0.0.1:7777/callback`. The server's
+    /// `oauth.redirectUri` takes precedence.
     fn redirect_uri(&self) -> String;
 
-    /// Has a person sign in; given up after five minutes. The result is the whole address that the
-    /// browser was sent back to, with its `code` and `state`.
-    fn visit(&self, visit: Visit) -> Visiting;
+    /// Lets a person sign in. Returns the full redirect URL with `code` and `state`. The host drops
+    /// the future after five minutes.
+    fn authorize(&self, request: AuthorizationRequest) -> RedirectFuture;
 }
 
-/// Keeps what came of signing in, in place of files: the system's keyring, for instance.
+/// Stores the results of sign-ins in place of files, for example in the system's keyring.
 ///
-/// What is kept is one text a server and address, of a few thousand bytes. Requests to that server
-/// wait meanwhile, so neither may take long or ask a person.
+/// Each value is one string per server and URL with a few thousand bytes. Requests to that server
+/// wait for the store, so the methods must be fast and must not ask a person.
 pub trait TokenStore: Send + Sync + 'static {
-    /// What is kept under this name; `None` if nothing is.
+    /// Returns the value with this name, or `None` without a value.
     ///
     /// # Errors
-    /// It cannot be looked at. The host goes on as if nothing were kept.
+    ///
+    /// Returns an error if the store is not readable. The host then continues without a stored
+    /// value.
     fn load(&self, name: &str) -> std::io::Result<Option<Secret>>;
 
-    /// Keeps a text in place of what is kept under this name.
+    /// Stores a value in place of the previous value with this name.
     ///
     /// # Errors
-    /// It cannot be kept. The host goes on with what it has in memory.
-    fn save(&self, name: &str, kept: &Secret) -> std::io::Result<()>;
+    ///
+    /// Returns an error if the store is not writable. The host then continues with the value in
+    /// memory.
+    fn save(&self, name: &str, value: &Secret) -> std::io::Result<()>;
 }

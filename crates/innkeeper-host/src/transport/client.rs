@@ -1,4 +1,4 @@
-//! HTTP clients, as a rule one for each remote server: TLS, proxies, and what they never do by themselves.
+//! HTTP clients: TLS, proxies, timeouts; no redirects and no retries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,57 +7,58 @@ use reqwest::dns::Resolve;
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url, redirect};
 use rustls_platform_verifier::Verifier;
 
-use super::{Kind, Remote};
+use super::{RemoteEndpoint, TransportKind};
 use crate::config::Environment;
 
-/// How long a connection may take, TLS included; the call's own time limit ends it earlier.
-const CONNECT: Duration = Duration::from_secs(30);
+/// Timeout for a connection, including TLS. The timeout of the call may end the connection attempt
+/// earlier.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long an unused connection is kept; longer than most pauses between two calls of a model.
-const IDLE: Duration = Duration::from_secs(60);
+/// Time that an idle connection stays open: longer than most pauses between two calls of a model.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The HTTP client cannot be made.
+/// The HTTP client cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpClientError {
-    /// TLS cannot be set up.
+    /// TLS cannot be configured.
     #[error("no TLS: {0}")]
     Tls(#[from] rustls::Error),
-    /// A proxy that an environment variable names has no address.
-    #[error("no HTTP client: `{variable}` is not the address of a proxy")]
+    /// An environment variable contains an invalid proxy URL.
+    #[error("cannot build the HTTP client: `{variable}` is not a valid proxy URL")]
     Proxy {
-        /// The variable.
+        /// The name of the environment variable.
         variable: &'static str,
     },
-    /// The client itself.
-    #[error("no HTTP client: {0}")]
+    /// The client library returned an error.
+    #[error("cannot build the HTTP client: {0}")]
     Client(#[from] reqwest::Error),
 }
 
-/// The proxies an environment names, as other programs read them. Names in lower case go first.
+/// The proxies from the environment variables. Lower-case names take precedence.
 #[derive(Clone, Default)]
-pub(super) struct Proxies {
+pub(super) struct ProxySettings {
     http: Option<(&'static str, String)>,
     https: Option<(&'static str, String)>,
-    none_for: Option<String>,
+    no_proxy: Option<String>,
 }
 
-impl Proxies {
-    pub(super) fn of(environment: &Environment) -> Self {
+impl ProxySettings {
+    pub(super) fn from_environment(environment: &Environment) -> Self {
         let value = |name: &'static str| environment.get(name).map(|value| (name, value));
-        let named = |lower, upper| {
+        let proxy_variable = |lower, upper| {
             let (name, value) = value(lower).or_else(|| value(upper))?;
             (!value.is_empty()).then(|| (name, value.to_owned()))
         };
-        let all = || named("all_proxy", "ALL_PROXY");
+        let all = || proxy_variable("all_proxy", "ALL_PROXY");
         Self {
-            // In capitals it may be a header of a CGI request.
-            http: named("http_proxy", "http_proxy").or_else(all),
-            https: named("https_proxy", "HTTPS_PROXY").or_else(all),
-            none_for: named("no_proxy", "NO_PROXY").map(|(_, hosts)| hosts),
+            // `HTTP_PROXY` may be a header of a CGI request.
+            http: proxy_variable("http_proxy", "http_proxy").or_else(all),
+            https: proxy_variable("https_proxy", "HTTPS_PROXY").or_else(all),
+            no_proxy: proxy_variable("no_proxy", "NO_PROXY").map(|(_, hosts)| hosts),
         }
     }
 
-    /// The names of their machines.
+    /// Returns the host names of the proxies.
     pub(super) fn hosts(&self) -> Vec<String> {
         let proxies = [&self.http, &self.https].into_iter().flatten();
         let host = |(_, proxy): &(_, String)| Url::parse(proxy).ok()?.host_str().map(str::to_owned);
@@ -65,54 +66,56 @@ impl Proxies {
     }
 }
 
-/// A client that follows no redirects, repeats nothing and reads no environment.
-pub(super) fn build(remote: &Remote) -> Result<Client, HttpClientError> {
-    Ok(builder(remote)?.build()?)
+/// Builds a client without redirects, retries and environment variables.
+pub(super) fn build_client(remote: &RemoteEndpoint) -> Result<Client, HttpClientError> {
+    Ok(client_builder(remote)?.build()?)
 }
 
-/// The same for the addresses that a server names, with a guard over where names lead.
-pub(super) fn build_guarded(
-    remote: &Remote,
+/// Builds a client for URLs that a server names, with a resolver that checks addresses.
+pub(super) fn build_client_with_resolver(
+    remote: &RemoteEndpoint,
     guard: impl Resolve + 'static,
 ) -> Result<Client, HttpClientError> {
-    // It may be `https` where the server is not.
-    let tls = tls(true, remote.kind == Kind::WebSocket)?;
-    let builder = builder(remote)?.tls_backend_preconfigured(tls);
+    // The URL may be `https` even if the server's URL is not.
+    let tls = tls_config(true, remote.kind == TransportKind::WebSocket)?;
+    let builder = client_builder(remote)?.tls_backend_preconfigured(tls);
     Ok(builder.dns_resolver(Arc::new(guard)).build()?)
 }
 
-/// A client for whoever else an application asks, under the same rules: it trusts as the system does,
-/// goes by the proxies that `environment` names, follows no redirects and repeats nothing. Without
-/// `tls` only addresses with `http` can be asked, no certificate is read, and no connection is used
-/// twice: small servers end theirs without a word.
+/// Builds a client for other requests of an application, under the same rules: system certificates,
+/// the proxies of `environment`, no redirects and no retries.
+///
+/// Without `tls`, the client accepts only `http` URLs, reads no certificate and reuses no
+/// connection: small servers close connections without notice.
 ///
 /// # Errors
 ///
-/// TLS cannot be set up, or a proxy has no address.
+/// Returns an error if TLS cannot be configured or a proxy URL is invalid.
 pub fn http_client(environment: &Environment, tls: bool) -> Result<Client, HttpClientError> {
-    let own = self::tls(tls, false)?;
-    let builder = through(plain(own), &Proxies::of(environment))?;
-    let kept = if tls { usize::MAX } else { 0 };
-    Ok(builder.pool_max_idle_per_host(kept).build()?)
+    let tls_settings = self::tls_config(tls, false)?;
+    let builder =
+        with_proxies(base_builder(tls_settings), &ProxySettings::from_environment(environment))?;
+    let max_idle = if tls { usize::MAX } else { 0 };
+    Ok(builder.pool_max_idle_per_host(max_idle).build()?)
 }
 
-fn plain(tls: rustls::ClientConfig) -> ClientBuilder {
+fn base_builder(tls: rustls::ClientConfig) -> ClientBuilder {
     Client::builder()
         .tls_backend_preconfigured(tls)
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
         .no_proxy()
-        .connect_timeout(CONNECT)
-        .pool_idle_timeout(IDLE)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(POOL_IDLE_TIMEOUT)
         .tcp_nodelay(true)
 }
 
-fn through(
+fn with_proxies(
     mut builder: ClientBuilder,
-    proxies: &Proxies,
+    proxies: &ProxySettings,
 ) -> Result<ClientBuilder, HttpClientError> {
-    let none = proxies.none_for.as_deref().and_then(NoProxy::from_string);
+    let none = proxies.no_proxy.as_deref().and_then(NoProxy::from_string);
     if let Some((variable, proxy)) = &proxies.http {
         let proxy = Proxy::http(proxy).map_err(|_| HttpClientError::Proxy { variable })?;
         builder = builder.proxy(proxy.no_proxy(none.clone()));
@@ -124,9 +127,9 @@ fn through(
     Ok(builder)
 }
 
-fn builder(remote: &Remote) -> Result<ClientBuilder, HttpClientError> {
-    let websocket = remote.kind == Kind::WebSocket;
-    let mut builder = plain(tls(remote.url.scheme() == "https", websocket)?);
+fn client_builder(remote: &RemoteEndpoint) -> Result<ClientBuilder, HttpClientError> {
+    let websocket = remote.kind == TransportKind::WebSocket;
+    let mut builder = base_builder(tls_config(remote.url.scheme() == "https", websocket)?);
     if websocket {
         builder = builder.http1_only();
     }
@@ -138,13 +141,14 @@ fn builder(remote: &Remote) -> Result<ClientBuilder, HttpClientError> {
         #[cfg(not(unix))]
         let _ = socket;
     } else {
-        builder = through(builder, &remote.proxies)?;
+        builder = with_proxies(builder, &remote.proxies)?;
     }
     Ok(builder)
 }
 
-/// How to trust servers: as the system does. Only where it is needed are its certificates read.
-fn tls(needed: bool, websocket: bool) -> Result<rustls::ClientConfig, HttpClientError> {
+/// Returns the TLS configuration with the system's certificates. Reads the certificates only if
+/// they are needed.
+fn tls_config(needed: bool, websocket: bool) -> Result<rustls::ClientConfig, HttpClientError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()?;
@@ -155,8 +159,8 @@ fn tls(needed: bool, websocket: bool) -> Result<rustls::ClientConfig, HttpClient
         config.with_root_certificates(rustls::RootCertStore::empty())
     };
     let mut config = config.with_no_client_auth();
-    // A WebSocket is opened with HTTP/1.1.
-    let known: &[&[u8]] = if websocket { &[b"http/1.1"] } else { &[b"h2", b"http/1.1"] };
-    config.alpn_protocols = known.iter().map(|protocol| protocol.to_vec()).collect();
+    // A WebSocket handshake requires HTTP/1.1.
+    let protocols: &[&[u8]] = if websocket { &[b"http/1.1"] } else { &[b"h2", b"http/1.1"] };
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     Ok(config)
 }

@@ -1,13 +1,13 @@
-//! Streamable HTTP: every message is a POST, and answers come as JSON or as a stream of events.
+//! The Streamable HTTP transport: a POST per message, responses as JSON or SSE.
 
-mod answer;
 mod events;
 #[cfg(any(test, fuzzing))]
 pub(in crate::transport) mod fuzz;
 mod listen;
 mod post;
-mod renew;
-mod talk;
+mod reinitialize;
+mod response_error;
+mod session;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,33 +19,33 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use super::Place;
-use crate::server::session::{Inlet, Order, Orders, What};
-use crate::tasks::Group;
-use events::End;
-use talk::{Era, Talk};
+use super::HttpTarget;
+use crate::server::session::{InboundSink, MessageKind, OutboundCommand, OutboundReceiver};
+use crate::tasks::TaskGroup;
+use events::StreamEnd;
+use session::{HttpSession, NegotiatedEra};
 
-pub(super) use answer::{refused, unsent, words};
+pub(super) use response_error::{describe_error, send_error, status_error};
 
-/// Notifications and answers of ours that are on their way or wait to be. Nobody waits for them, so
-/// a server that takes none loses further ones. Requests have `maxConcurrent`.
-const ASIDE: usize = 1024;
+/// Maximum number of pending outgoing notifications and responses. No caller waits for them, so
+/// further ones to a server that accepts none are dropped. `maxConcurrent` limits requests.
+const MAX_PENDING_NOTIFICATIONS: usize = 1024;
 
-/// How long the first requests wait for the server to open the stream of its own messages.
-const OPENING: Duration = Duration::from_millis(500);
+/// Time that the first requests wait for the server to open the SSE stream for its own messages.
+const STREAM_OPEN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Carries messages until the session closes, then ends the server's session.
-pub(super) async fn carry(
-    place: Arc<Place>,
-    inlet: Inlet,
-    orders: Orders,
+/// Carries messages until the session closes, then ends the session on the server.
+pub(super) async fn run(
+    target: Arc<HttpTarget>,
+    inbound: InboundSink,
+    outbound: OutboundReceiver,
     alive: oneshot::Sender<()>,
 ) {
-    let talk = Arc::new(Talk::new(place, inlet));
-    let mut posts = Group::new();
+    let http_session = Arc::new(HttpSession::new(target, inbound));
+    let mut posts = TaskGroup::new();
     let mut requests: HashMap<u64, AbortHandle> = HashMap::new();
     loop {
-        let order = tokio::select! {
+        let command = tokio::select! {
             biased;
             Some(done) = posts.next() => {
                 if let Some(id) = done {
@@ -53,70 +53,80 @@ pub(super) async fn carry(
                 }
                 continue;
             }
-            order = orders.next() => order,
+            order = outbound.next() => order,
         };
-        let room = posts.len().saturating_sub(requests.len()) < ASIDE;
-        match order {
+        let has_capacity = posts.len().saturating_sub(requests.len()) < MAX_PENDING_NOTIFICATIONS;
+        match command {
             None => break,
-            Some(Order::Forget { id, tell }) => {
+            Some(OutboundCommand::Forget { id, notify_server }) => {
                 if let Some(post) = requests.remove(&id) {
                     post.abort();
                 }
-                // In the modern era the end of the answer's stream says it.
-                if tell && room && talk.era() == Era::Legacy {
-                    let body = cancelled(id);
-                    let (talk, method) = (talk.clone(), method::CANCELLED);
-                    posts.spawn(async move { post::notify(&talk, method, body).await });
+                // In the modern era the end of the response stream cancels the request.
+                if notify_server && has_capacity && http_session.era() == NegotiatedEra::Legacy {
+                    let body = cancelled_notification(id);
+                    let (http_session, method) = (http_session.clone(), method::CANCELLED);
+                    posts.spawn(async move { post::notify(&http_session, method, body).await });
                 }
             }
-            Some(Order::Send(parcel)) => {
-                let (what, body) = parcel.take();
-                match what {
-                    What::Request { id, method, name, params } => {
-                        let request = post::Request { id, method, name, params, body };
-                        let post = posts.spawn(post::request(talk.clone(), request));
+            Some(OutboundCommand::Send(message)) => {
+                let (kind, body) = message.into_parts();
+                match kind {
+                    MessageKind::Request { id, method, name, header_params } => {
+                        let request = post::PostRequest {
+                            id,
+                            method,
+                            name,
+                            param_headers: header_params,
+                            body,
+                        };
+                        let post = posts.spawn(post::send_request(http_session.clone(), request));
                         requests.insert(id, post);
                     }
-                    What::Notification { method } if &*method == method::INITIALIZED => {
-                        // Nothing may be asked before the server knows.
+                    MessageKind::Notification { method } if &*method == method::INITIALIZED => {
+                        // No request may be sent before the server received `initialized`.
                         tokio::select! {
-                            _ = post::notify(&talk, &method, body) => {}
-                            () = orders.closed() => break,
+                            _ = post::notify(&http_session, &method, body) => {}
+                            () = outbound.closed() => break,
                         }
-                        // Some servers lose what they say before they have a stream to say it on.
+                        // Some servers lose messages that they send before the stream is open.
                         let (opened, open) = oneshot::channel();
-                        posts.spawn(listen::listen(talk.clone(), opened));
+                        posts.spawn(listen::listen(http_session.clone(), opened));
                         tokio::select! {
-                            _ = timeout(OPENING, open) => {}
-                            () = orders.closed() => break,
+                            _ = timeout(STREAM_OPEN_TIMEOUT, open) => {}
+                            () = outbound.closed() => break,
                         }
                     }
-                    What::Notification { .. } | What::Response if !room => {
-                        let server = talk.inlet.server();
-                        tracing::debug!(server, "it takes nothing, so it loses a message");
+                    MessageKind::Notification { .. } | MessageKind::Response if !has_capacity => {
+                        let server = http_session.inbound.server();
+                        tracing::debug!(
+                            server,
+                            "outgoing message dropped: too many pending messages"
+                        );
                     }
-                    What::Notification { method } => {
-                        let talk = talk.clone();
-                        posts.spawn(async move { post::notify(&talk, &method, body).await });
+                    MessageKind::Notification { method } => {
+                        let http_session = http_session.clone();
+                        posts
+                            .spawn(async move { post::notify(&http_session, &method, body).await });
                     }
-                    What::Response => {
-                        let talk = talk.clone();
-                        posts.spawn(async move { post::notify(&talk, "", body).await });
+                    MessageKind::Response => {
+                        let http_session = http_session.clone();
+                        posts.spawn(async move { post::notify(&http_session, "", body).await });
                     }
                 }
             }
         }
     }
     drop(posts);
-    talk.leave().await;
+    http_session.end_session().await;
     drop(alive);
 }
 
-/// The notification that a request is no longer wanted.
-pub(super) fn cancelled(id: u64) -> Bytes {
+/// Returns the body of the `notifications/cancelled` notification.
+pub(super) fn cancelled_notification(id: u64) -> Bytes {
     let mut body = Vec::new();
     let params = serde_json::json!({ "requestId": id });
-    // Text and numbers can always be written.
+    // Serialization of strings and numbers cannot fail.
     drop(envelope::write_notification(&mut body, method::CANCELLED, Some(&params)));
     body.truncate(body.trim_ascii_end().len());
     body.into()

@@ -1,4 +1,4 @@
-//! The older HTTP transport: one stream of events from the server, and an address to post to.
+//! The older HTTP transport: an SSE stream and a POST endpoint.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,188 +11,215 @@ use reqwest::{Response, Url};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
-use super::Place;
-use super::http::{cancelled, refused, words};
-use crate::audit::Fact;
-use crate::error::Lost;
-use crate::server::session::{Fault, Inlet, Order, Orders, Turns, What};
-use crate::tasks::Group;
+use super::HttpTarget;
+use super::http::{cancelled_notification, describe_error, status_error};
+use crate::audit::AuditEvent;
+use crate::error::UnavailableReason;
+use crate::server::session::{
+    CoopBudget, InboundSink, MessageKind, OutboundCommand, OutboundReceiver, RequestError,
+};
+use crate::tasks::TaskGroup;
 
-/// Messages on their way at once that are no requests: each needs a connection of its own, and others
-/// wait in their queue. Requests are as many as the server may have at once.
-const AT_ONCE: usize = 64;
+/// Maximum number of concurrent POST requests for messages that are not requests: each needs a
+/// connection, and others wait in the queue. `maxConcurrent` limits requests.
+const MAX_CONCURRENT_POSTS: usize = 64;
 
-/// How long a server may take to say that it has a message that is no request; for a request it may
-/// take as long as somebody waits for the answer, which comes on the stream.
-const TAKEN: Duration = Duration::from_secs(30);
+/// Timeout for the POST of a message that is not a request. The POST of a request lasts until no
+/// caller waits for the response, which arrives on the stream.
+const POST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Carries messages until the session closes or the stream ends.
-pub(super) async fn carry(
-    place: Arc<Place>,
-    inlet: Inlet,
-    orders: Orders,
+pub(super) async fn run(
+    target: Arc<HttpTarget>,
+    inbound: InboundSink,
+    outbound: OutboundReceiver,
     alive: oneshot::Sender<()>,
 ) {
-    let (found, endpoint) = watch::channel(None);
-    let inlet = Arc::new(inlet);
-    let lost = {
-        let receiving = receive(&place, &inlet, &found);
-        let sending = send(&place, &inlet, &orders, endpoint);
+    let (endpoint_sender, endpoint) = watch::channel(None);
+    let inbound = Arc::new(inbound);
+    let reason = {
+        let receiving = receive(&target, &inbound, &endpoint_sender);
+        let sending = send_messages(&target, &inbound, &outbound, endpoint);
         tokio::select! {
             biased;
             lost = receiving => Some(lost),
             () = sending => None,
         }
     };
-    if let Some(lost) = lost {
-        inlet.close(lost);
+    if let Some(reason) = reason {
+        inbound.close(reason);
     }
     drop(alive);
 }
 
-/// Reads the stream to its end; returns why there is no more.
-async fn receive(place: &Place, inlet: &Inlet, found: &watch::Sender<Option<Url>>) -> Lost {
+/// Reads the stream to the end and returns the reason of the end.
+async fn receive(
+    target: &HttpTarget,
+    inbound: &InboundSink,
+    endpoint_sender: &watch::Sender<Option<Url>>,
+) -> UnavailableReason {
     let events = HeaderValue::from_static("text/event-stream");
-    let mut headers = place.headers.clone();
+    let mut headers = target.headers.clone();
     headers.insert(ACCEPT, events);
-    let opened = place.send(place.client.get(place.url.clone()).headers(headers)).await;
+    let opened = target.send(target.client.get(target.url.clone()).headers(headers)).await;
     let response = match opened {
         Ok(response) => response,
-        Err(fault) => return lost(fault),
+        Err(error) => return unavailable_reason(error),
     };
     if !response.status().is_success() {
-        return lost(refused(response).await);
+        return unavailable_reason(status_error(response).await);
     }
     let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     if !kind.starts_with(b"text/event-stream") {
-        return Lost::Refused("its address gives no stream of events".into());
+        return UnavailableReason::ConnectionRejected("no SSE stream at the URL".into());
     }
-    match read(place, inlet, response, found).await {
-        Ok(()) => Lost::Broken("its stream of events ended".into()),
-        Err(lost) => lost,
+    match read_events(target, inbound, response, endpoint_sender).await {
+        Ok(()) => UnavailableReason::ConnectionLost("the SSE stream ended".into()),
+        Err(reason) => reason,
     }
 }
 
-async fn read(
-    place: &Place,
-    inlet: &Inlet,
+async fn read_events(
+    target: &HttpTarget,
+    inbound: &InboundSink,
     mut response: Response,
-    found: &watch::Sender<Option<Url>>,
-) -> Result<(), Lost> {
-    let mut decoder = SseDecoder::new(inlet.limit());
-    let mut turns = Turns::default();
-    while let Some(chunk) = response.chunk().await.map_err(|error| Lost::Broken(words(&error)))? {
+    endpoint_sender: &watch::Sender<Option<Url>>,
+) -> Result<(), UnavailableReason> {
+    let mut decoder = SseDecoder::new(inbound.max_message_bytes());
+    let mut budget = CoopBudget::default();
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| UnavailableReason::ConnectionLost(describe_error(&error)))?
+    {
         decoder.feed(&chunk);
         while let Some(event) = decoder.next_event() {
             match event {
                 SseEvent::Message { name: "endpoint", data, .. } => {
-                    let endpoint = endpoint(&place.url, data)
-                        .inspect_err(|why| Fact::AddressRefused { why }.tell(inlet.server()))
-                        .map_err(Lost::Refused)?;
-                    found.send_replace(Some(endpoint));
+                    let endpoint = parse_endpoint(&target.url, data)
+                        .inspect_err(|reason| {
+                            AuditEvent::AddressRefused { reason }.emit(inbound.server());
+                        })
+                        .map_err(UnavailableReason::ConnectionRejected)?;
+                    endpoint_sender.send_replace(Some(endpoint));
                 }
-                SseEvent::Message { name: "message", data, .. } => inlet.message(data).await,
+                SseEvent::Message { name: "message", data, .. } => {
+                    inbound.receive_message(data).await;
+                }
                 SseEvent::Message { .. } => {}
-                SseEvent::TooLong { head } => inlet.too_long(head).await,
+                SseEvent::TooLong { head } => inbound.receive_too_long(head).await,
             }
         }
-        if decoder.is_dropping() {
-            inlet.dropped(chunk.len() as u64).await;
+        if decoder.is_discarding() {
+            inbound.count_discarded(chunk.len() as u64).await;
         }
-        turns.took(chunk.len()).await;
+        budget.consume(chunk.len()).await;
     }
     Ok(())
 }
 
-/// Where to post to. Another origin would get the headers that are meant for this one.
-fn endpoint(base: &Url, data: &[u8]) -> Result<Url, Box<str>> {
+/// Parses the POST endpoint. Another origin would receive the headers for this origin.
+fn parse_endpoint(base: &Url, data: &[u8]) -> Result<Url, Box<str>> {
     let text = std::str::from_utf8(data).unwrap_or_default().trim();
-    let Ok(url) = base.join(text) else { return Err("its endpoint is no address".into()) };
+    let Ok(url) = base.join(text) else { return Err("invalid endpoint URL".into()) };
     if url.origin() == base.origin() {
         Ok(url)
     } else {
-        Err("its endpoint lies on another origin".into())
+        Err("the endpoint has another origin".into())
     }
 }
 
-/// Posts every message once the server has said where to; ends with the session.
-async fn send(
-    place: &Arc<Place>,
-    inlet: &Arc<Inlet>,
-    orders: &Orders,
+/// Posts every message after the server sent the endpoint. Ends with the session.
+async fn send_messages(
+    target: &Arc<HttpTarget>,
+    inbound: &Arc<InboundSink>,
+    outbound: &OutboundReceiver,
     mut endpoint: watch::Receiver<Option<Url>>,
 ) {
     let url = tokio::select! {
         found = endpoint.wait_for(Option::is_some) => found.ok().and_then(|url| url.clone()),
-        () = orders.closed() => None,
+        () = outbound.closed() => None,
     };
     let Some(url) = url else { return };
-    let (mut asked, mut told) = (Group::new(), Group::new());
+    let (mut requests, mut notifications) = (TaskGroup::new(), TaskGroup::new());
     loop {
-        let order = tokio::select! {
+        let command = tokio::select! {
             biased;
-            Some(()) = asked.next() => continue,
-            Some(()) = told.next() => continue,
-            order = orders.next(), if told.len() < AT_ONCE => order,
-            () = orders.closed(), if told.len() >= AT_ONCE => None,
+            Some(()) = requests.next() => continue,
+            Some(()) = notifications.next() => continue,
+            order = outbound.next(), if notifications.len() < MAX_CONCURRENT_POSTS => order,
+            () = outbound.closed(), if notifications.len() >= MAX_CONCURRENT_POSTS => None,
         };
-        let (what, body) = match order {
+        let (kind, body) = match command {
             None => return,
-            Some(Order::Forget { tell: false, .. }) => continue,
-            Some(Order::Forget { id, .. }) => {
-                (What::Notification { method: method::CANCELLED.into() }, cancelled(id))
-            }
-            Some(Order::Send(parcel)) => parcel.take(),
+            Some(OutboundCommand::Forget { notify_server: false, .. }) => continue,
+            Some(OutboundCommand::Forget { id, .. }) => (
+                MessageKind::Notification { method: method::CANCELLED.into() },
+                cancelled_notification(id),
+            ),
+            Some(OutboundCommand::Send(message)) => message.into_parts(),
         };
-        let first =
-            matches!(&what, What::Notification { method } if &**method == method::INITIALIZED);
-        let id = if let What::Request { id, .. } = what { Some(id) } else { None };
-        let (place, inlet, url) = (place.clone(), inlet.clone(), url.clone());
+        let first = matches!(&kind, MessageKind::Notification { method } if &**method == method::INITIALIZED);
+        let id = if let MessageKind::Request { id, .. } = kind { Some(id) } else { None };
+        let (target, inbound, url) = (target.clone(), inbound.clone(), url.clone());
         let post = async move {
-            let posting = post(&place, url, body);
+            let posting = post(&target, url, body);
             match id {
-                Some(id) => request(&inlet, id, posting).await,
-                None if matches!(timeout(TAKEN, posting).await, Ok(Ok(()))) => {}
-                None => tracing::debug!(server = inlet.server(), "not taken by the server"),
+                Some(id) => await_post(&inbound, id, posting).await,
+                None if matches!(timeout(POST_TIMEOUT, posting).await, Ok(Ok(()))) => {}
+                None => {
+                    tracing::debug!(
+                        server = inbound.server(),
+                        "message not accepted by the server"
+                    );
+                }
             }
         };
         if first {
-            // Nothing may be asked before the server knows.
+            // No request may be sent before the server received `initialized`.
             post.await;
         } else {
-            let group = if id.is_some() { &mut asked } else { &mut told };
+            let group = if id.is_some() { &mut requests } else { &mut notifications };
             group.spawn(post);
         }
     }
 }
 
-/// Fails a request that the server does not take.
-async fn request(inlet: &Inlet, id: u64, posting: impl Future<Output = Result<(), Fault>>) {
+/// Fails the request if the POST fails.
+async fn await_post(
+    inbound: &InboundSink,
+    id: u64,
+    posting: impl Future<Output = Result<(), RequestError>>,
+) {
     tokio::select! {
         taken = posting => {
             if let Err(fault) = taken {
-                inlet.fail(id, fault);
+                inbound.fail_request(id, fault);
             }
         }
-        () = inlet.until_unawaited(id) => {}
+        () = inbound.wait_until_unawaited(id) => {}
     }
 }
 
-async fn post(place: &Place, url: Url, body: Bytes) -> Result<(), Fault> {
+async fn post(target: &HttpTarget, url: Url, body: Bytes) -> Result<(), RequestError> {
     let json = HeaderValue::from_static("application/json");
-    let headers = place.headers.clone();
-    let post = place.client.post(url).headers(headers).header(CONTENT_TYPE, json).body(body);
-    let response = place.send(post).await?;
-    if response.status().is_success() { Ok(()) } else { Err(refused(response).await) }
+    let headers = target.headers.clone();
+    let post = target.client.post(url).headers(headers).header(CONTENT_TYPE, json).body(body);
+    let response = target.send(post).await?;
+    if response.status().is_success() { Ok(()) } else { Err(status_error(response).await) }
 }
 
-/// Why there is no stream, in the words for a connection that is lost.
-fn lost(fault: Fault) -> Lost {
-    match fault {
-        Fault::Lost { reason, .. } => reason,
-        Fault::Protocol(fault) => Lost::Refused(fault.to_string().into()),
-        Fault::Answer(error) => Lost::Refused(error.message.into()),
-        Fault::Late => Lost::Broken("no answer in time".into()),
+/// Converts an error into the reason of a lost connection.
+fn unavailable_reason(request_error: RequestError) -> UnavailableReason {
+    match request_error {
+        RequestError::Unavailable { reason, .. } => reason,
+        RequestError::Protocol(protocol_error) => {
+            UnavailableReason::ConnectionRejected(protocol_error.to_string().into())
+        }
+        RequestError::ErrorResponse(error) => {
+            UnavailableReason::ConnectionRejected(error.message.into())
+        }
+        RequestError::Timeout => UnavailableReason::ConnectionLost("no response in time".into()),
     }
 }
 
@@ -204,31 +231,34 @@ mod tests {
     use tokio::time::{Instant, sleep};
 
     use super::*;
-    use crate::callback::Callbacks;
-    use crate::event::Events;
-    use crate::server::session::{Limits, Outgoing, Owner, Session};
-    use crate::tasks::Tasks;
+    use crate::callback::CallbackRegistry;
+    use crate::event::EventPublisher;
+    use crate::server::session::{OutgoingRequest, Session, SessionContext, SessionLimits};
+    use crate::tasks::BackgroundTasks;
 
-    /// Some servers answer a post only when its tool is done.
+    /// Some servers respond to a POST only after the tool ended.
     #[tokio::test(start_paused = true)]
     async fn a_post_that_is_held_lasts_as_long_as_somebody_waits_for_the_answer() {
-        let owner = Owner {
+        let owner = SessionContext {
             server: "holds".into(),
-            callbacks: Callbacks::default(),
-            events: Events::new(),
-            tasks: Tasks::default(),
+            callbacks: CallbackRegistry::default(),
+            events: EventPublisher::new(),
+            tasks: BackgroundTasks::default(),
         };
-        let (session, inlet, _orders) = Session::carried(owner, Limits::default());
+        let (session, inbound, _orders) = Session::over_transport(owner, SessionLimits::default());
         let deadline = Instant::now() + Duration::from_hours(1);
-        let outgoing = Outgoing::new(1, method::TOOLS_CALL, &(), deadline);
-        let mut asking = Box::pin(session.request(outgoing));
-        assert!(asking.as_mut().now_or_never().is_none());
-        let long = TAKEN * 10;
-        request(&inlet, 1, sleep(long).map(Ok)).await;
-        assert!(asking.as_mut().now_or_never().is_none(), "the post is taken, the answer to come");
-        drop(asking);
-        let gone = Instant::now();
-        request(&inlet, 1, pending()).await;
-        assert!(gone.elapsed() <= TAKEN, "nobody waits any more");
+        let outgoing = OutgoingRequest::new(1, method::TOOLS_CALL, &(), deadline);
+        let mut pending_request = Box::pin(session.request(outgoing));
+        assert!(pending_request.as_mut().now_or_never().is_none());
+        let long = POST_TIMEOUT * 10;
+        await_post(&inbound, 1, sleep(long).map(Ok)).await;
+        assert!(
+            pending_request.as_mut().now_or_never().is_none(),
+            "the post is taken, the answer to come"
+        );
+        drop(pending_request);
+        let dropped_at = Instant::now();
+        await_post(&inbound, 1, pending()).await;
+        assert!(dropped_at.elapsed() <= POST_TIMEOUT, "nobody waits any more");
     }
 }

@@ -1,4 +1,4 @@
-//! MCP over a WebSocket: one text frame a message, opened by an ordinary HTTP request.
+//! The WebSocket transport: one text frame per message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,124 +17,145 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
-use super::Place;
-use super::http::cancelled;
-use crate::error::Lost;
-use crate::server::session::{Fault, Inlet, Order, Orders, Turns};
+use super::HttpTarget;
+use super::http::cancelled_notification;
+use crate::error::UnavailableReason;
+use crate::server::session::{
+    CoopBudget, InboundSink, OutboundCommand, OutboundReceiver, RequestError,
+};
 use crate::text::display_safe;
 
-/// How long a server may take to read that we leave.
-const GOODBYE: Duration = Duration::from_secs(1);
+/// Timeout for the close frame.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The subprotocol of MCP.
+/// The WebSocket subprotocol of MCP.
 const SUBPROTOCOL: &str = "mcp";
 
-/// Carries messages until the session closes or the connection does.
-pub(super) async fn carry(
-    place: Arc<Place>,
-    inlet: Inlet,
-    orders: Orders,
+/// Carries messages until the session or the connection closes.
+pub(super) async fn run(
+    target: Arc<HttpTarget>,
+    inbound: InboundSink,
+    outbound: OutboundReceiver,
     alive: oneshot::Sender<()>,
 ) {
     let opened = tokio::select! {
-        opened = open(&place, inlet.limit()) => opened,
-        () = orders.closed() => return,
+        opened = connect(&target, inbound.max_message_bytes()) => opened,
+        () = outbound.closed() => return,
     };
-    let lost = match opened {
-        Ok(socket) => talk(socket, &inlet, &orders).await,
-        Err(lost) => Some(lost),
+    let reason = match opened {
+        Ok(socket) => exchange_messages(socket, &inbound, &outbound).await,
+        Err(reason) => Some(reason),
     };
-    if let Some(lost) = lost {
-        inlet.close(lost);
+    if let Some(reason) = reason {
+        inbound.close(reason);
     }
     drop(alive);
 }
 
-async fn open(place: &Place, limit: usize) -> Result<WebSocketStream<Upgraded>, Lost> {
-    let refuses = |why: String| Lost::Refused(why.into());
+async fn connect(
+    target: &HttpTarget,
+    limit: usize,
+) -> Result<WebSocketStream<Upgraded>, UnavailableReason> {
+    let rejected = |message: String| UnavailableReason::ConnectionRejected(message.into());
     let key = generate_key();
-    let word = HeaderValue::from_static;
-    let request = place
+    let value = HeaderValue::from_static;
+    let request = target
         .client
-        .get(place.url.clone())
-        .headers(place.headers.clone())
-        .header(CONNECTION, word("Upgrade"))
-        .header(UPGRADE, word("websocket"))
-        .header(SEC_WEBSOCKET_VERSION, word("13"))
-        .header(SEC_WEBSOCKET_PROTOCOL, word(SUBPROTOCOL))
+        .get(target.url.clone())
+        .headers(target.headers.clone())
+        .header(CONNECTION, value("Upgrade"))
+        .header(UPGRADE, value("websocket"))
+        .header(SEC_WEBSOCKET_VERSION, value("13"))
+        .header(SEC_WEBSOCKET_PROTOCOL, value(SUBPROTOCOL))
         .header(SEC_WEBSOCKET_KEY, &key);
-    let response = place.send(request).await.map_err(|fault| match fault {
-        Fault::Lost { reason, .. } => reason,
-        Fault::Answer(_) | Fault::Protocol(_) | Fault::Late => Lost::ClosedOutput,
+    let response = target.send(request).await.map_err(|error| match error {
+        RequestError::Unavailable { reason, .. } => reason,
+        RequestError::ErrorResponse(_) | RequestError::Protocol(_) | RequestError::Timeout => {
+            UnavailableReason::ClosedOutput
+        }
     })?;
     let status = response.status();
     if status != StatusCode::SWITCHING_PROTOCOLS {
-        return Err(refuses(format!("it answered with HTTP {} to a WebSocket", status.as_u16())));
+        return Err(rejected(format!("HTTP {} instead of a WebSocket upgrade", status.as_u16())));
     }
     let header = |name| response.headers().get(name).map(HeaderValue::as_bytes);
     if header(SEC_WEBSOCKET_ACCEPT) != Some(derive_accept_key(key.as_bytes()).as_bytes()) {
-        return Err(refuses("its answer does not open a WebSocket".to_owned()));
+        return Err(rejected("invalid WebSocket handshake response".to_owned()));
     }
-    let spoken = header(SEC_WEBSOCKET_PROTOCOL);
-    if spoken.is_some_and(|spoken| spoken != SUBPROTOCOL.as_bytes()) {
-        return Err(refuses(format!("it does not speak the subprotocol `{SUBPROTOCOL}`")));
+    let subprotocol = header(SEC_WEBSOCKET_PROTOCOL);
+    if subprotocol.is_some_and(|subprotocol| subprotocol != SUBPROTOCOL.as_bytes()) {
+        return Err(rejected(format!("subprotocol `{SUBPROTOCOL}` not supported")));
     }
-    let upgraded = response.upgrade().await.map_err(|_| Lost::Broken("it hung up".into()))?;
+    let upgraded = response.upgrade().await.map_err(|_| {
+        UnavailableReason::ConnectionLost("connection closed during the upgrade".into())
+    })?;
     let config = WebSocketConfig::default()
         .max_message_size(Some(limit))
         .max_frame_size(Some(limit))
-        // What we write is bounded by the session's queue.
+        // The session's queue limits the bytes to write.
         .max_write_buffer_size(limit.saturating_mul(2));
     Ok(WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await)
 }
 
-/// Both directions at once; `None` once the session is closed.
-async fn talk(socket: WebSocketStream<Upgraded>, inlet: &Inlet, orders: &Orders) -> Option<Lost> {
+/// Sends and receives concurrently. Returns `None` after the session closed.
+async fn exchange_messages(
+    socket: WebSocketStream<Upgraded>,
+    inbound: &InboundSink,
+    outbound: &OutboundReceiver,
+) -> Option<UnavailableReason> {
     let (mut sink, mut stream) = socket.split();
     let receiving = async {
-        let mut turns = Turns::default();
+        let mut budget = CoopBudget::default();
         loop {
             let message = match stream.next().await {
                 Some(Ok(Message::Close(_))) | None => {
-                    return Lost::Broken("it closed the WebSocket".into());
+                    return UnavailableReason::ConnectionLost(
+                        "WebSocket closed by the server".into(),
+                    );
                 }
-                Some(Err(error)) => return Lost::Broken(display_safe(&error.to_string()).into()),
+                Some(Err(error)) => {
+                    return UnavailableReason::ConnectionLost(
+                        display_safe(&error.to_string()).into(),
+                    );
+                }
                 Some(Ok(message)) => message,
             };
-            // Pings are answered by the library, and are work all the same.
+            // The library responds to pings, but pings count as work.
             let bytes = message.len();
             if message.is_text() || message.is_binary() {
-                inlet.message(&message.into_data()).await;
+                inbound.receive_message(&message.into_data()).await;
             } else {
-                inlet.pinged(bytes as u64).await;
+                inbound.count_ping(bytes as u64).await;
             }
-            turns.took(bytes).await;
+            budget.consume(bytes).await;
         }
     };
     let sending = async {
-        while let Some(order) = orders.next().await {
-            let body = match order {
-                Order::Forget { tell: false, .. } => continue,
-                Order::Forget { id, .. } => cancelled(id),
-                Order::Send(parcel) => parcel.take().1,
+        while let Some(command) = outbound.next().await {
+            let body = match command {
+                OutboundCommand::Forget { notify_server: false, .. } => continue,
+                OutboundCommand::Forget { id, .. } => cancelled_notification(id),
+                OutboundCommand::Send(outgoing) => outgoing.into_parts().1,
             };
-            // It is JSON of ours.
+            // The body is JSON of this host and therefore UTF-8.
             let Ok(text) = Utf8Bytes::try_from(body) else { continue };
             if let Err(error) = sink.send(Message::Text(text)).await {
-                return Some(Lost::Broken(display_safe(&error.to_string()).into()));
+                return Some(UnavailableReason::ConnectionLost(
+                    display_safe(&error.to_string()).into(),
+                ));
             }
         }
         drop(sink.send(Message::Close(None)).await);
         None
     };
     let leaving = async {
-        orders.closed().await;
-        sleep(GOODBYE).await;
+        outbound.closed().await;
+        sleep(CLOSE_TIMEOUT).await;
     };
     tokio::select! {
         lost = receiving => Some(lost),
         ended = sending => ended,
-        // It does not even read the farewell.
+        // The server does not read the close frame.
         () = leaving => None,
     }
 }

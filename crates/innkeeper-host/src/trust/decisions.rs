@@ -1,4 +1,4 @@
-//! What a person has decided about the servers of one configuration file, kept on disk.
+//! The user's trust decisions about one configuration file, stored on disk.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,76 +11,80 @@ use sha2::{Digest, Sha256};
 use super::LaunchSpec;
 use crate::audit::TARGET;
 use crate::config::read_bytes;
-use crate::ledger::{create_private, make_private};
+use crate::ledger::{create_private_dir, create_private_file};
 
-/// The form of the page that is written and read here.
-const VERSION: u32 = 1;
+/// Supported version of the file format.
+const FORMAT_VERSION: u32 = 1;
 
-/// The most servers on one page: far above any real file. With one more, the page begins anew.
-const MOST_SERVERS: usize = 1_000;
+/// Maximum number of servers in a file of decisions: far above real files. One more server resets
+/// the file.
+const MAX_SERVERS: usize = 1_000;
 
-/// The longest page that is read, in bytes: that many servers with the longest names.
-const MAX_PAGE_BYTES: u64 = 1 << 20;
+/// Maximum size of a file of decisions in bytes: the maximum number of servers with the longest
+/// names.
+const MAX_DECISION_FILE_BYTES: u64 = 1 << 20;
 
-/// Which servers of one configuration file may be started, each by the fingerprint of its launch.
+/// The approved servers of one configuration file, each by the fingerprint of its launch.
 ///
-/// Of several processes that decide on one file at the same time, the last one's word is kept.
+/// If several processes decide about one file at the same time, the last write wins.
 #[derive(Clone, Debug)]
-pub struct Decisions {
-    place: PathBuf,
-    page: Page,
+pub struct TrustDecisions {
+    path: PathBuf,
+    contents: DecisionFile,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Page {
+struct DecisionFile {
     version: u32,
-    /// The configuration file, for whoever looks into the directory.
+    /// Configuration file, for readers of the directory.
     file: String,
-    /// Server to fingerprint.
+    /// Fingerprints by server.
     servers: BTreeMap<String, String>,
 }
 
-impl Decisions {
-    /// Those about the configuration `file`, kept in `directory`, which need not be there yet. It
-    /// must not be one that the file's author can write to. A page that cannot be understood holds
-    /// no decision.
+impl TrustDecisions {
+    /// Opens the decisions about the configuration `file`, stored in `directory`, which need not
+    /// exist.
     ///
-    /// A file is named by its folder and its own name: one that is a link to another has decisions
-    /// of its own.
+    /// The author of `file` must not have write access to `directory`. A file of decisions that
+    /// cannot be parsed counts as empty. A configuration file is identified by its directory and
+    /// its own name: a link to another file has its own decisions.
     ///
     /// # Errors
     ///
-    /// There is no such file, or the page cannot be read.
+    /// Returns an error if `file` does not exist or the decisions cannot be read.
     pub fn open(directory: &Path, file: &Path) -> io::Result<Self> {
-        let file = place_of(file)?;
+        let file = canonical_path(file)?;
         let hash = Sha256::digest(file.as_os_str().as_encoded_bytes());
         let name: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        let place = directory.join(name).with_extension("json");
+        let decision_file = directory.join(name).with_extension("json");
         let file = file.to_string_lossy().into_owned();
-        let page = match read(&place)? {
-            Some(page) if page.version == VERSION && page.file == file => page,
-            Some(_) | None => Page { version: VERSION, file, servers: BTreeMap::new() },
+        let contents = match read(&decision_file)? {
+            Some(page) if page.version == FORMAT_VERSION && page.file == file => page,
+            Some(_) | None => {
+                DecisionFile { version: FORMAT_VERSION, file, servers: BTreeMap::new() }
+            }
         };
-        Ok(Self { place, page })
+        Ok(Self { path: decision_file, contents })
     }
 
-    /// Those that nobody has decided on in the form they have now.
+    /// Returns the launches that are not approved in their current form.
     #[must_use]
     pub fn undecided(&self, launches: Vec<LaunchSpec>) -> Vec<LaunchSpec> {
         let decided = |launch: &LaunchSpec| {
-            self.page.servers.get(&launch.name) == Some(&launch.fingerprint())
+            self.contents.servers.get(&launch.name) == Some(&launch.fingerprint())
         };
         launches.into_iter().filter(|launch| !decided(launch)).collect()
     }
 
-    /// Decides that these may be started, in this form and no other, and keeps that.
+    /// Approves these launches in exactly this form and stores the decision.
     ///
     /// # Errors
     ///
-    /// It cannot be written; it is decided for this object all the same.
-    pub fn decide(&mut self, launches: &[LaunchSpec]) -> io::Result<()> {
-        let servers = &mut self.page.servers;
-        if servers.len() + launches.len() > MOST_SERVERS {
+    /// Returns an error if the file cannot be written; the approval still applies to this object.
+    pub fn approve(&mut self, launches: &[LaunchSpec]) -> io::Result<()> {
+        let servers = &mut self.contents.servers;
+        if servers.len() + launches.len() > MAX_SERVERS {
             servers.clear();
         }
         let decided = launches.iter().map(|launch| (launch.name.clone(), launch.fingerprint()));
@@ -88,28 +92,28 @@ impl Decisions {
         self.write()
     }
 
-    /// Replaces the page in one step.
+    /// Replaces the file atomically.
     fn write(&self) -> io::Result<()> {
-        make_private(self.place.parent().unwrap_or(Path::new(".")))?;
-        let new = self.place.with_extension(format!("{}.new", std::process::id()));
-        let mut file = create_private(&new)?;
-        file.write_all(&serde_json::to_vec_pretty(&self.page)?)?;
+        create_private_dir(self.path.parent().unwrap_or(Path::new(".")))?;
+        let new = self.path.with_extension(format!("{}.new", std::process::id()));
+        let mut file = create_private_file(&new)?;
+        file.write_all(&serde_json::to_vec_pretty(&self.contents)?)?;
         file.sync_all()?;
-        fs::rename(&new, &self.place)
+        fs::rename(&new, &self.path)
     }
 }
 
-/// A file by the folder it is in, whatever the file itself leads to.
-fn place_of(file: &Path) -> io::Result<PathBuf> {
+/// Resolves the directory of a file, but not the file itself if it is a link.
+fn canonical_path(file: &Path) -> io::Result<PathBuf> {
     file.metadata()?;
     let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    Ok(folder.unwrap_or(Path::new(".")).canonicalize()?.join(name))
+    let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
+    Ok(directory.unwrap_or(Path::new(".")).canonicalize()?.join(name))
 }
 
-/// The page that is there, if it can be understood.
-fn read(place: &Path) -> io::Result<Option<Page>> {
-    let text = match read_bytes(place, MAX_PAGE_BYTES) {
+/// Reads the stored decisions, if they can be parsed.
+fn read(path: &Path) -> io::Result<Option<DecisionFile>> {
+    let text = match read_bytes(path, MAX_DECISION_FILE_BYTES) {
         Ok(text) => text,
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound => return Ok(None),
@@ -120,7 +124,7 @@ fn read(place: &Path) -> io::Result<Option<Page>> {
     let page = serde_json::from_slice(&text);
     if page.is_err() {
         let audit = "decisions-unreadable";
-        tracing::warn!(target: TARGET, audit, security = true, "decisions on servers cannot be understood, none counts");
+        tracing::warn!(target: TARGET, audit, security = true, "cannot parse trust decisions; all ignored");
     }
     Ok(page.ok())
 }

@@ -1,11 +1,12 @@
-//! Variables that name code, or a command, for another program to run.
+//! Environment variables that load code or commands into programs.
 
-/// How their names begin: the dynamic loaders of Unix systems.
-const PREFIXES: [&str; 2] = ["LD_", "DYLD_"];
+/// Name prefixes of the dynamic loaders of Unix systems.
+const LOADER_PREFIXES: [&str; 2] = ["LD_", "DYLD_"];
 
-/// The others. Search paths (`PATH`, `PYTHONPATH`) and addresses (proxies, registries) are not among
-/// them, nor is `ENV`, which only shells with a terminal read: configurations need them every day.
-const NAMES: [&str; 24] = [
+/// Other variables that load code. Search paths (`PATH`, `PYTHONPATH`) and addresses (proxies,
+/// registries) are excluded, as is `ENV`, which only interactive shells read: configurations often
+/// need them.
+const LOADER_NAMES: [&str; 24] = [
     "NODE_OPTIONS",
     "NPM_CONFIG_NODE_OPTIONS",
     "NPM_CONFIG_SCRIPT_SHELL",
@@ -32,10 +33,10 @@ const NAMES: [&str; 24] = [
     "SSH_ASKPASS",
 ];
 
-/// Whether a variable of this name does that. Case does not count, as on Windows and for npm.
-pub(super) fn is_loader(name: &str) -> bool {
+/// Returns whether a variable of this name loads code. Case is ignored, as on Windows and in npm.
+pub(super) fn is_code_loading(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || NAMES.contains(&&*name)
+    LOADER_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || LOADER_NAMES.contains(&&*name)
 }
 
 #[cfg(test)]
@@ -46,11 +47,11 @@ mod tests {
     fn loaders_and_hooks_of_runtimes_count_and_search_paths_and_addresses_do_not() {
         for name in ["LD_PRELOAD", "ld_audit", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "BASH_ENV"]
         {
-            assert!(is_loader(name), "{name}");
+            assert!(is_code_loading(name), "{name}");
         }
-        assert!(is_loader("npm_config_node_options"));
+        assert!(is_code_loading("npm_config_node_options"));
         for name in ["PATH", "PYTHONPATH", "HTTPS_PROXY", "LANG", "OLD_LD_PRELOAD", "ENV"] {
-            assert!(!is_loader(name), "{name}");
+            assert!(!is_code_loading(name), "{name}");
         }
     }
 }

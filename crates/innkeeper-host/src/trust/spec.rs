@@ -1,4 +1,4 @@
-//! How a server is started or reached, as it is shown to whoever decides, and its fingerprint.
+//! The launch of a server for a trust decision, with its fingerprint.
 
 use std::path::{Path, PathBuf};
 
@@ -7,68 +7,67 @@ use sha2::{Digest, Sha256};
 
 use super::loader;
 use crate::config::{
-    Config, Expanded, GuardModes, IdToken, Limits, Oauth, Sandbox, ServerConfig, TransportConfig,
-    names_secret, without_secrets,
+    Config, ExpandedValue, GuardModes, IdToken, OauthConfig, ResourceLimits, SandboxConfig,
+    ServerConfig, TransportConfig, mentions_secret, redact_url,
 };
-use crate::lock::{self, Fetched, Package};
+use crate::lock::{self, Package, RunnerPackages};
 
-/// How a server is started or reached: what has to be seen to decide on it.
+/// The launch or address of a server, with everything that matters for a trust decision.
 ///
-/// A text shows as it stands in the file; what its variables stand for is in
-/// [`Expanded::expose`]. Values of variables and headers are not shown.
+/// A string prints as written in the file; [`ExpandedValue::expose`] returns the expanded value.
+/// Values of environment variables and headers are never shown.
 #[derive(Clone, Debug)]
 pub struct LaunchSpec {
-    /// The server's name.
+    /// Name of the server.
     pub name: String,
-    /// What is started, of a server that is a program.
-    pub command: Option<Expanded>,
-    /// Its arguments.
-    pub args: Vec<Expanded>,
-    /// Where it runs, as far as the file says it.
-    pub cwd: Option<Expanded<PathBuf>>,
-    /// Where its programs are started in effect, which is where relative paths among `command` and
-    /// `args` begin: `cwd`, else the folder the application runs in. `None` where no program is
-    /// started.
+    /// Program of a local server.
+    pub command: Option<ExpandedValue>,
+    /// Arguments of the program.
+    pub args: Vec<ExpandedValue>,
+    /// Working directory, if the file sets it.
+    pub cwd: Option<ExpandedValue<PathBuf>>,
+    /// Effective working directory, the base of relative paths in `command` and `args`: `cwd`,
+    /// otherwise the working directory of the application. `None` if no program is started.
     pub directory: Option<PathBuf>,
-    /// The names of the variables it is given.
+    /// Names of the environment variables that are set.
     pub env: Vec<String>,
-    /// The names of those that are taken from it.
+    /// Names of the environment variables that are removed.
     pub unset_env: Vec<String>,
-    /// Whether it gets the host's whole environment.
+    /// Whether the program inherits the host's whole environment.
     pub inherit_env: bool,
-    /// Where it is reached, of a server that is elsewhere.
-    pub url: Option<Expanded>,
-    /// The names of the headers it is sent.
+    /// URL of a remote server.
+    pub url: Option<ExpandedValue>,
+    /// Names of the headers.
     pub headers: Vec<String>,
-    /// The program that prints further headers, and its arguments.
-    pub headers_helper: Vec<Expanded>,
-    /// What it may use.
-    pub limits: Limits,
-    /// What it may touch.
-    pub sandbox: Option<Sandbox>,
-    /// How it is signed in at; secrets do not show.
-    pub oauth: Option<Oauth>,
-    /// The packages it comes from, its own first, where a package runner fetches them.
+    /// Program with arguments that prints additional headers.
+    pub headers_helper: Vec<ExpandedValue>,
+    /// Resource limits.
+    pub limits: ResourceLimits,
+    /// Sandbox.
+    pub sandbox: Option<SandboxConfig>,
+    /// OAuth settings; secrets are not shown.
+    pub oauth: Option<OauthConfig>,
+    /// Packages that a package runner downloads, the server's own first.
     pub packages: Vec<Package>,
-    /// Whether a package runner hands a text to a shell (`npx -c`), in which any package may be named.
-    pub by_shell: bool,
-    /// What of its traffic is looked at for attacks.
+    /// Whether a package runner passes a command to a shell (`npx -c`), which may name any package.
+    pub uses_shell: bool,
+    /// Guard modes of the server's traffic.
     pub guard: GuardModes,
-    /// All that it is started by; the fingerprint is over this and the guard.
-    launch: [u8; 32],
+    /// Hash of the launch; the fingerprint covers this hash and the guard modes.
+    launch_hash: [u8; 32],
 }
 
 impl LaunchSpec {
-    /// Those of all servers of a configuration, in its order.
+    /// Returns the launches of all servers of a configuration, in its order.
     pub fn all(config: &Config) -> Vec<Self> {
         let here = config.environment.current_dir();
-        config.servers.values().map(|server| Self::of(server, here)).collect()
+        config.servers.values().map(|server| Self::for_server(server, here)).collect()
     }
 
-    /// `here` is the folder that the application says it runs in.
-    pub(crate) fn of(server: &ServerConfig, here: Option<&Path>) -> Self {
-        let directory = directory(server, here);
-        let Fetched { packages, by_shell } = lock::fetched(&server.transport);
+    /// Creates the launch of a server; `here` is the working directory of the application.
+    pub(crate) fn for_server(server: &ServerConfig, here: Option<&Path>) -> Self {
+        let directory = working_directory(server, here);
+        let RunnerPackages { packages, uses_shell } = lock::fetched(&server.transport);
         let mut spec = Self {
             name: server.name.clone(),
             command: None,
@@ -84,9 +83,9 @@ impl LaunchSpec {
             sandbox: server.sandbox.clone(),
             oauth: server.oauth.clone(),
             packages,
-            by_shell,
+            uses_shell,
             guard: server.guard,
-            launch: launch(server, directory.as_deref()),
+            launch_hash: hash_launch(server, directory.as_deref()),
             directory,
         };
         match &server.transport {
@@ -107,62 +106,65 @@ impl LaunchSpec {
         spec
     }
 
-    /// A SHA-256 over all of it in effect, the values that are not shown included, in hexadecimal:
-    /// for applications that remember what was decided.
+    /// Returns a SHA-256 in hexadecimal over the effective launch, including hidden values, for
+    /// applications that store decisions.
     pub fn fingerprint(&self) -> String {
-        let mut hash = Sha256::new_with_prefix(self.launch);
+        let mut hash = Sha256::new_with_prefix(self.launch_hash);
         hash.update(json!(self.guard).to_string());
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Those of its variables that name code, or a command, which is then run in its place or
-    /// beside it, whatever the command says: `LD_PRELOAD`, `NODE_OPTIONS` and their like.
-    pub fn loaders(&self) -> impl Iterator<Item = &str> {
-        self.env.iter().map(String::as_str).filter(|name| loader::is_loader(name))
+    /// Returns the names of variables that load code or a command, which runs in place of or beside
+    /// the program: `LD_PRELOAD`, `NODE_OPTIONS` and others.
+    pub fn code_loading_variables(&self) -> impl Iterator<Item = &str> {
+        self.env.iter().map(String::as_str).filter(|name| loader::is_code_loading(name))
     }
 
-    /// What the variables in each of its arguments stand for, to be shown to the person who decides
-    /// and to nobody else; `None` where there are none, or the text or the option before it looks
-    /// as if one held a secret.
-    pub fn meanings(&self) -> Vec<Option<String>> {
-        meanings(&self.args)
+    /// Returns the expanded form of each argument, to be shown only to the user who decides.
+    ///
+    /// An entry is `None` if the argument has no variables, or if the argument or the option before
+    /// it may hold a secret.
+    pub fn arg_expansions(&self) -> Vec<Option<String>> {
+        expansions(&self.args)
     }
 
-    /// The same of the words of the program that prints headers.
-    pub fn helper_meanings(&self) -> Vec<Option<String>> {
-        meanings(&self.headers_helper)
+    /// Returns the expanded forms of the headers helper and its arguments, as in
+    /// [`Self::arg_expansions`].
+    pub fn headers_helper_expansions(&self) -> Vec<Option<String>> {
+        expansions(&self.headers_helper)
     }
 
-    /// What the variables in its address stand for, in the same way.
-    pub fn url_meaning(&self) -> Option<String> {
-        self.url.as_ref().and_then(meaning)
+    /// Returns the expanded form of the URL, as in [`Self::arg_expansions`].
+    pub fn url_expansion(&self) -> Option<String> {
+        self.url.as_ref().and_then(expansion)
     }
 
-    /// Whether a decision on the other holds for this one: it is started in the same way, and no less
-    /// is looked at.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        self.launch == other.launch && self.guard.covers(other.guard)
+    /// Returns whether an approval of `other` covers this launch: the launch is equal, and the
+    /// guard is at least as strict.
+    pub(crate) fn is_covered_by(&self, other: &Self) -> bool {
+        self.launch_hash == other.launch_hash && self.guard.covers(other.guard)
     }
 }
 
-fn meanings(words: &[Expanded]) -> Vec<Option<String>> {
-    let before = std::iter::once(None).chain(words.iter().map(Some));
-    let meant = words.iter().zip(before).map(|(word, before)| {
-        let option = before.map(Expanded::as_written).filter(|text| text.starts_with('-'));
-        meaning(word).filter(|_| !option.is_some_and(names_secret))
+fn expansions(values: &[ExpandedValue]) -> Vec<Option<String>> {
+    let before = std::iter::once(None).chain(values.iter().map(Some));
+    let expanded = values.iter().zip(before).map(|(value, before)| {
+        let option = before.map(ExpandedValue::as_written).filter(|text| text.starts_with('-'));
+        expansion(value).filter(|_| !option.is_some_and(mentions_secret))
     });
-    meant.collect()
+    expanded.collect()
 }
 
-fn meaning(text: &Expanded) -> Option<String> {
-    let (value, written) = (text.expose(), text.as_written());
+fn expansion(text: &ExpandedValue) -> Option<String> {
+    let (value, source_text) = (text.expose(), text.as_written());
     let is_address = value.contains("://");
-    let shown = if is_address { without_secrets(value) } else { value.clone() };
-    (written.contains("${") && shown != written && !names_secret(written)).then_some(shown)
+    let displayed = if is_address { redact_url(value) } else { value.clone() };
+    (source_text.contains("${") && displayed != source_text && !mentions_secret(source_text))
+        .then_some(displayed)
 }
 
-/// Where the programs of a server are started.
-fn directory(server: &ServerConfig, here: Option<&Path>) -> Option<PathBuf> {
+/// Returns the working directory of a server's programs.
+fn working_directory(server: &ServerConfig, here: Option<&Path>) -> Option<PathBuf> {
     let cwd = match &server.transport {
         TransportConfig::Stdio { cwd, .. } => cwd.as_ref().map(|cwd| cwd.expose().clone()),
         TransportConfig::Http { .. }
@@ -180,9 +182,9 @@ fn directory(server: &ServerConfig, here: Option<&Path>) -> Option<PathBuf> {
     Some(std::path::absolute(&directory).unwrap_or(directory))
 }
 
-/// What a decision is about, besides the guard. A new key of a server has to be thought of here: it is part of the
-/// launch, or it cannot change what is run or reached.
-fn launch(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
+/// Hashes the launch without the guard. A new key of a server must be handled here: either the key
+/// is part of the launch, or the key cannot change the program or the URL.
+fn hash_launch(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
     let ServerConfig {
         name,
         transport,
@@ -191,7 +193,7 @@ fn launch(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
         sandbox,
         oauth,
         headers_helper,
-        // How long, how often and which of its tools: nothing that a launch is made of.
+        // Limits of time and number, and the tool filter, are not part of the launch.
         key: _,
         position: _,
         required: _,
@@ -206,65 +208,66 @@ fn launch(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
         restart: _,
         retry: _,
         cache: _,
-        // Beside it, since one that looks at more needs no decision.
+        // Handled separately, because a stricter guard needs no approval.
         guard: _,
         extra: _,
     } = server;
     let mut hash = Sha256::new();
-    // With its length before it and a letter of its kind, no part can be taken for another.
-    let mut part = |kind: u8, bytes: &[u8]| {
+    // The length and a letter for the kind make each part unambiguous.
+    let mut add = |kind: u8, bytes: &[u8]| {
         hash.update([kind]);
         hash.update((bytes.len() as u64).to_be_bytes());
         hash.update(bytes);
     };
-    part(b'n', name.as_bytes());
-    part(b't', transport.kind().as_bytes());
-    part(b'i', &[u8::from(*inherit_env)]);
+    add(b'n', name.as_bytes());
+    add(b't', transport.kind().as_bytes());
+    add(b'i', &[u8::from(*inherit_env)]);
     match transport {
-        // Where it runs is below.
+        // The working directory is added below.
         TransportConfig::Stdio { command, args, env, unset_env, cwd: _ } => {
-            part(b'c', command.expose().as_bytes());
-            args.iter().for_each(|arg| part(b'a', arg.expose().as_bytes()));
+            add(b'c', command.expose().as_bytes());
+            args.iter().for_each(|arg| add(b'a', arg.expose().as_bytes()));
             for (name, value) in env {
-                part(b'v', name.as_bytes());
-                part(b'=', value.expose().as_bytes());
+                add(b'v', name.as_bytes());
+                add(b'=', value.expose().as_bytes());
             }
-            unset_env.iter().for_each(|name| part(b'u', name.as_bytes()));
+            unset_env.iter().for_each(|name| add(b'u', name.as_bytes()));
         }
         TransportConfig::Http { url, headers }
         | TransportConfig::Sse { url, headers }
         | TransportConfig::WebSocket { url, headers } => {
-            part(b'l', url.expose().as_bytes());
+            add(b'l', url.expose().as_bytes());
             for (name, value) in headers {
-                part(b'h', name.as_bytes());
-                part(b'=', value.expose().as_bytes());
+                add(b'h', name.as_bytes());
+                add(b'=', value.expose().as_bytes());
             }
         }
     }
-    // The same words name other programs from another place.
+    // Relative paths name other programs in another directory.
     if let Some(directory) = directory {
-        part(b'd', directory.as_os_str().as_encoded_bytes());
+        add(b'd', directory.as_os_str().as_encoded_bytes());
     }
-    headers_helper.iter().for_each(|word| part(b'p', word.expose().as_bytes()));
-    // What it may use and touch, and how it is signed in at, as written: secrets and what variables
-    // stand for are not in the text.
-    let bounds = json!([limits, sandbox, oauth]);
-    part(b'b', bounds.to_string().as_bytes());
-    for secret in oauth.iter().flat_map(Oauth::secrets) {
-        part(b's', secret.expose().as_bytes());
+    headers_helper.iter().for_each(|argument| add(b'p', argument.expose().as_bytes()));
+    // Limits, sandbox and OAuth settings as written: the text contains neither secrets nor expanded
+    // variables.
+    let restrictions = json!([limits, sandbox, oauth]);
+    add(b'b', restrictions.to_string().as_bytes());
+    for secret in oauth.iter().flat_map(OauthConfig::secrets) {
+        add(b's', secret.expose().as_bytes());
     }
     let texts = oauth.iter().flat_map(|oauth| {
         [&oauth.client_id, &oauth.issuer, &oauth.client_metadata_url, &oauth.redirect_uri]
     });
     let enterprise = oauth.iter().flat_map(|oauth| &oauth.enterprise);
-    let theirs = enterprise.flat_map(|one| [&one.issuer, &one.token_endpoint, &one.client_id]);
-    for text in texts.flatten().chain(theirs) {
-        part(b'o', text.expose().as_bytes());
+    let enterprise_parts =
+        enterprise.flat_map(|auth| [&auth.issuer, &auth.token_endpoint, &auth.client_id]);
+    for text in texts.flatten().chain(enterprise_parts) {
+        add(b'o', text.expose().as_bytes());
     }
     let enterprise = oauth.iter().flat_map(|oauth| &oauth.enterprise);
-    for token in enterprise.map(|one| &one.id_token) {
+    for token in enterprise.map(|auth| &auth.id_token) {
         if let IdToken::File(file) = token {
-            part(b'f', file.expose().as_os_str().as_encoded_bytes());
+            add(b'f', file.expose().as_os_str().as_encoded_bytes());
         }
     }
     hash.finalize().into()

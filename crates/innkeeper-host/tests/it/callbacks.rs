@@ -1,102 +1,113 @@
-//! What servers ask of the application in the middle of a call, and who answers.
+//! Requests from servers to the application during a call.
 
-mod answer;
 mod flood;
+mod response;
 mod time;
 
 use std::sync::Arc;
 
-use innkeeper_host::{Answers, Callback, Host, ServerRequest};
-use innkeeper_testkit::{Fixture, Remote};
+use innkeeper_host::{Callback, CallbackCapabilities, Host, ServerRequest};
+use innkeeper_testkit::{Fixture, RemoteServer};
 use serde_json::{Value, json};
 
-use crate::remote::file;
-use crate::setup::{Scene, builder, text};
+use crate::remote::config_json;
+use crate::setup::{TestEnv, builder, result_text};
 
 const SAMPLING: &str = "sampling/createMessage";
 const ELICITATION: &str = "elicitation/create";
 const ROOTS: &str = "roots/list";
 
-/// How a server that asks is reached.
+/// The transport of a server that sends requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
-    Pipe,
+enum ServerTransport {
+    Stdio,
     Http,
     Sse,
     WebSocket,
 }
 
-const WAYS: [Way; 4] = [Way::Pipe, Way::Http, Way::Sse, Way::WebSocket];
+const TRANSPORTS: [ServerTransport; 4] = [
+    ServerTransport::Stdio,
+    ServerTransport::Http,
+    ServerTransport::Sse,
+    ServerTransport::WebSocket,
+];
 
-/// Servers that run as long as this is kept, and their entries of the configuration.
+/// Servers that run until this value is dropped, and their configuration entries.
 #[derive(Default)]
-struct Reached {
-    remotes: Vec<Remote>,
+struct StartedServers {
+    remotes: Vec<RemoteServer>,
     entries: Vec<(String, Value)>,
 }
 
-impl Reached {
-    async fn by(way: Way, servers: impl IntoIterator<Item = Fixture>) -> Self {
-        let mut reached = Self::default();
+impl StartedServers {
+    async fn start(transport: ServerTransport, servers: impl IntoIterator<Item = Fixture>) -> Self {
+        let mut started = Self::default();
         for server in servers {
             let name = server.name().to_owned();
-            let plan = Remote::of(server.clone());
-            let plan = match way {
-                Way::Pipe => {
-                    reached.entries.push((name, server.entry()));
+            let server_builder = RemoteServer::for_fixture(server.clone());
+            let server_builder = match transport {
+                ServerTransport::Stdio => {
+                    started.entries.push((name, server.config_entry()));
                     continue;
                 }
-                Way::Http => plan,
-                Way::Sse => plan.sse(),
-                Way::WebSocket => plan.websocket(),
+                ServerTransport::Http => server_builder,
+                ServerTransport::Sse => server_builder.sse(),
+                ServerTransport::WebSocket => server_builder.websocket(),
             };
-            let remote = plan.start().await;
-            reached.entries.push((name, remote.entry()));
-            reached.remotes.push(remote);
+            let remote = server_builder.start().await;
+            started.entries.push((name, remote.config_entry()));
+            started.remotes.push(remote);
         }
-        reached
+        started
     }
 
-    fn file(&self) -> Value {
-        let mut all = file([]);
+    fn config_json(&self) -> Value {
+        let mut all = config_json([]);
         for (name, entry) in &self.entries {
             all["servers"][name] = entry.clone();
         }
         all
     }
 
-    async fn host(&self, scene: &Scene, answers: &Answers, callback: impl Callback) -> Host {
-        let builder = builder(scene.config_of(&self.file()));
-        builder.callback(answers, callback).start().await.unwrap()
+    async fn start_host(
+        &self,
+        test_env: &TestEnv,
+        capabilities: &CallbackCapabilities,
+        callback: impl Callback,
+    ) -> Host {
+        let builder = builder(test_env.config_from(&self.config_json()));
+        builder.callback(capabilities, callback).start().await.unwrap()
     }
 
-    async fn host_alone(&self, scene: &Scene) -> Host {
-        builder(scene.config_of(&self.file())).start().await.unwrap()
+    async fn start_host_without_callback(&self, test_env: &TestEnv) -> Host {
+        builder(test_env.config_from(&self.config_json())).start().await.unwrap()
     }
 }
 
-/// What a server heard on its questions: the method and `result` or `error` of each.
-async fn heard(host: &Host, server: &str) -> Vec<Value> {
+/// Returns the responses that a server received to its own requests: the method and `result` or
+/// `error` of each.
+async fn callback_responses(host: &Host, server: &str) -> Vec<Value> {
     let result = host.call_tool(&format!("{server}.pid"), ()).await.unwrap();
-    serde_json::from_str(&text(&result)).unwrap()
+    serde_json::from_str(&result_text(&result)).unwrap()
 }
 
-/// What a server was told that this client can do.
-fn declared(scene: &Scene, server: &str) -> Value {
-    scene.journal().of(server).params("initialize")[0]["capabilities"].clone()
+/// Returns the client capabilities that a server received.
+fn declared_capabilities(test_env: &TestEnv, server: &str) -> Value {
+    test_env.journal().for_server(server).params("initialize")[0]["capabilities"].clone()
 }
 
-/// A callback as [`Host::set_callback`] takes it.
-fn shared(callback: impl Callback) -> Option<Arc<dyn Callback>> {
+/// Wraps a callback for [`Host::set_callback`].
+fn as_callback(callback: impl Callback) -> Option<Arc<dyn Callback>> {
     Some(Arc::new(callback))
 }
 
-/// The parameters of a question.
-fn params(request: &ServerRequest) -> Value {
+/// The parameters of a server's request.
+fn request_params(request: &ServerRequest) -> Value {
     request.params.as_ref().map_or(Value::Null, |raw| serde_json::from_str(raw.get()).unwrap())
 }
 
-/// An answer that says which server asked what.
-fn echoed(request: &ServerRequest) -> Value {
-    json!({"of": &*request.server, "method": &*request.method, "params": params(request)})
+/// A result that contains the server, the method and the parameters of the request.
+fn echo_response(request: &ServerRequest) -> Value {
+    json!({"of": &*request.server, "method": &*request.method, "params": request_params(request)})
 }

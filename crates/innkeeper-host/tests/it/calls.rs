@@ -1,56 +1,58 @@
-//! Calls: which server takes one, what is sent, what comes back, and how each of them ends.
+//! Calls: routing, requests, results and errors.
 
-mod answer;
 mod arguments;
+mod concurrent;
 mod deadline;
-mod fault;
-mod lost;
-mod many;
+mod malformed;
 mod modern;
 mod prompt;
 mod resource;
+mod response;
 mod route;
+mod server_loss;
 
-use innkeeper_host::error::{Lost, ProtocolFault, RoutingError};
+use innkeeper_host::error::{ProtocolError, RoutingError, UnavailableReason};
 use innkeeper_host::{CallError, ErrorClass};
 use innkeeper_testkit::Journal;
 
-/// The routing error of a call that must have one.
-fn routing<T: std::fmt::Debug>(result: Result<T, CallError>) -> RoutingError {
+/// Returns the routing error of a failed call.
+fn routing_error<T: std::fmt::Debug>(result: Result<T, CallError>) -> RoutingError {
     match result {
         Err(CallError::Routing(error)) => error,
         other => panic!("not a routing error: {other:?}"),
     }
 }
 
-/// Why a call that must have failed for the lack of its server did, and whether it may have run.
-fn unavailable<T: std::fmt::Debug>(result: Result<T, CallError>) -> (Lost, bool) {
+/// Returns the reason of an `Unavailable` error, and whether the call may have run.
+fn unavailable_error<T: std::fmt::Debug>(
+    result: Result<T, CallError>,
+) -> (UnavailableReason, bool) {
     match result {
         Err(CallError::Unavailable { reason, may_have_run, .. }) => (reason, may_have_run),
         other => panic!("not unavailable: {other:?}"),
     }
 }
 
-/// What was wrong with the answer of a call that must have failed for it.
-fn protocol_fault<T: std::fmt::Debug>(result: Result<T, CallError>) -> ProtocolFault {
+/// Returns the protocol error of a failed call.
+fn protocol_error<T: std::fmt::Debug>(result: Result<T, CallError>) -> ProtocolError {
     match result {
         Err(CallError::Protocol { source, .. }) => source,
         other => panic!("not a protocol error: {other:?}"),
     }
 }
 
-fn class<T: std::fmt::Debug>(result: Result<T, CallError>) -> ErrorClass {
+fn error_class<T: std::fmt::Debug>(result: Result<T, CallError>) -> ErrorClass {
     result.unwrap_err().class()
 }
 
-/// The ids of the requests of this method, in the order they came.
-fn ids(journal: &Journal, method: &str) -> Vec<u64> {
+/// The ids of all requests with this method, in order of arrival.
+fn request_ids(journal: &Journal, method: &str) -> Vec<u64> {
     let received = journal.received(method);
     received.into_iter().map(|entry| entry.message["id"].as_u64().unwrap()).collect()
 }
 
-/// The ids of the requests the server was told to stop working on.
-fn cancelled(journal: &Journal) -> Vec<u64> {
+/// The ids of the requests that the host has cancelled.
+fn cancelled_ids(journal: &Journal) -> Vec<u64> {
     let params = journal.params("notifications/cancelled");
     params.into_iter().map(|params| params["requestId"].as_u64().unwrap()).collect()
 }

@@ -1,20 +1,20 @@
-//! The catalog: what servers list, how it is kept whole and true, and what is left out of it.
+//! The catalog: lists, changes and excluded items.
 
 mod change;
-mod doubt;
-mod left_out;
 mod list;
 mod lossless;
-mod told;
+mod notifications;
+mod quarantine;
+mod security_warning;
 
-use innkeeper_host::{Catalog, Event};
+use innkeeper_host::{Catalog, HostEvent};
 
-/// The names of a server's tools, as they are called.
+/// Returns the names of a server's tools without the server name.
 pub(crate) fn tools(catalog: &Catalog, server: &str) -> Vec<String> {
-    let offer = catalog.server(server).unwrap().offer().unwrap();
-    offer.tools.iter().map(|tool| tool.view.name.clone()).collect()
+    let listing = catalog.server(server).unwrap().listing().unwrap();
+    listing.tools.iter().map(|tool| tool.view.name.clone()).collect()
 }
 
-fn is_change(event: &Event) -> bool {
-    matches!(event, Event::CatalogChanged { .. })
+fn is_catalog_change(event: &HostEvent) -> bool {
+    matches!(event, HostEvent::CatalogChanged { .. })
 }

@@ -1,4 +1,4 @@
-//! Faults of the catalogue in `docs/faults.md` that have no test where their behaviour lives.
+//! Faults of the catalog in `docs/faults.md` without a test next to their implementation.
 
 mod bytes;
 mod flow;
@@ -9,36 +9,37 @@ mod process;
 use std::time::Duration;
 
 use innkeeper_host::{CallOptions, Host, ToolResult};
-use innkeeper_testkit::Nonce;
+use innkeeper_testkit::ProcessTag;
 use serde_json::{Value, json};
 
-use crate::setup::{Scene, builder};
-use crate::shell::Shell;
+use crate::setup::{TestEnv, builder};
+use crate::shell_server::ShellServer;
 
-/// How long after its deadline a call may be told of it on a loaded machine.
-const SLACK: Duration = Duration::from_secs(5);
+/// Maximum time between a call's deadline and its error on a loaded machine.
+const DEADLINE_TOLERANCE: Duration = Duration::from_secs(5);
 
-fn within(timeout: Duration) -> CallOptions {
+fn with_timeout(timeout: Duration) -> CallOptions {
     CallOptions { timeout: Some(timeout), ..CallOptions::default() }
 }
 
-/// A host with one server that runs this shell code before it answers a call.
-async fn on_call(scene: &Scene, code: &str) -> Host {
-    let shell = Shell { on_call: code, ..Shell::default() };
-    builder(scene.config_of(&marked(scene, &shell))).start().await.unwrap()
+/// Starts a host with one shell server that runs `code` before it responds to a call.
+async fn host_with_call_script(test_env: &TestEnv, code: &str) -> Host {
+    let shell = ShellServer { on_call: code, ..ShellServer::default() };
+    builder(test_env.config_from(&tagged_config(test_env, &shell))).start().await.unwrap()
 }
 
-/// The configuration of a server of shell that bears the scene's mark and may run out of time.
-fn marked(scene: &Scene, shell: &Shell<'_>) -> Value {
-    let mut file = shell.file();
+/// The configuration of a shell server with the process tag; the server stays available after
+/// timeouts.
+fn tagged_config(test_env: &TestEnv, shell: &ShellServer<'_>) -> Value {
+    let mut file = shell.config_json();
     let server = &mut file["servers"]["sh"];
-    server["env"][Nonce::VARIABLE] = json!(scene.nonce().as_str());
+    server["env"][ProcessTag::VARIABLE] = json!(test_env.process_tag().as_str());
     server["unavailableAfterTimeouts"] = json!(1000);
     server["shutdownTimeout"] = json!(0.5);
     file
 }
 
-/// A result of the server of shell as a value.
-fn value(result: &ToolResult) -> Value {
+/// Parses a result of the shell server.
+fn result_json(result: &ToolResult) -> Value {
     serde_json::from_str(result.raw().get()).unwrap()
 }

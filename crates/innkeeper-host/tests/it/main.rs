@@ -1,9 +1,9 @@
-//! The host against real servers in real processes.
+//! Tests of the host with real servers in real processes.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
 mod setup;
-mod shell;
+mod shell_server;
 
 mod alone;
 mod auth;
@@ -11,6 +11,7 @@ mod cache;
 mod callbacks;
 mod calls;
 mod catalog;
+mod error_messages;
 mod failure;
 mod faults;
 mod guard;
@@ -25,9 +26,8 @@ mod reload;
 mod remote;
 mod restart;
 mod retry;
-mod rounds;
+mod round_trips;
 mod start;
 mod stop;
 mod tasks;
 mod watch;
-mod words;

@@ -1,31 +1,31 @@
-//! The order of starting and stopping: dependencies first, the rest side by side, within one limit.
+//! Start and stop order: dependencies first, independent servers in parallel, within one timeout.
 
 use std::time::Duration;
 
-use innkeeper_host::error::Phase;
-use innkeeper_host::{Event, StartError};
-use innkeeper_testkit::{Entry, Fixture, Journal};
+use innkeeper_host::error::StartPhase;
+use innkeeper_host::{HostEvent, StartError};
+use innkeeper_testkit::{Fixture, Journal, JournalEntry};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::setup::{Scene, builder, told};
+use crate::setup::{TestEnv, builder, drain_events};
 
-/// A server that depends on others.
-fn after(scene: &Scene, name: &str, dependencies: &[&str]) -> Fixture {
-    scene.fx(name).key("dependencies", json!(dependencies))
+/// A server with dependencies.
+fn fixture_depending_on(test_env: &TestEnv, name: &str, dependencies: &[&str]) -> Fixture {
+    test_env.fixture(name).config_key("dependencies", json!(dependencies))
 }
 
-/// Where the first or last line with this event or method of a server stands in a journal.
-fn place(journal: &Journal, server: &str, wanted: impl Fn(&Entry) -> bool) -> usize {
-    let found = journal.entries.iter().position(|entry| entry.server == server && wanted(entry));
-    found.unwrap_or_else(|| panic!("no such line of {server}: {journal:#?}"))
+/// Returns the position of the first matching journal entry of a server.
+fn entry_index(journal: &Journal, server: &str, matches: impl Fn(&JournalEntry) -> bool) -> usize {
+    let index = journal.entries.iter().position(|entry| entry.server == server && matches(entry));
+    index.unwrap_or_else(|| panic!("no such line of {server}: {journal:#?}"))
 }
 
-fn event(name: &str) -> impl Fn(&Entry) -> bool + '_ {
+fn has_event(name: &str) -> impl Fn(&JournalEntry) -> bool + '_ {
     move |entry| entry.event == name
 }
 
-fn method(name: &str) -> impl Fn(&Entry) -> bool + '_ {
+fn has_method(name: &str) -> impl Fn(&JournalEntry) -> bool + '_ {
     move |entry| entry.method() == Some(name)
 }
 
@@ -34,21 +34,21 @@ fn method(name: &str) -> impl Fn(&Entry) -> bool + '_ {
 async fn servers_start_after_those_they_depend_on_and_in_the_same_order_every_time() {
     let mut orders = Vec::new();
     for _ in 0..3 {
-        let scene = Scene::new();
-        // A diamond with a tail, the last of it written first.
+        let test_env = TestEnv::new();
+        // A diamond with a tail, with the last server first in the file.
         let servers = [
-            after(&scene, "tail", &["join"]),
-            after(&scene, "join", &["left", "right"]),
-            after(&scene, "right", &["root"]),
-            after(&scene, "left", &["root"]),
-            scene.fx("root"),
+            fixture_depending_on(&test_env, "tail", &["join"]),
+            fixture_depending_on(&test_env, "join", &["left", "right"]),
+            fixture_depending_on(&test_env, "right", &["root"]),
+            fixture_depending_on(&test_env, "left", &["root"]),
+            test_env.fixture("root"),
         ];
-        let config = scene.config(servers);
+        let config = test_env.config(servers);
         assert_eq!(config.waves(), [&["root"][..], &["right", "left"], &["join"], &["tail"]]);
         let host = builder(config);
         let mut events = host.events();
         let host = host.start().await.unwrap();
-        let journal = scene.journal();
+        let journal = test_env.journal();
         for (before, then) in [
             ("root", "left"),
             ("root", "right"),
@@ -56,14 +56,14 @@ async fn servers_start_after_those_they_depend_on_and_in_the_same_order_every_ti
             ("right", "join"),
             ("join", "tail"),
         ] {
-            let (before, then) = (journal.of(before), journal.of(then));
+            let (before, then) = (journal.for_server(before), journal.for_server(then));
             let initialized = before.received("notifications/initialized")[0].ts_ms;
             assert!(initialized <= then.events("start")[0].ts_ms, "{journal:#?}");
         }
-        let launched: Vec<String> = told(&mut events)
+        let launched: Vec<String> = drain_events(&mut events)
             .into_iter()
             .filter_map(|event| match event {
-                Event::Launching { server, .. } => Some((*server).to_owned()),
+                HostEvent::Launching { server, .. } => Some((*server).to_owned()),
                 _ => None,
             })
             .collect();
@@ -77,20 +77,20 @@ async fn servers_start_after_those_they_depend_on_and_in_the_same_order_every_ti
 /// Proves: FR10.5
 #[tokio::test]
 async fn a_dependent_starts_when_its_dependency_is_ready_and_stops_before_it() {
-    let scene = Scene::new();
+    let test_env = TestEnv::new();
     let servers = [
-        after(&scene, "last", &["middle"]),
-        after(&scene, "middle", &["first"]),
-        scene.fx("first").with("--list-delay", 50),
+        fixture_depending_on(&test_env, "last", &["middle"]),
+        fixture_depending_on(&test_env, "middle", &["first"]),
+        test_env.fixture("first").with("--list-delay", 50),
     ];
-    let host = builder(scene.config(servers));
+    let host = builder(test_env.config(servers));
     let mut events = host.events();
     let host = host.start().await.unwrap();
-    let steps: Vec<String> = told(&mut events)
+    let steps: Vec<String> = drain_events(&mut events)
         .into_iter()
         .filter_map(|event| match event {
-            Event::Launching { server, .. } => Some(format!("{server} launched")),
-            Event::Ready { server, .. } => Some(format!("{server} ready")),
+            HostEvent::Launching { server, .. } => Some(format!("{server} launched")),
+            HostEvent::Ready { server, .. } => Some(format!("{server} ready")),
             _ => None,
         })
         .collect();
@@ -106,60 +106,65 @@ async fn a_dependent_starts_when_its_dependency_is_ready_and_stops_before_it() {
         ]
     );
     assert!(host.shutdown().await.is_clean());
-    let journal = scene.journal();
+    let journal = test_env.journal();
     for (before, then) in [("first", "middle"), ("middle", "last")] {
-        let listed = place(&journal, before, method("tools/list"));
-        assert!(listed < place(&journal, then, event("start")), "{journal:#?}");
-        let ended = place(&journal, then, event("exit"));
-        assert!(ended < place(&journal, before, event("stdin_eof")), "{journal:#?}");
+        let listed_at = entry_index(&journal, before, has_method("tools/list"));
+        assert!(listed_at < entry_index(&journal, then, has_event("start")), "{journal:#?}");
+        let ended = entry_index(&journal, then, has_event("exit"));
+        assert!(ended < entry_index(&journal, before, has_event("stdin_eof")), "{journal:#?}");
     }
-    scene.assert_gone().await;
+    test_env.assert_gone().await;
 }
 
 /// Proves: FR10.4, TR9.2, TR4.7
 #[tokio::test]
 async fn five_servers_that_take_half_a_second_each_start_in_less_than_one() {
-    let scene = Scene::new();
+    let test_env = TestEnv::new();
     let names = ["a", "b", "c", "d", "e"];
-    let servers = names.map(|name| scene.fx(name).with("--init-delay", 500));
-    let began = Instant::now();
-    let host = scene.start(servers).await.unwrap();
-    let took = began.elapsed();
-    let journal = scene.journal();
+    let servers = names.map(|name| test_env.fixture(name).with("--init-delay", 500));
+    let started_at = Instant::now();
+    let host = test_env.start(servers).await.unwrap();
+    let elapsed = started_at.elapsed();
+    let journal = test_env.journal();
     let last_start = journal.events("start").iter().map(|entry| entry.ts_ms).max().unwrap();
     let initialized = journal.received("notifications/initialized");
     assert!(initialized.iter().all(|entry| entry.ts_ms > last_start), "{journal:#?}");
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(elapsed < Duration::from_secs(1), "{elapsed:?}");
     host.shutdown().await;
 }
 
 /// Proves: TR9.3
 #[tokio::test]
 async fn a_chain_of_slow_servers_fails_at_the_limit_for_all_together() {
-    let scene = Scene::new();
+    let test_env = TestEnv::new();
     let slow = |name: &str, before: &[&str]| {
-        after(&scene, name, before).with("--init-delay", 600).with("--stderr", "is slow")
+        fixture_depending_on(&test_env, name, before)
+            .with("--init-delay", 600)
+            .with("--stderr", "is slow")
     };
-    let servers = [slow("a", &[]), slow("b", &["a"]), slow("c", &["b"]), scene.fx("d")];
-    let config = scene.config_with(&json!({"startTimeout": 1}), servers);
-    assert_eq!(scene.config([]).host.start_timeout, Duration::from_secs(60));
-    let began = Instant::now();
+    let servers = [slow("a", &[]), slow("b", &["a"]), slow("c", &["b"]), test_env.fixture("d")];
+    let config = test_env.config_with(&json!({"startTimeout": 1}), servers);
+    assert_eq!(test_env.config([]).host.start_timeout, Duration::from_secs(60));
+    let started_at = Instant::now();
     let error = builder(config).start().await.unwrap_err();
-    let took = began.elapsed();
-    assert!(took >= Duration::from_secs(1) && took < Duration::from_millis(1900), "{took:?}");
+    let elapsed = started_at.elapsed();
+    assert!(
+        elapsed >= Duration::from_secs(1) && elapsed < Duration::from_millis(1900),
+        "{elapsed:?}"
+    );
     let StartError::Servers(failures) = error else { panic!("{error:?}") };
-    let seen: Vec<_> = failures
+    let phases: Vec<_> = failures
         .iter()
         .map(|failure| (&*failure.server, failure.phase, failure.attempts, &*failure.stderr))
         .collect();
     assert_eq!(
-        seen,
-        [("b", Phase::Handshake, 1, "is slow"), ("c", Phase::Dependencies, 0, "")],
+        phases,
+        [("b", StartPhase::Handshake, 1, "is slow"), ("c", StartPhase::Dependencies, 0, "")],
         "{failures:?}"
     );
     assert_eq!(
         failures[0].to_string(),
-        "server `b` failed during the handshake: the start limit of 1 s for all servers was over"
+        "server `b` failed during the handshake: `startTimeout` (1 s) expired"
     );
-    scene.assert_gone().await;
+    test_env.assert_gone().await;
 }

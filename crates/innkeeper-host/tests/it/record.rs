@@ -1,7 +1,7 @@
-//! What is kept of it all: log, events, metrics, status, and the classes of errors.
+//! Diagnostics: log, events, metrics, status and error classes.
 
 mod audit;
 mod class;
 mod log;
+mod metrics;
 mod spans;
-mod told;

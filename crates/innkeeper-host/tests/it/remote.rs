@@ -1,74 +1,81 @@
-//! Servers that are reached over a network: what they answer, and what goes wrong on the way.
+//! Remote servers: responses and transport failures.
 
-mod again;
-mod end;
 mod limits;
 mod load;
-mod odd;
+mod malformed;
 mod origin;
+mod parity;
 mod resume;
-mod same;
+mod retry;
 mod session;
+mod shutdown;
 mod sse;
 mod websocket;
 
 use std::fmt::Debug;
 
-use innkeeper_host::error::{Lost, ProtocolFault};
+use innkeeper_host::error::{ProtocolError, UnavailableReason};
 use innkeeper_host::{CallError, CallOptions, Host};
-use innkeeper_testkit::{Fixture, Remote};
+use innkeeper_testkit::{Fixture, RemoteServer};
 use serde_json::{Map, Value, json};
 
-use crate::setup::{Scene, builder, text};
+use crate::setup::{TestEnv, builder, result_text};
 
-/// The configuration file of these servers.
-pub(crate) fn file<const N: usize>(servers: [(&str, Value); N]) -> Value {
+/// A configuration file with these servers.
+pub(crate) fn config_json<const N: usize>(servers: [(&str, Value); N]) -> Value {
     let servers: Map<String, Value> =
         servers.into_iter().map(|(name, entry)| (name.to_owned(), entry)).collect();
     json!({"servers": servers})
 }
 
-/// A host of these servers, each in its entry of the configuration.
-pub(crate) async fn hosting<const N: usize>(scene: &Scene, servers: [(&str, Value); N]) -> Host {
-    builder(scene.config_of(&file(servers))).start().await.unwrap()
+/// Starts a host from these configuration entries.
+pub(crate) async fn start_host<const N: usize>(
+    test_env: &TestEnv,
+    servers: [(&str, Value); N],
+) -> Host {
+    builder(test_env.config_from(&config_json(servers))).start().await.unwrap()
 }
 
-/// A host of a remote server `a`, with a child process `b` beside it.
-async fn beside(scene: &Scene, remote: &Remote) -> Host {
-    hosting(scene, [("a", remote.entry()), ("b", scene.fx("b").entry())]).await
+/// Starts a host with a remote server `a` and a stdio server `b`.
+async fn start_host_with_neighbour(test_env: &TestEnv, remote: &RemoteServer) -> Host {
+    start_host(
+        test_env,
+        [("a", remote.config_entry()), ("b", test_env.fixture("b").config_entry())],
+    )
+    .await
 }
 
-/// A fixture server `a` that stays although calls to it run out of time.
-fn forgiving(scene: &Scene) -> Fixture {
-    scene.fx("a").key("unavailableAfterTimeouts", 1000)
+/// A fixture server `a` that stays available after call timeouts.
+fn tolerant_fixture(test_env: &TestEnv) -> Fixture {
+    test_env.fixture("a").config_key("unavailableAfterTimeouts", 1000)
 }
 
-/// Has a server say something.
+/// Calls the tool `echo` of a server and returns the text of its result.
 pub(crate) async fn echo(host: &Host, server: &str, message: &str) -> Result<String, CallError> {
-    let called = host.call_tool(&format!("{server}.echo"), json!({"message": message})).await;
-    called.map(|result| text(&result))
+    let response = host.call_tool(&format!("{server}.echo"), json!({"message": message})).await;
+    response.map(|result| result_text(&result))
 }
 
-/// Fails unless this server answers.
-async fn answers(host: &Host, server: &str) {
+/// Panics unless the server responds.
+async fn assert_responds(host: &Host, server: &str) {
     assert_eq!(echo(host, server, "still here").await.unwrap(), "still here");
 }
 
-/// A call that is sent once.
-fn once() -> CallOptions {
+/// Call options without retries.
+fn without_retries() -> CallOptions {
     CallOptions { retries: Some(0), ..CallOptions::default() }
 }
 
-/// Why a call that must have failed for the lack of its server did, and whether it may have run.
-fn unavailable<T: Debug>(result: Result<T, CallError>) -> (Lost, bool) {
+/// Returns the reason of an `Unavailable` error, and whether the call may have run.
+fn unavailable_error<T: Debug>(result: Result<T, CallError>) -> (UnavailableReason, bool) {
     match result {
         Err(CallError::Unavailable { reason, may_have_run, .. }) => (reason, may_have_run),
         other => panic!("not unavailable: {other:?}"),
     }
 }
 
-/// What was wrong with the answer of a call that must have failed for it.
-fn protocol_fault<T: Debug>(result: Result<T, CallError>) -> ProtocolFault {
+/// Returns the protocol error of a failed call.
+fn protocol_error<T: Debug>(result: Result<T, CallError>) -> ProtocolError {
     match result {
         Err(CallError::Protocol { source, .. }) => source,
         other => panic!("not a protocol error: {other:?}"),

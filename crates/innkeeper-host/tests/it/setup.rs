@@ -1,4 +1,4 @@
-//! What the tests here start from: a scene with fixture servers, their journal, and the host's log.
+//! Test environment: fixture servers, their journal, and the captured log.
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use innkeeper_host::{
-    Config, Environment, Event, Host, HostBuilder, StartError, Supervisor, ToolResult,
+    Config, Environment, Host, HostBuilder, HostEvent, StartError, Supervisor, ToolResult,
 };
-use innkeeper_testkit::{Fixture, Journal, Nonce, fx, mcp_json, until_gone, zombie_children};
+use innkeeper_testkit::{
+    Fixture, Journal, ProcessTag, fixture, mcp_json, wait_gone_async, zombie_children,
+};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::sync::broadcast::Receiver;
@@ -18,43 +20,43 @@ use tracing::field::{Field, Visit};
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-/// How long a loaded machine may take for what usually takes milliseconds.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// Maximum time on a loaded machine for operations that usually take milliseconds.
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long a process may be seen after the host is done with it: until its parent has reaped it.
-const REAPING: Duration = Duration::from_secs(1);
+/// Maximum time between the end of a process and its removal by the parent process.
+const REAP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A directory, a journal and a mark on every process, of one test.
-pub(crate) struct Scene {
+/// The directory, the journal and the process tag of one test.
+pub(crate) struct TestEnv {
     directory: TempDir,
-    nonce: Nonce,
+    process_tag: ProcessTag,
 }
 
-impl Scene {
+impl TestEnv {
     pub(crate) fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap(), nonce: Nonce::new() }
+        Self { directory: tempfile::tempdir().unwrap(), process_tag: ProcessTag::new() }
     }
 
-    /// A file of this test.
+    /// Returns the path of a file in the test directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    pub(crate) fn nonce(&self) -> &Nonce {
-        &self.nonce
+    pub(crate) fn process_tag(&self) -> &ProcessTag {
+        &self.process_tag
     }
 
-    /// A fixture server that writes to this scene's journal and bears its mark.
-    pub(crate) fn fx(&self, name: &str) -> Fixture {
-        fx(name).journal(&self.journal_path()).nonce(&self.nonce)
+    /// A fixture server with the journal and the process tag of this test.
+    pub(crate) fn fixture(&self, name: &str) -> Fixture {
+        fixture(name).journal(&self.journal_path()).process_tag(&self.process_tag)
     }
 
-    /// The configuration of these servers, read against this process's environment.
+    /// The configuration of these servers, read with this process's environment.
     pub(crate) fn config(&self, servers: impl IntoIterator<Item = Fixture>) -> Config {
-        self.config_of(&mcp_json(servers))
+        self.config_from(&mcp_json(servers))
     }
 
-    /// The configuration of these servers with keys of the host.
+    /// The configuration of these servers with a `host` section.
     pub(crate) fn config_with(
         &self,
         host: &Value,
@@ -62,16 +64,16 @@ impl Scene {
     ) -> Config {
         let mut file = mcp_json(servers);
         file["host"] = host.clone();
-        self.config_of(&file)
+        self.config_from(&file)
     }
 
-    /// The configuration that stands in this file.
-    pub(crate) fn config_of(&self, file: &Value) -> Config {
-        let environment = Environment::of_process();
+    /// The configuration in a file with this content.
+    pub(crate) fn config_from(&self, file: &Value) -> Config {
+        let environment = Environment::from_process();
         Config::from_value(file, "mcp.json", self.directory.path(), &environment).unwrap()
     }
 
-    /// Starts these servers, each beside a shim.
+    /// Starts these servers, each with a shim.
     pub(crate) async fn start(
         &self,
         servers: impl IntoIterator<Item = Fixture>,
@@ -79,28 +81,28 @@ impl Scene {
         builder(self.config(servers)).start().await
     }
 
-    /// What the servers have recorded so far.
+    /// Reads the current journal of the servers.
     pub(crate) fn journal(&self) -> Journal {
         Journal::read(&self.journal_path())
     }
 
-    /// Waits until the journal is as wanted.
-    pub(crate) async fn journal_until(&self, wanted: impl Fn(&Journal) -> bool) -> Journal {
-        Journal::until(&self.journal_path(), PATIENCE, wanted).await
+    /// Waits until the journal matches the predicate.
+    pub(crate) async fn wait_for_journal(&self, matches: impl Fn(&Journal) -> bool) -> Journal {
+        Journal::wait_for(&self.journal_path(), TEST_TIMEOUT, matches).await
     }
 
-    /// Fails unless every process of the test is gone by now, and none left to be reaped.
+    /// Panics unless every process of the test has ended and was reaped.
     pub(crate) async fn assert_gone(&self) {
-        if let Err(left) = until_gone(&self.nonce, REAPING).await {
-            panic!("still there: {left:#?}");
+        if let Err(remaining) = wait_gone_async(&self.process_tag, REAP_TIMEOUT).await {
+            panic!("still there: {remaining:#?}");
         }
-        // Where tests share a process, another one's child may be seen in the moment of its end.
+        // If tests share a process, a child of another test may briefly be a zombie.
         let reaped = async {
             while !zombie_children().is_empty() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let reaped = tokio::time::timeout(REAPING, reaped).await;
+        let reaped = tokio::time::timeout(REAP_TIMEOUT, reaped).await;
         assert!(reaped.is_ok(), "not reaped: {:?}", zombie_children());
     }
 
@@ -109,52 +111,52 @@ impl Scene {
     }
 }
 
-/// A host of this configuration with a shim beside each server.
+/// A host builder for this configuration with a shim for each server.
 pub(crate) fn builder(config: Config) -> HostBuilder {
-    Host::builder(config).supervisor(Supervisor::executable(shim()))
+    Host::builder(config).supervisor(Supervisor::executable(shim_path()))
 }
 
-/// The supervisor that was built with these tests.
-pub(crate) fn shim() -> &'static Path {
+/// The path of the shim executable from this build.
+pub(crate) fn shim_path() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_innkeeper-shim"))
 }
 
-/// The text of a tool's result.
-pub(crate) fn text(result: &ToolResult) -> String {
+/// Returns the text of a tool result.
+pub(crate) fn result_text(result: &ToolResult) -> String {
     let result: Value = serde_json::from_str(result.raw().get()).unwrap();
     result["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
-/// Every event told so far, in order.
-pub(crate) fn told(events: &mut Receiver<Event>) -> Vec<Event> {
-    let mut told = Vec::new();
+/// Returns all pending events, in order.
+pub(crate) fn drain_events(events: &mut Receiver<HostEvent>) -> Vec<HostEvent> {
+    let mut drained = Vec::new();
     loop {
         match events.try_recv() {
-            Ok(event) => told.push(event),
-            Err(TryRecvError::Empty | TryRecvError::Closed) => return told,
-            Err(TryRecvError::Lagged(lost)) => panic!("{lost} events were lost"),
+            Ok(event) => drained.push(event),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return drained,
+            Err(TryRecvError::Lagged(count)) => panic!("{count} events were lost"),
         }
     }
 }
 
-/// Waits for an event.
-pub(crate) async fn until_told(
-    events: &mut Receiver<Event>,
-    wanted: impl Fn(&Event) -> bool,
-) -> Event {
-    let waited = tokio::time::timeout(PATIENCE, async {
+/// Waits for an event that matches the predicate.
+pub(crate) async fn wait_for_event(
+    events: &mut Receiver<HostEvent>,
+    matches: impl Fn(&HostEvent) -> bool,
+) -> HostEvent {
+    let found = tokio::time::timeout(TEST_TIMEOUT, async {
         loop {
             let event = events.recv().await.unwrap();
-            if wanted(&event) {
+            if matches(&event) {
                 return event;
             }
         }
     });
-    waited.await.expect("the event is told")
+    found.await.expect("the event is told")
 }
 
-/// The error and all its causes, as a person would read them.
-pub(crate) fn chain(error: &dyn Error) -> Vec<String> {
+/// Returns the messages of the error and all its causes.
+pub(crate) fn error_chain(error: &dyn Error) -> Vec<String> {
     let mut messages = vec![error.to_string()];
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -164,24 +166,24 @@ pub(crate) fn chain(error: &dyn Error) -> Vec<String> {
     messages
 }
 
-static LISTENER: Once = Once::new();
+static DEFAULT_SUBSCRIBER: Once = Once::new();
 
-/// What is logged on this thread while it lives, each line as a JSON object with `level`,
-/// `message` and the fields; an error is a list of its messages, from the outermost cause in.
-pub(crate) struct Log {
-    lines: Lines,
+/// Captures the log of the current thread until dropped. Each line is a JSON object with `level`,
+/// `message` and the fields; an error is a list of its messages, from the outermost cause inward.
+pub(crate) struct LogCapture {
+    lines: LogLines,
     _scope: DefaultGuard,
 }
 
-impl Log {
-    /// Begins to capture; meant for tests on a runtime of one thread.
+impl LogCapture {
+    /// Starts the capture; requires a single-threaded runtime.
     pub(crate) fn capture() -> Self {
-        // Somebody else who always listens: whether a place logs is remembered for all threads, and
-        // tests that begin and end beside this one would make it forget.
-        LISTENER.call_once(|| {
+        // `tracing` caches for all threads whether a call site is enabled. A permanent global
+        // subscriber keeps the call sites enabled while tests on other threads start and end.
+        DEFAULT_SUBSCRIBER.call_once(|| {
             tracing::subscriber::set_global_default(tracing_subscriber::registry()).unwrap();
         });
-        let lines = Lines::default();
+        let lines = LogLines::default();
         let subscriber = tracing_subscriber::registry().with(lines.clone());
         Self { lines, _scope: tracing::subscriber::set_default(subscriber) }
     }
@@ -190,63 +192,63 @@ impl Log {
         self.lines.0.lock().unwrap().clone()
     }
 
-    /// The lines with this message, in order.
-    pub(crate) fn of(&self, message: &str) -> Vec<Value> {
+    /// Returns the lines with this message, in order.
+    pub(crate) fn with_message(&self, message: &str) -> Vec<Value> {
         self.lines().into_iter().filter(|line| line["message"] == message).collect()
     }
 
-    /// The lines about security, in order.
-    pub(crate) fn audited(&self) -> Vec<Value> {
+    /// Returns the audit lines, in order.
+    pub(crate) fn security_lines(&self) -> Vec<Value> {
         self.lines().into_iter().filter(|line| line["security"] == true).collect()
     }
 }
 
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<Value>>>);
+struct LogLines(Arc<Mutex<Vec<Value>>>);
 
-impl<S: tracing::Subscriber> Layer<S> for Lines {
+impl<S: tracing::Subscriber> Layer<S> for LogLines {
     fn on_event(&self, event: &tracing::Event<'_>, _context: Context<'_, S>) {
-        let mut line = Line(Map::new());
-        line.put("level", json!(event.metadata().level().as_str()));
+        let mut line = LogLineVisitor(Map::new());
+        line.insert("level", json!(event.metadata().level().as_str()));
         event.record(&mut line);
         self.0.lock().unwrap().push(Value::Object(line.0));
     }
 }
 
-struct Line(Map<String, Value>);
+struct LogLineVisitor(Map<String, Value>);
 
-impl Line {
-    fn put(&mut self, name: &str, value: Value) {
+impl LogLineVisitor {
+    fn insert(&mut self, name: &str, value: Value) {
         self.0.insert(name.to_owned(), value);
     }
 }
 
-impl Visit for Line {
+impl Visit for LogLineVisitor {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.put(field.name(), json!(format!("{value:?}")));
+        self.insert(field.name(), json!(format!("{value:?}")));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.put(field.name(), json!(value));
+        self.insert(field.name(), json!(value));
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.put(field.name(), json!(value));
+        self.insert(field.name(), json!(value));
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put(field.name(), json!(value));
+        self.insert(field.name(), json!(value));
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(field.name(), json!(value));
+        self.insert(field.name(), json!(value));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.put(field.name(), json!(value));
+        self.insert(field.name(), json!(value));
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        self.put(field.name(), json!(chain(value)));
+        self.insert(field.name(), json!(error_chain(value)));
     }
 }

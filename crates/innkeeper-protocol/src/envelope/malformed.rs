@@ -1,4 +1,4 @@
-//! What a line is that is not a message, and whose answer it may have been.
+//! Lines that are not valid messages.
 
 use std::fmt;
 
@@ -6,99 +6,100 @@ use crate::id::RequestId;
 use crate::skim;
 use crate::text::printable;
 
-/// The longest detail, in characters: a line of a log.
-const DETAIL_LIMIT: usize = 200;
-/// How much of the offending line goes into a detail, in bytes.
-const SAMPLE_LIMIT: usize = 120;
+/// Maximum length of `detail` in characters: one line of a log.
+const MAX_DETAIL_CHARS: usize = 200;
+/// Maximum number of bytes of the malformed line in `detail`.
+const MAX_SAMPLE_BYTES: usize = 120;
 
-/// A line, or an item of a batch, that is no message.
+/// A line, or an item of a batch, that is not a valid message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}{}{detail}", if detail.is_empty() { "" } else { ": " })]
-pub struct Malformed {
-    /// The id of the outermost object, if it could be read all the same.
+pub struct MalformedMessage {
+    /// The id of the outermost object, if the id is readable.
     pub id: Option<RequestId>,
-    /// Whether it has a result or an error and no method, so that `id` is one of ours.
+    /// Whether the object has a result or an error and no method, so that `id` is the id of a
+    /// client request.
     pub looks_like_response: bool,
-    /// What is wrong.
+    /// The kind of error.
     pub kind: MalformedKind,
-    /// More about it, at most 200 characters of printable text.
+    /// Details: at most 200 characters of printable text.
     pub detail: String,
 }
 
-/// What is wrong with a line.
+/// The reason why a line is not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MalformedKind {
     /// The bytes are not UTF-8.
     NotUtf8,
     /// The text is not JSON.
     NotJson,
-    /// The line is the first of a message written over several.
+    /// The line is the first line of a message that spans several lines.
     MultiLineJson,
-    /// The nesting is deeper than [`DEPTH_LIMIT`](super::DEPTH_LIMIT).
+    /// The nesting exceeds [`MAX_MESSAGE_DEPTH`](super::MAX_MESSAGE_DEPTH).
     TooDeep,
     /// The JSON is neither an object nor a batch of objects.
     NotAnObject,
-    /// There is no `jsonrpc` member.
+    /// The `jsonrpc` member is missing.
     MissingVersion,
     /// The `jsonrpc` member is not `"2.0"`.
     WrongVersion,
-    /// One of the envelope's members is there twice.
+    /// A member of the envelope occurs twice.
     DuplicateKey,
-    /// The id is missing, `null` or no id.
+    /// The id is missing, `null` or of an invalid type.
     BadId,
     /// The method is missing or not a string.
     MissingMethod,
-    /// The error is not an object with a whole `code` and a `message`.
+    /// The error is not an object with an integer `code` and a string `message`.
     BadError,
-    /// There are both a result and an error.
+    /// The message has both a result and an error.
     BothResultAndError,
-    /// There is neither a result nor an error.
+    /// The message has neither a result nor an error.
     NeitherResultNorError,
-    /// There are both a method and a result or an error.
+    /// The message has a method and also a result or an error.
     BothRequestAndResponse,
     /// The batch has no items.
     EmptyBatch,
-    /// The batch has more than [`BATCH_LIMIT`](super::BATCH_LIMIT) items; stands in the place of
-    /// those left out.
+    /// The batch has more than [`MAX_BATCH_MESSAGES`](super::MAX_BATCH_MESSAGES) items. This item
+    /// replaces the excess items.
     BatchTooLarge,
-    /// The line is longer than the framer's limit.
+    /// The line exceeds the limit of the framer.
     TooLong,
 }
 
-impl Malformed {
-    /// What a line is that the framer gave up on: `head` is how it starts.
+impl MalformedMessage {
+    /// Returns the error for a line over the framer's limit; `head` is the start of the line.
     pub fn too_long(head: &[u8]) -> Self {
-        Self::skimmed(MalformedKind::TooLong, head, "")
+        Self::with_recovered_id(MalformedKind::TooLong, head, "")
     }
 
-    /// With the id looked for in bytes that could not be parsed.
-    pub(super) fn skimmed(kind: MalformedKind, line: &[u8], reason: &str) -> Self {
-        let (id, looks_like_response) = skim::top_level_id(line);
-        Self { id, looks_like_response, kind, detail: with_sample(reason, line) }
+    /// Creates an error and searches the unparsable bytes for an id.
+    pub(super) fn with_recovered_id(kind: MalformedKind, line: &[u8], reason: &str) -> Self {
+        let (id, looks_like_response) = skim::recover_top_level_id(line);
+        Self { id, looks_like_response, kind, detail: detail_with_sample(reason, line) }
     }
 
-    /// Without an id to look for.
-    pub(super) fn nameless(kind: MalformedKind, detail: &str) -> Self {
-        let detail = printable(detail, DETAIL_LIMIT);
+    /// Creates an error without an id.
+    pub(super) fn without_id(kind: MalformedKind, detail: &str) -> Self {
+        let detail = printable(detail, MAX_DETAIL_CHARS);
         Self { id: None, looks_like_response: false, kind, detail }
     }
 }
 
 impl MalformedKind {
-    /// The kind in words.
+    /// Returns a short description of the kind.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NotUtf8 => "not UTF-8",
             Self::NotJson => "not JSON",
-            Self::MultiLineJson => "multi-line JSON, where each message must be one line",
-            Self::TooDeep => "nested too deep",
+            Self::MultiLineJson => "multi-line JSON; each message must be one line",
+            Self::TooDeep => "nested too deeply",
             Self::NotAnObject => "not a JSON-RPC object",
-            Self::MissingVersion => "no `jsonrpc` member",
+            Self::MissingVersion => "missing `jsonrpc` member",
             Self::WrongVersion => "`jsonrpc` is not \"2.0\"",
             Self::DuplicateKey => "duplicate key",
-            Self::BadId => "no usable id",
-            Self::MissingMethod => "no method",
-            Self::BadError => "not an error object",
+            Self::BadId => "missing or invalid id",
+            Self::MissingMethod => "missing or invalid method",
+            Self::BadError => "invalid error object",
             Self::BothResultAndError => "both result and error",
             Self::NeitherResultNorError => "neither result nor error",
             Self::BothRequestAndResponse => "both a request and a response",
@@ -115,8 +116,8 @@ impl fmt::Display for MalformedKind {
     }
 }
 
-fn with_sample(reason: &str, line: &[u8]) -> String {
-    let sample = String::from_utf8_lossy(&line[..line.len().min(SAMPLE_LIMIT)]);
+fn detail_with_sample(reason: &str, line: &[u8]) -> String {
+    let sample = String::from_utf8_lossy(&line[..line.len().min(MAX_SAMPLE_BYTES)]);
     let separator = if reason.is_empty() { "" } else { ": " };
-    printable(&format!("{reason}{separator}{sample}"), DETAIL_LIMIT)
+    printable(&format!("{reason}{separator}{sample}"), MAX_DETAIL_CHARS)
 }

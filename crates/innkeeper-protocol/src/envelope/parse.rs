@@ -1,4 +1,4 @@
-//! Line → message: one pass over a well-formed line, a search for the id in any other.
+//! Parser for one line, with recovery of the id from malformed lines.
 
 mod depth;
 mod members;
@@ -6,165 +6,172 @@ mod members;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-use super::{ErrorObject, Incoming, Malformed, MalformedKind, Message};
+use super::{ErrorObject, Incoming, MalformedKind, MalformedMessage, Message};
 use crate::id::RequestId;
 use crate::method::NOTIFICATION_PREFIX;
 use crate::{skim, text};
-use members::Members;
+use members::EnvelopeMembers;
 
-pub use depth::DEPTH_LIMIT;
+pub use depth::MAX_MESSAGE_DEPTH;
 
-/// The most messages taken out of one batch. Clients and servers batch a handful of requests; a
-/// line of 16 MiB could hold millions.
-pub const BATCH_LIMIT: usize = 1024;
+/// Maximum number of messages parsed from one batch. Clients and servers batch a handful of
+/// requests, but a line of 16 MiB could contain millions.
+pub const MAX_BATCH_MESSAGES: usize = 1024;
 
-/// Makes a message of one line.
+/// Parses one line into a message.
 ///
-/// What is in a message is left as it came; only the envelope is read. Members that JSON-RPC does
-/// not know are ignored.
+/// The function reads the envelope only; the contents remain raw JSON. Members that JSON-RPC does
+/// not define are ignored.
 ///
 /// # Errors
 ///
-/// If the line is no message. Where an id can still be read, the error has it, so that the call
-/// that waits for this answer can fail at once.
-pub fn parse(line: &[u8]) -> Result<Message<'_>, Malformed> {
+/// Returns an error if the line is not a valid message. The error contains the id where the id is
+/// readable, so that the call that waits for this response can fail at once.
+pub fn parse(line: &[u8]) -> Result<Message<'_>, MalformedMessage> {
     let Ok(json) = std::str::from_utf8(line) else {
-        return Err(Malformed::skimmed(MalformedKind::NotUtf8, line, ""));
+        return Err(MalformedMessage::with_recovered_id(MalformedKind::NotUtf8, line, ""));
     };
-    match serde_json::from_str::<Members<'_>>(json) {
-        Ok(members) if depth::within_limit(json) => incoming(&members).map(Message::One),
-        Err(error) if error.classify() == Category::Data => other_than_object(json, &error),
-        Ok(_) => Err(Malformed::skimmed(MalformedKind::TooDeep, line, "")),
+    match serde_json::from_str::<EnvelopeMembers<'_>>(json) {
+        Ok(members) if depth::within_limit(json) => parse_envelope(&members).map(Message::Single),
+        Err(error) if error.classify() == Category::Data => parse_batch(json, &error),
+        Ok(_) => Err(MalformedMessage::with_recovered_id(MalformedKind::TooDeep, line, "")),
         Err(error) => Err(not_json(json, &error)),
     }
 }
 
-/// The error of a response that names no request, such as an HTTP server's refusal.
+/// Returns the error of a response that has no request id, such as the response of an HTTP server
+/// that rejects a request.
 pub fn error_without_id(body: &[u8]) -> Option<ErrorObject> {
-    let members: Members<'_> = serde_json::from_slice(body).ok()?;
+    let members: EnvelopeMembers<'_> = serde_json::from_slice(body).ok()?;
     let nameless = members.id.is_none_or(|id| id.get() == "null");
-    if nameless { members.error().and_then(error_object) } else { None }
+    if nameless { members.error().and_then(parse_error_object) } else { None }
 }
 
-fn not_json(json: &str, error: &serde_json::Error) -> Malformed {
+fn not_json(json: &str, error: &serde_json::Error) -> MalformedMessage {
     let line = json.as_bytes();
     if matches!(json.trim_end(), "{" | "[") {
-        return Malformed::nameless(MalformedKind::MultiLineJson, "");
+        return MalformedMessage::without_id(MalformedKind::MultiLineJson, "");
     }
     if !depth::within_limit(json) {
-        return Malformed::skimmed(MalformedKind::TooDeep, line, "");
+        return MalformedMessage::with_recovered_id(MalformedKind::TooDeep, line, "");
     }
-    Malformed::skimmed(MalformedKind::NotJson, line, &error.to_string())
+    MalformedMessage::with_recovered_id(MalformedKind::NotJson, line, &error.to_string())
 }
 
-/// The line is no object: valid up to where that was seen, not necessarily to its end.
-fn other_than_object<'a>(
+/// Parses a line that is not an object. The text before the position of `error` is valid JSON; the
+/// rest is unchecked.
+fn parse_batch<'a>(
     json: &'a str,
     error: &serde_json::Error,
-) -> Result<Message<'a>, Malformed> {
+) -> Result<Message<'a>, MalformedMessage> {
     let array: &RawValue = serde_json::from_str(json).map_err(|error| not_json(json, &error))?;
     if !array.get().starts_with('[') {
-        return Err(Malformed::nameless(MalformedKind::NotAnObject, &error.to_string()));
+        return Err(MalformedMessage::without_id(MalformedKind::NotAnObject, &error.to_string()));
     }
     if !depth::within_limit(json) {
-        return Err(Malformed::nameless(MalformedKind::TooDeep, ""));
+        return Err(MalformedMessage::without_id(MalformedKind::TooDeep, ""));
     }
     let mut items = skim::elements(array.get());
-    let mut batch: Vec<_> = items.by_ref().take(BATCH_LIMIT).map(item).collect();
+    let mut batch: Vec<_> = items.by_ref().take(MAX_BATCH_MESSAGES).map(parse_batch_item).collect();
     if batch.is_empty() {
-        return Err(Malformed::nameless(MalformedKind::EmptyBatch, ""));
+        return Err(MalformedMessage::without_id(MalformedKind::EmptyBatch, ""));
     }
     let left_out = items.count();
     if left_out > 0 {
-        let detail = format!("{left_out} messages left out");
-        batch.push(Err(Malformed::nameless(MalformedKind::BatchTooLarge, &detail)));
+        let detail = format!("{left_out} messages omitted");
+        batch.push(Err(MalformedMessage::without_id(MalformedKind::BatchTooLarge, &detail)));
     }
     Ok(Message::Batch(batch))
 }
 
-fn item(json: &str) -> Result<Incoming<'_>, Malformed> {
-    match serde_json::from_str::<Members<'_>>(json) {
-        Ok(members) => incoming(&members),
+fn parse_batch_item(json: &str) -> Result<Incoming<'_>, MalformedMessage> {
+    match serde_json::from_str::<EnvelopeMembers<'_>>(json) {
+        Ok(members) => parse_envelope(&members),
         Err(error) if error.classify() == Category::Data => {
-            Err(Malformed::nameless(MalformedKind::NotAnObject, &error.to_string()))
+            Err(MalformedMessage::without_id(MalformedKind::NotAnObject, &error.to_string()))
         }
         Err(error) => Err(not_json(json, &error)),
     }
 }
 
-fn incoming<'a>(members: &Members<'a>) -> Result<Incoming<'a>, Malformed> {
-    if let Some(key) = members.duplicate {
-        return Err(members.malformed(MalformedKind::DuplicateKey, key));
+fn parse_envelope<'a>(members: &EnvelopeMembers<'a>) -> Result<Incoming<'a>, MalformedMessage> {
+    if let Some(key) = members.duplicate_key {
+        return Err(members.to_malformed(MalformedKind::DuplicateKey, key));
     }
     match members.jsonrpc.map(RawValue::get) {
         Some("\"2.0\"") => {}
-        Some(version) if text::decode(version).as_deref() == Some("2.0") => {}
-        Some(version) => return Err(members.malformed(MalformedKind::WrongVersion, version)),
-        None => return Err(members.malformed(MalformedKind::MissingVersion, "")),
+        Some(version) if text::decode_string(version).as_deref() == Some("2.0") => {}
+        Some(version) => return Err(members.to_malformed(MalformedKind::WrongVersion, version)),
+        None => return Err(members.to_malformed(MalformedKind::MissingVersion, "")),
     }
     match members.method {
-        Some(method) => called(members, method),
-        None => answered(members),
+        Some(method) => parse_request(members, method),
+        None => parse_response(members),
     }
 }
 
-fn called<'a>(members: &Members<'a>, method: &'a RawValue) -> Result<Incoming<'a>, Malformed> {
+fn parse_request<'a>(
+    members: &EnvelopeMembers<'a>,
+    method: &'a RawValue,
+) -> Result<Incoming<'a>, MalformedMessage> {
     if members.result.is_some() || members.error().is_some() {
-        return Err(members.malformed(MalformedKind::BothRequestAndResponse, ""));
+        return Err(members.to_malformed(MalformedKind::BothRequestAndResponse, ""));
     }
-    let Some(method) = text::decode(method.get()) else {
-        return Err(members.malformed(MalformedKind::MissingMethod, method.get()));
+    let Some(method) = text::decode_string(method.get()) else {
+        return Err(members.to_malformed(MalformedKind::MissingMethod, method.get()));
     };
     let params = members.params.filter(|params| params.get() != "null");
     match members.id.map(RawValue::get) {
         None => Ok(Incoming::Notification { method, params }),
-        // Some servers write the id they do not have.
+        // Some servers write `"id": null` in notifications.
         Some("null") if method.starts_with(NOTIFICATION_PREFIX) => {
             Ok(Incoming::Notification { method, params })
         }
         Some(id) => match RequestId::from_raw(id) {
             Some(id) => Ok(Incoming::Request { id, method, params }),
-            None => Err(members.malformed(MalformedKind::BadId, id)),
+            None => Err(members.to_malformed(MalformedKind::BadId, id)),
         },
     }
 }
 
-fn answered<'a>(members: &Members<'a>) -> Result<Incoming<'a>, Malformed> {
+fn parse_response<'a>(members: &EnvelopeMembers<'a>) -> Result<Incoming<'a>, MalformedMessage> {
     let outcome = match (members.result, members.error()) {
         (Some(result), None) => Ok(result),
-        (None, Some(error)) => match error_object(error) {
+        (None, Some(error)) => match parse_error_object(error) {
             Some(error) => Err(error),
-            None => return Err(members.malformed(MalformedKind::BadError, error.get())),
+            None => return Err(members.to_malformed(MalformedKind::BadError, error.get())),
         },
-        (Some(_), Some(_)) => return Err(members.malformed(MalformedKind::BothResultAndError, "")),
-        (None, None) if members.id.is_none() => {
-            return Err(members.malformed(MalformedKind::MissingMethod, ""));
+        (Some(_), Some(_)) => {
+            return Err(members.to_malformed(MalformedKind::BothResultAndError, ""));
         }
-        (None, None) => return Err(members.malformed(MalformedKind::NeitherResultNorError, "")),
+        (None, None) if members.id.is_none() => {
+            return Err(members.to_malformed(MalformedKind::MissingMethod, ""));
+        }
+        (None, None) => return Err(members.to_malformed(MalformedKind::NeitherResultNorError, "")),
     };
     match members.id.map(RawValue::get).and_then(RequestId::from_raw) {
         Some(id) => Ok(Incoming::Response { id, outcome }),
         None => {
-            let said =
+            let error_text =
                 outcome.err().map(|error| format!("error {}: {}", error.code, error.message));
-            Err(members.malformed(MalformedKind::BadId, said.as_deref().unwrap_or("")))
+            Err(members.to_malformed(MalformedKind::BadId, error_text.as_deref().unwrap_or("")))
         }
     }
 }
 
 impl ErrorObject {
-    /// Reads an error object that stands somewhere else than in a response; `None` if it is none.
-    pub fn read(raw: &RawValue) -> Option<Self> {
-        error_object(raw)
+    /// Reads an error object outside of a response. Returns `None` if `raw` is not an error object.
+    pub fn from_raw(raw: &RawValue) -> Option<Self> {
+        parse_error_object(raw)
     }
 }
 
-fn error_object(error: &RawValue) -> Option<ErrorObject> {
+fn parse_error_object(error: &RawValue) -> Option<ErrorObject> {
     let (mut code, mut message, mut data) = (None, None, None);
     for (key, value) in skim::members(error.get()) {
         match key {
             "code" => code = RequestId::from_raw(value),
-            "message" => message = text::decode(value),
+            "message" => message = text::decode_string(value),
             "data" if value != "null" => data = RawValue::from_string(value.to_owned()).ok(),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Lines that are messages, lines that are not, and what each is taken for.
+//! Tests of message parsing.
 
 mod malformed;
 mod write;
@@ -6,15 +6,15 @@ mod write;
 use super::{Incoming, Message, error_without_id, parse};
 use crate::id::RequestId;
 
-pub(super) fn one(line: &str) -> Incoming<'_> {
+pub(super) fn parse_single(line: &str) -> Incoming<'_> {
     match parse(line.as_bytes()) {
-        Ok(Message::One(incoming)) => incoming,
+        Ok(Message::Single(incoming)) => incoming,
         other => panic!("{line} is {other:?}"),
     }
 }
 
-fn id_of(line: &str) -> RequestId {
-    match one(line) {
+fn parse_response_id(line: &str) -> RequestId {
+    match parse_single(line) {
         Incoming::Response { id, .. } | Incoming::Request { id, .. } => id,
         Incoming::Notification { .. } => panic!("{line} is a notification"),
     }
@@ -25,7 +25,9 @@ fn id_of(line: &str) -> RequestId {
 fn a_result_is_handed_on_byte_for_byte() {
     let result = r#"{"n":123456789012345678901234567890,"f":1e999,"t":"\ud83d","u":{ "x" : [ ] }}"#;
     let line = format!(r#"{{"jsonrpc":"2.0","id":3,"result":{result},"future":true}}"#);
-    let Incoming::Response { id, outcome: Ok(raw) } = one(&line) else { panic!("no result") };
+    let Incoming::Response { id, outcome: Ok(raw) } = parse_single(&line) else {
+        panic!("no result")
+    };
     assert_eq!(id, RequestId::Integer(3));
     assert_eq!(raw.get(), result);
 }
@@ -34,7 +36,7 @@ fn a_result_is_handed_on_byte_for_byte() {
 #[test]
 fn null_is_a_legal_result() {
     let Incoming::Response { outcome: Ok(raw), .. } =
-        one(r#"{"jsonrpc":"2.0","id":3,"result":null}"#)
+        parse_single(r#"{"jsonrpc":"2.0","id":3,"result":null}"#)
     else {
         panic!("no result")
     };
@@ -45,11 +47,17 @@ fn null_is_a_legal_result() {
 #[test]
 fn ids_are_integers_or_strings_in_any_order_of_members() {
     let text = |text: &str| RequestId::String(text.into());
-    assert_eq!(id_of(r#"{"result":1,"id":3,"jsonrpc":"2.0"}"#), RequestId::Integer(3));
-    assert_eq!(id_of(r#"{"id":"3","jsonrpc":"2.0","result":1}"#), text("3"));
-    assert_eq!(id_of(r#"{"id":3.0,"jsonrpc":"2.0","result":1}"#), RequestId::Integer(3));
-    assert_eq!(id_of(r#"{"id":"ä\n","jsonrpc":"2.0","method":"ping"}"#), text("ä\n"));
-    assert_eq!(id_of(r#"{"id":-1,"jsonrpc":"2.0","method":"ping"}"#), RequestId::Integer(-1));
+    assert_eq!(parse_response_id(r#"{"result":1,"id":3,"jsonrpc":"2.0"}"#), RequestId::Integer(3));
+    assert_eq!(parse_response_id(r#"{"id":"3","jsonrpc":"2.0","result":1}"#), text("3"));
+    assert_eq!(
+        parse_response_id(r#"{"id":3.0,"jsonrpc":"2.0","result":1}"#),
+        RequestId::Integer(3)
+    );
+    assert_eq!(parse_response_id(r#"{"id":"ä\n","jsonrpc":"2.0","method":"ping"}"#), text("ä\n"));
+    assert_eq!(
+        parse_response_id(r#"{"id":-1,"jsonrpc":"2.0","method":"ping"}"#),
+        RequestId::Integer(-1)
+    );
 }
 
 /// Proves: TR3.1
@@ -57,7 +65,9 @@ fn ids_are_integers_or_strings_in_any_order_of_members() {
 fn an_error_has_a_code_a_message_and_maybe_data() {
     let line =
         r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"no","data":{"a":[1]}}}"#;
-    let Incoming::Response { outcome: Err(error), .. } = one(line) else { panic!("no error") };
+    let Incoming::Response { outcome: Err(error), .. } = parse_single(line) else {
+        panic!("no error")
+    };
     assert_eq!((error.code, error.message.as_str()), (-32602, "no"));
     assert_eq!(error.data.unwrap().get(), r#"{"a":[1]}"#);
 }
@@ -65,24 +75,26 @@ fn an_error_has_a_code_a_message_and_maybe_data() {
 #[test]
 fn an_error_that_is_null_is_no_error() {
     let line = r#"{"jsonrpc":"2.0","id":3,"error":null,"result":{}}"#;
-    assert!(matches!(one(line), Incoming::Response { outcome: Ok(_), .. }));
+    assert!(matches!(parse_single(line), Incoming::Response { outcome: Ok(_), .. }));
 }
 
 /// Proves: TR3.4
 #[test]
 fn a_message_with_a_method_and_no_id_is_a_notification() {
     let line = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}"#;
-    let Incoming::Notification { method, params } = one(line) else { panic!("no notification") };
+    let Incoming::Notification { method, params } = parse_single(line) else {
+        panic!("no notification")
+    };
     assert_eq!(method, "notifications/progress");
     assert_eq!(params.unwrap().get(), r#"{"progress":1}"#);
     let bare = r#"{"jsonrpc":"2.0","method":"notifications/x","params":null,"id":null}"#;
-    assert!(matches!(one(bare), Incoming::Notification { params: None, .. }));
+    assert!(matches!(parse_single(bare), Incoming::Notification { params: None, .. }));
 }
 
 #[test]
 fn escapes_in_names_and_values_of_the_envelope_are_read() {
     let line = r#"{"\u006asonrpc":"2\u002e0","i\u0064":3,"method":"pin\u0067"}"#;
-    let Incoming::Request { id, method, .. } = one(line) else { panic!("no request") };
+    let Incoming::Request { id, method, .. } = parse_single(line) else { panic!("no request") };
     assert_eq!((id, method.as_ref()), (RequestId::Integer(3), "ping"));
 }
 
@@ -90,7 +102,9 @@ fn escapes_in_names_and_values_of_the_envelope_are_read() {
 #[test]
 fn half_a_character_does_not_lose_the_message() {
     let line = r#"{"jsonrpc":"2.0","id":3,"error":{"code":-1,"message":"cut \ud83d"}}"#;
-    let Incoming::Response { outcome: Err(error), .. } = one(line) else { panic!("no error") };
+    let Incoming::Response { outcome: Err(error), .. } = parse_single(line) else {
+        panic!("no error")
+    };
     assert!(error.message.starts_with("cut \u{FFFD}"), "{}", error.message);
 }
 
@@ -111,7 +125,7 @@ fn an_error_that_names_no_request_can_still_be_read() {
     let body =
         br#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"not initialized"},"id":null}"#;
     assert_eq!(error_without_id(body).unwrap().code, -32000);
-    let named = br#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"x"},"id":1}"#;
-    assert!(error_without_id(named).is_none());
+    let with_id = br#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"x"},"id":1}"#;
+    assert!(error_without_id(with_id).is_none());
     assert!(error_without_id(b"<html>").is_none());
 }

@@ -1,4 +1,4 @@
-//! Message → line, its newline included.
+//! Serialization of messages as lines, including the newline.
 
 use memchr::memchr;
 use serde::Serialize;
@@ -10,20 +10,20 @@ use crate::id::RequestId;
 ///
 /// # Errors
 ///
-/// If `params` cannot be written as JSON; `out` is then as it was.
+/// Returns an error if `params` cannot be serialized as JSON. `out` is then unchanged.
 pub fn write_request(
     out: &mut Vec<u8>,
     id: u64,
     method: &str,
     params: &(impl Serialize + ?Sized),
 ) -> Result<(), Error> {
-    line(out, |out| {
+    write_line(out, |out| {
         out.extend_from_slice(b",\"id\":");
-        value(out, &id)?;
+        write_value(out, &id)?;
         out.extend_from_slice(b",\"method\":");
-        value(out, method)?;
+        write_value(out, method)?;
         out.extend_from_slice(b",\"params\":");
-        value(out, params)
+        write_value(out, params)
     })
 }
 
@@ -31,63 +31,64 @@ pub fn write_request(
 ///
 /// # Errors
 ///
-/// If `params` cannot be written as JSON; `out` is then as it was.
+/// Returns an error if `params` cannot be serialized as JSON. `out` is then unchanged.
 pub fn write_notification(
     out: &mut Vec<u8>,
     method: &str,
     params: Option<&(impl Serialize + ?Sized)>,
 ) -> Result<(), Error> {
-    line(out, |out| {
+    write_line(out, |out| {
         out.extend_from_slice(b",\"method\":");
-        value(out, method)?;
+        write_value(out, method)?;
         let Some(params) = params else { return Ok(()) };
         out.extend_from_slice(b",\"params\":");
-        value(out, params)
+        write_value(out, params)
     })
 }
 
-/// Appends the answer to a request as one line.
+/// Appends the response to a request as one line.
 ///
 /// # Errors
 ///
-/// If `result` cannot be written as JSON; `out` is then as it was.
+/// Returns an error if `result` cannot be serialized as JSON. `out` is then unchanged.
 pub fn write_response(
     out: &mut Vec<u8>,
     id: &RequestId,
     result: &(impl Serialize + ?Sized),
 ) -> Result<(), Error> {
-    line(out, |out| {
+    write_line(out, |out| {
         out.extend_from_slice(b",\"id\":");
-        value(out, id)?;
+        write_value(out, id)?;
         out.extend_from_slice(b",\"result\":");
-        value(out, result)
+        write_value(out, result)
     })
 }
 
-/// Appends the refusal of a request as one line.
+/// Appends an error response as one line.
 ///
 /// # Errors
 ///
-/// Never in practice: all of it is text and numbers. `out` would then be as it was.
+/// Never in practice, because strings and numbers always serialize. After an error `out` would be
+/// unchanged.
 pub fn write_error(
     out: &mut Vec<u8>,
     id: &RequestId,
     code: i64,
     message: &str,
 ) -> Result<(), Error> {
-    line(out, |out| {
+    write_line(out, |out| {
         out.extend_from_slice(b",\"id\":");
-        value(out, id)?;
+        write_value(out, id)?;
         out.extend_from_slice(b",\"error\":{\"code\":");
-        value(out, &code)?;
+        write_value(out, &code)?;
         out.extend_from_slice(b",\"message\":");
-        value(out, message)?;
+        write_value(out, message)?;
         out.push(b'}');
         Ok(())
     })
 }
 
-fn line(
+fn write_line(
     out: &mut Vec<u8>,
     members: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
 ) -> Result<(), Error> {
@@ -98,18 +99,18 @@ fn line(
         return Err(error);
     }
     out.push(b'}');
-    join_lines(&mut out[start..]);
+    replace_newlines(&mut out[start..]);
     out.push(b'\n');
     Ok(())
 }
 
-fn value(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+fn write_value(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
     serde_json::to_writer(out, value)
 }
 
-/// Raw JSON is written as it stands and may be pretty-printed. In JSON a line break can only be
-/// white space, because inside a string it would be escaped.
-fn join_lines(message: &mut [u8]) {
+/// Replaces line breaks by spaces. Raw JSON is written unchanged and may be pretty-printed. Line
+/// breaks in valid JSON are always white space, because line breaks in strings are escaped.
+fn replace_newlines(message: &mut [u8]) {
     let mut from = 0;
     while let Some(offset) = memchr(b'\n', &message[from..]) {
         from += offset;

@@ -1,38 +1,40 @@
-//! Finds the annotated properties of a tool's argument schema, in one pass and without a tree.
+//! Search for annotated properties in a tool's input schema, in one pass.
 
 use std::borrow::Cow;
 
-use super::param::{PARAM_LIMIT, PARAM_NAME_LIMIT, Param, ParamHeaderError as Error};
-use crate::envelope::DEPTH_LIMIT;
+use super::param_headers::{
+    MAX_PARAM_HEADERS, MAX_PARAM_NAME_BYTES, ParamHeader, ParamHeaderError as Error,
+};
+use crate::envelope::MAX_MESSAGE_DEPTH;
 use crate::skim::Cursor;
 use crate::text;
 
-/// The longest piece of a schema's text in an error, in characters.
-const SHOWN: usize = 100;
+/// Maximum length of schema text quoted in an error, in characters.
+const MAX_SHOWN_CHARS: usize = 100;
 
-/// What a keyword of JSON Schema holds.
-enum Keyword {
+/// The kind of value that a JSON Schema keyword has.
+enum SchemaKeyword {
     Annotation,
     Type,
-    /// The schemas of an object's properties, by name.
+    /// A map from property names to schemas.
     Properties,
-    /// Other schemas by name.
-    Map,
-    /// One schema, or a list of them.
+    /// A map from other names to schemas.
+    SchemaMap,
+    /// One schema or a list of schemas.
     Schemas,
-    /// No schema.
-    Data,
+    /// A value that contains no schema.
+    NonSchema,
 }
 
-impl Keyword {
-    /// Knows the keywords of every draft from 4 to 2020-12.
-    fn of(name: &str) -> Self {
+impl SchemaKeyword {
+    /// Supports the keywords of all drafts from 4 to 2020-12.
+    fn from_name(name: &str) -> Self {
         match name {
             "x-mcp-header" => Self::Annotation,
             "type" => Self::Type,
             "properties" => Self::Properties,
             "patternProperties" | "dependentSchemas" | "dependencies" | "$defs" | "definitions" => {
-                Self::Map
+                Self::SchemaMap
             }
             "items"
             | "additionalItems"
@@ -50,125 +52,126 @@ impl Keyword {
             | "then"
             | "else"
             | "contentSchema" => Self::Schemas,
-            _ => Self::Data,
+            _ => Self::NonSchema,
         }
     }
 }
 
-/// Every annotated property of the schema.
-pub(super) fn annotated(schema: &str) -> Result<Vec<Param>, Error> {
+/// Returns every annotated property of the schema.
+pub(super) fn find_annotated_params(schema: &str) -> Result<Vec<ParamHeader>, Error> {
     let cursor = Cursor::new(schema);
-    let mut search = Search { cursor, path: Vec::new(), depth: 0, found: Vec::new() };
-    search.schema(true)?;
-    Ok(search.found)
+    let mut search = AnnotationSearch { cursor, path: Vec::new(), depth: 0, params: Vec::new() };
+    search.visit_schema(true)?;
+    Ok(search.params)
 }
 
-struct Search<'a> {
+struct AnnotationSearch<'a> {
     cursor: Cursor<'a>,
-    /// The properties that lead to the schema at hand, if only properties do.
+    /// The property names that lead to the current schema, if only properties lead there.
     path: Vec<Cow<'a, str>>,
     depth: usize,
-    found: Vec<Param>,
+    params: Vec<ParamHeader>,
 }
 
-impl<'a> Search<'a> {
-    /// Reads the schema that comes next; `reachable` if only properties lead to it.
-    fn schema(&mut self, reachable: bool) -> Result<(), Error> {
+impl<'a> AnnotationSearch<'a> {
+    /// Reads the next schema. `reachable` is whether only properties lead to the schema.
+    fn visit_schema(&mut self, reachable: bool) -> Result<(), Error> {
         if !self.cursor.enter(b'{') {
-            self.cursor.value();
+            self.cursor.next_value();
             return Ok(());
         }
-        self.deeper()?;
+        self.enter_level()?;
         let (mut annotation, mut type_) = (None, None);
         while let Some(key) = self.cursor.next_key() {
-            match Keyword::of(&unescaped(key)) {
-                Keyword::Annotation => annotation = self.cursor.value(),
-                Keyword::Type => type_ = self.cursor.value(),
-                Keyword::Properties => self.map(reachable)?,
-                Keyword::Map => self.map(false)?,
-                Keyword::Schemas => self.schemas()?,
-                Keyword::Data => {
-                    self.cursor.value();
+            match SchemaKeyword::from_name(&unescape_key(key)) {
+                SchemaKeyword::Annotation => annotation = self.cursor.next_value(),
+                SchemaKeyword::Type => type_ = self.cursor.next_value(),
+                SchemaKeyword::Properties => self.visit_schema_map(reachable)?,
+                SchemaKeyword::SchemaMap => self.visit_schema_map(false)?,
+                SchemaKeyword::Schemas => self.visit_schemas()?,
+                SchemaKeyword::NonSchema => {
+                    self.cursor.next_value();
                 }
             }
         }
         self.depth -= 1;
         match annotation {
-            Some(annotation) => self.keep(annotation, type_, reachable),
+            Some(annotation) => self.add_param(annotation, type_, reachable),
             None => Ok(()),
         }
     }
 
-    fn map(&mut self, reachable: bool) -> Result<(), Error> {
+    fn visit_schema_map(&mut self, reachable: bool) -> Result<(), Error> {
         if !self.cursor.enter(b'{') {
-            self.cursor.value();
+            self.cursor.next_value();
             return Ok(());
         }
-        self.deeper()?;
+        self.enter_level()?;
         while let Some(name) = self.cursor.next_key() {
-            self.path.push(unescaped(name));
-            self.schema(reachable)?;
+            self.path.push(unescape_key(name));
+            self.visit_schema(reachable)?;
             self.path.pop();
         }
         self.depth -= 1;
         Ok(())
     }
 
-    fn schemas(&mut self) -> Result<(), Error> {
+    fn visit_schemas(&mut self) -> Result<(), Error> {
         if !self.cursor.enter(b'[') {
-            return self.schema(false);
+            return self.visit_schema(false);
         }
-        self.deeper()?;
+        self.enter_level()?;
         while self.cursor.next_element() {
-            self.schema(false)?;
+            self.visit_schema(false)?;
         }
         self.depth -= 1;
         Ok(())
     }
 
-    fn deeper(&mut self) -> Result<(), Error> {
+    fn enter_level(&mut self) -> Result<(), Error> {
         self.depth += 1;
-        if self.depth > DEPTH_LIMIT { Err(Error::TooDeep) } else { Ok(()) }
+        if self.depth > MAX_MESSAGE_DEPTH { Err(Error::TooDeep) } else { Ok(()) }
     }
 
-    fn keep(&mut self, raw: &str, type_: Option<&str>, reachable: bool) -> Result<(), Error> {
-        let shown = |text: &str| text::printable(text, SHOWN);
+    fn add_param(&mut self, raw: &str, type_: Option<&str>, reachable: bool) -> Result<(), Error> {
+        let shorten = |text: &str| text::printable(text, MAX_SHOWN_CHARS);
         if !reachable || self.path.is_empty() {
-            return Err(Error::OutOfReach { annotation: shown(raw) });
+            return Err(Error::NotStaticPath { annotation: shorten(raw) });
         }
-        let property = shown(&self.path.join("."));
-        let Some(name) = text::decode(raw) else {
-            return Err(Error::NotText { property });
+        let property = shorten(&self.path.join("."));
+        let Some(name) = text::decode_string(raw) else {
+            return Err(Error::NotString { property });
         };
-        if name.is_empty() || name.len() > PARAM_NAME_LIMIT || !name.bytes().all(is_token) {
-            return Err(Error::NotAName { property, name: shown(&name) });
+        if name.is_empty() || name.len() > MAX_PARAM_NAME_BYTES || !name.bytes().all(is_token) {
+            return Err(Error::InvalidName { property, name: shorten(&name) });
         }
         let type_ = type_.unwrap_or("nothing");
-        if !matches!(text::decode(type_).as_deref(), Some("string" | "integer" | "boolean")) {
-            return Err(Error::NotPrimitive { property, found: shown(type_) });
+        if !matches!(text::decode_string(type_).as_deref(), Some("string" | "integer" | "boolean"))
+        {
+            return Err(Error::NotPrimitive { property, found: shorten(type_) });
         }
-        if self.found.iter().any(|other| other.name.eq_ignore_ascii_case(&name)) {
-            return Err(Error::Twice { property, name: shown(&name) });
+        if self.params.iter().any(|other| other.name.eq_ignore_ascii_case(&name)) {
+            return Err(Error::Duplicate { property, name: shorten(&name) });
         }
-        if self.found.len() == PARAM_LIMIT {
+        if self.params.len() == MAX_PARAM_HEADERS {
             return Err(Error::TooMany);
         }
-        let path = self.path.iter().map(|step| step.clone().into_owned()).collect();
-        self.found.push(Param { name: name.into_owned(), path });
+        let path = self.path.iter().map(|key| key.clone().into_owned()).collect();
+        self.params.push(ParamHeader { name: name.into_owned(), path });
         Ok(())
     }
 }
 
-/// A key as it is meant.
-fn unescaped(key: &str) -> Cow<'_, str> {
+/// Decodes the escapes of a key.
+fn unescape_key(key: &str) -> Cow<'_, str> {
     if !key.contains('\\') {
         return Cow::Borrowed(key);
     }
-    let decoded = text::decode(&format!("\"{key}\"")).map(Cow::into_owned);
+    let decoded = text::decode_string(&format!("\"{key}\"")).map(Cow::into_owned);
     decoded.map_or(Cow::Borrowed(key), Cow::Owned)
 }
 
-/// Whether the byte may be in the name of a header (RFC 9110, section 5.6.2).
+/// Whether the byte may occur in a header name (RFC 9110, section 5.6.2).
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -1,26 +1,27 @@
-//! Values in headers, and which arguments are repeated there.
+//! Tests of header values and of repeated arguments.
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::{
-    PARAM_LIMIT, PARAM_NAME_LIMIT, ParamHeaderError, ParamHeaders, encode_value, name_member,
+    MAX_PARAM_HEADERS, MAX_PARAM_NAME_BYTES, ParamHeaderError, ParamHeaders, encode_value,
+    name_member,
 };
 
 fn raw(value: &Value) -> Box<RawValue> {
     to_raw_value(value).unwrap()
 }
 
-fn read(properties: &Value) -> Result<ParamHeaders, ParamHeaderError> {
-    ParamHeaders::read(&raw(&json!({"type": "object", "properties": properties})))
+fn parse_properties(properties: &Value) -> Result<ParamHeaders, ParamHeaderError> {
+    ParamHeaders::from_schema(&raw(&json!({"type": "object", "properties": properties})))
 }
 
-fn refusal(schema: &Value) -> String {
-    ParamHeaders::read(&raw(schema)).unwrap_err().to_string()
+fn schema_error(schema: &Value) -> String {
+    ParamHeaders::from_schema(&raw(schema)).unwrap_err().to_string()
 }
 
 #[test]
-fn a_method_is_about_a_name_an_address_or_a_task() {
+fn a_method_is_about_a_name_a_uri_or_a_task() {
     assert_eq!(name_member("tools/call"), Some("name"));
     assert_eq!(name_member("prompts/get"), Some("name"));
     assert_eq!(name_member("resources/read"), Some("uri"));
@@ -57,7 +58,7 @@ fn a_value_that_no_header_can_carry_is_base64() {
 
 #[test]
 fn annotated_arguments_are_headers_of_a_call() {
-    let headers = read(&json!({
+    let headers = parse_properties(&json!({
         "region": {"type": "string", "x-mcp-header": "Region"},
         "priority": {"x-mcp-header": "Priority", "type": "integer"},
         "verbose": {"type": "boolean", "x-mcp-header": "Verbose"},
@@ -69,11 +70,11 @@ fn annotated_arguments_are_headers_of_a_call() {
     }))
     .unwrap();
     assert!(!headers.is_empty());
-    let of = |arguments: Value| {
-        let headers = headers.of(&arguments).into_iter();
+    let header_lines = |arguments: Value| {
+        let headers = headers.for_arguments(&arguments).into_iter();
         headers.map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>()
     };
-    let all = of(json!({
+    let all = header_lines(json!({
         "region": " é", "priority": -7, "verbose": false, "query": "q", "x-mcp-header": "no",
         "options": {"deep": {"limit": 9_007_199_254_740_991_i64}},
     }));
@@ -84,12 +85,21 @@ fn annotated_arguments_are_headers_of_a_call() {
         "Mcp-Param-Limit: 9007199254740991",
     ];
     assert_eq!(all, expected);
-    assert_eq!(of(json!({"region": "", "verbose": null, "options": null})), ["Mcp-Param-Region: "]);
-    assert_eq!(of(json!({"region": {}, "priority": [1], "options": {"deep": 5}})), [""; 0]);
-    assert_eq!(of(json!({"priority": 42.0})), ["Mcp-Param-Priority: 42"]);
-    assert_eq!(of(json!({"priority": 1.5})), ["Mcp-Param-Priority: 1.5"]);
-    assert_eq!(of(json!({"priority": u64::MAX})), ["Mcp-Param-Priority: 18446744073709551615"]);
-    assert_eq!(of(json!(null)), [""; 0]);
+    assert_eq!(
+        header_lines(json!({"region": "", "verbose": null, "options": null})),
+        ["Mcp-Param-Region: "]
+    );
+    assert_eq!(
+        header_lines(json!({"region": {}, "priority": [1], "options": {"deep": 5}})),
+        [""; 0]
+    );
+    assert_eq!(header_lines(json!({"priority": 42.0})), ["Mcp-Param-Priority: 42"]);
+    assert_eq!(header_lines(json!({"priority": 1.5})), ["Mcp-Param-Priority: 1.5"]);
+    assert_eq!(
+        header_lines(json!({"priority": u64::MAX})),
+        ["Mcp-Param-Priority: 18446744073709551615"]
+    );
+    assert_eq!(header_lines(json!(null)), [""; 0]);
 }
 
 #[test]
@@ -103,7 +113,11 @@ fn a_schema_without_annotations_repeats_nothing() {
         json!({"properties": {"a": {"enum": [{"x-mcp-header": "A"}], "x-vendor": {"x-mcp-header": 1}}}}),
     ];
     for schema in schemas {
-        assert_eq!(ParamHeaders::read(&raw(&schema)), Ok(ParamHeaders::default()), "{schema}");
+        assert_eq!(
+            ParamHeaders::from_schema(&raw(&schema)),
+            Ok(ParamHeaders::default()),
+            "{schema}"
+        );
     }
 }
 
@@ -111,22 +125,31 @@ fn a_schema_without_annotations_repeats_nothing() {
 fn an_annotation_is_found_however_its_key_is_escaped() {
     let schema =
         r#"{"prop\u0065rties":{"a\"b":{"\u0078-mcp-header":"\u0041","type":"str\u0069ng"}}}"#;
-    let headers = ParamHeaders::read(&RawValue::from_string(schema.to_owned()).unwrap()).unwrap();
-    assert_eq!(headers.of(&json!({"a\"b": "x"})), [("Mcp-Param-A".to_owned(), "x".to_owned())]);
+    let headers =
+        ParamHeaders::from_schema(&RawValue::from_string(schema.to_owned()).unwrap()).unwrap();
+    assert_eq!(
+        headers.for_arguments(&json!({"a\"b": "x"})),
+        [("Mcp-Param-A".to_owned(), "x".to_owned())]
+    );
 }
 
 #[test]
 fn an_annotation_must_name_a_header() {
     for name in ["", "My Region", "Region:Primary", "Région", "Reg\tion", "a\nb", "a(b)", "a/b"] {
-        let error = read(&json!({"a": {"type": "string", "x-mcp-header": name}})).unwrap_err();
-        assert!(matches!(error, ParamHeaderError::NotAName { .. }), "{name}: {error}");
+        let error =
+            parse_properties(&json!({"a": {"type": "string", "x-mcp-header": name}})).unwrap_err();
+        assert!(matches!(error, ParamHeaderError::InvalidName { .. }), "{name}: {error}");
     }
     for name in [json!(null), json!(5), json!(["Region"]), json!({})] {
-        let error = read(&json!({"a": {"type": "string", "x-mcp-header": name}})).unwrap_err();
-        assert_eq!(error, ParamHeaderError::NotText { property: "a".to_owned() });
+        let error =
+            parse_properties(&json!({"a": {"type": "string", "x-mcp-header": name}})).unwrap_err();
+        assert_eq!(error, ParamHeaderError::NotString { property: "a".to_owned() });
     }
     assert!(
-        read(&json!({"a": {"type": "string", "x-mcp-header": "!#$%&'*+-.^_`|~09azAZ"}})).is_ok()
+        parse_properties(
+            &json!({"a": {"type": "string", "x-mcp-header": "!#$%&'*+-.^_`|~09azAZ"}})
+        )
+        .is_ok()
     );
 }
 
@@ -142,22 +165,23 @@ fn only_strings_integers_and_booleans_can_be_annotated() {
         json!(5),
     ];
     for type_ in types {
-        let error = read(&json!({"a": {"type": type_, "x-mcp-header": "A"}})).unwrap_err();
+        let error =
+            parse_properties(&json!({"a": {"type": type_, "x-mcp-header": "A"}})).unwrap_err();
         assert!(matches!(error, ParamHeaderError::NotPrimitive { .. }), "{type_}: {error}");
     }
-    let error = read(&json!({"a": {"x-mcp-header": "A"}})).unwrap_err();
+    let error = parse_properties(&json!({"a": {"x-mcp-header": "A"}})).unwrap_err();
     assert!(error.to_string().ends_with("the type of argument `a` is nothing"), "{error}");
 }
 
 #[test]
 fn names_are_unique_whatever_their_case() {
-    let error = read(&json!({
+    let error = parse_properties(&json!({
         "a": {"type": "string", "x-mcp-header": "MyField"},
         "b": {"properties": {"c": {"type": "string", "x-mcp-header": "myfield"}}},
     }))
     .unwrap_err();
     let expected =
-        ParamHeaderError::Twice { property: "b.c".to_owned(), name: "myfield".to_owned() };
+        ParamHeaderError::Duplicate { property: "b.c".to_owned(), name: "myfield".to_owned() };
     assert_eq!(error, expected);
 }
 
@@ -181,7 +205,7 @@ fn an_annotation_anywhere_but_on_a_property_is_refused() {
         json!({"dependentSchemas": {"a": object}}),
     ];
     for schema in schemas {
-        let error = refusal(&schema);
+        let error = schema_error(&schema);
         assert!(
             error.contains("`x-mcp-header` with \"A\" is not on a property"),
             "{schema}: {error}"
@@ -191,39 +215,40 @@ fn an_annotation_anywhere_but_on_a_property_is_refused() {
 
 #[test]
 fn annotations_at_the_limits_are_kept_and_one_past_them_are_not() {
-    let many = |count: usize| {
+    let header_count = |count: usize| {
         let names = (0..count).map(|at| format!("p{at}"));
         let schema = |name: String| {
             let schema = json!({"type": "string", "x-mcp-header": name});
             (name, schema)
         };
-        let headers = read(&Value::Object(names.clone().map(schema).collect()))?;
+        let headers = parse_properties(&Value::Object(names.clone().map(schema).collect()))?;
         let arguments = Value::Object(names.map(|name| (name, json!(""))).collect());
-        Ok(headers.of(&arguments).len())
+        Ok(headers.for_arguments(&arguments).len())
     };
-    assert_eq!(many(PARAM_LIMIT), Ok(PARAM_LIMIT));
-    assert_eq!(many(PARAM_LIMIT + 1), Err(ParamHeaderError::TooMany));
-    let named =
-        |length| read(&json!({"a": {"type": "string", "x-mcp-header": "x".repeat(length)}}));
-    assert!(named(PARAM_NAME_LIMIT).is_ok());
-    assert!(named(PARAM_NAME_LIMIT + 1).is_err());
+    assert_eq!(header_count(MAX_PARAM_HEADERS), Ok(MAX_PARAM_HEADERS));
+    assert_eq!(header_count(MAX_PARAM_HEADERS + 1), Err(ParamHeaderError::TooMany));
+    let with_name_len = |length| {
+        parse_properties(&json!({"a": {"type": "string", "x-mcp-header": "x".repeat(length)}}))
+    };
+    assert!(with_name_len(MAX_PARAM_NAME_BYTES).is_ok());
+    assert!(with_name_len(MAX_PARAM_NAME_BYTES + 1).is_err());
 }
 
 #[test]
 fn a_schema_as_deep_as_a_message_may_be_is_read_and_a_deeper_one_is_refused() {
-    use crate::envelope::DEPTH_LIMIT;
+    use crate::envelope::MAX_MESSAGE_DEPTH;
     let nested = |levels: usize| {
         let schema = format!("{}true{}", r#"{"not":"#.repeat(levels), "}".repeat(levels));
-        ParamHeaders::read(&RawValue::from_string(schema).unwrap())
+        ParamHeaders::from_schema(&RawValue::from_string(schema).unwrap())
     };
-    assert_eq!(nested(DEPTH_LIMIT), Ok(ParamHeaders::default()));
-    assert_eq!(nested(DEPTH_LIMIT + 1), Err(ParamHeaderError::TooDeep));
+    assert_eq!(nested(MAX_MESSAGE_DEPTH), Ok(ParamHeaders::default()));
+    assert_eq!(nested(MAX_MESSAGE_DEPTH + 1), Err(ParamHeaderError::TooDeep));
     assert_eq!(nested(100_000), Err(ParamHeaderError::TooDeep));
 }
 
 #[test]
 fn what_an_error_quotes_is_safe_to_show() {
     let odd = "\u{1b}[2J".repeat(500);
-    let error = refusal(&json!({"properties": {&odd: {"type": &odd, "x-mcp-header": "A"}}}));
+    let error = schema_error(&json!({"properties": {&odd: {"type": &odd, "x-mcp-header": "A"}}}));
     assert!(error.len() < 400 && !error.contains('\u{1b}'), "{error}");
 }

@@ -1,18 +1,18 @@
-//! Walking JSON text: what is found, and that oddities end the walk quietly.
+//! Tests of JSON skimming on valid and invalid text.
 
 use proptest::prelude::*;
 
 use super::brackets::{container_end, depth_within};
-use super::{elements, member, members, top_level_id};
+use super::{elements, member, members, recover_top_level_id};
 use crate::id::RequestId;
 
-fn found(line: &str) -> (Option<i64>, bool) {
-    let (id, answers) = top_level_id(line.as_bytes());
+fn recovered_id(line: &str) -> (Option<i64>, bool) {
+    let (id, is_response) = recover_top_level_id(line.as_bytes());
     let id = id.map(|id| match id {
         RequestId::Integer(number) => number,
         RequestId::String(text) => panic!("{text} is a string"),
     });
-    (id, answers)
+    (id, is_response)
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_member_is_found_however_its_name_is_escaped_and_the_last_one_counts() {
 }
 
 #[test]
-fn text_that_is_not_json_ends_the_walk() {
+fn text_that_is_not_json_ends_the_iteration() {
     for text in ["{", "{\"a", "{\"a\"", "{\"a\":", "{\"a\":}", "{\"a\":[1", "{a:1}", "{\"a\"1}"] {
         assert_eq!(members(text).count(), 0, "{text}");
     }
@@ -56,35 +56,39 @@ fn text_that_is_not_json_ends_the_walk() {
 
 #[test]
 fn only_an_id_of_the_outermost_object_counts() {
-    assert_eq!(found(r#"{"result":{"id":7},"id":3}"#), (Some(3), true));
-    assert_eq!(found(r#"{"id":3,"error":{"id":7}"#), (Some(3), true));
-    assert_eq!(found(r#"{"id":3,"method":"x","result":1}"#), (Some(3), false));
-    assert_eq!(found(r#"{"result":{"id":7}}"#), (None, true));
-    assert_eq!(found(r#"foo {"id":3}"#), (None, false));
-    assert_eq!(found(r#"[{"id":3,"result":1}]"#), (None, false));
-    assert_eq!(found(r#"{"text":"\"id\":3,","Id":4,"ID":5}"#), (None, false));
+    assert_eq!(recovered_id(r#"{"result":{"id":7},"id":3}"#), (Some(3), true));
+    assert_eq!(recovered_id(r#"{"id":3,"error":{"id":7}"#), (Some(3), true));
+    assert_eq!(recovered_id(r#"{"id":3,"method":"x","result":1}"#), (Some(3), false));
+    assert_eq!(recovered_id(r#"{"result":{"id":7}}"#), (None, true));
+    assert_eq!(recovered_id(r#"foo {"id":3}"#), (None, false));
+    assert_eq!(recovered_id(r#"[{"id":3,"result":1}]"#), (None, false));
+    assert_eq!(recovered_id(r#"{"text":"\"id\":3,","Id":4,"ID":5}"#), (None, false));
 }
 
 #[test]
 fn an_id_is_found_in_what_cannot_be_parsed() {
-    assert_eq!(found(r#"{"id":3,"result":{"text":"cut o"#), (Some(3), true));
-    assert_eq!(found("\0\0 \u{FEFF}{\"id\":3,\"result\":1}"), (Some(3), true));
-    assert_eq!(found(r#"{"id":3,"result":tru,"#), (Some(3), true));
-    assert_eq!(found(r#"{"result":{"a":nan},"id" : 3 }"#), (Some(3), true));
-    assert_eq!(top_level_id(b"{\"result\":\"\xFF\",\"id\":3}").0, Some(RequestId::Integer(3)));
-    let deep = format!("{{\"result\":{}1{},\"id\":3}}", "[".repeat(100_000), "]".repeat(100_000));
-    assert_eq!(found(&deep), (Some(3), true));
+    assert_eq!(recovered_id(r#"{"id":3,"result":{"text":"cut o"#), (Some(3), true));
+    assert_eq!(recovered_id("\0\0 \u{FEFF}{\"id\":3,\"result\":1}"), (Some(3), true));
+    assert_eq!(recovered_id(r#"{"id":3,"result":tru,"#), (Some(3), true));
+    assert_eq!(recovered_id(r#"{"result":{"a":nan},"id" : 3 }"#), (Some(3), true));
+    assert_eq!(
+        recover_top_level_id(b"{\"result\":\"\xFF\",\"id\":3}").0,
+        Some(RequestId::Integer(3))
+    );
+    let deep_message =
+        format!("{{\"result\":{}1{},\"id\":3}}", "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(recovered_id(&deep_message), (Some(3), true));
 }
 
 #[test]
 fn an_id_that_is_cut_off_or_contradicted_is_none() {
-    assert_eq!(found(r#"{"result":1,"id":12"#), (None, true));
-    assert_eq!(found(r#"{"id":1,"id":2,"result":1}"#), (None, true));
-    assert_eq!(found(r#"{"id":1,"id":1,"result":1}"#), (Some(1), true));
-    assert_eq!(found(r#"{"id":null,"result":1}"#), (None, true));
+    assert_eq!(recovered_id(r#"{"result":1,"id":12"#), (None, true));
+    assert_eq!(recovered_id(r#"{"id":1,"id":2,"result":1}"#), (None, true));
+    assert_eq!(recovered_id(r#"{"id":1,"id":1,"result":1}"#), (Some(1), true));
+    assert_eq!(recovered_id(r#"{"id":null,"result":1}"#), (None, true));
 }
 
-/// What the blocks do, one byte at a time.
+/// Byte-by-byte reference implementation of the block scan.
 fn walk(bytes: &[u8], mut each: impl FnMut(usize, i64) -> bool) {
     let (mut depth, mut string, mut escaped) = (0, false, false);
     for (at, byte) in bytes.iter().enumerate() {
@@ -123,7 +127,8 @@ proptest! {
 
     #[test]
     fn the_depth_is_what_a_walk_finds(text in text(), past in 0_usize..12) {
-        // Opened so often that nothing is closed that was not open, as in valid JSON.
+        // The prefix has at least as many opening as closing brackets at every position, as valid
+        // JSON has.
         let limit = text.len() + past;
         let bytes = [vec![b'['; text.len()], text].concat();
         let mut deepest = 0;
@@ -136,9 +141,9 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_search_for_an_id_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        top_level_id(&bytes);
+        recover_top_level_id(&bytes);
         let mut object = b"{\"id\":".to_vec();
         object.extend(bytes);
-        top_level_id(&object);
+        recover_top_level_id(&object);
     }
 }

@@ -1,56 +1,57 @@
-//! The data of the event at hand, up to the limit.
+//! Data of the current event, up to the limit.
 
-use super::{HEAD_LIMIT, KEEP};
+use super::{MAX_HEAD_BYTES, RETAINED_CAPACITY};
 
-/// Lines of data with `\n` between them.
-pub(super) struct Data {
+/// Data lines joined with `\n`.
+pub(super) struct EventData {
     bytes: Vec<u8>,
     limit: usize,
-    /// A line has begun.
+    /// Whether the event has a data line.
     present: bool,
-    /// The limit was crossed: the rest is dropped.
+    /// Whether the data exceeded the limit; the rest is discarded.
     discarding: bool,
 }
 
-impl Data {
+impl EventData {
     pub(super) fn new(limit: usize) -> Self {
         Self { bytes: Vec::new(), limit, present: false, discarding: false }
     }
 
-    /// What is kept; of data that crossed the limit, its head.
+    /// Returns the stored data. For data over the limit, returns its head.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Begins a line; says whether that crossed the limit.
-    pub(super) fn open_line(&mut self) -> bool {
+    /// Starts a data line. Returns whether the data now exceeds the limit.
+    pub(super) fn start_line(&mut self) -> bool {
         let follows = std::mem::replace(&mut self.present, true);
         follows && self.extend(b"\n")
     }
 
-    /// Adds to the line; says whether that crossed the limit, once.
-    pub(super) fn extend(&mut self, part: &[u8]) -> bool {
+    /// Appends to the current line. Returns whether the data now exceeds the limit; `true` only
+    /// once.
+    pub(super) fn extend(&mut self, chunk: &[u8]) -> bool {
         if self.discarding {
             return false;
         }
-        let room = self.limit - self.bytes.len();
-        self.discarding = part.len() > room;
+        let remaining = self.limit - self.bytes.len();
+        self.discarding = chunk.len() > remaining;
         if self.discarding {
-            self.bytes.extend_from_slice(&part[..room.min(HEAD_LIMIT)]);
-            self.bytes.truncate(HEAD_LIMIT);
+            self.bytes.extend_from_slice(&chunk[..remaining.min(MAX_HEAD_BYTES)]);
+            self.bytes.truncate(MAX_HEAD_BYTES);
         } else {
-            self.bytes.extend_from_slice(part);
+            self.bytes.extend_from_slice(chunk);
         }
         self.discarding
     }
 
-    /// Whether the limit was crossed and the data goes on.
+    /// Whether the data exceeds the limit and the event has not ended.
     pub(super) fn is_discarding(&self) -> bool {
         self.discarding
     }
 
-    /// Ends the event; says whether there is a message in it.
-    pub(super) fn end(&mut self) -> bool {
+    /// Ends the event. Returns whether the event is a message.
+    pub(super) fn finish(&mut self) -> bool {
         let present = std::mem::take(&mut self.present);
         let discarded = std::mem::take(&mut self.discarding);
         present && !discarded
@@ -61,18 +62,18 @@ impl Data {
         self.bytes.capacity()
     }
 
-    /// Lets go of what was handed out.
-    pub(super) fn forget(&mut self) {
+    /// Clears the data after the caller has received it.
+    pub(super) fn clear(&mut self) {
         self.bytes.clear();
-        if self.bytes.capacity() > KEEP {
+        if self.bytes.capacity() > RETAINED_CAPACITY {
             self.bytes = Vec::new();
         }
     }
 }
 
-impl std::fmt::Debug for Data {
+impl std::fmt::Debug for EventData {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Data")
+        f.debug_struct("EventData")
             .field("limit", &self.limit)
             .field("kept", &self.bytes.len())
             .field("discarding", &self.discarding)

@@ -1,9 +1,9 @@
-//! The fields of an event, and the room their names and values get.
+//! Fields of an event, with bounded buffers for names and values.
 
-/// Room for a field's name: one byte more than the longest that means anything.
-pub(super) const KEY_LIMIT: usize = 6;
+/// Maximum stored length of a field name: one byte more than the longest known name.
+pub(super) const MAX_FIELD_NAME_BYTES: usize = 6;
 
-/// A field that means something.
+/// A known field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Data,
@@ -13,8 +13,8 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// By its name, which is told apart by case.
-    pub(super) fn of(name: &[u8]) -> Option<Self> {
+    /// Parses a field name. Names are case-sensitive.
+    pub(super) fn parse(name: &[u8]) -> Option<Self> {
         match name {
             b"data" => Some(Self::Data),
             b"event" => Some(Self::Event),
@@ -25,33 +25,33 @@ impl Field {
     }
 }
 
-/// Bytes that come in pieces, up to `LIMIT` of them.
+/// A buffer that stores at most `LIMIT` bytes, received in chunks.
 #[derive(Debug, Default)]
-pub(super) struct Bounded<const LIMIT: usize> {
+pub(super) struct BoundedBuffer<const LIMIT: usize> {
     bytes: Vec<u8>,
-    crossed: bool,
+    overflowed: bool,
 }
 
-impl<const LIMIT: usize> Bounded<LIMIT> {
-    pub(super) fn extend(&mut self, part: &[u8]) {
-        self.crossed |= part.len() > LIMIT - self.bytes.len();
-        if !self.crossed {
-            self.bytes.extend_from_slice(part);
+impl<const LIMIT: usize> BoundedBuffer<LIMIT> {
+    pub(super) fn extend(&mut self, chunk: &[u8]) {
+        self.overflowed |= chunk.len() > LIMIT - self.bytes.len();
+        if !self.overflowed {
+            self.bytes.extend_from_slice(chunk);
         }
     }
 
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
-        self.crossed = false;
+        self.overflowed = false;
     }
 
-    /// Whether nothing has come.
+    /// Whether no byte has been received.
     pub(super) fn is_empty(&self) -> bool {
-        self.bytes.is_empty() && !self.crossed
+        self.bytes.is_empty() && !self.overflowed
     }
 
-    /// All that came, unless it was too much.
+    /// Returns the received bytes, unless they exceed the limit.
     pub(super) fn get(&self) -> Option<&[u8]> {
-        (!self.crossed).then_some(&self.bytes[..])
+        (!self.overflowed).then_some(&self.bytes[..])
     }
 }

@@ -1,39 +1,40 @@
-//! Whether a result has the shape its method promises, at no cost worth naming: this is done for
-//! every call, in one pass and without allocating.
+//! Shape checks of results, in one pass and without allocation.
+//!
+//! These checks run for every call.
 
 use serde_json::value::RawValue;
 
-use super::{ViewError, kind};
+use super::{ViewError, json_type_name};
 use crate::skim::Cursor;
 use crate::text::key_is;
 
-/// Checks the result of `tools/call` and says whether the tool reports a failure.
+/// Checks the result of `tools/call` and returns whether the tool reports an error.
 ///
-/// `content` may be missing, because structured results and requests for input have none.
+/// `content` may be missing, because structured results and results that require input have none.
 ///
 /// # Errors
 ///
-/// If it is not an object, if `content` is not an array of objects with a string `type` each, or if
-/// `isError` is not a boolean; also if one of the two is there twice, because then nobody can say
-/// which one holds.
+/// Returns an error if the result is not an object, if `content` is not an array of objects with a
+/// string `type` each, or if `isError` is not a boolean. Also returns an error if `content` or
+/// `isError` occurs twice, because it is then unclear which value applies.
 pub fn check_tool_result(raw: &RawValue) -> Result<bool, ViewError> {
     let mut cursor = Cursor::new(raw.get());
     enter_object(&mut cursor, String::new)?;
     let (mut content, mut is_error) = (false, None);
     while let Some(key) = cursor.next_key() {
         if key_is(key, "content") {
-            once(content, "content")?;
+            reject_duplicate(content, "content")?;
             content = true;
             check_items(&mut cursor, "content", "type")?;
         } else if key_is(key, "isError") {
-            once(is_error.is_some(), "isError")?;
-            is_error = Some(match cursor.value() {
+            reject_duplicate(is_error.is_some(), "isError")?;
+            is_error = Some(match cursor.next_value() {
                 Some("true") => true,
                 Some("false" | "null") => false,
-                found => return Err(ViewError::new("/isError".to_owned(), "a boolean", found)),
+                other => return Err(ViewError::new("/isError".to_owned(), "a boolean", other)),
             });
         } else {
-            cursor.value();
+            cursor.next_value();
         }
     }
     Ok(is_error.unwrap_or_default())
@@ -43,8 +44,8 @@ pub fn check_tool_result(raw: &RawValue) -> Result<bool, ViewError> {
 ///
 /// # Errors
 ///
-/// If it is not an object, or `messages` not an array of objects with a string `role` each. A
-/// result that says it is not complete (`resultType`) needs no messages.
+/// Returns an error if the result is not an object or `messages` is not an array of objects with a
+/// string `role` each. A result whose `resultType` is not `complete` needs no messages.
 pub fn check_prompt_result(raw: &RawValue) -> Result<(), ViewError> {
     check_list(raw, "messages", "role")
 }
@@ -53,8 +54,8 @@ pub fn check_prompt_result(raw: &RawValue) -> Result<(), ViewError> {
 ///
 /// # Errors
 ///
-/// If it is not an object, or `contents` not an array of objects with a string `uri` each. A result
-/// that says it is not complete (`resultType`) needs no contents.
+/// Returns an error if the result is not an object or `contents` is not an array of objects with a
+/// string `uri` each. A result whose `resultType` is not `complete` needs no contents.
 pub fn check_read_result(raw: &RawValue) -> Result<(), ViewError> {
     check_list(raw, "contents", "uri")
 }
@@ -65,13 +66,13 @@ fn check_list(raw: &RawValue, list: &'static str, required: &str) -> Result<(), 
     let (mut seen, mut complete) = (false, true);
     while let Some(key) = cursor.next_key() {
         if key_is(key, list) {
-            once(seen, list)?;
+            reject_duplicate(seen, list)?;
             seen = true;
             check_items(&mut cursor, list, required)?;
         } else if key_is(key, "resultType") {
-            complete = matches!(cursor.value(), Some("\"complete\"" | "null"));
+            complete = matches!(cursor.next_value(), Some("\"complete\"" | "null"));
         } else {
-            cursor.value();
+            cursor.next_value();
         }
     }
     if complete && !seen {
@@ -80,14 +81,14 @@ fn check_list(raw: &RawValue, list: &'static str, required: &str) -> Result<(), 
     Ok(())
 }
 
-/// Checks that an array of objects comes next, each with the string `required`.
+/// Checks that the next value is an array of objects with a string `required` each.
 fn check_items(
     cursor: &mut Cursor<'_>,
     list: &'static str,
     required: &str,
 ) -> Result<(), ViewError> {
     if !cursor.enter(b'[') {
-        return Err(wrong(format!("/{list}"), "an array", cursor));
+        return Err(unexpected_type(format!("/{list}"), "an array", cursor));
     }
     let mut index = 0_usize;
     while cursor.next_element() {
@@ -97,10 +98,14 @@ fn check_items(
             if key_is(key, required) {
                 seen = true;
                 if cursor.peek() != Some(b'"') {
-                    return Err(wrong(format!("/{list}/{index}/{required}"), "a string", cursor));
+                    return Err(unexpected_type(
+                        format!("/{list}/{index}/{required}"),
+                        "a string",
+                        cursor,
+                    ));
                 }
             }
-            cursor.value();
+            cursor.next_value();
         }
         if !seen {
             let pointer = format!("/{list}/{index}/{required}");
@@ -115,17 +120,17 @@ fn enter_object(
     cursor: &mut Cursor<'_>,
     pointer: impl FnOnce() -> String,
 ) -> Result<(), ViewError> {
-    if cursor.enter(b'{') { Ok(()) } else { Err(wrong(pointer(), "an object", cursor)) }
+    if cursor.enter(b'{') { Ok(()) } else { Err(unexpected_type(pointer(), "an object", cursor)) }
 }
 
-fn wrong(pointer: String, expected: &'static str, cursor: &mut Cursor<'_>) -> ViewError {
-    ViewError { pointer, expected, found: kind(cursor.peek()) }
+fn unexpected_type(pointer: String, expected: &'static str, cursor: &mut Cursor<'_>) -> ViewError {
+    ViewError { pointer, expected, found: json_type_name(cursor.peek()) }
 }
 
-fn once(seen: bool, name: &'static str) -> Result<(), ViewError> {
+fn reject_duplicate(seen: bool, name: &'static str) -> Result<(), ViewError> {
     if seen {
         let pointer = format!("/{name}");
-        return Err(ViewError { pointer, expected: "one member of that name", found: "two" });
+        return Err(ViewError { pointer, expected: "one member of this name", found: "two" });
     }
     Ok(())
 }

@@ -1,61 +1,60 @@
-//! What a tool answered.
+//! Tool results and their content blocks.
 
 use serde_json::value::RawValue;
 
-use super::object::boxed;
-use super::{Object, ViewError};
+use super::object::boxed_raw;
+use super::{ObjectView, ViewError};
 use crate::skim;
 
-/// The most blocks of content that a view is made of; a result may have more and keep them as raw
-/// JSON.
-pub const BLOCK_LIMIT: usize = 10_000;
+/// Maximum number of content blocks in a view. A longer result is available as raw JSON.
+pub const MAX_CONTENT_BLOCKS: usize = 10_000;
 
 /// The result of `tools/call`.
 #[derive(Clone, Debug)]
 pub struct ToolResult {
-    /// Whether the tool itself says that it failed.
+    /// Whether the tool reports an error.
     pub is_error: bool,
-    /// What it answered, block by block.
-    pub content: Vec<Content>,
-    /// What it answered, as data.
+    /// The content blocks.
+    pub content: Vec<ContentBlock>,
+    /// The structured result.
     pub structured_content: Option<Box<RawValue>>,
 }
 
-/// One block of content, with the block itself as it was sent.
+/// A content block with its raw JSON.
 #[derive(Clone, Debug)]
-pub enum Content {
+pub enum ContentBlock {
     /// Text.
     Text {
         /// The text.
         text: String,
-        /// The whole block.
+        /// The entire block.
         raw: Box<RawValue>,
     },
     /// An image.
     Image {
-        /// The whole block.
+        /// The entire block.
         raw: Box<RawValue>,
     },
-    /// A sound.
+    /// Audio.
     Audio {
-        /// The whole block.
+        /// The entire block.
         raw: Box<RawValue>,
     },
-    /// A resource, contents included.
+    /// An embedded resource.
     Resource {
-        /// The whole block.
+        /// The entire block.
         raw: Box<RawValue>,
     },
-    /// The address of a resource.
+    /// A link to a resource.
     ResourceLink {
-        /// The whole block.
+        /// The entire block.
         raw: Box<RawValue>,
     },
-    /// Something else, or a text block without text.
+    /// A block of another type, or a text block without text.
     Unknown {
-        /// The type it says it is.
+        /// The `type` of the block.
         type_: String,
-        /// The whole block.
+        /// The entire block.
         raw: Box<RawValue>,
     },
 }
@@ -65,17 +64,17 @@ impl ToolResult {
     ///
     /// # Errors
     ///
-    /// If it is not an object, `content` is there and not an array of objects with a `type` each,
-    /// or has more than [`BLOCK_LIMIT`] of them.
-    pub fn read(raw: &RawValue) -> Result<Self, ViewError> {
-        let result = Object::read(raw, ["isError", "content", "structuredContent"])?;
+    /// Returns an error if `raw` is not an object, if `content` exists and is not an array of
+    /// objects with a `type` each, or if `content` has more than [`MAX_CONTENT_BLOCKS`] items.
+    pub fn from_raw(raw: &RawValue) -> Result<Self, ViewError> {
+        let result = ObjectView::from_raw(raw, ["isError", "content", "structuredContent"])?;
         let blocks = match result.get("content") {
             Some(_) => skim::elements(result.required_array("content")?),
             None => skim::elements(""),
         };
         let content = blocks
             .enumerate()
-            .map(|(index, block)| Content::read(index, block))
+            .map(|(index, block)| ContentBlock::from_raw(index, block))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             is_error: result.bool("isError").unwrap_or_default(),
@@ -85,8 +84,8 @@ impl ToolResult {
     }
 }
 
-impl Content {
-    /// The block as it was sent.
+impl ContentBlock {
+    /// Returns the raw JSON of the block.
     pub fn raw(&self) -> &RawValue {
         match self {
             Self::Text { raw, .. }
@@ -98,14 +97,14 @@ impl Content {
         }
     }
 
-    fn read(index: usize, block: &str) -> Result<Self, ViewError> {
+    fn from_raw(index: usize, block: &str) -> Result<Self, ViewError> {
         let pointer = || format!("/content/{index}");
-        if index >= BLOCK_LIMIT {
-            return Err(ViewError::new(pointer(), "no more than 10000 blocks", Some(block)));
+        if index >= MAX_CONTENT_BLOCKS {
+            return Err(ViewError::new(pointer(), "at most 10000 blocks", Some(block)));
         }
-        let members = Object::at(pointer(), Some(block), ["type", "text"])?;
+        let members = ObjectView::from_raw_at(pointer(), Some(block), ["type", "text"])?;
         let type_ = members.required_string("type")?;
-        let Some(raw) = boxed(block) else {
+        let Some(raw) = boxed_raw(block) else {
             return Err(ViewError::new(pointer(), "JSON", Some(block)));
         };
         let text = members.string("text");

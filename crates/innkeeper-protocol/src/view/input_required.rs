@@ -1,68 +1,71 @@
-//! A result that asks for input before the request can be completed (2026-07-28, Multi Round-Trip
+//! Results that require input before the request can complete (2026-07-28, Multi Round-Trip
 //! Requests).
 
 use serde_json::value::RawValue;
 
-use super::object::{boxed, pointer_below};
-use super::{Object, ViewError};
+use super::object::{boxed_raw, child_pointer};
+use super::{ObjectView, ViewError};
 use crate::skim;
 
-/// The most requests for input in one result: a user is asked one thing at a time.
-pub const INPUT_REQUEST_LIMIT: usize = 64;
+/// Maximum number of input requests in one result: a user answers one question at a time.
+pub const MAX_INPUT_REQUESTS: usize = 64;
 
-/// The longest state that is carried for a server, in bytes of raw JSON: it comes back with every
-/// retry, and is what a server wants to remember of one request.
-pub const INPUT_STATE_LIMIT: usize = 64 * 1024;
+/// Maximum length of a request state in bytes of raw JSON. Every retry sends the state back, and
+/// the state holds what the server stores for one request.
+pub const MAX_REQUEST_STATE_BYTES: usize = 64 * 1024;
 
-/// The result with `resultType` `input_required`. A client answers the requests and sends the same
-/// request again, under a new id, with the answers and the state.
+/// A result with `resultType` `input_required`. The client responds to the input requests and sends
+/// the original request again, with a new id, the input responses and the state.
 #[derive(Clone, Debug)]
-pub struct InputRequired {
-    /// What the server wants to know, in its order. None means that it only wants to be asked again.
-    pub requests: Vec<InputRequest>,
-    /// What has to come back with the retry byte by byte; nothing in it is the client's business.
-    pub state: Option<Box<RawValue>>,
+pub struct InputRequiredResult {
+    /// The input requests in the server's order. If empty, the server only requests a retry.
+    pub input_requests: Vec<InputRequest>,
+    /// The state that the retry must return byte for byte. The client does not interpret the state.
+    pub request_state: Option<Box<RawValue>>,
 }
 
 /// One request for input.
 #[derive(Clone, Debug)]
 pub struct InputRequest {
-    /// What its answer is filed under.
+    /// The key of the input response.
     pub key: String,
-    /// The method's name, known or not.
+    /// The method name, which may be unknown.
     pub method: String,
-    /// The parameters as they were sent.
+    /// The parameters as raw JSON.
     pub params: Option<Box<RawValue>>,
 }
 
-impl InputRequired {
-    /// Reads a result that says it asks for input.
+impl InputRequiredResult {
+    /// Reads a result that requires input.
     ///
     /// # Errors
     ///
-    /// If there are neither requests nor a state, if a request is not an object with a string
-    /// `method`, if two requests have one key, or beyond [`INPUT_REQUEST_LIMIT`] and
-    /// [`INPUT_STATE_LIMIT`].
-    pub fn read(raw: &RawValue) -> Result<Self, ViewError> {
-        let result = Object::read(raw, ["inputRequests", "requestState"])?;
+    /// Returns an error if the result has neither input requests nor a state, if a request is not
+    /// an object with a string `method`, if two requests have the same key, or if the result
+    /// exceeds [`MAX_INPUT_REQUESTS`] or [`MAX_REQUEST_STATE_BYTES`].
+    pub fn from_raw(raw: &RawValue) -> Result<Self, ViewError> {
+        let result = ObjectView::from_raw(raw, ["inputRequests", "requestState"])?;
         let state = result.get("requestState");
-        if state.is_some_and(|state| state.len() > INPUT_STATE_LIMIT) {
+        if state.is_some_and(|state| state.len() > MAX_REQUEST_STATE_BYTES) {
             let pointer = result.pointer_to("requestState");
             return Err(ViewError { pointer, expected: "at most 64 KiB", found: "more" });
         }
-        let requests = InputRequest::read_all(&result)?;
+        let requests = InputRequest::parse_all(&result)?;
         if requests.is_none() && state.is_none() {
             let pointer = result.pointer_to("inputRequests");
-            return Err(ViewError::new(pointer, "an object, or a state", None));
+            return Err(ViewError::new(pointer, "an object, or `requestState`", None));
         }
-        Ok(Self { requests: requests.unwrap_or_default(), state: state.and_then(boxed) })
+        Ok(Self {
+            input_requests: requests.unwrap_or_default(),
+            request_state: state.and_then(boxed_raw),
+        })
     }
 }
 
 impl InputRequest {
-    /// Reads the member `inputRequests`; `None` if there is none.
-    pub(super) fn read_all<const N: usize>(
-        holder: &Object<'_, N>,
+    /// Reads the member `inputRequests`. Returns `None` if the member is missing.
+    pub(super) fn parse_all<const N: usize>(
+        holder: &ObjectView<'_, N>,
     ) -> Result<Option<Vec<Self>>, ViewError> {
         let Some(map) = holder.get("inputRequests") else { return Ok(None) };
         let pointer = holder.pointer_to("inputRequests");
@@ -71,22 +74,22 @@ impl InputRequest {
         }
         let mut requests: Vec<Self> = Vec::new();
         for (raw_key, raw) in skim::members(map) {
-            if requests.len() == INPUT_REQUEST_LIMIT {
+            if requests.len() == MAX_INPUT_REQUESTS {
                 return Err(ViewError { pointer, expected: "at most 64 requests", found: "more" });
             }
-            // A key that is not Unicode could not be sent back as it came.
+            // A key that is not valid Unicode cannot be sent back unchanged.
             let Ok(key) = serde_json::from_str::<String>(&format!("\"{raw_key}\"")) else {
                 return Err(ViewError {
                     pointer,
-                    expected: "keys of text",
-                    found: "half a character",
+                    expected: "keys of valid Unicode",
+                    found: "a lone surrogate",
                 });
             };
-            let at = pointer_below(&pointer, &key);
+            let at = child_pointer(&pointer, &key);
             if requests.iter().any(|other| other.key == key) {
                 return Err(ViewError { pointer: at, expected: "one request", found: "two" });
             }
-            let request = Object::at(at, Some(raw), ["method", "params"])?;
+            let request = ObjectView::from_raw_at(at, Some(raw), ["method", "params"])?;
             let method = request.required_string("method")?;
             requests.push(Self { key, method, params: request.raw("params") });
         }

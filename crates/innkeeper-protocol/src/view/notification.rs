@@ -1,40 +1,40 @@
-//! What comes with notifications.
+//! Parameters of notifications.
 
 use serde_json::value::RawValue;
 
-use super::{Object, ViewError};
+use super::{ObjectView, ViewError};
 use crate::id::RequestId;
 
-/// How far a request has come.
+/// The progress of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgressNotification {
-    /// What the request was sent with.
+    /// The progress token of the request.
     pub progress_token: RequestId,
-    /// How far it is; finite.
+    /// The current progress; finite.
     pub progress: f64,
-    /// How far it will be in the end; finite.
+    /// The expected final progress; finite.
     pub total: Option<f64>,
-    /// What is being done.
+    /// A description of the current step.
     pub message: Option<String>,
 }
 
-/// A request that its sender no longer wants.
+/// The cancellation of a request by its sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CancelledNotification {
-    /// Which request.
+    /// The id of the cancelled request.
     pub request_id: RequestId,
-    /// Why.
+    /// The reason of the cancellation.
     pub reason: Option<String>,
 }
 
 /// A log message.
 #[derive(Clone, Debug)]
-pub struct LogMessage {
-    /// How bad it is, in the words of syslog.
+pub struct LoggingMessageNotification {
+    /// The severity, as a syslog level name.
     pub level: String,
-    /// Which part of the server says it.
+    /// The name of the logger.
     pub logger: Option<String>,
-    /// What it says: any JSON.
+    /// The logged data: any JSON value.
     pub data: Option<Box<RawValue>>,
 }
 
@@ -43,9 +43,11 @@ impl ProgressNotification {
     ///
     /// # Errors
     ///
-    /// If `progressToken` is neither a string nor an integer, or `progress` is not a finite number.
-    pub fn read(params: &RawValue) -> Result<Self, ViewError> {
-        let params = Object::read(params, ["progressToken", "progress", "total", "message"])?;
+    /// Returns an error if `progressToken` is neither a string nor an integer, or if `progress` is
+    /// not a finite number.
+    pub fn from_raw(params: &RawValue) -> Result<Self, ViewError> {
+        let params =
+            ObjectView::from_raw(params, ["progressToken", "progress", "total", "message"])?;
         Ok(Self {
             progress_token: params.required_id("progressToken")?,
             progress: params.required_float("progress")?,
@@ -60,21 +62,21 @@ impl CancelledNotification {
     ///
     /// # Errors
     ///
-    /// If `requestId` is neither a string nor an integer.
-    pub fn read(params: &RawValue) -> Result<Self, ViewError> {
-        let params = Object::read(params, ["requestId", "reason"])?;
+    /// Returns an error if `requestId` is neither a string nor an integer.
+    pub fn from_raw(params: &RawValue) -> Result<Self, ViewError> {
+        let params = ObjectView::from_raw(params, ["requestId", "reason"])?;
         Ok(Self { request_id: params.required_id("requestId")?, reason: params.string("reason") })
     }
 }
 
-impl LogMessage {
+impl LoggingMessageNotification {
     /// Reads the parameters of `notifications/message`.
     ///
     /// # Errors
     ///
-    /// If `level` is not a string.
-    pub fn read(params: &RawValue) -> Result<Self, ViewError> {
-        let params = Object::read(params, ["level", "logger", "data"])?;
+    /// Returns an error if `level` is not a string.
+    pub fn from_raw(params: &RawValue) -> Result<Self, ViewError> {
+        let params = ObjectView::from_raw(params, ["level", "logger", "data"])?;
         Ok(Self {
             level: params.required_string("level")?,
             logger: params.string("logger"),

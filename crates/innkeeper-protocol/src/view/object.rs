@@ -1,4 +1,4 @@
-//! A JSON object seen through the few members that a view wants.
+//! View of selected members of a JSON object.
 
 use serde_json::value::RawValue;
 
@@ -6,21 +6,21 @@ use super::ViewError;
 use crate::id::RequestId;
 use crate::{skim, text};
 
-/// The wanted members of one object, found in one pass.
-pub(crate) struct Object<'a, const N: usize> {
+/// The selected members of one object, found in one pass.
+pub(crate) struct ObjectView<'a, const N: usize> {
     pointer: String,
     names: [&'static str; N],
     values: [Option<&'a str>; N],
 }
 
-impl<'a, const N: usize> Object<'a, N> {
-    /// Looks for `names` in the object `raw`.
-    pub(crate) fn read(raw: &'a RawValue, names: [&'static str; N]) -> Result<Self, ViewError> {
-        Self::at(String::new(), Some(raw.get()), names)
+impl<'a, const N: usize> ObjectView<'a, N> {
+    /// Finds the members `names` of the object `raw`.
+    pub(crate) fn from_raw(raw: &'a RawValue, names: [&'static str; N]) -> Result<Self, ViewError> {
+        Self::from_raw_at(String::new(), Some(raw.get()), names)
     }
 
-    /// Like [`Object::read`], for a value found at `pointer`.
-    pub(crate) fn at(
+    /// Like [`ObjectView::from_raw`], for a value found at `pointer`.
+    pub(crate) fn from_raw_at(
         pointer: String,
         raw: Option<&'a str>,
         names: [&'static str; N],
@@ -37,19 +37,19 @@ impl<'a, const N: usize> Object<'a, N> {
         Ok(Self { pointer, names, values })
     }
 
-    /// The raw member; `null` is absent.
+    /// Returns the raw member; `null` counts as absent.
     pub(crate) fn get(&self, name: &'static str) -> Option<&'a str> {
-        let at = self.names.iter().position(|wanted| *wanted == name);
-        debug_assert!(at.is_some(), "`{name}` is read but was not looked for");
+        let at = self.names.iter().position(|known| *known == name);
+        debug_assert!(at.is_some(), "`{name}` is not one of the selected members");
         self.values[at?]
     }
 
     pub(crate) fn string(&self, name: &'static str) -> Option<String> {
-        self.get(name).and_then(text::decode).map(Into::into)
+        self.get(name).and_then(text::decode_string).map(Into::into)
     }
 
     pub(crate) fn bool(&self, name: &'static str) -> Option<bool> {
-        self.get(name).and_then(boolean)
+        self.get(name).and_then(parse_bool)
     }
 
     pub(crate) fn unsigned(&self, name: &'static str) -> Option<u64> {
@@ -59,65 +59,65 @@ impl<'a, const N: usize> Object<'a, N> {
         }
     }
 
-    /// A finite number.
+    /// Returns a finite number.
     pub(crate) fn float(&self, name: &'static str) -> Option<f64> {
         self.get(name).and_then(|raw| raw.parse().ok()).filter(|number: &f64| number.is_finite())
     }
 
-    /// A member to keep, whatever it is.
+    /// Returns an owned copy of a member of any type.
     pub(crate) fn raw(&self, name: &'static str) -> Option<Box<RawValue>> {
-        self.get(name).and_then(boxed)
+        self.get(name).and_then(boxed_raw)
     }
 
-    /// A member to keep, if it is an object.
+    /// Returns an owned copy of a member, if the member is an object.
     pub(crate) fn raw_object(&self, name: &'static str) -> Option<Box<RawValue>> {
-        self.get(name).filter(|raw| raw.starts_with('{')).and_then(boxed)
+        self.get(name).filter(|raw| raw.starts_with('{')).and_then(boxed_raw)
     }
 
     pub(crate) fn required_string(&self, name: &'static str) -> Result<String, ViewError> {
-        self.string(name).ok_or_else(|| self.wrong(name, "a string"))
+        self.string(name).ok_or_else(|| self.unexpected_type(name, "a string"))
     }
 
     pub(crate) fn required_float(&self, name: &'static str) -> Result<f64, ViewError> {
-        self.float(name).ok_or_else(|| self.wrong(name, "a finite number"))
+        self.float(name).ok_or_else(|| self.unexpected_type(name, "a finite number"))
     }
 
     pub(crate) fn required_id(&self, name: &'static str) -> Result<RequestId, ViewError> {
         let id = self.get(name).and_then(RequestId::from_raw);
-        id.ok_or_else(|| self.wrong(name, "a string or an integer"))
+        id.ok_or_else(|| self.unexpected_type(name, "a string or an integer"))
     }
 
     pub(crate) fn required_object(&self, name: &'static str) -> Result<Box<RawValue>, ViewError> {
-        self.raw_object(name).ok_or_else(|| self.wrong(name, "an object"))
+        self.raw_object(name).ok_or_else(|| self.unexpected_type(name, "an object"))
     }
 
-    /// The text of an array.
+    /// Returns the raw text of an array.
     pub(crate) fn required_array(&self, name: &'static str) -> Result<&'a str, ViewError> {
         let array = self.get(name).filter(|raw| raw.starts_with('['));
-        array.ok_or_else(|| self.wrong(name, "an array"))
+        array.ok_or_else(|| self.unexpected_type(name, "an array"))
     }
 
-    /// Where a member is, or would be.
+    /// Returns the pointer to a member, present or absent.
     pub(crate) fn pointer_to(&self, name: &str) -> String {
-        pointer_below(&self.pointer, name)
+        child_pointer(&self.pointer, name)
     }
 
-    fn wrong(&self, name: &'static str, expected: &'static str) -> ViewError {
+    fn unexpected_type(&self, name: &'static str, expected: &'static str) -> ViewError {
         ViewError::new(self.pointer_to(name), expected, self.get(name))
     }
 }
 
-/// Where the member `name` of the value at `pointer` is.
-pub(super) fn pointer_below(pointer: &str, name: &str) -> String {
+/// Returns the pointer to the member `name` of the value at `pointer`.
+pub(super) fn child_pointer(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// Keeps a piece of valid JSON.
-pub(crate) fn boxed(raw: &str) -> Option<Box<RawValue>> {
+/// Copies valid JSON text.
+pub(crate) fn boxed_raw(raw: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(raw.to_owned()).ok()
 }
 
-pub(super) fn boolean(raw: &str) -> Option<bool> {
+pub(super) fn parse_bool(raw: &str) -> Option<bool> {
     match raw {
         "true" => Some(true),
         "false" => Some(false),

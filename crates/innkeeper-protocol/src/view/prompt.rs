@@ -1,31 +1,31 @@
-//! A prompt as a server describes it.
+//! Prompt definitions.
 
 use serde_json::value::RawValue;
 
-use super::{Object, ViewError};
+use super::{ObjectView, ViewError};
 use crate::skim;
 
 /// A prompt in a server's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
-    /// What it is got by.
+    /// The identifier of the prompt.
     pub name: String,
-    /// What people may be shown instead.
+    /// The display name.
     pub title: Option<String>,
-    /// What it is for.
+    /// The description of the prompt.
     pub description: Option<String>,
-    /// What may be filled in; arguments without a name are left out.
+    /// The arguments of the prompt. Arguments without a name are omitted.
     pub arguments: Vec<PromptArgument>,
 }
 
-/// Something a prompt lets its caller fill in.
+/// An argument of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptArgument {
     /// The argument's key.
     pub name: String,
-    /// What it means.
+    /// The description of the argument.
     pub description: Option<String>,
-    /// Whether the prompt cannot do without; false unless the server says so.
+    /// Whether the argument is required; `false` by default.
     pub required: bool,
 }
 
@@ -34,23 +34,23 @@ impl Prompt {
     ///
     /// # Errors
     ///
-    /// If `name` is not a string.
-    pub fn read(raw: &RawValue) -> Result<Self, ViewError> {
-        let prompt = Object::read(raw, ["name", "title", "description", "arguments"])?;
+    /// Returns an error if `name` is not a string.
+    pub fn from_raw(raw: &RawValue) -> Result<Self, ViewError> {
+        let prompt = ObjectView::from_raw(raw, ["name", "title", "description", "arguments"])?;
         let arguments = skim::elements(prompt.get("arguments").unwrap_or_default());
         Ok(Self {
             name: prompt.required_string("name")?,
             title: prompt.string("title"),
             description: prompt.string("description"),
-            arguments: arguments.filter_map(PromptArgument::read).collect(),
+            arguments: arguments.filter_map(PromptArgument::from_raw).collect(),
         })
     }
 }
 
 impl PromptArgument {
-    fn read(raw: &str) -> Option<Self> {
-        let wanted = ["name", "description", "required"];
-        let argument = Object::at(String::new(), Some(raw), wanted).ok()?;
+    fn from_raw(raw: &str) -> Option<Self> {
+        let members = ["name", "description", "required"];
+        let argument = ObjectView::from_raw_at(String::new(), Some(raw), members).ok()?;
         Some(Self {
             name: argument.string("name")?,
             description: argument.string("description"),

@@ -1,38 +1,38 @@
-//! Resources and resource templates as a server describes them.
+//! Resource definitions and resource templates.
 
 use serde_json::value::RawValue;
 
-use super::{Object, ViewError, uri_matches};
+use super::{ObjectView, ViewError, uri_matches};
 
 /// A resource in a server's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
-    /// Its address.
+    /// The URI of the resource.
     pub uri: String,
-    /// What it is called.
+    /// The name of the resource.
     pub name: String,
-    /// What people may be shown instead.
+    /// The display name.
     pub title: Option<String>,
-    /// What it holds.
+    /// The description of the contents.
     pub description: Option<String>,
-    /// Its media type.
+    /// The media type.
     pub mime_type: Option<String>,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: Option<u64>,
 }
 
-/// A template that addresses of resources can be made of.
+/// A URI template for resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceTemplate {
-    /// The template, after RFC 6570.
+    /// The template (RFC 6570).
     pub uri_template: String,
-    /// What its resources are called.
+    /// The name of the resources.
     pub name: String,
-    /// What people may be shown instead.
+    /// The display name.
     pub title: Option<String>,
-    /// What its resources hold.
+    /// The description of the contents.
     pub description: Option<String>,
-    /// The media type that all of its resources have.
+    /// The media type of all resources of this template.
     pub mime_type: Option<String>,
 }
 
@@ -41,10 +41,10 @@ impl Resource {
     ///
     /// # Errors
     ///
-    /// If `uri` or `name` is not a string.
-    pub fn read(raw: &RawValue) -> Result<Self, ViewError> {
-        let wanted = ["uri", "name", "title", "description", "mimeType", "size"];
-        let resource = Object::read(raw, wanted)?;
+    /// Returns an error if `uri` or `name` is not a string.
+    pub fn from_raw(raw: &RawValue) -> Result<Self, ViewError> {
+        let members = ["uri", "name", "title", "description", "mimeType", "size"];
+        let resource = ObjectView::from_raw(raw, members)?;
         Ok(Self {
             uri: resource.required_string("uri")?,
             name: resource.required_string("name")?,
@@ -61,10 +61,10 @@ impl ResourceTemplate {
     ///
     /// # Errors
     ///
-    /// If `uriTemplate` or `name` is not a string.
-    pub fn read(raw: &RawValue) -> Result<Self, ViewError> {
-        let wanted = ["uriTemplate", "name", "title", "description", "mimeType"];
-        let template = Object::read(raw, wanted)?;
+    /// Returns an error if `uriTemplate` or `name` is not a string.
+    pub fn from_raw(raw: &RawValue) -> Result<Self, ViewError> {
+        let members = ["uriTemplate", "name", "title", "description", "mimeType"];
+        let template = ObjectView::from_raw(raw, members)?;
         Ok(Self {
             uri_template: template.required_string("uriTemplate")?,
             name: template.required_string("name")?,
@@ -74,7 +74,7 @@ impl ResourceTemplate {
         })
     }
 
-    /// Whether `uri` can have been made of this template; see [`uri_matches`].
+    /// Whether this template can expand to `uri`; see [`uri_matches`].
     pub fn matches(&self, uri: &str) -> bool {
         uri_matches(&self.uri_template, uri)
     }

@@ -1,77 +1,77 @@
-//! What a server says about itself.
+//! Server capabilities and the result of `initialize`.
 
 use serde_json::value::RawValue;
 
-use super::object::{boolean, boxed};
-use super::{Object, ViewError};
+use super::object::{boxed_raw, parse_bool};
+use super::{ObjectView, ViewError};
 
-/// What a server offers.
+/// The capabilities of a server.
 #[derive(Clone, Debug)]
 pub struct ServerCapabilities {
-    /// Tools.
-    pub tools: Option<ListChanged>,
-    /// Prompts.
-    pub prompts: Option<ListChanged>,
-    /// Resources.
+    /// The tools capability.
+    pub tools: Option<ListCapability>,
+    /// The prompts capability.
+    pub prompts: Option<ListCapability>,
+    /// The resources capability.
     pub resources: Option<ResourcesCapability>,
-    /// Log messages.
+    /// Whether the server sends log messages.
     pub logging: bool,
-    /// Completion of arguments.
+    /// Whether the server completes arguments.
     pub completions: bool,
-    /// Tasks of the revision 2025-11-25.
+    /// The tasks capability of the revision 2025-11-25.
     pub tasks: TasksCapability,
-    /// The whole object as it was sent, for everything else in it.
+    /// The raw JSON of all capabilities, including unknown capabilities.
     pub raw: Box<RawValue>,
 }
 
-/// A list that a server offers.
+/// The capability of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ListChanged {
-    /// Whether it says when the list changes.
+pub struct ListCapability {
+    /// Whether the server notifies the client when the list changes.
     pub list_changed: bool,
 }
 
-/// How a server offers resources.
+/// The resources capability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResourcesCapability {
-    /// Whether it says, when asked to, that a resource changes.
+    /// Whether the client can subscribe to updates of a resource.
     pub subscribe: bool,
-    /// Whether it says when the list changes.
+    /// Whether the server notifies the client when the list changes.
     pub list_changed: bool,
 }
 
-/// What a server can do with tasks of the revision 2025-11-25.
+/// The tasks capability of the revision 2025-11-25.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TasksCapability {
-    /// Whether a call of a tool may become one.
+    /// Whether a tool call may become a task.
     pub call: bool,
-    /// Whether it stops one when asked to.
+    /// Whether the server can cancel a task.
     pub cancel: bool,
 }
 
-/// Who a server says it is; never a proof of anything.
+/// The name and version that a server declares; unverified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerInfo {
-    /// The program's name.
+    /// The name of the program.
     pub name: String,
-    /// The program's version.
+    /// The version of the program.
     pub version: String,
-    /// What people may be shown instead of the name.
+    /// The display name.
     pub title: Option<String>,
 }
 
-/// The answer to `initialize`.
+/// The result of `initialize`.
 #[derive(Clone, Debug)]
 pub struct InitializeResult {
-    /// The revision the server wants to speak, which may be any text.
+    /// The protocol revision that the server selected; may be any string.
     pub protocol_version: String,
-    /// What it offers.
+    /// The server's capabilities.
     pub capabilities: ServerCapabilities,
-    /// Who it says it is.
+    /// The server's name and version.
     pub server_info: ServerInfo,
-    /// The same as it was sent.
+    /// The raw JSON of `server_info`.
     pub server_info_raw: Box<RawValue>,
-    /// What a model should know about it.
+    /// Instructions for the model.
     pub instructions: Option<String>,
 }
 
@@ -80,16 +80,16 @@ impl InitializeResult {
     ///
     /// # Errors
     ///
-    /// If `protocolVersion` is not a string, `capabilities` or `serverInfo` not an object, or the
-    /// latter without `name` and `version`.
-    pub fn read(raw: &RawValue) -> Result<Self, ViewError> {
-        let wanted = ["protocolVersion", "capabilities", "serverInfo", "instructions"];
-        let result = Object::read(raw, wanted)?;
+    /// Returns an error if `protocolVersion` is not a string, if `capabilities` or `serverInfo` is
+    /// not an object, or if `serverInfo` has no `name` or `version`.
+    pub fn from_raw(raw: &RawValue) -> Result<Self, ViewError> {
+        let members = ["protocolVersion", "capabilities", "serverInfo", "instructions"];
+        let result = ObjectView::from_raw(raw, members)?;
         let server_info = result.pointer_to("serverInfo");
         Ok(Self {
             protocol_version: result.required_string("protocolVersion")?,
-            capabilities: ServerCapabilities::read(&result)?,
-            server_info: ServerInfo::read(server_info, result.get("serverInfo"))?,
+            capabilities: ServerCapabilities::from_object(&result)?,
+            server_info: ServerInfo::from_raw_at(server_info, result.get("serverInfo"))?,
             server_info_raw: result.required_object("serverInfo")?,
             instructions: result.string("instructions"),
         })
@@ -97,8 +97,8 @@ impl InitializeResult {
 }
 
 impl ServerInfo {
-    fn read(pointer: String, raw: Option<&str>) -> Result<Self, ViewError> {
-        let info = Object::at(pointer, raw, ["name", "version", "title"])?;
+    fn from_raw_at(pointer: String, raw: Option<&str>) -> Result<Self, ViewError> {
+        let info = ObjectView::from_raw_at(pointer, raw, ["name", "version", "title"])?;
         Ok(Self {
             name: info.required_string("name")?,
             version: info.required_string("version")?,
@@ -108,30 +108,34 @@ impl ServerInfo {
 }
 
 impl ServerCapabilities {
-    /// Reads the member `capabilities` of an answer.
-    pub(crate) fn read<const N: usize>(answer: &Object<'_, N>) -> Result<Self, ViewError> {
-        let raw = answer.required_object("capabilities")?;
-        let wanted = ["tools", "prompts", "resources", "logging", "completions", "tasks"];
-        let offered = Object::read(&raw, wanted)?;
-        let declared = |name| offered.get(name).filter(|raw| *raw != "false");
+    /// Reads the member `capabilities` of a result.
+    pub(crate) fn from_object<const N: usize>(
+        result: &ObjectView<'_, N>,
+    ) -> Result<Self, ViewError> {
+        let raw = result.required_object("capabilities")?;
+        let members = ["tools", "prompts", "resources", "logging", "completions", "tasks"];
+        let declared_members = ObjectView::from_raw(&raw, members)?;
+        let declared = |name| declared_members.get(name).filter(|raw| *raw != "false");
         let (tools, prompts) = (declared("tools"), declared("prompts"));
         Ok(Self {
-            tools: tools.map(|raw| ListChanged { list_changed: flag(raw, "listChanged") }),
-            prompts: prompts.map(|raw| ListChanged { list_changed: flag(raw, "listChanged") }),
+            tools: tools
+                .map(|raw| ListCapability { list_changed: bool_member(raw, "listChanged") }),
+            prompts: prompts
+                .map(|raw| ListCapability { list_changed: bool_member(raw, "listChanged") }),
             resources: declared("resources").map(|raw| ResourcesCapability {
-                subscribe: flag(raw, "subscribe"),
-                list_changed: flag(raw, "listChanged"),
+                subscribe: bool_member(raw, "subscribe"),
+                list_changed: bool_member(raw, "listChanged"),
             }),
             logging: declared("logging").is_some(),
             completions: declared("completions").is_some(),
-            tasks: declared("tasks").map(TasksCapability::read).unwrap_or_default(),
+            tasks: declared("tasks").map(TasksCapability::from_raw).unwrap_or_default(),
             raw,
         })
     }
 }
 
 impl Default for ServerCapabilities {
-    /// Nothing is offered.
+    /// No capabilities.
     fn default() -> Self {
         Self {
             tools: None,
@@ -140,22 +144,22 @@ impl Default for ServerCapabilities {
             logging: false,
             completions: false,
             tasks: TasksCapability::default(),
-            raw: boxed("{}").unwrap_or_default(),
+            raw: boxed_raw("{}").unwrap_or_default(),
         }
     }
 }
 
 impl TasksCapability {
-    fn read(raw: &str) -> Self {
+    fn from_raw(raw: &str) -> Self {
         let below = |path: &[&str]| {
-            let found = path.iter().try_fold(raw, |raw, name| crate::skim::member(raw, name));
-            found.is_some_and(|raw| !matches!(raw, "false" | "null"))
+            let value = path.iter().try_fold(raw, |raw, name| crate::skim::member(raw, name));
+            value.is_some_and(|raw| !matches!(raw, "false" | "null"))
         };
         Self { call: below(&["requests", "tools", "call"]), cancel: below(&["cancel"]) }
     }
 }
 
-/// A flag inside a capability, which may be anything.
-fn flag(capability: &str, name: &'static str) -> bool {
-    crate::skim::member(capability, name).and_then(boolean).unwrap_or_default()
+/// Reads a boolean member of a capability of any type.
+fn bool_member(capability: &str, name: &'static str) -> bool {
+    crate::skim::member(capability, name).and_then(parse_bool).unwrap_or_default()
 }

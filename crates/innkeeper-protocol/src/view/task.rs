@@ -1,66 +1,71 @@
-//! A task: work that outlives the request that began it, as 2025-11-25 has it and as the extension
-//! `io.modelcontextprotocol/tasks` of 2026-07-28 does.
+//! Tasks: work that continues after the response to its request.
+//!
+//! The view reads tasks of the revision 2025-11-25 and of the extension
+//! `io.modelcontextprotocol/tasks` of 2026-07-28.
 
 use serde_json::value::RawValue;
 
-use super::{InputRequest, Object, ViewError};
+use super::{InputRequest, ObjectView, ViewError};
 
-/// The longest id of a task, in bytes: it goes into every question about the task, and over HTTP into
+/// Maximum length of a task id in bytes: every request about the task contains the id, over HTTP in
 /// a header.
-pub const TASK_ID_LIMIT: usize = 1024;
+pub const MAX_TASK_ID_BYTES: usize = 1024;
 
-/// What a server says of a task, in either form.
+/// The state of a task, in either form.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// What it is asked for by.
+    /// The task id.
     pub id: String,
-    /// How far it is.
+    /// The status of the task.
     pub status: TaskStatus,
-    /// The server's words about that; nothing in them is to be trusted.
+    /// The server's description of the status; untrusted.
     pub status_message: Option<String>,
-    /// How long to wait before asking again, in milliseconds.
+    /// The time to wait before the next poll, in milliseconds.
     pub poll_interval_ms: Option<u64>,
-    /// How long after its beginning it is kept, in milliseconds; `None` if unlimited or unsaid.
+    /// The lifetime of the task after its creation, in milliseconds; `None` if unlimited or
+    /// unknown.
     pub ttl_ms: Option<u64>,
-    /// What it came to, as the result of the request that began it; the extension says so here,
-    /// 2025-11-25 in the answer to `tasks/result`.
+    /// The result of the request that created the task. Extension only: in 2025-11-25 the response
+    /// to `tasks/result` has the result.
     pub result: Option<Box<RawValue>>,
-    /// The JSON-RPC error it came to; the extension only.
+    /// The JSON-RPC error of a failed task; extension only.
     pub error: Option<Box<RawValue>>,
-    /// What the server wants to know before it goes on; the extension only.
-    pub requests: Vec<InputRequest>,
+    /// The input that the task requires before it continues; extension only.
+    pub input_requests: Vec<InputRequest>,
 }
 
-/// How far a task is.
+/// The status of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskStatus {
-    /// It is being worked on.
+    /// The task is running.
     Working,
-    /// It waits for input.
+    /// The task waits for input.
     InputRequired,
-    /// It has a result, which may be a tool's failure.
+    /// The task has a result, which may be a tool error.
     Completed,
-    /// It has no result.
+    /// The task has failed without a result.
     Failed,
-    /// It was stopped.
+    /// The task was cancelled.
     Cancelled,
-    /// Something that no revision knows; the work may go on.
+    /// An unknown status. The task may still be running.
     Other(String),
 }
 
 impl Task {
-    /// Reads a task wherever it stands: in the answer to the request that began it, in that to
-    /// `tasks/get` or `tasks/cancel`, in a list, or in the parameters of a notification.
+    /// Reads a task from any of its locations: the response to the request that created the task,
+    /// the response to `tasks/get` or `tasks/cancel`, a list item, or the parameters of a
+    /// notification.
     ///
     /// # Errors
     ///
-    /// If `taskId` or `status` is not a string, the former is longer than [`TASK_ID_LIMIT`], or
-    /// `inputRequests` is not what [`InputRequired::read`](super::InputRequired::read) reads.
-    pub fn read(raw: &RawValue) -> Result<Self, ViewError> {
-        let answer = Object::read(raw, ["task", "taskId"])?;
-        let wrapped = answer.get("taskId").is_none().then(|| answer.get("task")).flatten();
-        let pointer = wrapped.map_or(String::new(), |_| answer.pointer_to("task"));
-        let wanted = [
+    /// Returns an error if `taskId` or `status` is not a string, if `taskId` is longer than
+    /// [`MAX_TASK_ID_BYTES`], or if `inputRequests` is invalid for
+    /// [`InputRequiredResult::from_raw`](super::InputRequiredResult::from_raw).
+    pub fn from_raw(raw: &RawValue) -> Result<Self, ViewError> {
+        let response = ObjectView::from_raw(raw, ["task", "taskId"])?;
+        let wrapped = response.get("taskId").is_none().then(|| response.get("task")).flatten();
+        let pointer = wrapped.map_or(String::new(), |_| response.pointer_to("task"));
+        let members = [
             "taskId",
             "status",
             "statusMessage",
@@ -72,35 +77,35 @@ impl Task {
             "error",
             "inputRequests",
         ];
-        let task = Object::at(pointer, wrapped.or(Some(raw.get())), wanted)?;
+        let task = ObjectView::from_raw_at(pointer, wrapped.or(Some(raw.get())), members)?;
         let id = task.required_string("taskId")?;
-        if id.len() > TASK_ID_LIMIT {
+        if id.len() > MAX_TASK_ID_BYTES {
             let pointer = task.pointer_to("taskId");
             return Err(ViewError { pointer, expected: "at most 1024 bytes", found: "more" });
         }
         Ok(Self {
             id,
-            status: TaskStatus::of(task.required_string("status")?),
+            status: TaskStatus::from_name(task.required_string("status")?),
             status_message: task.string("statusMessage"),
             poll_interval_ms: task.unsigned("pollIntervalMs").or(task.unsigned("pollInterval")),
             ttl_ms: task.unsigned("ttlMs").or(task.unsigned("ttl")),
             result: task.raw_object("result"),
             error: task.raw_object("error"),
-            requests: InputRequest::read_all(&task)?.unwrap_or_default(),
+            input_requests: InputRequest::parse_all(&task)?.unwrap_or_default(),
         })
     }
 }
 
 impl TaskStatus {
-    /// Whether nothing about the task will change any more.
-    pub fn is_final(&self) -> bool {
+    /// Whether the status is final.
+    pub fn is_terminal(&self) -> bool {
         match self {
             Self::Completed | Self::Failed | Self::Cancelled => true,
             Self::Working | Self::InputRequired | Self::Other(_) => false,
         }
     }
 
-    fn of(name: String) -> Self {
+    fn from_name(name: String) -> Self {
         match name.as_str() {
             "working" => Self::Working,
             "input_required" => Self::InputRequired,

@@ -1,66 +1,67 @@
-//! Whether an address can have been made of a URI template.
+//! Matching of URIs against URI templates.
 
-/// The longest template looked at, in bytes; together with [`URI_LIMIT`] it bounds the work.
-pub const TEMPLATE_LIMIT: usize = 1024;
-/// The longest address looked at, in bytes: twice what browsers and servers usually take.
-pub const URI_LIMIT: usize = 8 * 1024;
+/// Maximum length of a template in bytes. Together with [`MAX_URI_BYTES`] it limits the work of one
+/// match.
+pub const MAX_TEMPLATE_BYTES: usize = 1024;
+/// Maximum length of a URI in bytes: twice the usual limit of browsers and servers.
+pub const MAX_URI_BYTES: usize = 8 * 1024;
 
-/// Whether `uri` can have been made of `template`, after RFC 6570 and in doubt in favour.
+/// Whether `template` can expand to `uri` (RFC 6570). In ambiguous cases the result is `true`.
 ///
-/// `{x}` stands for at least one character other than `/`, `?` and `#`; `{+x}` for at least one of
-/// any; `{/x}`, `{.x}`, `{;x}`, `{?x}`, `{&x}` and `{#x}` start with their operator and may be absent
-/// altogether. Several names, prefixes and `*` are allowed. A template with braces that do not pair
-/// matches nothing, nor do texts over the limits.
+/// `{x}` matches at least one character other than `/`, `?` and `#`; `{+x}` matches at least one
+/// character of any kind; `{/x}`, `{.x}`, `{;x}`, `{?x}`, `{&x}` and `{#x}` start with their
+/// operator and may be absent. Several names, prefixes and `*` are allowed. A template with
+/// unbalanced braces matches nothing, and neither does a template or a URI over the limit.
 ///
-/// The time grows with the length of the address times the number of the template's parts, whatever
-/// they are.
+/// The time is proportional to the length of the URI times the number of segments of the template,
+/// for every template.
 pub fn uri_matches(template: &str, uri: &str) -> bool {
-    if template.len() > TEMPLATE_LIMIT || uri.len() > URI_LIMIT {
+    if template.len() > MAX_TEMPLATE_BYTES || uri.len() > MAX_URI_BYTES {
         return false;
     }
-    let Some(parts) = parts(template) else { return false };
-    // Where in the address the parts so far can end.
+    let Some(segments) = parse_template(template) else { return false };
+    // The positions in the URI at which a match of the previous segments can end.
     let mut ends = vec![false; uri.len() + 1];
     ends[0] = true;
-    for part in parts {
-        ends = part.advance(&ends, uri.as_bytes());
+    for segment in segments {
+        ends = segment.match_ends(&ends, uri.as_bytes());
     }
     ends[uri.len()]
 }
 
-enum Part<'a> {
+enum Segment<'a> {
     Literal(&'a [u8]),
-    /// At least one byte of the allowed ones.
+    /// At least one allowed byte.
     Value(fn(u8) -> bool),
-    /// Nothing, or the operator and any number of the allowed bytes.
-    Led(u8, fn(u8) -> bool),
+    /// Nothing, or the operator and any number of allowed bytes.
+    Prefixed(u8, fn(u8) -> bool),
 }
 
-fn parts(template: &str) -> Option<Vec<Part<'_>>> {
-    let mut parts = Vec::new();
+fn parse_template(template: &str) -> Option<Vec<Segment<'_>>> {
+    let mut segments = Vec::new();
     let mut rest = template;
     while !rest.is_empty() {
         let open = rest.find(['{', '}']).unwrap_or(rest.len());
         let (literal, after) = rest.split_at(open);
         if !literal.is_empty() {
-            parts.push(Part::Literal(literal.as_bytes()));
+            segments.push(Segment::Literal(literal.as_bytes()));
         }
         rest = after;
         if let Some(expression) = rest.strip_prefix('{') {
             let (inside, after) = expression.split_once('}')?;
-            parts.push(Part::expression(inside)?);
+            segments.push(Segment::parse_expression(inside)?);
             rest = after;
         } else if !rest.is_empty() {
             return None;
         }
     }
-    Some(parts)
+    Some(segments)
 }
 
-impl Part<'_> {
-    fn expression(inside: &str) -> Option<Self> {
+impl Segment<'_> {
+    fn parse_expression(inside: &str) -> Option<Self> {
         let several = inside.ends_with('*') || inside.contains(',');
-        let in_path: fn(u8) -> bool = if several { path } else { segment };
+        let in_path: fn(u8) -> bool = if several { is_path_byte } else { is_segment_byte };
         let (operator, names) = match inside.as_bytes().first()? {
             operator @ (b'+' | b'#' | b'.' | b'/' | b';' | b'?' | b'&') => {
                 (*operator, &inside[1..])
@@ -71,15 +72,15 @@ impl Part<'_> {
             return None;
         }
         Some(match operator {
-            0 => Self::Value(segment),
-            b'+' => Self::Value(any),
-            b'#' => Self::Led(b'#', any),
-            b'?' | b'&' => Self::Led(operator, query),
-            operator => Self::Led(operator, in_path),
+            0 => Self::Value(is_segment_byte),
+            b'+' => Self::Value(is_any_byte),
+            b'#' => Self::Prefixed(b'#', is_any_byte),
+            b'?' | b'&' => Self::Prefixed(operator, is_query_byte),
+            operator => Self::Prefixed(operator, in_path),
         })
     }
 
-    fn advance(&self, starts: &[bool], uri: &[u8]) -> Vec<bool> {
+    fn match_ends(&self, starts: &[bool], uri: &[u8]) -> Vec<bool> {
         let mut ends = vec![false; starts.len()];
         match self {
             Self::Literal(literal) => {
@@ -96,7 +97,7 @@ impl Part<'_> {
                     ends[at + 1] = inside;
                 }
             }
-            Self::Led(operator, allowed) => {
+            Self::Prefixed(operator, allowed) => {
                 let mut inside = false;
                 for (at, byte) in uri.iter().enumerate() {
                     inside = (inside && allowed(*byte)) || (starts[at] && byte == operator);
@@ -111,18 +112,18 @@ impl Part<'_> {
     }
 }
 
-fn segment(byte: u8) -> bool {
+fn is_segment_byte(byte: u8) -> bool {
     !matches!(byte, b'/' | b'?' | b'#')
 }
 
-fn path(byte: u8) -> bool {
+fn is_path_byte(byte: u8) -> bool {
     !matches!(byte, b'?' | b'#')
 }
 
-fn query(byte: u8) -> bool {
+fn is_query_byte(byte: u8) -> bool {
     byte != b'#'
 }
 
-fn any(_: u8) -> bool {
+fn is_any_byte(_: u8) -> bool {
     true
 }

@@ -1,15 +1,15 @@
-//! Views of whole and of broken parts.
+//! Tests of the views on valid and invalid JSON.
 
-mod asks;
 mod check;
-mod offers;
+mod input_required;
+mod listings;
 mod results;
 mod task;
 mod template;
 
 use serde_json::value::RawValue;
 
-/// A literal as raw JSON.
+/// Parses a literal as raw JSON.
 fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_owned()).unwrap_or_else(|error| panic!("{json}: {error}"))
 }

@@ -1,53 +1,54 @@
-//! A tool as a server describes it.
+//! Tool definitions.
 
 use serde_json::value::RawValue;
 
-use super::{Object, ViewError};
+use super::{ObjectView, ViewError};
 
 /// A tool in a server's list.
 #[derive(Clone, Debug)]
 pub struct Tool {
-    /// What it is called by.
+    /// The identifier of the tool.
     pub name: String,
-    /// What people may be shown instead.
+    /// The display name.
     pub title: Option<String>,
-    /// What the model is told about it.
+    /// The description for the model.
     pub description: Option<String>,
-    /// The JSON Schema of its arguments; an object, nothing more is known of it.
+    /// The JSON Schema of the arguments. The value is an object; the view does not validate the
+    /// schema.
     pub input_schema: Box<RawValue>,
-    /// The JSON Schema of its structured result.
+    /// The JSON Schema of the structured result.
     pub output_schema: Option<Box<RawValue>>,
-    /// Hints about what it does.
+    /// Hints about the tool's behaviour.
     pub annotations: ToolAnnotations,
-    /// Whether a call may or must become a task of the revision 2025-11-25.
+    /// Whether a call may or must become a task (revision 2025-11-25).
     pub task_support: TaskSupport,
 }
 
 /// Whether a call of a tool may become a task (`execution.taskSupport`, 2025-11-25). In 2026-07-28
-/// the server decides at every call and says nothing here.
+/// the server decides for each call and tools have no such member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TaskSupport {
-    /// It may not; so is it too if the server says nothing, or something unknown.
+    /// A call must not become a task. This is the default, also for unknown values.
     #[default]
     Forbidden,
-    /// As the client wants.
+    /// The client decides.
     Optional,
-    /// It must.
+    /// A call must become a task.
     Required,
 }
 
-/// What a server says of a tool's behaviour: hints, no promises.
+/// A server's description of a tool's behaviour: hints without guarantee.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolAnnotations {
-    /// What people may be shown instead of the name.
+    /// The display name.
     pub title: Option<String>,
-    /// It changes nothing.
+    /// Whether the tool changes nothing.
     pub read_only_hint: Option<bool>,
-    /// It may destroy something.
+    /// Whether the tool may perform destructive changes.
     pub destructive_hint: Option<bool>,
-    /// Calling it again with the same arguments changes nothing more.
+    /// Whether a repeated call with the same arguments has no additional effect.
     pub idempotent_hint: Option<bool>,
-    /// It reaches beyond what the server holds.
+    /// Whether the tool interacts with systems outside of the server.
     pub open_world_hint: Option<bool>,
 }
 
@@ -56,9 +57,9 @@ impl Tool {
     ///
     /// # Errors
     ///
-    /// If `name` is not a string or `inputSchema` not an object.
-    pub fn read(raw: &RawValue) -> Result<Self, ViewError> {
-        let wanted = [
+    /// Returns an error if `name` is not a string or `inputSchema` is not an object.
+    pub fn from_raw(raw: &RawValue) -> Result<Self, ViewError> {
+        let members = [
             "name",
             "title",
             "description",
@@ -67,22 +68,22 @@ impl Tool {
             "annotations",
             "execution",
         ];
-        let tool = Object::read(raw, wanted)?;
+        let tool = ObjectView::from_raw(raw, members)?;
         Ok(Self {
             name: tool.required_string("name")?,
             title: tool.string("title"),
             description: tool.string("description"),
             input_schema: tool.required_object("inputSchema")?,
             output_schema: tool.raw_object("outputSchema"),
-            annotations: ToolAnnotations::read(tool.get("annotations")).unwrap_or_default(),
-            task_support: TaskSupport::read(tool.get("execution")),
+            annotations: ToolAnnotations::from_raw(tool.get("annotations")).unwrap_or_default(),
+            task_support: TaskSupport::from_raw(tool.get("execution")),
         })
     }
 }
 
 impl TaskSupport {
-    fn read(execution: Option<&str>) -> Self {
-        let execution = Object::at(String::new(), execution, ["taskSupport"]).ok();
+    fn from_raw(execution: Option<&str>) -> Self {
+        let execution = ObjectView::from_raw_at(String::new(), execution, ["taskSupport"]).ok();
         match execution.and_then(|execution| execution.string("taskSupport")).as_deref() {
             Some("optional") => Self::Optional,
             Some("required") => Self::Required,
@@ -92,10 +93,10 @@ impl TaskSupport {
 }
 
 impl ToolAnnotations {
-    fn read(raw: Option<&str>) -> Option<Self> {
-        let wanted =
+    fn from_raw(raw: Option<&str>) -> Option<Self> {
+        let members =
             ["title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
-        let hints = Object::at(String::new(), raw, wanted).ok()?;
+        let hints = ObjectView::from_raw_at(String::new(), raw, members).ok()?;
         Some(Self {
             title: hints.string("title"),
             read_only_hint: hints.bool("readOnlyHint"),

@@ -1,4 +1,4 @@
-//! Envelopes: what is written is read, and what is read agrees with a parsed tree.
+//! Properties of envelopes: write and parse round trip, and agreement with a parsed tree.
 
 use innkeeper_protocol::envelope::{
     parse, write_error, write_notification, write_request, write_response,
@@ -21,17 +21,17 @@ fn value(raw: &RawValue) -> Value {
     serde_json::from_str(raw.get()).expect("valid JSON")
 }
 
-/// The one message of the one line in `line`.
+/// Parses `line`, which has exactly one line with one message.
 fn read(line: &[u8]) -> Incoming<'_> {
     let Some((b'\n', line)) = line.split_last() else { panic!("no newline at the end") };
     assert!(!line.contains(&b'\n'), "a newline inside");
     match parse(line) {
-        Ok(Message::One(incoming)) => incoming,
+        Ok(Message::Single(incoming)) => incoming,
         other => panic!("{other:?}"),
     }
 }
 
-/// The members of an envelope, each there or not, right or wrong.
+/// Generates the members of an envelope, each present or absent, valid or invalid.
 fn envelope() -> impl Strategy<Value = Value> {
     let maybe = |value| prop::option::weighted(0.7, value);
     let version = prop_oneof![4 => Just(Value::from("2.0")), 1 => tree()];
@@ -60,22 +60,23 @@ fn envelope() -> impl Strategy<Value = Value> {
     )
 }
 
-/// What a tree says the message is: response, request, notification, or none.
-fn sort(tree: &Value) -> Option<&'static str> {
-    let there = |key: &str| tree.get(key).filter(|value| !value.is_null());
-    let whole = |value: &Value| match value {
+/// Returns the kind of message according to a tree: response, request, notification or none.
+fn message_kind(tree: &Value) -> Option<&'static str> {
+    let member = |key: &str| tree.get(key).filter(|value| !value.is_null());
+    let is_integer = |value: &Value| match value {
         Value::Number(number) => {
             number.as_i64().is_some()
-                || number.as_u64().is_none() && number.as_f64().is_some_and(|it| it.fract() == 0.0)
+                || number.as_u64().is_none()
+                    && number.as_f64().is_some_and(|float| float.fract() == 0.0)
         }
         _ => false,
     };
-    let has_id = tree.get("id").is_some_and(|id| id.is_string() || whole(id));
+    let has_id = tree.get("id").is_some_and(|id| id.is_string() || is_integer(id));
     if tree.get("jsonrpc") != Some(&Value::from("2.0")) {
         return None;
     }
     let result = tree.get("result").is_some();
-    match (tree.get("method"), result, there("error")) {
+    match (tree.get("method"), result, member("error")) {
         (Some(Value::String(method)), false, None) => match tree.get("id") {
             None => Some("notification"),
             Some(Value::Null) if method.starts_with("notifications/") => Some("notification"),
@@ -83,7 +84,7 @@ fn sort(tree: &Value) -> Option<&'static str> {
         },
         (None, true, None) => has_id.then_some("response"),
         (None, false, Some(error)) => {
-            let fine = error.get("code").is_some_and(whole)
+            let fine = error.get("code").is_some_and(is_integer)
                 && error.get("message").is_some_and(Value::is_string);
             (fine && has_id).then_some("response")
         }
@@ -134,17 +135,17 @@ proptest! {
     fn a_message_is_what_its_tree_says_it_is(tree in envelope(), pretty: bool) {
         let line = written(&tree, pretty);
         let sorted = match parse(line.as_bytes()) {
-            Ok(Message::One(Incoming::Response { outcome, .. })) => {
+            Ok(Message::Single(Incoming::Response { outcome, .. })) => {
                 if let Ok(result) = outcome {
                     prop_assert_eq!(value(result), tree["result"].clone());
                 }
                 Some("response")
             }
-            Ok(Message::One(Incoming::Request { method, .. })) => {
+            Ok(Message::Single(Incoming::Request { method, .. })) => {
                 prop_assert_eq!(&method, tree["method"].as_str().unwrap());
                 Some("request")
             }
-            Ok(Message::One(Incoming::Notification { method, .. })) => {
+            Ok(Message::Single(Incoming::Notification { method, .. })) => {
                 prop_assert_eq!(&method, tree["method"].as_str().unwrap());
                 Some("notification")
             }
@@ -154,6 +155,6 @@ proptest! {
                 None
             }
         };
-        prop_assert_eq!(sorted, sort(&tree), "{}", line);
+        prop_assert_eq!(sorted, message_kind(&tree), "{}", line);
     }
 }

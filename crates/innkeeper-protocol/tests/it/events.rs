@@ -1,49 +1,49 @@
-//! Server-Sent Events: the same events whatever the chunks, and those of a plain reading.
+//! Properties of the SSE decoder: independence of chunks, agreement with a simple decoder.
 
-use innkeeper_protocol::framing::HEAD_LIMIT;
-use innkeeper_protocol::sse::{DEFAULT_NAME, SseDecoder, SseEvent};
+use innkeeper_protocol::framing::MAX_HEAD_BYTES;
+use innkeeper_protocol::sse::{DEFAULT_EVENT_NAME, SseDecoder, SseEvent};
 use proptest::prelude::*;
 
-/// Everything that a decoder says of a stream.
+/// The complete output of a decoder for one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Said {
-    events: Vec<Owned>,
+struct DecodedStream {
+    events: Vec<OwnedEvent>,
     last_id: Option<String>,
     retry: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Owned {
+enum OwnedEvent {
     Message(String, Vec<u8>, Option<String>),
     TooLong(Vec<u8>),
 }
 
-/// Reads `input` in chunks of the given sizes, over and over.
-fn decoded(input: &[u8], limit: usize, sizes: &[usize]) -> Said {
+/// Decodes `input` in chunks of the given sizes, repeated cyclically.
+fn decoded(input: &[u8], limit: usize, sizes: &[usize]) -> DecodedStream {
     let mut decoder = SseDecoder::new(limit);
-    let (mut said, mut rest) = (Said::default(), input);
+    let (mut stream, mut rest) = (DecodedStream::default(), input);
     for size in sizes.iter().cycle() {
-        let (chunk, later) = rest.split_at((*size).min(rest.len()));
+        let (chunk, remaining) = rest.split_at((*size).min(rest.len()));
         decoder.feed(chunk);
         while let Some(event) = decoder.next_event() {
-            said.events.push(match event {
-                SseEvent::TooLong { head } => Owned::TooLong(head.to_vec()),
+            stream.events.push(match event {
+                SseEvent::TooLong { head } => OwnedEvent::TooLong(head.to_vec()),
                 SseEvent::Message { name, data, id } => {
-                    Owned::Message(name.to_owned(), data.to_vec(), id.map(str::to_owned))
+                    OwnedEvent::Message(name.to_owned(), data.to_vec(), id.map(str::to_owned))
                 }
             });
         }
-        rest = later;
+        rest = remaining;
         if rest.is_empty() {
             break;
         }
     }
-    said.last_id = decoder.last_event_id().map(str::to_owned);
-    said.retry = decoder.retry();
-    said
+    stream.last_id = decoder.last_event_id().map(str::to_owned);
+    stream.retry = decoder.retry();
+    stream
 }
 
-/// The lines of the whole input that have an end.
+/// Returns the terminated lines of the entire input.
 fn lines(input: &[u8]) -> Vec<&[u8]> {
     let mut rest = input.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(input);
     let mut lines = Vec::new();
@@ -55,24 +55,24 @@ fn lines(input: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
-/// The same, said plainly about the whole input. What is too long at the end of the input is told
-/// without its event having ended, so inputs end events here.
-fn expected(input: &[u8], limit: usize) -> Said {
-    let mut said = Said::default();
+/// Reference implementation over the entire input. The decoder reports an event that is too long
+/// before the event ends; the inputs of this test therefore end every event.
+fn expected(input: &[u8], limit: usize) -> DecodedStream {
+    let mut stream = DecodedStream::default();
     let (mut data, mut name, mut id) = (None::<Vec<u8>>, String::new(), None);
     for line in lines(input) {
         if line.is_empty() {
             if let Some(id) = &id {
-                said.last_id = Some(String::clone(id)).filter(|id| !id.is_empty());
+                stream.last_id = Some(String::clone(id)).filter(|id| !id.is_empty());
             }
             let name = std::mem::take(&mut name);
-            let name = if name.is_empty() { DEFAULT_NAME.to_owned() } else { name };
-            said.events.extend(match (data.take(), id.take()) {
+            let name = if name.is_empty() { DEFAULT_EVENT_NAME.to_owned() } else { name };
+            stream.events.extend(match (data.take(), id.take()) {
                 (None, _) => None,
                 (Some(data), _) if data.len() > limit => {
-                    Some(Owned::TooLong(data[..limit.min(HEAD_LIMIT)].to_vec()))
+                    Some(OwnedEvent::TooLong(data[..limit.min(MAX_HEAD_BYTES)].to_vec()))
                 }
-                (Some(data), id) => Some(Owned::Message(name, data, id)),
+                (Some(data), id) => Some(OwnedEvent::Message(name, data, id)),
             });
             continue;
         }
@@ -89,12 +89,12 @@ fn expected(input: &[u8], limit: usize) -> Said {
             b"event" => name = text,
             b"id" if !text.contains('\0') => id = Some(text),
             b"retry" if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                said.retry = Some(text.parse().unwrap_or(u64::MAX));
+                stream.retry = Some(text.parse().unwrap_or(u64::MAX));
             }
             _ => {}
         }
     }
-    said
+    stream
 }
 
 fn input(longest: usize) -> impl Strategy<Value = Vec<u8>> {
@@ -102,18 +102,18 @@ fn input(longest: usize) -> impl Strategy<Value = Vec<u8>> {
         "data", "data:", "data: ", "event: ", "event:", "id: ", "id", "retry: ", "retry:", ":",
         "x: ", "datas:",
     ]);
-    let end = || prop::sample::select(vec!["\n", "\r", "\r\n"]);
-    let piece = prop_oneof![
-        6 => (field, "[a-c0-9: ]{0,6}", end()).prop_map(|(field, value, end)| {
+    let line_end = || prop::sample::select(vec!["\n", "\r", "\r\n"]);
+    let chunk = prop_oneof![
+        6 => (field, "[a-c0-9: ]{0,6}", line_end()).prop_map(|(field, value, end)| {
             [field, &value, end].concat().into_bytes()
         }),
-        4 => end().prop_map(|end| end.as_bytes().to_vec()),
+        4 => line_end().prop_map(|end| end.as_bytes().to_vec()),
         1 => Just("\u{FEFF}".into()),
         1 => Just(b"id: a\0b\n".to_vec()),
         1 => (0..longest).prop_map(|length| [b"data: ", &vec![b'x'; length][..], b"\n"].concat()),
         1 => prop::collection::vec(any::<u8>(), 0..12),
     ];
-    prop::collection::vec(piece, 0..24).prop_map(|pieces| [&pieces.concat()[..], b"\n\n"].concat())
+    prop::collection::vec(chunk, 0..24).prop_map(|chunks| [&chunks.concat()[..], b"\n\n"].concat())
 }
 
 proptest! {
@@ -129,7 +129,7 @@ proptest! {
         prop_assert_eq!(&decoded(&input, limit, &sizes), &expected);
     }
 
-    /// A stream that ends anywhere has told what the whole one tells first.
+    /// A truncated stream yields a prefix of the events of the complete stream.
     #[test]
     fn a_stream_cut_off_anywhere_tells_the_beginning(input in input(60), limit in 0_usize..80, cut: u16) {
         let whole = decoded(&input, limit, &[usize::MAX]).events;

@@ -1,17 +1,17 @@
-//! Framing: the same lines whatever the chunks, and every byte accounted for.
+//! Properties of framing: independence of chunks, and a complete byte count.
 
-use innkeeper_protocol::framing::{Frame, HEAD_LIMIT, LineFramer};
+use innkeeper_protocol::framing::{Frame, LineFramer, MAX_HEAD_BYTES};
 use proptest::prelude::*;
 
-const MARK: &[u8] = b"\xEF\xBB\xBF";
+const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Owned {
+enum OwnedFrame {
     Line(Vec<u8>),
     TooLong(Vec<u8>),
 }
 
-impl From<Frame<'_>> for Owned {
+impl From<Frame<'_>> for OwnedFrame {
     fn from(frame: Frame<'_>) -> Self {
         match frame {
             Frame::Line(line) => Self::Line(line.to_vec()),
@@ -20,12 +20,12 @@ impl From<Frame<'_>> for Owned {
     }
 }
 
-/// Reads `input` in chunks of the given sizes, over and over.
-fn framed(input: &[u8], limit: usize, sizes: &[usize]) -> (Vec<Owned>, u64) {
+/// Reads `input` in chunks of the given sizes, repeated cyclically.
+fn framed(input: &[u8], limit: usize, sizes: &[usize]) -> (Vec<OwnedFrame>, u64) {
     let mut framer = LineFramer::new(limit);
     let (mut frames, mut rest) = (Vec::new(), input);
     for size in sizes.iter().cycle() {
-        let space = framer.space();
+        let space = framer.read_buffer();
         let n = (space.capacity() - space.len()).min(*size).min(rest.len());
         space.extend_from_slice(&rest[..n]);
         rest = &rest[n..];
@@ -42,36 +42,36 @@ fn framed(input: &[u8], limit: usize, sizes: &[usize]) -> (Vec<Owned>, u64) {
     (frames, framer.discarded())
 }
 
-/// The same, said plainly about the whole input.
-fn expected(input: &[u8], limit: usize) -> (Vec<Owned>, u64) {
+/// Reference implementation over the entire input.
+fn expected(input: &[u8], limit: usize) -> (Vec<OwnedFrame>, u64) {
     let (mut frames, mut discarded) = (Vec::new(), 0);
     for line in input.split(|byte| *byte == b'\n') {
         if line.len() > limit {
             discarded += line.len() as u64;
-            let head = &line[..limit.min(HEAD_LIMIT)];
-            frames.push(Owned::TooLong(head.strip_prefix(MARK).unwrap_or(head).to_vec()));
+            let head = &line[..limit.min(MAX_HEAD_BYTES)];
+            frames.push(OwnedFrame::TooLong(head.strip_prefix(BOM).unwrap_or(head).to_vec()));
             continue;
         }
-        let line = line.strip_prefix(MARK).unwrap_or(line);
+        let line = line.strip_prefix(BOM).unwrap_or(line);
         if !line.trim_ascii().is_empty() {
-            frames.push(Owned::Line(line.strip_suffix(b"\r").unwrap_or(line).to_vec()));
+            frames.push(OwnedFrame::Line(line.strip_suffix(b"\r").unwrap_or(line).to_vec()));
         }
     }
     (frames, discarded)
 }
 
 fn input(longest: usize) -> impl Strategy<Value = Vec<u8>> {
-    let piece = prop_oneof![
+    let chunk = prop_oneof![
         3 => Just(b"\n".to_vec()),
         1 => Just(b"\r\n".to_vec()),
         1 => Just(b"\r".to_vec()),
-        1 => Just(MARK.to_vec()),
+        1 => Just(BOM.to_vec()),
         1 => Just(b" \t".to_vec()),
         1 => Just("\u{1F600}".into()),
         1 => (0..longest).prop_map(|length| vec![b'x'; length]),
         1 => prop::collection::vec(any::<u8>(), 0..20),
     ];
-    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+    prop::collection::vec(chunk, 0..24).prop_map(|chunks| chunks.concat())
 }
 
 proptest! {

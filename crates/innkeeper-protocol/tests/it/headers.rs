@@ -1,4 +1,4 @@
-//! Headers: every value can be sent and read back, and annotations are those of a plain reading.
+//! Properties of headers: value round trip, and agreement with a simple schema search.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-/// What a server makes of a header's value.
+/// Decodes a header value as a server does.
 fn decoded(value: &str) -> String {
     let encoded = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
     encoded.map_or(value.to_owned(), |encoded| {
@@ -15,37 +15,37 @@ fn decoded(value: &str) -> String {
     })
 }
 
-/// Every annotation with its path, or `None` if one of them is against the rules.
+/// Returns every annotation with its path, or `None` if an annotation is invalid.
 fn annotations(schema: &Value, path: Option<&str>) -> Option<Vec<(String, String)>> {
     let Some(schema) = schema.as_object() else { return Some(Vec::new()) };
-    let mut found = Vec::new();
+    let mut pairs = Vec::new();
     for (key, value) in schema {
         match key.as_str() {
             "properties" => {
                 for (name, property) in value.as_object().into_iter().flatten() {
                     let path = path.map(|path| format!("{path}/{name}"));
-                    found.extend(annotations(property, path.as_deref())?);
+                    pairs.extend(annotations(property, path.as_deref())?);
                 }
             }
-            "items" | "not" => found.extend(annotations(value, None)?),
+            "items" | "not" => pairs.extend(annotations(value, None)?),
             "anyOf" => {
                 for schema in value.as_array().into_iter().flatten() {
-                    found.extend(annotations(schema, None)?);
+                    pairs.extend(annotations(schema, None)?);
                 }
             }
             "x-mcp-header" => {
                 let name = value.as_str().filter(|name| !name.is_empty() && !name.contains(' '))?;
                 let type_ = schema.get("type")?.as_str()?;
                 ["string", "integer", "boolean"].contains(&type_).then_some(())?;
-                found.push((name.to_owned(), path.filter(|path| !path.is_empty())?.to_owned()));
+                pairs.push((name.to_owned(), path.filter(|path| !path.is_empty())?.to_owned()));
             }
             _ => {}
         }
     }
-    Some(found)
+    Some(pairs)
 }
 
-/// Schemas that are annotated often, mostly as they should be.
+/// Generates schemas with many annotations, mostly valid.
 fn schema() -> impl Strategy<Value = Value> {
     let type_ = prop::sample::select(vec!["string", "string", "integer", "boolean", "number"]);
     let leaf = prop_oneof![
@@ -83,7 +83,7 @@ proptest! {
             names.sort_unstable();
             names.windows(2).all(|pair| pair[0] != pair[1])
         });
-        let read = ParamHeaders::read(&to_raw_value(&schema).unwrap());
+        let read = ParamHeaders::from_schema(&to_raw_value(&schema).unwrap());
         prop_assert_eq!(read.is_ok(), expected.is_some(), "{:?}", read);
         let (Ok(headers), Some(expected)) = (read, expected) else { return Ok(()) };
         prop_assert_eq!(headers.is_empty(), expected.is_empty());
@@ -91,7 +91,7 @@ proptest! {
             let steps = path.split('/').skip(1).collect::<Vec<_>>();
             let arguments = steps.iter().rev().fold(json!("x"), |inner, step| json!({*step: inner}));
             let header = (format!("Mcp-Param-{name}"), "x".to_owned());
-            prop_assert_eq!(headers.of(&arguments), [header]);
+            prop_assert_eq!(headers.for_arguments(&arguments), [header]);
         }
     }
 }

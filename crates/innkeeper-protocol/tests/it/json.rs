@@ -1,11 +1,11 @@
-//! Strategies for JSON: trees, and texts of them with and without white space.
+//! Strategies for JSON trees and JSON text with and without white space.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-/// Text with everything that confuses whoever looks for quotes and brackets.
+/// Generates text with quotes, brackets and escapes that can confuse a scanner.
 pub(crate) fn text() -> impl Strategy<Value = String> {
-    let piece = prop_oneof![
+    let fragment = prop_oneof![
         "[ -~]{0,12}",
         Just("\\".to_owned()),
         Just("\"".to_owned()),
@@ -15,10 +15,10 @@ pub(crate) fn text() -> impl Strategy<Value = String> {
         Just("ä\u{1F600}\u{2028}".to_owned()),
         Just("x".repeat(70)),
     ];
-    prop::collection::vec(piece, 0..5).prop_map(|pieces| pieces.concat())
+    prop::collection::vec(fragment, 0..5).prop_map(|fragments| fragments.concat())
 }
 
-/// Any tree of JSON, not deep.
+/// Generates a shallow JSON tree.
 pub(crate) fn tree() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -37,9 +37,9 @@ pub(crate) fn tree() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A tree as text: compact or over several lines.
+/// Serializes a tree, compact or over several lines.
 pub(crate) fn written(value: &Value, pretty: bool) -> String {
-    let written =
+    let text =
         if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
-    written.expect("a tree can be written")
+    text.expect("a tree can be written")
 }

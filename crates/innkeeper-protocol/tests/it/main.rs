@@ -1,4 +1,4 @@
-//! What holds for every input: properties of framing, events, headers, envelopes, skimming and ids.
+//! Property tests of framing, events, headers, envelopes, skimming and ids.
 
 mod envelopes;
 mod events;

@@ -1,6 +1,6 @@
-//! Messages damaged at random: nothing panics, and no damage makes one call another's.
+//! Randomly damaged messages: no panic, and no response with another call's id.
 
-use innkeeper_protocol::skim::top_level_id;
+use innkeeper_protocol::skim::recover_top_level_id;
 use innkeeper_protocol::view::{
     InitializeResult, Page, ProgressNotification, Tool, ToolResult, check_prompt_result,
     check_read_result, check_tool_result,
@@ -17,10 +17,10 @@ const SEEDS: [&str; 6] = [
     r#"[{"jsonrpc":"2.0","id":77,"result":null},{"jsonrpc":"2.0","id":"s","method":"ping"}]"#,
 ];
 
-/// A small generator with a fixed seed, so that a failure comes back.
-struct Dice(u64);
+/// A small random number generator with a fixed seed, so that failures are reproducible.
+struct SeededRng(u64);
 
-impl Dice {
+impl SeededRng {
     fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -29,11 +29,11 @@ impl Dice {
     }
 
     fn mangle(&mut self, line: &mut Vec<u8>) {
-        const ODD: [&[u8]; 12] = [
+        const FRAGMENTS: [&[u8]; 12] = [
             b"\"", b"\\", b"{", b"}", b"[", b"]", b",", b":", b"\xFF", b"\0", b"1e999", b"\\ud83d",
         ];
         for _ in 0..=self.below(4) {
-            let (at, odd) = (self.below(line.len() + 1), ODD[self.below(ODD.len())]);
+            let (at, odd) = (self.below(line.len() + 1), FRAGMENTS[self.below(FRAGMENTS.len())]);
             match self.below(4) {
                 0 => line.truncate(at.max(1)),
                 1 => drop(line.splice(at..at, odd.iter().copied())),
@@ -44,23 +44,23 @@ impl Dice {
     }
 }
 
-fn read_every_way(result: &RawValue) {
+fn parse_as_every_view(result: &RawValue) {
     drop(check_tool_result(result));
     drop(check_prompt_result(result));
     drop(check_read_result(result));
-    drop(ToolResult::read(result));
-    drop(InitializeResult::read(result));
-    for item in Page::read(result, "tools").unwrap_or_default().items {
-        drop(Tool::read(&item));
+    drop(ToolResult::from_raw(result));
+    drop(InitializeResult::from_raw(result));
+    for item in Page::from_raw(result, "tools").unwrap_or_default().items {
+        drop(Tool::from_raw(&item));
     }
 }
 
-fn look(incoming: &Incoming<'_>) {
+fn parse_views(incoming: &Incoming<'_>) {
     match incoming {
-        Incoming::Response { outcome: Ok(result), .. } => read_every_way(result),
+        Incoming::Response { outcome: Ok(result), .. } => parse_as_every_view(result),
         Incoming::Notification { params: Some(params), .. } => {
-            drop(ProgressNotification::read(params));
-            read_every_way(params);
+            drop(ProgressNotification::from_raw(params));
+            parse_as_every_view(params);
         }
         _ => {}
     }
@@ -69,17 +69,17 @@ fn look(incoming: &Incoming<'_>) {
 /// Proves: FR7.6, FR7.5, TR3.7
 #[test]
 fn a_hundred_thousand_mangled_messages_do_not_panic() {
-    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    let mut dice = SeededRng(0x9E37_79B9_7F4A_7C15);
     let mut understood = 0;
     for case in 0..100_000 {
         let mut line = SEEDS[case % SEEDS.len()].as_bytes().to_vec();
         dice.mangle(&mut line);
         match envelope::parse(&line) {
-            Ok(Message::One(incoming)) => {
+            Ok(Message::Single(incoming)) => {
                 understood += 1;
-                look(&incoming);
+                parse_views(&incoming);
             }
-            Ok(Message::Batch(items)) => items.iter().flatten().for_each(look),
+            Ok(Message::Batch(items)) => items.iter().flatten().for_each(parse_views),
             Err(malformed) => assert!(malformed.detail.chars().count() <= 200),
         }
     }
@@ -88,13 +88,13 @@ fn a_hundred_thousand_mangled_messages_do_not_panic() {
 
 /// Proves: FR7.6
 #[test]
-fn a_message_cut_off_anywhere_is_its_own_or_nobodys() {
+fn a_truncated_message_has_its_own_id_or_none() {
     for seed in &SEEDS[..4] {
         for end in 0..seed.len() {
-            let cut = &seed.as_bytes()[..end];
-            let (id, _) = top_level_id(cut);
+            let truncated = &seed.as_bytes()[..end];
+            let (id, _) = recover_top_level_id(truncated);
             assert!(id.is_none_or(|id| id == RequestId::Integer(77)), "{}", &seed[..end]);
-            assert!(envelope::parse(cut).is_err());
+            assert!(envelope::parse(truncated).is_err());
         }
     }
 }

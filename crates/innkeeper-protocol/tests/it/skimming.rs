@@ -1,7 +1,7 @@
-//! Skimming agrees with a parsed tree on whatever is valid JSON.
+//! Properties of skimming: agreement with a parsed tree for all valid JSON.
 
 use innkeeper_protocol::RequestId;
-use innkeeper_protocol::skim::{elements, member, members, top_level_id};
+use innkeeper_protocol::skim::{elements, member, members, recover_top_level_id};
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
@@ -46,7 +46,7 @@ proptest! {
         before in tree(), id in tree(), after in tree(), pretty: bool,
     ) {
         let object = serde_json::json!({"a": before, "id": id, "result": after});
-        let (skimmed, answers) = top_level_id(written(&object, pretty).as_bytes());
+        let (skimmed, answers) = recover_top_level_id(written(&object, pretty).as_bytes());
         prop_assert_eq!(skimmed, RequestId::from_raw(&id.to_string()));
         prop_assert!(answers);
     }

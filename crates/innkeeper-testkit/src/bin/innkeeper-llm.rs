@@ -1,5 +1,6 @@
-//! A scripted model as a program, for clients that are no Rust: reads a script, prints its origin on
-//! one line, answers until its input ends.
+//! The program `innkeeper-llm`: a scripted model for clients in other languages.
+//!
+//! The program reads a script, prints its origin on one line and serves until the end of its input.
 
 use std::process::ExitCode;
 

@@ -1,59 +1,63 @@
-//! Anthropic's Messages.
+//! The Anthropic Messages API.
 
-mod check;
+mod validation;
 
 use serde_json::{Value, json};
 
-use super::answer::{Answer, Call, Finish, Part, pieces, thought_signature};
+use super::api_spec::{ApiSpec, BadRequest, strings_at};
+use super::response::{
+    ContentPart, FinishReason, ModelResponse, ToolCall, reasoning_signature, text_chunks,
+};
 use super::sse;
-use super::wire::{Refusal, Wire, each};
 
-pub(super) const WIRE: Wire = Wire {
+pub(super) const API: ApiSpec = ApiSpec {
     id_prefix: "toolu_",
-    streams: false,
+    streams_by_default: false,
     content_type: "text/event-stream; charset=utf-8",
-    offered: |body| each(&body["tools"], "name").map(str::to_owned).collect(),
-    check: check::check,
-    whole,
-    stream,
-    unreadable: None,
-    failure,
+    tool_names: |body| strings_at(&body["tools"], "name").map(str::to_owned).collect(),
+    validate: validation::validate,
+    response_body,
+    stream_chunks,
+    parse_failure: None,
+    error_body,
 };
 
-fn whole(answer: &Answer) -> Value {
-    let blocks: Vec<Value> = answer.parts.iter().map(block).collect();
-    let mut message = begun(answer);
+fn response_body(response: &ModelResponse) -> Value {
+    let blocks: Vec<Value> = response.content_parts.iter().map(content_block).collect();
+    let mut message = message_start(response);
     message["content"] = json!(blocks);
-    for (key, value) in stopped(answer) {
+    for (key, value) in stop_fields(response) {
         message[key] = value;
     }
-    message["usage"] = usage(answer, answer.usage.completion);
+    message["usage"] = usage(response, response.usage.completion);
     message
 }
 
-fn block(part: &Part) -> Value {
+fn content_block(part: &ContentPart) -> Value {
     match part {
-        Part::Thought(text) => json!({
-            "type": "thinking", "thinking": text, "signature": thought_signature(text),
+        ContentPart::Reasoning(text) => json!({
+            "type": "thinking", "thinking": text, "signature": reasoning_signature(text),
         }),
-        Part::Text(text) => json!({"type": "text", "text": text}),
-        Part::Call(call) => tool_use(call, &call.slot()),
+        ContentPart::Text(text) => json!({"type": "text", "text": text}),
+        ContentPart::ToolCall(call) => tool_use(call, &call.arguments_placeholder()),
     }
 }
 
-fn tool_use(call: &Call, input: &Value) -> Value {
+fn tool_use(call: &ToolCall, input: &Value) -> Value {
     json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input})
 }
 
-fn stream(answer: &Answer) -> Vec<String> {
-    let mut message = begun(answer);
-    message["usage"] = usage(answer, 1);
+fn stream_chunks(response: &ModelResponse) -> Vec<String> {
+    let mut message = message_start(response);
+    message["usage"] = usage(response, 1);
     let mut events = vec![json!({"type": "message_start", "message": message})];
-    for (index, part) in answer.parts.iter().enumerate() {
+    for (index, part) in response.content_parts.iter().enumerate() {
         let start = match part {
-            Part::Thought(_) => json!({"type": "thinking", "thinking": "", "signature": ""}),
-            Part::Text(_) => json!({"type": "text", "text": ""}),
-            Part::Call(call) => tool_use(call, &json!({})),
+            ContentPart::Reasoning(_) => {
+                json!({"type": "thinking", "thinking": "", "signature": ""})
+            }
+            ContentPart::Text(_) => json!({"type": "text", "text": ""}),
+            ContentPart::ToolCall(call) => tool_use(call, &json!({})),
         };
         let start = json!({"type": "content_block_start", "index": index, "content_block": start});
         events.push(start);
@@ -66,89 +70,94 @@ fn stream(answer: &Answer) -> Vec<String> {
                 |delta| json!({"type": "content_block_delta", "index": index, "delta": delta}),
             ),
         );
-        if !ends_inside(answer, index) {
+        if !is_unterminated(response, index) {
             events.push(json!({"type": "content_block_stop", "index": index}));
         }
     }
-    match &answer.error {
+    match &response.error {
         Some(message) => {
             let error = json!({"type": "overloaded_error", "message": message});
             events.push(json!({"type": "error", "error": error}));
         }
         None => {
-            let delta: serde_json::Map<String, Value> =
-                stopped(answer).into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-            let usage = usage(answer, answer.usage.completion);
+            let delta: serde_json::Map<String, Value> = stop_fields(response)
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect();
+            let usage = usage(response, response.usage.completion);
             events.push(json!({"type": "message_delta", "delta": delta, "usage": usage}));
             events.push(json!({"type": "message_stop"}));
         }
     }
-    events.iter().map(|event| sse::typed(event, &event.to_string())).collect()
+    events.iter().map(|event| sse::typed_event(event, &event.to_string())).collect()
 }
 
-/// A call in which the answer is cut, or fails, never stops.
-fn ends_inside(answer: &Answer, index: usize) -> bool {
-    let is_last = index + 1 == answer.parts.len();
-    let open = matches!(&answer.parts[index], Part::Call(call) if !call.is_object());
-    is_last && open && (answer.finish == Finish::Length || answer.error.is_some())
+/// Whether a call has no stop event, because the response is truncated or fails.
+fn is_unterminated(response: &ModelResponse, index: usize) -> bool {
+    let is_last = index + 1 == response.content_parts.len();
+    let open =
+        matches!(&response.content_parts[index], ContentPart::ToolCall(call) if !call.is_object());
+    is_last && open && (response.finish_reason == FinishReason::Length || response.error.is_some())
 }
 
-fn deltas(part: &Part) -> Vec<Value> {
+fn deltas(part: &ContentPart) -> Vec<Value> {
     match part {
-        Part::Thought(text) => {
-            let pieces = pieces(text).into_iter();
-            let thinking = pieces.map(|piece| json!({"type": "thinking_delta", "thinking": piece}));
-            let signature = thought_signature(text);
+        ContentPart::Reasoning(text) => {
+            let chunks = text_chunks(text).into_iter();
+            let thinking = chunks.map(|chunk| json!({"type": "thinking_delta", "thinking": chunk}));
+            let signature = reasoning_signature(text);
             thinking.chain([json!({"type": "signature_delta", "signature": signature})]).collect()
         }
-        Part::Text(text) => {
-            let pieces = pieces(text).into_iter();
-            pieces.map(|piece| json!({"type": "text_delta", "text": piece})).collect()
+        ContentPart::Text(text) => {
+            let chunks = text_chunks(text).into_iter();
+            chunks.map(|chunk| json!({"type": "text_delta", "text": chunk})).collect()
         }
-        // The first piece of a call is always empty.
-        Part::Call(call) => {
-            let pieces = [String::new()].into_iter().chain(pieces(&call.arguments));
-            pieces.map(|piece| json!({"type": "input_json_delta", "partial_json": piece})).collect()
+        // The first chunk of a call is always empty.
+        ContentPart::ToolCall(call) => {
+            let chunks = [String::new()].into_iter().chain(text_chunks(&call.arguments));
+            chunks.map(|chunk| json!({"type": "input_json_delta", "partial_json": chunk})).collect()
         }
     }
 }
 
-fn begun(answer: &Answer) -> Value {
+fn message_start(response: &ModelResponse) -> Value {
     json!({
-        "id": format!("msg_{:04}", answer.number), "type": "message", "role": "assistant",
-        "model": answer.model, "content": [], "stop_reason": null, "stop_sequence": null,
+        "id": format!("msg_{:04}", response.number), "type": "message", "role": "assistant",
+        "model": response.model, "content": [], "stop_reason": null, "stop_sequence": null,
         "usage": null,
     })
 }
 
-fn stopped(answer: &Answer) -> Vec<(&'static str, Value)> {
-    let reason = match answer.finish {
-        Finish::Stop => "end_turn",
-        Finish::Calls => "tool_use",
-        Finish::Length => "max_tokens",
-        Finish::Refused => "refusal",
+fn stop_fields(response: &ModelResponse) -> Vec<(&'static str, Value)> {
+    let reason = match response.finish_reason {
+        FinishReason::Stop => "end_turn",
+        FinishReason::ToolCalls => "tool_use",
+        FinishReason::Length => "max_tokens",
+        FinishReason::Refusal => "refusal",
     };
-    let details = match answer.finish {
-        Finish::Refused => json!({"type": "refusal", "category": "cyber", "explanation": null}),
-        Finish::Stop | Finish::Calls | Finish::Length => Value::Null,
+    let details = match response.finish_reason {
+        FinishReason::Refusal => {
+            json!({"type": "refusal", "category": "cyber", "explanation": null})
+        }
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Length => Value::Null,
     };
     let reason = ("stop_reason", json!(reason));
     vec![reason, ("stop_sequence", Value::Null), ("stop_details", details)]
 }
 
-/// What came from a cache is not among the input tokens.
-fn usage(answer: &Answer, written: u64) -> Value {
-    let usage = answer.usage;
+/// Cached tokens are not part of the input tokens.
+fn usage(response: &ModelResponse, output_tokens: u64) -> Value {
+    let usage = response.usage;
     json!({
         "input_tokens": usage.prompt.saturating_sub(usage.cached),
         "cache_creation_input_tokens": 0, "cache_read_input_tokens": usage.cached,
-        "output_tokens": written,
-        "output_tokens_details": {"thinking_tokens": usage.reasoning.min(written)},
+        "output_tokens": output_tokens,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning.min(output_tokens)},
     })
 }
 
-fn failure(status: u16, code: Option<&str>, refusal: &Refusal) -> Value {
-    let own = match status {
+fn error_body(status: u16, code: Option<&str>, bad_request: &BadRequest) -> Value {
+    let own_code = match status {
         401 => "authentication_error",
         402 => "billing_error",
         403 => "permission_error",
@@ -161,6 +170,6 @@ fn failure(status: u16, code: Option<&str>, refusal: &Refusal) -> Value {
         500.. => "api_error",
         _ => "invalid_request_error",
     };
-    let error = json!({"type": code.unwrap_or(own), "message": refusal.message});
+    let error = json!({"type": code.unwrap_or(own_code), "message": bad_request.message});
     json!({"type": "error", "error": error, "request_id": "req_scripted"})
 }

@@ -1,120 +1,133 @@
-//! Gemini's generateContent.
+//! The Gemini generateContent API.
 
-mod check;
+mod validation;
 
 use serde_json::{Value, json};
 
-use super::answer::{Answer, Call, Finish, Part, call_signature, pieces, signature};
-use super::wire::{Refusal, Wire, each, items};
-
-pub(super) const WIRE: Wire = Wire {
-    id_prefix: "fc",
-    streams: false,
-    content_type: "text/event-stream",
-    offered,
-    check: check::check,
-    whole,
-    stream,
-    unreadable: None,
-    failure,
+use super::api_spec::{ApiSpec, BadRequest, array_items, strings_at};
+use super::response::{
+    ContentPart, FinishReason, ModelResponse, ToolCall, call_signature, signature, text_chunks,
 };
 
-fn offered(body: &Value) -> Vec<String> {
-    let declared = items(&body["tools"]).iter().map(|tool| &tool["functionDeclarations"]);
-    declared.flat_map(|list| each(list, "name")).map(str::to_owned).collect()
+pub(super) const API: ApiSpec = ApiSpec {
+    id_prefix: "fc",
+    streams_by_default: false,
+    content_type: "text/event-stream",
+    tool_names,
+    validate: validation::validate,
+    response_body,
+    stream_chunks,
+    parse_failure: None,
+    error_body,
+};
+
+fn tool_names(body: &Value) -> Vec<String> {
+    let declarations = array_items(&body["tools"]).iter().map(|tool| &tool["functionDeclarations"]);
+    declarations.flat_map(|list| strings_at(list, "name")).map(str::to_owned).collect()
 }
 
-fn whole(answer: &Answer) -> Value {
-    let parts: Vec<Value> = said(answer, |text| vec![text.to_owned()]);
-    chunk(answer, &parts, true)
+fn response_body(response: &ModelResponse) -> Value {
+    let parts: Vec<Value> = response_parts(response, |text| vec![text.to_owned()]);
+    chunk(response, &parts, true)
 }
 
-fn stream(answer: &Answer) -> Vec<String> {
-    let parts = said(answer, pieces);
+fn stream_chunks(response: &ModelResponse) -> Vec<String> {
+    let parts = response_parts(response, text_chunks);
     let mut chunks: Vec<Value> =
-        parts.iter().map(|part| chunk(answer, std::slice::from_ref(part), false)).collect();
-    chunks.push(match &answer.error {
-        Some(message) => failure(503, None, &Refusal::new(message)),
-        None => chunk(answer, &[json!({"text": ""})], true),
+        parts.iter().map(|part| chunk(response, std::slice::from_ref(part), false)).collect();
+    chunks.push(match &response.error {
+        Some(message) => error_body(503, None, &BadRequest::new(message)),
+        None => chunk(response, &[json!({"text": ""})], true),
     });
-    chunks.iter().map(|chunk| format!("data: {}\r\n\r\n", answer.written(chunk))).collect()
+    chunks.iter().map(|chunk| format!("data: {}\r\n\r\n", response.to_json_text(chunk))).collect()
 }
 
-/// The parts, with texts in pieces. Of several calls the first is signed; without any, the last piece
-/// of the text where there was a thought.
-fn said(answer: &Answer, cut: impl Fn(&str) -> Vec<String>) -> Vec<Value> {
+/// The response parts, with texts in chunks. The first of several calls has a signature; without a
+/// call, the last text chunk after reasoning has a signature.
+fn response_parts(response: &ModelResponse, split: impl Fn(&str) -> Vec<String>) -> Vec<Value> {
     let mut parts = Vec::new();
-    for part in &answer.parts {
+    for part in &response.content_parts {
         match part {
-            Part::Thought(text) => {
-                parts.extend(cut(text).iter().map(|it| json!({"text": it, "thought": true})));
+            ContentPart::Reasoning(text) => {
+                parts.extend(
+                    split(text)
+                        .iter()
+                        .map(|chunk_text| json!({"text": chunk_text, "thought": true})),
+                );
             }
-            Part::Text(text) => parts.extend(cut(text).iter().map(|it| json!({"text": it}))),
-            Part::Call(call) if call.is_object() => parts.push(function_call(call)),
-            Part::Call(_) => {}
+            ContentPart::Text(text) => {
+                parts.extend(split(text).iter().map(|chunk_text| json!({"text": chunk_text})));
+            }
+            ContentPart::ToolCall(call) if call.is_object() => parts.push(function_call(call)),
+            ContentPart::ToolCall(_) => {}
         }
     }
-    let thoughts = answer.thoughts();
-    if answer.calls().next().is_none()
-        && !thoughts.is_empty()
+    let reasoning = response.reasoning();
+    if response.tool_calls().next().is_none()
+        && !reasoning.is_empty()
         && let Some(last) = parts.iter_mut().rfind(|part| part.get("thought").is_none())
     {
-        last["thoughtSignature"] = json!(text_signature(&thoughts));
+        last["thoughtSignature"] = json!(text_signature(&reasoning));
     }
     parts
 }
 
-fn function_call(call: &Call) -> Value {
-    let said = json!({"id": call.id, "name": call.name, "args": call.slot()});
+fn function_call(call: &ToolCall) -> Value {
+    let signed_text =
+        json!({"id": call.id, "name": call.name, "args": call.arguments_placeholder()});
     match call.index {
-        0 => json!({"functionCall": said, "thoughtSignature": call.signature()}),
-        _ => json!({"functionCall": said}),
+        0 => json!({"functionCall": signed_text, "thoughtSignature": call.signature()}),
+        _ => json!({"functionCall": signed_text}),
     }
 }
 
-/// What vouches for a text: that of the thoughts before it, which do not come back.
-fn text_signature(thoughts: &str) -> String {
-    let inner = signature(&format!("text {thoughts}"));
-    format!("{TEXT}{}", inner.get(TEXT.len()..).unwrap_or_default())
+/// The signature of a text: the signature of the reasoning before it, which is not sent back.
+fn text_signature(reasoning: &str) -> String {
+    let inner = signature(&format!("text {reasoning}"));
+    format!(
+        "{TEXT_SIGNATURE_PREFIX}{}",
+        inner.get(TEXT_SIGNATURE_PREFIX.len()..).unwrap_or_default()
+    )
 }
 
-/// Begins the signature of every text.
-const TEXT: &str = "7e47";
+/// Prefix of text signatures.
+const TEXT_SIGNATURE_PREFIX: &str = "7e47";
 
-fn is_signed(part: &Value, said: &str) -> bool {
+fn is_signed(part: &Value, signature: &str) -> bool {
     match &part["functionCall"] {
-        Value::Null => said.starts_with(TEXT),
+        Value::Null => signature.starts_with(TEXT_SIGNATURE_PREFIX),
         call => {
             let name = call["name"].as_str().unwrap_or_default();
-            said == call_signature(name, &call["args"])
+            signature == call_signature(name, &call["args"])
         }
     }
 }
 
-fn chunk(answer: &Answer, parts: &[Value], is_last: bool) -> Value {
-    let malformed = answer.malformed().filter(|_| answer.finish != Finish::Length);
+fn chunk(response: &ModelResponse, parts: &[Value], is_last: bool) -> Value {
+    let malformed =
+        response.malformed_call().filter(|_| response.finish_reason != FinishReason::Length);
     let mut candidate = json!({"content": {"parts": parts, "role": "model"}, "index": 0});
     if is_last {
-        candidate["finishReason"] = json!(match (answer.finish, malformed) {
-            (Finish::Refused, _) => "SAFETY",
-            (Finish::Length, _) => "MAX_TOKENS",
-            (Finish::Stop | Finish::Calls, Some(_)) => "MALFORMED_FUNCTION_CALL",
-            (Finish::Stop | Finish::Calls, None) => "STOP",
+        candidate["finishReason"] = json!(match (response.finish_reason, malformed) {
+            (FinishReason::Refusal, _) => "SAFETY",
+            (FinishReason::Length, _) => "MAX_TOKENS",
+            (FinishReason::Stop | FinishReason::ToolCalls, Some(_)) => "MALFORMED_FUNCTION_CALL",
+            (FinishReason::Stop | FinishReason::ToolCalls, None) => "STOP",
         });
         if let Some(call) = malformed {
-            let said = format!("Malformed function call: {}({})", call.name, call.arguments);
-            candidate["finishMessage"] = json!(said);
+            let message = format!("Malformed function call: {}({})", call.name, call.arguments);
+            candidate["finishMessage"] = json!(message);
         }
     }
     json!({
-        "candidates": [candidate], "usageMetadata": usage(answer),
-        "modelVersion": answer.model, "responseId": format!("resp-{:04}", answer.number),
+        "candidates": [candidate], "usageMetadata": usage(response),
+        "modelVersion": response.model, "responseId": format!("resp-{:04}", response.number),
     })
 }
 
-/// Thoughts are not among the candidates' tokens.
-fn usage(answer: &Answer) -> Value {
-    let usage = answer.usage;
+/// Reasoning tokens are not part of the candidate tokens.
+fn usage(response: &ModelResponse) -> Value {
+    let usage = response.usage;
     json!({
         "promptTokenCount": usage.prompt,
         "candidatesTokenCount": usage.completion.saturating_sub(usage.reasoning),
@@ -124,8 +137,8 @@ fn usage(answer: &Answer) -> Value {
     })
 }
 
-fn failure(status: u16, code: Option<&str>, refusal: &Refusal) -> Value {
-    let own = match status {
+fn error_body(status: u16, code: Option<&str>, bad_request: &BadRequest) -> Value {
+    let own_code = match status {
         401 => "UNAUTHENTICATED",
         403 => "PERMISSION_DENIED",
         404 => "NOT_FOUND",
@@ -135,6 +148,6 @@ fn failure(status: u16, code: Option<&str>, refusal: &Refusal) -> Value {
         500.. => "INTERNAL",
         _ => "INVALID_ARGUMENT",
     };
-    let (message, word) = (&refusal.message, code.unwrap_or(own));
-    json!({"error": {"code": status, "message": message, "status": word}})
+    let (message, status_name) = (&bad_request.message, code.unwrap_or(own_code));
+    json!({"error": {"code": status, "message": message, "status": status_name}})
 }

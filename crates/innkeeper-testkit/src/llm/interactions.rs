@@ -1,56 +1,58 @@
-//! Gemini's Interactions.
+//! The Gemini Interactions API.
 
-mod check;
+mod validation;
 
 use serde_json::{Value, json};
 
-use super::answer::{Answer, Call, Finish, Part, pieces, thought_signature};
-use super::wire::{Refusal, Wire, items};
-
-pub(super) const WIRE: Wire = Wire {
-    id_prefix: "call_",
-    streams: false,
-    content_type: "text/event-stream",
-    offered,
-    check: check::check,
-    whole,
-    stream,
-    unreadable: None,
-    failure,
+use super::api_spec::{ApiSpec, BadRequest, array_items};
+use super::response::{
+    ContentPart, FinishReason, ModelResponse, ToolCall, reasoning_signature, text_chunks,
 };
 
-fn offered(body: &Value) -> Vec<String> {
-    let functions = items(&body["tools"]).iter().filter(|tool| tool["type"] == "function");
+pub(super) const API: ApiSpec = ApiSpec {
+    id_prefix: "call_",
+    streams_by_default: false,
+    content_type: "text/event-stream",
+    tool_names,
+    validate: validation::validate,
+    response_body,
+    stream_chunks,
+    parse_failure: None,
+    error_body,
+};
+
+fn tool_names(body: &Value) -> Vec<String> {
+    let functions = array_items(&body["tools"]).iter().filter(|tool| tool["type"] == "function");
     functions.filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect()
 }
 
-fn whole(answer: &Answer) -> Value {
-    let steps: Vec<Value> = answer.parts.iter().map(step).collect();
-    let mut interaction = begun(answer, status(answer));
+fn response_body(response: &ModelResponse) -> Value {
+    let steps: Vec<Value> = response.content_parts.iter().map(response_step).collect();
+    let mut interaction = interaction_object(response, status(response));
     interaction["steps"] = json!(steps);
-    interaction["usage"] = usage(answer);
+    interaction["usage"] = usage(response);
     interaction
 }
 
-fn step(part: &Part) -> Value {
+fn response_step(part: &ContentPart) -> Value {
     match part {
-        Part::Thought(text) => json!({
+        ContentPart::Reasoning(text) => json!({
             "type": "thought", "summary": [{"type": "text", "text": text}],
-            "signature": thought_signature(text),
+            "signature": reasoning_signature(text),
         }),
-        Part::Text(text) => {
+        ContentPart::Text(text) => {
             json!({"type": "model_output", "content": [{"type": "text", "text": text}]})
         }
-        Part::Call(call) => function_call(call, &call.slot()),
+        ContentPart::ToolCall(call) => function_call(call, &call.arguments_placeholder()),
     }
 }
 
-fn function_call(call: &Call, arguments: &Value) -> Value {
+fn function_call(call: &ToolCall, arguments: &Value) -> Value {
     json!({"type": "function_call", "id": call.id, "name": call.name, "arguments": arguments})
 }
 
-fn stream(answer: &Answer) -> Vec<String> {
-    let created = begun(answer, "in_progress");
+fn stream_chunks(response: &ModelResponse) -> Vec<String> {
+    let created = interaction_object(response, "in_progress");
     let id = created["id"].clone();
     let mut events = vec![
         json!({"event_type": "interaction.created", "interaction": created}),
@@ -59,77 +61,78 @@ fn stream(answer: &Answer) -> Vec<String> {
             "status": "in_progress",
         }),
     ];
-    for (index, part) in answer.parts.iter().enumerate() {
+    for (index, part) in response.content_parts.iter().enumerate() {
         let start = match part {
-            Part::Thought(_) => json!({"type": "thought"}),
-            Part::Text(_) => json!({"type": "model_output"}),
-            Part::Call(call) => function_call(call, &json!({})),
+            ContentPart::Reasoning(_) => json!({"type": "thought"}),
+            ContentPart::Text(_) => json!({"type": "model_output"}),
+            ContentPart::ToolCall(call) => function_call(call, &json!({})),
         };
         events.push(json!({"event_type": "step.start", "index": index, "step": start}));
         let deltas = deltas(part).into_iter();
-        events.extend(
-            deltas.map(|it| json!({"event_type": "step.delta", "index": index, "delta": it})),
-        );
+        events.extend(deltas.map(
+            |step_delta| json!({"event_type": "step.delta", "index": index, "delta": step_delta}),
+        ));
         events.push(json!({"event_type": "step.stop", "index": index}));
     }
-    match &answer.error {
+    match &response.error {
         Some(message) => {
             let error = json!({"code": "internal_error", "message": message});
             events.push(json!({"event_type": "error", "error": error}));
         }
         None => {
-            let mut last = begun(answer, status(answer));
-            last["usage"] = usage(answer);
+            let mut last = interaction_object(response, status(response));
+            last["usage"] = usage(response);
             events.push(json!({"event_type": "interaction.completed", "interaction": last}));
         }
     }
-    let written = events.iter().map(|event| {
+    let lines = events.iter().map(|event| {
         let name = event["event_type"].as_str().unwrap_or_default();
         format!("event: {name}\ndata: {event}\n\n")
     });
     let done = "event: done\ndata: [DONE]\n\n".to_owned();
-    written.chain(answer.error.is_none().then_some(done)).collect()
+    lines.chain(response.error.is_none().then_some(done)).collect()
 }
 
-fn deltas(part: &Part) -> Vec<Value> {
+fn deltas(part: &ContentPart) -> Vec<Value> {
     match part {
-        Part::Thought(text) => {
-            let pieces = pieces(text).into_iter();
-            let summary = pieces.map(|piece| {
-                json!({"type": "thought_summary", "content": {"type": "text", "text": piece}})
+        ContentPart::Reasoning(text) => {
+            let chunks = text_chunks(text).into_iter();
+            let summary = chunks.map(|chunk| {
+                json!({"type": "thought_summary", "content": {"type": "text", "text": chunk}})
             });
-            let signature = thought_signature(text);
+            let signature = reasoning_signature(text);
             summary.chain([json!({"type": "thought_signature", "signature": signature})]).collect()
         }
-        Part::Text(text) => {
-            pieces(text).into_iter().map(|piece| json!({"type": "text", "text": piece})).collect()
-        }
-        Part::Call(call) => {
-            let pieces = pieces(&call.arguments).into_iter();
-            pieces.map(|piece| json!({"type": "arguments_delta", "arguments": piece})).collect()
+        ContentPart::Text(text) => text_chunks(text)
+            .into_iter()
+            .map(|chunk| json!({"type": "text", "text": chunk}))
+            .collect(),
+        ContentPart::ToolCall(call) => {
+            let chunks = text_chunks(&call.arguments).into_iter();
+            chunks.map(|chunk| json!({"type": "arguments_delta", "arguments": chunk})).collect()
         }
     }
 }
 
-fn begun(answer: &Answer, status: &str) -> Value {
+fn interaction_object(response: &ModelResponse, status: &str) -> Value {
     json!({
-        "id": format!("v1_{:04}", answer.number), "object": "interaction", "model": answer.model,
+        "id": format!("v1_{:04}", response.number), "object": "interaction", "model": response.model,
         "status": status, "created": "2026-11-18T12:00:00Z", "updated": "2026-11-18T12:00:01Z",
     })
 }
 
-fn status(answer: &Answer) -> &'static str {
-    match answer.finish {
-        Finish::Stop => "completed",
-        Finish::Calls => "requires_action",
-        Finish::Length => "incomplete",
-        Finish::Refused => "failed",
+fn status(response: &ModelResponse) -> &'static str {
+    match response.finish_reason {
+        FinishReason::Stop => "completed",
+        FinishReason::ToolCalls => "requires_action",
+        FinishReason::Length => "incomplete",
+        FinishReason::Refusal => "failed",
     }
 }
 
-/// Thoughts are not among the output tokens.
-fn usage(answer: &Answer) -> Value {
-    let usage = answer.usage;
+/// Reasoning tokens are not part of the output tokens.
+fn usage(response: &ModelResponse) -> Value {
+    let usage = response.usage;
     json!({
         "total_input_tokens": usage.prompt, "total_cached_tokens": usage.cached,
         "total_output_tokens": usage.completion.saturating_sub(usage.reasoning),
@@ -138,8 +141,8 @@ fn usage(answer: &Answer) -> Value {
     })
 }
 
-fn failure(status: u16, code: Option<&str>, refusal: &Refusal) -> Value {
-    let own = match status {
+fn error_body(status: u16, code: Option<&str>, bad_request: &BadRequest) -> Value {
+    let own_code = match status {
         401 => "unauthenticated",
         403 => "permission_denied",
         404 => "not_found",
@@ -148,5 +151,5 @@ fn failure(status: u16, code: Option<&str>, refusal: &Refusal) -> Value {
         500.. => "internal_error",
         _ => "invalid_request",
     };
-    json!({"error": {"code": code.unwrap_or(own), "message": refusal.message}})
+    json!({"error": {"code": code.unwrap_or(own_code), "message": bad_request.message}})
 }

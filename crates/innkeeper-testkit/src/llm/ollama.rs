@@ -1,128 +1,129 @@
-//! Ollama's `/api/chat`.
+//! The Ollama `/api/chat` API.
 
 use serde_json::{Value, json};
 
-use super::answer::{Answer, Call, Finish, Part, pieces};
-use super::memory::Memory;
-use super::wire::{Refusal, Wire, items};
+use super::api_spec::{ApiSpec, BadRequest, array_items};
+use super::issued_calls::IssuedCalls;
+use super::response::{ContentPart, FinishReason, ModelResponse, ToolCall, text_chunks};
 
-pub(super) const WIRE: Wire = Wire {
+pub(super) const API: ApiSpec = ApiSpec {
     id_prefix: "call_",
-    streams: true,
+    streams_by_default: true,
     content_type: "application/x-ndjson",
-    offered,
-    check,
-    whole,
-    stream,
-    unreadable: Some(unreadable),
-    failure,
+    tool_names,
+    validate,
+    response_body,
+    stream_chunks,
+    parse_failure: Some(parse_failure),
+    error_body,
 };
 
-/// Nanoseconds that everything takes.
-const TOOK: u64 = 1_000_000;
+/// Every duration in nanoseconds.
+const DURATION_NANOS: u64 = 1_000_000;
 
-fn offered(body: &Value) -> Vec<String> {
+fn tool_names(body: &Value) -> Vec<String> {
     let functions =
-        items(&body["tools"]).iter().filter_map(|tool| tool["function"]["name"].as_str());
+        array_items(&body["tools"]).iter().filter_map(|tool| tool["function"]["name"].as_str());
     functions.map(str::to_owned).collect()
 }
 
-/// Stricter than Ollama, which takes any conversation: behind the calls of a message stand as many
-/// results.
-fn check(body: &Value, _: &Memory) -> Result<(), Refusal> {
+/// Checks that each call of a message has a result. Ollama itself accepts any conversation.
+fn validate(body: &Value, _: &IssuedCalls) -> Result<(), BadRequest> {
     let mut open = 0_usize;
-    for message in items(&body["messages"]) {
+    for message in array_items(&body["messages"]) {
         if message["role"] == "tool" {
-            let Some(left) = open.checked_sub(1) else {
-                return Err(Refusal::new("a message of a tool answers no call"));
+            let Some(remaining_calls) = open.checked_sub(1) else {
+                return Err(BadRequest::new("a tool message belongs to no call"));
             };
-            open = left;
+            open = remaining_calls;
         } else if open != 0 {
             break;
         } else {
-            open = items(&message["tool_calls"]).len();
+            open = array_items(&message["tool_calls"]).len();
         }
     }
     match open {
         0 => Ok(()),
-        _ => Err(Refusal::new(format!("{open} calls have no message of a tool behind them"))),
+        _ => Err(BadRequest::new(format!("{open} calls have no tool message"))),
     }
 }
 
-fn unreadable(call: &Call) -> String {
+fn parse_failure(call: &ToolCall) -> String {
     let raw = &call.arguments;
     format!("error parsing tool call: raw='{raw}', err=invalid character in literal")
 }
 
-fn whole(answer: &Answer) -> Value {
-    let mut message = json!({"role": "assistant", "content": answer.text()});
-    let thoughts = answer.thoughts();
-    if !thoughts.is_empty() {
-        message["thinking"] = json!(thoughts);
+fn response_body(response: &ModelResponse) -> Value {
+    let mut message = json!({"role": "assistant", "content": response.text()});
+    let reasoning = response.reasoning();
+    if !reasoning.is_empty() {
+        message["thinking"] = json!(reasoning);
     }
-    let calls: Vec<Value> = answer.calls().filter(|call| call.is_object()).map(tool_call).collect();
+    let calls: Vec<Value> =
+        response.tool_calls().filter(|call| call.is_object()).map(tool_call).collect();
     if !calls.is_empty() {
         message["tool_calls"] = json!(calls);
     }
-    done(answer, &message)
+    final_line(response, &message)
 }
 
-fn stream(answer: &Answer) -> Vec<String> {
+fn stream_chunks(response: &ModelResponse) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut say = |message: Value| lines.push(line(answer, &message, false));
-    for part in &answer.parts {
+    let mut say = |message: Value| lines.push(response_line(response, &message, false));
+    for part in &response.content_parts {
         match part {
-            Part::Thought(text) => {
-                for piece in pieces(text) {
-                    say(json!({"role": "assistant", "content": "", "thinking": piece}));
+            ContentPart::Reasoning(text) => {
+                for chunk in text_chunks(text) {
+                    say(json!({"role": "assistant", "content": "", "thinking": chunk}));
                 }
             }
-            Part::Text(text) => {
-                for piece in pieces(text) {
-                    say(json!({"role": "assistant", "content": piece}));
+            ContentPart::Text(text) => {
+                for chunk in text_chunks(text) {
+                    say(json!({"role": "assistant", "content": chunk}));
                 }
             }
-            Part::Call(call) if call.is_object() => {
+            ContentPart::ToolCall(call) if call.is_object() => {
                 let calls = [tool_call(call)];
                 say(json!({"role": "assistant", "content": "", "tool_calls": calls}));
             }
-            Part::Call(_) => {}
+            ContentPart::ToolCall(_) => {}
         }
     }
-    lines.push(match &answer.error {
+    lines.push(match &response.error {
         Some(message) => json!({"error": message}),
-        None => done(answer, &json!({"role": "assistant", "content": ""})),
+        None => final_line(response, &json!({"role": "assistant", "content": ""})),
     });
-    lines.iter().map(|line| format!("{}\n", answer.written(line))).collect()
+    lines.iter().map(|line| format!("{}\n", response.to_json_text(line))).collect()
 }
 
-fn tool_call(call: &Call) -> Value {
-    let function = json!({"index": call.index, "name": call.name, "arguments": call.slot()});
+fn tool_call(call: &ToolCall) -> Value {
+    let function =
+        json!({"index": call.index, "name": call.name, "arguments": call.arguments_placeholder()});
     json!({"id": call.id, "function": function})
 }
 
-fn line(answer: &Answer, message: &Value, is_done: bool) -> Value {
+fn response_line(response: &ModelResponse, message: &Value, is_done: bool) -> Value {
     json!({
-        "model": answer.model, "created_at": "2026-11-18T12:00:00.000000Z", "message": message,
+        "model": response.model, "created_at": "2026-11-18T12:00:00.000000Z", "message": message,
         "done": is_done,
     })
 }
 
-fn done(answer: &Answer, message: &Value) -> Value {
-    let usage = answer.usage;
-    let mut line = line(answer, message, true);
-    let reason = match answer.finish {
-        Finish::Stop | Finish::Calls | Finish::Refused => "stop",
-        Finish::Length => "length",
+fn final_line(response: &ModelResponse, message: &Value) -> Value {
+    let usage = response.usage;
+    let mut line = response_line(response, message, true);
+    let reason = match response.finish_reason {
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Refusal => "stop",
+        FinishReason::Length => "length",
     };
     let numbers = [
-        ("total_duration", TOOK * 3),
-        ("load_duration", TOOK),
+        ("total_duration", DURATION_NANOS * 3),
+        ("load_duration", DURATION_NANOS),
         ("prompt_eval_count", usage.prompt),
         ("prompt_eval_cached_count", usage.cached),
-        ("prompt_eval_duration", TOOK),
+        ("prompt_eval_duration", DURATION_NANOS),
         ("eval_count", usage.completion),
-        ("eval_duration", TOOK),
+        ("eval_duration", DURATION_NANOS),
     ];
     line["done_reason"] = json!(reason);
     for (key, number) in numbers {
@@ -131,6 +132,6 @@ fn done(answer: &Answer, message: &Value) -> Value {
     line
 }
 
-fn failure(_: u16, _: Option<&str>, refusal: &Refusal) -> Value {
-    json!({"error": refusal.message})
+fn error_body(_: u16, _: Option<&str>, bad_request: &BadRequest) -> Value {
+    json!({"error": bad_request.message})
 }

@@ -1,51 +1,53 @@
-//! OpenAI's Chat Completions. Thoughts are in `reasoning_content`, as other servers have them.
+//! The OpenAI Chat Completions API, with `reasoning_content` as in other servers.
 
 use serde_json::{Value, json};
 
-use super::answer::{Answer, Call, Finish, Part, WHEN, pieces};
-use super::memory::Memory;
+use super::api_spec::{ApiSpec, BadRequest, array_items, strings_at};
+use super::issued_calls::IssuedCalls;
+use super::response::{
+    CREATED_AT, ContentPart, FinishReason, ModelResponse, ToolCall, text_chunks,
+};
 use super::sse;
-use super::wire::{Refusal, Wire, each, items};
 
-pub(super) const WIRE: Wire = Wire {
+pub(super) const API: ApiSpec = ApiSpec {
     id_prefix: "call_",
-    streams: false,
+    streams_by_default: false,
     content_type: "text/event-stream; charset=utf-8",
-    offered,
-    check,
-    whole,
-    stream,
-    unreadable: None,
-    failure,
+    tool_names,
+    validate,
+    response_body,
+    stream_chunks,
+    parse_failure: None,
+    error_body,
 };
 
-fn offered(body: &Value) -> Vec<String> {
+fn tool_names(body: &Value) -> Vec<String> {
     let functions =
-        items(&body["tools"]).iter().filter_map(|tool| tool["function"]["name"].as_str());
+        array_items(&body["tools"]).iter().filter_map(|tool| tool["function"]["name"].as_str());
     functions.map(str::to_owned).collect()
 }
 
-/// Behind the calls of an answer stand their results, one for each.
-fn check(body: &Value, _: &Memory) -> Result<(), Refusal> {
+/// Checks that each call of a response has one result.
+fn validate(body: &Value, _: &IssuedCalls) -> Result<(), BadRequest> {
     let mut open: Vec<&str> = Vec::new();
-    for (at, message) in items(&body["messages"]).iter().enumerate() {
+    for (at, message) in array_items(&body["messages"]).iter().enumerate() {
         if message["role"] == "tool" {
             let id = message["tool_call_id"].as_str();
-            let Some(place) = open.iter().position(|one| Some(*one) == id) else {
+            let Some(position) = open.iter().position(|open_id| Some(*open_id) == id) else {
                 let text = "Invalid parameter: messages with role 'tool' must be a response to a \
                             preceding message with 'tool_calls'.";
-                return Err(Refusal::new(text).at(format!("messages.[{at}].role")));
+                return Err(BadRequest::new(text).with_param(format!("messages.[{at}].role")));
             };
-            open.remove(place);
+            open.remove(position);
             continue;
         }
-        answered(&open, at)?;
-        open = each(&message["tool_calls"], "id").collect();
+        check_calls_have_results(&open, at)?;
+        open = strings_at(&message["tool_calls"], "id").collect();
     }
-    answered(&open, items(&body["messages"]).len())
+    check_calls_have_results(&open, array_items(&body["messages"]).len())
 }
 
-fn answered(open: &[&str], at: usize) -> Result<(), Refusal> {
+fn check_calls_have_results(open: &[&str], at: usize) -> Result<(), BadRequest> {
     if open.is_empty() {
         return Ok(());
     }
@@ -54,100 +56,107 @@ fn answered(open: &[&str], at: usize) -> Result<(), Refusal> {
          each 'tool_call_id'. The following tool_call_ids did not have response messages: {}",
         open.join(", ")
     );
-    Err(Refusal::new(text).at(format!("messages.[{at}].role")))
+    Err(BadRequest::new(text).with_param(format!("messages.[{at}].role")))
 }
 
-fn whole(answer: &Answer) -> Value {
-    let text = answer.text();
+fn response_body(response: &ModelResponse) -> Value {
+    let text = response.text();
     let content = if text.is_empty() { Value::Null } else { json!(text) };
     let mut message =
         json!({"role": "assistant", "content": content, "refusal": null, "annotations": []});
-    let thoughts = answer.thoughts();
-    if !thoughts.is_empty() {
-        message["reasoning_content"] = json!(thoughts);
+    let reasoning = response.reasoning();
+    if !reasoning.is_empty() {
+        message["reasoning_content"] = json!(reasoning);
     }
-    let calls: Vec<Value> = answer.calls().map(|call| function(call, &call.arguments)).collect();
+    let calls: Vec<Value> =
+        response.tool_calls().map(|call| function_call(call, &call.arguments)).collect();
     if !calls.is_empty() {
         message["tool_calls"] = json!(calls);
     }
-    let finish = finish(answer);
+    let reason = finish_reason(response);
     json!({
-        "id": id(answer), "object": "chat.completion", "created": WHEN, "model": answer.model,
-        "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": finish}],
-        "usage": usage(answer), "service_tier": "default", "system_fingerprint": null,
+        "id": completion_id(response), "object": "chat.completion", "created": CREATED_AT, "model": response.model,
+        "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": reason}],
+        "usage": usage(response), "service_tier": "default", "system_fingerprint": null,
     })
 }
 
-fn stream(answer: &Answer) -> Vec<String> {
+fn stream_chunks(response: &ModelResponse) -> Vec<String> {
     let mut deltas = vec![json!({"role": "assistant", "content": "", "refusal": null})];
-    for part in &answer.parts {
+    for part in &response.content_parts {
         match part {
-            Part::Thought(text) => {
-                deltas.extend(pieces(text).iter().map(|it| json!({"reasoning_content": it})));
+            ContentPart::Reasoning(text) => {
+                deltas.extend(
+                    text_chunks(text)
+                        .iter()
+                        .map(|chunk_text| json!({"reasoning_content": chunk_text})),
+                );
             }
-            Part::Text(text) => {
-                deltas.extend(pieces(text).iter().map(|it| json!({"content": it})));
+            ContentPart::Text(text) => {
+                deltas.extend(
+                    text_chunks(text).iter().map(|chunk_text| json!({"content": chunk_text})),
+                );
             }
-            Part::Call(call) => {
-                let mut first = function(call, "");
+            ContentPart::ToolCall(call) => {
+                let mut first = function_call(call, "");
                 first["index"] = json!(call.index);
                 deltas.push(json!({"tool_calls": [first]}));
-                deltas.extend(pieces(&call.arguments).iter().map(|it| {
-                    json!({"tool_calls": [{"index": call.index, "function": {"arguments": it}}]})
+                deltas.extend(text_chunks(&call.arguments).iter().map(|arguments_chunk| {
+                    json!({"tool_calls": [{"index": call.index, "function": {"arguments": arguments_chunk}}]})
                 }));
             }
         }
     }
     let mut chunks: Vec<Value> =
-        deltas.iter().map(|delta| chunk(answer, delta, &Value::Null)).collect();
-    if let Some(message) = &answer.error {
-        chunks.push(failure(500, None, &Refusal::new(message)));
-        return chunks.iter().map(|it| sse::data(&it.to_string())).collect();
+        deltas.iter().map(|delta| chunk(response, delta, &Value::Null)).collect();
+    if let Some(message) = &response.error {
+        chunks.push(error_body(500, None, &BadRequest::new(message)));
+        return chunks.iter().map(|event| sse::data_event(&event.to_string())).collect();
     }
-    chunks.push(chunk(answer, &json!({}), &json!(finish(answer))));
-    if answer.tells_usage {
-        let mut last = chunk(answer, &Value::Null, &Value::Null);
+    chunks.push(chunk(response, &json!({}), &json!(finish_reason(response))));
+    if response.includes_usage {
+        let mut last = chunk(response, &Value::Null, &Value::Null);
         last["choices"] = json!([]);
-        last["usage"] = usage(answer);
+        last["usage"] = usage(response);
         chunks.push(last);
     }
-    let events = chunks.iter().map(|it| sse::data(&it.to_string()));
-    events.chain([sse::data("[DONE]")]).collect()
+    let events = chunks.iter().map(|event| sse::data_event(&event.to_string()));
+    events.chain([sse::data_event("[DONE]")]).collect()
 }
 
-fn chunk(answer: &Answer, delta: &Value, finish: &Value) -> Value {
+fn chunk(response: &ModelResponse, delta: &Value, reason: &Value) -> Value {
     let mut chunk = json!({
-        "id": id(answer), "object": "chat.completion.chunk", "created": WHEN,
-        "model": answer.model, "service_tier": "default", "system_fingerprint": null,
-        "choices": [{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}],
+        "id": completion_id(response), "object": "chat.completion.chunk", "created": CREATED_AT,
+        "model": response.model, "service_tier": "default", "system_fingerprint": null,
+        "choices": [{"index": 0, "delta": delta, "logprobs": null, "finish_reason": reason}],
         "obfuscation": "x7Gk2",
     });
-    if answer.tells_usage {
+    if response.includes_usage {
         chunk["usage"] = Value::Null;
     }
     chunk
 }
 
-fn function(call: &Call, arguments: &str) -> Value {
+fn function_call(call: &ToolCall, arguments: &str) -> Value {
     let function = json!({"name": call.name, "arguments": arguments});
     json!({"id": call.id, "type": "function", "function": function})
 }
 
-fn id(answer: &Answer) -> String {
-    format!("chatcmpl-{:04}", answer.number)
+fn completion_id(response: &ModelResponse) -> String {
+    format!("chatcmpl-{:04}", response.number)
 }
 
-fn finish(answer: &Answer) -> &'static str {
-    match answer.finish {
-        Finish::Stop => "stop",
-        Finish::Calls => "tool_calls",
-        Finish::Length => "length",
-        Finish::Refused => "content_filter",
+fn finish_reason(response: &ModelResponse) -> &'static str {
+    match response.finish_reason {
+        FinishReason::Stop => "stop",
+        FinishReason::ToolCalls => "tool_calls",
+        FinishReason::Length => "length",
+        FinishReason::Refusal => "content_filter",
     }
 }
 
-fn usage(answer: &Answer) -> Value {
-    let usage = answer.usage;
+fn usage(response: &ModelResponse) -> Value {
+    let usage = response.usage;
     json!({
         "prompt_tokens": usage.prompt, "completion_tokens": usage.completion,
         "total_tokens": usage.prompt + usage.completion,
@@ -156,9 +165,9 @@ fn usage(answer: &Answer) -> Value {
     })
 }
 
-/// The form of both of OpenAI's interfaces.
-pub(super) fn failure(status: u16, code: Option<&str>, refusal: &Refusal) -> Value {
-    let (kind, own) = match status {
+/// The error body of both OpenAI APIs.
+pub(super) fn error_body(status: u16, code: Option<&str>, bad_request: &BadRequest) -> Value {
+    let (kind, own_code) = match status {
         401 => ("invalid_request_error", Some("invalid_api_key")),
         403 => ("permission_error", None),
         404 => ("invalid_request_error", Some("model_not_found")),
@@ -166,7 +175,7 @@ pub(super) fn failure(status: u16, code: Option<&str>, refusal: &Refusal) -> Val
         500.. => ("server_error", None),
         _ => ("invalid_request_error", None),
     };
-    let (message, param) = (&refusal.message, &refusal.param);
-    let code = code.or(own);
+    let (message, param) = (&bad_request.message, &bad_request.param);
+    let code = code.or(own_code);
     json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
 }

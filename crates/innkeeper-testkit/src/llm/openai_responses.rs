@@ -1,62 +1,66 @@
-//! OpenAI's Responses.
+//! The OpenAI Responses API.
 
-mod check;
 mod events;
+mod validation;
 
 use serde_json::{Value, json};
 
-use super::answer::{Answer, Call, Finish, Part, WHEN, signature};
+use super::api_spec::{ApiSpec, array_items};
 use super::openai_chat;
-use super::wire::{Wire, items};
+use super::response::{CREATED_AT, ContentPart, FinishReason, ModelResponse, ToolCall, signature};
 
-pub(super) const WIRE: Wire = Wire {
+pub(super) const API: ApiSpec = ApiSpec {
     id_prefix: "call_",
-    streams: false,
+    streams_by_default: false,
     content_type: "text/event-stream; charset=utf-8",
-    offered,
-    check: check::check,
-    whole,
-    stream: events::stream,
-    unreadable: None,
-    failure: openai_chat::failure,
+    tool_names,
+    validate: validation::validate,
+    response_body,
+    stream_chunks: events::stream_chunks,
+    parse_failure: None,
+    error_body: openai_chat::error_body,
 };
 
-fn offered(body: &Value) -> Vec<String> {
-    let functions = items(&body["tools"]).iter().filter(|tool| tool["type"] == "function");
+fn tool_names(body: &Value) -> Vec<String> {
+    let functions = array_items(&body["tools"]).iter().filter(|tool| tool["type"] == "function");
     functions.filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect()
 }
 
-fn whole(answer: &Answer) -> Value {
-    let output: Vec<Value> =
-        answer.parts.iter().enumerate().map(|(at, part)| item(answer, at, part)).collect();
-    response(answer, &output)
+fn response_body(response: &ModelResponse) -> Value {
+    let output: Vec<Value> = response
+        .content_parts
+        .iter()
+        .enumerate()
+        .map(|(at, part)| output_item(response, at, part))
+        .collect();
+    response_object(response, &output)
 }
 
-/// The whole answer as it is at its end.
-fn response(answer: &Answer, output: &[Value]) -> Value {
-    let (status, incomplete) = match (answer.finish, &answer.error) {
+/// The completed response object.
+fn response_object(model_response: &ModelResponse, output: &[Value]) -> Value {
+    let (status, incomplete) = match (model_response.finish_reason, &model_response.error) {
         (_, Some(_)) => ("failed", Value::Null),
-        (Finish::Stop | Finish::Calls, None) => ("completed", Value::Null),
-        (Finish::Length, None) => ("incomplete", json!({"reason": "max_output_tokens"})),
-        (Finish::Refused, None) => ("incomplete", json!({"reason": "content_filter"})),
+        (FinishReason::Stop | FinishReason::ToolCalls, None) => ("completed", Value::Null),
+        (FinishReason::Length, None) => ("incomplete", json!({"reason": "max_output_tokens"})),
+        (FinishReason::Refusal, None) => ("incomplete", json!({"reason": "content_filter"})),
     };
-    let mut response = begun(answer, status);
-    response["error"] = match &answer.error {
+    let mut response = new_response(model_response, status);
+    response["error"] = match &model_response.error {
         Some(message) => json!({"code": "server_error", "message": message}),
         None => Value::Null,
     };
     response["incomplete_details"] = incomplete;
     response["output"] = json!(output);
-    response["usage"] = usage(answer);
+    response["usage"] = usage(model_response);
     response
 }
 
-/// The answer before it says anything.
-fn begun(answer: &Answer, status: &str) -> Value {
+/// The response object before any output.
+fn new_response(response: &ModelResponse, status: &str) -> Value {
     json!({
-        "id": format!("resp_{:04}", answer.number), "object": "response", "created_at": WHEN,
+        "id": format!("resp_{:04}", response.number), "object": "response", "created_at": CREATED_AT,
         "status": status, "background": false, "error": null, "incomplete_details": null,
-        "instructions": null, "max_output_tokens": null, "model": answer.model, "output": [],
+        "instructions": null, "max_output_tokens": null, "model": response.model, "output": [],
         "parallel_tool_calls": true, "previous_response_id": null,
         "reasoning": {"effort": "medium", "summary": null}, "service_tier": "default",
         "store": false, "temperature": 1.0, "text": {"format": {"type": "text"}},
@@ -65,40 +69,42 @@ fn begun(answer: &Answer, status: &str) -> Value {
     })
 }
 
-/// A part as it is in the whole answer.
-fn item(answer: &Answer, at: usize, part: &Part) -> Value {
-    let id = item_id(answer, at, part);
+/// The output item of a content part.
+fn output_item(response: &ModelResponse, at: usize, part: &ContentPart) -> Value {
+    let id = item_id(response, at, part);
     match part {
-        Part::Thought(text) => json!({
-            "id": id, "type": "reasoning", "summary": [summary(text)],
-            "encrypted_content": encrypted(&id, text),
+        ContentPart::Reasoning(text) => json!({
+            "id": id, "type": "reasoning", "summary": [summary_text(text)],
+            "encrypted_content": encrypted_content(&id, text),
         }),
-        Part::Text(text) => json!({
-            "id": id, "type": "message", "status": status(answer, at), "role": "assistant",
+        ContentPart::Text(text) => json!({
+            "id": id, "type": "message", "status": item_status(response, at), "role": "assistant",
             "content": [output_text(text)],
         }),
-        Part::Call(call) => function_call(&id, call, &call.arguments, status(answer, at)),
+        ContentPart::ToolCall(call) => {
+            function_call(&id, call, &call.arguments, item_status(response, at))
+        }
     }
 }
 
-fn item_id(answer: &Answer, at: usize, part: &Part) -> String {
+fn item_id(response: &ModelResponse, at: usize, part: &ContentPart) -> String {
     let prefix = match part {
-        Part::Thought(_) => "rs",
-        Part::Text(_) => "msg",
-        Part::Call(_) => "fc",
+        ContentPart::Reasoning(_) => "rs",
+        ContentPart::Text(_) => "msg",
+        ContentPart::ToolCall(_) => "fc",
     };
-    format!("{prefix}_{:04}{at:02}", answer.number)
+    format!("{prefix}_{:04}{at:02}", response.number)
 }
 
-/// What is cut is the last part.
-fn status(answer: &Answer, at: usize) -> &'static str {
-    match answer.finish == Finish::Length && at + 1 == answer.parts.len() {
+/// The status of an item; truncation affects the last part.
+fn item_status(response: &ModelResponse, at: usize) -> &'static str {
+    match response.finish_reason == FinishReason::Length && at + 1 == response.content_parts.len() {
         true => "incomplete",
         false => "completed",
     }
 }
 
-fn function_call(id: &str, call: &Call, arguments: &str, status: &str) -> Value {
+fn function_call(id: &str, call: &ToolCall, arguments: &str, status: &str) -> Value {
     json!({
         "id": id, "type": "function_call", "status": status, "arguments": arguments,
         "call_id": call.id, "name": call.name,
@@ -109,17 +115,17 @@ fn output_text(text: &str) -> Value {
     json!({"type": "output_text", "annotations": [], "logprobs": [], "text": text})
 }
 
-fn summary(text: &str) -> Value {
+fn summary_text(text: &str) -> Value {
     json!({"type": "summary_text", "text": text})
 }
 
-/// A thought as it is to come back.
-fn encrypted(id: &str, text: &str) -> String {
+/// The encrypted reasoning that must come back unchanged.
+fn encrypted_content(id: &str, text: &str) -> String {
     format!("gAAAAA{}", signature(&format!("{id} {text}")))
 }
 
-fn usage(answer: &Answer) -> Value {
-    let usage = answer.usage;
+fn usage(response: &ModelResponse) -> Value {
+    let usage = response.usage;
     json!({
         "input_tokens": usage.prompt,
         "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": 0},

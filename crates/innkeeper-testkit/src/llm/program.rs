@@ -1,4 +1,4 @@
-//! `innkeeper-llm`: a scripted model for clients that are no Rust.
+//! The program `innkeeper-llm`: a scripted model for clients in other languages.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -7,16 +7,16 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use tokio::sync::oneshot::{Receiver, channel};
 
-use super::{Script, ScriptedLlm, Seen};
+use super::{RecordedRequest, Script, ScriptedLlm};
 
-/// Exit code for a command line that cannot be understood.
-const USAGE: u8 = 2;
+/// Exit code for an invalid command line.
+const USAGE_EXIT_CODE: u8 = 2;
 
 const HELP: &str = "\
 usage: innkeeper-llm SCRIPT [--requests FILE]
 
-Reads a script, prints its origin on one line, answers until its input ends. Each request is
-appended to FILE as a line of JSON: method, path, query, headers, body.
+Reads a script, prints its origin on one line, serves until the end of its input. Each request
+is appended to FILE as a line of JSON: method, path, query, headers, body.
 
 A script is JSON: {\"steps\": [STEP…], \"then_always\": STEP, \"chunks\": BYTES, \"models\": [NAME…],
 \"props\": {…} or \"chat_template_caps\": {…}}. A step has one of
@@ -30,15 +30,17 @@ A script is JSON: {\"steps\": [STEP…], \"then_always\": STEP, \"chunks\": BYTE
 and may have \"headers\": {…}, \"breaks_off_after\": BYTES, \"hangs_after\": BYTES, \"hangs\": true.
 ";
 
-/// Runs the program with these arguments (without its name) until its input ends.
+/// Runs the program with these arguments (without its name) until the end of its input.
 ///
-/// Ends with 0 on end of input, 2 when the arguments or the script cannot be understood.
+/// The exit code is 0 at the end of the input, 2 for invalid arguments or an invalid script.
 #[must_use]
 pub fn run(arguments: Vec<String>) -> ExitCode {
     if arguments.iter().any(|argument| argument == "--help") {
-        return end(io::stdout(), HELP, 0);
+        return print_and_exit(io::stdout(), HELP, 0);
     }
-    let problem = |text: String| end(io::stderr(), &format!("innkeeper-llm: {text}\n"), USAGE);
+    let problem = |text: String| {
+        print_and_exit(io::stderr(), &format!("innkeeper-llm: {text}\n"), USAGE_EXIT_CODE)
+    };
     let (script, requests) = match parse(arguments) {
         Ok(parsed) => parsed,
         Err(text) => return problem(text),
@@ -64,10 +66,10 @@ fn parse(arguments: Vec<String>) -> Result<(Script, Option<File>), String> {
             let read = Script::from_json(&text);
             script = Some(read.map_err(|error| format!("`{argument}`: {error}"))?);
         } else {
-            return Err(format!("`{argument}` is not known; see `--help`"));
+            return Err(format!("unknown argument `{argument}`; see `--help`"));
         }
     }
-    Ok((script.ok_or("a script is missing; see `--help`")?, requests))
+    Ok((script.ok_or("a script is required; see `--help`")?, requests))
 }
 
 async fn serve(script: Script, mut requests: Option<File>) -> io::Result<()> {
@@ -75,55 +77,55 @@ async fn serve(script: Script, mut requests: Option<File>) -> io::Result<()> {
     let mut out = io::stdout();
     out.write_all(format!("{}\n", llm.origin()).as_bytes())?;
     out.flush()?;
-    let mut input = ended_input();
-    let mut written = 0;
+    let mut input = watch_end_of_input();
+    let mut logged = 0;
     loop {
-        let over = tokio::select! {
+        let is_finished = tokio::select! {
             _ = &mut input => true,
-            () = llm.served.log().beyond(written) => false,
+            () = llm.server.log().wait_for_more_than(logged) => false,
         };
-        let seen = llm.served.log().since(written);
-        written += seen.len();
+        let new_requests = llm.server.log().since(logged);
+        logged += new_requests.len();
         if let Some(file) = &mut requests {
-            let lines: String = seen.iter().map(line).collect();
+            let lines: String = new_requests.iter().map(request_line).collect();
             file.write_all(lines.as_bytes())?;
         }
-        if over {
+        if is_finished {
             llm.stop().await;
             return Ok(());
         }
     }
 }
 
-/// Comes when nobody can write to the program any more.
-fn ended_input() -> Receiver<()> {
+/// Returns a receiver that resolves at the end of standard input.
+fn watch_end_of_input() -> Receiver<()> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
-        // Input that cannot be read has ended, too.
+        // A read error also counts as the end of the input.
         drop(io::copy(&mut io::stdin().lock(), &mut io::sink()));
         let _ = sender.send(());
     });
     receiver
 }
 
-/// A request as a line of JSON, its body as it came.
-fn line(seen: &Seen) -> String {
+/// Formats a request as a JSON line with an unchanged body.
+fn request_line(request: &RecordedRequest) -> String {
     let headers: serde_json::Map<String, Value> =
-        seen.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-    let body = match seen.body {
+        request.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    let body = match request.body {
         Value::Null => "null".to_owned(),
-        // Between tokens of JSON, one space is as good as another.
-        _ => seen.text.replace(['\n', '\r'], " "),
+        // A space between JSON tokens is equivalent.
+        _ => request.text.replace(['\n', '\r'], " "),
     };
-    let (method, path) = (json!(seen.method), json!(seen.path));
-    let (query, headers) = (json!(seen.query), json!(headers));
+    let (method, path) = (json!(request.method), json!(request.path));
+    let (query, headers) = (json!(request.query), json!(headers));
     format!(
         "{{\"method\":{method},\"path\":{path},\"query\":{query},\"headers\":{headers},\
          \"body\":{body}}}\n"
     )
 }
 
-fn end(mut out: impl Write, text: &str, code: u8) -> ExitCode {
+fn print_and_exit(mut out: impl Write, text: &str, code: u8) -> ExitCode {
     match out.write_all(text.as_bytes()) {
         Ok(()) => ExitCode::from(code),
         Err(_) => ExitCode::FAILURE,

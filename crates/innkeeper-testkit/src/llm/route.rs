@@ -1,111 +1,127 @@
-//! What a request is answered with: a list of models, a refusal, or the next step.
+//! The routing of requests to model lists, rejections and scripted replies.
 
 use bytes::Bytes;
 use hyper::http::request::Parts;
 use serde_json::{Value, json};
 
-use super::answer::{Answer, Finish, WHEN};
-use super::body::Outgoing;
-use super::script::{Ending, Kind, Says, Script};
-use super::serve::Served;
-use super::wire::{Refusal, Target, Wire};
+use super::api_spec::{ApiSpec, BadRequest, RequestTarget};
+use super::body::OutgoingResponse;
+use super::response::{CREATED_AT, FinishReason, ModelResponse};
+use super::script::{BodyEnding, ModelReply, ReplyKind, Script};
+use super::server::ServerState;
 
-/// A response, its further headers and how its body goes on.
-type Routed = (Outgoing, Vec<(String, String)>, Ending);
+/// A response with additional headers and the ending of its body.
+type RoutedResponse = (OutgoingResponse, Vec<(String, String)>, BodyEnding);
 
-/// Finds the answer to a request.
-pub(super) fn answer(served: &Served, head: &Parts, text: &Bytes) -> Routed {
-    let plain = |outgoing| (outgoing, Vec::new(), Ending::Whole);
+/// Returns the response to a request.
+pub(super) fn route(served: &ServerState, head: &Parts, text: &Bytes) -> RoutedResponse {
+    let plain = |outgoing| (outgoing, Vec::new(), BodyEnding::Complete);
     let path = head.uri.path();
     if head.method == hyper::Method::GET {
-        return plain(told(served.script(), path));
+        return plain(server_info(served.script(), path));
     }
-    let Some(target) = Target::of(path).filter(|_| head.method == hyper::Method::POST) else {
-        return plain(missing(path));
+    let Some(target) =
+        RequestTarget::from_path(path).filter(|_| head.method == hyper::Method::POST)
+    else {
+        return plain(not_found(path));
     };
-    let wire = target.wire;
+    let api = target.api;
     let Ok(body) = serde_json::from_slice::<Value>(text) else {
-        return plain(refused(wire, &Refusal::new("the body is no JSON")));
+        return plain(bad_request(api, &BadRequest::new("the body is no JSON")));
     };
-    if let Err(refusal) = (wire.check)(&body, served.memory()) {
-        return plain(refused(wire, &refusal));
+    if let Err(rejection) = (api.validate)(&body, served.issued_calls()) {
+        return plain(bad_request(api, &rejection));
     }
-    let (number, step) = served.next();
-    let Some(step) = step else {
+    let (number, reply) = served.next_reply();
+    let Some(reply) = reply else {
         let message = format!("the script has no step for request {number}");
-        return plain(failure(wire, 500, None, &message));
+        return plain(error_response(api, 500, None, &message));
     };
-    let outgoing = match step.kind {
-        Kind::Raw { status, content_type, bytes } => {
+    let outgoing = match reply.kind {
+        ReplyKind::Raw { status, content_type, bytes } => {
             let streams = !content_type.starts_with("application/json");
-            cut(served, Outgoing { status, content_type, pieces: vec![bytes], streams })
+            apply_chunking(
+                served,
+                OutgoingResponse { status, content_type, chunks: vec![bytes], streams },
+            )
         }
-        Kind::Fails { status, code, message } => failure(wire, status, code.as_deref(), &message),
-        Kind::Says(says) => said(served, &target, &says, number, (text, &body)),
+        ReplyKind::Error { status, code, message } => {
+            error_response(api, status, code.as_deref(), &message)
+        }
+        ReplyKind::Model(model_reply) => {
+            model_response(served, &target, &model_reply, number, (text, &body))
+        }
     };
-    (outgoing, step.headers, step.ending)
+    (outgoing, reply.headers, reply.ending)
 }
 
-fn said(
-    served: &Served,
-    target: &Target,
-    says: &Says,
+fn model_response(
+    served: &ServerState,
+    target: &RequestTarget,
+    model_reply: &ModelReply,
     number: usize,
     (text, body): (&Bytes, &Value),
-) -> Outgoing {
-    let wire = target.wire;
+) -> OutgoingResponse {
+    let api = target.api;
     let model = target.model.as_deref().or_else(|| body["model"].as_str()).unwrap_or_default();
-    let offered = (wire.offered)(body);
-    let mut answer = Answer::new(says, number, wire.id_prefix, model, (text, &offered));
-    answer.tells_usage = body["stream_options"]["include_usage"] == true;
-    if answer.finish != Finish::Length
-        && let (Some(unreadable), Some(call)) = (wire.unreadable, answer.malformed())
+    let tool_names = (api.tool_names)(body);
+    let mut response =
+        ModelResponse::new(model_reply, number, api.id_prefix, model, (text, &tool_names));
+    response.includes_usage = body["stream_options"]["include_usage"] == true;
+    if response.finish_reason != FinishReason::Length
+        && let (Some(unreadable), Some(call)) = (api.parse_failure, response.malformed_call())
     {
-        return failure(wire, 500, None, &unreadable(call));
+        return error_response(api, 500, None, &unreadable(call));
     }
-    let streams = target.streams.or_else(|| body["stream"].as_bool()).unwrap_or(wire.streams);
-    if !streams && let Some(message) = &answer.error {
-        return failure(wire, 500, None, message);
+    let streams =
+        target.streams.or_else(|| body["stream"].as_bool()).unwrap_or(api.streams_by_default);
+    if !streams && let Some(message) = &response.error {
+        return error_response(api, 500, None, message);
     }
-    served.memory().remember(&answer);
+    served.issued_calls().record(&response);
     if !streams {
-        return Outgoing::json(200, answer.written(&(wire.whole)(&answer)));
+        return OutgoingResponse::json(200, response.to_json_text(&(api.response_body)(&response)));
     }
-    let pieces = (wire.stream)(&answer).into_iter().map(Bytes::from).collect();
-    let content_type = wire.content_type.to_owned();
-    cut(served, Outgoing { status: 200, content_type, pieces, streams })
+    let chunks = (api.stream_chunks)(&response).into_iter().map(Bytes::from).collect();
+    let content_type = api.content_type.to_owned();
+    apply_chunking(served, OutgoingResponse { status: 200, content_type, chunks, streams })
 }
 
-/// In the pieces that the script asks for.
-fn cut(served: &Served, outgoing: Outgoing) -> Outgoing {
-    match served.script().chunks.filter(|_| outgoing.streams) {
-        Some(bytes) => outgoing.cut(bytes),
+/// Applies the chunk size of the script.
+fn apply_chunking(served: &ServerState, outgoing: OutgoingResponse) -> OutgoingResponse {
+    match served.script().chunk_bytes.filter(|_| outgoing.streams) {
+        Some(bytes) => outgoing.rechunk(bytes),
         None => outgoing,
     }
 }
 
-fn refused(wire: &Wire, refusal: &Refusal) -> Outgoing {
-    let body = (wire.failure)(400, refusal.code, refusal);
-    Outgoing::json(400, body.to_string())
+fn bad_request(api: &ApiSpec, rejection: &BadRequest) -> OutgoingResponse {
+    let body = (api.error_body)(400, rejection.code, rejection);
+    OutgoingResponse::json(400, body.to_string())
 }
 
-fn failure(wire: &Wire, status: u16, code: Option<&str>, message: &str) -> Outgoing {
-    let body = (wire.failure)(status, code, &Refusal::new(message));
-    Outgoing::json(status, body.to_string())
+fn error_response(
+    api: &ApiSpec,
+    status: u16,
+    code: Option<&str>,
+    message: &str,
+) -> OutgoingResponse {
+    let body = (api.error_body)(status, code, &BadRequest::new(message));
+    OutgoingResponse::json(status, body.to_string())
 }
 
-fn missing(path: &str) -> Outgoing {
+fn not_found(path: &str) -> OutgoingResponse {
     let error = json!({"error": {"message": format!("there is nothing at `{path}`")}});
-    Outgoing::json(404, error.to_string())
+    OutgoingResponse::json(404, error.to_string())
 }
 
-/// What servers tell of themselves.
-fn told(script: &Script, path: &str) -> Outgoing {
+/// The server information of llama.cpp and Ollama.
+fn server_info(script: &Script, path: &str) -> OutgoingResponse {
     let names = &script.models;
     let body = match path {
         "/props" => match &script.props {
             Some(props) => props.clone(),
-            None => return missing(path),
+            None => return not_found(path),
         },
         "/api/tags" => {
             let model = |name: &String| {
@@ -117,10 +133,10 @@ fn told(script: &Script, path: &str) -> Outgoing {
             json!({"models": names.iter().map(model).collect::<Vec<_>>()})
         }
         _ if path.ends_with("/models") => {
-            let model = |name: &String| json!({"id": name, "object": "model", "created": WHEN, "owned_by": "scripted"});
+            let model = |name: &String| json!({"id": name, "object": "model", "created": CREATED_AT, "owned_by": "scripted"});
             json!({"object": "list", "data": names.iter().map(model).collect::<Vec<_>>()})
         }
-        _ => return missing(path),
+        _ => return not_found(path),
     };
-    Outgoing::json(200, body.to_string())
+    OutgoingResponse::json(200, body.to_string())
 }

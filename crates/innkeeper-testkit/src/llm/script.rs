@@ -1,4 +1,4 @@
-//! What a scripted model says, one step for each request.
+//! The script of a model: one reply per request.
 
 mod json;
 
@@ -7,71 +7,71 @@ use std::borrow::Borrow;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// The steps of a model, and what goes for all of them.
+/// A script: replies and settings of a scripted model.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
-    pub(super) steps: Vec<Step>,
-    pub(super) last: Option<Step>,
-    pub(super) chunks: Option<usize>,
+    pub(super) replies: Vec<ScriptedReply>,
+    pub(super) repeated_reply: Option<ScriptedReply>,
+    pub(super) chunk_bytes: Option<usize>,
     pub(super) models: Vec<String>,
     pub(super) props: Option<Value>,
 }
 
 impl Script {
-    /// One step for each request to a model's path, in their order. A request more than there are
-    /// steps is answered with 500.
+    /// Creates a script with one reply per request to a model's path, in order. Further requests
+    /// get status 500.
     #[must_use]
-    pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+    pub fn new(replies: impl IntoIterator<Item = ScriptedReply>) -> Self {
         let models = vec!["scripted".to_owned()];
-        Self { steps: steps.into_iter().collect(), models, ..Self::default() }
+        Self { replies: replies.into_iter().collect(), models, ..Self::default() }
     }
 
-    /// Reads a script; the keys are the names of the methods here and of [`Step`], the parts of an
-    /// answer are in `parts`.
+    /// Parses a script in JSON. The keys are the names of the methods of this type and of
+    /// [`ScriptedReply`]; the content is in `parts`.
     ///
     /// # Errors
     ///
-    /// What is wrong with the text, and where in it.
+    /// The position and the reason of the first error.
     pub fn from_json(text: &str) -> Result<Self, String> {
-        json::read(text)
+        json::parse(text)
     }
 
-    /// Sends streamed bodies in pieces of so many bytes, each by itself; `usize::MAX` for the whole
-    /// at once. By default each event is a piece.
+    /// Sets the chunk size of streamed bodies in bytes; `usize::MAX` sends the whole body at once.
+    /// Default: one chunk per event.
     ///
     /// # Panics
     ///
-    /// When it is zero.
+    /// If `bytes` is zero.
     #[must_use]
-    pub fn chunks(mut self, bytes: usize) -> Self {
-        assert!(bytes > 0, "a piece has at least one byte");
-        self.chunks = Some(bytes);
+    pub fn chunk_bytes(mut self, bytes: usize) -> Self {
+        assert!(bytes > 0, "the chunk size must be at least one byte");
+        self.chunk_bytes = Some(bytes);
         self
     }
 
-    /// Answers each request behind the last step with this one.
+    /// Responds to each request after the last reply with `reply`.
     #[must_use]
-    pub fn then_always(mut self, step: Step) -> Self {
-        self.last = Some(step);
+    pub fn then_repeat(mut self, reply: ScriptedReply) -> Self {
+        self.repeated_reply = Some(reply);
         self
     }
 
-    /// The names that lists of models have. Default: `scripted`.
+    /// Sets the names in model lists. Default: `scripted`.
     #[must_use]
     pub fn models(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.models = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The answer to `GET /props`. By default there is none, and it is answered with 404.
+    /// Sets the response to `GET /props`. Default: status 404.
     #[must_use]
     pub fn props(mut self, body: Value) -> Self {
         self.props = Some(body);
         self
     }
 
-    /// An answer to `GET /props` as llama.cpp's server gives it, with these capabilities of the
-    /// model's template.
+    /// Sets a response to `GET /props` in llama.cpp's format, with these capabilities of the chat
+    /// template.
     #[must_use]
     pub fn chat_template_caps(self, caps: &Value) -> Self {
         self.props(json!({
@@ -85,254 +85,257 @@ impl Script {
     }
 }
 
-impl From<Step> for Script {
-    fn from(step: Step) -> Self {
-        Self::new([step])
+impl From<ScriptedReply> for Script {
+    fn from(reply: ScriptedReply) -> Self {
+        Self::new([reply])
     }
 }
 
-impl From<Vec<Step>> for Script {
-    fn from(steps: Vec<Step>) -> Self {
-        Self::new(steps)
+impl From<Vec<ScriptedReply>> for Script {
+    fn from(replies: Vec<ScriptedReply>) -> Self {
+        Self::new(replies)
     }
 }
 
-impl<const N: usize> From<[Step; N]> for Script {
-    fn from(steps: [Step; N]) -> Self {
-        Self::new(steps)
+impl<const N: usize> From<[ScriptedReply; N]> for Script {
+    fn from(replies: [ScriptedReply; N]) -> Self {
+        Self::new(replies)
     }
 }
 
-/// What one request is answered with.
+/// The reply to one request.
 #[derive(Clone, Debug)]
-pub struct Step {
-    pub(super) kind: Kind,
+pub struct ScriptedReply {
+    pub(super) kind: ReplyKind,
     pub(super) headers: Vec<(String, String)>,
-    pub(super) ending: Ending,
+    pub(super) ending: BodyEnding,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
-    Says(Says),
-    Fails { status: u16, code: Option<String>, message: String },
+pub(super) enum ReplyKind {
+    Model(ModelReply),
+    Error { status: u16, code: Option<String>, message: String },
     Raw { status: u16, content_type: String, bytes: Bytes },
 }
 
-/// How the body goes on.
+/// The ending of a response body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
-    Whole,
-    BreaksOff(usize),
-    HangsAfter(usize),
-    Hangs,
+pub(super) enum BodyEnding {
+    Complete,
+    Disconnect(usize),
+    StallAfter(usize),
+    NeverRespond,
 }
 
-/// An answer of the model.
+/// A response of the model.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Says {
-    pub(super) parts: Vec<Part>,
+pub(super) struct ModelReply {
+    pub(super) parts: Vec<ReplyPart>,
     pub(super) usage: Option<(u64, u64)>,
-    pub(super) cached: u64,
-    pub(super) reasoning: u64,
-    pub(super) cut: bool,
-    pub(super) refuses: bool,
-    pub(super) error: Option<String>,
+    pub(super) cached_tokens: u64,
+    pub(super) reasoning_tokens: u64,
+    pub(super) truncated: bool,
+    pub(super) refused: bool,
+    pub(super) stream_error: Option<String>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Part {
-    Thought(String),
+pub(super) enum ReplyPart {
+    Reasoning(String),
     Text(String),
-    Call { name: String, arguments: String },
+    ToolCall { name: String, arguments: String },
 }
 
-impl Default for Step {
+impl Default for ScriptedReply {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Step {
-    fn of(kind: Kind) -> Self {
-        Self { kind, headers: Vec::new(), ending: Ending::Whole }
+impl ScriptedReply {
+    fn from_kind(kind: ReplyKind) -> Self {
+        Self { kind, headers: Vec::new(), ending: BodyEnding::Complete }
     }
 
-    /// An answer that says nothing yet. What it says is in the order in which it is added, where the
-    /// provider has an order.
+    /// Creates an empty response. Content keeps the order of the method calls, where the API has an
+    /// order.
     #[must_use]
     pub fn new() -> Self {
-        Self::of(Kind::Says(Says::default()))
+        Self::from_kind(ReplyKind::Model(ModelReply::default()))
     }
 
-    /// An answer that begins with this text.
+    /// Creates a response that starts with a text.
     #[must_use]
-    pub fn say(text: impl Into<String>) -> Self {
-        Self::new().says(text)
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new().with_text(text)
     }
 
-    /// An answer that begins with this thought.
+    /// Creates a response that starts with reasoning.
     #[must_use]
-    pub fn think(text: impl Into<String>) -> Self {
-        Self::new().thinks(text)
+    pub fn reasoning(text: impl Into<String>) -> Self {
+        Self::new().with_reasoning(text)
     }
 
-    /// An answer that begins with this call.
+    /// Creates a response that starts with a tool call.
     #[must_use]
-    pub fn call(name: impl Into<String>, arguments: impl Borrow<Value>) -> Self {
-        Self::new().calls(name, arguments)
+    pub fn tool_call(name: impl Into<String>, arguments: impl Borrow<Value>) -> Self {
+        Self::new().with_tool_call(name, arguments)
     }
 
-    /// A failure with this status, in the provider's form.
+    /// Creates an error response with this status, in the provider's format.
     #[must_use]
     pub fn status(status: u16) -> Self {
-        let message = format!("the script has status {status} here");
-        Self::of(Kind::Fails { status, code: None, message })
+        let message = format!("scripted status {status}");
+        Self::from_kind(ReplyKind::Error { status, code: None, message })
     }
 
-    /// Bytes as they are.
+    /// Creates a response with raw bytes.
     #[must_use]
     pub fn raw(status: u16, content_type: &str, bytes: impl Into<Bytes>) -> Self {
         let content_type = content_type.to_owned();
-        Self::of(Kind::Raw { status, content_type, bytes: bytes.into() })
+        Self::from_kind(ReplyKind::Raw { status, content_type, bytes: bytes.into() })
     }
 
-    /// Adds text for the reader.
+    /// Adds visible text.
     ///
     /// # Panics
     ///
-    /// This and what is behind it up to [`Self::ends_in_error`]: when the step is no answer.
+    /// This method and the following ones up to [`Self::with_stream_error`]: if the reply is not a
+    /// response of the model.
     #[must_use]
-    pub fn says(mut self, text: impl Into<String>) -> Self {
-        self.answer().parts.push(Part::Text(text.into()));
+    pub fn with_text(mut self, text: impl Into<String>) -> Self {
+        self.model_reply_mut().parts.push(ReplyPart::Text(text.into()));
         self
     }
 
-    /// Adds a thought.
+    /// Adds reasoning.
     #[must_use]
-    pub fn thinks(mut self, text: impl Into<String>) -> Self {
-        self.answer().parts.push(Part::Thought(text.into()));
+    pub fn with_reasoning(mut self, text: impl Into<String>) -> Self {
+        self.model_reply_mut().parts.push(ReplyPart::Reasoning(text.into()));
         self
     }
 
-    /// Adds a call. It has the name by which the request offers a tool that is spelled like this one
-    /// (see the tool's name with `_` for all but letters, digits, `_` and `-`), else this one.
+    /// Adds a tool call. The call has the name of the offered tool that matches this name (both
+    /// names with `_` for every character except letters, digits, `_` and `-`), else this name.
     #[must_use]
-    pub fn calls(self, name: impl Into<String>, arguments: impl Borrow<Value>) -> Self {
-        self.raw_arguments(name, arguments.borrow().to_string())
+    pub fn with_tool_call(self, name: impl Into<String>, arguments: impl Borrow<Value>) -> Self {
+        self.with_raw_tool_call(name, arguments.borrow().to_string())
     }
 
-    /// Adds a call whose arguments are this text, be it what it may.
+    /// Adds a tool call with arbitrary argument text.
     ///
-    /// Text that is no JSON object is sent as it is by the forms of OpenAI, and by Anthropic's and
-    /// Interactions' while they stream; whole they have an empty object. Gemini says that the call is
-    /// malformed, Ollama fails with 500.
+    /// The OpenAI APIs send text that is not a JSON object unchanged; Anthropic's and Interactions
+    /// do so in streams, and send an empty object without streaming. Gemini reports a malformed
+    /// call, Ollama fails with status 500.
     #[must_use]
-    pub fn raw_arguments(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
-        self.answer().parts.push(Part::Call { name: name.into(), arguments: text.into() });
+    pub fn with_raw_tool_call(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+        self.model_reply_mut()
+            .parts
+            .push(ReplyPart::ToolCall { name: name.into(), arguments: text.into() });
         self
     }
 
-    /// Tokens read and written, what was cached and thought included. By default one for each four
-    /// bytes.
+    /// Sets the prompt and completion tokens, including cached and reasoning tokens. Default: one
+    /// token per four bytes.
     #[must_use]
-    pub fn usage(mut self, prompt: u64, completion: u64) -> Self {
-        self.answer().usage = Some((prompt, completion));
+    pub fn with_usage(mut self, prompt: u64, completion: u64) -> Self {
+        self.model_reply_mut().usage = Some((prompt, completion));
         self
     }
 
-    /// Of the tokens read, those from a cache. Default: none.
+    /// Sets the number of cached prompt tokens. Default: none.
     #[must_use]
-    pub fn cached_tokens(mut self, tokens: u64) -> Self {
-        self.answer().cached = tokens;
+    pub fn with_cached_tokens(mut self, tokens: u64) -> Self {
+        self.model_reply_mut().cached_tokens = tokens;
         self
     }
 
-    /// Of the tokens written, those of thoughts. Default: none.
+    /// Sets the number of reasoning tokens. Default: none.
     #[must_use]
-    pub fn reasoning_tokens(mut self, tokens: u64) -> Self {
-        self.answer().reasoning = tokens;
+    pub fn with_reasoning_tokens(mut self, tokens: u64) -> Self {
+        self.model_reply_mut().reasoning_tokens = tokens;
         self
     }
 
-    /// It was cut at the greatest length.
+    /// Marks the response as truncated at the token limit.
     #[must_use]
-    pub fn cut(mut self) -> Self {
-        self.answer().cut = true;
+    pub fn truncated(mut self) -> Self {
+        self.model_reply_mut().truncated = true;
         self
     }
 
-    /// The provider declined. Ollama has no word for it.
+    /// Marks the response as refused. Ollama has no such value.
     #[must_use]
-    pub fn refuses(mut self) -> Self {
-        self.answer().refuses = true;
+    pub fn refused(mut self) -> Self {
+        self.model_reply_mut().refused = true;
         self
     }
 
-    /// While it streams, the provider's error event comes behind what is said; else it is a failure
-    /// with status 500.
+    /// Adds the provider's error event at the end of a stream; without streaming, the response has
+    /// status 500.
     #[must_use]
-    pub fn ends_in_error(mut self, message: impl Into<String>) -> Self {
-        self.answer().error = Some(message.into());
+    pub fn with_stream_error(mut self, message: impl Into<String>) -> Self {
+        self.model_reply_mut().stream_error = Some(message.into());
         self
     }
 
-    /// The message of a failure.
+    /// Sets the message of an error response.
     ///
     /// # Panics
     ///
-    /// This and [`Self::code`]: when the step is no failure.
+    /// This method and [`Self::with_error_code`]: if the reply is not an error response.
     #[must_use]
-    pub fn error(mut self, text: impl Into<String>) -> Self {
-        let Kind::Fails { message, .. } = &mut self.kind else {
-            panic!("`Step::status` comes before `error`")
+    pub fn with_error_message(mut self, text: impl Into<String>) -> Self {
+        let ReplyKind::Error { message, .. } = &mut self.kind else {
+            panic!("`ScriptedReply::status` is required before `with_error_message`")
         };
         *message = text.into();
         self
     }
 
-    /// The provider's word for a failure, in place of the one that goes with its status.
+    /// Sets the provider's error code instead of the code of the status.
     #[must_use]
-    pub fn code(mut self, word: impl Into<String>) -> Self {
-        let Kind::Fails { code, .. } = &mut self.kind else {
-            panic!("`Step::status` comes before `code`")
+    pub fn with_error_code(mut self, error_code: impl Into<String>) -> Self {
+        let ReplyKind::Error { code, .. } = &mut self.kind else {
+            panic!("`ScriptedReply::status` is required before `with_error_code`")
         };
-        *code = Some(word.into());
+        *code = Some(error_code.into());
         self
     }
 
-    /// Adds a header to the response.
+    /// Adds a response header.
     #[must_use]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Closes the connection after so many bytes of the body.
+    /// Closes the connection after this many bytes of the body.
     #[must_use]
-    pub fn breaks_off_after(mut self, bytes: usize) -> Self {
-        self.ending = Ending::BreaksOff(bytes);
+    pub fn disconnect_after(mut self, bytes: usize) -> Self {
+        self.ending = BodyEnding::Disconnect(bytes);
         self
     }
 
-    /// Never answers.
+    /// Never responds.
     #[must_use]
-    pub fn hangs(mut self) -> Self {
-        self.ending = Ending::Hangs;
+    pub fn never_responds(mut self) -> Self {
+        self.ending = BodyEnding::NeverRespond;
         self
     }
 
-    /// Sends the head and so many bytes of the body, then nothing more.
+    /// Sends the head and this many bytes of the body, then nothing more.
     #[must_use]
-    pub fn hangs_after(mut self, bytes: usize) -> Self {
-        self.ending = Ending::HangsAfter(bytes);
+    pub fn stall_after(mut self, bytes: usize) -> Self {
+        self.ending = BodyEnding::StallAfter(bytes);
         self
     }
 
-    fn answer(&mut self) -> &mut Says {
+    fn model_reply_mut(&mut self) -> &mut ModelReply {
         match &mut self.kind {
-            Kind::Says(says) => says,
-            Kind::Fails { .. } | Kind::Raw { .. } => {
-                panic!("a step that is a failure or bytes says nothing beside")
+            ReplyKind::Model(reply) => reply,
+            ReplyKind::Error { .. } | ReplyKind::Raw { .. } => {
+                panic!("an error response or raw bytes cannot have content")
             }
         }
     }

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-/// An event with data alone.
-pub(super) fn data(json: &str) -> String {
+/// Formats an event with data only.
+pub(super) fn data_event(json: &str) -> String {
     format!("data: {json}\n\n")
 }
 
-/// An event whose name is the `type` of its data.
-pub(super) fn typed(event: &Value, json: &str) -> String {
+/// Formats an event; its name is the `type` of its data.
+pub(super) fn typed_event(event: &Value, json: &str) -> String {
     let name = event["type"].as_str().unwrap_or_default();
     format!("event: {name}\ndata: {json}\n\n")
 }

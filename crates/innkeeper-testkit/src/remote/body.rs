@@ -1,4 +1,4 @@
-//! Responses: whole bodies, and bodies that are written as they come.
+//! Response bodies: complete or streaming.
 
 use std::convert::Infallible;
 
@@ -12,60 +12,64 @@ use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Pieces of a body not yet taken by the connection.
-const PIECES: usize = 4;
+/// Maximum number of queued body chunks.
+const CHANNEL_CAPACITY: usize = 4;
 
-/// Any response.
-pub(super) type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
+/// Any HTTP response.
+pub(super) type HttpResponse = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// A response with a whole body.
-pub(super) fn whole(status: u16, content_type: Option<&str>, body: impl Into<Bytes>) -> Reply {
+/// A response with a complete body.
+pub(super) fn full_response(
+    status: u16,
+    content_type: Option<&str>,
+    body: impl Into<Bytes>,
+) -> HttpResponse {
     let body = Full::new(body.into()).boxed_unsync();
     let mut reply = Response::new(body);
     *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     if let Some(value) = content_type {
-        set(&mut reply, CONTENT_TYPE.as_str(), value);
+        set_header(&mut reply, CONTENT_TYPE.as_str(), value);
     }
     reply
 }
 
 /// A response without a body.
-pub(super) fn empty(status: u16) -> Reply {
-    whole(status, None, Bytes::new())
+pub(super) fn empty_response(status: u16) -> HttpResponse {
+    full_response(status, None, Bytes::new())
 }
 
-/// A refusal in the words of a gateway: an error that looks like JSON-RPC's and is none.
-pub(super) fn refusal(status: u16) -> Reply {
+/// An error response as a gateway sends it: similar to a JSON-RPC error, but invalid.
+pub(super) fn status_response(status: u16) -> HttpResponse {
     let error = json!({"error": {"code": status, "message": "not allowed"}});
-    whole(status, Some("application/json"), error.to_string())
+    full_response(status, Some("application/json"), error.to_string())
 }
 
-/// A response that is a JSON-RPC error.
-pub(super) fn error(status: u16, id: &Value, code: i64, message: &str) -> Reply {
+/// A response with a JSON-RPC error.
+pub(super) fn json_rpc_error(status: u16, id: &Value, code: i64, message: &str) -> HttpResponse {
     let error = json!({"code": code, "message": message});
     let text = json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string();
-    whole(status, Some("application/json"), text)
+    full_response(status, Some("application/json"), text)
 }
 
-/// A response whose body is what is sent here; it ends when the sender is dropped.
-pub(super) fn streamed(content_type: &str) -> (Sender<Bytes>, Reply) {
-    let (sender, receiver) = channel(PIECES);
-    let pieces = stream::unfold(receiver, |mut receiver: Receiver<Bytes>| async move {
-        let piece = receiver.recv().await?;
-        Some((Ok(Frame::data(piece)), receiver))
+/// A response with a streaming body; the body ends when the sender is dropped.
+pub(super) fn streaming_response(content_type: &str) -> (Sender<Bytes>, HttpResponse) {
+    let (sender, receiver) = channel(CHANNEL_CAPACITY);
+    let chunks = stream::unfold(receiver, |mut receiver: Receiver<Bytes>| async move {
+        let chunk = receiver.recv().await?;
+        Some((Ok(Frame::data(chunk)), receiver))
     });
-    let mut reply = Response::new(StreamBody::new(pieces).boxed_unsync());
-    set(&mut reply, CONTENT_TYPE.as_str(), content_type);
+    let mut reply = Response::new(StreamBody::new(chunks).boxed_unsync());
+    set_header(&mut reply, CONTENT_TYPE.as_str(), content_type);
     (sender, reply)
 }
 
-/// Sets a header, in place of any of its name.
+/// Sets a header and replaces existing values.
 ///
 /// # Panics
 ///
-/// When name or value cannot be sent.
-pub(super) fn set(reply: &mut Reply, name: &str, value: &str) {
+/// If the name or the value is invalid.
+pub(super) fn set_header(reply: &mut HttpResponse, name: &str, value: &str) {
     let parsed = (HeaderName::try_from(name), HeaderValue::try_from(value));
-    let (Ok(name), Ok(value)) = parsed else { panic!("`{name}: {value}` is no header") };
+    let (Ok(name), Ok(value)) = parsed else { panic!("invalid header `{name}: {value}`") };
     reply.headers_mut().insert(name, value);
 }

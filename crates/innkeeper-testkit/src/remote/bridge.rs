@@ -1,4 +1,4 @@
-//! One fixture server behind a remote one: messages in as lines, lines out to their streams.
+//! The bridge between a remote server and its fixture server.
 
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,26 +11,26 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::fault::Act;
-use super::routes::{Entry, Out, Routes};
-use super::tasks::Tasks;
+use super::fault::FaultAction;
+use super::routes::{OutboundMessage, RequestRoute, Routes};
+use super::tasks::ServerTasks;
 use crate::Fixture;
 
-/// Messages on their way in either direction before whoever sends them waits.
-const IN_FLIGHT: usize = 64;
+/// Maximum number of queued messages per direction.
+const CHANNEL_CAPACITY: usize = 64;
 
-/// Longest line of a fixture server, so that none fills the memory; more than any test sends.
-const LONGEST_LINE: u64 = 512 * 1024 * 1024;
+/// Maximum line length of a fixture server in bytes; more than any test sends.
+const MAX_LINE_BYTES: u64 = 512 * 1024 * 1024;
 
-/// A running fixture server and the streams of its conversation.
+/// A running fixture server with the streams of its session.
 ///
-/// A stream that nobody reads holds up the others once 64 messages wait for it.
+/// A stream without a reader blocks the other streams after 64 queued messages.
 #[derive(Debug)]
 pub(super) struct Bridge {
     input: Sender<Bytes>,
     routes: Arc<Mutex<Routes>>,
     child: Mutex<Child>,
-    serial: AtomicU64,
+    next_serial: AtomicU64,
 }
 
 impl Bridge {
@@ -38,89 +38,94 @@ impl Bridge {
     ///
     /// # Panics
     ///
-    /// When it cannot be started.
-    pub(super) fn start(fixture: &Fixture, tasks: &Tasks) -> Arc<Self> {
+    /// If the start fails.
+    pub(super) fn start(fixture: &Fixture, tasks: &ServerTasks) -> Arc<Self> {
         let mut command = tokio::process::Command::from(fixture.command());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let child = command.process_group(0).kill_on_drop(true).spawn();
-        let mut child = child.unwrap_or_else(|error| panic!("innkeeper-fx: {error}"));
+        let mut child = child.unwrap_or_else(|error| panic!("innkeeper-fixture-server: {error}"));
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        let (input, lines) = channel(IN_FLIGHT);
+        let (input, lines) = channel(CHANNEL_CAPACITY);
         let routes = Arc::new(Mutex::new(Routes::default()));
         if let (Some(stdin), Some(stdout)) = (stdin, stdout) {
             tasks.spawn(write_lines(stdin, lines));
             tasks.spawn(read_lines(stdout, Arc::clone(&routes)));
         }
-        let serial = AtomicU64::new(0);
-        Arc::new(Self { input, routes, child: Mutex::new(child), serial })
+        let next_serial = AtomicU64::new(0);
+        Arc::new(Self { input, routes, child: Mutex::new(child), next_serial })
     }
 
-    /// Whether the fixture server says nothing more.
+    /// Whether the output of the fixture server has ended.
     pub(super) fn has_ended(&self) -> bool {
         lock(&self.routes).has_ended()
     }
 
-    /// The process id while it has not been waited for.
+    /// The process id, until the process is reaped.
     pub(super) fn pid(&self) -> Option<u32> {
         lock(&self.child).id()
     }
 
-    /// Hands a message to the fixture server; waits while it reads none.
+    /// Sends a message to the fixture server; waits while the server does not read.
     pub(super) async fn send(&self, message: Bytes) {
-        // One that has ended loses what it is sent, as over any connection.
+        // An exited server loses the message, as over any connection.
         drop(self.input.send(message).await);
     }
 
-    /// Takes note of a request about to be sent: its answer comes on a stream of its own.
-    pub(super) fn open(&self, request: &Value, manner: &Manner) -> Open {
-        let (to, lines) = channel(IN_FLIGHT);
+    /// Registers a request before it is sent; its response arrives on a separate stream.
+    pub(super) fn open_request(&self, request: &Value, manner: &ReplyMode) -> OpenRequest {
+        let (to, lines) = channel(CHANNEL_CAPACITY);
         let serial = self.register(request, manner, Some(to));
         let id = request["id"].clone();
-        let cancel = manner.cancels.then(|| (self.input.clone(), id));
-        Open { lines, routes: Arc::clone(&self.routes), serial, cancel }
+        let cancel = manner.cancel_on_close.then(|| (self.input.clone(), id));
+        OpenRequest { lines, routes: Arc::clone(&self.routes), serial, cancel }
     }
 
-    /// Takes note of a request whose answer comes where everything comes.
-    pub(super) fn note(&self, request: &Value, act: Option<Act>) {
-        self.register(request, &Manner { act, ..Manner::default() }, None);
+    /// Registers a request whose response arrives on the general stream.
+    pub(super) fn register_request(&self, request: &Value, action: Option<FaultAction>) {
+        self.register(request, &ReplyMode { fault: action, ..ReplyMode::default() }, None);
     }
 
-    /// Opens the stream for what belongs to no request.
-    pub(super) fn open_general(&self) -> (Vec<Out>, Receiver<Out>) {
-        let (to, lines) = channel(IN_FLIGHT);
-        (lock(&self.routes).open_general(to), lines)
+    /// Opens the stream for messages that belong to no request.
+    pub(super) fn open_general_stream(&self) -> (Vec<OutboundMessage>, Receiver<OutboundMessage>) {
+        let (to, lines) = channel(CHANNEL_CAPACITY);
+        (lock(&self.routes).open_general_stream(to), lines)
     }
 
     /// Kills the process group at once.
     pub(super) fn kill(&self) {
         let mut child = lock(&self.child);
-        // Nobody has waited for it while it has an id, so the group is still its own.
+        // The process is not reaped while it has an id, so the group id is still valid.
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(group) = group {
-            // Who has ended and was not waited for cannot be killed, and need not be.
+            // An exited process that is not reaped cannot be killed.
             let _ = kill_process_group(group, Signal::KILL);
             drop(child.start_kill());
         }
     }
 
-    /// Kills the process group and waits until the fixture server is gone.
-    pub(super) async fn gone(&self) {
+    /// Kills the process group and waits for the exit of the fixture server.
+    pub(super) async fn kill_and_wait(&self) {
         self.kill();
         while matches!(lock(&self.child).try_wait(), Ok(None)) {
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         }
     }
 
-    fn register(&self, request: &Value, manner: &Manner, to: Option<Sender<Out>>) -> u64 {
-        let serial = self.serial.fetch_add(1, Ordering::Relaxed);
-        lock(&self.routes).add(Entry {
+    fn register(
+        &self,
+        request: &Value,
+        manner: &ReplyMode,
+        sender: Option<Sender<OutboundMessage>>,
+    ) -> u64 {
+        let serial = self.next_serial.fetch_add(1, Ordering::Relaxed);
+        lock(&self.routes).add(RequestRoute {
             serial,
             id: request["id"].clone(),
-            token: request.pointer("/params/_meta/progressToken").cloned(),
-            listens: request["method"] == "subscriptions/listen",
-            single: manner.single,
-            to,
-            act: manner.act.clone(),
+            progress_token: request.pointer("/params/_meta/progressToken").cloned(),
+            is_subscription: request["method"] == "subscriptions/listen",
+            single_message: manner.single_message,
+            sender,
+            fault: manner.fault.clone(),
         });
         serial
     }
@@ -132,34 +137,34 @@ impl Drop for Bridge {
     }
 }
 
-/// How a request is answered.
+/// The way a request is answered.
 #[derive(Debug, Default)]
-pub(super) struct Manner {
-    /// By one message alone.
-    pub(super) single: bool,
-    /// What goes wrong with the answer.
-    pub(super) act: Option<Act>,
-    /// Whether it is cancelled when its stream is closed before the answer.
-    pub(super) cancels: bool,
+pub(super) struct ReplyMode {
+    /// Whether the response is a single message.
+    pub(super) single_message: bool,
+    /// The fault of the response.
+    pub(super) fault: Option<FaultAction>,
+    /// Whether a closed stream cancels the request.
+    pub(super) cancel_on_close: bool,
 }
 
-/// A request on its way through a fixture server; dropped, it waits for its answer no more.
+/// A request in progress; a drop stops the wait for its response.
 #[derive(Debug)]
-pub(super) struct Open {
-    pub(super) lines: Receiver<Out>,
+pub(super) struct OpenRequest {
+    pub(super) lines: Receiver<OutboundMessage>,
     routes: Arc<Mutex<Routes>>,
     serial: u64,
     cancel: Option<(Sender<Bytes>, Value)>,
 }
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         let unanswered = lock(&self.routes).remove(self.serial);
         if let (true, Some((input, id))) = (unanswered, &self.cancel) {
             let params = json!({"requestId": id});
             let method = "notifications/cancelled";
             let text = json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string();
-            // One that reads nothing would not read this either.
+            // A server that does not read would not read the notification either.
             drop(input.try_send(Bytes::from(text)));
         }
     }
@@ -167,7 +172,7 @@ impl Drop for Open {
 
 async fn write_lines(mut stdin: ChildStdin, mut lines: Receiver<Bytes>) {
     while let Some(line) = lines.recv().await {
-        // A message over several lines is one line to a fixture server.
+        // A fixture server needs a message over several lines as one line.
         let mut line: Vec<u8> = line
             .iter()
             .map(|&byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte })
@@ -183,7 +188,7 @@ async fn read_lines(stdout: ChildStdout, routes: Arc<Mutex<Routes>>) {
     let mut output = BufReader::new(stdout);
     loop {
         let mut line = Vec::new();
-        let read = (&mut output).take(LONGEST_LINE).read_until(b'\n', &mut line).await;
+        let read = (&mut output).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await;
         if !matches!(read, Ok(1..)) {
             break;
         }
@@ -192,7 +197,7 @@ async fn read_lines(stdout: ChildStdout, routes: Arc<Mutex<Routes>>) {
         }
         let routed = lock(&routes).route(Bytes::from(line));
         if let Some((to, out)) = routed {
-            // A stream that was closed meanwhile loses it.
+            // A stream that closed in the meantime loses the message.
             drop(to.send(out).await);
         }
     }

@@ -1,4 +1,4 @@
-//! Streams of events: written as messages come, and taken up again where they broke off.
+//! Event streams of requests and sessions, with resumption.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,29 +8,29 @@ use bytes::Bytes;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
 
-use super::bridge::Open;
-use super::pen::Pen;
-use super::routes::Out;
+use super::body_writer::BodyWriter;
+use super::bridge::OpenRequest;
+use super::routes::OutboundMessage;
 
-/// Events kept for a session; the oldest are forgotten first.
-const KEPT: usize = 256;
+/// Maximum number of stored events per session; the oldest events are removed first.
+const MAX_EVENTS: usize = 256;
 
-/// The stream of what belongs to no request.
-pub(super) const GENERAL: u64 = 0;
+/// The id of the stream for messages that belong to no request.
+pub(super) const GENERAL_STREAM: u64 = 0;
 
 #[derive(Clone, Debug)]
-struct Event {
+struct LoggedEvent {
     stream: u64,
     number: u64,
     text: Bytes,
-    last: bool,
-    twice: bool,
+    is_last: bool,
+    replay_twice: bool,
 }
 
-/// The events of a session that can be asked for again.
+/// The resumable events of a session.
 #[derive(Debug)]
 pub(super) struct EventLog {
-    events: Mutex<(u64, VecDeque<Event>)>,
+    events: Mutex<(u64, VecDeque<LoggedEvent>)>,
     added: watch::Sender<()>,
 }
 
@@ -46,9 +46,9 @@ impl EventLog {
         events.0
     }
 
-    fn add(&self, event: Event) {
+    fn add(&self, event: LoggedEvent) {
         let mut events = self.lock();
-        if events.1.len() == KEPT {
+        if events.1.len() == MAX_EVENTS {
             events.1.pop_front();
         }
         events.1.push_back(event);
@@ -56,104 +56,117 @@ impl EventLog {
         self.added.send_replace(());
     }
 
-    fn after(&self, stream: u64, number: u64) -> Vec<Event> {
+    fn after(&self, stream: u64, number: u64) -> Vec<LoggedEvent> {
         let events = self.lock();
-        let fits = |event: &&Event| event.stream == stream && event.number > number;
+        let fits = |event: &&LoggedEvent| event.stream == stream && event.number > number;
         events.1.iter().filter(fits).cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, (u64, VecDeque<Event>)> {
+    fn lock(&self) -> MutexGuard<'_, (u64, VecDeque<LoggedEvent>)> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A stream whose events have ids.
+/// A stream with event ids.
 #[derive(Clone, Debug)]
-pub(super) struct Trace {
+pub(super) struct ResumableStream {
     pub(super) log: Arc<EventLog>,
     pub(super) stream: u64,
-    /// Whether its events come twice when it is taken up.
-    pub(super) twice: bool,
+    /// Whether a resumed stream sends its events twice.
+    pub(super) replay_twice: bool,
 }
 
-impl Trace {
-    fn prime(&self) -> String {
-        id(self.stream, self.log.next())
+impl ResumableStream {
+    fn priming_event_id(&self) -> String {
+        event_id(self.stream, self.log.next())
     }
 
-    fn add(&self, out: &Out) -> String {
+    fn record(&self, out: &OutboundMessage) -> String {
         let number = self.log.next();
-        let (stream, twice) = (self.stream, self.twice);
-        self.log.add(Event { stream, number, text: out.text.clone(), last: out.last, twice });
-        id(stream, number)
+        let (stream, replays_twice) = (self.stream, self.replay_twice);
+        self.log.add(LoggedEvent {
+            stream,
+            number,
+            text: out.text.clone(),
+            is_last: out.is_last,
+            replay_twice: replays_twice,
+        });
+        event_id(stream, number)
     }
 }
 
-fn id(stream: u64, number: u64) -> String {
+fn event_id(stream: u64, number: u64) -> String {
     format!("{stream}_{number}")
 }
 
-/// The stream and number an event id stands for.
-pub(super) fn place(id: &str) -> Option<(u64, u64)> {
+/// Parses an event id into stream id and event number.
+pub(super) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
     let (stream, number) = id.split_once('_')?;
     Some((stream.parse().ok()?, number.parse().ok()?))
 }
 
-/// Where a stream ends before the answer.
+/// The end of a stream before the response.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cut {
+pub(super) struct StreamCut {
     pub(super) retry: Option<Duration>,
 }
 
-/// Writes the stream of one request until it is answered or closed.
-pub(super) async fn answer(
-    mut open: Open,
-    first: Option<Out>,
-    pen: Pen,
-    trace: Option<Trace>,
-    cut: Option<Cut>,
+/// Writes the stream of one request until its response or its end.
+pub(super) async fn write_request_stream(
+    mut open: OpenRequest,
+    first: Option<OutboundMessage>,
+    writer: BodyWriter,
+    trace: Option<ResumableStream>,
+    stream_cut: Option<StreamCut>,
 ) {
-    let mut pen = Some(pen);
-    if let (Some(trace), Some(now)) = (&trace, &mut pen) {
-        now.prime(&trace.prime(), cut.and_then(|cut| cut.retry)).await;
-        if cut.is_some() {
-            pen = None;
+    let mut writer = Some(writer);
+    if let (Some(trace), Some(now)) = (&trace, &mut writer) {
+        now.write_priming_event(
+            &trace.priming_event_id(),
+            stream_cut.and_then(|stream_cut| stream_cut.retry),
+        )
+        .await;
+        if stream_cut.is_some() {
+            writer = None;
         }
     }
     let mut next = first;
     loop {
         let out = match next.take() {
             Some(out) => out,
-            None => match received(&mut open, pen.as_ref()).await {
+            None => match next_message(&mut open, writer.as_ref()).await {
                 Some(out) => out,
-                // A stream that can be taken up goes on without a reader.
-                None if trace.is_some() && pen.as_ref().is_some_and(Pen::is_closed) => {
-                    pen = None;
+                // A resumable stream continues without a reader.
+                None if trace.is_some() && writer.as_ref().is_some_and(BodyWriter::is_closed) => {
+                    writer = None;
                     continue;
                 }
                 None => break,
             },
         };
-        let id = trace.as_ref().map(|trace| trace.add(&out));
-        if let Some(now) = &mut pen
-            && !now.put(&out.text, id.as_deref(), out.act.as_ref()).await
+        let id = trace.as_ref().map(|trace| trace.record(&out));
+        if let Some(now) = &mut writer
+            && !now.write_message(&out.text, id.as_deref(), out.fault.as_ref()).await
         {
-            pen = None;
+            writer = None;
         }
-        if out.last || pen.is_none() && trace.is_none() {
+        if out.is_last || writer.is_none() && trace.is_none() {
             break;
         }
     }
-    if let Some(pen) = pen {
-        pen.end().await;
+    if let Some(writer) = writer {
+        writer.finish().await;
     }
 }
 
-/// The next message; none at the end, or when the client reads no more.
-async fn received(open: &mut Open, pen: Option<&Pen>) -> Option<Out> {
+/// Returns the next message; none at the end, or if the client has stopped reading.
+async fn next_message(
+    open: &mut OpenRequest,
+    writer: Option<&BodyWriter>,
+) -> Option<OutboundMessage> {
     let closed = async {
-        match pen {
-            Some(pen) => pen.closed().await,
+        match writer {
+            Some(writer) => writer.closed().await,
             None => std::future::pending().await,
         }
     };
@@ -163,62 +176,72 @@ async fn received(open: &mut Open, pen: Option<&Pen>) -> Option<Out> {
     }
 }
 
-/// Writes the stream of what belongs to no request until the fixture server ends or it is closed.
-pub(super) async fn general(
-    waiting: Vec<Out>,
-    mut lines: Receiver<Out>,
-    mut pen: Pen,
-    trace: Option<Trace>,
+/// Writes the stream for messages that belong to no request, until its end.
+pub(super) async fn write_general_stream(
+    waiting: Vec<OutboundMessage>,
+    mut lines: Receiver<OutboundMessage>,
+    mut writer: BodyWriter,
+    trace: Option<ResumableStream>,
 ) {
     for out in waiting {
-        let id = trace.as_ref().map(|trace| trace.add(&out));
-        if !pen.put(&out.text, id.as_deref(), out.act.as_ref()).await {
+        let id = trace.as_ref().map(|trace| trace.record(&out));
+        if !writer.write_message(&out.text, id.as_deref(), out.fault.as_ref()).await {
             return;
         }
     }
     loop {
         let received = tokio::select! {
             out = lines.recv() => out,
-            () = pen.closed() => return,
+            () = writer.closed() => return,
         };
-        let Some(out) = received else { return pen.end().await };
-        let id = trace.as_ref().map(|trace| trace.add(&out));
-        if !pen.put(&out.text, id.as_deref(), out.act.as_ref()).await {
+        let Some(out) = received else { return writer.finish().await };
+        let id = trace.as_ref().map(|trace| trace.record(&out));
+        if !writer.write_message(&out.text, id.as_deref(), out.fault.as_ref()).await {
             return;
         }
     }
 }
 
-/// Writes again what came after an event; true when the stream has its last event.
-async fn replay(log: &EventLog, stream: u64, after: &mut u64, pen: &mut Pen) -> bool {
+/// Writes the events after an event again; returns true if the stream is complete.
+async fn replay_events(
+    log: &EventLog,
+    stream: u64,
+    after: &mut u64,
+    writer: &mut BodyWriter,
+) -> bool {
     for event in log.after(stream, *after) {
-        let id = id(stream, event.number);
-        for _ in 0..if event.twice { 2 } else { 1 } {
-            if !pen.put(&event.text, Some(&id), None).await {
+        let id = event_id(stream, event.number);
+        for _ in 0..if event.replay_twice { 2 } else { 1 } {
+            if !writer.write_message(&event.text, Some(&id), None).await {
                 return true;
             }
         }
         *after = event.number;
-        if event.last {
+        if event.is_last {
             return true;
         }
     }
     false
 }
 
-/// Takes the stream of a request up after an event, until its answer.
-pub(super) async fn resume(log: Arc<EventLog>, stream: u64, mut after: u64, mut pen: Pen) {
+/// Resumes the stream of a request after an event, until its response.
+pub(super) async fn resume_stream(
+    log: Arc<EventLog>,
+    stream: u64,
+    mut after: u64,
+    mut writer: BodyWriter,
+) {
     let mut added = log.added.subscribe();
-    while !replay(&log, stream, &mut after, &mut pen).await {
+    while !replay_events(&log, stream, &mut after, &mut writer).await {
         tokio::select! {
             changed = added.changed() => if changed.is_err() { return },
-            () = pen.closed() => return,
+            () = writer.closed() => return,
         }
     }
-    pen.end().await;
+    writer.finish().await;
 }
 
-/// Writes again what came after an event of the general stream.
-pub(super) async fn catch_up(log: &EventLog, mut after: u64, pen: &mut Pen) {
-    replay(log, GENERAL, &mut after, pen).await;
+/// Writes the events of the general stream after an event again.
+pub(super) async fn replay_missed(log: &EventLog, mut after: u64, writer: &mut BodyWriter) {
+    replay_events(log, GENERAL_STREAM, &mut after, writer).await;
 }

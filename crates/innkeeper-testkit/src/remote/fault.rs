@@ -1,65 +1,71 @@
-//! The faults of remote servers as data: what goes wrong, and for which requests.
+//! Faults of remote servers: action and affected requests.
 
 use std::time::Duration;
 
-use super::plan::Wire;
+use super::builder::RemoteTransport;
 
-/// What goes wrong.
+/// The action of a fault.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Act {
-    /// Another response, and the fixture server never hears of the request.
-    Reply(Reply),
-    /// The session is forgotten and its fixture server killed; then 404.
-    Forget,
-    /// The head of the response is late, or never comes.
+pub(super) enum FaultAction {
+    /// A fixed response; the fixture server does not receive the request.
+    Reply(FaultResponse),
+    /// Ends the session and kills its fixture server; then 404.
+    ForgetSession,
+    /// A delayed or missing response head.
     Delay(Option<Duration>),
-    /// The connection is reset before there is a response.
-    HangUp,
-    /// Headers without end.
-    EndlessHead,
-    /// The answer under another content type.
-    Type(String),
-    /// The answer, compressed.
+    /// A reset of the connection before the response.
+    ResetBeforeResponse,
+    /// An endless sequence of header lines.
+    EndlessHeaders,
+    /// A response with another content type.
+    ContentType(String),
+    /// A compressed response.
     Gzip,
-    /// Half the answer; the rest late or never.
+    /// Half a response; the rest arrives late or never.
     Stall(Option<Duration>),
-    /// Half the answer, then the connection is reset.
-    Reset,
-    /// The stream ends before the answer, which is there for who takes the stream up again.
-    Cut { retry: Option<Duration>, twice: bool },
-    /// A message of so many bytes before the answer.
-    Long(usize),
-    /// The answer twice.
-    Twice,
-    /// The answer over many lines.
-    Pretty,
-    /// The answer in a binary frame.
-    Binary,
-    /// The answer in so many frames.
+    /// Half a response, then a reset of the connection.
+    ResetMidBody,
+    /// The end of the stream before the response; a resumed stream delivers the response.
+    CutStream { retry: Option<Duration>, replay_twice: bool },
+    /// A message of this many bytes before the response.
+    PrependMessage(usize),
+    /// A duplicate response.
+    Duplicate,
+    /// A response over many lines.
+    PrettyPrint,
+    /// A response in a binary frame.
+    BinaryFrame,
+    /// A response in this many frames.
     Fragments(usize),
-    /// So many pings before the answer.
+    /// This many pings before the response.
     Pings(usize),
 }
 
-impl Act {
-    /// Whether a transport can go wrong this way.
-    pub(super) fn fits(&self, wire: Wire) -> bool {
+impl FaultAction {
+    /// Whether a transport supports the action.
+    pub(super) fn is_supported_by(&self, transport: RemoteTransport) -> bool {
         match self {
-            Self::Reply(_) | Self::Delay(_) | Self::HangUp | Self::EndlessHead => true,
-            Self::Stall(_) | Self::Reset | Self::Long(_) | Self::Twice | Self::Pretty => {
-                wire != Wire::Recorder
+            Self::Reply(_) | Self::Delay(_) | Self::ResetBeforeResponse | Self::EndlessHeaders => {
+                true
             }
-            Self::Forget | Self::Type(_) | Self::Gzip | Self::Cut { .. } => {
-                wire == Wire::Streamable
+            Self::Stall(_)
+            | Self::ResetMidBody
+            | Self::PrependMessage(_)
+            | Self::Duplicate
+            | Self::PrettyPrint => transport != RemoteTransport::RequestRecorder,
+            Self::ForgetSession | Self::ContentType(_) | Self::Gzip | Self::CutStream { .. } => {
+                transport == RemoteTransport::Streamable
             }
-            Self::Binary | Self::Fragments(_) | Self::Pings(_) => wire == Wire::WebSocket,
+            Self::BinaryFrame | Self::Fragments(_) | Self::Pings(_) => {
+                transport == RemoteTransport::WebSocket
+            }
         }
     }
 }
 
-/// A response of a fault's own.
+/// A fixed response.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Reply {
+pub(super) struct FaultResponse {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: String,
@@ -67,251 +73,264 @@ pub(super) struct Reply {
     pub(super) error: Option<(i64, String)>,
 }
 
-/// One fault: what goes wrong, and for which requests.
+/// A fault with the requests that it affects.
 ///
-/// It is for every request until narrowed down by [`Fault::on`] or [`Fault::on_http`], and then by
-/// [`Fault::nth`] or [`Fault::times`].
+/// A fault affects every request unless [`Fault::on_rpc_method`] or [`Fault::on_http_method`], and
+/// then [`Fault::only_nth`] or [`Fault::first_n`], restrict it.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    pub(super) act: Act,
+    pub(super) action: FaultAction,
     http: Option<String>,
     rpc: Option<String>,
-    first: usize,
-    last: usize,
+    first_match: usize,
+    last_match: usize,
 }
 
 impl Fault {
-    fn new(act: Act) -> Self {
-        Self { act, http: None, rpc: None, first: 1, last: usize::MAX }
+    fn new(action: FaultAction) -> Self {
+        Self { action, http: None, rpc: None, first_match: 1, last_match: usize::MAX }
     }
 
-    fn reply(status: u16, content_type: Option<&str>, body: &str) -> Self {
+    fn respond_with(status: u16, content_type: Option<&str>, body: &str) -> Self {
         let headers = content_type.map(|value| ("content-type".to_owned(), value.to_owned()));
         let headers = headers.into_iter().collect();
-        Self::new(Act::Reply(Reply { status, headers, body: body.to_owned(), error: None }))
+        Self::new(FaultAction::Reply(FaultResponse {
+            status,
+            headers,
+            body: body.to_owned(),
+            error: None,
+        }))
     }
 
-    /// This status and no body; see [`Fault::header`] and [`Fault::rpc_error`].
+    /// A response with this status and no body; see [`Fault::header`] and [`Fault::rpc_error`].
     #[must_use]
     pub fn status(status: u16) -> Self {
-        Self::reply(status, None, "")
+        Self::respond_with(status, None, "")
     }
 
-    /// This status and a body of this content type.
+    /// A response with this status, content type and body.
     #[must_use]
     pub fn body(status: u16, content_type: &str, body: &str) -> Self {
-        Self::reply(status, Some(content_type), body)
+        Self::respond_with(status, Some(content_type), body)
     }
 
-    /// 200 with a page for people.
+    /// Status 200 with an HTML page.
     #[must_use]
-    pub fn html() -> Self {
+    pub fn html_page() -> Self {
         Self::body(200, "text/html", "<!doctype html><title>Sign in</title><p>Sign in first.")
     }
 
-    /// 200 with nothing in it.
+    /// Status 200 with an empty body.
     #[must_use]
-    pub fn empty() -> Self {
+    pub fn empty_response() -> Self {
         Self::status(200)
     }
 
-    /// A redirect with this status to this address.
+    /// A redirect with this status to this URL.
     #[must_use]
     pub fn redirect(status: u16, to: &str) -> Self {
         Self::status(status).header("location", to)
     }
 
-    /// The session ends as if the server had been started anew: 404, its process is killed.
+    /// The end of the session as after a server restart: status 404, the process is killed.
     #[must_use]
     pub fn session_gone() -> Self {
-        Self::new(Act::Forget)
+        Self::new(FaultAction::ForgetSession)
     }
 
-    /// The head of the response comes this late; over a WebSocket, the answer.
+    /// A delayed response head; over a WebSocket, a delayed response.
     #[must_use]
     pub fn delay(by: Duration) -> Self {
-        Self::new(Act::Delay(Some(by)))
+        Self::new(FaultAction::Delay(Some(by)))
     }
 
-    /// The head of the response never comes; over a WebSocket, the answer.
+    /// No response head; over a WebSocket, no response.
     #[must_use]
-    pub fn silence() -> Self {
-        Self::new(Act::Delay(None))
+    pub fn never_responds() -> Self {
+        Self::new(FaultAction::Delay(None))
     }
 
-    /// The connection is reset before there is a response; the fixture server never hears of it.
-    /// An open WebSocket ends without a close frame.
+    /// A reset of the connection before the response; the fixture server does not receive the
+    /// request. An open WebSocket ends without a close frame.
     #[must_use]
-    pub fn hang_up() -> Self {
-        Self::new(Act::HangUp)
+    pub fn reset_before_response() -> Self {
+        Self::new(FaultAction::ResetBeforeResponse)
     }
 
-    /// Header lines of the response without end.
+    /// Endless header lines of the response.
     #[must_use]
     pub fn endless_headers() -> Self {
-        Self::new(Act::EndlessHead)
+        Self::new(FaultAction::EndlessHeaders)
     }
 
-    /// The answer under this content type.
+    /// A response with this content type.
     #[must_use]
     pub fn content_type(value: &str) -> Self {
-        Self::new(Act::Type(value.to_owned()))
+        Self::new(FaultAction::ContentType(value.to_owned()))
     }
 
-    /// The answer with `Content-Encoding: gzip`, whatever the client accepts.
+    /// A response with `Content-Encoding: gzip`, independent of the client's `Accept-Encoding`.
     #[must_use]
     pub fn gzip() -> Self {
-        Self::new(Act::Gzip)
+        Self::new(FaultAction::Gzip)
     }
 
-    /// The first half of the answer's event, body or frame, and never the rest.
+    /// The first half of the response's event, body or frame, without the rest.
     #[must_use]
     pub fn stall() -> Self {
-        Self::new(Act::Stall(None))
+        Self::new(FaultAction::Stall(None))
     }
 
-    /// The first half of the answer, and the rest this much later.
+    /// The first half of the response; the rest arrives after the delay.
     #[must_use]
-    pub fn stall_for(pause: Duration) -> Self {
-        Self::new(Act::Stall(Some(pause)))
+    pub fn stall_for(delay: Duration) -> Self {
+        Self::new(FaultAction::Stall(Some(delay)))
     }
 
-    /// The first half of the answer, then a reset; a WebSocket ends without a close frame.
+    /// The first half of the response, then a reset; a WebSocket ends without a close frame.
     #[must_use]
-    pub fn reset() -> Self {
-        Self::new(Act::Reset)
+    pub fn reset_mid_body() -> Self {
+        Self::new(FaultAction::ResetMidBody)
     }
 
-    /// The stream of a legacy request ends after an empty event with an id; the answer is there
-    /// for a GET with `Last-Event-ID`.
+    /// The end of a legacy request's stream after an empty event with an id; a GET with
+    /// `Last-Event-ID` delivers the response.
     #[must_use]
-    pub fn cut() -> Self {
-        Self::new(Act::Cut { retry: None, twice: false })
+    pub fn cut_stream() -> Self {
+        Self::new(FaultAction::CutStream { retry: None, replay_twice: false })
     }
 
-    /// A message of exactly this many bytes of JSON before the answer, 96 at least; white space
-    /// before an answer that is a JSON body.
+    /// A message of exactly this many bytes of JSON before the response, at least 96; whitespace
+    /// before a JSON body.
     #[must_use]
-    pub fn long(bytes: usize) -> Self {
-        Self::new(Act::Long(bytes))
+    pub fn prepend_message(bytes: usize) -> Self {
+        Self::new(FaultAction::PrependMessage(bytes))
     }
 
-    /// The answer twice.
+    /// A duplicate response.
     #[must_use]
-    pub fn twice() -> Self {
-        Self::new(Act::Twice)
+    pub fn duplicate() -> Self {
+        Self::new(FaultAction::Duplicate)
     }
 
-    /// The answer's JSON over several lines.
+    /// A response with its JSON over several lines.
     #[must_use]
-    pub fn pretty() -> Self {
-        Self::new(Act::Pretty)
+    pub fn pretty_print() -> Self {
+        Self::new(FaultAction::PrettyPrint)
     }
 
-    /// The answer in a binary frame.
+    /// A response in a binary frame.
     #[must_use]
-    pub fn binary() -> Self {
-        Self::new(Act::Binary)
+    pub fn binary_frame() -> Self {
+        Self::new(FaultAction::BinaryFrame)
     }
 
-    /// The answer in this many frames.
+    /// A response in this many frames.
     #[must_use]
     pub fn fragments(count: usize) -> Self {
-        Self::new(Act::Fragments(count.max(1)))
+        Self::new(FaultAction::Fragments(count.max(1)))
     }
 
-    /// This many pings before the answer.
+    /// This many pings before the response.
     #[must_use]
     pub fn pings(count: usize) -> Self {
-        Self::new(Act::Pings(count))
+        Self::new(FaultAction::Pings(count))
     }
 
-    /// Adds a header to a response of the fault's own, such as `retry-after`.
+    /// Adds a header to a fixed response, such as `retry-after`.
     ///
     /// # Panics
     ///
-    /// When the fault has no response of its own.
+    /// If the fault has no fixed response.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        let Act::Reply(reply) = &mut self.act else { panic!("{:?} has no headers", self.act) };
+        let FaultAction::Reply(reply) = &mut self.action else {
+            panic!("{:?} has no headers", self.action)
+        };
         reply.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Lets a response of the fault's own be a JSON-RPC error with the id of the request.
+    /// Replaces the body of a fixed response by a JSON-RPC error with the id of the request.
     ///
     /// # Panics
     ///
-    /// When the fault has no response of its own.
+    /// If the fault has no fixed response.
     #[must_use]
     pub fn rpc_error(mut self, code: i64, message: &str) -> Self {
-        let Act::Reply(reply) = &mut self.act else { panic!("{:?} has no body", self.act) };
+        let FaultAction::Reply(reply) = &mut self.action else {
+            panic!("{:?} has no body", self.action)
+        };
         reply.error = Some((code, message.to_owned()));
         self.header("content-type", "application/json")
     }
 
-    /// Adds `retry:` to the event a cut stream ends with.
+    /// Adds `retry:` to the last event of a cut stream.
     ///
     /// # Panics
     ///
-    /// When the fault is no cut.
+    /// If the fault does not cut the stream.
     #[must_use]
-    pub fn retry_in(mut self, delay: Duration) -> Self {
-        let Act::Cut { retry, .. } = &mut self.act else { panic!("{:?} is no cut", self.act) };
+    pub fn with_retry_delay(mut self, delay: Duration) -> Self {
+        let FaultAction::CutStream { retry, .. } = &mut self.action else {
+            panic!("{:?} does not cut the stream", self.action)
+        };
         *retry = Some(delay);
         self
     }
 
-    /// Gives every event of a cut stream twice, under the same id, when it is taken up.
+    /// Sends every event of a cut stream twice, with the same id, when the stream is resumed.
     ///
     /// # Panics
     ///
-    /// When the fault is no cut.
+    /// If the fault does not cut the stream.
     #[must_use]
-    pub fn repeating(mut self) -> Self {
-        let Act::Cut { twice, .. } = &mut self.act else { panic!("{:?} is no cut", self.act) };
-        *twice = true;
+    pub fn replaying_twice(mut self) -> Self {
+        let FaultAction::CutStream { replay_twice, .. } = &mut self.action else {
+            panic!("{:?} does not cut the stream", self.action)
+        };
+        *replay_twice = true;
         self
     }
 
-    /// Only for messages of this JSON-RPC method.
+    /// Restricts the fault to messages with this JSON-RPC method.
     #[must_use]
-    pub fn on(mut self, method: &str) -> Self {
+    pub fn on_rpc_method(mut self, method: &str) -> Self {
         self.rpc = Some(method.to_owned());
         self
     }
 
-    /// Only for requests of this HTTP method. What comes through a WebSocket has none.
+    /// Restricts the fault to requests with this HTTP method. Messages over a WebSocket have none.
     #[must_use]
-    pub fn on_http(mut self, method: &str) -> Self {
+    pub fn on_http_method(mut self, method: &str) -> Self {
         self.http = Some(method.to_owned());
         self
     }
 
-    /// Only for the nth of them, counted from one.
+    /// Restricts the fault to the nth affected request, starting at one.
     #[must_use]
-    pub fn nth(mut self, number: usize) -> Self {
-        (self.first, self.last) = (number, number);
+    pub fn only_nth(mut self, number: usize) -> Self {
+        (self.first_match, self.last_match) = (number, number);
         self
     }
 
-    /// Only for the first so many of them.
+    /// Restricts the fault to the first `count` affected requests.
     #[must_use]
-    pub fn times(mut self, count: usize) -> Self {
-        (self.first, self.last) = (1, count);
+    pub fn first_n(mut self, count: usize) -> Self {
+        (self.first_match, self.last_match) = (1, count);
         self
     }
 
-    /// Whether it is for such a request at all, before they are counted.
-    pub(super) fn is_for(&self, http: Option<&str>, rpc: Option<&str>) -> bool {
-        let fits = |wanted: &Option<String>, have: Option<&str>| {
-            wanted.as_deref().is_none_or(|wanted| have == Some(wanted))
+    /// Whether the fault affects requests with these methods, regardless of their number.
+    pub(super) fn matches_request(&self, http: Option<&str>, rpc: Option<&str>) -> bool {
+        let fits = |filter: &Option<String>, have: Option<&str>| {
+            filter.as_deref().is_none_or(|value| have == Some(value))
         };
         fits(&self.http, http) && fits(&self.rpc, rpc)
     }
 
-    /// Whether it is for the request with this number among those it is for.
-    pub(super) fn strikes(&self, number: usize) -> bool {
-        (self.first..=self.last).contains(&number)
+    /// Whether the fault affects the request with this number among the matching requests.
+    pub(super) fn applies_to(&self, number: usize) -> bool {
+        (self.first_match..=self.last_match).contains(&number)
     }
 }

@@ -1,51 +1,51 @@
-//! Gzip without compressing: a format every reader takes, written in stored blocks.
+//! Gzip encoder without compression: stored blocks, which every decoder supports.
 
-/// Bytes a stored block holds.
-const BLOCK: usize = u16::MAX as usize;
+/// Maximum size of a stored block in bytes.
+const MAX_STORED_BLOCK_BYTES: usize = u16::MAX as usize;
 
-/// A body being written; ten bytes of head come before its first block.
+/// An encoder of one body; a header of ten bytes precedes the first block.
 #[derive(Debug, Default)]
-pub(super) struct Gzip {
-    begun: bool,
-    crc: Crc,
+pub(super) struct GzipEncoder {
+    header_written: bool,
+    crc: Crc32,
     length: u32,
 }
 
 #[derive(Debug)]
-struct Crc(u32);
+struct Crc32(u32);
 
-impl Default for Crc {
+impl Default for Crc32 {
     fn default() -> Self {
         Self(u32::MAX)
     }
 }
 
-impl Gzip {
-    /// The bytes for a piece of the body.
-    pub(super) fn piece(&mut self, piece: &[u8]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(piece.len() + 16);
-        if !std::mem::replace(&mut self.begun, true) {
+impl GzipEncoder {
+    /// Encodes a chunk of the body.
+    pub(super) fn encode_chunk(&mut self, chunk: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(chunk.len() + 16);
+        if !std::mem::replace(&mut self.header_written, true) {
             out.extend([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
         }
-        for block in piece.chunks(BLOCK) {
-            store(&mut out, block, false);
-            self.crc.add(block);
+        for block in chunk.chunks(MAX_STORED_BLOCK_BYTES) {
+            write_stored_block(&mut out, block, false);
+            self.crc.update(block);
             self.length = self.length.wrapping_add(block.len() as u32);
         }
         out
     }
 
-    /// The bytes that end the body.
-    pub(super) fn end(mut self) -> Vec<u8> {
-        let mut out = self.piece(&[]);
-        store(&mut out, &[], true);
+    /// Returns the end of the body.
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        let mut out = self.encode_chunk(&[]);
+        write_stored_block(&mut out, &[], true);
         out.extend((!self.crc.0).to_le_bytes());
         out.extend(self.length.to_le_bytes());
         out
     }
 }
 
-fn store(out: &mut Vec<u8>, block: &[u8], last: bool) {
+fn write_stored_block(out: &mut Vec<u8>, block: &[u8], last: bool) {
     let length = block.len() as u16;
     out.push(u8::from(last));
     out.extend(length.to_le_bytes());
@@ -53,8 +53,8 @@ fn store(out: &mut Vec<u8>, block: &[u8], last: bool) {
     out.extend(block);
 }
 
-impl Crc {
-    fn add(&mut self, bytes: &[u8]) {
+impl Crc32 {
+    fn update(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.0 ^= u32::from(byte);
             for _ in 0..8 {

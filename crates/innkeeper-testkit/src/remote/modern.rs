@@ -1,53 +1,59 @@
-//! Streamable HTTP of the 2026-07-28 revision: no session, headers that repeat the message.
+//! Streamable HTTP of protocol version 2026-07-28, without sessions.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::body::{self, Reply};
-use super::bridge::Manner;
+use super::body::{self, HttpResponse};
+use super::bridge::ReplyMode;
 use super::headers;
-use super::routes::Out;
-use super::serve::{Ask, Served};
+use super::routes::OutboundMessage;
+use super::server::{IncomingRequest, ServerState};
 use super::streamable;
 
-/// Code of the error for headers that disagree with the message.
+/// The error code for headers that differ from the message.
 const HEADER_MISMATCH: i64 = -32020;
 
-/// Answers what was posted: all clients talk to one fixture server.
-pub(super) async fn post(served: &Arc<Served>, ask: Ask) -> Reply {
-    // The handshake of the other era has none of the headers; the fixture server refuses it.
-    if ask.rpc_method() != Some("initialize")
-        && let Some(problem) = headers::disagreement(&ask.head.headers, &ask.message)
+/// Handles a POST; all clients share one fixture server.
+pub(super) async fn handle_post(
+    served: &Arc<ServerState>,
+    request: IncomingRequest,
+) -> HttpResponse {
+    // The legacy handshake has none of the headers; the fixture server rejects it.
+    if request.rpc_method() != Some("initialize")
+        && let Some(problem) =
+            headers::find_header_mismatch(&request.head.headers, &request.message)
     {
-        return body::error(400, &ask.message["id"], HEADER_MISMATCH, &problem);
+        return body::json_rpc_error(400, &request.message["id"], HEADER_MISMATCH, &problem);
     }
-    let Some(bridge) = served.shared() else { return body::empty(503) };
-    if !ask.is_request() {
-        bridge.send(ask.text).await;
-        return body::empty(202);
+    let Some(bridge) = served.shared_bridge() else { return body::empty_response(503) };
+    if !request.is_request() {
+        bridge.send(request.body).await;
+        return body::empty_response(202);
     }
-    let json = served.plan().json && ask.rpc_method() != Some("subscriptions/listen");
-    let manner = Manner { single: json, act: ask.act.clone(), cancels: true };
-    let mut open = bridge.open(&ask.message, &manner);
-    bridge.send(ask.text.clone()).await;
-    // The status depends on the first message; one that never comes keeps the head back.
-    let Some(first) = open.lines.recv().await else { return ask.hang_up().await };
-    let status = refusal(&ask.message, &first);
+    let json =
+        served.config().json_responses && request.rpc_method() != Some("subscriptions/listen");
+    let manner =
+        ReplyMode { single_message: json, fault: request.fault.clone(), cancel_on_close: true };
+    let mut open = bridge.open_request(&request.message, &manner);
+    bridge.send(request.body.clone()).await;
+    // The status depends on the first message; without a message there is no response head.
+    let Some(first) = open.lines.recv().await else { return request.reset_connection().await };
+    let status = error_status(&request.message, &first);
     if json || status.is_some() {
-        let mut reply = streamable::one_message(served, &ask, open, Some(first)).await;
+        let mut reply = streamable::json_response(served, &request, open, Some(first)).await;
         if let Some(status) = status.and_then(|status| status.try_into().ok()) {
             *reply.status_mut() = status;
         }
         return reply;
     }
-    streamable::stream(served, &ask, open, Some(first), None)
+    streamable::stream_response(served, &request, open, Some(first), None)
 }
 
-/// The status of an answer that refuses its request as such.
-fn refusal(request: &Value, first: &Out) -> Option<u16> {
-    let answer: Value = serde_json::from_slice(&first.text).ok()?;
-    match answer.get("error")?.get("code")?.as_i64()? {
+/// The status of a response that rejects the request as invalid.
+fn error_status(request: &Value, first: &OutboundMessage) -> Option<u16> {
+    let first_message: Value = serde_json::from_slice(&first.text).ok()?;
+    match first_message.get("error")?.get("code")?.as_i64()? {
         -32601 => Some(404),
         -32022..=-32020 => Some(400),
         -32602 if headers::revision(request).is_none() => Some(400),

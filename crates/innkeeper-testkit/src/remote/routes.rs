@@ -1,4 +1,4 @@
-//! Which stream each line of a fixture server belongs on.
+//! The routing of a fixture server's output lines to streams.
 
 use std::collections::VecDeque;
 
@@ -6,50 +6,51 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 
-use super::fault::Act;
+use super::fault::FaultAction;
 
-/// Messages kept for a stream that has not been opened yet; the oldest are lost first.
-const KEPT: usize = 64;
+/// Maximum number of messages queued for a stream that is not open yet; the oldest are removed
+/// first.
+const MAX_WAITING_MESSAGES: usize = 64;
 
-/// Requests without an answer that are known; the oldest are forgotten first.
-const OPEN: usize = 4096;
+/// Maximum number of open requests; the oldest requests are removed first.
+const MAX_OPEN_REQUESTS: usize = 4096;
 
-/// Key of `_meta` that names the stream of changes a notification belongs to.
-const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+/// The `_meta` key of a notification's subscription.
+const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// A message on its way to the client.
+/// A message to the client.
 #[derive(Clone, Debug)]
-pub(super) struct Out {
-    /// The line as the fixture server wrote it, without its end.
+pub(super) struct OutboundMessage {
+    /// The line of the fixture server without its line end.
     pub(super) text: Bytes,
-    /// What goes wrong with it.
-    pub(super) act: Option<Act>,
-    /// Whether it ends the stream it is on.
-    pub(super) last: bool,
+    /// The fault of the message.
+    pub(super) fault: Option<FaultAction>,
+    /// Whether the message ends its stream.
+    pub(super) is_last: bool,
 }
 
-/// A request that has not been answered.
+/// A request without a response.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct RequestRoute {
     pub(super) serial: u64,
     pub(super) id: Value,
-    pub(super) token: Option<Value>,
-    /// Whether its stream takes only what names it.
-    pub(super) listens: bool,
-    /// Whether it takes one message, the answer.
-    pub(super) single: bool,
-    /// The stream of its own; without one the answer goes where everything goes.
-    pub(super) to: Option<Sender<Out>>,
-    pub(super) act: Option<Act>,
+    pub(super) progress_token: Option<Value>,
+    /// Whether the stream takes only messages with its subscription id.
+    pub(super) is_subscription: bool,
+    /// Whether the stream takes a single message, the response.
+    pub(super) single_message: bool,
+    /// The request's own stream; without it, the response goes to the general stream.
+    pub(super) sender: Option<Sender<OutboundMessage>>,
+    pub(super) fault: Option<FaultAction>,
 }
 
-/// The streams of one conversation.
+/// The streams of one session.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
-    open: Vec<Entry>,
-    general: Option<Sender<Out>>,
-    waiting: VecDeque<Out>,
-    abandoned: VecDeque<Value>,
+    open_requests: Vec<RequestRoute>,
+    general_stream: Option<Sender<OutboundMessage>>,
+    waiting_messages: VecDeque<OutboundMessage>,
+    abandoned_ids: VecDeque<Value>,
     ended: bool,
 }
 
@@ -58,111 +59,122 @@ impl Routes {
         self.ended
     }
 
-    pub(super) fn add(&mut self, entry: Entry) {
-        // After the end nothing comes any more: the stream ends by being dropped here.
+    pub(super) fn add(&mut self, entry: RequestRoute) {
+        // After the end no message follows: the drop of the sender ends the stream.
         if !self.ended {
-            self.abandoned.retain(|id| *id != entry.id);
-            if self.open.len() == OPEN {
-                self.open.remove(0);
+            self.abandoned_ids.retain(|id| *id != entry.id);
+            if self.open_requests.len() == MAX_OPEN_REQUESTS {
+                self.open_requests.remove(0);
             }
-            self.open.push(entry);
+            self.open_requests.push(entry);
         }
     }
 
-    /// Whether a request was still waiting for its answer; should one come yet, it is lost.
+    /// Removes a request; returns whether it was open. A later response is discarded.
     pub(super) fn remove(&mut self, serial: u64) -> bool {
-        let place = self.open.iter().position(|entry| entry.serial == serial);
-        place.is_some_and(|place| {
-            if self.abandoned.len() == KEPT {
-                self.abandoned.pop_front();
+        let index = self.open_requests.iter().position(|entry| entry.serial == serial);
+        index.is_some_and(|index| {
+            if self.abandoned_ids.len() == MAX_WAITING_MESSAGES {
+                self.abandoned_ids.pop_front();
             }
-            self.abandoned.push_back(self.open.remove(place).id);
+            self.abandoned_ids.push_back(self.open_requests.remove(index).id);
             true
         })
     }
 
-    /// Opens the stream for what belongs to no request; returns what has waited for it.
-    pub(super) fn open_general(&mut self, to: Sender<Out>) -> Vec<Out> {
+    /// Opens the stream for messages that belong to no request; returns the queued messages.
+    pub(super) fn open_general_stream(
+        &mut self,
+        to: Sender<OutboundMessage>,
+    ) -> Vec<OutboundMessage> {
         if !self.ended {
-            self.general = Some(to);
+            self.general_stream = Some(to);
         }
-        self.waiting.drain(..).collect()
+        self.waiting_messages.drain(..).collect()
     }
 
-    /// Ends every stream: the fixture server says nothing more.
+    /// Ends every stream after the exit of the fixture server.
     pub(super) fn end(&mut self) {
         self.ended = true;
-        self.open.clear();
-        self.general = None;
+        self.open_requests.clear();
+        self.general_stream = None;
     }
 
-    /// Where a line goes; none when it waits for a stream.
-    pub(super) fn route(&mut self, text: Bytes) -> Option<(Sender<Out>, Out)> {
+    /// Returns the stream of a line; none if the message is queued.
+    pub(super) fn route(
+        &mut self,
+        text: Bytes,
+    ) -> Option<(Sender<OutboundMessage>, OutboundMessage)> {
         let message = serde_json::from_slice(&text).unwrap_or(Value::Null);
         if message.get("method").is_none() && self.is_abandoned(&message) {
             return None;
         }
-        let mut out = Out { text, act: None, last: false };
-        let named = match message.get("method") {
-            Some(_) => self.named_by(&message["params"]),
-            None => self.answered_by(&message),
+        let mut out = OutboundMessage { text, fault: None, is_last: false };
+        let named_request = match message.get("method") {
+            Some(_) => self.request_for_notification(&message["params"]),
+            None => self.request_for_response(&message),
         };
         if message.get("method").is_none()
-            && let Some(place) =
-                named.or_else(|| self.latest(true).filter(|&at| self.open[at].single))
+            && let Some(index) = named_request.or_else(|| {
+                self.latest_request(true).filter(|&at| self.open_requests[at].single_message)
+            })
         {
-            let entry = self.open.remove(place);
-            (out.act, out.last) = (entry.act, true);
-            return self.hand_over(entry.to, out);
+            let entry = self.open_requests.remove(index);
+            (out.fault, out.is_last) = (entry.fault, true);
+            return self.deliver_or_store(entry.sender, out);
         }
-        let place = named.or_else(|| self.latest(false));
-        let to = place.and_then(|place| self.open[place].to.clone());
-        self.hand_over(to, out)
+        let index = named_request.or_else(|| self.latest_request(false));
+        let to = index.and_then(|index| self.open_requests[index].sender.clone());
+        self.deliver_or_store(to, out)
     }
 
-    fn hand_over(&mut self, to: Option<Sender<Out>>, out: Out) -> Option<(Sender<Out>, Out)> {
-        let open = self.general.as_ref().filter(|general| !general.is_closed());
+    fn deliver_or_store(
+        &mut self,
+        to: Option<Sender<OutboundMessage>>,
+        out: OutboundMessage,
+    ) -> Option<(Sender<OutboundMessage>, OutboundMessage)> {
+        let open = self.general_stream.as_ref().filter(|general| !general.is_closed());
         if let Some(to) = to.or_else(|| open.cloned()) {
             return Some((to, out));
         }
-        if self.waiting.len() == KEPT {
-            self.waiting.pop_front();
+        if self.waiting_messages.len() == MAX_WAITING_MESSAGES {
+            self.waiting_messages.pop_front();
         }
-        self.waiting.push_back(out);
+        self.waiting_messages.push_back(out);
         None
     }
 
-    /// Whether this answers a request nobody waits for any more.
+    /// Whether the message is the response to a cancelled request.
     fn is_abandoned(&mut self, message: &Value) -> bool {
-        let place = self.abandoned.iter().position(|id| message.get("id") == Some(id));
-        place.is_some_and(|place| self.abandoned.remove(place).is_some())
+        let index = self.abandoned_ids.iter().position(|id| message.get("id") == Some(id));
+        index.is_some_and(|index| self.abandoned_ids.remove(index).is_some())
     }
 
-    fn place(&self, fits: impl Fn(&Entry) -> bool) -> Option<usize> {
-        self.open.iter().rposition(fits)
+    fn position_of(&self, fits: impl Fn(&RequestRoute) -> bool) -> Option<usize> {
+        self.open_requests.iter().rposition(fits)
     }
 
-    /// The request an answer, or an array with an answer, is for.
-    fn answered_by(&self, message: &Value) -> Option<usize> {
+    /// Returns the request of a response, or of an array that contains a response.
+    fn request_for_response(&self, message: &Value) -> Option<usize> {
         let ids = message.as_array().map_or(std::slice::from_ref(message), Vec::as_slice);
-        ids.iter().find_map(|one| self.place(|entry| one.get("id") == Some(&entry.id)))
+        ids.iter().find_map(|id| self.position_of(|entry| id.get("id") == Some(&entry.id)))
     }
 
-    /// The request a notification speaks of.
-    fn named_by(&self, params: &Value) -> Option<usize> {
-        let subscription = params.get("_meta").and_then(|meta| meta.get(SUBSCRIPTION));
+    /// Returns the request of a notification.
+    fn request_for_notification(&self, params: &Value) -> Option<usize> {
+        let subscription = params.get("_meta").and_then(|meta| meta.get(SUBSCRIPTION_KEY));
         let token = params.get("progressToken");
         let cancelled = params.get("requestId");
-        self.place(|entry| {
-            !entry.single
+        self.position_of(|entry| {
+            !entry.single_message
                 && (subscription == Some(&entry.id)
                     || cancelled == Some(&entry.id)
-                    || token.is_some() && token == entry.token.as_ref())
+                    || token.is_some() && token == entry.progress_token.as_ref())
         })
     }
 
-    /// The request last opened that takes what names nobody.
-    fn latest(&self, single: bool) -> Option<usize> {
-        self.place(|entry| !entry.listens && (single || !entry.single))
+    /// Returns the most recent request whose stream takes unrelated messages.
+    fn latest_request(&self, single: bool) -> Option<usize> {
+        self.position_of(|entry| !entry.is_subscription && (single || !entry.single_message))
     }
 }

@@ -1,70 +1,75 @@
-//! HTTP+SSE of the first revision: a stream of events, and an address to post messages to.
+//! HTTP+SSE of the first protocol version.
 
 use std::sync::Arc;
 
-use super::body::{self, Reply};
+use super::body::{self, HttpResponse};
+use super::body_writer::{BodyFormat, BodyWriter};
+use super::builder::AnnouncedEndpoint;
 use super::events;
 use super::headers;
-use super::pen::{Form, Pen};
-use super::plan::Endpoint;
-use super::serve::{Ask, Served};
-use crate::Nonce;
+use super::server::{IncomingRequest, ServerState};
+use crate::ProcessTag;
 
-/// Where messages are posted.
-const MESSAGES: &str = "/message";
+/// The path of the message endpoint.
+const MESSAGES_PATH: &str = "/message";
 
-/// Key of the query that names the session.
-const KEY: &str = "sessionId=";
+/// The query key of the session id.
+const SESSION_QUERY_KEY: &str = "sessionId=";
 
-/// Answers one request.
-pub(super) async fn answer(served: &Arc<Served>, ask: Ask) -> Reply {
-    let path = ask.head.uri.path();
-    match ask.head.method.as_str() {
-        "GET" if path == served.plan().wire.path() => open(served, &ask),
-        "POST" if path == MESSAGES => post(served, ask).await,
-        _ if path == served.plan().wire.path() => body::refusal(served.plan().post_status),
-        _ => body::empty(404),
+/// Responds to one request.
+pub(super) async fn respond(served: &Arc<ServerState>, request: IncomingRequest) -> HttpResponse {
+    let path = request.head.uri.path();
+    match request.head.method.as_str() {
+        "GET" if path == served.config().transport.path() => open_stream(served, &request),
+        "POST" if path == MESSAGES_PATH => handle_post(served, request).await,
+        _ if path == served.config().transport.path() => {
+            body::status_response(served.config().post_status)
+        }
+        _ => body::empty_response(404),
     }
 }
 
-fn open(served: &Arc<Served>, ask: &Ask) -> Reply {
-    if !headers::accepts(&ask.head.headers, "text/event-stream") {
-        return body::empty(406);
+fn open_stream(served: &Arc<ServerState>, request: &IncomingRequest) -> HttpResponse {
+    if !headers::accepts(&request.head.headers, "text/event-stream") {
+        return body::empty_response(406);
     }
-    let Some(session) = served.begin(Nonce::new().as_str().to_owned()) else {
-        return body::empty(503);
+    let Some(session) = served.start_session(ProcessTag::new().as_str().to_owned()) else {
+        return body::empty_response(503);
     };
-    let (sender, reply) = body::streamed("text/event-stream");
-    let mut pen = Pen::new(sender, ask.tricks.clone(), Form::Events, false);
-    let address = format!("{MESSAGES}?{KEY}{}", session.id);
-    let address = match &served.plan().endpoint {
-        Endpoint::Relative => Some(address),
-        Endpoint::Absolute => Some(format!("{}{address}", served.origin())),
-        Endpoint::At(origin) => Some(format!("{origin}{address}")),
-        Endpoint::Never => None,
+    let (sender, reply) = body::streaming_response("text/event-stream");
+    let mut writer =
+        BodyWriter::new(sender, request.connection_faults.clone(), BodyFormat::Events, false);
+    let address = format!("{MESSAGES_PATH}?{SESSION_QUERY_KEY}{}", session.id);
+    let address = match &served.config().endpoint {
+        AnnouncedEndpoint::Relative => Some(address),
+        AnnouncedEndpoint::Absolute => Some(format!("{}{address}", served.origin())),
+        AnnouncedEndpoint::Fixed(origin) => Some(format!("{origin}{address}")),
+        AnnouncedEndpoint::Never => None,
     };
     let holder = Arc::clone(served);
     served.tasks().spawn(async move {
         if let Some(address) = address {
-            pen.event("endpoint", &address).await;
+            writer.write_event("endpoint", &address).await;
         }
-        let (waiting, lines) = session.bridge.open_general();
-        events::general(waiting, lines, pen, None).await;
-        holder.forget(&session.id);
+        let (waiting, lines) = session.bridge.open_general_stream();
+        events::write_general_stream(waiting, lines, writer, None).await;
+        holder.end_session(&session.id);
     });
     reply
 }
 
-async fn post(served: &Arc<Served>, ask: Ask) -> Reply {
-    let query = ask.head.uri.query().unwrap_or_default();
-    let id = query.split('&').find_map(|pair| pair.strip_prefix(KEY));
-    let Some(session) = id.and_then(|id| served.session(id)) else { return body::empty(404) };
-    if ask.message.is_null() {
-        return body::empty(400);
+async fn handle_post(served: &Arc<ServerState>, request: IncomingRequest) -> HttpResponse {
+    let query = request.head.uri.query().unwrap_or_default();
+    let id = query.split('&').find_map(|pair| pair.strip_prefix(SESSION_QUERY_KEY));
+    let Some(session) = id.and_then(|id| served.session(id)) else {
+        return body::empty_response(404);
+    };
+    if request.message.is_null() {
+        return body::empty_response(400);
     }
-    if ask.is_request() {
-        session.bridge.note(&ask.message, ask.act.clone());
+    if request.is_request() {
+        session.bridge.register_request(&request.message, request.fault.clone());
     }
-    session.bridge.send(ask.text).await;
-    body::whole(202, None, "Accepted")
+    session.bridge.send(request.body).await;
+    body::full_response(202, None, "Accepted")
 }

@@ -1,113 +1,130 @@
-//! Streamable HTTP: sessions for legacy clients, and the way to the modern ones.
+//! Streamable HTTP with sessions for legacy clients; forwards modern requests.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::body::{self, Reply};
-use super::bridge::{Manner, Open};
-use super::events::{self, Cut, Trace};
-use super::fault::Act;
-use super::headers::{self, LAST_EVENT, LEGACY, MODERN, SESSION, VERSION};
+use super::body::{self, HttpResponse};
+use super::body_writer::{BodyFormat, BodyWriter};
+use super::bridge::{OpenRequest, ReplyMode};
+use super::events::{self, ResumableStream, StreamCut};
+use super::fault::FaultAction;
+use super::headers::{
+    self, LAST_EVENT_ID_HEADER, LEGACY_REVISIONS, MODERN_REVISION, PROTOCOL_VERSION_HEADER,
+    SESSION_ID_HEADER,
+};
 use super::modern;
-use super::pen::{Form, Pen};
-use super::routes::Out;
-use super::serve::{Ask, Served, Session};
-use crate::Nonce;
+use super::routes::OutboundMessage;
+use super::server::{IncomingRequest, McpSession, ServerState};
+use crate::ProcessTag;
 
-/// Code of errors that are about the transport.
+/// The error code for transport errors.
 const TRANSPORT_ERROR: i64 = -32000;
 
-/// Answers one request.
-pub(super) async fn answer(served: &Arc<Served>, ask: Ask) -> Reply {
-    if ask.head.uri.path() != served.plan().wire.path() {
-        return body::empty(404);
+/// Responds to one request.
+pub(super) async fn respond(served: &Arc<ServerState>, request: IncomingRequest) -> HttpResponse {
+    if request.head.uri.path() != served.config().transport.path() {
+        return body::empty_response(404);
     }
-    match ask.head.method.as_str() {
-        "POST" => post(served, ask).await,
-        "GET" if served.plan().get && era(served) != "modern" => get(served, ask).await,
-        "DELETE" if served.plan().sessions && era(served) != "modern" => delete(served, &ask),
-        _ => body::empty(405),
+    match request.head.method.as_str() {
+        "POST" => handle_post(served, request).await,
+        "GET" if served.config().allow_get && fixture_era(served) != "modern" => {
+            handle_get(served, request).await
+        }
+        "DELETE" if served.config().use_sessions && fixture_era(served) != "modern" => {
+            handle_delete(served, &request)
+        }
+        _ => body::empty_response(405),
     }
 }
 
-/// The era the fixture server speaks.
-fn era(served: &Served) -> &str {
-    served.plan().fixture.as_ref().and_then(|fixture| fixture.value("--era")).unwrap_or("legacy")
+/// The protocol era of the fixture server.
+fn fixture_era(served: &ServerState) -> &str {
+    served
+        .config()
+        .fixture
+        .as_ref()
+        .and_then(|fixture| fixture.switch_value("--era"))
+        .unwrap_or("legacy")
 }
 
-async fn post(served: &Arc<Served>, ask: Ask) -> Reply {
-    if let Some(refusal) = refused_form(&ask) {
-        return refusal;
+async fn handle_post(served: &Arc<ServerState>, request: IncomingRequest) -> HttpResponse {
+    if let Some(rejection) = reject_headers(&request) {
+        return rejection;
     }
-    let modern = match era(served) {
+    let modern = match fixture_era(served) {
         "modern" => true,
-        "dual" => is_modern(&ask),
+        "dual" => is_modern(&request),
         _ => false,
     };
     if modern {
-        return modern::post(served, ask).await;
+        return modern::handle_post(served, request).await;
     }
-    let version = headers::text(&ask.head.headers, VERSION);
-    let own = served.plan().fixture.as_ref().and_then(|fixture| fixture.value("--revision"));
-    let first = ask.rpc_method() == Some("initialize");
+    let version = headers::header_text(&request.head.headers, PROTOCOL_VERSION_HEADER);
+    let revision =
+        served.config().fixture.as_ref().and_then(|fixture| fixture.switch_value("--revision"));
+    let first = request.rpc_method() == Some("initialize");
     if let Some(version) = version
-        && !(first || LEGACY.contains(&version) || own == Some(version))
+        && !(first || LEGACY_REVISIONS.contains(&version) || revision == Some(version))
     {
         let text = format!("unsupported protocol version `{version}`");
-        return body::error(400, &Value::Null, TRANSPORT_ERROR, &text);
+        return body::json_rpc_error(400, &Value::Null, TRANSPORT_ERROR, &text);
     }
     let session = match first {
-        true => begin(served),
-        false => find(served, &ask),
+        true => start_session(served),
+        false => find_session(served, &request),
     };
     match session {
-        Ok(session) => pass_on(served, ask, &session, first).await,
-        Err(refusal) => *refusal,
+        Ok(session) => forward(served, request, &session, first).await,
+        Err(rejection) => *rejection,
     }
 }
 
-/// The refusal of a request that is none of this transport's.
-fn refused_form(ask: &Ask) -> Option<Reply> {
-    let headers = &ask.head.headers;
-    let refuse = |status, code, text| Some(body::error(status, &Value::Null, code, text));
-    let form = headers::text(headers, "content-type").unwrap_or_default();
+/// Returns the rejection of a request with invalid headers.
+fn reject_headers(request: &IncomingRequest) -> Option<HttpResponse> {
+    let headers = &request.head.headers;
+    let refuse = |status, code, text| Some(body::json_rpc_error(status, &Value::Null, code, text));
+    let form = headers::header_text(headers, "content-type").unwrap_or_default();
     if !form.starts_with("application/json") {
         return refuse(415, TRANSPORT_ERROR, "the content type is not application/json");
     }
     let accepted = ["application/json", "text/event-stream"];
-    if !accepted.into_iter().all(|one| headers::accepts(headers, one)) {
+    if !accepted.into_iter().all(|content_type| headers::accepts(headers, content_type)) {
         return refuse(406, TRANSPORT_ERROR, "the client does not accept both forms of answers");
     }
-    match ask.message {
+    match request.message {
         Value::Object(_) => None,
         Value::Array(_) => refuse(400, -32600, "batches are not taken"),
         _ => refuse(400, -32700, "the body is not JSON"),
     }
 }
 
-fn is_modern(ask: &Ask) -> bool {
-    headers::text(&ask.head.headers, VERSION) == Some(MODERN)
-        || headers::revision(&ask.message).is_some()
-        || ask.rpc_method() == Some("server/discover")
+fn is_modern(request: &IncomingRequest) -> bool {
+    headers::header_text(&request.head.headers, PROTOCOL_VERSION_HEADER) == Some(MODERN_REVISION)
+        || headers::revision(&request.message).is_some()
+        || request.rpc_method() == Some("server/discover")
 }
 
-fn begin(served: &Arc<Served>) -> Result<Arc<Session>, Box<Reply>> {
-    let id = match served.plan().sessions {
-        true => Nonce::new().as_str().to_owned(),
+fn start_session(served: &Arc<ServerState>) -> Result<Arc<McpSession>, Box<HttpResponse>> {
+    let id = match served.config().use_sessions {
+        true => ProcessTag::new().as_str().to_owned(),
         false => String::new(),
     };
-    served.begin(id).ok_or_else(|| Box::new(body::empty(503)))
+    served.start_session(id).ok_or_else(|| Box::new(body::empty_response(503)))
 }
 
-/// The conversation a request belongs to, or why it belongs to none.
-fn find(served: &Arc<Served>, ask: &Ask) -> Result<Arc<Session>, Box<Reply>> {
-    let id = match served.plan().sessions {
-        true => headers::text(&ask.head.headers, SESSION),
+/// Returns the session of a request, or the error response.
+fn find_session(
+    served: &Arc<ServerState>,
+    request: &IncomingRequest,
+) -> Result<Arc<McpSession>, Box<HttpResponse>> {
+    let id = match served.config().use_sessions {
+        true => headers::header_text(&request.head.headers, SESSION_ID_HEADER),
         false => Some(""),
     };
-    let refuse =
-        |status, text| Err(Box::new(body::error(status, &Value::Null, TRANSPORT_ERROR, text)));
+    let refuse = |status, text| {
+        Err(Box::new(body::json_rpc_error(status, &Value::Null, TRANSPORT_ERROR, text)))
+    };
     match id {
         None => refuse(400, "the server is not initialized: no session id"),
         Some(id) => match served.session(id) {
@@ -118,114 +135,126 @@ fn find(served: &Arc<Served>, ask: &Ask) -> Result<Arc<Session>, Box<Reply>> {
     }
 }
 
-async fn pass_on(served: &Arc<Served>, ask: Ask, session: &Arc<Session>, first: bool) -> Reply {
-    if !ask.is_request() {
-        session.bridge.send(ask.text).await;
-        return body::empty(202);
+async fn forward(
+    served: &Arc<ServerState>,
+    request: IncomingRequest,
+    session: &Arc<McpSession>,
+    first: bool,
+) -> HttpResponse {
+    if !request.is_request() {
+        session.bridge.send(request.body).await;
+        return body::empty_response(202);
     }
-    let cut = matches!(ask.act, Some(Act::Cut { .. }));
-    let json = served.plan().json && !cut;
-    let manner = Manner { single: json, act: ask.act.clone(), cancels: false };
-    let open = session.bridge.open(&ask.message, &manner);
-    session.bridge.send(ask.text.clone()).await;
-    let trace = (cut || served.plan().event_ids).then(|| Trace {
+    let is_cut = matches!(request.fault, Some(FaultAction::CutStream { .. }));
+    let json = served.config().json_responses && !is_cut;
+    let manner =
+        ReplyMode { single_message: json, fault: request.fault.clone(), cancel_on_close: false };
+    let open = session.bridge.open_request(&request.message, &manner);
+    session.bridge.send(request.body.clone()).await;
+    let trace = (is_cut || served.config().event_ids).then(|| ResumableStream {
         log: Arc::clone(&session.events),
         stream: served.next_stream(),
-        twice: matches!(ask.act, Some(Act::Cut { twice: true, .. })),
+        replay_twice: matches!(
+            request.fault,
+            Some(FaultAction::CutStream { replay_twice: true, .. })
+        ),
     });
     let mut reply = match json {
-        true => one_message(served, &ask, open, None).await,
-        false => stream(served, &ask, open, None, trace),
+        true => json_response(served, &request, open, None).await,
+        false => stream_response(served, &request, open, None, trace),
     };
-    if first && served.plan().sessions {
-        body::set(&mut reply, SESSION, &session.id);
+    if first && served.config().use_sessions {
+        body::set_header(&mut reply, SESSION_ID_HEADER, &session.id);
     }
     reply
 }
 
-/// Answers with a stream of events, begun with what has come already.
-pub(super) fn stream(
-    served: &Arc<Served>,
-    ask: &Ask,
-    open: Open,
-    begun: Option<Out>,
-    trace: Option<Trace>,
-) -> Reply {
-    let cut = match ask.act {
-        Some(Act::Cut { retry, .. }) => Some(Cut { retry }),
+/// Responds with an SSE stream that starts with the first message.
+pub(super) fn stream_response(
+    served: &Arc<ServerState>,
+    request: &IncomingRequest,
+    open: OpenRequest,
+    first: Option<OutboundMessage>,
+    trace: Option<ResumableStream>,
+) -> HttpResponse {
+    let stream_cut = match request.fault {
+        Some(FaultAction::CutStream { retry, .. }) => Some(StreamCut { retry }),
         _ => None,
     };
-    let (sender, reply) = body::streamed("text/event-stream");
-    let gzip = ask.act == Some(Act::Gzip);
-    let pen = Pen::new(sender, ask.tricks.clone(), Form::Events, gzip);
-    served.tasks().spawn(events::answer(open, begun, pen, trace, cut));
+    let (sender, reply) = body::streaming_response("text/event-stream");
+    let gzip = request.fault == Some(FaultAction::Gzip);
+    let writer =
+        BodyWriter::new(sender, request.connection_faults.clone(), BodyFormat::Events, gzip);
+    served.tasks().spawn(events::write_request_stream(open, first, writer, trace, stream_cut));
     reply
 }
 
-/// Answers with the one message that answers, when it has come.
-pub(super) async fn one_message(
-    served: &Arc<Served>,
-    ask: &Ask,
-    mut open: Open,
-    come: Option<Out>,
-) -> Reply {
+/// Responds with the single response message.
+pub(super) async fn json_response(
+    served: &Arc<ServerState>,
+    request: &IncomingRequest,
+    mut open: OpenRequest,
+    come: Option<OutboundMessage>,
+) -> HttpResponse {
     let out = match come {
         Some(out) => Some(out),
         None => open.lines.recv().await,
     };
-    let Some(out) = out else { return ask.hang_up().await };
-    if ask.act.is_none() {
-        return body::whole(200, Some("application/json"), out.text);
+    let Some(out) = out else { return request.reset_connection().await };
+    if request.fault.is_none() {
+        return body::full_response(200, Some("application/json"), out.text);
     }
-    let (sender, reply) = body::streamed("application/json");
-    let gzip = ask.act == Some(Act::Gzip);
-    let pen = Pen::new(sender, ask.tricks.clone(), Form::Json, gzip);
-    served.tasks().spawn(events::answer(open, Some(out), pen, None, None));
+    let (sender, reply) = body::streaming_response("application/json");
+    let gzip = request.fault == Some(FaultAction::Gzip);
+    let writer = BodyWriter::new(sender, request.connection_faults.clone(), BodyFormat::Json, gzip);
+    served.tasks().spawn(events::write_request_stream(open, Some(out), writer, None, None));
     reply
 }
 
-async fn get(served: &Arc<Served>, ask: Ask) -> Reply {
-    if !headers::accepts(&ask.head.headers, "text/event-stream") {
-        return body::empty(406);
+async fn handle_get(served: &Arc<ServerState>, request: IncomingRequest) -> HttpResponse {
+    if !headers::accepts(&request.head.headers, "text/event-stream") {
+        return body::empty_response(406);
     }
-    let session = match find(served, &ask) {
+    let session = match find_session(served, &request) {
         Ok(session) => session,
-        Err(refusal) => return *refusal,
+        Err(rejection) => return *rejection,
     };
-    let (sender, reply) = body::streamed("text/event-stream");
-    let gzip = ask.act == Some(Act::Gzip);
-    let mut pen = Pen::new(sender, ask.tricks.clone(), Form::Events, gzip);
+    let (sender, reply) = body::streaming_response("text/event-stream");
+    let gzip = request.fault == Some(FaultAction::Gzip);
+    let mut writer =
+        BodyWriter::new(sender, request.connection_faults.clone(), BodyFormat::Events, gzip);
     let log = Arc::clone(&session.events);
-    let after = headers::text(&ask.head.headers, LAST_EVENT).map(events::place);
+    let after = headers::header_text(&request.head.headers, LAST_EVENT_ID_HEADER)
+        .map(events::parse_event_id);
     match after {
-        Some(None) => return body::empty(400),
-        Some(Some((stream, after))) if stream != events::GENERAL => {
-            served.tasks().spawn(events::resume(log, stream, after, pen));
+        Some(None) => return body::empty_response(400),
+        Some(Some((stream, after))) if stream != events::GENERAL_STREAM => {
+            served.tasks().spawn(events::resume_stream(log, stream, after, writer));
             return reply;
         }
         _ => {}
     }
-    let trace = served.plan().event_ids.then(|| Trace {
+    let trace = served.config().event_ids.then(|| ResumableStream {
         log: Arc::clone(&log),
-        stream: events::GENERAL,
-        twice: false,
+        stream: events::GENERAL_STREAM,
+        replay_twice: false,
     });
-    let (waiting, lines) = session.bridge.open_general();
+    let (waiting, lines) = session.bridge.open_general_stream();
     served.tasks().spawn(async move {
         if let Some(Some((_, after))) = after {
-            events::catch_up(&log, after, &mut pen).await;
+            events::replay_missed(&log, after, &mut writer).await;
         }
-        events::general(waiting, lines, pen, trace).await;
+        events::write_general_stream(waiting, lines, writer, trace).await;
     });
     reply
 }
 
-fn delete(served: &Arc<Served>, ask: &Ask) -> Reply {
-    match find(served, ask) {
+fn handle_delete(served: &Arc<ServerState>, request: &IncomingRequest) -> HttpResponse {
+    match find_session(served, request) {
         Ok(session) => {
-            served.forget(&session.id);
-            body::empty(200)
+            served.end_session(&session.id);
+            body::empty_response(200)
         }
-        Err(refusal) => *refusal,
+        Err(rejection) => *rejection,
     }
 }

@@ -1,22 +1,22 @@
-//! The tasks of one server in a test's runtime: they end with it.
+//! The tasks of a server in the test's runtime.
 
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::task::JoinSet;
 
-/// What runs for a server; nothing once it was stopped.
+/// The tasks of a server; none after the stop.
 #[derive(Debug, Default)]
-pub(crate) struct Tasks(Mutex<State>);
+pub(crate) struct ServerTasks(Mutex<TaskState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct TaskState {
     set: JoinSet<()>,
     stopped: bool,
 }
 
-impl Tasks {
-    /// Runs `future` until it is done or the tasks are stopped.
+impl ServerTasks {
+    /// Runs `future` until its end or the stop.
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         let mut state = self.state();
         while state.set.try_join_next().is_some() {}
@@ -25,20 +25,20 @@ impl Tasks {
         }
     }
 
-    /// Ends every task where it waits, and lets none start any more.
+    /// Aborts every task and rejects new tasks.
     pub(crate) fn stop(&self) {
         let mut state = self.state();
         state.stopped = true;
         state.set.abort_all();
     }
 
-    /// Waits until every task has ended.
-    pub(crate) async fn ended(&self) {
+    /// Waits for the end of every task.
+    pub(crate) async fn join(&self) {
         let mut set = std::mem::take(&mut self.state().set);
         set.shutdown().await;
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TaskState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! A WebSocket: one text frame for each message, or what faults make of it.
+//! The WebSocket transport: one text frame per message, with faults.
 
 use std::sync::Arc;
 
@@ -15,66 +15,67 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
-use super::body::{self, Reply};
-use super::fault::Act;
+use super::body::{self, HttpResponse};
+use super::body_writer::{self, filler_message, pretty_print};
+use super::fault::FaultAction;
 use super::headers;
-use super::pen::{self, filler, pretty};
-use super::routes::Out;
-use super::serve::{Ask, Served, Session};
-use crate::Nonce;
+use super::routes::OutboundMessage;
+use super::server::{IncomingRequest, McpSession, ServerState};
+use crate::ProcessTag;
 
 /// The subprotocol.
-const PROTOCOL: &str = "mcp";
+const SUBPROTOCOL: &str = "mcp";
 
-type Socket = WebSocketStream<TokioIo<Upgraded>>;
+type WebSocket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// The conversation is over without a close frame.
-struct Abrupt;
+/// The end of the connection without a close frame.
+struct AbruptClose;
 
-/// Answers the request that opens a WebSocket.
-pub(super) fn answer(served: &Arc<Served>, ask: Ask) -> Reply {
-    if ask.head.uri.path() != served.plan().wire.path() {
-        return body::empty(404);
+/// Responds to the upgrade request of a WebSocket.
+pub(super) fn respond(served: &Arc<ServerState>, request: IncomingRequest) -> HttpResponse {
+    if request.head.uri.path() != served.config().transport.path() {
+        return body::empty_response(404);
     }
-    let wanted = &ask.head.headers;
-    let key = headers::text(wanted, "sec-websocket-key");
-    let is_websocket = headers::text(wanted, "upgrade").is_some_and(|to| to == "websocket");
-    let (Some(upgrade), Some(key), true) = (ask.upgrade, key, is_websocket) else {
-        let mut reply = body::empty(426);
-        body::set(&mut reply, "upgrade", "websocket");
+    let wanted = &request.head.headers;
+    let key = headers::header_text(wanted, "sec-websocket-key");
+    let is_websocket = headers::header_text(wanted, "upgrade").is_some_and(|to| to == "websocket");
+    let (Some(upgrade), Some(key), true) = (request.upgrade, key, is_websocket) else {
+        let mut reply = body::empty_response(426);
+        body::set_header(&mut reply, "upgrade", "websocket");
         return reply;
     };
-    let offered = wanted.get_all("sec-websocket-protocol").iter();
-    let mut offered =
-        offered.filter_map(|value| value.to_str().ok()).flat_map(|all| all.split(','));
-    let agreed = served.plan().subprotocol && offered.any(|one| one.trim() == PROTOCOL);
-    let Some(session) = served.begin(Nonce::new().as_str().to_owned()) else {
-        return body::empty(503);
+    let subprotocols = wanted.get_all("sec-websocket-protocol").iter();
+    let mut subprotocols =
+        subprotocols.filter_map(|value| value.to_str().ok()).flat_map(|all| all.split(','));
+    let agreed =
+        served.config().accept_subprotocol && subprotocols.any(|name| name.trim() == SUBPROTOCOL);
+    let Some(session) = served.start_session(ProcessTag::new().as_str().to_owned()) else {
+        return body::empty_response(503);
     };
-    let mut reply = body::empty(101);
-    body::set(&mut reply, "upgrade", "websocket");
-    body::set(&mut reply, "connection", "upgrade");
-    body::set(&mut reply, "sec-websocket-accept", &derive_accept_key(key.as_bytes()));
+    let mut reply = body::empty_response(101);
+    body::set_header(&mut reply, "upgrade", "websocket");
+    body::set_header(&mut reply, "connection", "upgrade");
+    body::set_header(&mut reply, "sec-websocket-accept", &derive_accept_key(key.as_bytes()));
     if agreed {
-        body::set(&mut reply, "sec-websocket-protocol", PROTOCOL);
+        body::set_header(&mut reply, "sec-websocket-protocol", SUBPROTOCOL);
     }
     let holder = Arc::clone(served);
     served.tasks().spawn(async move {
-        let mut broken = holder.broken();
+        let mut reset = holder.reset_signal();
         tokio::select! {
-            () = converse(&holder, &session, upgrade) => {}
-            _ = broken.changed() => {}
+            () = serve_socket(&holder, &session, upgrade) => {}
+            _ = reset.changed() => {}
         }
-        holder.forget(&session.id);
+        holder.end_session(&session.id);
     });
     reply
 }
 
-async fn converse(served: &Served, session: &Session, upgrade: OnUpgrade) {
+async fn serve_socket(served: &ServerState, session: &McpSession, upgrade: OnUpgrade) {
     let Ok(upgraded) = upgrade.await else { return };
     let io = TokioIo::new(upgraded);
     let mut socket = WebSocketStream::from_raw_socket(io, Role::Server, None).await;
-    let (waiting, mut lines) = session.bridge.open_general();
+    let (waiting, mut lines) = session.bridge.open_general_stream();
     for out in waiting {
         if send(&mut socket, out).await.is_err() {
             return;
@@ -85,7 +86,7 @@ async fn converse(served: &Served, session: &Session, upgrade: OnUpgrade) {
             out = lines.recv() => match out {
                 Some(out) => send(&mut socket, out).await.is_err(),
                 None => {
-                    // The client may be gone before it could be told.
+                    // The client may have closed the connection already.
                     drop(socket.close(None).await);
                     true
                 }
@@ -102,83 +103,89 @@ async fn converse(served: &Served, session: &Session, upgrade: OnUpgrade) {
             },
         };
         if done {
-            // An answer to a close frame is on its way out.
+            // The close frame of the reply is still unsent.
             drop(socket.flush().await);
             return;
         }
     }
 }
 
-async fn receive(served: &Served, session: &Session, text: Bytes) -> Result<(), Abrupt> {
+async fn receive(
+    served: &ServerState,
+    session: &McpSession,
+    text: Bytes,
+) -> Result<(), AbruptClose> {
     let message: Value = serde_json::from_slice(&text).unwrap_or_default();
     let method = message.get("method").and_then(Value::as_str);
-    let act = served.strike(None, method);
-    if act == Some(Act::HangUp) {
-        return Err(Abrupt);
+    let action = served.match_fault(None, method);
+    if action == Some(FaultAction::ResetBeforeResponse) {
+        return Err(AbruptClose);
     }
     if method.is_some() && message.get("id").is_some() {
-        session.bridge.note(&message, act);
+        session.bridge.register_request(&message, action);
     }
     session.bridge.send(text).await;
     Ok(())
 }
 
-async fn send(socket: &mut Socket, out: Out) -> Result<(), Abrupt> {
+async fn send(socket: &mut WebSocket, out: OutboundMessage) -> Result<(), AbruptClose> {
     let text = |bytes: &[u8]| Frame::message(bytes.to_vec(), OpCode::Data(Data::Text), true);
-    let frames = match &out.act {
+    let frames = match &out.fault {
         None => vec![text(&out.text)],
-        Some(Act::Binary) => {
+        Some(FaultAction::BinaryFrame) => {
             vec![Frame::message(out.text.clone(), OpCode::Data(Data::Binary), true)]
         }
-        Some(Act::Fragments(count)) => fragments(&out.text, *count),
-        Some(Act::Pings(count)) => {
+        Some(FaultAction::Fragments(count)) => fragment_frames(&out.text, *count),
+        Some(FaultAction::Pings(count)) => {
             let mut frames = vec![Frame::ping(&b"flood"[..]); *count];
             frames.push(text(&out.text));
             frames
         }
-        Some(Act::Pretty) => vec![text(&pretty(&out.text))],
-        Some(Act::Twice) => vec![text(&out.text); 2],
-        Some(Act::Long(bytes)) => vec![text(filler(*bytes).as_bytes()), text(&out.text)],
-        Some(act @ (Act::Stall(_) | Act::Reset)) => {
-            let bytes = raw(text(&out.text))?;
-            let (head, tail) = bytes.split_at(bytes.len() / 2);
-            write(socket, head).await?;
-            let Act::Stall(pause) = act else { return Err(Abrupt) };
-            pen::rest(*pause).await;
-            return write(socket, tail).await;
+        Some(FaultAction::PrettyPrint) => vec![text(&pretty_print(&out.text))],
+        Some(FaultAction::Duplicate) => vec![text(&out.text); 2],
+        Some(FaultAction::PrependMessage(bytes)) => {
+            vec![text(filler_message(*bytes).as_bytes()), text(&out.text)]
         }
-        Some(Act::Delay(pause)) => {
-            pen::rest(*pause).await;
+        Some(action @ (FaultAction::Stall(_) | FaultAction::ResetMidBody)) => {
+            let bytes = encode_frame(text(&out.text))?;
+            let (head, tail) = bytes.split_at(bytes.len() / 2);
+            write_bytes(socket, head).await?;
+            let FaultAction::Stall(delay) = action else { return Err(AbruptClose) };
+            body_writer::pause_or_hang(*delay).await;
+            return write_bytes(socket, tail).await;
+        }
+        Some(FaultAction::Delay(delay)) => {
+            body_writer::pause_or_hang(*delay).await;
             vec![text(&out.text)]
         }
-        Some(_) => return Err(Abrupt),
+        Some(_) => return Err(AbruptClose),
     };
     for frame in frames {
-        write(socket, &raw(frame)?).await?;
+        write_bytes(socket, &encode_frame(frame)?).await?;
     }
     Ok(())
 }
 
-fn fragments(text: &[u8], count: usize) -> Vec<Frame> {
-    let pieces: Vec<&[u8]> = text.chunks(text.len().div_ceil(count).max(1)).collect();
-    let last = pieces.len().saturating_sub(1);
-    let frame = |(number, piece): (usize, &&[u8])| {
+fn fragment_frames(text: &[u8], count: usize) -> Vec<Frame> {
+    let chunks: Vec<&[u8]> = text.chunks(text.len().div_ceil(count).max(1)).collect();
+    let last = chunks.len().saturating_sub(1);
+    let frame = |(number, chunk): (usize, &&[u8])| {
         let data = if number == 0 { Data::Text } else { Data::Continue };
-        Frame::message(piece.to_vec(), OpCode::Data(data), number == last)
+        Frame::message(chunk.to_vec(), OpCode::Data(data), number == last)
     };
-    pieces.iter().enumerate().map(frame).collect()
+    chunks.iter().enumerate().map(frame).collect()
 }
 
-fn raw(frame: Frame) -> Result<Vec<u8>, Abrupt> {
+fn encode_frame(frame: Frame) -> Result<Vec<u8>, AbruptClose> {
     let mut bytes = Vec::with_capacity(frame.len());
-    frame.format(&mut bytes).map_err(|_| Abrupt)?;
+    frame.format(&mut bytes).map_err(|_| AbruptClose)?;
     Ok(bytes)
 }
 
-/// Writes bytes of frames as they are, behind what the socket itself still has to say.
-async fn write(socket: &mut Socket, bytes: &[u8]) -> Result<(), Abrupt> {
-    socket.flush().await.map_err(|_| Abrupt)?;
+/// Writes raw frame bytes after the socket's own pending output.
+async fn write_bytes(socket: &mut WebSocket, bytes: &[u8]) -> Result<(), AbruptClose> {
+    socket.flush().await.map_err(|_| AbruptClose)?;
     let io = socket.get_mut();
-    io.write_all(bytes).await.map_err(|_| Abrupt)?;
-    io.flush().await.map_err(|_| Abrupt)
+    io.write_all(bytes).await.map_err(|_| AbruptClose)?;
+    io.flush().await.map_err(|_| AbruptClose)
 }

@@ -1,20 +1,20 @@
-//! The journal, and the configuration text that fixtures give.
+//! Tests of the journal and of configuration entries.
 
-use innkeeper_testkit::{Journal, Nonce, fx, fx_program, mcp_json};
+use innkeeper_testkit::{Journal, ProcessTag, fixture, fixture_program, mcp_json};
 use serde_json::json;
 
-use crate::talk::Talk;
+use crate::stdio_client::StdioClient;
 
 #[test]
 fn a_journal_has_the_life_and_the_messages_of_a_server_in_order() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("journal");
-    let mut talk = Talk::legacy(&fx("a").journal(&path).switch("--ask-roots"));
-    let question = talk.call(5, "echo", &json!({"message": "x"}));
-    talk.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}));
-    drop(talk.message());
-    let pid = talk.child.id();
-    assert_eq!(talk.end(), Some(0));
+    let mut client = StdioClient::start_legacy(&fixture("a").journal(&path).switch("--ask-roots"));
+    let server_request = client.call(5, "echo", &json!({"message": "x"}));
+    client.send(&json!({"jsonrpc": "2.0", "id": server_request["id"], "result": {"roots": []}}));
+    drop(client.next_message());
+    let pid = client.child.id();
+    assert_eq!(client.close_and_wait(), Some(0));
     let journal = Journal::read(&path);
     let events: Vec<&str> = journal.entries.iter().map(|entry| entry.event.as_str()).collect();
     assert_eq!(events, ["start", "recv", "recv", "recv", "recv", "stdin_eof", "exit"]);
@@ -28,22 +28,22 @@ fn a_journal_has_the_life_and_the_messages_of_a_server_in_order() {
 }
 
 #[test]
-fn servers_share_a_journal_and_are_told_apart() {
+fn servers_share_a_journal_and_are_distinguished() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("journal");
-    let mut both = ["a", "b"].map(|name| Talk::legacy(&fx(name).journal(&path)));
+    let mut both = ["a", "b"].map(|name| StdioClient::start_legacy(&fixture(name).journal(&path)));
     for id in 0..50 {
-        for talk in &mut both {
-            talk.post_call(id, "echo", &json!({"message": "y".repeat(10_000)}));
+        for client in &mut both {
+            client.post_call(id, "echo", &json!({"message": "y".repeat(10_000)}));
         }
     }
-    for talk in both {
-        assert_eq!(talk.end(), Some(0));
+    for client in both {
+        assert_eq!(client.close_and_wait(), Some(0));
     }
     let journal = Journal::read(&path);
     assert_eq!(journal.count("tools/call"), 100);
-    assert_eq!(journal.of("a").count("tools/call"), 50);
-    assert_eq!(journal.of("b").pids().len(), 1);
+    assert_eq!(journal.for_server("a").count("tools/call"), 50);
+    assert_eq!(journal.for_server("b").pids().len(), 1);
     assert!(Journal::read(&directory.path().join("none")).entries.is_empty());
 }
 
@@ -55,34 +55,34 @@ fn what_was_received_is_kept_exactly() {
         r#"{"jsonrpc":"2.0", "method":"x", "params":{"n":123456789012345678901234567890,"#,
         r#""message":"\u0041"}}"#,
     );
-    let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
-    let mut command = fx("a").journal(&path).command();
+    let nested = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
+    let mut command = fixture("a").journal(&path).command();
     let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
-    let lines = format!("{sent}\nnot json \"at all\n{deep}\n");
+    let lines = format!("{sent}\nnot json \"at all\n{nested}\n");
     std::io::Write::write_all(child.stdin.as_mut().unwrap(), lines.as_bytes()).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let journal = Journal::read(&path);
     let received = journal.events("recv");
     assert_eq!(received[0].raw, sent);
     assert_eq!(received[1].message, "not json \"at all");
-    assert_eq!(received[2].raw, deep);
+    assert_eq!(received[2].raw, nested);
 }
 
 #[test]
 fn configuration_text_starts_the_servers_it_was_made_from() {
-    let nonce = Nonce::new();
-    let first = fx("a").nonce(&nonce).with("--slow", 5).key("timeout", 0.2);
-    let text = mcp_json([first, fx("b")]);
+    let tag = ProcessTag::new();
+    let first = fixture("a").process_tag(&tag).with("--slow", 5).config_key("timeout", 0.2);
+    let text = mcp_json([first, fixture("b")]);
     let names: Vec<&String> = text["servers"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["a", "b"]);
     assert_eq!(
         text["servers"]["a"],
         json!({
-            "command": fx_program().display().to_string(),
+            "command": fixture_program().display().to_string(),
             "args": ["--name", "a", "--slow", "5"],
-            "env": {"INNKEEPER_TEST_NONCE": nonce.as_str()},
+            "env": {"INNKEEPER_TEST_NONCE": tag.as_str()},
             "timeout": 0.2,
         })
     );
-    assert_ne!(nonce.as_str(), Nonce::new().as_str());
+    assert_ne!(tag.as_str(), ProcessTag::new().as_str());
 }

@@ -1,24 +1,24 @@
-//! Scripted models: every provider's form, whole and streamed, with failures and refusals.
+//! Tests of scripted models: every API, streamed and not, with failures and rejections.
 
 mod checks;
+mod conversation;
 mod failures;
-mod fold;
+mod normalized_reply;
 mod program;
 mod script;
 mod streams;
-mod talk;
 
 use innkeeper_testkit::ScriptedLlm;
 use serde_json::Value;
 
-use crate::remote::http::Http;
+use crate::remote::http::HttpExchange;
 
-/// The forms, by the names of their providers.
-pub(crate) const WIRES: [&str; 6] =
+/// The names of the APIs.
+pub(crate) const APIS: [&str; 6] =
     ["chat", "responses", "anthropic", "gemini", "interactions", "ollama"];
 
-pub(crate) fn path(wire: &str, streams: bool) -> &'static str {
-    match (wire, streams) {
+pub(crate) fn api_path(api: &str, streams: bool) -> &'static str {
+    match (api, streams) {
         ("chat", _) => "/v1/chat/completions",
         ("responses", _) => "/v1/responses",
         ("anthropic", _) => "/v1/messages",
@@ -30,11 +30,16 @@ pub(crate) fn path(wire: &str, streams: bool) -> &'static str {
     }
 }
 
-/// Posts a conversation, which is to be answered.
-pub(crate) async fn post(llm: &ScriptedLlm, wire: &str, streams: bool, body: &Value) -> Http {
+/// Posts a conversation and returns the response.
+pub(crate) async fn post_json(
+    llm: &ScriptedLlm,
+    api: &str,
+    streams: bool,
+    body: &Value,
+) -> HttpExchange {
     let mut body = body.clone();
-    if wire != "gemini" {
+    if api != "gemini" {
         body["stream"] = Value::Bool(streams);
     }
-    Http::ask(llm, "POST", path(wire, streams), &[], Some(&body)).await
+    HttpExchange::request(llm, "POST", api_path(api, streams), &[], Some(&body)).await
 }

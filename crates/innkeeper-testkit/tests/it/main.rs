@@ -1,17 +1,17 @@
-//! The kit itself: each switch does what it says, and the counts see what there is.
+//! Tests of the testkit: switches, faults, process checks.
 
-#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
-mod asks;
 mod bytes;
 mod calls;
-mod changes;
+mod client_requests;
 mod handshake;
+mod in_memory_server;
 mod journal;
+mod list_changes;
 mod lists;
 mod llm;
-mod peer;
 mod process;
 mod remote;
+mod stdio_client;
 mod switches;
-mod talk;

@@ -1,4 +1,4 @@
-//! Fixture servers behind remote transports: each transport, each quirk, each fault.
+//! Tests of remote transports: variants and faults.
 
 mod faults;
 pub(crate) mod http;
@@ -10,13 +10,13 @@ mod websocket;
 
 use std::time::Duration;
 
-use innkeeper_testkit::{Fault, Nonce, Remote, fx, wait_gone};
+use innkeeper_testkit::{Fault, ProcessTag, RemoteServer, fixture, wait_gone};
 use serde_json::{Value, json};
 
-use http::Http;
+use http::HttpExchange;
 
-/// How long a loaded machine may take for anything.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// Maximum wait on a loaded machine.
+pub(crate) const RECEIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) fn request(id: u64, method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
@@ -34,47 +34,69 @@ pub(crate) fn initialized() -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
 }
 
-pub(crate) fn echo(id: u64, text: &str) -> Value {
+pub(crate) fn echo_call(id: u64, text: &str) -> Value {
     request(id, "tools/call", &json!({"name": "echo", "arguments": {"message": text}}))
 }
 
 #[tokio::test]
 async fn a_recorder_remembers_every_request_with_its_headers() {
-    let remote = Remote::recorder().start().await;
+    let remote = RemoteServer::request_recorder().start().await;
     let body = json!({"a": 1});
-    let reply =
-        Http::ask(&remote, "POST", "/any?x=1", &[("Authorization", "Bearer s")], Some(&body)).await;
+    let reply = HttpExchange::request(
+        &remote,
+        "POST",
+        "/any?x=1",
+        &[("Authorization", "Bearer s")],
+        Some(&body),
+    )
+    .await;
     assert_eq!(reply.status, 200);
-    let seen = remote.until(PATIENCE, |seen| seen.iter().any(|one| one.status.is_some())).await;
-    assert_eq!(seen.len(), 1);
-    assert_eq!((seen[0].method.as_str(), seen[0].path.as_str()), ("POST", "/any?x=1"));
-    assert_eq!(seen[0].header("authorization"), Some("Bearer s"));
-    assert_eq!((&seen[0].body, seen[0].status), (&body, Some(200)));
+    let requests = remote
+        .wait_for(RECEIVE_TIMEOUT, |requests| {
+            requests.iter().any(|recorded| recorded.status.is_some())
+        })
+        .await;
+    assert_eq!(requests.len(), 1);
+    assert_eq!((requests[0].method.as_str(), requests[0].path.as_str()), ("POST", "/any?x=1"));
+    assert_eq!(requests[0].header("authorization"), Some("Bearer s"));
+    assert_eq!((&requests[0].body, requests[0].status), (&body, Some(200)));
 }
 
 #[tokio::test]
 async fn an_entry_has_the_address_the_headers_and_the_keys() {
-    let fixture = fx("a").key("timeout", 5);
-    let remote = Remote::of(fixture).header("Authorization", "Bearer s").start().await;
-    let wanted = json!({
+    let server = fixture("a").config_key("timeout", 5);
+    let remote =
+        RemoteServer::for_fixture(server).header("Authorization", "Bearer s").start().await;
+    let expected = json!({
         "type": "http", "url": remote.url(), "headers": {"Authorization": "Bearer s"}, "timeout": 5,
     });
-    assert_eq!(remote.entry(), wanted);
+    assert_eq!(remote.config_entry(), expected);
     assert!(remote.url().ends_with("/mcp") && remote.url().starts_with("http://127.0.0.1:"));
-    assert_eq!(Remote::of(fx("a")).sse().start().await.entry()["type"], "sse");
-    assert_eq!(Remote::of(fx("a")).sse().typed("http").start().await.entry()["type"], "http");
+    assert_eq!(
+        RemoteServer::for_fixture(fixture("a")).sse().start().await.config_entry()["type"],
+        "sse"
+    );
+    assert_eq!(
+        RemoteServer::for_fixture(fixture("a"))
+            .sse()
+            .with_type_name("http")
+            .start()
+            .await
+            .config_entry()["type"],
+        "http"
+    );
 }
 
 #[tokio::test]
 async fn a_dropped_server_leaves_no_process_and_no_listener() {
-    let nonce = Nonce::new();
-    let fixture = fx("a").nonce(&nonce).switch("--grandchild").switch("--ignore-eof");
-    let remote = Remote::of(fixture).start().await;
-    drop(streamable::Client::begin(&remote).await);
+    let tag = ProcessTag::new();
+    let fixture = fixture("a").process_tag(&tag).switch("--grandchild").switch("--ignore-eof");
+    let remote = RemoteServer::for_fixture(fixture).start().await;
+    drop(streamable::SessionClient::start_session(&remote).await);
     let origin = remote.origin().to_owned();
     assert_eq!(remote.pids().len(), 1);
     drop(remote);
-    assert!(wait_gone(&nonce, PATIENCE).is_ok());
+    assert!(wait_gone(&tag, RECEIVE_TIMEOUT).is_ok());
     let address = origin.trim_start_matches("http://");
     for _ in 0..1000 {
         tokio::task::yield_now().await;
@@ -84,10 +106,11 @@ async fn a_dropped_server_leaves_no_process_and_no_listener() {
 
 #[tokio::test]
 async fn a_stopped_server_has_reaped_its_children_and_left_no_task() {
-    let stall = Fault::stall().on("tools/call");
-    let remote = Remote::of(fx("a")).with_event_ids().fault(stall).start().await;
-    let client = streamable::Client::begin(&remote).await;
-    let _streams = (client.get(None).await, client.post(&echo(2, "x")).await);
+    let stall = Fault::stall().on_rpc_method("tools/call");
+    let remote =
+        RemoteServer::for_fixture(fixture("a")).with_event_ids().fault(stall).start().await;
+    let client = streamable::SessionClient::start_session(&remote).await;
+    let _streams = (client.get(None).await, client.post(&echo_call(2, "x")).await);
     let pid = remote.pids()[0];
     remote.stop().await;
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
@@ -95,8 +118,8 @@ async fn a_stopped_server_has_reaped_its_children_and_left_no_task() {
 }
 
 #[tokio::test]
-#[should_panic(expected = "is no fault of")]
+#[should_panic(expected = "is not supported by")]
 async fn a_fault_of_another_transport_fails_where_the_server_is_started() {
-    let fault = Fault::binary();
-    drop(Remote::of(fx("a")).fault(fault).start().await);
+    let fault = Fault::binary_frame();
+    drop(RemoteServer::for_fixture(fixture("a")).fault(fault).start().await);
 }

@@ -1,16 +1,16 @@
-//! The command line of the fixture server.
+//! Tests of the fixture server's command line.
 
-use innkeeper_testkit::fx;
+use innkeeper_testkit::fixture;
 
-use crate::talk::Talk;
+use crate::stdio_client::StdioClient;
 
 #[test]
 fn an_unknown_switch_is_named_and_ends_with_2() {
-    let mut command = fx("a").command();
+    let mut command = fixture("a").command();
     let output = command.arg("--no-such-thing").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(errors, "innkeeper-fx: unknown switch `--no-such-thing`\n");
+    assert_eq!(errors, "innkeeper-fixture-server: unknown switch `--no-such-thing`\n");
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn a_value_that_does_not_fit_is_named_and_ends_with_2() {
         (&["--tools", "[}"], "`--tools`:"),
         (&["--fail-starts", "1"], "`--fail-starts` needs `--state`"),
     ] {
-        let output = fx("a").command().args(args).output().unwrap();
+        let output = fixture("a").command().args(args).output().unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
         assert!(errors.contains(problem), "{args:?}: {errors}");
         assert_eq!(output.status.code(), Some(2), "{args:?}");
@@ -32,9 +32,9 @@ fn a_value_that_does_not_fit_is_named_and_ends_with_2() {
 
 #[test]
 fn the_help_names_every_switch_given_to_a_fixture() {
-    let output = fx("a").command().arg("--help").output().unwrap();
+    let output = fixture("a").command().arg("--help").output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
-    let fixture = fx("a").switch("--hang-init").with("--slow", 5).with("--malformed", "nul");
+    let fixture = fixture("a").switch("--hang-init").with("--slow", 5).with("--malformed", "nul");
     for arg in fixture.args().iter().filter(|arg| arg.starts_with("--")) {
         assert!(help.contains(&format!("  {arg}")), "{arg}");
     }
@@ -42,13 +42,13 @@ fn the_help_names_every_switch_given_to_a_fixture() {
 }
 
 #[test]
-#[should_panic(expected = "innkeeper-fx has no switch `--slwo`")]
+#[should_panic(expected = "innkeeper-fixture-server has no switch `--slwo`")]
 fn a_misspelt_switch_fails_where_the_fixture_is_made() {
-    drop(fx("a").with("--slwo", 5));
+    drop(fixture("a").with("--slwo", 5));
 }
 
 /// Proves: TR7.3
 #[test]
 fn a_fixture_server_ends_with_0_at_the_end_of_its_input() {
-    assert_eq!(Talk::legacy(&fx("a")).end(), Some(0));
+    assert_eq!(StdioClient::start_legacy(&fixture("a")).close_and_wait(), Some(0));
 }

@@ -1,46 +1,46 @@
-//! Tests of the names by which providers know tools.
+//! Tests of aliases.
 
 use proptest::prelude::*;
 
 use super::*;
 
-const ALL: &[NameRules] =
+const PROVIDER_RULES: &[NameRules] =
     &[NameRules::OPENAI, NameRules::ANTHROPIC, NameRules::GEMINI, NameRules::OLLAMA];
 
-fn aliases<const N: usize>(names: [&str; N]) -> Aliases {
+fn openai_aliases<const N: usize>(names: [&str; N]) -> Aliases {
     Aliases::new(names, NameRules::OPENAI)
 }
 
-/// What OpenAI and Anthropic ask, said once more without the table.
-fn is_a_name(alias: &str) -> bool {
+/// Independent implementation of the rules of OpenAI and Anthropic.
+fn is_valid_name(alias: &str) -> bool {
     (1..=64).contains(&alias.len())
         && alias
             .bytes()
-            .all(|it| matches!(it, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-'))
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-'))
 }
 
-fn is_a_gemini_name(alias: &str) -> bool {
-    is_a_name(alias)
+fn is_valid_gemini_name(alias: &str) -> bool {
+    is_valid_name(alias)
         && alias.len() <= 63
-        && !alias.starts_with(|it: char| it.is_ascii_digit() || it == '-')
+        && !alias.starts_with(|character: char| character.is_ascii_digit() || character == '-')
 }
 
-fn assert_there_and_back(all: &Aliases, names: &[String], rules: NameRules) {
-    let mut seen = BTreeSet::new();
+fn assert_round_trip(all: &Aliases, names: &[String], rules: NameRules) {
+    let mut unique = BTreeSet::new();
     for name in names {
         let alias = all.alias(name).unwrap();
         assert_eq!(all.canonical(alias), Some(name.as_str()));
-        assert!(is_a_name(alias), "{alias}");
-        assert!(rules != NameRules::GEMINI || is_a_gemini_name(alias), "{alias}");
-        seen.insert(alias.to_ascii_lowercase());
+        assert!(is_valid_name(alias), "{alias}");
+        assert!(rules != NameRules::GEMINI || is_valid_gemini_name(alias), "{alias}");
+        unique.insert(alias.to_ascii_lowercase());
     }
-    assert_eq!(seen.len(), names.iter().collect::<BTreeSet<_>>().len());
-    assert_eq!(all.iter().count(), seen.len());
+    assert_eq!(unique.len(), names.iter().collect::<BTreeSet<_>>().len());
+    assert_eq!(all.iter().count(), unique.len());
 }
 
 #[test]
 fn a_dot_becomes_an_underscore_and_a_ready_name_stays() {
-    let all = aliases(["fs.read_file", "plain-name", "a/b.c d"]);
+    let all = openai_aliases(["fs.read_file", "plain-name", "a/b.c d"]);
     assert_eq!(all.alias("fs.read_file"), Some("fs_read_file"));
     assert_eq!(all.alias("plain-name"), Some("plain-name"));
     assert_eq!(all.alias("a/b.c d"), Some("a_b_c_d"));
@@ -51,20 +51,23 @@ fn a_dot_becomes_an_underscore_and_a_ready_name_stays() {
 
 #[test]
 fn names_that_would_be_the_same_get_a_suffix_each_and_a_ready_one_does_not() {
-    let all = aliases(["a.b_c", "a_b.c", "x.y"]);
-    assert_eq!(all.alias("a.b_c").unwrap(), format!("a_b_c_{}", &hash("a.b_c")[..6]));
-    assert_eq!(all.alias("a_b.c").unwrap(), format!("a_b_c_{}", &hash("a_b.c")[..6]));
+    let all = openai_aliases(["a.b_c", "a_b.c", "x.y"]);
+    assert_eq!(all.alias("a.b_c").unwrap(), format!("a_b_c_{}", &sha256_hex("a.b_c")[..6]));
+    assert_eq!(all.alias("a_b.c").unwrap(), format!("a_b_c_{}", &sha256_hex("a_b.c")[..6]));
     assert_eq!(all.alias("x.y"), Some("x_y"));
-    let all = aliases(["a.b", "a_b"]);
+    let all = openai_aliases(["a.b", "a_b"]);
     assert_eq!(all.alias("a_b"), Some("a_b"));
-    assert_eq!(all.alias("a.b").unwrap(), format!("a_b_{}", &hash("a.b")[..6]));
+    assert_eq!(all.alias("a.b").unwrap(), format!("a_b_{}", &sha256_hex("a.b")[..6]));
 }
 
 #[test]
 fn names_that_differ_in_case_only_are_the_same() {
-    let all = aliases(["fs.Read", "fs.read", "ready", "READY"]);
+    let all = openai_aliases(["fs.Read", "fs.read", "ready", "READY"]);
     for name in ["fs.Read", "fs.read", "ready", "READY"] {
-        assert!(all.alias(name).unwrap().ends_with(&format!("_{}", &hash(name)[..6])), "{name}");
+        assert!(
+            all.alias(name).unwrap().ends_with(&format!("_{}", &sha256_hex(name)[..6])),
+            "{name}"
+        );
     }
 }
 
@@ -85,12 +88,12 @@ fn gemini_names_begin_with_a_letter_or_underscore_and_end_at_63() {
 fn unicode_empty_and_long_names_are_names_afterwards() {
     let names: Vec<String> =
         ["", ".", "日本.検索", "日本.検閲", "🦀", "Ж.ж"].map(str::to_owned).into();
-    let cut = ["x".repeat(64), "x".repeat(65), "y".repeat(300), "é".repeat(300)];
-    let names = [names, cut.to_vec()].concat();
-    for rules in ALL {
+    let truncated = ["x".repeat(64), "x".repeat(65), "y".repeat(300), "é".repeat(300)];
+    let names = [names, truncated.to_vec()].concat();
+    for rules in PROVIDER_RULES {
         let all = Aliases::new(names.clone(), *rules);
-        assert_there_and_back(&all, &names, *rules);
-        assert!(all.alias("").unwrap().ends_with(&hash("")[..6]));
+        assert_round_trip(&all, &names, *rules);
+        assert!(all.alias("").unwrap().ends_with(&sha256_hex("")[..6]));
     }
     let all = Aliases::new(names, NameRules::OPENAI);
     assert_eq!(all.alias(&"x".repeat(64)), Some("x".repeat(64).as_str()));
@@ -100,8 +103,8 @@ fn unicode_empty_and_long_names_are_names_afterwards() {
 #[test]
 fn a_thousand_names_with_one_long_beginning_stay_apart() {
     let names: Vec<String> = (0..1000).map(|at| format!("{}{at}", "p".repeat(200))).collect();
-    for rules in ALL {
-        assert_there_and_back(&Aliases::new(names.clone(), *rules), &names, *rules);
+    for rules in PROVIDER_RULES {
+        assert_round_trip(&Aliases::new(names.clone(), *rules), &names, *rules);
     }
 }
 
@@ -109,11 +112,15 @@ fn a_thousand_names_with_one_long_beginning_stay_apart() {
 fn names_made_to_take_every_suffix_leave_the_victim_an_alias() {
     let mut names = vec!["a.b_c".to_owned(), "a_b.c".to_owned()];
     for name in ["a.b_c", "a_b.c"] {
-        names.extend(SUFFIXES.iter().map(|digits| format!("a_b_c_{}", &hash(name)[..*digits])));
+        names.extend(
+            SUFFIX_HEX_DIGITS
+                .iter()
+                .map(|digits| format!("a_b_c_{}", &sha256_hex(name)[..*digits])),
+        );
     }
     names.push("a_b_c_1".to_owned());
     let all = Aliases::new(names.clone(), NameRules::OPENAI);
-    assert_there_and_back(&all, &names, NameRules::OPENAI);
+    assert_round_trip(&all, &names, NameRules::OPENAI);
     assert_eq!((all.alias("a.b_c"), all.alias("a_b.c")), (Some("a_b_c_2"), Some("a_b_c_3")));
 }
 
@@ -135,7 +142,7 @@ fn ten_thousand_random_names_go_there_and_back() {
     }
     let names: Vec<String> = names.into_iter().collect();
     for rules in &[NameRules::OPENAI, NameRules::GEMINI] {
-        assert_there_and_back(&Aliases::new(names.clone(), *rules), &names, *rules);
+        assert_round_trip(&Aliases::new(names.clone(), *rules), &names, *rules);
     }
 }
 
@@ -144,8 +151,8 @@ proptest! {
     fn any_names_have_aliases_that_lead_back(
         names in proptest::collection::vec("[ab._éA]{0,5}|\\PC{0,70}|[a-z]{60,70}", 0..40)
     ) {
-        for rules in ALL {
-            assert_there_and_back(&Aliases::new(names.clone(), *rules), &names, *rules);
+        for rules in PROVIDER_RULES {
+            assert_round_trip(&Aliases::new(names.clone(), *rules), &names, *rules);
         }
     }
 
@@ -167,7 +174,7 @@ proptest! {
     ) {
         let before = Aliases::new(names.clone(), NameRules::OPENAI);
         let after = Aliases::new(names.into_iter().chain([more.clone()]), NameRules::OPENAI);
-        let spelled = |name: &str| NameRules::OPENAI.spell(name).to_ascii_lowercase();
+        let spelled = |name: &str| NameRules::OPENAI.sanitize(name).to_ascii_lowercase();
         for (name, alias) in before.iter().filter(|(name, _)| spelled(name) != spelled(&more)) {
             prop_assert_eq!(after.alias(name), Some(alias));
         }

@@ -1,87 +1,99 @@
-//! A single value turned into another type.
+//! Conversion of one value to another type.
 
 use serde_json::Value;
 
-use super::schema::{self, Kinds};
-use super::{BYTES_PER_VISIT, Coercion, Place};
+use super::schema::{self, TypeSet};
+use super::{BYTES_PER_VISIT, Coercion, Location};
 use crate::json::Json;
-use crate::parse::{DEPTH, encoded, is_number};
-use crate::repair::{Change, Repair};
+use crate::parse::{MAX_DEPTH, is_number, parse_embedded};
+use crate::repair::{CoercionKind, Repair};
 
-/// A value that another may become, and what was done.
+/// A possible conversion: the new value and its repairs.
 type Candidate = (Json, Vec<Repair>);
 
 impl<'s> Coercion<'s> {
-    /// What `json` becomes under the types of `schema`, if that is only one thing.
+    /// Converts `json` to the types of `schema`, if there is exactly one possible conversion.
     pub(super) fn convert(
         &mut self,
         json: &Json,
         schema: &'s Value,
-        place: &Place,
-        made: &mut Vec<Repair>,
+        location: &Location,
+        applied: &mut Vec<Repair>,
     ) -> Option<Json> {
-        let kinds = Kinds::own(schema)?;
-        let turned = self.turned(json, kinds, place);
-        let wrapped = self.wrapped(json, kinds, schema, place);
+        let kinds = TypeSet::from_schema(schema)?;
+        let turned = self.convert_scalar(json, kinds, location);
+        let wrapped = self.wrap_in_array(json, kinds, schema, location);
         let ((Some((changed, repairs)), None) | (None, Some((changed, repairs)))) =
             (turned, wrapped)
         else {
             return None;
         };
-        made.extend(repairs);
+        applied.extend(repairs);
         Some(changed)
     }
 
-    fn turned(&mut self, json: &Json, kinds: Kinds, place: &Place) -> Option<Candidate> {
+    fn convert_scalar(
+        &mut self,
+        json: &Json,
+        kinds: TypeSet,
+        location: &Location,
+    ) -> Option<Candidate> {
         let (changed, change) = match json {
-            Json::String(text) => return self.read(text.trim(), kinds, place),
-            Json::Number(digits) if kinds.has(Kinds::STRING) => {
-                (Json::String(digits.clone()), Change::NumberToString)
+            Json::String(text) => return self.convert_string(text.trim(), kinds, location),
+            Json::Number(digits) if kinds.contains(TypeSet::STRING) => {
+                (Json::String(digits.clone()), CoercionKind::NumberToString)
             }
-            Json::Bool(it) if kinds.has(Kinds::STRING) => {
-                (Json::String(it.to_string()), Change::BooleanToString)
+            Json::Bool(boolean) if kinds.contains(TypeSet::STRING) => {
+                (Json::String(boolean.to_string()), CoercionKind::BooleanToString)
             }
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_) => {
                 return None;
             }
         };
-        Some((changed, vec![told(place, change)]))
+        Some((changed, vec![coercion_repair(location, change)]))
     }
 
-    /// What a string spells.
-    fn read(&mut self, text: &str, kinds: Kinds, place: &Place) -> Option<Candidate> {
+    /// Converts the content of a string.
+    fn convert_string(
+        &mut self,
+        text: &str,
+        kinds: TypeSet,
+        location: &Location,
+    ) -> Option<Candidate> {
         let (changed, change) = match text {
-            "true" | "True" if kinds.has(Kinds::BOOLEAN) => {
-                (Json::Bool(true), Change::StringToBoolean)
+            "true" | "True" if kinds.contains(TypeSet::BOOLEAN) => {
+                (Json::Bool(true), CoercionKind::StringToBoolean)
             }
-            "false" | "False" if kinds.has(Kinds::BOOLEAN) => {
-                (Json::Bool(false), Change::StringToBoolean)
+            "false" | "False" if kinds.contains(TypeSet::BOOLEAN) => {
+                (Json::Bool(false), CoercionKind::StringToBoolean)
             }
-            "null" | "None" if kinds.has(Kinds::NULL) => (Json::Null, Change::StringToNull),
-            _ if is_number(text) && spells(text, kinds) => {
-                (Json::Number(text.to_owned()), Change::StringToNumber)
+            "null" | "None" if kinds.contains(TypeSet::NULL) => {
+                (Json::Null, CoercionKind::StringToNull)
             }
-            _ if opens(text, kinds) => {
+            _ if is_number(text) && allows_number(text, kinds) => {
+                (Json::Number(text.to_owned()), CoercionKind::StringToNumber)
+            }
+            _ if opens_container(text, kinds) => {
                 self.charge(text.len() / BYTES_PER_VISIT);
-                let mut repairs = vec![told(place, Change::StringToJson)];
-                let left = DEPTH.saturating_sub(place.levels);
-                let json = encoded(text, left, &place.pointer, &mut repairs)?;
-                return kinds.admit(&json).then_some((json, repairs));
+                let mut repairs = vec![coercion_repair(location, CoercionKind::StringToJson)];
+                let remaining_depth = MAX_DEPTH.saturating_sub(location.value_depth);
+                let json = parse_embedded(text, remaining_depth, &location.pointer, &mut repairs)?;
+                return kinds.accepts(&json).then_some((json, repairs));
             }
             _ => return None,
         };
-        Some((changed, vec![told(place, change)]))
+        Some((changed, vec![coercion_repair(location, change)]))
     }
 
-    /// The value as the only item of an array.
-    fn wrapped(
+    /// Wraps the value in an array.
+    fn wrap_in_array(
         &mut self,
         json: &Json,
-        kinds: Kinds,
+        kinds: TypeSet,
         schema: &'s Value,
-        place: &Place,
+        location: &Location,
     ) -> Option<Candidate> {
-        let alone = match json {
+        let wrapped = match json {
             Json::String(text) => {
                 let text = text.trim();
                 !text.is_empty() && !text.starts_with(['[', '{']) && !text.contains([',', '\n'])
@@ -89,15 +101,15 @@ impl<'s> Coercion<'s> {
             Json::Number(_) | Json::Bool(_) => true,
             Json::Null | Json::Array(_) | Json::Object(_) => false,
         };
-        if !alone || !kinds.has(Kinds::ARRAY) || place.levels >= DEPTH {
+        if !wrapped || !kinds.contains(TypeSet::ARRAY) || location.value_depth >= MAX_DEPTH {
             return None;
         }
-        let mut repairs = vec![told(place, Change::ScalarToArray)];
+        let mut repairs = vec![coercion_repair(location, CoercionKind::ScalarToArray)];
         let mut item = json.clone();
-        if let Some(items) = schema::item(schema, 0) {
-            let place = place.below("0");
-            item = self.value(json, items, &place, &mut repairs).unwrap_or(item);
-            if !self.fits(&item, items, place.nested) {
+        if let Some(items) = schema::item_schema(schema, 0) {
+            let location = location.child("0");
+            item = self.coerce_value(json, items, &location, &mut repairs).unwrap_or(item);
+            if !self.fits(&item, items, location.schema_depth) {
                 return None;
             }
         }
@@ -105,18 +117,18 @@ impl<'s> Coercion<'s> {
     }
 }
 
-/// Whether a number of these types is meant by its text; what has an exponent is no integer here.
-fn spells(text: &str, kinds: Kinds) -> bool {
-    kinds.has(Kinds::NUMBER) || kinds.admit_number(text) && !text.contains(['e', 'E'])
+/// Whether `text` is a number of these types. A number with an exponent is not an integer here.
+fn allows_number(text: &str, kinds: TypeSet) -> bool {
+    kinds.contains(TypeSet::NUMBER) || kinds.accepts_number(text) && !text.contains(['e', 'E'])
 }
 
-/// Whether the text opens like an array or object of these types.
-fn opens(text: &str, kinds: Kinds) -> bool {
+/// Whether the text starts like an array or object of these types.
+fn opens_container(text: &str, kinds: TypeSet) -> bool {
     let fenced = text.starts_with("```");
-    let array = kinds.has(Kinds::ARRAY) && (fenced || text.starts_with('['));
-    array || kinds.has(Kinds::OBJECT) && (fenced || text.starts_with('{'))
+    let array = kinds.contains(TypeSet::ARRAY) && (fenced || text.starts_with('['));
+    array || kinds.contains(TypeSet::OBJECT) && (fenced || text.starts_with('{'))
 }
 
-fn told(place: &Place, change: Change) -> Repair {
-    Repair::Value { pointer: place.pointer.clone(), change }
+fn coercion_repair(location: &Location, kind: CoercionKind) -> Repair {
+    Repair::Coercion { pointer: location.pointer.clone(), kind }
 }

@@ -1,24 +1,25 @@
-//! The few questions that reading and repairing ask of a schema.
+//! Schema lookups for coercion: types, references and subschemas.
 
 use serde_json::Value;
 
 use crate::json::Json;
 
-/// The most references followed one after the other.
-pub(super) const REFERENCES: usize = 16;
+/// Maximum number of references followed in a row.
+pub(super) const MAX_REFERENCES: usize = 16;
 
-/// A whole schema, in which references are looked up.
+/// A complete schema, which resolves references.
 #[derive(Clone, Copy)]
-pub(super) struct Root<'s>(pub(super) &'s Value);
+pub(super) struct RootSchema<'s>(pub(super) &'s Value);
 
-impl<'s> Root<'s> {
-    /// Where the reference of `schema` leads, if it is one: `Some(None)` is nowhere.
+impl<'s> RootSchema<'s> {
+    /// Resolves the reference of `schema`, if the schema is a reference. `Some(None)` means an
+    /// unresolvable reference.
     ///
-    /// What stands beside a reference counts in some drafts only, so it is left to validation.
-    #[expect(clippy::option_option, reason = "no reference and one that leads nowhere differ")]
-    pub(super) fn target(self, schema: &'s Value) -> Option<Option<&'s Value>> {
+    /// Some drafts ignore the siblings of a reference, so validation handles them.
+    #[expect(clippy::option_option, reason = "no reference and an unresolvable reference differ")]
+    pub(super) fn resolve_reference(self, schema: &'s Value) -> Option<Option<&'s Value>> {
         let mut reference = schema.get("$ref")?;
-        for _ in 0..REFERENCES {
+        for _ in 0..MAX_REFERENCES {
             let pointer = reference.as_str().and_then(|reference| reference.strip_prefix('#'));
             let Some(target) = pointer.and_then(|pointer| self.0.pointer(pointer)) else {
                 return Some(None);
@@ -31,45 +32,50 @@ impl<'s> Root<'s> {
         Some(None)
     }
 
-    /// The types that `schema` allows, also through references and alternatives; `None` if it says
-    /// nothing about types.
-    pub(super) fn kinds(self, schema: &'s Value, nested: usize) -> Option<Kinds> {
-        if nested >= REFERENCES {
+    /// Returns the types that `schema` allows, including references and alternatives. `None` if the
+    /// schema does not restrict types.
+    pub(super) fn allowed_types(self, schema: &'s Value, nested: usize) -> Option<TypeSet> {
+        if nested >= MAX_REFERENCES {
             return None;
         }
-        if let Some(target) = self.target(schema) {
-            return self.kinds(target?, nested + 1);
+        if let Some(target) = self.resolve_reference(schema) {
+            return self.allowed_types(target?, nested + 1);
         }
-        if let Some(kinds) = Kinds::own(schema) {
+        if let Some(kinds) = TypeSet::from_schema(schema) {
             return Some(kinds);
         }
         for keyword in ["anyOf", "oneOf"] {
-            let branches = list(schema, keyword);
+            let branches = subschemas(schema, keyword);
             if !branches.is_empty() {
-                let kinds = branches.iter().map(|branch| self.kinds(branch, nested + 1));
-                return kinds.reduce(|all, one| Some(all?.or(one?))).flatten();
+                let kinds = branches.iter().map(|branch| self.allowed_types(branch, nested + 1));
+                return kinds.reduce(|all, next| Some(all?.union(next?))).flatten();
             }
         }
-        let parts = list(schema, "allOf").iter();
-        parts.filter_map(|part| self.kinds(part, nested + 1)).reduce(Kinds::and)
+        let all_of = subschemas(schema, "allOf").iter();
+        all_of
+            .filter_map(|subschema| self.allowed_types(subschema, nested + 1))
+            .reduce(TypeSet::intersection)
     }
 
-    /// Whether a branch may be the one that is meant by a value that fits none: it allows the
-    /// value's type, or something else than null where the value is no array or object.
-    pub(super) fn may_mean(self, branch: &'s Value, json: &Json) -> bool {
-        let Some(kinds) = self.kinds(branch, 0) else { return true };
+    /// Whether a value that matches no branch may be intended for this branch: the branch allows
+    /// the value's type, or allows a type other than null and the value is neither an array nor an
+    /// object.
+    pub(super) fn may_be_intended(self, branch: &'s Value, json: &Json) -> bool {
+        let Some(kinds) = self.allowed_types(branch, 0) else { return true };
         match json {
-            Json::Array(_) | Json::Object(_) => kinds.admit(json),
-            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => kinds != Kinds::NULL,
+            Json::Array(_) | Json::Object(_) => kinds.accepts(json),
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {
+                kinds != TypeSet::NULL
+            }
         }
     }
 }
 
-/// A set of JSON's types.
+/// A set of JSON types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kinds(u8);
+pub(super) struct TypeSet(u8);
 
-impl Kinds {
+impl TypeSet {
     pub(super) const NULL: Self = Self(1);
     pub(super) const BOOLEAN: Self = Self(2);
     pub(super) const INTEGER: Self = Self(4);
@@ -78,22 +84,25 @@ impl Kinds {
     pub(super) const ARRAY: Self = Self(32);
     pub(super) const OBJECT: Self = Self(64);
 
-    /// The types that the schema itself states, by `type`, or else by the values it lists. A type
-    /// that JSON Schema does not know makes all of it unknown.
-    pub(super) fn own(schema: &Value) -> Option<Self> {
+    /// Returns the types that the schema states by `type`, or else by its listed values. `None` if
+    /// one of the types is unknown.
+    pub(super) fn from_schema(schema: &Value) -> Option<Self> {
         let values = match (schema.get("type"), schema.get("enum"), schema.get("const")) {
             (Some(Value::Array(names)), _, _) => {
-                return names.iter().map(Self::named).reduce(|all, one| Some(all?.or(one?)))?;
+                return names
+                    .iter()
+                    .map(Self::from_name)
+                    .reduce(|all, next| Some(all?.union(next?)))?;
             }
-            (Some(name), _, _) => return Self::named(name),
+            (Some(name), _, _) => return Self::from_name(name),
             (None, Some(Value::Array(values)), _) => values.as_slice(),
             (None, _, Some(value)) => std::slice::from_ref(value),
             (None, _, None) => return None,
         };
-        values.iter().map(Self::of_listed).reduce(Self::or)
+        values.iter().map(Self::from_value).reduce(Self::union)
     }
 
-    fn named(name: &Value) -> Option<Self> {
+    fn from_name(name: &Value) -> Option<Self> {
         match name.as_str()? {
             "null" => Some(Self::NULL),
             "boolean" => Some(Self::BOOLEAN),
@@ -106,7 +115,7 @@ impl Kinds {
         }
     }
 
-    fn of_listed(value: &Value) -> Self {
+    fn from_value(value: &Value) -> Self {
         match value {
             Value::Null => Self::NULL,
             Value::Bool(_) => Self::BOOLEAN,
@@ -117,50 +126,51 @@ impl Kinds {
         }
     }
 
-    pub(super) fn or(self, other: Self) -> Self {
+    pub(super) fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    fn and(self, other: Self) -> Self {
+    fn intersection(self, other: Self) -> Self {
         Self(self.with_integers().0 & other.with_integers().0)
     }
 
-    /// Integers are numbers.
+    /// Adds integers to numbers.
     fn with_integers(self) -> Self {
-        if self.has(Self::NUMBER) { self.or(Self::INTEGER) } else { self }
+        if self.contains(Self::NUMBER) { self.union(Self::INTEGER) } else { self }
     }
 
-    pub(super) fn has(self, other: Self) -> bool {
+    pub(super) fn contains(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
     /// Whether a value of these types may be `json`.
-    pub(super) fn admit(self, json: &Json) -> bool {
+    pub(super) fn accepts(self, json: &Json) -> bool {
         match json {
-            Json::Null => self.has(Self::NULL),
-            Json::Bool(_) => self.has(Self::BOOLEAN),
-            Json::Number(text) => self.admit_number(text),
-            Json::String(_) => self.has(Self::STRING),
-            Json::Array(_) => self.has(Self::ARRAY),
-            Json::Object(_) => self.has(Self::OBJECT),
+            Json::Null => self.contains(Self::NULL),
+            Json::Bool(_) => self.contains(Self::BOOLEAN),
+            Json::Number(text) => self.accepts_number(text),
+            Json::String(_) => self.contains(Self::STRING),
+            Json::Array(_) => self.contains(Self::ARRAY),
+            Json::Object(_) => self.contains(Self::OBJECT),
         }
     }
 
-    /// Whether a number may be written like this. With an exponent it may be an integer.
-    pub(super) fn admit_number(self, text: &str) -> bool {
+    /// Whether these types include a number written like this. With an exponent, an integer is
+    /// possible.
+    pub(super) fn accepts_number(self, text: &str) -> bool {
         let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
         let integral = text.contains(['e', 'E']) || fraction.bytes().all(|digit| digit == b'0');
-        self.has(Self::NUMBER) || self.has(Self::INTEGER) && integral
+        self.contains(Self::NUMBER) || self.contains(Self::INTEGER) && integral
     }
 }
 
-/// The subschemas of a keyword that has a list of them.
-pub(super) fn list<'s>(schema: &'s Value, keyword: &str) -> &'s [Value] {
+/// Returns the subschemas of a keyword that has a list of schemas.
+pub(super) fn subschemas<'s>(schema: &'s Value, keyword: &str) -> &'s [Value] {
     schema.get(keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The schema of one member, if there is one.
-pub(super) fn member<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
+/// Returns the schema of a member.
+pub(super) fn member_schema<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
     let stated = schema.get("properties").and_then(|properties| properties.get(key));
     stated.or_else(|| {
         let patterns = schema.get("patternProperties").is_some();
@@ -168,8 +178,8 @@ pub(super) fn member<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
     })
 }
 
-/// The schema of one item, if there is one.
-pub(super) fn item(schema: &Value, at: usize) -> Option<&Value> {
+/// Returns the schema of an item.
+pub(super) fn item_schema(schema: &Value, at: usize) -> Option<&Value> {
     let items = schema.get("items");
     let tuple = schema.get("prefixItems").or(items).and_then(Value::as_array);
     match tuple {

@@ -1,114 +1,118 @@
-//! Tests of bringing values to their types, and of leaving them alone.
+//! Tests of coercion.
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::parse::{DEPTH, strict};
+use crate::parse::{MAX_DEPTH, parse_strict};
 
-/// What becomes of the argument `a`, and the repairs in words.
-fn coerced(schema: &Value, a: &str) -> (String, Vec<String>) {
+/// Coerces the argument `a`. Returns the result and the messages of the repairs.
+fn coerce_argument(schema: &Value, a: &str) -> (String, Vec<String>) {
     let schema = json!({"type": "object", "properties": {"a": schema}});
-    let arguments = strict(&format!("{{\"a\":{a}}}")).unwrap();
+    let arguments = parse_strict(&format!("{{\"a\":{a}}}")).unwrap();
     let mut repairs = Vec::new();
     let arguments = coerce(arguments, &schema, &mut repairs);
     let a = arguments.get("a").unwrap().to_string();
     (a, repairs.iter().map(Repair::to_string).collect())
 }
 
-fn becomes(schema: &Value, from: &str, to: &str) {
-    let (found, repairs) = coerced(schema, from);
-    assert_eq!(found, to, "{from} under {schema}");
+fn assert_becomes(schema: &Value, from: &str, to: &str) {
+    let (actual, repairs) = coerce_argument(schema, from);
+    assert_eq!(actual, to, "{from} under {schema}");
     assert!(!repairs.is_empty(), "{from} under {schema} is changed in silence");
 }
 
-fn stays(schema: &Value, a: &str) {
-    assert_eq!(coerced(schema, a), (a.to_owned(), Vec::new()), "under {schema}");
+fn assert_unchanged(schema: &Value, a: &str) {
+    assert_eq!(coerce_argument(schema, a), (a.to_owned(), Vec::new()), "under {schema}");
 }
 
 #[test]
 fn a_string_becomes_what_it_spells_where_a_string_is_not_allowed() {
-    becomes(&json!({"type": "integer"}), r#"" 3 ""#, "3");
-    becomes(&json!({"type": "integer"}), r#""3.0""#, "3.0");
-    becomes(&json!({"type": "number"}), r#""1.50""#, "1.50");
-    becomes(&json!({"type": "number"}), r#""1e400""#, "1e400");
-    becomes(&json!({"type": "boolean"}), r#""true""#, "true");
-    becomes(&json!({"type": "boolean"}), r#""False""#, "false");
-    becomes(&json!({"type": ["integer", "null"]}), r#""None""#, "null");
-    becomes(&json!({"enum": [1, 2, null]}), r#""2""#, "2");
-    becomes(&json!({"const": 4}), r#""4""#, "4");
+    assert_becomes(&json!({"type": "integer"}), r#"" 3 ""#, "3");
+    assert_becomes(&json!({"type": "integer"}), r#""3.0""#, "3.0");
+    assert_becomes(&json!({"type": "number"}), r#""1.50""#, "1.50");
+    assert_becomes(&json!({"type": "number"}), r#""1e400""#, "1e400");
+    assert_becomes(&json!({"type": "boolean"}), r#""true""#, "true");
+    assert_becomes(&json!({"type": "boolean"}), r#""False""#, "false");
+    assert_becomes(&json!({"type": ["integer", "null"]}), r#""None""#, "null");
+    assert_becomes(&json!({"enum": [1, 2, null]}), r#""2""#, "2");
+    assert_becomes(&json!({"const": 4}), r#""4""#, "4");
 }
 
 #[test]
 fn a_string_that_spells_nothing_else_stays() {
     for text in ["007", "3.5", "1e2", "three", "", "0x1F", "NaN"] {
-        stays(&json!({"type": "integer"}), &format!("\"{text}\""));
+        assert_unchanged(&json!({"type": "integer"}), &format!("\"{text}\""));
     }
     for text in ["yes", "1", "TRUE"] {
-        stays(&json!({"type": "boolean"}), &format!("\"{text}\""));
+        assert_unchanged(&json!({"type": "boolean"}), &format!("\"{text}\""));
     }
-    stays(&json!({"type": ["string", "null"]}), r#""null""#);
-    stays(&json!({"type": "integer", "nullable": true}), r#""null""#);
+    assert_unchanged(&json!({"type": ["string", "null"]}), r#""null""#);
+    assert_unchanged(&json!({"type": "integer", "nullable": true}), r#""null""#);
 }
 
 #[test]
 fn a_number_or_boolean_becomes_a_string_with_its_digits_untouched() {
-    becomes(&json!({"type": "string"}), "123456789012345678901", r#""123456789012345678901""#);
-    becomes(&json!({"type": ["string", "null"]}), "1.50", r#""1.50""#);
-    becomes(&json!({"type": "string"}), "true", r#""true""#);
-    stays(&json!({"type": ["string", "number"]}), "3");
-    stays(&json!({"type": "string"}), "null");
-    stays(&json!({"type": "string"}), "[1]");
+    assert_becomes(
+        &json!({"type": "string"}),
+        "123456789012345678901",
+        r#""123456789012345678901""#,
+    );
+    assert_becomes(&json!({"type": ["string", "null"]}), "1.50", r#""1.50""#);
+    assert_becomes(&json!({"type": "string"}), "true", r#""true""#);
+    assert_unchanged(&json!({"type": ["string", "number"]}), "3");
+    assert_unchanged(&json!({"type": "string"}), "null");
+    assert_unchanged(&json!({"type": "string"}), "[1]");
 }
 
 #[test]
 fn a_single_value_becomes_an_array_of_one_unless_it_may_be_a_list() {
     let strings = json!({"type": "array", "items": {"type": "string"}});
-    becomes(&strings, r#""red""#, r#"["red"]"#);
-    becomes(&strings, "7", r#"["7"]"#);
-    becomes(&json!({"type": "array"}), "true", "[true]");
-    becomes(&json!({"type": "array", "items": {"type": "integer"}}), r#""3""#, "[3]");
+    assert_becomes(&strings, r#""red""#, r#"["red"]"#);
+    assert_becomes(&strings, "7", r#"["7"]"#);
+    assert_becomes(&json!({"type": "array"}), "true", "[true]");
+    assert_becomes(&json!({"type": "array", "items": {"type": "integer"}}), r#""3""#, "[3]");
     for text in [r#""a, b""#, r#""a\nb""#, r#""""#, r#""[a""#, "null", "{}"] {
-        stays(&strings, text);
+        assert_unchanged(&strings, text);
     }
-    stays(&json!({"type": "array", "items": {"type": "integer"}}), r#""x""#);
-    stays(&json!({"type": ["integer", "array"]}), r#""3""#);
+    assert_unchanged(&json!({"type": "array", "items": {"type": "integer"}}), r#""x""#);
+    assert_unchanged(&json!({"type": ["integer", "array"]}), r#""3""#);
 }
 
 #[test]
 fn json_in_a_string_is_read_where_an_array_or_object_is_asked_for() {
     let object = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
-    becomes(&object, r#""{\"n\": \"1\"}""#, r#"{"n":1}"#);
-    becomes(&json!({"type": "array"}), r#""[1, 2]""#, "[1,2]");
-    let (found, repairs) = coerced(&object, r#""{'n': 1}""#);
-    assert_eq!(found, r#"{"n":1}"#);
+    assert_becomes(&object, r#""{\"n\": \"1\"}""#, r#"{"n":1}"#);
+    assert_becomes(&json!({"type": "array"}), r#""[1, 2]""#, "[1,2]");
+    let (actual, repairs) = coerce_argument(&object, r#""{'n': 1}""#);
+    assert_eq!(actual, r#"{"n":1}"#);
     assert_eq!(
         repairs,
         [
-            "`/a`: string read as the JSON in it",
+            "`/a`: string parsed as JSON",
             "in the JSON text at `/a`: single quotes read as double quotes (byte 1)",
         ]
     );
-    stays(&json!({"type": "string"}), r#""{\"n\": 1}""#);
-    stays(&object, r#""[1]""#);
-    stays(&object, r#""{\"n\": 1""#);
+    assert_unchanged(&json!({"type": "string"}), r#""{\"n\": 1}""#);
+    assert_unchanged(&object, r#""[1]""#);
+    assert_unchanged(&object, r#""{\"n\": 1""#);
 }
 
 #[test]
 fn alternatives_that_disagree_change_nothing() {
-    let either = |one: &str, other: &str| json!({"anyOf": [{"type": one}, {"type": other}]});
-    becomes(&either("integer", "null"), r#""3""#, "3");
-    becomes(&either("integer", "number"), r#""3""#, "3");
-    becomes(&either("boolean", "integer"), r#""true""#, "true");
-    becomes(&json!({"oneOf": [{"type": "null"}, {"type": "string"}]}), "3", r#""3""#);
-    stays(&either("string", "integer"), r#""3""#);
-    stays(&either("integer", "array"), r#""3""#);
+    let either = |first: &str, other: &str| json!({"anyOf": [{"type": first}, {"type": other}]});
+    assert_becomes(&either("integer", "null"), r#""3""#, "3");
+    assert_becomes(&either("integer", "number"), r#""3""#, "3");
+    assert_becomes(&either("boolean", "integer"), r#""true""#, "true");
+    assert_becomes(&json!({"oneOf": [{"type": "null"}, {"type": "string"}]}), "3", r#""3""#);
+    assert_unchanged(&either("string", "integer"), r#""3""#);
+    assert_unchanged(&either("integer", "array"), r#""3""#);
 }
 
 #[test]
 fn the_alternative_that_a_value_is_of_is_followed_into_its_parts() {
-    let part = json!({"type": "object", "properties": {"n": {"type": "integer"}, "b": {"type": "boolean"}}});
-    let schema = json!({"anyOf": [part, {"type": "null"}]});
-    becomes(&schema, r#"{"n":"1","b":"maybe"}"#, r#"{"n":1,"b":"maybe"}"#);
+    let subschema = json!({"type": "object", "properties": {"n": {"type": "integer"}, "b": {"type": "boolean"}}});
+    let schema = json!({"anyOf": [subschema, {"type": "null"}]});
+    assert_becomes(&schema, r#"{"n":"1","b":"maybe"}"#, r#"{"n":1,"b":"maybe"}"#);
 }
 
 #[test]
@@ -117,12 +121,12 @@ fn the_alternative_that_the_other_members_speak_for_is_followed() {
     let tagged = json!({"oneOf": [
         n("integer", json!({"const": "x"})), n("string", json!({"enum": ["y", "z"]})),
     ]});
-    becomes(&tagged, r#"{"k":"x","n":"3"}"#, r#"{"k":"x","n":3}"#);
-    stays(&tagged, r#"{"k":"z","n":"3"}"#);
+    assert_becomes(&tagged, r#"{"k":"x","n":"3"}"#, r#"{"k":"x","n":3}"#);
+    assert_unchanged(&tagged, r#"{"k":"z","n":"3"}"#);
     let mut required = json!({"anyOf": [n("integer", json!({})), n("string", json!({}))]});
     required["anyOf"][1]["required"] = json!(["k"]);
-    becomes(&required, r#"{"n":"3"}"#, r#"{"n":3}"#);
-    stays(&required, r#"{"k":1,"n":"3"}"#);
+    assert_becomes(&required, r#"{"n":"3"}"#, r#"{"n":3}"#);
+    assert_unchanged(&required, r#"{"k":1,"n":"3"}"#);
 }
 
 #[test]
@@ -136,7 +140,7 @@ fn references_in_the_schema_are_followed_and_others_are_left_alone() {
         },
     });
     let mut repairs = Vec::new();
-    let arguments = strict(r#"{"a":["1",2],"x":"1","l":"1"}"#).unwrap();
+    let arguments = parse_strict(r#"{"a":["1",2],"x":"1","l":"1"}"#).unwrap();
     let arguments = coerce(arguments, &schema, &mut repairs);
     assert_eq!(arguments.to_string(), r#"{"a":[1,2],"x":"1","l":"1"}"#);
     assert_eq!(repairs.len(), 1);
@@ -151,7 +155,7 @@ fn arguments_are_never_renamed_added_or_dropped() {
         "required": ["query", "n"],
         "additionalProperties": false,
     });
-    let arguments = strict(r#"{"Query":"x","extra":1}"#).unwrap();
+    let arguments = parse_strict(r#"{"Query":"x","extra":1}"#).unwrap();
     let mut repairs = Vec::new();
     assert_eq!(coerce(arguments.clone(), &schema, &mut repairs), arguments);
     assert!(repairs.is_empty());
@@ -162,9 +166,9 @@ fn strings_in_strings_do_not_go_deeper_than_the_limit() {
     let schema = json!({"$defs": {"l": {"type": "array", "items": {"$ref": "#/$defs/l"}}}, "$ref": "#/$defs/l"});
     let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
     let inside = |levels| Json::Array(vec![Json::String(nested(levels))]);
-    let changed = coerce(inside(DEPTH - 1), &schema, &mut Vec::new());
-    assert_eq!(changed.to_string(), nested(DEPTH));
-    assert_eq!(coerce(inside(DEPTH), &schema, &mut Vec::new()), inside(DEPTH));
+    let changed = coerce(inside(MAX_DEPTH - 1), &schema, &mut Vec::new());
+    assert_eq!(changed.to_string(), nested(MAX_DEPTH));
+    assert_eq!(coerce(inside(MAX_DEPTH), &schema, &mut Vec::new()), inside(MAX_DEPTH));
 }
 
 #[test]
@@ -174,7 +178,7 @@ fn a_schema_that_branches_into_itself_ends_and_changes_nothing() {
         {"type": "array", "items": {"$ref": "#"}, "minItems": 0},
     ]});
     let arguments =
-        Json::Array(vec![strict(&("[".repeat(100) + "\"x\"" + &"]".repeat(100))).unwrap()]);
+        Json::Array(vec![parse_strict(&("[".repeat(100) + "\"x\"" + &"]".repeat(100))).unwrap()]);
     let mut repairs = Vec::new();
     assert_eq!(coerce(arguments.clone(), &both, &mut repairs), arguments);
     assert!(repairs.is_empty());
@@ -192,22 +196,22 @@ fn arguments_at_the_limit_of_visits_are_changed_and_larger_ones_are_not() {
         assert_eq!(repairs.is_empty(), before == after);
         !repairs.is_empty()
     };
-    assert!(!changed_at(0, VISITS), "half of it was changed");
+    assert!(!changed_at(0, MAX_VISITS), "half of it was changed");
     let changed = |count: usize| changed_at(count, count);
-    // Each item is visited twice: to see that all fit, and to find the one that does not.
-    let most = (VISITS - 10) / 2;
-    assert!(changed(most));
-    assert!(!changed(most + 10));
+    // Each item has two visits: one to check all items and one to find the invalid item.
+    let max_items = (MAX_VISITS - 10) / 2;
+    assert!(changed(max_items));
+    assert!(!changed(max_items + 10));
 }
 
 #[test]
 fn raw_text_is_read_by_its_schema() {
-    let read = |schema: &Value, text: &str| typed(text, Some(schema), &json!({})).to_string();
+    let read = |schema: &Value, text: &str| coerce_text(text, Some(schema), &json!({})).to_string();
     let string = json!({"type": "string"});
     for text in ["02139", "true", "123456789012345678901", "null", " a "] {
         assert_eq!(read(&string, text), format!("\"{text}\""));
         assert_eq!(read(&json!({"description": "?"}), text), format!("\"{text}\""));
-        assert_eq!(typed(text, None, &json!({})).to_string(), format!("\"{text}\""));
+        assert_eq!(coerce_text(text, None, &json!({})).to_string(), format!("\"{text}\""));
     }
     assert_eq!(read(&string, r#"{"a": 1}"#), r#""{\"a\": 1}""#);
     let nullable = json!({"type": ["string", "null"]});
@@ -234,24 +238,24 @@ fn raw_text_is_read_by_a_schema_behind_references() {
     let root =
         json!({"$defs": {"n": {"allOf": [{"type": "number"}, {"type": ["integer", "null"]}]}}});
     let schema = json!({"$ref": "#/$defs/n"});
-    assert_eq!(typed("3", Some(&schema), &root).to_string(), "3");
-    assert_eq!(typed("None", Some(&schema), &root).to_string(), r#""None""#);
+    assert_eq!(coerce_text("3", Some(&schema), &root).to_string(), "3");
+    assert_eq!(coerce_text("None", Some(&schema), &root).to_string(), r#""None""#);
 }
 
 #[test]
 fn a_chain_of_references_at_the_limit_is_followed_and_one_past_it_is_not() {
     let changed = |links: usize| {
-        let mut parts = json!({});
+        let mut definitions = json!({});
         for link in 1..links {
-            parts[link.to_string()] = json!({"$ref": format!("#/$defs/{}", link + 1)});
+            definitions[link.to_string()] = json!({"$ref": format!("#/$defs/{}", link + 1)});
         }
-        parts[links.to_string()] = json!({"type": "integer"});
-        let schema = json!({"items": {"$ref": "#/$defs/1"}, "$defs": parts});
+        definitions[links.to_string()] = json!({"type": "integer"});
+        let schema = json!({"items": {"$ref": "#/$defs/1"}, "$defs": definitions});
         let arguments = Json::Array(vec![Json::String("1".to_owned())]);
         coerce(arguments.clone(), &schema, &mut Vec::new()) != arguments
     };
-    assert!(changed(schema::REFERENCES));
-    assert!(!changed(schema::REFERENCES + 1));
+    assert!(changed(schema::MAX_REFERENCES));
+    assert!(!changed(schema::MAX_REFERENCES + 1));
 }
 
 #[test]
@@ -262,17 +266,17 @@ fn schemas_inside_one_another_up_to_the_limit_are_applied_and_one_past_it_are_no
         let arguments = Json::String("1".to_owned());
         coerce(arguments.clone(), &schema, &mut Vec::new()) != arguments
     };
-    assert!(changed(NESTED - 1));
-    assert!(!changed(NESTED));
+    assert!(changed(MAX_SCHEMA_NESTING - 1));
+    assert!(!changed(MAX_SCHEMA_NESTING));
 }
 
 #[test]
 fn a_deep_value_under_a_recursive_schema_fits_on_a_small_stack() {
     let schema = json!({"anyOf": [{"type": "integer"}, {"type": "array", "items": {"$ref": "#"}}]});
     let run = move || {
-        for levels in [DEPTH / 2, DEPTH - 1] {
+        for levels in [MAX_DEPTH / 2, MAX_DEPTH - 1] {
             let text = "[".repeat(levels) + "\"1\"" + &"]".repeat(levels);
-            coerce(strict(&text).unwrap(), &schema, &mut Vec::new());
+            coerce(parse_strict(&text).unwrap(), &schema, &mut Vec::new());
         }
     };
     std::thread::Builder::new().stack_size(1 << 20).spawn(run).unwrap().join().unwrap();

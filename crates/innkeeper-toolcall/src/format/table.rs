@@ -1,115 +1,118 @@
-//! Every marker of every format, and what it begins.
+//! Table of the markers of every call format.
 
-/// What a marker means where it is found in text.
+/// The meaning of a marker in text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// The model begins to think; the texts one of which ends it, and whether a call may stand in it.
-    Think { ends: &'static [&'static str], calls: bool },
-    /// The end of a thought that nobody saw begin.
-    StrayThinkEnd,
-    /// Markup without meaning of its own.
-    Frame,
-    /// A list of calls begins; only calls are meant in it.
-    Section { end: &'static str },
-    /// One call, or several in one piece, to be read so.
-    Call(Lexing),
-    /// A message of Harmony begins: its header comes first.
-    Header,
+pub(crate) enum MarkerKind {
+    /// The start of reasoning. `end_texts` are the possible ends; `allows_calls` is whether the
+    /// reasoning may contain calls.
+    ReasoningStart { end_texts: &'static [&'static str], allows_calls: bool },
+    /// The end of reasoning whose start is not in the text.
+    StrayReasoningEnd,
+    /// Markup without effect on the parser.
+    Markup,
+    /// The start of a call section, which contains only calls.
+    CallSection { end_text: &'static str },
+    /// The start of one or more calls, with the lexer for them.
+    Call(LexerKind),
+    /// The start of a Harmony message, which begins with a header.
+    HarmonyHeader,
 }
 
 #[cfg(test)]
-impl Mark {
-    /// The other texts that belong to it: what ends it, or stands in the middle of it.
-    pub(crate) fn others(self) -> Vec<&'static str> {
+impl MarkerKind {
+    /// Returns the other texts of this marker: end texts and separators.
+    pub(crate) fn related_texts(self) -> Vec<&'static str> {
         match self {
-            Self::Think { ends, .. } => ends.to_vec(),
-            Self::Section { end } => vec![end],
-            Self::Call(Lexing::Tagged { close }) => vec![close],
-            Self::Call(Lexing::Named { separator, close }) => vec![separator, close],
+            Self::ReasoningStart { end_texts, .. } => end_texts.to_vec(),
+            Self::CallSection { end_text } => vec![end_text],
+            Self::Call(LexerKind::TaggedJson { close }) => vec![close],
+            Self::Call(LexerKind::NameFirst { separator, close }) => vec![separator, close],
             Self::Call(
-                Lexing::ToolCall
-                | Lexing::Function
-                | Lexing::Json
-                | Lexing::Mistral
-                | Lexing::Invoke { .. }
-                | Lexing::Xtml
-                | Lexing::Gemma
-                | Lexing::Pythonic
-                | Lexing::Bare
-                | Lexing::Fence
-                | Lexing::React,
+                LexerKind::ToolCall
+                | LexerKind::Function
+                | LexerKind::SeparatedJson
+                | LexerKind::Mistral
+                | LexerKind::Invoke { .. }
+                | LexerKind::Xtml
+                | LexerKind::Gemma
+                | LexerKind::Pythonic
+                | LexerKind::BareJson
+                | LexerKind::Fence
+                | LexerKind::React,
             )
-            | Self::StrayThinkEnd
-            | Self::Frame
-            | Self::Header => Vec::new(),
+            | Self::StrayReasoningEnd
+            | Self::Markup
+            | Self::HarmonyHeader => Vec::new(),
         }
     }
 }
 
-impl Lexing {
-    /// Whether the marker is part of what is read: a bracket.
-    pub(crate) fn reads_marker(self) -> bool {
-        matches!(self, Self::Bare | Self::Pythonic)
+impl LexerKind {
+    /// Whether the marker, such as a bracket, is part of the lexer's input.
+    pub(crate) fn includes_marker(self) -> bool {
+        matches!(self, Self::BareJson | Self::Pythonic)
     }
 }
 
-/// How a call is to be read.
+/// The syntax of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lexing {
-    /// `<tool_call>`: JSON, `<function=…>` or a name with `<arg_key>`, told apart by what follows.
+pub(crate) enum LexerKind {
+    /// `<tool_call>`: JSON, `<function=…>` or a name with `<arg_key>`. The next characters decide.
     ToolCall,
     /// `<function=name>` without its `<tool_call>`.
     Function,
     /// JSON with a closing marker.
-    Tagged { close: &'static str },
-    /// JSON that ends where its value ends, more of them after `;`.
-    Json,
+    TaggedJson { close: &'static str },
+    /// JSON that ends with its value; further calls follow after `;`.
+    SeparatedJson,
     /// `[TOOL_CALLS]`: a JSON list, or a name with `[ARGS]`.
     Mistral,
-    /// A name, a separator, JSON, a closing marker.
-    Named { separator: &'static str, close: &'static str },
-    /// `<invoke name="…">` with `<parameter name="…">`, each with this after its `<` and `</`.
+    /// A name, a separator, JSON and a closing marker.
+    NameFirst { separator: &'static str, close: &'static str },
+    /// `<invoke name="…">` with `<parameter name="…">`. Each tag has `prefix` after its `<` or
+    /// `</`.
     Invoke { prefix: &'static str },
-    /// Kimi K3's `call tool="…"` with `argument key="…"`.
+    /// `call tool="…"` with `argument key="…"` (Kimi K3).
     Xtml,
     /// `call:name{key:<|"|>text<|"|>}`.
     Gemma,
     /// `[f(a=1), g()]`.
     Pythonic,
-    /// `{…}` in mid-text.
-    Bare,
-    /// Three back-ticks whose whole body is a call.
+    /// `{…}` within text.
+    BareJson,
+    /// A fenced block whose entire body is a call.
     Fence,
     /// `Action:` and `Action Input:`.
     React,
 }
 
-/// A text to look for.
+/// A text with a meaning in a call format.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marker {
-    /// What is looked for.
+    /// The text of the marker.
     pub(crate) text: &'static str,
-    /// What it means.
-    pub(crate) mark: Mark,
-    /// Whether people write it in prose too, so that back-ticks and fences around it count.
-    pub(crate) plain: bool,
+    /// The meaning of the marker.
+    pub(crate) kind: MarkerKind,
+    /// Whether the marker also occurs in prose, so that it has no effect in back-ticks, fenced
+    /// blocks or quotations.
+    pub(crate) in_prose: bool,
 }
 
-const fn special(text: &'static str, mark: Mark) -> Marker {
-    Marker { text, mark, plain: false }
+const fn special_marker(text: &'static str, kind: MarkerKind) -> Marker {
+    Marker { text, kind, in_prose: false }
 }
 
-const fn plain(text: &'static str, mark: Mark) -> Marker {
-    Marker { text, mark, plain: true }
+const fn prose_marker(text: &'static str, kind: MarkerKind) -> Marker {
+    Marker { text, kind, in_prose: true }
 }
 
-/// The format a model writes its calls in.
+/// The format in which a model writes its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// Whatever turns up: every marker of every format below, and the generic forms.
+    /// Automatic detection: the markers of all formats below, and the generic forms.
     Detect,
-    /// `{"name", "arguments"}` and `{"tool", "params"}` as bare JSON, fenced or tagged, lists of
-    /// them, ReAct's `Action:`; only for names of offered tools.
+    /// `{"name", "arguments"}` and `{"tool", "params"}` as bare, fenced or tagged JSON, lists of
+    /// these objects, and ReAct's `Action:`; only for names of offered tools.
     Generic,
     /// JSON in `<tool_call>`: Hermes, Qwen 2.5, Qwen 3.
     Hermes,
@@ -117,7 +120,7 @@ pub enum Format {
     QwenXml,
     /// Bare JSON or `<|python_tag|>` JSON, and pythonic lists: Llama 3 and 4, Olmo, LFM2.
     Llama,
-    /// `[TOOL_CALLS]` in all its versions.
+    /// All versions of `[TOOL_CALLS]`.
     Mistral,
     /// DeepSeek V3, R1, V3.1 (`<｜tool▁calls▁begin｜>`) and V3.2 to V4.1 (DSML).
     DeepSeek,
@@ -129,14 +132,14 @@ pub enum Format {
     Gemma,
     /// GPT-OSS.
     Harmony,
-    /// `<invoke name="…">`: Anthropic's style in text, MiniMax.
+    /// `<invoke name="…">`: Anthropic's text style, MiniMax.
     Invoke,
-    /// JSON in the tags of Granite, Phi-4, Cohere, InternLM, Jamba and others.
+    /// JSON in the tags of Granite, Phi-4, Cohere, InternLM, Jamba and other models.
     Tagged,
 }
 
-/// Names by which formats are chosen on a command line.
-const NAMES: &[(&str, Format)] = &[
+/// Format names for the command line.
+const FORMAT_NAMES: &[(&str, Format)] = &[
     ("detect", Format::Detect),
     ("generic", Format::Generic),
     ("hermes", Format::Hermes),
@@ -153,8 +156,8 @@ const NAMES: &[(&str, Format)] = &[
     ("tagged", Format::Tagged),
 ];
 
-/// What a model's name contains, lower-case, most particular first.
-const MODELS: &[(&str, Format)] = &[
+/// Lower-case parts of model names with their formats, most specific first.
+const MODEL_FORMATS: &[(&str, Format)] = &[
     ("gpt-oss", Format::Harmony),
     ("deepseek", Format::DeepSeek),
     ("kimi", Format::Kimi),
@@ -193,169 +196,241 @@ const MODELS: &[(&str, Format)] = &[
 ];
 
 impl Format {
-    /// The format of this name, as `innkeeper extract --format` takes it.
-    pub fn named(name: &str) -> Option<Self> {
-        NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, format)| *format)
+    /// Returns the format with this name, as in `innkeeper extract --format`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        FORMAT_NAMES
+            .iter()
+            .find(|(format_name, _)| format_name.eq_ignore_ascii_case(name))
+            .map(|(_, format)| *format)
     }
 
-    /// All names that [`Format::named`] knows.
+    /// Returns all names that [`Format::from_name`] accepts.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        NAMES.iter().map(|(name, _)| *name)
+        FORMAT_NAMES.iter().map(|(name, _)| *name)
     }
 
-    /// The format a model of this name writes, `Detect` for one nobody knows. Tags, vendors and
-    /// capitals make no difference: `Qwen/Qwen2.5-Coder-7B` and `qwen2.5-coder:7b` are one.
+    /// Returns the format of a model, or `Detect` for an unknown model. Tags, vendors and case are
+    /// ignored: `Qwen/Qwen2.5-Coder-7B` and `qwen2.5-coder:7b` give the same format.
     pub fn for_model(model: &str) -> Self {
         let model = model.rsplit('/').next().unwrap_or_default();
         let model = model.to_ascii_lowercase().replace('_', "-");
-        MODELS
+        MODEL_FORMATS
             .iter()
-            .find(|(part, _)| model.contains(part))
+            .find(|(pattern, _)| model.contains(pattern))
             .map_or(Self::Detect, |(_, format)| *format)
     }
 
-    /// What is looked for in this format.
+    /// Returns the markers of this format.
     pub(crate) fn markers(self) -> Vec<Marker> {
         let groups: &[&[Marker]] = match self {
             Self::Detect => &[
-                HARMONY, DEEPSEEK, KIMI, GEMMA, MISTRAL, LLAMA, TOOL_CALL, INVOKE, TAGGED, THINK,
-                GENERIC, STOPS,
+                HARMONY,
+                DEEPSEEK,
+                KIMI,
+                GEMMA,
+                MISTRAL,
+                LLAMA,
+                TOOL_CALL,
+                INVOKE,
+                TAGGED,
+                REASONING,
+                GENERIC,
+                STOP_TOKENS,
             ],
-            Self::Generic => &[TOOL_CALL, TAGGED, THINK, GENERIC, STOPS],
-            Self::Hermes | Self::QwenXml | Self::Glm => &[TOOL_CALL, THINK, GENERIC, STOPS],
-            Self::Llama => &[LLAMA, TOOL_CALL, THINK, GENERIC, STOPS],
-            Self::Mistral => &[MISTRAL, TOOL_CALL, THINK, GENERIC, STOPS],
-            Self::DeepSeek => &[DEEPSEEK, TOOL_CALL, THINK, GENERIC, STOPS],
-            Self::Kimi => &[KIMI, TOOL_CALL, THINK, GENERIC, STOPS],
-            Self::Gemma => &[GEMMA, TOOL_CALL, THINK, GENERIC, STOPS],
+            Self::Generic => &[TOOL_CALL, TAGGED, REASONING, GENERIC, STOP_TOKENS],
+            Self::Hermes | Self::QwenXml | Self::Glm => {
+                &[TOOL_CALL, REASONING, GENERIC, STOP_TOKENS]
+            }
+            Self::Llama => &[LLAMA, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
+            Self::Mistral => &[MISTRAL, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
+            Self::DeepSeek => &[DEEPSEEK, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
+            Self::Kimi => &[KIMI, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
+            Self::Gemma => &[GEMMA, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
             Self::Harmony => &[HARMONY],
-            Self::Invoke => &[INVOKE, TOOL_CALL, THINK, GENERIC, STOPS],
-            Self::Tagged => &[TAGGED, TOOL_CALL, THINK, GENERIC, STOPS],
+            Self::Invoke => &[INVOKE, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
+            Self::Tagged => &[TAGGED, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
         };
         let mut markers = groups.concat();
-        // Where the model is unknown, prose may be about any of them.
+        // If the model is unknown, its prose may mention any marker.
         for marker in markers.iter_mut().filter(|_| self == Self::Detect) {
-            marker.plain = true;
+            marker.in_prose = true;
         }
         markers
     }
 }
 
-const THINK: &[Marker] = &[
-    plain("<think>", Mark::Think { ends: &["</think>"], calls: true }),
-    plain("<thinking>", Mark::Think { ends: &["</thinking>"], calls: true }),
-    plain("<seed:think>", Mark::Think { ends: &["</seed:think>"], calls: true }),
-    plain("</think>", Mark::StrayThinkEnd),
+const REASONING: &[Marker] = &[
+    prose_marker(
+        "<think>",
+        MarkerKind::ReasoningStart { end_texts: &["</think>"], allows_calls: true },
+    ),
+    prose_marker(
+        "<thinking>",
+        MarkerKind::ReasoningStart { end_texts: &["</thinking>"], allows_calls: true },
+    ),
+    prose_marker(
+        "<seed:think>",
+        MarkerKind::ReasoningStart { end_texts: &["</seed:think>"], allows_calls: true },
+    ),
+    prose_marker("</think>", MarkerKind::StrayReasoningEnd),
 ];
 
-const STOPS: &[Marker] = &[
-    special("<|im_end|>", Mark::Frame),
-    special("<|endoftext|>", Mark::Frame),
-    special("<|eot_id|>", Mark::Frame),
-    special("<|eom_id|>", Mark::Frame),
-    special("<｜end▁of▁sentence｜>", Mark::Frame),
+const STOP_TOKENS: &[Marker] = &[
+    special_marker("<|im_end|>", MarkerKind::Markup),
+    special_marker("<|endoftext|>", MarkerKind::Markup),
+    special_marker("<|eot_id|>", MarkerKind::Markup),
+    special_marker("<|eom_id|>", MarkerKind::Markup),
+    special_marker("<｜end▁of▁sentence｜>", MarkerKind::Markup),
 ];
 
 const TOOL_CALL: &[Marker] = &[
-    plain("<tool_call>", Mark::Call(Lexing::ToolCall)),
-    plain("<function=", Mark::Call(Lexing::Function)),
-    plain("</tool_call>", Mark::Frame),
+    prose_marker("<tool_call>", MarkerKind::Call(LexerKind::ToolCall)),
+    prose_marker("<function=", MarkerKind::Call(LexerKind::Function)),
+    prose_marker("</tool_call>", MarkerKind::Markup),
 ];
 
 const LLAMA: &[Marker] = &[
-    special("<|python_tag|>", Mark::Call(Lexing::Json)),
-    special("<|python_start|>", Mark::Frame),
-    special("<|python_end|>", Mark::Frame),
+    special_marker("<|python_tag|>", MarkerKind::Call(LexerKind::SeparatedJson)),
+    special_marker("<|python_start|>", MarkerKind::Markup),
+    special_marker("<|python_end|>", MarkerKind::Markup),
 ];
 
 const MISTRAL: &[Marker] = &[
-    special("[TOOL_CALLS]", Mark::Call(Lexing::Mistral)),
-    special("[THINK]", Mark::Think { ends: &["[/THINK]"], calls: false }),
+    special_marker("[TOOL_CALLS]", MarkerKind::Call(LexerKind::Mistral)),
+    special_marker(
+        "[THINK]",
+        MarkerKind::ReasoningStart { end_texts: &["[/THINK]"], allows_calls: false },
+    ),
 ];
 
-/// A call of DeepSeek V3 to V3.1.
-const DEEPSEEK_CALL: Mark = Mark::Call(Lexing::Named {
+/// The call syntax of DeepSeek V3 to V3.1.
+const DEEPSEEK_CALL: MarkerKind = MarkerKind::Call(LexerKind::NameFirst {
     separator: "<｜tool▁sep｜>",
     close: "<｜tool▁call▁end｜>",
 });
 
 const DEEPSEEK: &[Marker] = &[
-    special("<｜tool▁calls▁begin｜>", Mark::Section { end: "<｜tool▁calls▁end｜>" }),
-    special("<｜tool▁call▁begin｜>", DEEPSEEK_CALL),
-    special("<｜tool▁calls▁end｜>", Mark::Frame),
-    special("<｜DSML｜function_calls>", Mark::Section { end: "</｜DSML｜function_calls>" }),
-    special("<｜DSML｜tool_calls>", Mark::Section { end: "</｜DSML｜tool_calls>" }),
-    special("<｜DSML｜ calls>", Mark::Section { end: "</｜DSML｜ calls>" }),
-    special("<｜DSML｜invoke name=\"", Mark::Call(Lexing::Invoke { prefix: "｜DSML｜" })),
-    special("<｜DSML｜ invoke name=\"", Mark::Call(Lexing::Invoke { prefix: "｜DSML｜ " })),
-    special("</｜DSML｜function_calls>", Mark::Frame),
-    special("</｜DSML｜tool_calls>", Mark::Frame),
-    special("</｜DSML｜ calls>", Mark::Frame),
+    special_marker(
+        "<｜tool▁calls▁begin｜>",
+        MarkerKind::CallSection { end_text: "<｜tool▁calls▁end｜>" },
+    ),
+    special_marker("<｜tool▁call▁begin｜>", DEEPSEEK_CALL),
+    special_marker("<｜tool▁calls▁end｜>", MarkerKind::Markup),
+    special_marker(
+        "<｜DSML｜function_calls>",
+        MarkerKind::CallSection { end_text: "</｜DSML｜function_calls>" },
+    ),
+    special_marker(
+        "<｜DSML｜tool_calls>",
+        MarkerKind::CallSection { end_text: "</｜DSML｜tool_calls>" },
+    ),
+    special_marker("<｜DSML｜ calls>", MarkerKind::CallSection { end_text: "</｜DSML｜ calls>" }),
+    special_marker(
+        "<｜DSML｜invoke name=\"",
+        MarkerKind::Call(LexerKind::Invoke { prefix: "｜DSML｜" }),
+    ),
+    special_marker(
+        "<｜DSML｜ invoke name=\"",
+        MarkerKind::Call(LexerKind::Invoke { prefix: "｜DSML｜ " }),
+    ),
+    special_marker("</｜DSML｜function_calls>", MarkerKind::Markup),
+    special_marker("</｜DSML｜tool_calls>", MarkerKind::Markup),
+    special_marker("</｜DSML｜ calls>", MarkerKind::Markup),
 ];
 
-/// Kimi K3 may answer without having ended its thought.
-const XTML_THINK: &[&str] = &["<|close|>think<|sep|>", "<|open|>response<|sep|>"];
+/// Kimi K3 may start its response without an end of its reasoning.
+const XTML_REASONING_ENDS: &[&str] = &["<|close|>think<|sep|>", "<|open|>response<|sep|>"];
 
 const KIMI: &[Marker] = &[
-    special("<|tool_calls_section_begin|>", Mark::Section { end: "<|tool_calls_section_end|>" }),
-    special(
+    special_marker(
+        "<|tool_calls_section_begin|>",
+        MarkerKind::CallSection { end_text: "<|tool_calls_section_end|>" },
+    ),
+    special_marker(
         "<|tool_call_begin|>",
-        Mark::Call(Lexing::Named {
+        MarkerKind::Call(LexerKind::NameFirst {
             separator: "<|tool_call_argument_begin|>",
             close: "<|tool_call_end|>",
         }),
     ),
-    special("<|tool_calls_section_end|>", Mark::Frame),
-    special("<|open|>think<|sep|>", Mark::Think { ends: XTML_THINK, calls: false }),
-    special("<|close|>think<|sep|>", Mark::StrayThinkEnd),
-    special("<|open|>tools<|sep|>", Mark::Section { end: "<|close|>tools<|sep|>" }),
-    special("<|open|>call ", Mark::Call(Lexing::Xtml)),
-    special("<|close|>tools<|sep|>", Mark::Frame),
-    special("<|open|>response<|sep|>", Mark::Frame),
-    special("<|close|>response<|sep|>", Mark::Frame),
-    special("<|close|>message<|sep|>", Mark::Frame),
+    special_marker("<|tool_calls_section_end|>", MarkerKind::Markup),
+    special_marker(
+        "<|open|>think<|sep|>",
+        MarkerKind::ReasoningStart { end_texts: XTML_REASONING_ENDS, allows_calls: false },
+    ),
+    special_marker("<|close|>think<|sep|>", MarkerKind::StrayReasoningEnd),
+    special_marker(
+        "<|open|>tools<|sep|>",
+        MarkerKind::CallSection { end_text: "<|close|>tools<|sep|>" },
+    ),
+    special_marker("<|open|>call ", MarkerKind::Call(LexerKind::Xtml)),
+    special_marker("<|close|>tools<|sep|>", MarkerKind::Markup),
+    special_marker("<|open|>response<|sep|>", MarkerKind::Markup),
+    special_marker("<|close|>response<|sep|>", MarkerKind::Markup),
+    special_marker("<|close|>message<|sep|>", MarkerKind::Markup),
 ];
 
 const GEMMA: &[Marker] = &[
-    special("<|tool_call>", Mark::Call(Lexing::Gemma)),
-    special("<tool_call|>", Mark::Frame),
-    special("<|channel>thought", Mark::Think { ends: &["<channel|>"], calls: false }),
-    special("<channel|>", Mark::StrayThinkEnd),
-    special("<turn|>", Mark::Frame),
+    special_marker("<|tool_call>", MarkerKind::Call(LexerKind::Gemma)),
+    special_marker("<tool_call|>", MarkerKind::Markup),
+    special_marker(
+        "<|channel>thought",
+        MarkerKind::ReasoningStart { end_texts: &["<channel|>"], allows_calls: false },
+    ),
+    special_marker("<channel|>", MarkerKind::StrayReasoningEnd),
+    special_marker("<turn|>", MarkerKind::Markup),
 ];
 
 const HARMONY: &[Marker] = &[
-    special("<|channel|>", Mark::Header),
-    special("<|start|>", Mark::Header),
-    special("<|end|>", Mark::Frame),
-    special("<|call|>", Mark::Frame),
-    special("<|return|>", Mark::Frame),
+    special_marker("<|channel|>", MarkerKind::HarmonyHeader),
+    special_marker("<|start|>", MarkerKind::HarmonyHeader),
+    special_marker("<|end|>", MarkerKind::Markup),
+    special_marker("<|call|>", MarkerKind::Markup),
+    special_marker("<|return|>", MarkerKind::Markup),
 ];
 
 const INVOKE: &[Marker] = &[
-    plain("<function_calls>", Mark::Section { end: "</function_calls>" }),
-    plain("<minimax:tool_call>", Mark::Section { end: "</minimax:tool_call>" }),
-    plain("<invoke name=\"", Mark::Call(Lexing::Invoke { prefix: "" })),
-    plain("</function_calls>", Mark::Frame),
-    plain("</minimax:tool_call>", Mark::Frame),
+    prose_marker("<function_calls>", MarkerKind::CallSection { end_text: "</function_calls>" }),
+    prose_marker(
+        "<minimax:tool_call>",
+        MarkerKind::CallSection { end_text: "</minimax:tool_call>" },
+    ),
+    prose_marker("<invoke name=\"", MarkerKind::Call(LexerKind::Invoke { prefix: "" })),
+    prose_marker("</function_calls>", MarkerKind::Markup),
+    prose_marker("</minimax:tool_call>", MarkerKind::Markup),
 ];
 
 const TAGGED: &[Marker] = &[
-    plain("<TOOLCALL>", Mark::Call(Lexing::Tagged { close: "</TOOLCALL>" })),
-    plain("[TOOL_CALL]", Mark::Call(Lexing::Tagged { close: "[/TOOL_CALL]" })),
-    plain("<tool>", Mark::Call(Lexing::Tagged { close: "</tool>" })),
-    plain("<tool_calls>", Mark::Call(Lexing::Tagged { close: "</tool_calls>" })),
-    plain("<function_call>", Mark::Call(Lexing::Tagged { close: "</function_call>" })),
-    special("<|tool_call|>", Mark::Call(Lexing::Tagged { close: "<|/tool_call|>" })),
-    special("<|START_ACTION|>", Mark::Call(Lexing::Tagged { close: "<|END_ACTION|>" })),
-    special("<|action_start|><|plugin|>", Mark::Call(Lexing::Tagged { close: "<|action_end|>" })),
+    prose_marker("<TOOLCALL>", MarkerKind::Call(LexerKind::TaggedJson { close: "</TOOLCALL>" })),
+    prose_marker("[TOOL_CALL]", MarkerKind::Call(LexerKind::TaggedJson { close: "[/TOOL_CALL]" })),
+    prose_marker("<tool>", MarkerKind::Call(LexerKind::TaggedJson { close: "</tool>" })),
+    prose_marker(
+        "<tool_calls>",
+        MarkerKind::Call(LexerKind::TaggedJson { close: "</tool_calls>" }),
+    ),
+    prose_marker(
+        "<function_call>",
+        MarkerKind::Call(LexerKind::TaggedJson { close: "</function_call>" }),
+    ),
+    special_marker(
+        "<|tool_call|>",
+        MarkerKind::Call(LexerKind::TaggedJson { close: "<|/tool_call|>" }),
+    ),
+    special_marker(
+        "<|START_ACTION|>",
+        MarkerKind::Call(LexerKind::TaggedJson { close: "<|END_ACTION|>" }),
+    ),
+    special_marker(
+        "<|action_start|><|plugin|>",
+        MarkerKind::Call(LexerKind::TaggedJson { close: "<|action_end|>" }),
+    ),
 ];
 
 const GENERIC: &[Marker] = &[
-    plain("```", Mark::Call(Lexing::Fence)),
-    plain("{", Mark::Call(Lexing::Bare)),
-    plain("[", Mark::Call(Lexing::Pythonic)),
-    plain("Action:", Mark::Call(Lexing::React)),
+    prose_marker("```", MarkerKind::Call(LexerKind::Fence)),
+    prose_marker("{", MarkerKind::Call(LexerKind::BareJson)),
+    prose_marker("[", MarkerKind::Call(LexerKind::Pythonic)),
+    prose_marker("Action:", MarkerKind::Call(LexerKind::React)),
 ];
 
 #[cfg(test)]
@@ -374,15 +449,15 @@ mod tests {
 
     #[test]
     fn every_format_has_one_name_and_is_found_by_it() {
-        for (name, format) in NAMES {
-            assert_eq!(Format::named(name), Some(*format));
+        for (name, format) in FORMAT_NAMES {
+            assert_eq!(Format::from_name(name), Some(*format));
         }
-        assert_eq!(Format::named("none"), None);
+        assert_eq!(Format::from_name("none"), None);
     }
 
     #[test]
-    fn no_marker_stands_for_two_things_in_one_format() {
-        for (_, format) in NAMES {
+    fn no_marker_has_two_meanings_in_one_format() {
+        for (_, format) in FORMAT_NAMES {
             let mut texts: Vec<&str> = format.markers().iter().map(|marker| marker.text).collect();
             let all = texts.len();
             texts.sort_unstable();

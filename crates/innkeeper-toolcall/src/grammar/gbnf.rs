@@ -1,107 +1,112 @@
-//! Tools as a GBNF grammar, llama.cpp's notation.
+//! GBNF grammar of tool calls, for llama.cpp.
 //!
-//! JSON is written on one line, with at most one space after a comma or colon. Of an object, the
-//! listed properties come in their order: the required ones always, any of the others or none; more
-//! properties only where `additionalProperties` allows them in so many words. A schema without
-//! `type` has the type its keywords speak of. A tuple (`prefixItems`) is written whole. The formats
-//! `date`, `time`, `date-time`, `uuid` and `ipv4` are held, with no 29 February and no leap second.
-//! A schema that no finite value fits, as one that requires itself, gives a grammar without an end.
-//! Several properties of one name cannot be ruled out where any name is allowed.
+//! The grammar writes JSON on one line, with at most one space after a comma or colon. The
+//! properties of an object appear in the listed order: required properties always, others
+//! optionally. Additional properties are possible only if `additionalProperties` allows them
+//! explicitly. A schema without `type` has the type that its keywords imply. A tuple
+//! (`prefixItems`) is always complete. The grammar enforces the formats `date`, `time`,
+//! `date-time`, `uuid` and `ipv4`, without 29 February and leap seconds. A schema without finite
+//! values, such as a schema that requires itself, gives a grammar without finite output. The
+//! grammar cannot prevent duplicate property names where any name is allowed.
 
-mod combined;
+mod composition;
 mod convert;
+mod free_text;
 mod number;
 mod object;
-mod prose;
 mod range;
 mod rules;
 mod string;
 
-use self::convert::Converter;
-use self::rules::{Rules, Shared, literal};
-use super::Loss;
-use crate::{Family, Tool, Tools};
+use self::convert::SchemaConverter;
+use self::rules::{RuleSet, SharedRule, literal};
+use super::GrammarLoss;
+use crate::{ModelFamily, Tool, Tools};
 
-/// What the whole answer looks like.
+/// The shape of the model's complete output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum OutputShape {
     /// One call: `{"name": …, "arguments": …}`.
     Call,
-    /// A JSON list of one or more calls.
+    /// A JSON array of one or more calls.
     Calls,
-    /// Text, with any number of calls in the family's own form. The text never holds the family's
-    /// trigger except where a call follows: what the schema forbids cannot be written after it.
-    Prose(Family),
-    /// One call in the family's own form, from its trigger on: for a server that starts applying
-    /// the grammar when the trigger appears (llama.cpp's `grammar_lazy` with the trigger in
+    /// Text with any number of calls in the family's own form. The family's trigger always starts a
+    /// call, so that the model cannot write an invalid call after the trigger.
+    FreeText(ModelFamily),
+    /// One call in the family's own form, starting with its trigger: for a server that applies the
+    /// grammar when the trigger appears (llama.cpp's `grammar_lazy` with the trigger in
     /// `grammar_triggers` and `preserved_tokens`).
-    Triggered(Family),
+    Triggered(ModelFamily),
 }
 
-/// How a grammar is made.
+/// Options of [`gbnf()`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
-    /// The most characters of a string whose schema sets no limit, so that a weak model cannot run
-    /// away inside one; at most [`REPEATS`](super::REPEATS). `None`: no limit. Default: 1,000.
+pub struct GbnfOptions {
+    /// Maximum number of characters of a string without `maxLength`, so that a weak model cannot
+    /// write an endless string; at most [`MAX_REPEATS`](super::MAX_REPEATS). `None`: no limit.
+    /// Default: 1,000.
     pub string_limit: Option<u64>,
 }
 
-impl Default for Options {
+impl Default for GbnfOptions {
     fn default() -> Self {
-        Self { string_limit: Some(super::REPEATS) }
+        Self { string_limit: Some(super::MAX_REPEATS) }
     }
 }
 
-/// A grammar, and what it does not hold.
+/// A grammar, and the keywords that the grammar does not enforce.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gbnf {
-    /// The rules, `root` first.
+    /// The rules; the first rule is `root`.
     pub text: String,
-    /// What the arguments still have to be checked for.
-    pub losses: Vec<Loss>,
+    /// Keywords that the grammar does not enforce.
+    pub losses: Vec<GrammarLoss>,
 }
 
-/// The grammar of the calls of these tools; none without tools, as there is nothing to allow.
-pub fn gbnf(tools: &Tools, shape: Shape, options: Options) -> Option<Gbnf> {
+/// Returns the grammar of calls of these tools. `None` without tools, because no call is possible.
+pub fn gbnf(tools: &Tools, shape: OutputShape, options: GbnfOptions) -> Option<Gbnf> {
     if tools.is_empty() {
         return None;
     }
-    let mut rules = Rules::new(options.string_limit);
+    let mut rules = RuleSet::new(options.string_limit);
     let mut losses = Vec::new();
     let mut calls = Vec::new();
     for tool in tools.iter() {
-        let arguments = Converter::new(tool, options, &mut rules, &mut losses).arguments();
-        let body = call(&mut rules, shape, tool, &arguments);
-        let name = rules.rule(&format!("call-{}", tool.name), body);
+        let arguments =
+            SchemaConverter::new(tool, options, &mut rules, &mut losses).convert_arguments();
+        let body = call_rule(&mut rules, shape, tool, &arguments);
+        let name = rules.add_rule(&format!("call-{}", tool.name), body);
         calls.push(name);
     }
-    let call = rules.rule("call", calls.join(" | "));
+    let call = rules.add_rule("call", calls.join(" | "));
     let root = match shape {
-        Shape::Call => call,
-        Shape::Calls => {
-            let space = rules.shared(Shared::Space);
+        OutputShape::Call => call,
+        OutputShape::Calls => {
+            let space = rules.use_shared(SharedRule::Space);
             format!(r#""[" {call} ("," {space} {call})* "]""#)
         }
-        Shape::Prose(family) => prose::rules(&mut rules, family.trigger(), &call),
-        Shape::Triggered(family) => format!("{} {call}", literal(family.trigger())),
+        OutputShape::FreeText(family) => {
+            free_text::free_text_rule(&mut rules, family.trigger(), &call)
+        }
+        OutputShape::Triggered(family) => format!("{} {call}", literal(family.trigger())),
     };
-    Some(Gbnf { text: rules.text(&root), losses })
+    Some(Gbnf { text: rules.render(&root), losses })
 }
 
-/// One tool's call; after a trigger, what follows it.
-fn call(rules: &mut Rules, shape: Shape, tool: &Tool, arguments: &str) -> String {
+/// Rule of one tool's call, without the trigger if the shape is triggered.
+fn call_rule(rules: &mut RuleSet, shape: OutputShape, tool: &Tool, arguments: &str) -> String {
     match shape {
-        Shape::Call | Shape::Calls => {
-            let space = rules.shared(Shared::Space);
+        OutputShape::Call | OutputShape::Calls => {
+            let space = rules.use_shared(SharedRule::Space);
             let name = literal(&serde_json::Value::from(tool.name.as_str()).to_string());
             format!(
                 r#""{{\"name\":" {space} {name} "," {space} "\"arguments\":" {space} {arguments} "}}""#
             )
         }
-        Shape::Prose(family) | Shape::Triggered(family) => {
-            let begin = family.begin(&tool.name);
-            let rest = begin.strip_prefix(family.trigger()).unwrap_or(&begin);
-            format!("{} {arguments} {}", literal(rest), literal(family.end()))
+        OutputShape::FreeText(family) | OutputShape::Triggered(family) => {
+            let call_start = family.call_start(&tool.name);
+            let rest = call_start.strip_prefix(family.trigger()).unwrap_or(&call_start);
+            format!("{} {arguments} {}", literal(rest), literal(family.call_end()))
         }
     }
 }

@@ -1,32 +1,32 @@
-//! Structural tags: free text, in which a call's marker begins what has to follow a tool's schema.
+//! Structural tags: free text in which a call's marker starts a constrained call.
 
 use serde_json::{Value, json};
 
-use crate::{Family, Tools};
+use crate::{ModelFamily, Tools};
 
-/// How many calls one answer may hold.
+/// Options of [`structural_tag()`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tags {
-    /// The answer has to hold a call. Default: it may be text alone.
+pub struct TagOptions {
+    /// Whether the response must contain a call. Default: `false`.
     pub at_least_one: bool,
-    /// The answer ends with its first call. Default: more may follow.
+    /// Whether the response ends after its first call. Default: `false`.
     pub stop_after_first: bool,
 }
 
-/// The structural tag of the tools in the family's own call form, as vLLM takes it in
-/// `structured_outputs.structural_tag` (as text) and SGLang in `response_format`.
+/// Returns the structural tag of the tools in the family's own call form. vLLM takes the tag in
+/// `structured_outputs.structural_tag` (as text), SGLang in `response_format`.
 ///
-/// A schema goes in as it is: the engine's grammar compiler holds of it what it can. Without tools
-/// there are no tags, and all is text.
-pub fn structural_tag(tools: &Tools, family: Family, tags: Tags) -> Value {
+/// The schemas are unchanged: the server's grammar compiler enforces the keywords that it supports.
+/// Without tools, the tag allows only free text.
+pub fn structural_tag(tools: &Tools, family: ModelFamily, options: TagOptions) -> Value {
     let each = tools.iter().map(|tool| {
         let any = json!({"type": "object"});
         let schema = if tool.input_schema.is_object() { &tool.input_schema } else { &any };
         json!({
             "type": "tag",
-            "begin": family.begin(&tool.name),
+            "begin": family.call_start(&tool.name),
             "content": {"type": "json_schema", "json_schema": schema},
-            "end": family.end(),
+            "end": family.call_end(),
         })
     });
     let each: Vec<Value> = each.collect();
@@ -37,8 +37,8 @@ pub fn structural_tag(tools: &Tools, family: Family, tags: Tags) -> Value {
             "type": "triggered_tags",
             "triggers": [family.trigger()],
             "tags": each,
-            "at_least_one": tags.at_least_one,
-            "stop_after_first": tags.stop_after_first,
+            "at_least_one": options.at_least_one,
+            "stop_after_first": options.stop_after_first,
         })
     };
     json!({"type": "structural_tag", "format": format})
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn each_tool_has_one_tag_in_the_familys_form() {
-        let tag = structural_tag(&tools(), Family::Qwen25Coder, Tags::default());
+        let tag = structural_tag(&tools(), ModelFamily::Qwen25Coder, TagOptions::default());
         assert_eq!(
             tag["format"]["tags"][0],
             json!({
@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn every_tag_begins_with_the_trigger_in_every_family() {
-        for family in Family::ALL {
-            let only = Tags { at_least_one: true, stop_after_first: true };
+        for family in ModelFamily::ALL {
+            let only = TagOptions { at_least_one: true, stop_after_first: true };
             let format = structural_tag(&tools(), family, only)["format"].take();
             let trigger = format["triggers"][0].as_str().unwrap().to_owned();
             for tag in format["tags"].as_array().unwrap() {
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn without_tools_all_is_text() {
-        let tag = structural_tag(&Tools::default(), Family::Generic, Tags::default());
+        let tag = structural_tag(&Tools::default(), ModelFamily::Generic, TagOptions::default());
         assert_eq!(tag["format"], json!({"type": "any_text"}));
     }
 }

@@ -1,121 +1,140 @@
-//! A fenced block whose whole body is a call, or several.
+//! Lexer for fenced blocks whose entire body is one or more calls.
 
-use super::json::JsonCalls;
-use super::{Begins, CALLS, Lexer, Notes, Read, Step, begins, blank};
-use crate::event::Finish;
-use crate::parse::End;
+use super::json_calls::JsonCalls;
+use super::{
+    DecodeResult, LexStatus, LexUpdate, Lexer, MAX_CALLS, PrefixMatch, leading_whitespace_len,
+    match_prefix,
+};
+use crate::event::TextEnd;
+use crate::parse::Completeness;
 
-/// What opens and closes a block.
+/// The marker that opens and closes a block.
 pub(crate) const FENCE: &str = "```";
 
-/// The longest word behind the opening ticks: the name of a language.
-const LANGUAGE: usize = 20;
+/// Maximum length of the language name after the opening marker.
+const MAX_LANGUAGE_CHARS: usize = 20;
 
-/// The opening ticks have been read already.
+/// The lexer state after the opening marker.
 #[derive(Debug, Default)]
 pub(crate) struct Fence {
-    /// The length of the first line, once it has ended.
-    opened: bool,
-    language: usize,
-    before: usize,
-    /// The calls with where each begins.
+    /// Whether the first line has been read.
+    header_read: bool,
+    language_chars: usize,
+    base_offset: usize,
+    /// The start position and the lexer of each call.
     calls: Vec<(usize, JsonCalls)>,
-    /// Whether the last of them is still being read.
-    open: bool,
+    /// Whether the last call is still open.
+    in_call: bool,
 }
 
 impl Fence {
-    fn first_line(&mut self, input: &str, at: &mut usize) -> Option<Step> {
+    fn lex_first_line(&mut self, input: &str, at: &mut usize) -> Option<LexStatus> {
         for (offset, letter) in input.char_indices() {
             match letter {
                 '\n' => {
                     *at = offset + 1;
-                    self.opened = true;
+                    self.header_read = true;
                     return None;
                 }
                 _ if letter.is_ascii_alphanumeric() || " \t\r_+-".contains(letter) => {
-                    self.language += 1;
+                    self.language_chars += 1;
                 }
-                _ => return Some(Step::Fail { used: offset }),
+                _ => return Some(LexStatus::NotACall { used: offset }),
             }
-            if self.language > LANGUAGE {
-                return Some(Step::Fail { used: offset });
+            if self.language_chars > MAX_LANGUAGE_CHARS {
+                return Some(LexStatus::NotACall { used: offset });
             }
         }
-        Some(self.more(input, input.len()))
+        Some(self.need_more(input, input.len()))
     }
 
-    fn between(&mut self, input: &str, at: &mut usize, end: Option<Finish>) -> Option<Step> {
-        *at += blank(&input[*at..]);
+    fn lex_between(
+        &mut self,
+        input: &str,
+        at: &mut usize,
+        text_end: Option<TextEnd>,
+    ) -> Option<LexStatus> {
+        *at += leading_whitespace_len(&input[*at..]);
         let rest = &input[*at..];
         if rest.is_empty() {
-            let whole = end == Some(Finish::Stop) && !self.calls.is_empty();
-            return Some(if whole { Step::Done { used: *at } } else { self.more(input, *at) });
+            let is_complete = text_end == Some(TextEnd::Stop) && !self.calls.is_empty();
+            return Some(if is_complete {
+                LexStatus::Done { used: *at }
+            } else {
+                self.need_more(input, *at)
+            });
         }
-        if rest.starts_with(['{', '[']) && self.calls.len() < CALLS {
-            self.calls.push((self.before + *at, JsonCalls::bare()));
-            self.open = true;
+        if rest.starts_with(['{', '[']) && self.calls.len() < MAX_CALLS {
+            self.calls.push((self.base_offset + *at, JsonCalls::bare()));
+            self.in_call = true;
             return None;
         }
-        match begins(rest, FENCE) {
-            Begins::Yes if !self.calls.is_empty() => Some(Step::Done { used: *at + FENCE.len() }),
-            Begins::Perhaps if end.is_none() && !self.calls.is_empty() => {
-                Some(self.more(input, *at))
+        match match_prefix(rest, FENCE) {
+            PrefixMatch::Yes if !self.calls.is_empty() => {
+                Some(LexStatus::Done { used: *at + FENCE.len() })
             }
-            Begins::Yes | Begins::Perhaps | Begins::No => Some(Step::Fail { used: *at }),
+            PrefixMatch::Partial if text_end.is_none() && !self.calls.is_empty() => {
+                Some(self.need_more(input, *at))
+            }
+            PrefixMatch::Yes | PrefixMatch::Partial | PrefixMatch::No => {
+                Some(LexStatus::NotACall { used: *at })
+            }
         }
     }
 
-    fn more(&mut self, input: &str, at: usize) -> Step {
-        self.before += at;
-        Step::More { held: input.len() - at }
+    fn need_more(&mut self, input: &str, at: usize) -> LexStatus {
+        self.base_offset += at;
+        LexStatus::NeedMore { held: input.len() - at }
     }
 }
 
 impl Lexer for Fence {
-    fn read(&mut self, input: &str, end: Option<Finish>, notes: &mut Notes) -> Step {
+    fn lex(&mut self, input: &str, text_end: Option<TextEnd>, update: &mut LexUpdate) -> LexStatus {
         let mut at = 0;
-        if !self.opened
-            && let Some(step) = self.first_line(input, &mut at)
+        if !self.header_read
+            && let Some(status) = self.lex_first_line(input, &mut at)
         {
-            return step;
+            return status;
         }
         loop {
-            if self.open
+            if self.in_call
                 && let Some((_, call)) = self.calls.last_mut()
             {
-                let mut found = Notes::default();
-                let step = call.read(&input[at..], end, &mut found);
-                // The call counts only when the whole block is one: its parts are not told before.
-                if found.name.is_some() && notes.name.is_none() {
-                    notes.name = found.name;
-                    notes.at = at + found.at;
-                    notes.listed = true;
+                let mut call_update = LexUpdate::default();
+                let status = call.lex(&input[at..], text_end, &mut call_update);
+                // The block is a call only as a whole, so fragments of the arguments are not
+                // reported.
+                if call_update.name.is_some() && update.name.is_none() {
+                    update.name = call_update.name;
+                    update.name_at = at + call_update.name_at;
+                    update.in_list = true;
                 }
-                match step {
-                    Step::Done { used } => {
+                match status {
+                    LexStatus::Done { used } => {
                         at += used;
-                        self.open = false;
+                        self.in_call = false;
                     }
-                    Step::More { held } => return self.more(input, input.len() - held),
-                    Step::Fail { used } => return Step::Fail { used: at + used },
+                    LexStatus::NeedMore { held } => {
+                        return self.need_more(input, input.len() - held);
+                    }
+                    LexStatus::NotACall { used } => return LexStatus::NotACall { used: at + used },
                 }
             }
-            if let Some(step) = self.between(input, &mut at, end) {
-                return step;
+            if let Some(status) = self.lex_between(input, &mut at, text_end) {
+                return status;
             }
         }
     }
 
-    fn calls<'t>(&self, text: &'t str, end: End) -> Read<'t> {
+    fn decode<'t>(&self, text: &'t str, completeness: Completeness) -> DecodeResult<'t> {
         let mut all = Vec::new();
         for (from, call) in &self.calls {
-            all.extend(call.read_calls(text.get(*from..).unwrap_or_default(), end)?);
+            all.extend(call.decode_values(text.get(*from..).unwrap_or_default(), completeness)?);
         }
         Ok(all)
     }
 
-    fn meant(&self) -> bool {
-        self.calls.iter().any(|(_, call)| call.meant())
+    fn was_intended(&self) -> bool {
+        self.calls.iter().any(|(_, call)| call.was_intended())
     }
 }

@@ -1,26 +1,29 @@
-//! Gemma 4's notation: `call:name{key:<|"|>text<|"|>,list:[1,2]}`.
+//! Lexer for Gemma 4: `call:name{key:<|"|>text<|"|>,list:[1,2]}`.
 
 use std::collections::HashSet;
 
-use super::{Begins, LOOK_AHEAD, Lexer, NAME, Notes, Read, Said, Step, begins, follows};
+use super::{
+    DecodeResult, LexStatus, LexUpdate, Lexer, MAX_LOOKAHEAD_BYTES, MAX_NAME_BYTES, PrefixMatch,
+    RawCall, match_after_whitespace, match_prefix,
+};
 use crate::Json;
-use crate::call::{Arguments, Reason};
-use crate::event::Finish;
-use crate::lexer::scan::DEPTH;
-use crate::parse::End;
+use crate::call::{RawArguments, RejectReason};
+use crate::event::TextEnd;
+use crate::lexer::json_scanner::MAX_DEPTH;
+use crate::parse::Completeness;
 
-/// What a string stands between.
+/// The delimiter of strings.
 const QUOTE: &str = "<|\"|>";
 
-/// What ends a call; the server may have cut it off.
+/// The end of a call. The inference server may remove this marker as a stop token.
 const CLOSE: &str = "<tool_call|>";
 
-const HEAD: &str = "call:";
+const CALL_PREFIX: &str = "call:";
 
-/// Words that other notations have for numbers that are none.
-const NO_NUMBERS: &[&str] = &["NaN", "nan", "Infinity", "-Infinity", "inf", "-inf"];
+/// Names of non-finite numbers in other notations.
+const NON_FINITE_NUMBERS: &[&str] = &["NaN", "nan", "Infinity", "-Infinity", "inf", "-inf"];
 
-/// One call.
+/// A lexer for one call.
 #[derive(Debug, Default)]
 pub(crate) struct Gemma {
     head: String,
@@ -30,28 +33,33 @@ pub(crate) struct Gemma {
 }
 
 impl Gemma {
-    /// `call:name{`.
-    fn head(&mut self, input: &str, at: &mut usize, notes: &mut Notes) -> Option<Step> {
+    /// Lexes `call:name{`.
+    fn lex_head(
+        &mut self,
+        input: &str,
+        at: &mut usize,
+        update: &mut LexUpdate,
+    ) -> Option<LexStatus> {
         for (offset, letter) in input.char_indices() {
             if letter == '{' {
-                let Some(name) = self.head.trim_start().strip_prefix(HEAD) else {
-                    return Some(Step::Fail { used: offset });
+                let Some(name) = self.head.trim_start().strip_prefix(CALL_PREFIX) else {
+                    return Some(LexStatus::NotACall { used: offset });
                 };
-                notes.name = Some(name.trim().to_owned());
-                notes.at = offset;
+                update.name = Some(name.trim().to_owned());
+                update.name_at = offset;
                 self.depth = 1;
                 *at = offset + 1;
                 return None;
             }
-            if letter == '<' || self.head.len() >= NAME + HEAD.len() {
-                return Some(Step::Fail { used: offset });
+            if letter == '<' || self.head.len() >= MAX_NAME_BYTES + CALL_PREFIX.len() {
+                return Some(LexStatus::NotACall { used: offset });
             }
             self.head.push(letter);
         }
-        Some(Step::More { held: 0 })
+        Some(LexStatus::NeedMore { held: 0 })
     }
 
-    fn body(&mut self, input: &str, at: &mut usize) -> Option<Step> {
+    fn lex_body(&mut self, input: &str, at: &mut usize) -> Option<LexStatus> {
         while *at < input.len() {
             let rest = &input[*at..];
             let Some(next) =
@@ -62,15 +70,19 @@ impl Gemma {
             };
             *at += next;
             match rest.as_bytes()[next] {
-                b'<' => match begins(&input[*at..], QUOTE) {
-                    Begins::Perhaps => return Some(Step::More { held: input.len() - *at }),
-                    Begins::Yes => {
+                b'<' => match match_prefix(&input[*at..], QUOTE) {
+                    PrefixMatch::Partial => {
+                        return Some(LexStatus::NeedMore { held: input.len() - *at });
+                    }
+                    PrefixMatch::Yes => {
                         self.in_string = !self.in_string;
                         *at += QUOTE.len() - 1;
                     }
-                    Begins::No => {}
+                    PrefixMatch::No => {}
                 },
-                b'{' | b'[' if self.depth == DEPTH => return Some(Step::Fail { used: *at }),
+                b'{' | b'[' if self.depth == MAX_DEPTH => {
+                    return Some(LexStatus::NotACall { used: *at });
+                }
                 b'{' | b'[' => self.depth += 1,
                 _ => self.depth -= 1,
             }
@@ -80,97 +92,97 @@ impl Gemma {
                 return None;
             }
         }
-        Some(Step::More { held: 0 })
+        Some(LexStatus::NeedMore { held: 0 })
     }
 }
 
 impl Lexer for Gemma {
-    fn read(&mut self, input: &str, end: Option<Finish>, notes: &mut Notes) -> Step {
+    fn lex(&mut self, input: &str, text_end: Option<TextEnd>, update: &mut LexUpdate) -> LexStatus {
         let mut at = 0;
         if self.depth == 0 && !self.done {
-            if let Some(step) = self.head(input, &mut at, notes) {
-                return step;
+            if let Some(status) = self.lex_head(input, &mut at, update) {
+                return status;
             }
             at -= 1;
-            notes.fragment = Some(at..at + 1);
+            update.fragment = Some(at..at + 1);
             at += 1;
         }
         if !self.done {
-            let from = notes.fragment.as_ref().map_or(0, |part| part.start);
-            let step = self.body(input, &mut at);
-            let read = match &step {
-                Some(Step::More { held }) => input.len() - held,
-                Some(Step::Fail { .. } | Step::Done { .. }) | None => at,
+            let from = update.fragment.as_ref().map_or(0, |range| range.start);
+            let status = self.lex_body(input, &mut at);
+            let read = match &status {
+                Some(LexStatus::NeedMore { held }) => input.len() - held,
+                Some(LexStatus::NotACall { .. } | LexStatus::Done { .. }) | None => at,
             };
-            notes.fragment = Some(from..read);
-            if let Some(step) = step {
-                return step;
+            update.fragment = Some(from..read);
+            if let Some(status) = status {
+                return status;
             }
         }
-        match follows(&input[at..], &[CLOSE], end.map(|_| false)) {
-            Begins::Yes => {
-                let blank = super::blank(&input[at..]);
-                Step::Done { used: at + blank + CLOSE.len() }
+        match match_after_whitespace(&input[at..], &[CLOSE], text_end.map(|_| false)) {
+            PrefixMatch::Yes => {
+                let blank = super::leading_whitespace_len(&input[at..]);
+                LexStatus::Done { used: at + blank + CLOSE.len() }
             }
-            Begins::Perhaps if input.len() - at <= LOOK_AHEAD => {
-                Step::More { held: input.len() - at }
+            PrefixMatch::Partial if input.len() - at <= MAX_LOOKAHEAD_BYTES => {
+                LexStatus::NeedMore { held: input.len() - at }
             }
-            Begins::Perhaps | Begins::No => Step::Done { used: at },
+            PrefixMatch::Partial | PrefixMatch::No => LexStatus::Done { used: at },
         }
     }
 
-    fn calls<'t>(&self, text: &'t str, _end: End) -> Read<'t> {
-        let name = self.head.trim_start().strip_prefix(HEAD).unwrap_or_default().trim();
+    fn decode<'t>(&self, text: &'t str, _end: Completeness) -> DecodeResult<'t> {
+        let name = self.head.trim_start().strip_prefix(CALL_PREFIX).unwrap_or_default().trim();
         let from = text.find('{').unwrap_or(text.len());
-        let mut reader = Reader { text, at: from, depth: 0 };
-        let value = reader.value();
+        let mut reader = GemmaDecoder { text, at: from, depth: 0 };
+        let value = reader.parse_value();
         let value = value.ok_or_else(|| {
-            Reason::Form("its arguments are not in the notation of its name".to_owned())
+            RejectReason::Malformed("its arguments are not in the notation of its name".to_owned())
         })?;
-        Ok(vec![Said::new(name, Arguments::Value(value))])
+        Ok(vec![RawCall::new(name, RawArguments::Value(value))])
     }
 
-    fn meant(&self) -> bool {
+    fn was_intended(&self) -> bool {
         self.depth > 0
     }
 }
 
-/// Reads the notation; what is nested deeper than the limit is refused.
-struct Reader<'a> {
+/// A decoder for the notation. The decoder rejects values that are nested too deeply.
+struct GemmaDecoder<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
 }
 
-impl Reader<'_> {
+impl GemmaDecoder<'_> {
     fn rest(&self) -> &str {
         &self.text[self.at..]
     }
 
-    fn blank(&mut self) {
-        self.at += super::blank(self.rest());
+    fn skip_whitespace(&mut self) {
+        self.at += super::leading_whitespace_len(self.rest());
     }
 
-    fn take(&mut self, wanted: &str) -> bool {
-        let found = self.rest().starts_with(wanted);
-        self.at += if found { wanted.len() } else { 0 };
-        found
+    fn eat(&mut self, expected: &str) -> bool {
+        let matched = self.rest().starts_with(expected);
+        self.at += if matched { expected.len() } else { 0 };
+        matched
     }
 
-    fn value(&mut self) -> Option<Json> {
-        self.blank();
-        if self.take(QUOTE) {
-            return self.string().map(Json::String);
+    fn parse_value(&mut self) -> Option<Json> {
+        self.skip_whitespace();
+        if self.eat(QUOTE) {
+            return self.parse_string().map(Json::String);
         }
         if self.rest().starts_with(['{', '[']) {
-            if self.depth == DEPTH {
+            if self.depth == MAX_DEPTH {
                 return None;
             }
             self.depth += 1;
-            let value = if self.take("{") {
-                self.object()
+            let value = if self.eat("{") {
+                self.parse_object()
             } else {
-                self.take("[").then(|| self.array())?
+                self.eat("[").then(|| self.parse_array())?
             };
             self.depth -= 1;
             return value;
@@ -178,59 +190,59 @@ impl Reader<'_> {
         let end = self.rest().find([',', '}', ']']).unwrap_or(self.rest().len());
         let word = self.rest()[..end].trim().to_owned();
         self.at += end;
-        match crate::parse::strict(&word) {
+        match crate::parse::parse_strict(&word) {
             Ok(value) => Some(value),
-            // Numbers that are none are refused as everywhere.
-            Err(_) if word.is_empty() || NO_NUMBERS.contains(&word.as_str()) => None,
+            // Non-finite numbers are rejected, as in the JSON parser.
+            Err(_) if word.is_empty() || NON_FINITE_NUMBERS.contains(&word.as_str()) => None,
             Err(_) => Some(Json::String(word)),
         }
     }
 
-    fn string(&mut self) -> Option<String> {
+    fn parse_string(&mut self) -> Option<String> {
         let end = self.rest().find(QUOTE)?;
         let text = self.rest()[..end].to_owned();
         self.at += end + QUOTE.len();
         Some(text)
     }
 
-    fn object(&mut self) -> Option<Json> {
+    fn parse_object(&mut self) -> Option<Json> {
         let mut seen = HashSet::new();
         let mut members = Vec::new();
         loop {
-            self.blank();
-            if self.take("}") {
+            self.skip_whitespace();
+            if self.eat("}") {
                 return Some(Json::Object(members));
             }
-            let key = if self.take(QUOTE) {
-                let key = self.string()?;
-                self.blank();
-                self.take(":").then_some(key)?
+            let key = if self.eat(QUOTE) {
+                let key = self.parse_string()?;
+                self.skip_whitespace();
+                self.eat(":").then_some(key)?
             } else {
                 let end = self.rest().find([':', '}', '{'])?;
                 let key = self.rest()[..end].trim().to_owned();
                 self.at += end;
-                self.take(":").then_some(key)?
+                self.eat(":").then_some(key)?
             };
             if !seen.insert(key.clone()) {
                 return None;
             }
-            let value = self.value()?;
+            let value = self.parse_value()?;
             members.push((key, value));
-            self.blank();
-            self.take(",");
+            self.skip_whitespace();
+            self.eat(",");
         }
     }
 
-    fn array(&mut self) -> Option<Json> {
+    fn parse_array(&mut self) -> Option<Json> {
         let mut items = Vec::new();
         loop {
-            self.blank();
-            if self.take("]") {
+            self.skip_whitespace();
+            if self.eat("]") {
                 return Some(Json::Array(items));
             }
-            items.push(self.value()?);
-            self.blank();
-            self.take(",");
+            items.push(self.parse_value()?);
+            self.skip_whitespace();
+            self.eat(",");
         }
     }
 }

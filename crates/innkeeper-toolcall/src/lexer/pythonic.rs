@@ -1,49 +1,61 @@
-//! Calls written as Python: `[f(a=1), g(b="x")]`. Also lists of JSON, which begin alike.
+//! Lexer for calls in Python syntax: `[f(a=1), g(b="x")]`.
+//!
+//! The lexer also accepts JSON lists, which start with the same bracket.
 
-use super::json::JsonCalls;
-use super::{Data, LOOK_AHEAD, Lexer, NAME, Notes, Read, Said, Step, blank};
+use super::json_calls::JsonCalls;
+use super::{
+    DecodeResult, LexStatus, LexUpdate, Lexer, MAX_LOOKAHEAD_BYTES, MAX_NAME_BYTES, OpaqueJson,
+    RawCall, leading_whitespace_len,
+};
 use crate::Json;
-use crate::call::{Arguments, Reason};
-use crate::event::Finish;
-use crate::lexer::scan::DEPTH;
-use crate::parse::End;
+use crate::call::{RawArguments, RejectReason};
+use crate::event::TextEnd;
+use crate::lexer::json_scanner::MAX_DEPTH;
+use crate::parse::Completeness;
 
-/// A list.
+/// A lexer for one list.
 #[derive(Default)]
 pub(crate) struct Pythonic {
-    /// What the bracket turned out to begin.
-    list: Option<JsonCalls>,
+    /// The lexer for a JSON list, if the bracket starts a JSON list.
+    json_list: Option<JsonCalls>,
     name: String,
-    named: bool,
+    has_name: bool,
     depth: usize,
     quote: Option<char>,
     escaped: bool,
-    /// Whether it turned out to be a list of data.
-    is_data: bool,
+    /// Whether the list is data.
+    is_opaque: bool,
 }
 
 impl Pythonic {
-    /// The first name, up to its bracket.
-    fn head(&mut self, input: &str, at: &mut usize, notes: &mut Notes) -> Option<Step> {
+    /// Lexes the first name, up to its bracket.
+    fn lex_head(
+        &mut self,
+        input: &str,
+        at: &mut usize,
+        update: &mut LexUpdate,
+    ) -> Option<LexStatus> {
         while let Some(letter) = input[*at..].chars().next() {
             match letter {
                 '(' if !self.name.is_empty() => {
-                    self.named = true;
-                    notes.name = Some(self.name.clone());
-                    notes.listed = true;
-                    notes.at = *at;
+                    self.has_name = true;
+                    update.name = Some(self.name.clone());
+                    update.in_list = true;
+                    update.name_at = *at;
                     return None;
                 }
-                _ if self.name.len() >= NAME => return Some(Step::Fail { used: *at }),
+                _ if self.name.len() >= MAX_NAME_BYTES => {
+                    return Some(LexStatus::NotACall { used: *at });
+                }
                 _ if letter.is_alphanumeric() || "_.-/".contains(letter) => self.name.push(letter),
-                _ => return Some(Step::Fail { used: *at }),
+                _ => return Some(LexStatus::NotACall { used: *at }),
             }
             *at += letter.len_utf8();
         }
-        Some(Step::More { held: 0 })
+        Some(LexStatus::NeedMore { held: 0 })
     }
 
-    fn body(&mut self, input: &str, at: usize) -> Step {
+    fn lex_body(&mut self, input: &str, at: usize) -> LexStatus {
         for (offset, letter) in input[at..].char_indices() {
             if self.escaped {
                 self.escaped = false;
@@ -56,172 +68,174 @@ impl Pythonic {
             } else {
                 match letter {
                     '"' | '\'' => self.quote = Some(letter),
-                    '(' | '[' | '{' if self.depth > DEPTH => {
-                        return Step::Fail { used: at + offset };
+                    '(' | '[' | '{' if self.depth > MAX_DEPTH => {
+                        return LexStatus::NotACall { used: at + offset };
                     }
                     '(' | '[' | '{' => self.depth += 1,
                     ')' | ']' | '}' => {
                         self.depth -= 1;
                         if self.depth == 0 {
-                            return Step::Done { used: at + offset + letter.len_utf8() };
+                            return LexStatus::Done { used: at + offset + letter.len_utf8() };
                         }
                     }
                     _ => {}
                 }
             }
         }
-        Step::More { held: 0 }
+        LexStatus::NeedMore { held: 0 }
     }
 }
 
 impl Lexer for Pythonic {
-    fn read(&mut self, input: &str, end: Option<Finish>, notes: &mut Notes) -> Step {
-        if let Some(list) = &mut self.list {
-            return list.read(input, end, notes);
+    fn lex(&mut self, input: &str, text_end: Option<TextEnd>, update: &mut LexUpdate) -> LexStatus {
+        if let Some(list) = &mut self.json_list {
+            return list.lex(input, text_end, update);
         }
         let mut at = 0;
         if self.depth == 0 {
-            // The bracket, white space, then the first letter of a name or a bracket.
-            let first = 1 + blank(input.get(1..).unwrap_or_default());
+            // The bracket, white space, then the first character of a name, or a bracket.
+            let first = 1 + leading_whitespace_len(input.get(1..).unwrap_or_default());
             match input[first.min(input.len())..].chars().next() {
-                _ if first > LOOK_AHEAD => return Step::Fail { used: 1 },
-                None if end.is_some() => return Step::Fail { used: 1 },
-                None => return Step::More { held: input.len() },
-                Some('{') => return self.list.insert(JsonCalls::bare()).read(input, end, notes),
+                _ if first > MAX_LOOKAHEAD_BYTES => return LexStatus::NotACall { used: 1 },
+                None if text_end.is_some() => return LexStatus::NotACall { used: 1 },
+                None => return LexStatus::NeedMore { held: input.len() },
+                Some('{') => {
+                    return self.json_list.insert(JsonCalls::bare()).lex(input, text_end, update);
+                }
                 Some('0'..='9' | '-' | '"' | '[') => {
-                    self.is_data = true;
-                    return Step::Fail { used: first };
+                    self.is_opaque = true;
+                    return LexStatus::NotACall { used: first };
                 }
                 Some(_) => at = first,
             }
             self.depth = 1;
         }
-        if !self.named
-            && let Some(step) = self.head(input, &mut at, notes)
+        if !self.has_name
+            && let Some(status) = self.lex_head(input, &mut at, update)
         {
-            return step;
+            return status;
         }
-        self.body(input, at)
+        self.lex_body(input, at)
     }
 
-    fn calls<'t>(&self, text: &'t str, end: End) -> Read<'t> {
-        match &self.list {
-            Some(list) => list.read_calls(text, end),
-            None => Reader { text, at: 1, depth: 0 }
-                .calls()
-                .ok_or_else(|| Reason::Form("the list of calls is not Python".to_owned())),
-        }
-    }
-
-    fn data(&mut self) -> Option<Data> {
-        match &mut self.list {
-            Some(list) => list.data(),
-            None => self.is_data.then(|| Data::behind("["))?,
+    fn decode<'t>(&self, text: &'t str, completeness: Completeness) -> DecodeResult<'t> {
+        match &self.json_list {
+            Some(list) => list.decode_values(text, completeness),
+            None => PythonDecoder { text, at: 1, depth: 0 }.parse_calls().ok_or_else(|| {
+                RejectReason::Malformed("the list of calls is not Python".to_owned())
+            }),
         }
     }
 
-    fn meant(&self) -> bool {
-        self.list.as_ref().is_some_and(Lexer::meant)
+    fn take_opaque_json(&mut self) -> Option<OpaqueJson> {
+        match &mut self.json_list {
+            Some(list) => list.take_opaque_json(),
+            None => self.is_opaque.then(|| OpaqueJson::from_prefix("["))?,
+        }
+    }
+
+    fn was_intended(&self) -> bool {
+        self.json_list.as_ref().is_some_and(Lexer::was_intended)
     }
 }
 
-/// Reads the calls; what is nested deeper than the limit is refused.
-struct Reader<'a> {
+/// A decoder for the calls. The decoder rejects values that are nested too deeply.
+struct PythonDecoder<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PythonDecoder<'a> {
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    fn take(&mut self, wanted: char) -> bool {
-        self.at += blank(self.rest());
-        let found = self.rest().starts_with(wanted);
-        self.at += if found { wanted.len_utf8() } else { 0 };
-        found
+    fn eat(&mut self, expected: char) -> bool {
+        self.at += leading_whitespace_len(self.rest());
+        let matched = self.rest().starts_with(expected);
+        self.at += if matched { expected.len_utf8() } else { 0 };
+        matched
     }
 
-    fn calls(&mut self) -> Option<Vec<Said<'static>>> {
+    fn parse_calls(&mut self) -> Option<Vec<RawCall<'static>>> {
         let mut calls = Vec::new();
-        while !self.take(']') {
-            let name = self.word("(")?;
-            if name.is_empty() || !self.take('(') {
+        while !self.eat(']') {
+            let name = self.parse_word("(")?;
+            if name.is_empty() || !self.eat('(') {
                 return None;
             }
-            let arguments = self.members(')', "=")?;
-            calls.push(Said::new(name, Arguments::Value(Json::Object(arguments))));
-            self.take(',');
+            let arguments = self.parse_members(')', "=")?;
+            calls.push(RawCall::new(name, RawArguments::Value(Json::Object(arguments))));
+            self.eat(',');
         }
         Some(calls)
     }
 
-    /// Everything up to one of `ends`, trimmed.
-    fn word(&mut self, ends: &str) -> Option<String> {
-        let end = self.rest().find(|letter| ends.contains(letter))?;
+    /// Consumes the text up to one of the `delimiters` and returns the text trimmed.
+    fn parse_word(&mut self, delimiters: &str) -> Option<String> {
+        let end = self.rest().find(|letter| delimiters.contains(letter))?;
         let word = self.rest()[..end].trim().to_owned();
         self.at += end;
         Some(word)
     }
 
-    /// `key=value` or `"key": value`, until `close`.
-    fn members(&mut self, close: char, between: &str) -> Option<Vec<(String, Json)>> {
+    /// Parses `key=value` or `"key": value` members, up to `close`.
+    fn parse_members(&mut self, close: char, between: &str) -> Option<Vec<(String, Json)>> {
         let mut seen = std::collections::HashSet::new();
         let mut members = Vec::new();
-        while !self.take(close) {
+        while !self.eat(close) {
             let key = match self.rest().chars().next()? {
-                quote @ ('"' | '\'') => self.string(quote)?,
-                _ => self.word("=:,)}")?,
+                quote @ ('"' | '\'') => self.parse_string(quote)?,
+                _ => self.parse_word("=:,)}")?,
             };
-            if key.is_empty() || !self.take(between.chars().next()?) || !seen.insert(key.clone()) {
+            if key.is_empty() || !self.eat(between.chars().next()?) || !seen.insert(key.clone()) {
                 return None;
             }
-            let value = self.value()?;
+            let value = self.parse_value()?;
             members.push((key, value));
-            if !self.take(',') && !self.rest().starts_with(close) {
+            if !self.eat(',') && !self.rest().starts_with(close) {
                 return None;
             }
         }
         Some(members)
     }
 
-    fn value(&mut self) -> Option<Json> {
-        if self.depth == DEPTH {
+    fn parse_value(&mut self) -> Option<Json> {
+        if self.depth == MAX_DEPTH {
             return None;
         }
         self.depth += 1;
-        let value = self.one();
+        let value = self.parse_value_at_depth();
         self.depth -= 1;
         value
     }
 
-    fn one(&mut self) -> Option<Json> {
-        self.at += blank(self.rest());
+    fn parse_value_at_depth(&mut self) -> Option<Json> {
+        self.at += leading_whitespace_len(self.rest());
         match self.rest().chars().next()? {
-            quote @ ('"' | '\'') => self.string(quote).map(Json::String),
+            quote @ ('"' | '\'') => self.parse_string(quote).map(Json::String),
             '{' => {
                 self.at += 1;
-                self.members('}', ":").map(Json::Object)
+                self.parse_members('}', ":").map(Json::Object)
             }
             open @ ('[' | '(') => {
                 self.at += 1;
                 let close = if open == '[' { ']' } else { ')' };
                 let mut items = Vec::new();
-                while !self.take(close) {
-                    items.push(self.value()?);
-                    if !self.take(',') && !self.rest().starts_with(close) {
+                while !self.eat(close) {
+                    items.push(self.parse_value()?);
+                    if !self.eat(',') && !self.rest().starts_with(close) {
                         return None;
                     }
                 }
                 Some(Json::Array(items))
             }
-            _ => match self.word(",)]}")?.as_str() {
+            _ => match self.parse_word(",)]}")?.as_str() {
                 "True" | "true" => Some(Json::Bool(true)),
                 "False" | "false" => Some(Json::Bool(false)),
                 "None" | "null" => Some(Json::Null),
-                number => match crate::parse::strict(number) {
+                number => match crate::parse::parse_strict(number) {
                     Ok(value @ Json::Number(_)) => Some(value),
                     Ok(_) | Err(_) => None,
                 },
@@ -229,7 +243,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn string(&mut self, quote: char) -> Option<String> {
+    fn parse_string(&mut self, quote: char) -> Option<String> {
         let mut letters = self.rest().char_indices();
         letters.next()?;
         let mut text = String::new();
@@ -239,9 +253,9 @@ impl<'a> Reader<'a> {
                     'n' => text.push('\n'),
                     't' => text.push('\t'),
                     'r' => text.push('\r'),
-                    'x' => text.push(code(&mut letters, 2)?),
-                    'u' => text.push(code(&mut letters, 4)?),
-                    'U' => text.push(code(&mut letters, 8)?),
+                    'x' => text.push(parse_char_code(&mut letters, 2)?),
+                    'u' => text.push(parse_char_code(&mut letters, 4)?),
+                    'U' => text.push(parse_char_code(&mut letters, 8)?),
                     plain @ ('\\' | '\'' | '"') => text.push(plain),
                     '\n' => {}
                     other => text.extend(['\\', other]),
@@ -257,8 +271,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A letter written as its number in `digits` hexadecimal digits.
-fn code(letters: &mut impl Iterator<Item = (usize, char)>, digits: usize) -> Option<char> {
+/// Parses a character code with `digits` hexadecimal digits.
+fn parse_char_code(
+    letters: &mut impl Iterator<Item = (usize, char)>,
+    digits: usize,
+) -> Option<char> {
     let mut number = 0;
     for _ in 0..digits {
         number = number * 16 + letters.next()?.1.to_digit(16)?;

@@ -1,117 +1,125 @@
-//! `Action: name` and, on the next line, `Action Input: {…}`.
+//! Lexer for ReAct: `Action: name` and, on the next line, `Action Input: {…}`.
 
-use super::scan::{Scan, Value};
-use super::{Begins, LOOK_AHEAD, Lexer, NAME, Notes, Read, Said, Step, begins, blank};
-use crate::call::Arguments;
-use crate::event::Finish;
-use crate::parse::End;
+use super::json_scanner::{JsonScanner, ValueStatus};
+use super::{
+    DecodeResult, LexStatus, LexUpdate, Lexer, MAX_LOOKAHEAD_BYTES, MAX_NAME_BYTES, PrefixMatch,
+    RawCall, leading_whitespace_len, match_prefix,
+};
+use crate::call::RawArguments;
+use crate::event::TextEnd;
+use crate::parse::Completeness;
 
-const INPUT: &str = "Action Input:";
+const INPUT_LABEL: &str = "Action Input:";
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Phase {
+enum ReactPhase {
     #[default]
     Name,
     Input,
     Body,
 }
 
-/// `Action:` has been read already.
+/// The lexer state after `Action:`.
 #[derive(Debug, Default)]
 pub(crate) struct React {
-    phase: Phase,
+    phase: ReactPhase,
     name: String,
-    scan: Option<Scan>,
-    before: usize,
-    body: usize,
+    scan: Option<JsonScanner>,
+    base_offset: usize,
+    body_start: usize,
 }
 
 impl React {
-    fn name(&mut self, input: &str, at: &mut usize, notes: &mut Notes) -> Option<Step> {
+    fn lex_name(
+        &mut self,
+        input: &str,
+        at: &mut usize,
+        update: &mut LexUpdate,
+    ) -> Option<LexStatus> {
         for (offset, letter) in input.char_indices() {
             if letter == '\n' {
                 *at = offset;
                 self.name = self.name.trim().trim_matches('`').to_owned();
-                notes.name = Some(self.name.clone());
-                notes.at = offset;
-                self.phase = Phase::Input;
+                update.name = Some(self.name.clone());
+                update.name_at = offset;
+                self.phase = ReactPhase::Input;
                 return None;
             }
-            if self.name.len() >= NAME {
-                return Some(Step::Fail { used: offset });
+            if self.name.len() >= MAX_NAME_BYTES {
+                return Some(LexStatus::NotACall { used: offset });
             }
             self.name.push(letter);
         }
-        Some(self.more(input, input.len()))
+        Some(self.need_more(input, input.len()))
     }
 
-    fn input(&mut self, input: &str, at: &mut usize) -> Option<Step> {
-        let skipped = blank(&input[*at..]);
+    fn lex_input_label(&mut self, input: &str, at: &mut usize) -> Option<LexStatus> {
+        let skipped = leading_whitespace_len(&input[*at..]);
         let rest = &input[*at + skipped..];
-        match begins(rest, INPUT) {
-            _ if skipped > LOOK_AHEAD => return Some(Step::Fail { used: *at }),
-            Begins::No => return Some(Step::Fail { used: *at }),
-            Begins::Perhaps => return Some(self.more(input, *at)),
-            Begins::Yes => {}
+        match match_prefix(rest, INPUT_LABEL) {
+            _ if skipped > MAX_LOOKAHEAD_BYTES => return Some(LexStatus::NotACall { used: *at }),
+            PrefixMatch::No => return Some(LexStatus::NotACall { used: *at }),
+            PrefixMatch::Partial => return Some(self.need_more(input, *at)),
+            PrefixMatch::Yes => {}
         }
-        let behind = blank(&rest[INPUT.len()..]);
-        if behind > LOOK_AHEAD {
-            return Some(Step::Fail { used: *at });
+        let whitespace_len = leading_whitespace_len(&rest[INPUT_LABEL.len()..]);
+        if whitespace_len > MAX_LOOKAHEAD_BYTES {
+            return Some(LexStatus::NotACall { used: *at });
         }
-        let after = skipped + INPUT.len() + behind;
+        let after = skipped + INPUT_LABEL.len() + whitespace_len;
         match input.as_bytes()[*at + after..].first() {
-            None => Some(self.more(input, *at)),
+            None => Some(self.need_more(input, *at)),
             Some(b'{') => {
                 *at += after;
-                self.body = self.before + *at;
-                self.scan = Some(Scan::new(None));
-                self.phase = Phase::Body;
+                self.body_start = self.base_offset + *at;
+                self.scan = Some(JsonScanner::new(None));
+                self.phase = ReactPhase::Body;
                 None
             }
-            Some(_) => Some(Step::Fail { used: *at }),
+            Some(_) => Some(LexStatus::NotACall { used: *at }),
         }
     }
 
-    fn body(&mut self, input: &str, at: &mut usize, notes: &mut Notes) -> Step {
-        let Some(scan) = &mut self.scan else { return Step::Fail { used: *at } };
-        match scan.value(input, at, notes) {
-            Value::More => self.more(input, *at),
-            Value::Broken => Step::Fail { used: *at },
-            Value::Ended => Step::Done { used: *at },
+    fn lex_body(&mut self, input: &str, at: &mut usize, update: &mut LexUpdate) -> LexStatus {
+        let Some(scan) = &mut self.scan else { return LexStatus::NotACall { used: *at } };
+        match scan.scan_value(input, at, update) {
+            ValueStatus::NeedMore => self.need_more(input, *at),
+            ValueStatus::Invalid => LexStatus::NotACall { used: *at },
+            ValueStatus::Complete => LexStatus::Done { used: *at },
         }
     }
 
-    fn more(&mut self, input: &str, at: usize) -> Step {
-        self.before += at;
-        Step::More { held: input.len() - at }
+    fn need_more(&mut self, input: &str, at: usize) -> LexStatus {
+        self.base_offset += at;
+        LexStatus::NeedMore { held: input.len() - at }
     }
 }
 
 impl Lexer for React {
-    fn read(&mut self, input: &str, _end: Option<Finish>, notes: &mut Notes) -> Step {
+    fn lex(&mut self, input: &str, _end: Option<TextEnd>, update: &mut LexUpdate) -> LexStatus {
         let mut at = 0;
         loop {
-            let step = match self.phase {
-                Phase::Name => self.name(input, &mut at, notes),
-                Phase::Input => self.input(input, &mut at),
-                Phase::Body => Some(self.body(input, &mut at, notes)),
+            let status = match self.phase {
+                ReactPhase::Name => self.lex_name(input, &mut at, update),
+                ReactPhase::Input => self.lex_input_label(input, &mut at),
+                ReactPhase::Body => Some(self.lex_body(input, &mut at, update)),
             };
-            if let Some(step) = step {
-                return step;
+            if let Some(status) = status {
+                return status;
             }
         }
     }
 
-    fn calls<'t>(&self, text: &'t str, _end: End) -> Read<'t> {
-        let arguments = text.get(self.body..).unwrap_or_default();
-        Ok(vec![Said::new(self.name.clone(), Arguments::Text(arguments))])
+    fn decode<'t>(&self, text: &'t str, _end: Completeness) -> DecodeResult<'t> {
+        let arguments = text.get(self.body_start..).unwrap_or_default();
+        Ok(vec![RawCall::new(self.name.clone(), RawArguments::Text(arguments))])
     }
 
-    fn stopped(&mut self, _held: usize) -> bool {
-        self.phase == Phase::Body
+    fn lacks_only_closers(&mut self, _held: usize) -> bool {
+        self.phase == ReactPhase::Body
     }
 
-    fn meant(&self) -> bool {
-        self.phase == Phase::Body
+    fn was_intended(&self) -> bool {
+        self.phase == ReactPhase::Body
     }
 }

@@ -1,55 +1,55 @@
-//! Why a text is not JSON, with the place, in words that a model can act on.
+//! Parse errors with positions and messages for the model.
 
 use std::fmt;
 
-/// Why a text could not be read, and where.
+/// A parse error and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// The byte offset in the text.
     pub at: usize,
-    /// The line, from one.
+    /// The line number, from 1.
     pub line: usize,
-    /// The column in characters, from one.
+    /// The column in characters, from 1.
     pub column: usize,
-    /// What is wrong there.
-    pub problem: Problem,
+    /// The kind of error.
+    pub kind: ParseErrorKind,
 }
 
-/// What is wrong with a text.
+/// The kind of a parse error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Problem {
-    /// Something else should stand here.
+pub enum ParseErrorKind {
+    /// Unexpected text or an unexpected end.
     Expected {
-        /// What should.
-        expected: Expected,
-        /// What does; `None` at the end of the text.
+        /// The expected syntax.
+        expected: ExpectedSyntax,
+        /// The actual character; `None` at the end of the text.
         found: Option<char>,
     },
-    /// A key stands twice in one object, and nobody can tell which value is meant.
+    /// A duplicate key in an object. The intended value is unclear.
     DuplicateKey,
     /// `NaN`, `Infinity` or `-Infinity`.
     NotFinite,
-    /// Digits that JSON has no number for.
-    Number,
-    /// A word that is no JSON literal.
-    Word,
+    /// Digits that are not a JSON number.
+    InvalidNumber,
+    /// A word that is not a JSON literal.
+    BareWord,
     /// A line break, tab or other control character in a string.
     ControlCharacter,
-    /// A backslash before something that cannot be escaped, or whose meaning cannot be told.
-    Escape,
-    /// Half of a surrogate pair, which is no character.
+    /// An invalid escape, or an escape with an unclear meaning.
+    InvalidEscape,
+    /// Half of a surrogate pair, which is not a character.
     LoneSurrogate,
-    /// Another kind of quote inside a string, so that its end cannot be told.
+    /// Another kind of quote inside a string. The end of the string is unclear.
     MixedQuotes,
-    /// More arrays and objects inside one another than [`DEPTH`](super::DEPTH).
+    /// More than [`MAX_DEPTH`](super::MAX_DEPTH) nested arrays and objects.
     TooDeep,
-    /// More text after the value.
-    Trailing,
+    /// Text after the value.
+    TrailingText,
 }
 
-/// What should stand at a place.
+/// The syntax that the parser expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExpectedSyntax {
     /// Any value.
     Value,
     /// A value or the end of the array.
@@ -65,7 +65,7 @@ pub enum Expected {
     /// A comma, or the end of the object.
     CommaOrObjectEnd,
     /// The second `}` of an object that `{{` opened.
-    DoubledEnd,
+    DoubleBraceEnd,
     /// The closing quote of a string.
     Quote,
     /// The end of a comment.
@@ -75,11 +75,11 @@ pub enum Expected {
 }
 
 impl ParseError {
-    pub(super) fn new(text: &str, at: usize, problem: Problem) -> Self {
+    pub(super) fn new(text: &str, at: usize, kind: ParseErrorKind) -> Self {
         let before = &text[..at];
         let line = before.matches('\n').count() + 1;
         let column = before.chars().rev().take_while(|character| *character != '\n').count() + 1;
-        Self { at, line, column, problem }
+        Self { at, line, column, kind }
     }
 }
 
@@ -87,12 +87,12 @@ impl std::error::Error for ParseError {}
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at, line, column, problem } = self;
-        write!(f, "line {line}, column {column} (byte {at}): {problem}")
+        let Self { at, line, column, kind } = self;
+        write!(f, "line {line}, column {column} (byte {at}): {kind}")
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ParseErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Expected { expected, found: None } => {
@@ -106,25 +106,27 @@ impl fmt::Display for Problem {
             }
             Self::DuplicateKey => f.write_str("the same key stands twice in one object"),
             Self::NotFinite => f.write_str("NaN and Infinity are not JSON; use a number or null"),
-            Self::Number => f.write_str("not a JSON number; put it in double quotes if it is text"),
-            Self::Word => f.write_str(
+            Self::InvalidNumber => {
+                f.write_str("not a JSON number; put it in double quotes if it is text")
+            }
+            Self::BareWord => f.write_str(
                 "a bare word is not a value; put text in double quotes, or use true, false or null",
             ),
             Self::ControlCharacter => {
                 f.write_str("a line break or tab in a string must be written as \\n or \\t")
             }
-            Self::Escape => f.write_str("not a JSON escape; write a backslash as \\\\"),
+            Self::InvalidEscape => f.write_str("not a JSON escape; write a backslash as \\\\"),
             Self::LoneSurrogate => f.write_str("half of a surrogate pair is not a character"),
             Self::MixedQuotes => {
                 f.write_str("a string must open and close with the same plain double quotes")
             }
-            Self::TooDeep => write!(f, "more than {} values inside one another", super::DEPTH),
-            Self::Trailing => f.write_str("nothing may follow the value"),
+            Self::TooDeep => write!(f, "more than {} values inside one another", super::MAX_DEPTH),
+            Self::TrailingText => f.write_str("nothing may follow the value"),
         }
     }
 }
 
-impl fmt::Display for Expected {
+impl fmt::Display for ExpectedSyntax {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Value => "a value",
@@ -134,7 +136,7 @@ impl fmt::Display for Expected {
             Self::Colon => "`:` after the key",
             Self::CommaOrArrayEnd => "`,` or `]` after the item",
             Self::CommaOrObjectEnd => "`,` or `}` after the member",
-            Self::DoubledEnd => "`}}` where `{{` opened the object",
+            Self::DoubleBraceEnd => "`}}` where `{{` opened the object",
             Self::Quote => "the closing quote of the string",
             Self::CommentEnd => "`*/` at the end of the comment",
             Self::FenceEnd => "the closing code fence",

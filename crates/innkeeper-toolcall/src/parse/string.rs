@@ -1,25 +1,25 @@
-//! Strings between any of the quotes that models write, with their escapes.
+//! Parser for strings with JSON, single or typographic quotes.
 
-use super::error::{Expected, Problem};
-use super::machine::{Fault, Machine};
-use crate::repair::Slip;
+use super::error::{ExpectedSyntax, ParseErrorKind};
+use super::parser::{LocatedError, Parser};
+use crate::repair::SyntaxSlip;
 
-/// What opens a string, and so what closes it.
+/// The kind of quote around a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quote {
-    /// `"`, the only one of JSON.
+    /// `"`, the only quote of JSON.
     Double,
     /// `'`.
     Single,
-    /// A typographic double quote, high or low.
+    /// A typographic double quote, opening or closing.
     SmartDouble,
-    /// A typographic single quote, high or low.
+    /// A typographic single quote, opening or closing.
     SmartSingle,
 }
 
 impl Quote {
-    /// The quote a string opens with.
-    pub(super) fn of(opener: char) -> Option<Self> {
+    /// Returns the kind of an opening quote.
+    pub(super) fn from_opener(opener: char) -> Option<Self> {
         match opener {
             '"' => Some(Self::Double),
             '\'' => Some(Self::Single),
@@ -29,16 +29,16 @@ impl Quote {
         }
     }
 
-    /// The repair that reading it is; none for the quote of JSON.
-    pub(super) fn slip(self) -> Option<Slip> {
+    /// Returns the repair for this kind of quote, or `None` for the JSON quote.
+    pub(super) fn slip(self) -> Option<SyntaxSlip> {
         match self {
             Self::Double => None,
-            Self::Single => Some(Slip::SingleQuotes),
-            Self::SmartDouble | Self::SmartSingle => Some(Slip::SmartQuotes),
+            Self::Single => Some(SyntaxSlip::SingleQuotes),
+            Self::SmartDouble | Self::SmartSingle => Some(SyntaxSlip::SmartQuotes),
         }
     }
 
-    fn closes(self, character: char) -> bool {
+    fn is_closed_by(self, character: char) -> bool {
         match self {
             Self::Double => character == '"',
             Self::Single => character == '\'',
@@ -47,8 +47,8 @@ impl Quote {
         }
     }
 
-    /// Whether a plain double quote inside makes the end of the string a guess.
-    fn mixed(self, key: bool) -> bool {
+    /// Whether a plain double quote inside the string makes the end of the string unclear.
+    fn forbids_double_quote(self, key: bool) -> bool {
         match self {
             Self::Double => false,
             Self::Single => key,
@@ -57,40 +57,42 @@ impl Quote {
     }
 }
 
-/// The repairs told once for each string.
+/// The repairs that are reported at most once per string.
 #[derive(Default)]
-struct Told {
+struct ReportedSlips {
     escape: bool,
     control: bool,
 }
 
-impl Machine<'_> {
-    /// Reads a string whose opening quote comes next.
-    pub(super) fn string(&mut self, quote: Quote, key: bool) -> Result<String, Fault> {
+impl Parser<'_> {
+    /// Parses a string, starting at the opening quote.
+    pub(super) fn parse_string(&mut self, quote: Quote, key: bool) -> Result<String, LocatedError> {
         if let Some(slip) = quote.slip() {
-            self.slip(self.at, slip);
+            self.record_slip(self.at, slip);
         }
         self.next();
         let mut text = String::new();
-        let mut told = Told::default();
+        let mut reported = ReportedSlips::default();
         loop {
-            text.push_str(self.plain());
+            text.push_str(self.take_plain());
             let at = self.at;
             let Some(character) = self.next() else {
-                return self.expected_at(at, Expected::Quote);
+                return self.expected_at(at, ExpectedSyntax::Quote);
             };
             match character {
-                closer if quote.closes(closer) => return Ok(text),
-                '\\' => self.escape(at, &mut text, &mut told)?,
-                '"' if quote.mixed(key) => return Err((at, Problem::MixedQuotes)),
+                closer if quote.is_closed_by(closer) => return Ok(text),
+                '\\' => self.parse_escape(at, &mut text, &mut reported)?,
+                '"' if quote.forbids_double_quote(key) => {
+                    return Err((at, ParseErrorKind::MixedQuotes));
+                }
                 '\0'..='\u{1f}' if self.is_strict() => {
-                    return Err((at, Problem::ControlCharacter));
+                    return Err((at, ParseErrorKind::ControlCharacter));
                 }
                 '\0'..='\u{1f}' => {
-                    if !told.control {
-                        self.slip(at, Slip::ControlCharacter);
+                    if !reported.control {
+                        self.record_slip(at, SyntaxSlip::ControlCharacter);
                     }
-                    told.control = true;
+                    reported.control = true;
                     text.push(character);
                 }
                 other => text.push(other),
@@ -98,8 +100,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Reads what means nothing but itself in a string of any quote: most of it, at once.
-    fn plain(&mut self) -> &str {
+    /// Consumes characters without a special meaning in any kind of string.
+    fn take_plain(&mut self) -> &str {
         let rest = self.rest();
         let special = |byte: &u8| !matches!(byte, b' '..=b'~') || b"\"'\\".contains(byte);
         let length = rest.bytes().position(|byte| special(&byte)).unwrap_or(rest.len());
@@ -108,10 +110,15 @@ impl Machine<'_> {
         &rest[..length]
     }
 
-    /// Reads an escape after its backslash, which is at `at`.
-    fn escape(&mut self, at: usize, text: &mut String, told: &mut Told) -> Result<(), Fault> {
+    /// Parses an escape after its backslash at `at`.
+    fn parse_escape(
+        &mut self,
+        at: usize,
+        text: &mut String,
+        reported: &mut ReportedSlips,
+    ) -> Result<(), LocatedError> {
         let Some(escaped) = self.next() else {
-            return self.expected_at(self.at, Expected::Quote);
+            return self.expected_at(self.at, ExpectedSyntax::Quote);
         };
         let plain = match escaped {
             '"' | '\\' | '/' => escaped,
@@ -120,14 +127,14 @@ impl Machine<'_> {
             'n' => '\n',
             'r' => '\r',
             't' => '\t',
-            'u' => self.unicode(at)?,
-            'x' | '0' | '\0'..='\u{1f}' => return Err((at, Problem::Escape)),
-            _ if self.is_strict() => return Err((at, Problem::Escape)),
+            'u' => self.parse_unicode_escape(at)?,
+            'x' | '0' | '\0'..='\u{1f}' => return Err((at, ParseErrorKind::InvalidEscape)),
+            _ if self.is_strict() => return Err((at, ParseErrorKind::InvalidEscape)),
             other => {
-                if !told.escape {
-                    self.slip(at, Slip::InvalidEscape);
+                if !reported.escape {
+                    self.record_slip(at, SyntaxSlip::InvalidEscape);
                 }
-                told.escape = true;
+                reported.escape = true;
                 if other != '\'' {
                     text.push('\\');
                 }
@@ -138,27 +145,27 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Reads the digits after `\u`, and the other half of a pair.
-    fn unicode(&mut self, at: usize) -> Result<char, Fault> {
-        let first = self.four_digits(at)?;
+    /// Parses the digits after `\u`, and the second half of a surrogate pair.
+    fn parse_unicode_escape(&mut self, at: usize) -> Result<char, LocatedError> {
+        let first = self.parse_four_hex_digits(at)?;
         if let Some(character) = char::from_u32(first) {
             return Ok(character);
         }
-        let high = first < 0xdc00;
-        if !high || self.next() != Some('\\') || self.next() != Some('u') {
-            return Err((at, Problem::LoneSurrogate));
+        let is_high = first < 0xdc00;
+        if !is_high || self.next() != Some('\\') || self.next() != Some('u') {
+            return Err((at, ParseErrorKind::LoneSurrogate));
         }
-        let second = self.four_digits(at)?;
+        let second = self.parse_four_hex_digits(at)?;
         let low = second.checked_sub(0xdc00).filter(|low| *low < 0x400);
         low.and_then(|low| char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + low))
-            .ok_or((at, Problem::LoneSurrogate))
+            .ok_or((at, ParseErrorKind::LoneSurrogate))
     }
 
-    fn four_digits(&mut self, at: usize) -> Result<u32, Fault> {
+    fn parse_four_hex_digits(&mut self, at: usize) -> Result<u32, LocatedError> {
         let mut value = 0;
         for _ in 0..4 {
             let digit = self.next().and_then(|digit| digit.to_digit(16));
-            value = value * 16 + digit.ok_or((at, Problem::Escape))?;
+            value = value * 16 + digit.ok_or((at, ParseErrorKind::InvalidEscape))?;
         }
         Ok(value)
     }

@@ -1,98 +1,112 @@
-//! A worked example: a call of one of the offered tools, made up from its schema.
+//! Example call of an available tool, generated from its schema.
 
 use serde_json::{Map, Number, Value, json};
 
-use crate::{Family, Tool, Tools, safe};
+use crate::{ModelFamily, Tool, Tools, sanitize};
 
-/// How deep a schema is followed; what is deeper is `null`.
-const DEPTH: usize = 8;
+/// Maximum depth of the schema; deeper values are `null`.
+const MAX_DEPTH: usize = 8;
 
-/// The most items an example list has, whatever the schema asks for.
-const ITEMS: u64 = 3;
+/// Maximum number of items in an example array, regardless of `minItems`.
+const MAX_ITEMS: u64 = 3;
 
-/// The most characters an example string has, whatever the schema asks for.
-const CHARS: u64 = 64;
+/// Maximum number of characters in an example string, regardless of `minLength`.
+const MAX_STRING_CHARS: u64 = 64;
 
-/// A call in the family's form: of the first tool that requires an argument, else of the first. The
-/// same tools always give the same example.
-pub(super) fn call(family: Family, tools: &Tools) -> Option<String> {
-    let asks = |tool: &&Tool| {
-        tool.input_schema.get("required").and_then(Value::as_array).is_some_and(|it| !it.is_empty())
+/// Returns a call in the family's form: of the first tool with required arguments, else of the
+/// first tool. Deterministic.
+pub(super) fn example_call(family: ModelFamily, tools: &Tools) -> Option<String> {
+    let has_required = |tool: &&Tool| {
+        tool.input_schema
+            .get("required")
+            .and_then(Value::as_array)
+            .is_some_and(|required| !required.is_empty())
     };
-    let tool = tools.iter().find(asks).or_else(|| tools.iter().next())?;
-    let arguments = Example { root: &tool.input_schema }.of(&tool.input_schema, "", DEPTH);
+    let tool = tools.iter().find(has_required).or_else(|| tools.iter().next())?;
+    let arguments =
+        ExampleBuilder { root: &tool.input_schema }.value_for(&tool.input_schema, "", MAX_DEPTH);
     let arguments = if arguments.is_object() { arguments } else { json!({}) };
-    Some(format!("{}{}{}", family.begin(&tool.name), safe::spaced(&arguments), family.end()))
+    Some(format!(
+        "{}{}{}",
+        family.call_start(&tool.name),
+        sanitize::to_json_line(&arguments),
+        family.call_end()
+    ))
 }
 
-/// Makes up values for the schemas inside one.
-struct Example<'a> {
+/// Generates values for the subschemas of a schema.
+struct ExampleBuilder<'a> {
     root: &'a Value,
 }
 
-impl Example<'_> {
-    /// A value for a schema, under a name that may say what it is about.
-    fn of(&self, schema: &Value, name: &str, depth: usize) -> Value {
+impl ExampleBuilder<'_> {
+    /// Returns a value for a schema. The property name may determine the content.
+    fn value_for(&self, schema: &Value, name: &str, depth: usize) -> Value {
         if depth == 0 {
             return Value::Null;
         }
-        if let Some(given) = given(schema) {
-            return given.clone();
+        if let Some(preset) = preset_value(schema) {
+            return preset.clone();
         }
         let reference = schema.get("$ref").and_then(Value::as_str);
-        if let Some(pointer) = reference.and_then(|it| it.strip_prefix('#')) {
+        if let Some(pointer) = reference.and_then(|text| text.strip_prefix('#')) {
             return self
                 .root
                 .pointer(pointer)
-                .map_or(Value::Null, |it| self.of(it, name, depth - 1));
+                .map_or(Value::Null, |target| self.value_for(target, name, depth - 1));
         }
-        let parts = ["anyOf", "oneOf", "allOf"].iter().find_map(|it| schema.get(it)?.as_array());
-        if let (Some(first), None) = (parts.and_then(|it| it.first()), schema.get("properties")) {
-            return self.of(first, name, depth - 1);
+        let branches =
+            ["anyOf", "oneOf", "allOf"].iter().find_map(|keyword| schema.get(keyword)?.as_array());
+        if let (Some(first), None) =
+            (branches.and_then(|list| list.first()), schema.get("properties"))
+        {
+            return self.value_for(first, name, depth - 1);
         }
-        let of = match schema.get("type") {
+        let type_name = match schema.get("type") {
             Some(Value::Array(types)) => types.iter().find_map(Value::as_str),
-            Some(one) => one.as_str(),
+            Some(single) => single.as_str(),
             None if schema.get("properties").is_some() => Some("object"),
             None => None,
         };
-        match of {
-            Some("object" | "dict") => self.object(schema, depth),
-            Some("array" | "tuple") => self.array(schema, name, depth),
-            Some("integer") => number(schema, 1),
-            Some("number" | "float") => number(schema, 1),
+        match type_name {
+            Some("object" | "dict") => self.object_for(schema, depth),
+            Some("array" | "tuple") => self.array_for(schema, name, depth),
+            Some("integer") => example_number(schema, 1),
+            Some("number" | "float") => example_number(schema, 1),
             Some("boolean") => Value::Bool(true),
             Some("null") => Value::Null,
-            _ => Value::String(string(schema, name)),
+            _ => Value::String(example_string(schema, name)),
         }
     }
 
-    /// The required properties; of an object without any, none.
-    fn object(&self, schema: &Value, depth: usize) -> Value {
+    /// Returns an object with only the required properties.
+    fn object_for(&self, schema: &Value, depth: usize) -> Value {
         let mut members = Map::new();
         for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
             let Some(name) = name.as_str() else { continue };
-            let property =
-                schema.get("properties").and_then(|it| it.get(name)).unwrap_or(&Value::Null);
-            members.insert(name.to_owned(), self.of(property, name, depth - 1));
+            let property = schema
+                .get("properties")
+                .and_then(|properties| properties.get(name))
+                .unwrap_or(&Value::Null);
+            members.insert(name.to_owned(), self.value_for(property, name, depth - 1));
         }
         Value::Object(members)
     }
 
-    fn array(&self, schema: &Value, name: &str, depth: usize) -> Value {
-        if let Some(front) = schema.get("prefixItems").and_then(Value::as_array) {
-            return front.iter().map(|item| self.of(item, name, depth - 1)).collect();
+    fn array_for(&self, schema: &Value, name: &str, depth: usize) -> Value {
+        if let Some(prefix) = schema.get("prefixItems").and_then(Value::as_array) {
+            return prefix.iter().map(|item| self.value_for(item, name, depth - 1)).collect();
         }
         let limit = |keyword: &str| schema.get(keyword).and_then(Value::as_u64);
-        let count = limit("minItems").unwrap_or(1).clamp(1, ITEMS);
+        let count = limit("minItems").unwrap_or(1).clamp(1, MAX_ITEMS);
         let count = count.min(limit("maxItems").unwrap_or(count));
-        let item = self.of(schema.get("items").unwrap_or(&Value::Null), name, depth - 1);
+        let item = self.value_for(schema.get("items").unwrap_or(&Value::Null), name, depth - 1);
         (0..count).map(|_| item.clone()).collect()
     }
 }
 
-/// The value the schema itself gives.
-fn given(schema: &Value) -> Option<&Value> {
+/// Returns a value that the schema itself contains.
+fn preset_value(schema: &Value) -> Option<&Value> {
     let first = |keyword: &str| schema.get(keyword)?.as_array()?.first();
     schema
         .get("const")
@@ -101,22 +115,22 @@ fn given(schema: &Value) -> Option<&Value> {
         .or(schema.get("default"))
 }
 
-/// A whole number within the bounds, as far as whole numbers are there.
-fn number(schema: &Value, wanted: i64) -> Value {
+/// Returns an integer within the bounds, if there is one.
+fn example_number(schema: &Value, preferred: i64) -> Value {
     let bound = |keyword: &str| schema.get(keyword).and_then(Value::as_f64);
     let low = bound("minimum").map(f64::ceil);
-    let low = low.or_else(|| bound("exclusiveMinimum").map(|it| it.floor() + 1.0));
+    let low = low.or_else(|| bound("exclusiveMinimum").map(|limit| limit.floor() + 1.0));
     let high = bound("maximum").map(f64::floor);
-    let high = high.or_else(|| bound("exclusiveMaximum").map(|it| it.ceil() - 1.0));
-    let mut number = wanted as f64;
+    let high = high.or_else(|| bound("exclusiveMaximum").map(|limit| limit.ceil() - 1.0));
+    let mut number = preferred as f64;
     number = low.map_or(number, |low| number.max(low));
     number = high.map_or(number, |high| number.min(high));
     if number.abs() < 1e15 { (number as i64).into() } else { Number::from_f64(number).into() }
 }
 
-/// A string of the format; else one that is plainly an example.
-fn string(schema: &Value, name: &str) -> String {
-    let known = match schema.get("format").and_then(Value::as_str) {
+/// Returns a string of the schema's format, else a recognizable example.
+fn example_string(schema: &Value, name: &str) -> String {
+    let by_format = match schema.get("format").and_then(Value::as_str) {
         Some("date") => Some("2026-01-31"),
         Some("time") => Some("12:00:00Z"),
         Some("date-time") => Some("2026-01-31T12:00:00Z"),
@@ -126,8 +140,8 @@ fn string(schema: &Value, name: &str) -> String {
         Some("ipv4") => Some("192.0.2.1"),
         _ => None,
     };
-    if let Some(known) = known {
-        return known.to_owned();
+    if let Some(by_format) = by_format {
+        return by_format.to_owned();
     }
     let lower = name.to_lowercase();
     let text = if lower.contains("path") || lower.contains("file") {
@@ -138,16 +152,16 @@ fn string(schema: &Value, name: &str) -> String {
         "example"
     };
     let limit = |keyword: &str| schema.get(keyword).and_then(Value::as_u64);
-    let least = limit("minLength").unwrap_or(0).min(CHARS) as usize;
-    let most = limit("maxLength").unwrap_or(CHARS).min(CHARS) as usize;
-    text.chars().chain(std::iter::repeat('x')).take(text.len().max(least).min(most)).collect()
+    let least = limit("minLength").unwrap_or(0).min(MAX_STRING_CHARS) as usize;
+    let max_chars = limit("maxLength").unwrap_or(MAX_STRING_CHARS).min(MAX_STRING_CHARS) as usize;
+    text.chars().chain(std::iter::repeat('x')).take(text.len().max(least).min(max_chars)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn tool(schema: Value) -> Tools {
+    fn tools_with_schema(schema: Value) -> Tools {
         [Tool::new("a", "", json!({"type": "object"})), Tool::new("b", "", schema)]
             .into_iter()
             .collect()
@@ -156,9 +170,9 @@ mod tests {
     #[test]
     fn the_example_calls_the_first_tool_that_requires_an_argument() {
         let schema = json!({"type": "object", "properties": {"path": {"type": "string"}, "x": {}}, "required": ["path"]});
-        let call = call(Family::Generic, &tool(schema));
+        let call = example_call(ModelFamily::Generic, &tools_with_schema(schema));
         assert_eq!(call.unwrap(), r#"{"tool": "b", "params": {"path": "notes.txt"}}"#);
-        assert_eq!(super::call(Family::Generic, &Tools::default()), None);
+        assert_eq!(super::example_call(ModelFamily::Generic, &Tools::default()), None);
     }
 
     #[test]
@@ -175,7 +189,7 @@ mod tests {
                 "t": {"type": ["string", "null"], "format": "date"},
             }, "$defs": {"o": {"type": "object", "required": ["in"], "properties": {"in": {"const": {"a": [1]}}}}}}),
         ] {
-            let value = Example { root: &schema }.of(&schema, "", DEPTH);
+            let value = ExampleBuilder { root: &schema }.value_for(&schema, "", MAX_DEPTH);
             assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&value), "{value}");
         }
     }
@@ -183,15 +197,19 @@ mod tests {
     #[test]
     fn a_schema_that_goes_in_circles_ends_and_a_large_one_stays_small() {
         let circle = json!({"required": ["x"], "properties": {"x": {"$ref": "#"}}});
-        assert!(call(Family::Generic, &tool(circle)).unwrap().contains("null"));
-        let endless = json!({"$ref": "#", "required": ["x"]});
+        assert!(
+            example_call(ModelFamily::Generic, &tools_with_schema(circle))
+                .unwrap()
+                .contains("null")
+        );
+        let recursive = json!({"$ref": "#", "required": ["x"]});
         assert_eq!(
-            call(Family::Generic, &tool(endless)).unwrap(),
+            example_call(ModelFamily::Generic, &tools_with_schema(recursive)).unwrap(),
             r#"{"tool": "b", "params": {}}"#
         );
         let large = json!({"required": ["x"], "properties": {"x": {
             "type": "array", "minItems": 1e9 as u64, "items": {"type": "string", "minLength": 1e9 as u64},
         }}});
-        assert!(call(Family::Generic, &tool(large)).unwrap().len() < 300);
+        assert!(example_call(ModelFamily::Generic, &tools_with_schema(large)).unwrap().len() < 300);
     }
 }

@@ -1,57 +1,61 @@
-//! What a model is told after calls that were none.
+//! Prompt that asks the model to correct invalid calls.
 
 use std::fmt::Write;
 
-use crate::{Family, safe};
+use crate::{ModelFamily, sanitize};
 
-/// The most attempts listed; runs end after fewer.
-pub(super) const ATTEMPTS: usize = 16;
+/// Maximum number of listed attempts; usual runs end earlier.
+pub(super) const MAX_ATTEMPTS: usize = 16;
 
-/// The most characters said of one attempt.
-pub(super) const ATTEMPT_CHARS: usize = 600;
+/// Maximum number of characters per attempt.
+pub(super) const MAX_ATTEMPT_CHARS: usize = 600;
 
-/// An attempt that failed.
+/// A failed attempt to call a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
-    /// What was wrong with it.
+pub struct FailedAttempt {
+    /// Error of the attempt.
     pub problem: String,
-    /// What to send instead, if that is known.
-    pub instead: Option<String>,
+    /// Corrected call, if known.
+    pub suggestion: Option<String>,
 }
 
-impl Attempt {
-    /// An attempt with nothing better known.
+impl FailedAttempt {
+    /// Creates an attempt without a suggestion.
     pub fn new(problem: impl Into<String>) -> Self {
-        Self { problem: problem.into(), instead: None }
+        Self { problem: problem.into(), suggestion: None }
     }
 
-    /// The same, with what to send instead.
+    /// Sets the suggestion: the corrected call.
     #[must_use]
-    pub fn instead(mut self, words: impl Into<String>) -> Self {
-        self.instead = Some(words.into());
+    pub fn with_suggestion(mut self, suggestion: impl Into<String>) -> Self {
+        self.suggestion = Some(suggestion.into());
         self
     }
 }
 
-/// The text that asks again: every earlier attempt by its number with what was wrong, each on one
-/// line, then how to do it right, in the family's form. Empty without attempts.
+/// Returns the correction prompt: every failed attempt with its number and error on one line, then
+/// instructions and an example in the family's form. Empty without attempts.
 ///
-/// Of more than 16 attempts the last 16 are listed, with their numbers; of one, 600 characters.
-pub fn retry(family: Family, attempts: &[Attempt]) -> String {
+/// The prompt lists the last 16 attempts, with at most 600 characters each.
+pub fn retry_prompt(family: ModelFamily, attempts: &[FailedAttempt]) -> String {
     if attempts.is_empty() {
         return String::new();
     }
     let mut text = "IMPORTANT: Previous attempts failed with these errors:\n".to_owned();
-    let skipped = attempts.len().saturating_sub(ATTEMPTS);
+    let skipped = attempts.len().saturating_sub(MAX_ATTEMPTS);
     if skipped > 0 {
         text.push_str("(earlier attempts failed too)\n");
     }
     for (at, attempt) in attempts.iter().enumerate().skip(skipped) {
-        let problem = safe::line(&attempt.problem, ATTEMPT_CHARS);
+        let problem = sanitize::to_single_line(&attempt.problem, MAX_ATTEMPT_CHARS);
         // Writing to a string cannot fail.
         let _ = writeln!(text, "Attempt {}: {problem}", at + 1);
-        if let Some(instead) = &attempt.instead {
-            let _ = writeln!(text, "  Send instead: {}", safe::line(instead, ATTEMPT_CHARS));
+        if let Some(instead) = &attempt.suggestion {
+            let _ = writeln!(
+                text,
+                "  Send instead: {}",
+                sanitize::to_single_line(instead, MAX_ATTEMPT_CHARS)
+            );
         }
     }
     let _ = write!(
@@ -60,7 +64,7 @@ pub fn retry(family: Family, attempts: &[Attempt]) -> String {
          1. Tool calls use valid JSON format, exactly in this form:\n{}\n\
          2. Parameter names match the schema exactly\n\
          3. Required parameters are not missing\n",
-        family.form()
+        family.call_template()
     );
     text
 }
@@ -73,12 +77,14 @@ mod tests {
     #[test]
     fn a_retry_lists_every_earlier_error_in_order_and_says_how_to_do_it_right() {
         let attempts = [
-            Attempt::new("Invalid JSON format - expected {\"tool\": \"name\", \"params\": {...}}"),
-            Attempt::new("Missing required parameter 'path'\nin `read`")
-                .instead("{\"path\": \"a.txt\"}"),
+            FailedAttempt::new(
+                "Invalid JSON format - expected {\"tool\": \"name\", \"params\": {...}}",
+            ),
+            FailedAttempt::new("Missing required parameter 'path'\nin `read`")
+                .with_suggestion("{\"path\": \"a.txt\"}"),
         ];
         assert_eq!(
-            retry(Family::Generic, &attempts),
+            retry_prompt(ModelFamily::Generic, &attempts),
             "IMPORTANT: Previous attempts failed with these errors:\n\
              Attempt 1: Invalid JSON format - expected {\"tool\": \"name\", \"params\": {...}}\n\
              Attempt 2: Missing required parameter 'path' in `read`\n  \
@@ -90,18 +96,22 @@ mod tests {
              2. Parameter names match the schema exactly\n\
              3. Required parameters are not missing\n"
         );
-        assert!(retry(Family::Mistral, &attempts).contains("[TOOL_CALLS][{\"name\": \"name\""));
-        assert_eq!(retry(Family::Generic, &[]), "");
+        assert!(
+            retry_prompt(ModelFamily::Mistral, &attempts)
+                .contains("[TOOL_CALLS][{\"name\": \"name\"")
+        );
+        assert_eq!(retry_prompt(ModelFamily::Generic, &[]), "");
     }
 
     #[test]
     fn sixteen_attempts_are_listed_and_of_seventeen_the_last_sixteen() {
-        let attempts = vec![Attempt::new("x".repeat(ATTEMPT_CHARS + 1)); ATTEMPTS + 1];
-        let all = retry(Family::Generic, &attempts[1..]);
+        let attempts =
+            vec![FailedAttempt::new("x".repeat(MAX_ATTEMPT_CHARS + 1)); MAX_ATTEMPTS + 1];
+        let all = retry_prompt(ModelFamily::Generic, &attempts[1..]);
         assert!(all.contains("\nAttempt 1: ") && !all.contains("earlier attempts"));
-        let most = retry(Family::Generic, &attempts);
-        assert!(!most.contains("Attempt 1: ") && most.contains("Attempt 2: "));
-        assert!(most.contains("Attempt 17: ") && most.contains("earlier attempts"));
-        assert!(most.contains(&format!("{}…\n", "x".repeat(ATTEMPT_CHARS))));
+        let longest = retry_prompt(ModelFamily::Generic, &attempts);
+        assert!(!longest.contains("Attempt 1: ") && longest.contains("Attempt 2: "));
+        assert!(longest.contains("Attempt 17: ") && longest.contains("earlier attempts"));
+        assert!(longest.contains(&format!("{}…\n", "x".repeat(MAX_ATTEMPT_CHARS))));
     }
 }

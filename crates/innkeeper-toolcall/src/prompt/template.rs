@@ -1,191 +1,197 @@
-//! Templates: one for each family of models, and those of one's own.
+//! Prompt templates of the model families, and custom templates.
 
 use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value, context};
 use thiserror::Error;
 
 use super::example;
-use super::shown::Shown;
-use super::turn::{Role, Turn};
-use crate::{Family, Tools};
+use super::message::{PromptMessage, Role};
+use super::sanitized_tool::SanitizedTool;
+use crate::{ModelFamily, Tools};
 
-/// What rendering may cost: one for each step of a template and for each 64 bytes it handles, so
-/// that a prompt is never much longer than 6 MB. The longest in use are a hundredth of that.
-pub(super) const FUEL: u64 = 100_000;
+/// Maximum cost of rendering: one unit per template step and per 64 bytes, so that a prompt has at
+/// most about 6 MB. Usual prompts need a hundredth of the limit.
+pub(super) const RENDER_FUEL: u64 = 100_000;
 
-/// The longest template, in bytes; those here have some two thousand.
-pub(super) const SOURCE: usize = 64 << 10;
+/// Maximum size of a template in bytes; the built-in templates have about 2,000.
+pub(super) const MAX_SOURCE_BYTES: usize = 64 << 10;
 
-/// The words around tools and history, for one family of models.
+/// A prompt template for a model family: tools, rules and history.
 #[derive(Debug, Clone)]
 pub struct Template {
     name: String,
-    family: Family,
+    family: ModelFamily,
     source: String,
 }
 
-/// Why a template gives no prompt.
+/// An error of a template.
 #[derive(Debug, Error)]
 pub enum TemplateError {
-    /// It is not written as templates are.
-    #[error("line {line} of the template `{name}` is wrong: {reason}")]
+    /// The template has a syntax error.
+    #[error("invalid template `{name}`, line {line}: {reason}")]
     Syntax {
-        /// The template.
+        /// Name of the template.
         name: String,
-        /// The line, counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong.
+        /// Description of the syntax error.
         reason: String,
     },
-    /// It asks for what is not there, or does with it what cannot be done.
-    #[error("line {line} of the template `{name}` fails: {reason}")]
+    /// The template uses an undefined value or an invalid operation.
+    #[error("cannot render template `{name}`, line {line}: {reason}")]
     Render {
-        /// The template.
+        /// Name of the template.
         name: String,
-        /// The line, counted from 1; 0 if none is to blame.
+        /// Line number, from 1; 0 if unknown.
         line: usize,
-        /// What failed.
+        /// Description of the error.
         reason: String,
     },
-    /// Rendering it takes too long, or gives too much.
-    #[error(
-        "the template `{name}` makes a prompt that is too long: shorten what goes in, or the template"
-    )]
-    TooMuch {
-        /// The template.
+    /// Rendering exceeds the limit of time or output size.
+    #[error("prompt of template `{name}` too long: shorten the input or the template")]
+    RenderLimitExceeded {
+        /// Name of the template.
         name: String,
     },
     /// The template itself is too long.
-    #[error("the template `{name}` has {length} bytes, {SOURCE} are the limit")]
-    TooLong {
-        /// The template.
+    #[error("template `{name}` too long: {length} bytes, limit {MAX_SOURCE_BYTES}")]
+    SourceTooLong {
+        /// Name of the template.
         name: String,
-        /// Its length in bytes.
+        /// Size of the template in bytes.
         length: usize,
     },
 }
 
 impl Template {
-    /// The template of a model's family, found by the model's name.
-    pub fn of(model: &str) -> Self {
-        Self::of_family(Family::of(model))
+    /// Returns the template of a model's family, which the model's name determines.
+    pub fn for_model(model: &str) -> Self {
+        Self::for_family(ModelFamily::for_model(model))
     }
 
-    /// The template of a family.
-    pub fn of_family(family: Family) -> Self {
+    /// Returns the template of a family.
+    pub fn for_family(family: ModelFamily) -> Self {
         let source = match family {
-            Family::Generic => include_str!("templates/generic.jinja"),
-            Family::Llama31 => include_str!("templates/llama3.1.jinja"),
-            Family::Mistral => include_str!("templates/mistral.jinja"),
-            Family::Qwen25Coder => include_str!("templates/qwen2.5-coder.jinja"),
+            ModelFamily::Generic => include_str!("templates/generic.jinja"),
+            ModelFamily::Llama31 => include_str!("templates/llama3.1.jinja"),
+            ModelFamily::Mistral => include_str!("templates/mistral.jinja"),
+            ModelFamily::Qwen25Coder => include_str!("templates/qwen2.5-coder.jinja"),
         };
         Self { name: family.name().to_owned(), family, source: source.to_owned() }
     }
 
-    /// A template of one's own, in Jinja's language, under a name that errors say.
+    /// Creates a custom template in the Jinja language. `name` appears in error messages.
     ///
-    /// It is given `system`, the text to begin with; `tools`, each with `name`, `description` and
-    /// `parameters`, safe to stand on one line; `form` and `example`, a call in the family's form;
-    /// and `turns`, each with `role` and `text`, empty where only the system text is wanted. Asking
-    /// for anything else is an error.
+    /// Available variables: `system`, the application's system prompt; `tools`, each with `name`,
+    /// `description` and `parameters`, which are safe on one line; `form` and `example`, a call in
+    /// the family's form; and `turns`, the messages, each with `role` and `text`, empty for a
+    /// system prompt. Any other variable is an error.
     ///
     /// # Errors
     ///
-    /// It is longer than 64 KiB, or not written as templates are.
-    pub fn own(
+    /// Returns an error if the template is longer than 64 KiB or has a syntax error.
+    pub fn from_source(
         name: impl Into<String>,
-        family: Family,
+        family: ModelFamily,
         source: impl Into<String>,
     ) -> Result<Self, TemplateError> {
         let template = Self { name: name.into(), family, source: source.into() };
         let length = template.source.len();
-        if length > SOURCE {
-            return Err(TemplateError::TooLong { name: template.name, length });
+        if length > MAX_SOURCE_BYTES {
+            return Err(TemplateError::SourceTooLong { name: template.name, length });
         }
         let checked =
             environment().template_from_named_str(&template.name, &template.source).map(drop);
         match checked {
             Ok(()) => Ok(template),
-            Err(error) => Err(template.wrong(&error)),
+            Err(error) => Err(template.to_template_error(&error)),
         }
     }
 
-    /// The form of calls that the template asks for.
-    pub fn family(&self) -> Family {
+    /// Returns the family whose call form the template uses.
+    pub fn family(&self) -> ModelFamily {
         self.family
     }
 
-    /// The system text with the tools and the rules of calling them; without tools, the system text
-    /// as it is.
+    /// Returns the system prompt with the tools and the rules for calls. Without tools, returns
+    /// `system` unchanged.
     ///
     /// # Errors
     ///
-    /// A template of one's own fails, or there is too much to say.
-    pub fn enhance(&self, system: &str, tools: &Tools) -> Result<String, TemplateError> {
+    /// Returns an error if a custom template fails or the prompt is too long.
+    pub fn system_prompt(&self, system: &str, tools: &Tools) -> Result<String, TemplateError> {
         if tools.is_empty() {
             return Ok(system.to_owned());
         }
         self.render(system, tools, &[])
     }
 
-    /// A whole prompt: the system text with the tools, what was said so far, the new message of the
-    /// person, and the beginning of the model's turn.
+    /// Returns a complete prompt: the system prompt with the tools, the history, the new user
+    /// message, and the start of the model's response.
     ///
     /// # Errors
     ///
-    /// A template of one's own fails, or there is too much to say.
-    pub fn conversation(
+    /// Returns an error if a custom template fails or the prompt is too long.
+    pub fn conversation_prompt(
         &self,
         system: &str,
         tools: &Tools,
-        history: &[Turn],
+        history: &[PromptMessage],
         message: &str,
     ) -> Result<String, TemplateError> {
-        let mut turns = history.to_vec();
-        turns.push(Turn::new(Role::User, message));
-        self.render(system, tools, &turns)
+        let mut messages = history.to_vec();
+        messages.push(PromptMessage::new(Role::User, message));
+        self.render(system, tools, &messages)
     }
 
-    fn render(&self, system: &str, tools: &Tools, turns: &[Turn]) -> Result<String, TemplateError> {
-        let offered: Vec<Value> = tools
+    fn render(
+        &self,
+        system: &str,
+        tools: &Tools,
+        messages: &[PromptMessage],
+    ) -> Result<String, TemplateError> {
+        let tool_values: Vec<Value> = tools
             .iter()
             .map(|tool| {
-                let Shown { name, description, parameters } = Shown::of(tool);
+                let SanitizedTool { name, description, parameters } =
+                    SanitizedTool::from_tool(tool);
                 context! { name, description, parameters }
             })
             .collect();
-        let said: Vec<Value> = turns
+        let message_values: Vec<Value> = messages
             .iter()
-            .map(|turn| context! { role => turn.role.label(), text => turn.written() })
+            .map(|message| context! { role => message.role.label(), text => message.to_prompt_text() })
             .collect();
         let values = context! {
             system => system,
-            tools => offered,
-            form => self.family.form(),
-            example => example::call(self.family, tools).unwrap_or_default(),
-            turns => said,
+            tools => tool_values,
+            form => self.family.call_template(),
+            example => example::example_call(self.family, tools).unwrap_or_default(),
+            turns => message_values,
         };
         let environment = environment();
         let template = environment.template_from_named_str(&self.name, &self.source);
-        template.and_then(|it| it.render(values)).map_err(|error| self.wrong(&error))
+        template
+            .and_then(|compiled| compiled.render(values))
+            .map_err(|error| self.to_template_error(&error))
     }
 
-    fn wrong(&self, error: &minijinja::Error) -> TemplateError {
+    fn to_template_error(&self, error: &minijinja::Error) -> TemplateError {
         let name = self.name.clone();
         let line = error.line().unwrap_or_default();
         let reason = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
         match error.kind() {
-            ErrorKind::OutOfFuel => TemplateError::TooMuch { name },
+            ErrorKind::OutOfFuel => TemplateError::RenderLimitExceeded { name },
             ErrorKind::SyntaxError => TemplateError::Syntax { name, line, reason },
             _ => TemplateError::Render { name, line, reason },
         }
     }
 }
 
-/// Where templates are rendered: bounded, with nothing escaped for HTML, and with no way to name
-/// another template.
+/// Returns the rendering environment: bounded, without HTML escaping, and without access to other
+/// templates.
 fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
-    environment.set_fuel(Some(FUEL));
+    environment.set_fuel(Some(RENDER_FUEL));
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment

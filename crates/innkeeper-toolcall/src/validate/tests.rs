@@ -1,38 +1,38 @@
-//! Tests of what does not fit, and of schemas made to hurt.
+//! Tests of violations and of hostile schemas.
 
 use serde_json::json;
 
-use super::compile::{DEEP, EXPLAINED, VIOLATIONS};
-use super::cost::{NESTED, VISITS};
-use super::words::POINTER;
+use super::compile::{MAX_EXPLAINED_VISITS, MAX_SCHEMA_DEPTH, MAX_VIOLATIONS};
+use super::cost::{MAX_SCHEMA_NESTING, MAX_VISITS};
+use super::messages::MAX_POINTER_BYTES;
 use super::*;
-use crate::parse::strict;
+use crate::parse::parse_strict;
 use crate::tool::Tool;
 
-fn check(schema: Value, arguments: &str) -> Result<Vec<String>, Unchecked> {
-    check_json(schema, strict(arguments).unwrap())
+fn check(schema: Value, arguments: &str) -> Result<Vec<String>, NotValidated> {
+    check_json(schema, parse_strict(arguments).unwrap())
 }
 
-fn check_json(schema: Value, arguments: Json) -> Result<Vec<String>, Unchecked> {
+fn check_json(schema: Value, arguments: Json) -> Result<Vec<String>, NotValidated> {
     let tools: Tools = [Tool::new("t", "", schema)].into_iter().collect();
-    let call = Call { name: "t".to_owned(), arguments, repairs: Vec::new() };
-    let violations = Toolbox::new(tools).violations(&call)?;
+    let call = ResolvedCall { name: "t".to_owned(), arguments, repairs: Vec::new() };
+    let violations = ToolValidator::new(tools).violations(&call)?;
     Ok(violations.iter().map(Violation::to_string).collect())
 }
 
-fn told(schema: Value, arguments: &str) -> String {
+fn joined_messages(schema: Value, arguments: &str) -> String {
     check(schema, arguments).unwrap().join("; ")
 }
 
-fn unusable(schema: Value) -> String {
+fn schema_error(schema: Value) -> String {
     match check(schema, "{}") {
-        Err(Unchecked::Schema { reason, .. }) => reason,
+        Err(NotValidated::UnusableSchema { reason, .. }) => reason,
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn every_misfit_is_told_with_its_pointer() {
+fn every_violation_is_reported_with_its_pointer() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -43,10 +43,10 @@ fn every_misfit_is_told_with_its_pointer() {
         "required": ["city"],
         "additionalProperties": false,
     });
-    let mut found = check(schema, r#"{"n": 0, "u": "k", "l": ["b", 1], "x": 1}"#).unwrap();
-    found.sort();
+    let mut violations = check(schema, r#"{"n": 0, "u": "k", "l": ["b", 1], "x": 1}"#).unwrap();
+    violations.sort();
     assert_eq!(
-        found,
+        violations,
         [
             "`/l/0`: must match the pattern `^a`",
             "`/l/1`: expected string, found number",
@@ -60,70 +60,79 @@ fn every_misfit_is_told_with_its_pointer() {
 }
 
 #[test]
-fn of_alternatives_the_types_or_the_one_that_is_meant_are_told() {
+fn of_alternatives_the_types_or_the_intended_one_are_reported() {
     let either = json!({"properties": {"a": {"anyOf": [
         {"type": "object", "properties": {"n": {"type": "integer"}}}, {"type": "null"},
     ]}}});
-    assert_eq!(told(either.clone(), r#"{"a": 1}"#), "`/a`: expected object or null, found number");
-    assert_eq!(told(either, r#"{"a": {"n": "x"}}"#), "`/a/n`: expected integer, found string");
+    assert_eq!(
+        joined_messages(either.clone(), r#"{"a": 1}"#),
+        "`/a`: expected object or null, found number"
+    );
+    assert_eq!(
+        joined_messages(either, r#"{"a": {"n": "x"}}"#),
+        "`/a/n`: expected integer, found string"
+    );
 }
 
 #[test]
 fn large_numbers_are_integers_and_limits_still_hold() {
     let schema = json!({"properties": {"n": {"type": "integer", "maximum": 10}}});
     let too_large = "`/n`: must be at most 10";
-    assert_eq!(told(schema.clone(), r#"{"n": 123456789012345678901234567890}"#), too_large);
-    assert_eq!(told(schema.clone(), r#"{"n": 1e400}"#), too_large);
-    assert_eq!(told(schema, r#"{"n": -1e400}"#), "");
+    assert_eq!(
+        joined_messages(schema.clone(), r#"{"n": 123456789012345678901234567890}"#),
+        too_large
+    );
+    assert_eq!(joined_messages(schema.clone(), r#"{"n": 1e400}"#), too_large);
+    assert_eq!(joined_messages(schema, r#"{"n": -1e400}"#), "");
 }
 
 #[test]
 fn nothing_outside_the_schema_is_asked_for() {
-    let reason = unusable(json!({"$ref": "https://example.com/schema.json"}));
-    assert_eq!(reason, "its reference `https://example.com/schema.json` leads nowhere in it");
-    let dialect = unusable(json!({"$schema": "https://example.com/dialect"}));
-    assert_eq!(dialect, "its dialect `https://example.com/dialect` is not known");
-    assert!(unusable(json!({"$defs": {"a": {"$id": "b"}}})).contains("address of its own"));
-    assert!(unusable(json!({"items": {"$dynamicRef": "#a"}})).contains("depends on where"));
-    assert!(unusable(json!({"type": "thing"})).contains("`/type`"));
-    assert!(unusable(json!({"pattern": "("})).contains("invalid at"));
-    assert_eq!(unusable(json!([])), "it is no object");
+    let reason = schema_error(json!({"$ref": "https://example.com/schema.json"}));
+    assert_eq!(reason, "unresolved reference `https://example.com/schema.json`");
+    let dialect = schema_error(json!({"$schema": "https://example.com/dialect"}));
+    assert_eq!(dialect, "unknown dialect `https://example.com/dialect`");
+    assert!(schema_error(json!({"$defs": {"a": {"$id": "b"}}})).contains("nested `$id`"));
+    assert!(schema_error(json!({"items": {"$dynamicRef": "#a"}})).contains("dynamic reference"));
+    assert!(schema_error(json!({"type": "thing"})).contains("`/type`"));
+    assert!(schema_error(json!({"pattern": "("})).contains("invalid at"));
+    assert_eq!(schema_error(json!([])), "not an object");
 }
 
 #[test]
 fn a_draft_07_schema_that_does_not_say_so_is_used() {
     let tuple = json!({"properties": {"a": {"items": [{"type": "integer"}]}}});
-    assert_eq!(told(tuple, r#"{"a": ["x"]}"#), "`/a/0`: expected integer, found string");
+    assert_eq!(joined_messages(tuple, r#"{"a": ["x"]}"#), "`/a/0`: expected integer, found string");
 }
 
 #[test]
 fn values_in_a_schema_up_to_the_limit_are_taken_and_one_past_it_is_not() {
     let with = |values: usize| json!({"enum": vec![1; values - 2]});
     assert!(check(with(5_000), "{}").is_ok());
-    assert_eq!(unusable(with(5_001)), "it has more than 5000 values");
+    assert_eq!(schema_error(with(5_001)), "more than 5000 values");
     let patterns = |count: usize| {
-        let parts: Vec<Value> = (0..count).map(|_| json!({"pattern": "a"})).collect();
-        json!({"allOf": parts})
+        let members: Vec<Value> = (0..count).map(|_| json!({"pattern": "a"})).collect();
+        json!({"allOf": members})
     };
     assert!(check(patterns(64), "{}").is_ok());
-    assert_eq!(unusable(patterns(65)), "it has more than 64 patterns");
+    assert_eq!(schema_error(patterns(65)), "more than 64 patterns");
 }
 
 #[test]
 fn references_that_double_are_refused_before_they_are_compiled() {
-    let mut parts = json!({"x40": {}});
+    let mut definitions = json!({"x40": {}});
     for level in 0..40 {
         let below = json!({"$ref": format!("#/$defs/x{}", level + 1)});
-        parts[format!("x{level}")] = json!({"allOf": [below, below]});
+        definitions[format!("x{level}")] = json!({"allOf": [below, below]});
     }
-    let reason = unusable(json!({"$ref": "#/$defs/x0", "$defs": parts}));
-    assert_eq!(reason, "its parts refer to one another more than 100000 times over");
+    let reason = schema_error(json!({"$ref": "#/$defs/x0", "$defs": definitions}));
+    assert_eq!(reason, "references expand to more than 100000 values");
 }
 
 #[test]
 fn a_schema_that_applies_itself_to_the_same_value_is_refused() {
     for schema in [json!({"$ref": "#"}), json!({"allOf": [{"$ref": "#"}]})] {
-        assert_eq!(check(schema, "{}"), Err(Unchecked::TooCostly { tool: "t".to_owned() }));
+        assert_eq!(check(schema, "{}"), Err(NotValidated::TooCostly { tool: "t".to_owned() }));
     }
 }
 
@@ -133,8 +142,8 @@ fn a_schema_that_branches_into_itself_is_refused_for_deep_values_alone() {
         "additionalProperties": {"$ref": "#"}});
     let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
     assert_eq!(check(schema.clone(), &nested(8)), Ok(Vec::new()));
-    let refused = check(schema, &nested(60));
-    assert_eq!(refused, Err(Unchecked::TooCostly { tool: "t".to_owned() }));
+    let result = check(schema, &nested(60));
+    assert_eq!(result, Err(NotValidated::TooCostly { tool: "t".to_owned() }));
 }
 
 #[test]
@@ -144,12 +153,12 @@ fn arguments_at_the_limit_of_visits_are_checked_and_one_past_it_are_not() {
         let items = vec![Json::Null; visits - 2];
         check_json(schema.clone(), Json::Object(vec![("a".to_owned(), Json::Array(items))]))
     };
-    assert_eq!(with(VISITS), Ok(Vec::new()));
-    assert!(with(VISITS + 1).is_err());
+    assert_eq!(with(MAX_VISITS), Ok(Vec::new()));
+    assert!(with(MAX_VISITS + 1).is_err());
 }
 
 #[test]
-fn misfits_up_to_a_limit_are_told_and_of_large_arguments_the_first() {
+fn violations_up_to_a_limit_are_reported_and_of_large_arguments_the_first() {
     let schema = json!({"additionalProperties": {"items": {"type": "string"}}});
     let with = |wrong: usize, all: usize| {
         let mut items = vec![Json::Null; wrong];
@@ -157,18 +166,18 @@ fn misfits_up_to_a_limit_are_told_and_of_large_arguments_the_first() {
         let arguments = Json::Object(vec![("a".to_owned(), Json::Array(items))]);
         check_json(schema.clone(), arguments).unwrap().len()
     };
-    assert_eq!(with(VIOLATIONS, VIOLATIONS), VIOLATIONS);
-    assert_eq!(with(VIOLATIONS + 1, VIOLATIONS + 1), VIOLATIONS);
-    assert_eq!(with(2, EXPLAINED - 2), 2);
-    assert_eq!(with(2, EXPLAINED - 1), 1);
+    assert_eq!(with(MAX_VIOLATIONS, MAX_VIOLATIONS), MAX_VIOLATIONS);
+    assert_eq!(with(MAX_VIOLATIONS + 1, MAX_VIOLATIONS + 1), MAX_VIOLATIONS);
+    assert_eq!(with(2, MAX_EXPLAINED_VISITS - 2), 2);
+    assert_eq!(with(2, MAX_EXPLAINED_VISITS - 1), 1);
 }
 
 #[test]
-fn words_about_long_names_and_long_lists_are_short() {
+fn messages_about_long_names_and_long_lists_are_short() {
     let schema = json!({"additionalProperties": {"enum": (0..20).collect::<Vec<_>>()}});
-    let told = told(schema, &format!(r#"{{"{}": "x"}}"#, "é".repeat(5_000)));
-    assert!(told.len() < 300, "{told}");
-    assert!(told.ends_with("9, 10, 11 and others"), "{told}");
+    let message = joined_messages(schema, &format!(r#"{{"{}": "x"}}"#, "é".repeat(5_000)));
+    assert!(message.len() < 300, "{message}");
+    assert!(message.ends_with("9, 10, 11 and others"), "{message}");
 }
 
 #[test]
@@ -178,10 +187,10 @@ fn a_pointer_at_the_limit_is_whole_and_of_a_longer_one_the_end_is_left_out() {
             json!({"additionalProperties": false, "patternProperties": {"": {"type": "null"}}});
         let tools: Tools = [Tool::new("t", "", schema)].into_iter().collect();
         let arguments = Json::Object(vec![(key, Json::Bool(true))]);
-        let call = Call { name: "t".to_owned(), arguments, repairs: Vec::new() };
-        Toolbox::new(tools).violations(&call).unwrap().remove(0).pointer
+        let call = ResolvedCall { name: "t".to_owned(), arguments, repairs: Vec::new() };
+        ToolValidator::new(tools).violations(&call).unwrap().remove(0).pointer
     };
-    let longest = "x".repeat(POINTER - 1);
+    let longest = "x".repeat(MAX_POINTER_BYTES - 1);
     assert_eq!(pointer(longest.clone()), format!("/{longest}"));
     assert_eq!(pointer(format!("{longest}y")), format!("/{longest}…"));
 }
@@ -189,41 +198,41 @@ fn a_pointer_at_the_limit_is_whole_and_of_a_longer_one_the_end_is_left_out() {
 #[test]
 fn arguments_deeper_than_a_call_may_be_are_not_checked() {
     let nested = |levels: usize| (0..levels).fold(Json::Null, |all, _| Json::Array(vec![all]));
-    assert!(check_json(json!(true), nested(DEPTH)).is_ok());
-    assert!(check_json(json!(true), nested(DEPTH + 1)).is_err());
+    assert!(check_json(json!(true), nested(MAX_DEPTH)).is_ok());
+    assert!(check_json(json!(true), nested(MAX_DEPTH + 1)).is_err());
 }
 
-/// Runs on the smallest stack to be expected.
+/// Runs a function on the smallest expected stack.
 fn on_a_small_stack(run: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(1 << 20).spawn(run).unwrap().join().unwrap();
 }
 
 #[test]
 fn values_inside_one_another_are_taken_up_to_the_limit() {
-    let nested = |around: usize| (0..around).fold(json!({}), |part, _| json!({ "not": part }));
+    let nested = |around: usize| (0..around).fold(json!({}), |schema, _| json!({ "not": schema }));
     on_a_small_stack(move || {
-        assert_eq!(check(nested(DEEP - 2), "{}"), Ok(Vec::new()));
-        assert!(check(nested(DEEP - 1), "{}").is_ok());
-        let reason = unusable(nested(DEEP));
-        assert_eq!(reason, "more than 128 of its values lie inside one another");
+        assert_eq!(check(nested(MAX_SCHEMA_DEPTH - 2), "{}"), Ok(Vec::new()));
+        assert!(check(nested(MAX_SCHEMA_DEPTH - 1), "{}").is_ok());
+        let reason = schema_error(nested(MAX_SCHEMA_DEPTH));
+        assert_eq!(reason, "more than 128 levels of nested values");
     });
 }
 
 #[test]
 fn a_chain_of_references_is_followed_up_to_the_limit() {
     let chain = |links: usize| {
-        let mut parts = json!({});
+        let mut definitions = json!({});
         for link in 1..links {
-            parts[link.to_string()] = json!({"$ref": format!("#/$defs/{}", link + 1)});
+            definitions[link.to_string()] = json!({"$ref": format!("#/$defs/{}", link + 1)});
         }
-        parts[links.to_string()] = json!({"type": "object"});
-        json!({"$ref": "#/$defs/1", "$defs": parts})
+        definitions[links.to_string()] = json!({"type": "object"});
+        json!({"$ref": "#/$defs/1", "$defs": definitions})
     };
     on_a_small_stack(move || {
-        // The last link and its `type` are inside too.
-        assert_eq!(check(chain(NESTED - 2), "{}"), Ok(Vec::new()));
-        let reason = unusable(chain(NESTED - 1));
-        assert_eq!(reason, "more than 256 of its parts lie inside one another");
+        // The last link and its `type` also count.
+        assert_eq!(check(chain(MAX_SCHEMA_NESTING - 2), "{}"), Ok(Vec::new()));
+        let reason = schema_error(chain(MAX_SCHEMA_NESTING - 1));
+        assert_eq!(reason, "more than 256 nested subschemas");
     });
 }
 
@@ -245,57 +254,57 @@ fn references_written_out_are_taken_up_to_the_limit() {
         json!({"allOf": uses, "$defs": {"a": {"examples": vec![0; 96]}}, "examples": vec![0; 98 + more]})
     };
     assert_eq!(check(with(0), "{}"), Ok(Vec::new()));
-    let reason = unusable(with(1));
-    assert_eq!(reason, "its parts refer to one another more than 100000 times over");
+    let reason = schema_error(with(1));
+    assert_eq!(reason, "references expand to more than 100000 values");
 }
 
 #[test]
 fn a_pattern_that_is_costly_is_not_applied_to_a_long_text() {
     let linear = json!({"properties": {"a": {"pattern": "^(\\w{1,20}-)*$"}}});
-    assert_eq!(told(linear, r#"{"a": "b-c-"}"#), "");
+    assert_eq!(joined_messages(linear, r#"{"a": "b-c-"}"#), "");
     let around = json!({"properties": {"a": {"pattern": "^(?=.*\\d)(?:a+)+$"}}});
     assert_eq!(
-        told(around.clone(), r#"{"a": "b"}"#),
+        joined_messages(around.clone(), r#"{"a": "b"}"#),
         "`/a`: must match the pattern `^(?=.*\\d)(?:a+)+$`"
     );
     let long = format!(r#"{{"a": "{}"}}"#, "a".repeat(100_000));
-    assert_eq!(check(around, &long), Err(Unchecked::TooCostly { tool: "t".to_owned() }));
+    assert_eq!(check(around, &long), Err(NotValidated::TooCostly { tool: "t".to_owned() }));
 }
 
 #[test]
 fn an_argument_in_another_spelling_of_one_that_is_left_out_does_not_fit() {
     let schema = json!({"properties": {"user_id": {}, "id": {}}});
-    let meant = "`/userId`: there is no such argument; did you mean `user_id`?";
-    assert_eq!(told(schema.clone(), r#"{"userId": 1, "more": 2}"#), meant);
+    let expected = "`/userId`: there is no such argument; did you mean `user_id`?";
+    assert_eq!(joined_messages(schema.clone(), r#"{"userId": 1, "more": 2}"#), expected);
     for fits in [r#"{"userId": 1, "user_id": 2}"#, r#"{"uid": 1}"#, r#"{"_": 1}"#, "{}"] {
-        assert_eq!(told(schema.clone(), fits), "", "{fits}");
+        assert_eq!(joined_messages(schema.clone(), fits), "", "{fits}");
     }
     let open = json!({"properties": {"id": {}}, "additionalProperties": true});
-    assert_eq!(told(open, r#"{"ID": 1}"#), "");
-    let many: String = (0..100).map(|at| format!("\"{}\": 0, ", case_of(at))).collect();
-    let arguments = format!("{{{many}\"z\": 0}}");
+    assert_eq!(joined_messages(open, r#"{"ID": 1}"#), "");
+    let members: String = (0..100).map(|at| format!("\"{}\": 0, ", spelling(at))).collect();
+    let arguments = format!("{{{members}\"z\": 0}}");
     let count = check(json!({"properties": {"abcdefg": {}}}), &arguments).unwrap().len();
-    assert_eq!(count, VIOLATIONS);
+    assert_eq!(count, MAX_VIOLATIONS);
 }
 
-/// One of the spellings of `abcdefg`.
-fn case_of(number: usize) -> String {
+/// A spelling of `abcdefg`.
+fn spelling(number: usize) -> String {
     let upper = |at: usize| ((number + 1) >> at) & 1 == 1;
     "abcdefg"
         .char_indices()
-        .map(|(at, it)| if upper(at) { it.to_ascii_uppercase() } else { it })
+        .map(|(at, character)| if upper(at) { character.to_ascii_uppercase() } else { character })
         .collect()
 }
 
 #[test]
 fn an_unknown_tool_is_named() {
-    let call = Call { name: "x".to_owned(), arguments: Json::Null, repairs: Vec::new() };
-    let error = Toolbox::default().violations(&call).unwrap_err();
+    let call = ResolvedCall { name: "x".to_owned(), arguments: Json::Null, repairs: Vec::new() };
+    let error = ToolValidator::default().violations(&call).unwrap_err();
     assert_eq!(error.to_string(), "there is no tool `x`");
 }
 
 #[test]
-fn a_toolbox_can_be_shared_between_threads() {
-    fn shared<T: Send + Sync>() {}
-    shared::<Toolbox>();
+fn a_validator_can_be_shared_between_threads() {
+    fn assert_send_sync<T: Send + Sync>() {}
+    assert_send_sync::<ToolValidator>();
 }

@@ -1,10 +1,10 @@
-//! Any JSON as a tool's schema: something every provider takes comes out, and nothing breaks.
+//! Property tests: any JSON as a tool's schema gives a schema that every provider accepts.
 
-use innkeeper_toolcall::{Dialect, Json, fit};
+use innkeeper_toolcall::{Dialect, Json, lower_schema};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::subset::problems;
+use crate::schema_checker::problems;
 
 pub(crate) const DIALECTS: [Dialect; 7] = [
     Dialect::OpenAi,
@@ -16,8 +16,8 @@ pub(crate) const DIALECTS: [Dialect; 7] = [
     Dialect::JsonSchema,
 ];
 
-/// The dialect a fitted schema is really in.
-pub(crate) fn form(dialect: Dialect, strict: bool) -> Dialect {
+/// The actual dialect of a lowered schema.
+pub(crate) fn effective_dialect(dialect: Dialect, strict: bool) -> Dialect {
     match dialect {
         Dialect::OpenAiStrict if !strict => Dialect::OpenAi,
         Dialect::AnthropicStrict if !strict => Dialect::Anthropic,
@@ -31,7 +31,7 @@ pub(crate) fn form(dialect: Dialect, strict: bool) -> Dialect {
     }
 }
 
-const KEYS: &[&str] = &[
+const KEYWORDS: &[&str] = &[
     "type",
     "type",
     "properties",
@@ -82,10 +82,10 @@ const KEYS: &[&str] = &[
     "",
 ];
 
-const LISTS: &[&str] = &["anyOf", "oneOf", "allOf", "prefixItems"];
+const SCHEMA_LIST_KEYWORDS: &[&str] = &["anyOf", "oneOf", "allOf", "prefixItems"];
 
 fn leaf() -> impl Strategy<Value = Value> {
-    const WORDS: &[&str] = &[
+    const STRINGS: &[&str] = &[
         "object",
         "array",
         "string",
@@ -115,23 +115,23 @@ fn leaf() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::Bool),
         (-2i64..12).prop_map(Value::from),
         Just(json!(1.5)),
-        proptest::sample::select(WORDS).prop_map(Value::from),
-        proptest::sample::select(WORDS).prop_map(Value::from),
+        proptest::sample::select(STRINGS).prop_map(Value::from),
+        proptest::sample::select(STRINGS).prop_map(Value::from),
     ]
 }
 
-/// JSON in which every keyword can stand anywhere with anything behind it.
-fn anything() -> impl Strategy<Value = Value> {
+/// JSON with any schema keyword anywhere and any value.
+fn any_keywords() -> impl Strategy<Value = Value> {
     leaf().prop_recursive(7, 80, 6, |inner| {
         prop_oneof![
             1 => proptest::collection::vec(leaf(), 0..4).prop_map(|all| json!({"enum": all})),
             2 => (inner.clone(), inner.clone()).prop_map(|(one, other)| {
                 json!({"type": "object", "properties": {"a": one, "b-c": other}})
             }),
-            1 => (proptest::sample::select(LISTS), proptest::collection::vec(inner.clone(), 0..4))
+            1 => (proptest::sample::select(SCHEMA_LIST_KEYWORDS), proptest::collection::vec(inner.clone(), 0..4))
                 .prop_map(|(key, all)| json!({key: all})),
             1 => proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
-            4 => proptest::collection::vec((proptest::sample::select(KEYS), inner), 0..7)
+            4 => proptest::collection::vec((proptest::sample::select(KEYWORDS), inner), 0..7)
                 .prop_map(|members| {
                     let members = members.into_iter().map(|(key, value)| (key.to_owned(), value));
                     Value::Object(members.collect::<Map<_, _>>())
@@ -145,13 +145,13 @@ proptest! {
 
     #[test]
     fn whatever_comes_in_something_the_provider_takes_comes_out(
-        schema in anything(), arguments in anything()
+        schema in any_keywords(), arguments in any_keywords()
     ) {
         for dialect in DIALECTS {
-            let fitted = fit(&schema, dialect);
-            let found = problems(&fitted.schema, form(dialect, fitted.strict));
+            let fitted = lower_schema(&schema, dialect);
+            let found = problems(&fitted.schema, effective_dialect(dialect, fitted.strict));
             prop_assert!(found.is_empty(), "{dialect:?} {found:?}\n{schema}\n{}", fitted.schema);
-            fitted.unfit(Json::from(&arguments));
+            fitted.restore_arguments(Json::from(&arguments));
         }
     }
 }

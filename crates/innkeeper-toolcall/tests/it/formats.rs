@@ -1,8 +1,11 @@
-//! One call in every way of writing it, cut at every byte; and what must not be taken for one.
+//! One call in every format, split at every byte, and texts that are not calls.
 
 use std::sync::Arc;
 
-use innkeeper_toolcall::{Event, Finish, Format, Interceptor, Limits, Options, State, Tool, Tools};
+use innkeeper_toolcall::{
+    Format, ParseEvent, ParserLimits, ParserOptions, ParserState, TextEnd, Tool, ToolCallParser,
+    Tools,
+};
 use serde_json::json;
 
 fn tools() -> Arc<Tools> {
@@ -17,9 +20,9 @@ fn tools() -> Arc<Tools> {
     )
 }
 
-/// What a text comes to: what the reader sees, the thoughts, the calls.
+/// The parsed output: visible text, reasoning and calls.
 #[derive(Debug, Default, PartialEq)]
-struct Answer {
+struct ParsedOutput {
     text: String,
     reasoning: String,
     calls: Vec<String>,
@@ -27,32 +30,34 @@ struct Answer {
     incomplete: Vec<String>,
 }
 
-fn read(options: &Options, pieces: &[&[u8]], finish: Finish) -> Answer {
-    let mut answer = Answer::default();
-    let mut sink = |event: Event<'_>| match event {
-        Event::Text(text) => answer.text.push_str(text),
-        Event::Reasoning(text) => answer.reasoning.push_str(text),
-        Event::Call { call, .. } => answer.calls.push(format!("{} {}", call.name, call.arguments)),
-        Event::Rejected { rejected, .. } => answer.rejected.push(rejected.to_string()),
-        Event::Incomplete { text, .. } => answer.incomplete.push(text.to_owned()),
-        Event::Frame(_) | Event::CallStart { .. } | Event::Arguments { .. } => {}
+fn parse(options: &ParserOptions, chunks: &[&[u8]], text_end: TextEnd) -> ParsedOutput {
+    let mut output = ParsedOutput::default();
+    let mut sink = |event: ParseEvent<'_>| match event {
+        ParseEvent::Text(text) => output.text.push_str(text),
+        ParseEvent::Reasoning(text) => output.reasoning.push_str(text),
+        ParseEvent::Call { call, .. } => {
+            output.calls.push(format!("{} {}", call.name, call.arguments));
+        }
+        ParseEvent::Rejected { rejected, .. } => output.rejected.push(rejected.to_string()),
+        ParseEvent::Incomplete { text, .. } => output.incomplete.push(text.to_owned()),
+        ParseEvent::Markup(_) | ParseEvent::CallStart { .. } | ParseEvent::Arguments { .. } => {}
     };
-    let mut interceptor = Interceptor::new(tools(), options);
-    for piece in pieces {
-        interceptor.push_bytes(piece, &mut sink);
+    let mut parser = ToolCallParser::new(tools(), options);
+    for chunk in chunks {
+        parser.push_bytes(chunk, &mut sink);
     }
-    interceptor.finish(finish, &mut sink);
-    answer
+    parser.finish(text_end, &mut sink);
+    output
 }
 
-fn detect(text: &str) -> Answer {
-    read(&Options::default(), &[text.as_bytes()], Finish::Stop)
+fn parse_detected(text: &str) -> ParsedOutput {
+    parse(&ParserOptions::default(), &[text.as_bytes()], TextEnd::Stop)
 }
 
-const WRITE: &str = r#"files.write {"path":"a/é.txt","count":2,"deep":{"k":[1,"}"]}}"#;
+const WRITE_CALL: &str = r#"files.write {"path":"a/é.txt","count":2,"deep":{"k":[1,"}"]}}"#;
 
-/// The same call in every way of writing it, with the format that has it.
-const WAYS: &[(Format, &str)] = &[
+/// The same call in every format.
+const WRITTEN_CALLS: &[(Format, &str)] = &[
     (
         Format::Generic,
         r#"{"tool": "files.write", "params": {"path": "a/é.txt", "count": 2, "deep": {"k": [1, "}"]}}}"#,
@@ -183,16 +188,20 @@ const WAYS: &[(Format, &str)] = &[
 /// Proves: S6
 #[test]
 fn a_call_is_found_in_every_way_of_writing_it_wherever_it_is_cut() {
-    for (format, way) in WAYS {
+    for (format, call) in WRITTEN_CALLS {
         for format in [*format, Format::Detect] {
-            let options = Options { format, ..Options::default() };
-            let text = way.as_bytes();
-            let whole = read(&options, &[text], Finish::Stop);
-            assert_eq!(whole.calls, [WRITE], "{format:?}: {way}");
-            assert_eq!((whole.text.trim(), whole.rejected.len()), ("", 0), "{format:?}: {way}");
+            let options = ParserOptions { format, ..ParserOptions::default() };
+            let text = call.as_bytes();
+            let whole = parse(&options, &[text], TextEnd::Stop);
+            assert_eq!(whole.calls, [WRITE_CALL], "{format:?}: {call}");
+            assert_eq!((whole.text.trim(), whole.rejected.len()), ("", 0), "{format:?}: {call}");
             for at in 0..=text.len() {
-                let (one, two) = text.split_at(at);
-                assert_eq!(read(&options, &[one, two], Finish::Stop), whole, "{way} cut at {at}");
+                let (first, two) = text.split_at(at);
+                assert_eq!(
+                    parse(&options, &[first, two], TextEnd::Stop),
+                    whole,
+                    "{call} cut at {at}"
+                );
             }
         }
     }
@@ -200,7 +209,7 @@ fn a_call_is_found_in_every_way_of_writing_it_wherever_it_is_cut() {
 
 #[test]
 fn a_call_without_arguments_is_one_in_every_format_that_can_write_it() {
-    for way in [
+    for call in [
         r#"{"tool": "now", "params": {}}"#,
         "<tool_call>\n{\"name\": \"now\"}\n</tool_call>",
         "<tool_call>\n<function=now>\n</function>\n</tool_call>",
@@ -210,16 +219,16 @@ fn a_call_without_arguments_is_one_in_every_format_that_can_write_it() {
         "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"now\"/>\n</｜DSML｜tool_calls>",
         "<|tool_call>call:now{}<tool_call|>",
     ] {
-        assert_eq!(detect(way).calls, ["now {}"], "{way}");
+        assert_eq!(parse_detected(call).calls, ["now {}"], "{call}");
     }
 }
 
 #[test]
 fn several_calls_keep_their_order_and_what_is_said_between_them() {
     let text = "First {\"tool\": \"now\", \"params\": {}} then <tool_call>{\"name\": \"files.write\", \"arguments\": {}}</tool_call> done";
-    let answer = detect(text);
-    assert_eq!(answer.calls, ["now {}", "files.write {}"]);
-    assert_eq!(answer.text, "First  then  done");
+    let output = parse_detected(text);
+    assert_eq!(output.calls, ["now {}", "files.write {}"]);
+    assert_eq!(output.text, "First  then  done");
 }
 
 #[test]
@@ -240,15 +249,15 @@ fn what_is_quoted_or_stands_in_code_is_no_call() {
         "Put it in `<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>`.".to_owned(),
         "```xml\n<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>\n```".to_owned(),
     ] {
-        let answer = detect(&text);
-        assert_eq!(answer.calls, [""; 0], "{text}");
-        assert_eq!(answer.text, text);
+        let output = parse_detected(&text);
+        assert_eq!(output.calls, [""; 0], "{text}");
+        assert_eq!(output.text, text);
     }
     let quoted = "\"<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>\"";
-    assert_eq!(detect(quoted).calls, [""; 0]);
-    // Behind a block that was none, a call is one again.
-    let answer = detect(&format!("```\nx\n```\n{call}"));
-    assert_eq!(answer.calls, ["now {}"]);
+    assert_eq!(parse_detected(quoted).calls, [""; 0]);
+    // After a block that is not a call, the parser finds calls again.
+    let output = parse_detected(&format!("```\nx\n```\n{call}"));
+    assert_eq!(output.calls, ["now {}"]);
 }
 
 #[test]
@@ -263,40 +272,46 @@ fn json_that_names_no_offered_tool_is_text_as_it_was() {
         r#"[1, 2, {"tool": 3}]"#,
         "if (x) { return [now]; }",
     ] {
-        let answer = detect(text);
-        assert_eq!(answer.calls, [""; 0], "{text}");
-        assert_eq!((answer.text.as_str(), answer.rejected.len()), (text, 0));
+        let output = parse_detected(text);
+        assert_eq!(output.calls, [""; 0], "{text}");
+        assert_eq!((output.text.as_str(), output.rejected.len()), (text, 0));
     }
 }
 
 #[test]
 fn without_tools_nothing_is_a_call_and_plain_markers_are_text() {
     let text = "<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call> {\"tool\": \"now\", \"params\": {}}";
-    let mut seen = String::new();
-    let mut interceptor = Interceptor::new(Arc::new(Tools::default()), &Options::default());
-    let mut sink = |event: Event<'_>| {
-        assert!(!matches!(event, Event::Call { .. } | Event::CallStart { .. }), "{event:?}");
-        seen.push_str(event.text());
+    let mut events = String::new();
+    let mut parser = ToolCallParser::new(Arc::new(Tools::default()), &ParserOptions::default());
+    let mut sink = |event: ParseEvent<'_>| {
+        assert!(
+            !matches!(event, ParseEvent::Call { .. } | ParseEvent::CallStart { .. }),
+            "{event:?}"
+        );
+        events.push_str(event.text());
     };
-    interceptor.push(text, &mut sink);
-    interceptor.finish(Finish::Stop, &mut sink);
-    assert_eq!(seen, text);
+    parser.push(text, &mut sink);
+    parser.finish(TextEnd::Stop, &mut sink);
+    assert_eq!(events, text);
 }
 
 #[test]
 fn closers_are_added_at_a_real_end_and_never_where_the_text_was_cut() {
     let text = r#"<tool_call>{"name": "now", "arguments": {"path": "a"}"#;
-    let options = Options::default();
-    let stopped = read(&options, &[text.as_bytes()], Finish::Stop);
+    let options = ParserOptions::default();
+    let stopped = parse(&options, &[text.as_bytes()], TextEnd::Stop);
     assert_eq!(stopped.calls, [r#"now {"path":"a"}"#]);
-    for finish in [Finish::Length, Finish::Interrupted] {
-        let cut = read(&options, &[text.as_bytes()], finish);
-        assert_eq!((cut.calls.len(), cut.incomplete.as_slice()), (0, &[text.to_owned()][..]));
+    for text_end in [TextEnd::Length, TextEnd::Interrupted] {
+        let truncated = parse(&options, &[text.as_bytes()], text_end);
+        assert_eq!(
+            (truncated.calls.len(), truncated.incomplete.as_slice()),
+            (0, &[text.to_owned()][..])
+        );
     }
-    let inside = read(
+    let inside = parse(
         &options,
         &[br#"<tool_call>{"name": "now", "arguments": {"path": "rm -rf /"#],
-        Finish::Stop,
+        TextEnd::Stop,
     );
     assert_eq!((inside.calls.len(), inside.incomplete.len()), (0, 1));
 }
@@ -306,81 +321,85 @@ fn duplicate_keys_and_numbers_that_are_none_are_refused() {
     for arguments in
         [r#"{"path": "a", "path": "b"}"#, r#"{"count": NaN}"#, r#"{"count": Infinity}"#]
     {
-        let answer = detect(&format!(
+        let output = parse_detected(&format!(
             "<tool_call>{{\"name\": \"now\", \"arguments\": {arguments}}}</tool_call>"
         ));
-        assert_eq!((answer.calls.len(), answer.rejected.len()), (0, 1), "{arguments}");
+        assert_eq!((output.calls.len(), output.rejected.len()), (0, 1), "{arguments}");
     }
-    let twice = "<tool_call>\n<function=now>\n<parameter=path>\na\n</parameter>\n<parameter=path>\nb\n</parameter>\n</function>\n</tool_call>";
-    assert_eq!(detect(twice).rejected.len(), 1);
+    let duplicated = "<tool_call>\n<function=now>\n<parameter=path>\na\n</parameter>\n<parameter=path>\nb\n</parameter>\n</function>\n</tool_call>";
+    assert_eq!(parse_detected(duplicated).rejected.len(), 1);
 }
 
 #[test]
-fn a_call_in_a_thought_counts_only_where_the_thought_ends_with_it() {
-    let options = Options { prompt: Some("<think>\n".to_owned()), ..Options::default() };
+fn a_call_in_reasoning_counts_only_where_the_reasoning_ends_with_it() {
+    let options =
+        ParserOptions { prompt: Some("<think>\n".to_owned()), ..ParserOptions::default() };
     let call = "<tool_call>\n<function=now>\n</function>\n</tool_call>";
-    let ends = read(&options, &[format!("hm\n{call}\n").as_bytes()], Finish::Stop);
+    let at_end = parse(&options, &[format!("hm\n{call}\n").as_bytes()], TextEnd::Stop);
     assert_eq!(
-        (ends.calls.as_slice(), ends.reasoning.as_str()),
+        (at_end.calls.as_slice(), at_end.reasoning.as_str()),
         (&["now {}".to_owned()][..], "hm\n")
     );
     let text = format!("I could write {call} or not.</think>no");
-    let goes_on = read(&options, &[text.as_bytes()], Finish::Stop);
+    let goes_on = parse(&options, &[text.as_bytes()], TextEnd::Stop);
     assert_eq!((goes_on.calls.len(), goes_on.text.as_str()), (0, "no"));
     assert_eq!(goes_on.reasoning, format!("I could write {call} or not."));
 }
 
 /// Proves: S21
 #[test]
-fn text_leaves_with_the_piece_it_came_in() {
-    let mut interceptor = Interceptor::new(tools(), &Options::default());
-    for piece in ["Hello", ", it's ", "5 > 3\n", "and 2 < 4, A", " \"quoted\" ", "x * y [1] "] {
-        let mut seen = String::new();
-        interceptor.push(piece, &mut |event| {
-            assert!(matches!(event, Event::Text(_)), "{event:?}");
-            seen.push_str(event.text());
+fn text_is_emitted_with_the_chunk_it_came_in() {
+    let mut parser = ToolCallParser::new(tools(), &ParserOptions::default());
+    for chunk in ["Hello", ", it's ", "5 > 3\n", "and 2 < 4, A", " \"quoted\" ", "x * y [1] "] {
+        let mut passed = String::new();
+        parser.push(chunk, &mut |event| {
+            assert!(matches!(event, ParseEvent::Text(_)), "{event:?}");
+            passed.push_str(event.text());
         });
-        assert_eq!(seen, piece);
-        assert_eq!(interceptor.state(), State::Narrative);
+        assert_eq!(passed, chunk);
+        assert_eq!(parser.state(), ParserState::Narrative);
     }
 }
 
 #[test]
 fn only_the_end_that_may_begin_a_marker_is_kept() {
-    let mut interceptor = Interceptor::new(tools(), &Options::default());
-    let mut seen = String::new();
-    interceptor.push("so <tool_", &mut |event| seen.push_str(event.text()));
-    assert_eq!((seen.as_str(), interceptor.state()), ("so ", State::MaybeToolStart));
-    interceptor.push("box>", &mut |event| seen.push_str(event.text()));
-    assert_eq!((seen.as_str(), interceptor.state()), ("so <tool_box>", State::Narrative));
+    let mut parser = ToolCallParser::new(tools(), &ParserOptions::default());
+    let mut passed = String::new();
+    parser.push("so <tool_", &mut |event| passed.push_str(event.text()));
+    assert_eq!((passed.as_str(), parser.state()), ("so ", ParserState::MaybeToolStart));
+    parser.push("box>", &mut |event| passed.push_str(event.text()));
+    assert_eq!((passed.as_str(), parser.state()), ("so <tool_box>", ParserState::Narrative));
 }
 
 #[test]
 fn what_may_be_a_call_in_mid_text_is_kept_up_to_its_limit() {
-    let limits = Limits { undecided: 40, ..Limits::default() };
-    let options = Options { limits, ..Options::default() };
-    // The name ends with the fortieth character, or one later.
+    let limits = ParserLimits { max_undecided_chars: 40, ..ParserLimits::default() };
+    let options = ParserOptions { limits, ..ParserOptions::default() };
+    // The name ends with the 40th character, or one character later.
     for (blanks, calls) in [(40 - r#"{"tool":"now""#.len(), 1), (41 - r#"{"tool":"now""#.len(), 0)]
     {
         let text = format!("{{{}\"tool\":\"now\",\"params\":{{}}}}", " ".repeat(blanks));
-        let answer = read(&options, &[text.as_bytes()], Finish::Stop);
-        assert_eq!(answer.calls.len(), calls, "{blanks}");
-        assert_eq!(answer.text.is_empty(), calls == 1);
+        let output = parse(&options, &[text.as_bytes()], TextEnd::Stop);
+        assert_eq!(output.calls.len(), calls, "{blanks}");
+        assert_eq!(output.text.is_empty(), calls == 1);
     }
 }
 
 #[test]
 fn a_call_may_be_as_long_as_its_limit_and_not_longer() {
-    let options = Options { limits: Limits { undecided: 25, call: 100 }, ..Options::default() };
+    let options = ParserOptions {
+        limits: ParserLimits { max_undecided_chars: 25, max_call_bytes: 100 },
+        ..ParserOptions::default()
+    };
     let call = |length: usize| {
         let frame = "<tool_call>{\"name\":\"now\",\"arguments\":{\"path\":\"\"}}</tool_call>";
         frame.replace("\"\"", &format!("\"{}\"", "x".repeat(length - frame.len())))
     };
-    let fits = read(&options, &[call(100).as_bytes()], Finish::Stop);
+    let fits = parse(&options, &[call(100).as_bytes()], TextEnd::Stop);
     assert_eq!((fits.calls.len(), fits.rejected.len()), (1, 0));
-    // What follows the limit is text to the end of the call, and the next call is one again.
+    // Above the limit, the rest of the call is text, and the next call is parsed again.
     let text = call(101) + " {\"tool\": \"now\", \"params\": {}}";
-    let longer = read(&options, &[text.as_bytes()], Finish::Stop);
+    let longer = parse(&options, &[text.as_bytes()], TextEnd::Stop);
     assert_eq!(longer.rejected, ["the call is longer than 100 bytes"]);
     assert_eq!((longer.calls.as_slice(), longer.text.as_str()), (&["now {}".to_owned()][..], "> "));
 }
@@ -388,18 +407,19 @@ fn a_call_may_be_as_long_as_its_limit_and_not_longer() {
 /// Proves: S44
 #[test]
 fn an_endless_call_keeps_no_more_than_its_limit() {
-    let limits = Limits { undecided: 200, call: 1 << 16 };
-    let mut interceptor = Interceptor::new(tools(), &Options { limits, ..Options::default() });
-    let (mut given, mut told) = (0, 0);
-    let mut push = |interceptor: &mut Interceptor, piece: &str| {
-        given += piece.len();
-        interceptor.push(piece, &mut |event| told += event.text().len());
-        assert!(given - told <= (1 << 16) + piece.len(), "{} bytes are kept", given - told);
+    let limits = ParserLimits { max_undecided_chars: 200, max_call_bytes: 1 << 16 };
+    let mut parser =
+        ToolCallParser::new(tools(), &ParserOptions { limits, ..ParserOptions::default() });
+    let (mut pushed, mut emitted) = (0, 0);
+    let mut push = |parser: &mut ToolCallParser, chunk: &str| {
+        pushed += chunk.len();
+        parser.push(chunk, &mut |event| emitted += event.text().len());
+        assert!(pushed - emitted <= (1 << 16) + chunk.len(), "{} bytes are kept", pushed - emitted);
     };
-    push(&mut interceptor, "{\"tool\": \"now\", \"params\": {\"path\": \"");
-    let piece = "{[<tool_call> ".repeat(100);
+    push(&mut parser, "{\"tool\": \"now\", \"params\": {\"path\": \"");
+    let chunk = "{[<tool_call> ".repeat(100);
     for _ in 0..1_000 {
-        push(&mut interceptor, &piece);
+        push(&mut parser, &chunk);
     }
 }
 
@@ -410,8 +430,8 @@ fn a_tool_nobody_offers_hides_no_call_in_its_arguments() {
     let text = format!(
         "{{\"name\": \"save\", \"arguments\": {{\"text\": \"{long} {inside}\", \"calls\": [{{\"tool\": \"now\", \"params\": {{}}}}]}}}} end"
     );
-    let answer = detect(&text);
-    assert_eq!((answer.calls.len(), answer.text.as_str()), (0, text.as_str()));
+    let output = parse_detected(&text);
+    assert_eq!((output.calls.len(), output.text.as_str()), (0, text.as_str()));
 }
 
 #[test]
@@ -421,12 +441,12 @@ fn what_is_nested_too_deep_is_refused_in_every_notation() {
         for text in [
             format!("[now(k={open}1{close})]"),
             format!("<|tool_call>call:now{{a:{open}1{close}}}<tool_call|>"),
-            // Quotes that only the lexer takes for some.
+            // Quotes that only the lexer counts.
             format!("[now(k\"={open}\")]"),
             format!("<|tool_call>call:now{{a:x<|\"|>,b:{open}<|\"|>}}<tool_call|>"),
         ] {
-            let answer = detect(&text);
-            assert!(answer.calls.len() <= usize::from(levels < 128), "{levels}");
+            let output = parse_detected(&text);
+            assert!(output.calls.len() <= usize::from(levels < 128), "{levels}");
         }
     }
 }
@@ -434,68 +454,71 @@ fn what_is_nested_too_deep_is_refused_in_every_notation() {
 #[test]
 fn a_list_of_calls_and_of_arguments_has_an_end() {
     let fence = format!("```\n{}```", "{\"tool\": \"now\", \"params\": {}}\n".repeat(64));
-    assert_eq!(detect(&fence).calls.len(), 64);
+    assert_eq!(parse_detected(&fence).calls.len(), 64);
     let fence = fence.replacen("```\n", "```\n{\"tool\": \"now\", \"params\": {}}\n", 1);
-    assert_eq!(detect(&fence).calls.len(), 0);
+    assert_eq!(parse_detected(&fence).calls.len(), 0);
     let call = |count: usize| {
-        let one = |at| format!("<parameter=p{at}>\n1\n</parameter>\n");
-        let arguments: String = (0..count).map(one).collect();
+        let parameter = |at| format!("<parameter=p{at}>\n1\n</parameter>\n");
+        let arguments: String = (0..count).map(parameter).collect();
         format!("<function=now>\n{arguments}</function>")
     };
-    assert_eq!((detect(&call(1024)).calls.len(), detect(&call(1025)).calls.len()), (1, 0));
+    assert_eq!(
+        (parse_detected(&call(1024)).calls.len(), parse_detected(&call(1025)).calls.len()),
+        (1, 0)
+    );
 }
 
 #[test]
-fn arguments_that_are_told_twice_or_half_make_no_call() {
+fn arguments_that_are_given_twice_or_half_make_no_call() {
     for text in [
         "{\"tool\": \"now\", \"name\": \"files.write\", \"params\": {}}",
         "{\"tool\": \"now\", \"params\": {}, \"arguments\": {}}",
         "<invoke name=\"now\"><parameter name=\"a\" string=\"true\">x</parameter><parameter name=\"b\">y</parameter></invoke>",
         "<|tool_call>call:now{count:NaN}<tool_call|>",
     ] {
-        let answer = detect(text);
-        assert_eq!((answer.calls.len(), answer.rejected.len()), (0, 1), "{text}");
+        let output = parse_detected(text);
+        assert_eq!((output.calls.len(), output.rejected.len()), (0, 1), "{text}");
     }
 }
 
 #[test]
 fn a_closing_tag_in_a_value_ends_nothing_and_line_ends_may_be_two_letters() {
     let invoke = "<invoke name=\"now\"><parameter name=\"path\">doc: </invoke> <b>x</b></parameter></invoke>";
-    assert_eq!(detect(invoke).calls, [r#"now {"path":"doc: </invoke> <b>x</b>"}"#]);
+    assert_eq!(parse_detected(invoke).calls, [r#"now {"path":"doc: </invoke> <b>x</b>"}"#]);
     let xml = "<tool_call>\r\n<function=now>\r\n<parameter=path>\r\na.txt\r\n</parameter>\r\n</function>\r\n</tool_call>";
-    assert_eq!(detect(xml).calls, [r#"now {"path":"a.txt"}"#]);
+    assert_eq!(parse_detected(xml).calls, [r#"now {"path":"a.txt"}"#]);
 }
 
 #[test]
-fn a_call_in_a_thought_that_was_cut_is_incomplete() {
+fn a_call_in_reasoning_that_was_cut_is_incomplete() {
     let text = "<think>maybe <tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>";
-    let answer = |finish| read(&Options::default(), &[text.as_bytes()], finish);
-    assert_eq!(answer(Finish::Stop).calls.len(), 1);
-    for finish in [Finish::Length, Finish::Interrupted] {
-        let cut = answer(finish);
-        assert_eq!((cut.calls.len(), cut.incomplete.len()), (0, 1));
+    let parse_until = |text_end| parse(&ParserOptions::default(), &[text.as_bytes()], text_end);
+    assert_eq!(parse_until(TextEnd::Stop).calls.len(), 1);
+    for text_end in [TextEnd::Length, TextEnd::Interrupted] {
+        let truncated = parse_until(text_end);
+        assert_eq!((truncated.calls.len(), truncated.incomplete.len()), (0, 1));
     }
 }
 
 #[test]
-fn whatever_begins_is_told_to_end() {
+fn every_started_call_ends() {
     for text in ["{\"name\": \"now\", \"age\": 3}", "Action: now\nI did it.", "<tool_call>now x"] {
         let mut open = 0_i32;
-        let mut interceptor = Interceptor::new(tools(), &Options::default());
-        let mut sink = |event: Event<'_>| match event {
-            Event::CallStart { .. } => open += 1,
-            Event::Call { .. }
-            | Event::Rejected { index: Some(_), .. }
-            | Event::Incomplete { index: Some(_), .. } => open -= 1,
-            Event::Text(_)
-            | Event::Reasoning(_)
-            | Event::Frame(_)
-            | Event::Arguments { .. }
-            | Event::Rejected { .. }
-            | Event::Incomplete { .. } => {}
+        let mut parser = ToolCallParser::new(tools(), &ParserOptions::default());
+        let mut sink = |event: ParseEvent<'_>| match event {
+            ParseEvent::CallStart { .. } => open += 1,
+            ParseEvent::Call { .. }
+            | ParseEvent::Rejected { index: Some(_), .. }
+            | ParseEvent::Incomplete { index: Some(_), .. } => open -= 1,
+            ParseEvent::Text(_)
+            | ParseEvent::Reasoning(_)
+            | ParseEvent::Markup(_)
+            | ParseEvent::Arguments { .. }
+            | ParseEvent::Rejected { .. }
+            | ParseEvent::Incomplete { .. } => {}
         };
-        interceptor.push(text, &mut sink);
-        interceptor.finish(Finish::Stop, &mut sink);
+        parser.push(text, &mut sink);
+        parser.finish(TextEnd::Stop, &mut sink);
         assert_eq!(open, 0, "{text}");
     }
 }

@@ -1,49 +1,49 @@
-//! A reader of GBNF for tests: what is wrong with a grammar, and sentences of it.
+//! GBNF parser for tests: checks a grammar and generates sentences.
 
 use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::Rng;
 
-/// What a rule is made of.
+/// An element of a rule.
 #[derive(Debug, Clone)]
-enum Part {
-    Text(String),
-    Class { not: bool, ranges: Vec<(char, char)> },
-    Rule(String),
-    Any(Vec<Vec<Self>>),
-    Repeat(Box<Self>, u64, Option<u64>),
+enum Symbol {
+    Literal(String),
+    CharClass { negated: bool, ranges: Vec<(char, char)> },
+    RuleRef(String),
+    Group(Vec<Vec<Self>>),
+    Repetition(Box<Self>, u64, Option<u64>),
 }
 
-/// A grammar that was read.
+/// A parsed grammar.
 #[derive(Debug)]
 pub(crate) struct Grammar {
-    rules: HashMap<String, Vec<Vec<Part>>>,
-    /// How deep the shallowest sentence of each rule is.
-    depths: HashMap<String, usize>,
+    rules: HashMap<String, Vec<Vec<Symbol>>>,
+    /// Minimum depth of a sentence per rule.
+    min_depths: HashMap<String, usize>,
 }
 
-struct Reader<'a> {
-    rest: std::iter::Peekable<std::str::Chars<'a>>,
+struct GbnfReader<'a> {
+    chars: std::iter::Peekable<std::str::Chars<'a>>,
 }
 
-impl Reader<'_> {
-    fn skip(&mut self) {
-        while self.rest.next_if_eq(&' ').is_some() {}
+impl GbnfReader<'_> {
+    fn skip_spaces(&mut self) {
+        while self.chars.next_if_eq(&' ').is_some() {}
     }
 
-    fn number(&mut self) -> Option<u64> {
+    fn read_number(&mut self) -> Option<u64> {
         let mut digits = String::new();
-        while let Some(digit) = self.rest.next_if(char::is_ascii_digit) {
+        while let Some(digit) = self.chars.next_if(char::is_ascii_digit) {
             digits.push(digit);
         }
         digits.parse().ok()
     }
 
-    /// One character of a literal or a class, escapes undone.
-    fn character(&mut self) -> Result<char, String> {
-        match self.rest.next().ok_or("ends inside")? {
+    /// Reads one character of a literal or a class and decodes escapes.
+    fn read_char(&mut self) -> Result<char, String> {
+        match self.chars.next().ok_or("ends inside")? {
             '\\' => {
-                let length = match self.rest.next().ok_or("ends after a backslash")? {
+                let length = match self.chars.next().ok_or("ends after a backslash")? {
                     'n' => return Ok('\n'),
                     'r' => return Ok('\r'),
                     't' => return Ok('\t'),
@@ -52,7 +52,7 @@ impl Reader<'_> {
                     'u' => 4,
                     other => return Err(format!("unknown escape `{other}`")),
                 };
-                let hex: String = self.rest.by_ref().take(length).collect();
+                let hex: String = self.chars.by_ref().take(length).collect();
                 let code = u32::from_str_radix(&hex, 16).map_err(|_| format!("bad `{hex}`"))?;
                 char::from_u32(code).ok_or_else(|| format!("no character `{hex}`"))
             }
@@ -61,68 +61,68 @@ impl Reader<'_> {
         }
     }
 
-    fn alternatives(&mut self) -> Result<Vec<Vec<Part>>, String> {
+    fn read_alternatives(&mut self) -> Result<Vec<Vec<Symbol>>, String> {
         let mut all = vec![Vec::new()];
         loop {
-            self.skip();
-            match self.rest.peek() {
+            self.skip_spaces();
+            match self.chars.peek() {
                 None | Some(')') => return Ok(all),
                 Some('|') => {
-                    self.rest.next();
+                    self.chars.next();
                     all.push(Vec::new());
                 }
                 Some(_) => {
-                    let part = self.repeated()?;
-                    all.last_mut().unwrap().push(part);
+                    let symbol = self.read_repeated()?;
+                    all.last_mut().unwrap().push(symbol);
                 }
             }
         }
     }
 
-    fn repeated(&mut self) -> Result<Part, String> {
-        let part = self.part()?;
-        let (least, most) = match self.rest.peek() {
+    fn read_repeated(&mut self) -> Result<Symbol, String> {
+        let symbol = self.read_symbol()?;
+        let (least, max) = match self.chars.peek() {
             Some('?') => (0, Some(1)),
             Some('*') => (0, None),
             Some('+') => (1, None),
             Some('{') => {
-                self.rest.next();
-                let least = self.number().ok_or("a repetition without a number")?;
-                let most = match self.rest.next_if_eq(&',') {
-                    Some(_) => self.number(),
+                self.chars.next();
+                let least = self.read_number().ok_or("a repetition without a number")?;
+                let bound = match self.chars.next_if_eq(&',') {
+                    Some(_) => self.read_number(),
                     None => Some(least),
                 };
-                if self.rest.peek() != Some(&'}') || most.is_some_and(|most| most < least) {
-                    return Err(format!("a repetition from {least} to {most:?}"));
+                if self.chars.peek() != Some(&'}') || bound.is_some_and(|max| max < least) {
+                    return Err(format!("a repetition from {least} to {bound:?}"));
                 }
-                (least, most)
+                (least, bound)
             }
-            _ => return Ok(part),
+            _ => return Ok(symbol),
         };
-        self.rest.next();
-        Ok(Part::Repeat(Box::new(part), least, most))
+        self.chars.next();
+        Ok(Symbol::Repetition(Box::new(symbol), least, max))
     }
 
-    fn part(&mut self) -> Result<Part, String> {
-        match self.rest.next() {
+    fn read_symbol(&mut self) -> Result<Symbol, String> {
+        match self.chars.next() {
             Some('"') => {
                 let mut text = String::new();
-                while self.rest.next_if_eq(&'"').is_none() {
-                    text.push(self.character()?);
+                while self.chars.next_if_eq(&'"').is_none() {
+                    text.push(self.read_char()?);
                 }
-                Ok(Part::Text(text))
+                Ok(Symbol::Literal(text))
             }
             Some('[') => {
-                let not = self.rest.next_if_eq(&'^').is_some();
+                let negated = self.chars.next_if_eq(&'^').is_some();
                 let mut ranges = Vec::new();
-                while self.rest.next_if_eq(&']').is_none() {
-                    let from = self.character()?;
-                    let to = match self.rest.next_if_eq(&'-') {
-                        Some(_) if self.rest.peek() == Some(&']') => {
+                while self.chars.next_if_eq(&']').is_none() {
+                    let from = self.read_char()?;
+                    let to = match self.chars.next_if_eq(&'-') {
+                        Some(_) if self.chars.peek() == Some(&']') => {
                             ranges.push(('-', '-'));
                             from
                         }
-                        Some(_) => self.character()?,
+                        Some(_) => self.read_char()?,
                         None => from,
                     };
                     ranges.push((from, to));
@@ -130,55 +130,55 @@ impl Reader<'_> {
                 if ranges.is_empty() {
                     Err("an empty class".to_owned())
                 } else {
-                    Ok(Part::Class { not, ranges })
+                    Ok(Symbol::CharClass { negated, ranges })
                 }
             }
             Some('(') => {
-                let inner = self.alternatives()?;
-                self.rest.next_if_eq(&')').ok_or("a bracket is open")?;
-                Ok(Part::Any(inner))
+                let inner = self.read_alternatives()?;
+                self.chars.next_if_eq(&')').ok_or("a bracket is open")?;
+                Ok(Symbol::Group(inner))
             }
-            Some(first) if named(first) => {
+            Some(first) if is_name_char(first) => {
                 let mut name = String::from(first);
-                while let Some(next) = self.rest.next_if(|it| named(*it)) {
+                while let Some(next) = self.chars.next_if(|character| is_name_char(*character)) {
                     name.push(next);
                 }
-                Ok(Part::Rule(name))
+                Ok(Symbol::RuleRef(name))
             }
             other => Err(format!("unexpected {other:?}")),
         }
     }
 }
 
-fn named(character: char) -> bool {
+fn is_name_char(character: char) -> bool {
     character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-'
 }
 
 impl Grammar {
-    /// Reads a grammar of one rule a line.
+    /// Parses a grammar with one rule per line.
     ///
     /// # Errors
     ///
-    /// What llama.cpp would refuse: what is no GBNF, a rule that is not there or is there twice, one
-    /// that begins with itself, more than 1,000 repetitions.
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
+    /// Rejects grammars that llama.cpp rejects: invalid GBNF, missing and duplicate rules, left
+    /// recursion, and more than 1,000 repetitions.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut rules = HashMap::new();
         for line in text.lines() {
             let (name, body) =
                 line.split_once(" ::= ").ok_or_else(|| format!("no rule: {line}"))?;
-            if name.is_empty() || !name.chars().all(named) {
+            if name.is_empty() || !name.chars().all(is_name_char) {
                 return Err(format!("the name `{name}`"));
             }
-            let mut reader = Reader { rest: body.chars().peekable() };
-            let read = reader.alternatives().map_err(|error| format!("{error}: {line}"))?;
-            if reader.rest.next().is_some() {
+            let mut reader = GbnfReader { chars: body.chars().peekable() };
+            let read = reader.read_alternatives().map_err(|error| format!("{error}: {line}"))?;
+            if reader.chars.next().is_some() {
                 return Err(format!("a bracket too much: {line}"));
             }
             if rules.insert(name.to_owned(), read).is_some() {
                 return Err(format!("`{name}` twice"));
             }
         }
-        let mut grammar = Self { rules, depths: HashMap::new() };
+        let mut grammar = Self { rules, min_depths: HashMap::new() };
         grammar.check()?;
         Ok(grammar)
     }
@@ -187,70 +187,75 @@ impl Grammar {
         if !self.rules.contains_key("root") {
             return Err("no root".to_owned());
         }
-        for (name, ways) in &self.rules {
-            ways.iter()
+        for (name, alternatives) in &self.rules {
+            alternatives
+                .iter()
                 .flatten()
-                .try_for_each(|part| self.sound(part))
-                .map_err(|it| format!("{it} in `{name}`"))?;
-            let mut seen = HashSet::new();
-            let mut next = self.firsts(ways);
+                .try_for_each(|symbol| self.check_symbol(symbol))
+                .map_err(|error| format!("{error} in `{name}`"))?;
+            let mut reachable = HashSet::new();
+            let mut next = self.leading_rules(alternatives);
             while let Some(first) = next.pop() {
                 if first == *name {
                     return Err(format!("`{name}` begins with itself"));
                 }
-                if seen.insert(first.clone()) {
-                    next.extend(self.firsts(&self.rules[&first]));
+                if reachable.insert(first.clone()) {
+                    next.extend(self.leading_rules(&self.rules[&first]));
                 }
             }
         }
-        // Rules get their depths from those that have theirs, until no more do.
+        // Propagates depths between rules until nothing changes.
         loop {
-            let found: Vec<(String, usize)> = self
+            let depths: Vec<(String, usize)> = self
                 .rules
                 .iter()
-                .filter(|(name, _)| !self.depths.contains_key(*name))
-                .filter_map(|(name, ways)| Some((name.clone(), self.shallowest(ways)? + 1)))
+                .filter(|(name, _)| !self.min_depths.contains_key(*name))
+                .filter_map(|(name, alternatives)| {
+                    Some((name.clone(), self.min_depth(alternatives)? + 1))
+                })
                 .collect();
-            if found.is_empty() {
+            if depths.is_empty() {
                 break;
             }
-            self.depths.extend(found);
+            self.min_depths.extend(depths);
         }
         Ok(())
     }
 
-    /// Whether some rule has no end, as that of a schema which no finite value fits.
+    /// Whether a rule has no finite sentence, as for a schema without finite values.
     pub(crate) fn is_endless(&self) -> bool {
-        self.rules.keys().any(|name| !self.depths.contains_key(name))
+        self.rules.keys().any(|name| !self.min_depths.contains_key(name))
     }
 
-    fn sound(&self, part: &Part) -> Result<(), String> {
-        match part {
-            Part::Text(_) | Part::Class { .. } => Ok(()),
-            Part::Rule(name) if self.rules.contains_key(name) => Ok(()),
-            Part::Rule(name) => Err(format!("`{name}` is no rule")),
-            Part::Any(ways) => ways.iter().flatten().try_for_each(|part| self.sound(part)),
-            Part::Repeat(_, least, most) if most.unwrap_or(*least) > 1_000 => {
-                Err(format!("{least} to {most:?} repetitions"))
+    fn check_symbol(&self, symbol: &Symbol) -> Result<(), String> {
+        match symbol {
+            Symbol::Literal(_) | Symbol::CharClass { .. } => Ok(()),
+            Symbol::RuleRef(name) if self.rules.contains_key(name) => Ok(()),
+            Symbol::RuleRef(name) => Err(format!("`{name}` is no rule")),
+            Symbol::Group(alternatives) => {
+                alternatives.iter().flatten().try_for_each(|symbol| self.check_symbol(symbol))
             }
-            Part::Repeat(part, ..) => self.sound(part),
+            Symbol::Repetition(_, least, max) if max.unwrap_or(*least) > 1_000 => {
+                Err(format!("{least} to {max:?} repetitions"))
+            }
+            Symbol::Repetition(symbol, ..) => self.check_symbol(symbol),
         }
     }
 
-    /// The rules that some way may begin with.
-    fn firsts(&self, ways: &[Vec<Part>]) -> Vec<String> {
+    /// Rules that an alternative may start with.
+    fn leading_rules(&self, alternatives: &[Vec<Symbol>]) -> Vec<String> {
         let mut firsts = Vec::new();
-        for way in ways {
-            for part in way {
-                match part {
-                    Part::Text(_) | Part::Class { .. } => {}
-                    Part::Rule(name) => firsts.push(name.clone()),
-                    Part::Any(ways) => firsts.extend(self.firsts(ways)),
-                    Part::Repeat(part, ..) => {
-                        firsts.extend(self.firsts(&[vec![part.as_ref().clone()]]));
+        for alternative in alternatives {
+            for symbol in alternative {
+                match symbol {
+                    Symbol::Literal(_) | Symbol::CharClass { .. } => {}
+                    Symbol::RuleRef(name) => firsts.push(name.clone()),
+                    Symbol::Group(alternatives) => firsts.extend(self.leading_rules(alternatives)),
+                    Symbol::Repetition(symbol, ..) => {
+                        firsts.extend(self.leading_rules(&[vec![symbol.as_ref().clone()]]));
                     }
                 }
-                if !self.may_be_empty(part, 16) {
+                if !self.may_be_empty(symbol, 16) {
                     break;
                 }
             }
@@ -258,83 +263,110 @@ impl Grammar {
         firsts
     }
 
-    fn may_be_empty(&self, part: &Part, depth: usize) -> bool {
-        let empty = |ways: &[Vec<Part>]| {
-            ways.iter()
-                .any(|way| way.iter().all(|it| depth > 0 && self.may_be_empty(it, depth - 1)))
+    fn may_be_empty(&self, symbol: &Symbol, depth: usize) -> bool {
+        let empty = |alternatives: &[Vec<Symbol>]| {
+            alternatives.iter().any(|alternative| {
+                alternative.iter().all(|it| depth > 0 && self.may_be_empty(it, depth - 1))
+            })
         };
-        match part {
-            Part::Text(text) => text.is_empty(),
-            Part::Class { .. } => false,
-            Part::Rule(name) => self.rules.get(name).is_some_and(|ways| empty(ways)),
-            Part::Any(ways) => empty(ways),
-            Part::Repeat(part, least, _) => *least == 0 || self.may_be_empty(part, depth),
+        match symbol {
+            Symbol::Literal(text) => text.is_empty(),
+            Symbol::CharClass { .. } => false,
+            Symbol::RuleRef(name) => {
+                self.rules.get(name).is_some_and(|alternatives| empty(alternatives))
+            }
+            Symbol::Group(alternatives) => empty(alternatives),
+            Symbol::Repetition(symbol, least, _) => *least == 0 || self.may_be_empty(symbol, depth),
         }
     }
 
-    fn shallowest(&self, ways: &[Vec<Part>]) -> Option<usize> {
-        let way = |way: &Vec<Part>| {
-            way.iter().try_fold(0, |deep: usize, part| Some(deep.max(self.depth(part)?)))
+    fn min_depth(&self, alternatives: &[Vec<Symbol>]) -> Option<usize> {
+        let alternative_depth = |alternative: &Vec<Symbol>| {
+            alternative
+                .iter()
+                .try_fold(0, |deepest: usize, symbol| Some(deepest.max(self.symbol_depth(symbol)?)))
         };
-        ways.iter().filter_map(way).min()
+        alternatives.iter().filter_map(alternative_depth).min()
     }
 
-    fn depth(&self, part: &Part) -> Option<usize> {
-        match part {
-            Part::Text(_) | Part::Class { .. } | Part::Repeat(_, 0, _) => Some(0),
-            Part::Rule(name) => self.depths.get(name).copied(),
-            Part::Any(ways) => self.shallowest(ways),
-            Part::Repeat(part, ..) => self.depth(part),
+    fn symbol_depth(&self, symbol: &Symbol) -> Option<usize> {
+        match symbol {
+            Symbol::Literal(_) | Symbol::CharClass { .. } | Symbol::Repetition(_, 0, _) => Some(0),
+            Symbol::RuleRef(name) => self.min_depths.get(name).copied(),
+            Symbol::Group(alternatives) => self.min_depth(alternatives),
+            Symbol::Repetition(symbol, ..) => self.symbol_depth(symbol),
         }
     }
 
-    /// A sentence drawn at random; beyond a depth the shallowest ways are taken.
-    pub(crate) fn sentence(&self, random: &mut impl Rng) -> String {
+    /// Generates a random sentence; beyond a depth limit, uses the shortest alternatives.
+    pub(crate) fn random_sentence(&self, random: &mut impl Rng) -> String {
         let mut out = String::new();
-        self.write(&self.rules["root"], 10, random, &mut out);
+        self.write_alternative(&self.rules["root"], 10, random, &mut out);
         out
     }
 
-    fn write(&self, ways: &[Vec<Part>], left: usize, random: &mut impl Rng, out: &mut String) {
-        let depth = |way: &Vec<Part>| self.shallowest(std::slice::from_ref(way)).unwrap();
-        let way = match left {
-            0 => ways.iter().min_by_key(|way| depth(way)).unwrap(),
-            _ => &ways[random.next_u32() as usize % ways.len()],
+    fn write_alternative(
+        &self,
+        alternatives: &[Vec<Symbol>],
+        remaining: usize,
+        random: &mut impl Rng,
+        out: &mut String,
+    ) {
+        let depth =
+            |alternative: &Vec<Symbol>| self.min_depth(std::slice::from_ref(alternative)).unwrap();
+        let alternative = match remaining {
+            0 => alternatives.iter().min_by_key(|alternative| depth(alternative)).unwrap(),
+            _ => &alternatives[random.next_u32() as usize % alternatives.len()],
         };
-        for part in way {
-            self.write_part(part, left, random, out);
+        for symbol in alternative {
+            self.write_symbol(symbol, remaining, random, out);
         }
     }
 
-    fn write_part(&self, part: &Part, left: usize, random: &mut impl Rng, out: &mut String) {
-        match part {
-            Part::Text(text) => out.push_str(text),
-            Part::Class { not, ranges } => out.push(drawn(*not, ranges, random)),
-            Part::Rule(name) => self.write(&self.rules[name], left.saturating_sub(1), random, out),
-            Part::Any(ways) => self.write(ways, left, random, out),
-            Part::Repeat(part, least, most) => {
-                let more = most.unwrap_or(least + 4).min(least + 4) - least;
-                let more = if left == 0 { 0 } else { u64::from(random.next_u32()) % (more + 1) };
-                // The ends of what is allowed are drawn more often than chance would have it.
-                let more = match (random.next_u32() % 8, most) {
-                    (0, Some(most)) if left > 0 => most - least,
+    fn write_symbol(
+        &self,
+        symbol: &Symbol,
+        remaining: usize,
+        random: &mut impl Rng,
+        out: &mut String,
+    ) {
+        match symbol {
+            Symbol::Literal(text) => out.push_str(text),
+            Symbol::CharClass { negated, ranges } => {
+                out.push(random_char(*negated, ranges, random));
+            }
+            Symbol::RuleRef(name) => {
+                self.write_alternative(&self.rules[name], remaining.saturating_sub(1), random, out);
+            }
+            Symbol::Group(alternatives) => {
+                self.write_alternative(alternatives, remaining, random, out);
+            }
+            Symbol::Repetition(symbol, least, max) => {
+                let more = max.unwrap_or(least + 4).min(least + 4) - least;
+                let more =
+                    if remaining == 0 { 0 } else { u64::from(random.next_u32()) % (more + 1) };
+                // Minimum and maximum repetitions are drawn more often than by chance.
+                let more = match (random.next_u32() % 8, max) {
+                    (0, Some(max)) if remaining > 0 => max - least,
                     _ => more,
                 };
                 for _ in 0..least + more {
-                    self.write_part(part, left, random, out);
+                    self.write_symbol(symbol, remaining, random, out);
                 }
             }
         }
     }
 }
 
-fn drawn(not: bool, ranges: &[(char, char)], random: &mut impl Rng) -> char {
-    let inside = |it: char| ranges.iter().any(|(from, to)| (*from..=*to).contains(&it));
+fn random_char(not: bool, ranges: &[(char, char)], random: &mut impl Rng) -> char {
+    let inside =
+        |character: char| ranges.iter().any(|(from, to)| (*from..=*to).contains(&character));
     if not {
         let some = ['a', 'Z', ' ', '0', '{', ',', '\'', 'é', '\u{1F600}', '\u{80}', '<', 'q'];
         let start = random.next_u32() as usize % some.len();
-        let one = some.iter().cycle().skip(start).take(some.len()).find(|it| !inside(**it));
-        return *one.expect("a character outside of the class");
+        let chosen =
+            some.iter().cycle().skip(start).take(some.len()).find(|character| !inside(**character));
+        return *chosen.expect("a character outside of the class");
     }
     let (from, to) = ranges[random.next_u32() as usize % ranges.len()];
     let codes = u32::from(from)..=u32::from(to);
@@ -356,9 +388,11 @@ fn what_llama_cpp_refuses_is_refused() {
         ("Root_1 ::= \"a\"\n", "the name `Root_1`"),
         ("a ::= \"a\"\n", "no root"),
     ] {
-        let error = Grammar::read(text).unwrap_err();
+        let error = Grammar::parse(text).unwrap_err();
         assert!(error.contains(reason), "{text}: {error}");
     }
-    assert!(Grammar::read("root ::= \"a\" root\n").unwrap().is_endless());
-    assert!(Grammar::read("root ::= [a-c]+ ( |x) \"\\\"\"{0,1000}\nx ::= [^\\x22] root\n").is_ok());
+    assert!(Grammar::parse("root ::= \"a\" root\n").unwrap().is_endless());
+    assert!(
+        Grammar::parse("root ::= [a-c]+ ( |x) \"\\\"\"{0,1000}\nx ::= [^\\x22] root\n").is_ok()
+    );
 }

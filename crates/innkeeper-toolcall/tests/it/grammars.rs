@@ -1,16 +1,17 @@
-//! What holds for the grammar and the union of any schema.
+//! Property tests of the grammar and the call schema of any schema.
 
 use innkeeper_toolcall::grammar::{
-    Effect, Gbnf, GbnfOptions, Shape, UnionOptions, gbnf, structural_tag, union,
+    CallSchemaOptions, Gbnf, GbnfOptions, GrammarLossKind, OutputShape, call_schema, gbnf,
+    structural_tag,
 };
 use innkeeper_toolcall::prompt::Template;
-use innkeeper_toolcall::{Family, Tool, Tools};
+use innkeeper_toolcall::{ModelFamily, Tool, Tools};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::gbnf::Grammar;
 
-/// Names that properties, definitions and tools have.
+/// Names of properties, definitions and tools.
 fn name() -> impl Strategy<Value = String> + Clone {
     prop_oneof![
         4 => "[ab]{1,2}",
@@ -38,9 +39,9 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// JSON that is made of the keywords of schemas.
+/// JSON with schema keywords.
 fn schema() -> impl Strategy<Value = Value> {
-    let of = prop::sample::select(vec![
+    let type_name = prop::sample::select(vec![
         "null", "boolean", "integer", "number", "string", "array", "object",
     ]);
     let text = ("[a-z]{2}", 0_u64..4, 0_u64..9).prop_map(|(format, least, more)| {
@@ -52,18 +53,18 @@ fn schema() -> impl Strategy<Value = Value> {
         }
     });
     let number = (any::<bool>(), -2000_i64..2000, 0_i64..3000, 0_u32..3, any::<(bool, bool)>())
-        .prop_map(|(whole, low, size, places, (low_open, high_open))| {
-            let unit = f64::from(10_u32.pow(places));
+        .prop_map(|(is_integer, low, size, decimals, (low_open, high_open))| {
+            let unit = f64::from(10_u32.pow(decimals));
             let low_key = if low_open { "exclusiveMinimum" } else { "minimum" };
             let high_key = if high_open { "exclusiveMaximum" } else { "maximum" };
             json!({
-                "type": if whole { "integer" } else { "number" },
+                "type": if is_integer { "integer" } else { "number" },
                 low_key: low as f64 / unit,
                 high_key: (low + size) as f64 / unit,
             })
         });
     let leaf = prop_oneof![
-        4 => of.prop_map(|of| json!({"type": of})),
+        4 => type_name.prop_map(|of| json!({"type": of})),
         3 => text,
         3 => number,
         1 => prop::collection::vec(anything(), 0..3).prop_map(|values| json!({"enum": values})),
@@ -75,12 +76,13 @@ fn schema() -> impl Strategy<Value = Value> {
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {
         let list = prop::collection::vec(inner.clone(), 0..3);
-        let named = prop::collection::vec((name(), inner.clone()), 0..4).boxed();
+        let named_schemas = prop::collection::vec((name(), inner.clone()), 0..4).boxed();
         let names = prop::collection::vec(name(), 0..3);
-        let object = (named.clone(), names, prop::option::of(inner.clone())).prop_map(
+        let object = (named_schemas.clone(), names, prop::option::of(inner.clone())).prop_map(
             |(properties, mut required, more)| {
-                let known: Vec<String> = properties.iter().map(|(name, _)| name.clone()).collect();
-                required.retain(|name| known.contains(name) || name.len() == 1);
+                let property_names: Vec<String> =
+                    properties.iter().map(|(name, _)| name.clone()).collect();
+                required.retain(|name| property_names.contains(name) || name.len() == 1);
                 required.dedup();
                 let properties: Map<String, Value> = properties.into_iter().collect();
                 let mut schema =
@@ -94,27 +96,27 @@ fn schema() -> impl Strategy<Value = Value> {
         let array = (inner.clone(), 0_u64..4, 0_u64..4).prop_map(|(items, least, more)| {
             json!({"type": "array", "items": items, "minItems": least, "maxItems": least + more})
         });
-        let made = (
+        let composed = (
             prop::sample::select(vec!["anyOf", "oneOf", "allOf", "prefixItems"]),
             list,
             inner.clone(),
             any::<bool>(),
         )
-            .prop_map(|(keyword, parts, beside, alone)| {
-                let mut schema = if alone { json!({}) } else { beside };
+            .prop_map(|(keyword, branches, with_siblings, is_single)| {
+                let mut schema = if is_single { json!({}) } else { with_siblings };
                 if let Some(keywords) = schema.as_object_mut() {
-                    keywords.insert(keyword.to_owned(), Value::Array(parts));
+                    keywords.insert(keyword.to_owned(), Value::Array(branches));
                 }
                 schema
             });
-        let defined = (named, inner).prop_map(|(definitions, mut schema)| {
+        let defined = (named_schemas, inner).prop_map(|(definitions, mut schema)| {
             if let Some(keywords) = schema.as_object_mut() {
                 keywords
                     .insert("$defs".to_owned(), Value::Object(definitions.into_iter().collect()));
             }
             schema
         });
-        prop_oneof![3 => object, 2 => array, 2 => made, 1 => defined]
+        prop_oneof![3 => object, 2 => array, 2 => composed, 1 => defined]
     })
 }
 
@@ -123,13 +125,13 @@ fn tools(schemas: Vec<Value>) -> Tools {
     schemas.into_iter().enumerate().map(tool).collect()
 }
 
-fn shape() -> impl Strategy<Value = Shape> {
-    let family = prop::sample::select(Family::ALL.to_vec());
+fn shape() -> impl Strategy<Value = OutputShape> {
+    let family = prop::sample::select(ModelFamily::ALL.to_vec());
     prop_oneof![
-        Just(Shape::Call),
-        Just(Shape::Calls),
-        family.clone().prop_map(Shape::Prose),
-        family.prop_map(Shape::Triggered),
+        Just(OutputShape::Call),
+        Just(OutputShape::Calls),
+        family.clone().prop_map(OutputShape::FreeText),
+        family.prop_map(OutputShape::Triggered),
     ]
 }
 
@@ -141,7 +143,7 @@ proptest! {
         schemas in prop::collection::vec(prop_oneof![schema(), anything()], 1..4), shape in shape(),
     ) {
         let text = gbnf(&tools(schemas), shape, GbnfOptions::default()).unwrap().text;
-        if let Err(error) = Grammar::read(&text) {
+        if let Err(error) = Grammar::parse(&text) {
             prop_assert!(false, "{error}\n{text}");
         }
     }
@@ -152,22 +154,22 @@ proptest! {
     ) {
         let tools = tools(vec![arguments.clone()]);
         let options = GbnfOptions { string_limit: Some(4) };
-        let Gbnf { text, losses } = gbnf(&tools, Shape::Call, options).unwrap();
+        let Gbnf { text, losses } = gbnf(&tools, OutputShape::Call, options).unwrap();
         let Ok(validator) = jsonschema::validator_for(&arguments) else { return Ok(()) };
         let mut random = prop::test_runner::TestRng::from_seed(prop::test_runner::RngAlgorithm::ChaCha, &random);
-        let grammar = Grammar::read(&text).unwrap();
+        let grammar = Grammar::parse(&text).unwrap();
         if grammar.is_endless() {
             return Ok(());
         }
         for _ in 0..4 {
-            let sentence = grammar.sentence(&mut random);
+            let sentence = grammar.random_sentence(&mut random);
             let call: Value = match serde_json::from_str(&sentence) {
                 Ok(call) => call,
                 Err(error) => return Err(TestCaseError::fail(format!("{error}: {sentence}\n{text}"))),
             };
             prop_assert_eq!(&call["name"], &json!("tööl.0\"\n"));
             let fits = validator.is_valid(&call["arguments"]);
-            let dropped = losses.iter().any(|loss| loss.effect == Effect::Dropped);
+            let dropped = losses.iter().any(|loss| loss.kind == GrammarLossKind::Dropped);
             prop_assert!(fits || dropped, "{sentence}\n{arguments}\n{text}");
         }
     }
@@ -177,12 +179,12 @@ proptest! {
         schemas in prop::collection::vec(prop_oneof![schema(), anything()], 1..4),
     ) {
         let tools = tools(schemas);
-        let whole = union(&tools, UnionOptions::default()).unwrap().schema;
+        let whole = call_schema(&tools, CallSchemaOptions::default()).unwrap().schema;
         let mut seen = vec![&whole];
         while let Some(value) = seen.pop() {
             match value {
                 Value::Object(members) => {
-                    // Among the properties, `$ref` would be a name like any other.
+                    // Inside `properties`, `$ref` would be an ordinary name.
                     if let Some(Value::String(reference)) = members.get("$ref") {
                         let target = reference.strip_prefix('#').and_then(|it| whole.pointer(it));
                         prop_assert!(target.is_some(), "{reference} in {whole}");
@@ -193,9 +195,9 @@ proptest! {
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
             }
         }
-        for family in Family::ALL {
+        for family in ModelFamily::ALL {
             structural_tag(&tools, family, Default::default());
-            Template::of_family(family).enhance("", &tools).unwrap();
+            Template::for_family(family).system_prompt("", &tools).unwrap();
         }
     }
 }

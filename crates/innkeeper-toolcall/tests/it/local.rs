@@ -1,23 +1,23 @@
-//! A real llama.cpp server takes our grammars, and a model of 135 million weights writes calls by
-//! them that fit: it cannot write others. Where there is no such server, one line says why.
+//! Grammars on a real llama.cpp server: a model with 135 million parameters can write only valid
+//! calls. Without a server, the test prints the reason and passes.
 
 use innkeeper_testkit::LlamaServer;
-use innkeeper_toolcall::grammar::{GbnfOptions, Shape, UnionOptions, gbnf, union};
+use innkeeper_toolcall::grammar::{CallSchemaOptions, GbnfOptions, OutputShape, call_schema, gbnf};
 use innkeeper_toolcall::prompt::Template;
-use innkeeper_toolcall::{Family, Tool, Tools};
+use innkeeper_toolcall::{ModelFamily, Tool, Tools};
 use serde_json::{Value, json};
 
-/// Calls in each of the four tests, a hundred together.
-const CALLS: u64 = 25;
+/// Number of calls in each of the four tests, 100 in total.
+const CALLS_PER_TEST: u64 = 25;
 
-/// Strings this short keep the run short; a weak model writes on to the limit.
-const STRING: u64 = 20;
+/// Short strings keep the test fast; a weak model writes up to the limit.
+const MAX_STRING_CHARS: u64 = 20;
 
-/// More tokens than the longest call has.
-const TOKENS: u64 = 500;
+/// More tokens than the longest call needs.
+const MAX_TOKENS: u64 = 500;
 
-/// The server, or a word on why there is none.
-fn started() -> Option<LlamaServer> {
+/// Starts the server, or prints why there is none.
+fn start_server() -> Option<LlamaServer> {
     match LlamaServer::start(&[]) {
         Ok(server) => Some(server),
         Err(reason) => {
@@ -31,50 +31,53 @@ fn tool(name: &str, description: &str, schema: Value) -> Tool {
     Tool::new(name, description, schema)
 }
 
-/// Has the model call these tools again and again: by a grammar, and every other time by a schema
-/// where such a schema holds all that the tools ask for.
-fn prove(tools: Vec<Tool>, asked: &[&str]) {
+/// Lets the model call these tools repeatedly: with a grammar, and every other time with a call
+/// schema if that schema has no losses.
+fn assert_valid_calls(tools: Vec<Tool>, prompts: &[&str]) {
     let tools: Tools = tools.into_iter().collect();
     assert!((3..=5).contains(&tools.len()));
-    let Some(server) = started() else { return };
-    let system = Template::of("smollm2").enhance("Call a tool.", &tools).unwrap();
-    let grammar = gbnf(&tools, Shape::Call, GbnfOptions { string_limit: Some(STRING) }).unwrap();
-    let options = UnionOptions { string_limit: Some(STRING), ..UnionOptions::default() };
-    let schema = union(&tools, options).unwrap();
+    let Some(server) = start_server() else { return };
+    let system = Template::for_model("smollm2").system_prompt("Call a tool.", &tools).unwrap();
+    let grammar =
+        gbnf(&tools, OutputShape::Call, GbnfOptions { string_limit: Some(MAX_STRING_CHARS) })
+            .unwrap();
+    let options =
+        CallSchemaOptions { string_limit: Some(MAX_STRING_CHARS), ..CallSchemaOptions::default() };
+    let schema = call_schema(&tools, options).unwrap();
     assert!(grammar.losses.is_empty(), "{:?}", grammar.losses);
-    let mut called = std::collections::BTreeSet::new();
-    for seed in 0..CALLS {
+    let mut called_names = std::collections::BTreeSet::new();
+    for seed in 0..CALLS_PER_TEST {
         let mut request = json!({
             "messages": [
                 {"role": "system", "content": system},
-                {"role": "user", "content": asked[seed as usize % asked.len()]},
+                {"role": "user", "content": prompts[seed as usize % prompts.len()]},
             ],
-            "max_tokens": TOKENS, "temperature": 1.0, "seed": seed,
+            "max_tokens": MAX_TOKENS, "temperature": 1.0, "seed": seed,
         });
         if seed % 2 == 0 || !schema.losses.is_empty() {
             request["grammar"] = grammar.text.clone().into();
         } else {
-            let named = json!({"name": "call", "strict": true, "schema": schema.schema});
-            request["response_format"] = json!({"type": "json_schema", "json_schema": named});
+            let json_schema = json!({"name": "call", "strict": true, "schema": schema.schema});
+            request["response_format"] = json!({"type": "json_schema", "json_schema": json_schema});
         }
-        let (status, answer) = server.post("/v1/chat/completions", &request);
-        assert_eq!(status, 200, "{answer}");
-        let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
+        let (status, response) = server.post("/v1/chat/completions", &request);
+        assert_eq!(status, 200, "{response}");
+        let text = response["choices"][0]["message"]["content"].as_str().unwrap();
         let call: Value =
             serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
         let tool = call["name"].as_str().and_then(|name| tools.get(name));
         let tool = tool.unwrap_or_else(|| panic!("no such tool: {text}"));
         let validator = jsonschema::validator_for(&tool.input_schema).unwrap();
         assert!(validator.is_valid(&call["arguments"]), "{text}");
-        called.insert(tool.name.clone());
+        called_names.insert(tool.name.clone());
     }
-    eprintln!("{CALLS} calls that fit, of {called:?}");
+    eprintln!("{CALLS_PER_TEST} calls that fit, of {called_names:?}");
 }
 
 #[test]
 #[ignore = "minutes: `cargo xtask generations` runs it"]
 fn the_model_calls_tools_with_strings_numbers_and_choices() {
-    prove(
+    assert_valid_calls(
         vec![
             tool(
                 "weather",
@@ -106,7 +109,7 @@ fn the_model_calls_tools_with_strings_numbers_and_choices() {
 #[test]
 #[ignore = "minutes: `cargo xtask generations` runs it"]
 fn the_model_calls_tools_with_nested_objects() {
-    prove(
+    assert_valid_calls(
         vec![
             tool(
                 "book_flight",
@@ -153,7 +156,7 @@ fn the_model_calls_tools_with_nested_objects() {
 #[test]
 #[ignore = "minutes: `cargo xtask generations` runs it"]
 fn the_model_calls_tools_with_lists() {
-    prove(
+    assert_valid_calls(
         vec![
             tool(
                 "order",
@@ -192,7 +195,7 @@ fn the_model_calls_tools_with_lists() {
 #[test]
 #[ignore = "minutes: `cargo xtask generations` runs it"]
 fn the_model_calls_one_of_five_tools_all_of_whose_arguments_are_optional() {
-    let named = |name: &str, keys: [&str; 3]| {
+    let tool_named = |name: &str, keys: [&str; 3]| {
         tool(
             name,
             "Does it.",
@@ -201,13 +204,13 @@ fn the_model_calls_one_of_five_tools_all_of_whose_arguments_are_optional() {
         }, "additionalProperties": false}),
         )
     };
-    prove(
+    assert_valid_calls(
         vec![
-            named("files.search", ["name", "deep", "limit"]),
-            named("files-delete", ["path", "force", "days"]),
-            named("mail_send", ["to", "urgent", "copies"]),
-            named("Music.Play", ["title", "loop", "volume"]),
-            named("say \"hi\"", ["who", "loud", "times"]),
+            tool_named("files.search", ["name", "deep", "limit"]),
+            tool_named("files-delete", ["path", "force", "days"]),
+            tool_named("mail_send", ["to", "urgent", "copies"]),
+            tool_named("Music.Play", ["title", "loop", "volume"]),
+            tool_named("say \"hi\"", ["who", "loud", "times"]),
         ],
         &[
             "Find notes.txt.",
@@ -221,7 +224,7 @@ fn the_model_calls_one_of_five_tools_all_of_whose_arguments_are_optional() {
 
 #[test]
 fn the_server_takes_every_construct_and_every_shape() {
-    let Some(server) = started() else { return };
+    let Some(server) = start_server() else { return };
     let schema = json!({"type": "object", "properties": {
         "na\"me\\ é\u{1F600}": {"type": "string", "minLength": 2, "maxLength": 1000},
         "time": {"type": "string", "format": "date-time"}, "ip": {"type": "string", "format": "ipv4"},
@@ -236,45 +239,55 @@ fn the_server_takes_every_construct_and_every_shape() {
     }}}});
     let tools: Tools =
         [tool("tööl \"1\"", "", schema), tool("2", "", json!({}))].into_iter().collect();
-    let shapes = Family::ALL.into_iter().flat_map(|it| [Shape::Prose(it), Shape::Triggered(it)]);
-    for shape in [Shape::Call, Shape::Calls].into_iter().chain(shapes) {
+    let shapes = ModelFamily::ALL
+        .into_iter()
+        .flat_map(|family| [OutputShape::FreeText(family), OutputShape::Triggered(family)]);
+    for shape in [OutputShape::Call, OutputShape::Calls].into_iter().chain(shapes) {
         let text = gbnf(&tools, shape, GbnfOptions::default()).unwrap().text;
         let request = json!({"prompt": "A call: ", "n_predict": 8, "grammar": text});
-        let (status, answer) = server.post("/completion", &request);
-        assert_eq!(status, 200, "{shape:?}: {answer}\n{text}");
+        let (status, response) = server.post("/completion", &request);
+        assert_eq!(status, 200, "{shape:?}: {response}\n{text}");
     }
-    let schema = union(&tools, UnionOptions { answer: true, ..UnionOptions::default() }).unwrap();
+    let schema = call_schema(
+        &tools,
+        CallSchemaOptions { allow_answer: true, ..CallSchemaOptions::default() },
+    )
+    .unwrap();
     let request = json!({"prompt": "A call: ", "n_predict": 8, "json_schema": schema.schema});
-    let (status, answer) = server.post("/completion", &request);
-    assert_eq!(status, 200, "{answer}");
-    let refused = json!({"prompt": "", "n_predict": 8, "grammar": "root ::= nothing"});
-    assert_eq!(server.post("/completion", &refused).0, 400, "what is no grammar is told from one");
+    let (status, response) = server.post("/completion", &request);
+    assert_eq!(status, 200, "{response}");
+    let invalid_grammar = json!({"prompt": "", "n_predict": 8, "grammar": "root ::= nothing"});
+    assert_eq!(
+        server.post("/completion", &invalid_grammar).0,
+        400,
+        "what is no grammar is told from one"
+    );
 }
 
 #[test]
-fn a_grammar_that_waits_for_its_trigger_lets_prose_pass_and_holds_the_call() {
-    let Some(server) = started() else { return };
-    let family = Family::Qwen25Coder;
+fn a_grammar_that_waits_for_its_trigger_lets_text_pass_and_constrains_the_call() {
+    let Some(server) = start_server() else { return };
+    let family = ModelFamily::Qwen25Coder;
     let schema = json!({"type": "object", "properties": {"n": {"enum": [7]}}, "required": ["n"]});
     let tools: Tools = [tool("pick", "", schema)].into_iter().collect();
-    let text = gbnf(&tools, Shape::Triggered(family), GbnfOptions::default()).unwrap().text;
-    let said = |prompt: &str| {
+    let text = gbnf(&tools, OutputShape::Triggered(family), GbnfOptions::default()).unwrap().text;
+    let complete = |prompt: &str| {
         let request = json!({
             "prompt": prompt, "n_predict": 60, "temperature": 0, "grammar": text, "grammar_lazy": true,
             "grammar_triggers": [{"type": 1, "value": family.trigger()}],
             "preserved_tokens": [family.trigger()],
         });
-        let (status, answer) = server.post("/completion", &request);
-        assert_eq!(status, 200, "{answer}");
-        answer["content"].as_str().unwrap().to_owned()
+        let (status, response) = server.post("/completion", &request);
+        assert_eq!(status, 200, "{response}");
+        response["content"].as_str().unwrap().to_owned()
     };
-    assert!(!said("The capital of France is").contains(family.trigger()));
+    assert!(!complete("The capital of France is").contains(family.trigger()));
     let repeated =
         format!("{0}x</tool_call>\n{0}x</tool_call>\n{0}x</tool_call>\n", family.trigger());
-    let call = said(&repeated);
-    let held = format!("{}{{\"n\": 7}}{}", family.begin("pick"), family.end());
-    let free = format!("{}{{\"n\":7}}{}", family.begin("pick"), family.end());
+    let call = complete(&repeated);
+    let expected = format!("{}{{\"n\": 7}}{}", family.call_start("pick"), family.call_end());
+    let free = format!("{}{{\"n\":7}}{}", family.call_start("pick"), family.call_end());
     let (_, rest) = call.split_once(family.trigger()).unwrap_or_else(|| panic!("no call: {call}"));
-    let whole = format!("{}{rest}", family.trigger());
-    assert!(whole.starts_with(&held) || whole.starts_with(&free), "{call}");
+    let full_text = format!("{}{rest}", family.trigger());
+    assert!(full_text.starts_with(&expected) || full_text.starts_with(&free), "{call}");
 }

@@ -1,20 +1,20 @@
-//! What holds for every input, and what real programs make of our output.
+//! Integration tests: properties of any input, and output checked by real programs.
 
-#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
-#![expect(clippy::print_stderr, reason = "what is skipped, and what a long run found, is said")]
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
+#![expect(clippy::print_stderr, reason = "prints skipped tests and results of long runs")]
 
 mod any_schema;
 mod bfcl;
+mod call_forms;
+mod call_resolution;
+mod equivalence;
 mod formats;
-mod forms;
 mod gbnf;
-mod given;
 mod grammars;
-mod ladder;
 #[cfg(target_os = "linux")]
 mod local;
-mod meaning;
-mod sloppy;
+mod schema_checker;
+mod sloppy_json;
 mod states;
+mod strategies;
 mod stream;
-mod subset;

@@ -1,13 +1,15 @@
-//! The interceptor over texts made up from the pieces that formats are made of.
+//! Property tests of the parser with texts made of format fragments.
 
 use std::sync::Arc;
 
-use innkeeper_toolcall::{Event, Finish, Format, Interceptor, Limits, Options, Tool, Tools};
+use innkeeper_toolcall::{
+    Format, ParseEvent, ParserLimits, ParserOptions, TextEnd, Tool, ToolCallParser, Tools,
+};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// Everything a format is made of, and prose that looks like it.
-const PIECES: &[&str] = &[
+/// Fragments of every format, and similar prose.
+const FRAGMENTS: &[&str] = &[
     "Hello, I'll look. ",
     "\n",
     "\n\n",
@@ -132,91 +134,98 @@ fn tools() -> Arc<Tools> {
 }
 
 fn format() -> impl Strategy<Value = Format> {
-    prop::sample::select(Format::names().filter_map(Format::named).collect::<Vec<_>>())
+    prop::sample::select(Format::names().filter_map(Format::from_name).collect::<Vec<_>>())
 }
 
 fn text() -> impl Strategy<Value = String> {
-    let piece = prop_oneof![
-        9 => prop::sample::select(PIECES).prop_map(str::to_owned),
+    let chunk = prop_oneof![
+        9 => prop::sample::select(FRAGMENTS).prop_map(str::to_owned),
         1 => "[ -~é\\n]{0,8}",
         1 => (250..262_usize).prop_map(|blanks| " ".repeat(blanks)),
     ];
-    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+    prop::collection::vec(chunk, 0..24).prop_map(|chunks| chunks.concat())
 }
 
-fn options() -> impl Strategy<Value = Options> {
+fn options() -> impl Strategy<Value = ParserOptions> {
     let limits = prop_oneof![
-        2 => Just(Limits::default()),
-        1 => (0..40_usize, 0..200_usize).prop_map(|(undecided, call)| Limits { undecided, call }),
+        2 => Just(ParserLimits::default()),
+        1 => (0..40_usize, 0..200_usize).prop_map(|(max_undecided_chars, max_call_bytes)| ParserLimits { max_undecided_chars, max_call_bytes }),
     ];
     let prompt = prop::sample::select(vec![
         None,
         Some("<think>\n".to_owned()),
         Some("<|start|>assistant".to_owned()),
     ]);
-    (format(), limits, prompt).prop_map(|(format, limits, prompt)| Options {
+    (format(), limits, prompt).prop_map(|(format, limits, prompt)| ParserOptions {
         format,
         limits,
         prompt,
     })
 }
 
-fn finish() -> impl Strategy<Value = Finish> {
-    prop::sample::select(vec![Finish::Stop, Finish::Length, Finish::Interrupted])
+fn finish() -> impl Strategy<Value = TextEnd> {
+    prop::sample::select(vec![TextEnd::Stop, TextEnd::Length, TextEnd::Interrupted])
 }
 
-/// What came out, pieces of one kind joined: it may not depend on where the text was cut.
-fn run(options: &Options, pieces: &[&str], finish: Finish) -> (Vec<String>, String) {
-    let mut found: Vec<(&'static str, String)> = Vec::new();
-    let mut whole = String::new();
-    let mut sink = |event: Event<'_>| {
-        whole.push_str(event.text());
-        let (kind, said) = match &event {
-            Event::Text(text) => ("text", (*text).to_owned()),
-            Event::Reasoning(text) => ("reasoning", (*text).to_owned()),
-            Event::Frame(text) => ("frame", (*text).to_owned()),
-            Event::Arguments { fragment, .. } => ("arguments", (*fragment).to_owned()),
+/// Collects the events and joins consecutive events of one kind; the result must not depend on the
+/// chunks.
+fn collect_events(
+    options: &ParserOptions,
+    chunks: &[&str],
+    text_end: TextEnd,
+) -> (Vec<String>, String) {
+    let mut merged: Vec<(&'static str, String)> = Vec::new();
+    let mut all_text = String::new();
+    let mut sink = |event: ParseEvent<'_>| {
+        all_text.push_str(event.text());
+        let (kind, event_text) = match &event {
+            ParseEvent::Text(text) => ("text", (*text).to_owned()),
+            ParseEvent::Reasoning(text) => ("reasoning", (*text).to_owned()),
+            ParseEvent::Markup(text) => ("frame", (*text).to_owned()),
+            ParseEvent::Arguments { fragment, .. } => ("arguments", (*fragment).to_owned()),
             other => ("", format!("{other:?}")),
         };
-        match found.last_mut() {
-            Some((last, joined)) if *last == kind && !kind.is_empty() => joined.push_str(&said),
-            _ => found.push((kind, said)),
+        match merged.last_mut() {
+            Some((last, joined)) if *last == kind && !kind.is_empty() => {
+                joined.push_str(&event_text);
+            }
+            _ => merged.push((kind, event_text)),
         }
     };
-    let mut interceptor = Interceptor::new(tools(), options);
-    for piece in pieces {
-        interceptor.push(piece, &mut sink);
+    let mut parser = ToolCallParser::new(tools(), options);
+    for chunk in chunks {
+        parser.push(chunk, &mut sink);
     }
-    interceptor.finish(finish, &mut sink);
-    (found.into_iter().map(|(kind, said)| format!("{kind}: {said}")).collect(), whole)
+    parser.finish(text_end, &mut sink);
+    (merged.into_iter().map(|(kind, content)| format!("{kind}: {content}")).collect(), all_text)
 }
 
-/// The text cut at these places, moved to the next letter.
-fn cut<'t>(text: &'t str, places: &[prop::sample::Index]) -> Vec<&'t str> {
-    let mut at: Vec<usize> = places.iter().map(|place| place.index(text.len() + 1)).collect();
+/// Splits the text at these indexes, moved to the next character boundary.
+fn split_at_indexes<'t>(text: &'t str, indexes: &[prop::sample::Index]) -> Vec<&'t str> {
+    let mut at: Vec<usize> = indexes.iter().map(|index| index.index(text.len() + 1)).collect();
     at.retain(|at| text.is_char_boundary(*at));
     at.extend([0, text.len()]);
     at.sort_unstable();
     at.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect()
 }
 
-/// The same from bytes, cut after every so many of them.
-fn run_bytes(options: &Options, text: &[u8], length: usize, finish: Finish) -> String {
-    let mut whole = String::new();
-    let mut sink = |event: Event<'_>| whole.push_str(event.text());
-    let mut interceptor = Interceptor::new(tools(), options);
-    for piece in text.chunks(length) {
-        interceptor.push_bytes(piece, &mut sink);
+/// Collects the text of all events from byte chunks of `length`.
+fn collect_text(options: &ParserOptions, text: &[u8], length: usize, text_end: TextEnd) -> String {
+    let mut all_text = String::new();
+    let mut sink = |event: ParseEvent<'_>| all_text.push_str(event.text());
+    let mut parser = ToolCallParser::new(tools(), options);
+    for chunk in text.chunks(length) {
+        parser.push_bytes(chunk, &mut sink);
     }
-    interceptor.finish(finish, &mut sink);
-    whole
+    parser.finish(text_end, &mut sink);
+    all_text
 }
 
 fn letters(text: &str) -> Vec<&str> {
     text.char_indices().map(|(at, letter)| &text[at..at + letter.len_utf8()]).collect()
 }
 
-/// Two thousand, or what `PROPTEST_CASES` says if that is more.
+/// 2,000 cases, or the value of `PROPTEST_CASES` if larger.
 fn cases() -> u32 {
     ProptestConfig::default().cases.max(2_000)
 }
@@ -227,7 +236,7 @@ proptest! {
     /// Proves: S17, S47
     #[test]
     fn all_events_together_are_the_text(options in options(), text in text(), finish in finish()) {
-        let (_, whole) = run(&options, &[&text], finish);
+        let (_, whole) = collect_events(&options, &[&text], finish);
         prop_assert_eq!(whole, text);
     }
 
@@ -238,7 +247,7 @@ proptest! {
         length in 1..5_usize,
         finish in finish(),
     ) {
-        let whole = run_bytes(&options, &text, length, finish);
+        let whole = collect_text(&options, &text, length, finish);
         prop_assert_eq!(whole, String::from_utf8_lossy(&text));
     }
 
@@ -250,8 +259,8 @@ proptest! {
         places in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
         finish in finish(),
     ) {
-        let (whole, _) = run(&options, &[&text], finish);
-        prop_assert_eq!(&run(&options, &cut(&text, &places), finish).0, &whole);
-        prop_assert_eq!(&run(&options, &letters(&text), finish).0, &whole);
+        let (whole, _) = collect_events(&options, &[&text], finish);
+        prop_assert_eq!(&collect_events(&options, &split_at_indexes(&text, &places), finish).0, &whole);
+        prop_assert_eq!(&collect_events(&options, &letters(&text), finish).0, &whole);
     }
 }

@@ -1,79 +1,79 @@
-//! `McpClient`: one server as document 001 connects to it.
+//! `McpClient`: a connection to one server, named as in document 001.
 
-use innkeeper_agent::{ConnectError, OneServer, Output, RunError, ToolRunner};
+use innkeeper_agent::{ConnectError, SingleServer, ToolError, ToolOutput, ToolRunner};
 use innkeeper_host::{Environment, ShutdownReport};
 use serde_json::Value;
 
-/// A server that this program started, by [`OneServer`]. Dropping it and all that use it kills the
-/// server.
+/// A client of one server that this process starts, based on [`SingleServer`]. Dropping the client
+/// and everything that uses the client kills the server.
 #[derive(Clone, Debug)]
-pub struct McpClient(OneServer);
+pub struct McpClient(SingleServer);
 
 impl McpClient {
-    /// Starts a server and speaks the handshake with it. It inherits a short list of variables of this
-    /// process, which are read here.
+    /// Starts a server and performs the handshake. The server inherits a fixed list of environment
+    /// variables, which this function reads from the process environment.
     ///
     /// # Errors
     ///
     /// See [`ConnectError`].
     pub async fn connect(command: &str, args: impl CommandArguments) -> Result<Self, ConnectError> {
-        let args = args.texts();
-        OneServer::connect(command, &args, &Environment::of_process()).await.map(Self)
+        let args = args.to_strings();
+        SingleServer::connect(command, &args, &Environment::from_process()).await.map(Self)
     }
 
-    /// Gives the server's introduction, `null` from one that said nothing. The handshake is done by
-    /// [`McpClient::connect`], in the name of this library; this may be called any number of times.
+    /// Returns the server's `serverInfo`, or `null` if the server sent none. [`McpClient::connect`]
+    /// already performed the handshake with this library's name; repeated calls are allowed.
     ///
     /// # Errors
     ///
-    /// None; it is there for programs that expect one.
+    /// None. The return type exists for programs that expect a `Result`.
     pub async fn initialize(&self, _name: &str, _version: &str) -> Result<Value, ConnectError> {
         let catalog = self.0.host().catalog();
         let server = catalog.servers().next().and_then(|(_, server)| server.server_info());
         Ok(server.and_then(|info| serde_json::from_str(info.get()).ok()).unwrap_or_default())
     }
 
-    /// Calls a tool by its own name; what it answers is as the server sent it.
+    /// Calls a tool by the name that the server uses. The output is the server's result, unchanged.
     ///
     /// # Errors
     ///
-    /// See [`RunError`].
-    pub async fn call_tool(&self, name: &str, arguments: Value) -> Result<Output, RunError> {
-        self.0.run(name, arguments).await
+    /// See [`ToolError`].
+    pub async fn call_tool(&self, name: &str, arguments: Value) -> Result<ToolOutput, ToolError> {
+        self.0.call_tool(name, arguments).await
     }
 
-    /// The server with its host.
-    pub fn server(&self) -> &OneServer {
+    /// Returns the server together with its host.
+    pub fn server(&self) -> &SingleServer {
         &self.0
     }
 
-    /// Stops the server; calls under way fail.
+    /// Stops the server. Running calls fail.
     pub async fn close(&self) -> ShutdownReport {
         self.0.host().shutdown().await
     }
 }
 
-/// Arguments of a command, as `&[&str]` or as `&[String]`.
+/// Arguments of a command: `&[&str]` or `&[String]`.
 pub trait CommandArguments {
-    /// Each argument.
-    fn texts(&self) -> Vec<&str>;
+    /// Returns the arguments as string slices.
+    fn to_strings(&self) -> Vec<&str>;
 }
 
 impl<T: AsRef<str>> CommandArguments for &[T] {
-    fn texts(&self) -> Vec<&str> {
+    fn to_strings(&self) -> Vec<&str> {
         self.iter().map(AsRef::as_ref).collect()
     }
 }
 
 impl<T: AsRef<str>> CommandArguments for &Vec<T> {
-    fn texts(&self) -> Vec<&str> {
+    fn to_strings(&self) -> Vec<&str> {
         self.iter().map(AsRef::as_ref).collect()
     }
 }
 
-/// Of arrays only those of `&str`, so that `&[]` is one.
+/// Only arrays of `&str` are supported, so that the type of `&[]` can be inferred.
 impl<const COUNT: usize> CommandArguments for &[&str; COUNT] {
-    fn texts(&self) -> Vec<&str> {
+    fn to_strings(&self) -> Vec<&str> {
         self.to_vec()
     }
 }

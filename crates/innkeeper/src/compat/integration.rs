@@ -1,46 +1,53 @@
-//! `McpChatIntegration` and its configuration, by [`innkeeper_agent::Chat`].
+//! `McpChatIntegration` and its configuration, based on [`innkeeper_agent::Chat`].
 
 use std::error::Error;
 use std::sync::Arc;
 
 use futures_util::Stream;
-use innkeeper_agent::chat::{Recording, Results, Rounds, RoundsError, Turn};
-use innkeeper_agent::{Chat, ChatError, Settings};
+use innkeeper_agent::chat::{ChatRun, ChatRunError, ChatRunResult, LogConfig, ResponseResults};
+use innkeeper_agent::{Chat, ChatError, ChatSettings};
 use tokio::sync::Mutex;
 
 use super::StreamingMode;
 use super::client::McpClient;
-use super::received::{ExecutedTools, ProcessedToken, ProcessedTokens};
+use super::processed::{ExecutedTools, ProcessedToken, ProcessedTokens};
 
-/// How tools come into a chat; [`Settings`] has more.
+/// Configuration of tools in a chat. [`ChatSettings`] has more settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChatIntegrationConfig {
-    /// What is done with calls. Default: `SmartBuffering` with 200 characters.
+    /// How tool calls in the text are handled. Default: `SmartBuffering` with 200 characters.
     pub streaming_mode: StreamingMode,
-    /// Whether system prompts get the tools. Default: yes.
+    /// Whether [`McpChatIntegration::enhance_system_prompt`] adds the tools. Default: `true`.
     pub enhance_system_prompts: bool,
-    /// How many answers of a turn may have their calls run. Default: 3; 0 runs none.
+    /// Maximum number of responses per run whose calls are executed. Default: 3; 0 executes no
+    /// calls.
     pub max_tool_rounds: usize,
-    /// What is written down. Default: nothing.
+    /// What the chat logs. Default: nothing.
     pub instrumentation: InstrumentationConfig,
 }
 
 impl Default for ChatIntegrationConfig {
     fn default() -> Self {
-        let Settings { mode, enhance_system_prompts, max_tool_rounds, .. } = Settings::default();
+        let ChatSettings { mode, enhance_system_prompts, max_tool_iterations, .. } =
+            ChatSettings::default();
         let instrumentation = InstrumentationConfig::default();
-        Self { streaming_mode: mode, enhance_system_prompts, max_tool_rounds, instrumentation }
+        Self {
+            streaming_mode: mode,
+            enhance_system_prompts,
+            max_tool_rounds: max_tool_iterations,
+            instrumentation,
+        }
     }
 }
 
-/// What is written down; see [`Recording`].
+/// Configuration of the chat's log; see [`LogConfig`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstrumentationConfig {
-    /// The file that one JSON object a line is appended to. Default: none.
+    /// Path of the log file; the chat appends one JSON object per line. Default: none, no log.
     pub log_path: Option<String>,
-    /// Whether every piece of text is told with what it was taken for. Default: no.
+    /// Whether the log contains each text segment and its classification. Default: `false`.
     pub log_token_classifications: bool,
-    /// Whether durations are told, as `duration_ms`. Default: yes.
+    /// Whether log entries contain durations, as `duration_ms`. Default: `true`.
     pub log_performance_metrics: bool,
 }
 
@@ -50,9 +57,9 @@ impl Default for InstrumentationConfig {
     }
 }
 
-impl From<ChatIntegrationConfig> for Settings {
+impl From<ChatIntegrationConfig> for ChatSettings {
     fn from(config: ChatIntegrationConfig) -> Self {
-        let recording = Recording {
+        let log_config = LogConfig {
             log_path: config.instrumentation.log_path.map(Into::into),
             token_classifications: config.instrumentation.log_token_classifications,
             performance_metrics: config.instrumentation.log_performance_metrics,
@@ -60,45 +67,46 @@ impl From<ChatIntegrationConfig> for Settings {
         Self {
             mode: config.streaming_mode,
             enhance_system_prompts: config.enhance_system_prompts,
-            max_tool_rounds: config.max_tool_rounds,
-            recording,
+            max_tool_iterations: config.max_tool_rounds,
+            log_config,
             ..Self::default()
         }
     }
 }
 
-/// A [`Chat`] over one server, with one [`Turn`]: for one conversation.
+/// A [`Chat`] over one server and one [`ChatRun`], for one conversation.
 #[derive(Clone, Debug)]
 pub struct McpChatIntegration {
     chat: Chat,
-    turn: Turn,
+    run: ChatRun,
 }
 
 impl McpChatIntegration {
-    /// Tools of this client for a chat. The lock is taken for a moment and never while a tool runs.
+    /// Creates a chat with the tools of `client`. The lock is held only during this call, never
+    /// while a tool runs.
     ///
     /// # Errors
     ///
-    /// A log that cannot be opened.
+    /// Returns an error if the log file cannot be opened.
     pub async fn new(
         client: Arc<Mutex<McpClient>>,
         config: ChatIntegrationConfig,
     ) -> Result<Self, ChatError> {
         let server = client.lock().await.server().clone();
         let chat = Chat::new(Arc::new(server), config.into())?;
-        Ok(Self { turn: chat.turn(), chat })
+        Ok(Self { run: chat.start_run(), chat })
     }
 
-    /// See [`Chat::enhance_system_prompt`].
+    /// Adds the tools to a system prompt; see [`Chat::enhance_system_prompt`].
     pub fn enhance_system_prompt(&self, system: &str) -> String {
         self.chat.enhance_system_prompt(system)
     }
 
-    /// See [`Turn::answer`].
+    /// Reads one response of the model and runs its calls; see [`ChatRun::read_response`].
     ///
     /// # Errors
     ///
-    /// Outside of a Tokio runtime.
+    /// Returns an error outside of a Tokio runtime.
     pub async fn process_streaming_response<S>(
         &self,
         stream: S,
@@ -106,57 +114,58 @@ impl McpChatIntegration {
     where
         S: Stream<Item = String> + Send + Unpin + 'static,
     {
-        let answer = self.turn.answer(stream)?;
+        let response = self.run.read_response(stream)?;
         Ok(StreamingResponseHandle {
-            token_stream: ProcessedTokens(answer.token_stream),
-            tool_stream: ExecutedTools(answer.tool_stream),
-            results: answer.results,
+            token_stream: ProcessedTokens(response.segment_stream),
+            tool_stream: ExecutedTools(response.execution_stream),
+            results: response.results,
         })
     }
 
-    /// See [`Chat::run_rounds`].
+    /// Sends requests until the model makes no more calls; see [`Chat::run`].
     ///
     /// # Errors
     ///
-    /// What `ask` fails with.
+    /// Returns the error of `request_model`.
     pub async fn run_rounds<A, F, S, E>(
         &self,
-        ask: A,
+        request_model: A,
         mut show: impl FnMut(ProcessedToken),
-    ) -> Result<Rounds, RoundsError<E>>
+    ) -> Result<ChatRunResult, ChatRunError<E>>
     where
         A: FnMut(Option<String>) -> F,
         F: Future<Output = Result<S, E>>,
         S: Stream<Item = String> + Send + Unpin + 'static,
         E: Error + 'static,
     {
-        self.chat.run_rounds(ask, |token| show(token.into())).await
+        self.chat.run(request_model, |token| show(token.into())).await
     }
 
-    /// Forgets the rounds there have been, as for something new the user said.
-    pub fn begin_anew(&self) {
-        self.turn.begin_anew();
+    /// Resets the count of tool rounds. Call this method when the user sends a new message.
+    pub fn reset(&self) {
+        self.run.reset();
     }
 
-    /// The chat, for what this type has no name for.
+    /// Returns the underlying chat.
     pub fn chat(&self) -> &Chat {
         &self.chat
     }
 }
 
-/// An [`Answer`](innkeeper_agent::chat::Answer) that is being read.
+/// The two streams and the results of a response; see
+/// [`StreamingResponse`](innkeeper_agent::chat::StreamingResponse).
 #[derive(Debug)]
 pub struct StreamingResponseHandle {
-    /// The text.
+    /// The text of the response.
     pub token_stream: ProcessedTokens,
-    /// The results of calls.
+    /// The executed tool calls of the response.
     pub tool_stream: ExecutedTools,
-    /// What becomes of both.
-    pub results: Results,
+    /// The collected results of the calls.
+    pub results: ResponseResults,
 }
 
 impl StreamingResponseHandle {
-    /// See [`Results::as_message`].
+    /// Returns the results as a message for the model; see [`ResponseResults::as_message`].
     pub async fn results_as_message(&self) -> Option<String> {
         self.results.as_message().await
     }

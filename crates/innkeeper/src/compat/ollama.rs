@@ -1,29 +1,30 @@
-//! `OllamaProvider`, by [`HttpProvider`].
+//! `OllamaProvider`, based on [`HttpProvider`].
 
 use std::time::Duration;
 
 use futures_util::stream::BoxStream;
 use innkeeper_agent::provider::{
-    Capabilities, LlmError, LlmProvider, Piece, Request, Response, Wire,
+    Capabilities, LlmError, LlmProvider, ProviderApi, Request, Response, StreamChunk,
 };
 use innkeeper_agent::transport::{Endpoint, HttpProvider};
 
-/// How long an answer may take unless said otherwise.
-const TIMEOUT: Duration = Duration::from_secs(120);
+/// Default timeout of one response.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A model at an Ollama server.
+/// A model of an Ollama server.
 #[derive(Debug)]
 pub struct OllamaProvider(HttpProvider);
 
 impl OllamaProvider {
-    /// A model at the server on this machine, port 11434. An answer may take 120 s.
+    /// Creates a provider for a model of the local server at port 11434, with a timeout of 120 s
+    /// per response.
     pub fn new(model: String) -> Self {
-        Self::with_config(model, Wire::Ollama.default_base_url().to_owned(), TIMEOUT)
+        Self::with_config(model, ProviderApi::Ollama.default_base_url().to_owned(), DEFAULT_TIMEOUT)
     }
 
-    /// A model at this address, and how long an answer may take.
+    /// Creates a provider for a model of the server at `base_url`, with a timeout per response.
     pub fn with_config(model: String, base_url: String, timeout: Duration) -> Self {
-        let endpoint = Endpoint::new("ollama", Wire::Ollama, model);
+        let endpoint = Endpoint::new("ollama", ProviderApi::Ollama, model);
         Self(HttpProvider::new(Endpoint { base_url, timeout, ..endpoint }))
     }
 }
@@ -50,7 +51,7 @@ impl LlmProvider for OllamaProvider {
         self.0.capabilities()
     }
 
-    fn stream(&self, request: Request) -> BoxStream<'_, Result<Piece, LlmError>> {
+    fn stream(&self, request: Request) -> BoxStream<'_, Result<StreamChunk, LlmError>> {
         self.0.stream(request)
     }
 }

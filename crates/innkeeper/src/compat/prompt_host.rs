@@ -1,49 +1,51 @@
-//! `McpHost`, its builder and its configuration, by [`innkeeper_agent::agent::Agent`].
+//! `McpHost`, its builder and its configuration, based on [`innkeeper_agent::agent::Agent`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
-use innkeeper_agent::agent::{Agent, Happened, Settings, Statistics};
-use innkeeper_agent::conversation::Budget;
+use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings, Statistics};
+use innkeeper_agent::conversation::HistoryBudget;
 use innkeeper_agent::provider::{LlmError, LlmProvider};
-use innkeeper_agent::safety::{PatternError, Patterns};
+use innkeeper_agent::run::{RunLimits, RunOutcome, ToolCalling};
+use innkeeper_agent::safety::{PatternError, ToolBlocklist};
 use innkeeper_agent::tools::ToolRunner;
-use innkeeper_agent::turn::{Ended, Limits, ToolCalling};
-use innkeeper_toolcall::{Family, Format};
+use innkeeper_toolcall::{Format, ModelFamily};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
 use super::client::McpClient;
 use super::template::PromptTemplate;
 
-/// How random the first attempt is.
-const TEMPERATURE: f64 = 0.7;
+/// Temperature of the first attempt.
+const INITIAL_TEMPERATURE: f64 = 0.7;
 
-/// How a [`McpHost`] works; [`Settings`] has more.
+/// Configuration of an [`McpHost`]. [`AgentSettings`] has more settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpHostConfig {
-    /// How often the model is told what was wrong with a call. Default: 3.
+    /// Maximum number of corrections for invalid calls in one response. Default: 3.
     pub max_retries: u32,
-    /// The pause before the first of these in milliseconds; each further one is twice as long.
-    /// Default: 1,000.
+    /// Delay before the first correction in milliseconds; the delay doubles for each further
+    /// correction. Default: 1,000.
     pub retry_delay_ms: u64,
-    /// By how much less random each further attempt is, from 0.7. Default: 0.1.
+    /// Reduction of the temperature per correction, from 0.7. Default: 0.1.
     pub temperature_reduction: f32,
-    /// What the model may do.
+    /// Limits of requests and calls.
     pub safety_constraints: SafetyConfig,
 }
 
-/// What the model may do.
+/// Limits of requests and calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SafetyConfig {
-    /// The most tokens of one answer. Default: 4,096.
+    /// Maximum number of tokens of one response. Default: 4,096.
     pub max_tokens_per_request: usize,
-    /// The most calls of one answer; if it has more, none is run. Default: 5.
+    /// Maximum number of calls in one response; if a response has more, none is executed. Default:
+    /// 5.
     pub max_tools_per_request: usize,
-    /// How many requests may be sent in any 60 seconds; one more fails. Default: 30.
+    /// Maximum number of requests in any 60 seconds; further requests fail. Default: 30.
     pub rate_limit_per_minute: u32,
-    /// Tools that the model does not see and cannot call: see [`Patterns`]. Default: none.
+    /// Patterns of tools that are hidden from the model and blocked; see [`ToolBlocklist`].
+    /// Default: none.
     pub blocked_tool_patterns: Vec<String>,
 }
 
@@ -69,63 +71,61 @@ impl Default for SafetyConfig {
     }
 }
 
-/// Why there is no host, or no answer.
+/// An error of building an [`McpHost`] or of processing a message.
 #[derive(Debug, thiserror::Error)]
 pub enum McpHostError {
-    /// It was built without a model.
-    #[error("there is no model: call `with_llm_provider` before `build`")]
+    /// The builder has no model.
+    #[error("no model provider: call `with_llm_provider` before `build`")]
     NoProvider,
-    /// It was built without tools.
-    #[error("there are no tools: call `with_mcp_client` before `build`")]
+    /// The builder has no tools.
+    #[error("no tool source: call `with_mcp_client` before `build`")]
     NoClient,
-    /// The client is behind a lock that is taken.
-    #[error("the client is in use: build the host while nobody holds its lock")]
+    /// Another task holds the lock of the client.
+    #[error("client is locked: release the lock before `build`")]
     ClientInUse,
-    /// A pattern in `blocked_tool_patterns` is none.
-    #[error("`blocked_tool_patterns` cannot be used")]
+    /// A pattern in `blocked_tool_patterns` is invalid.
+    #[error("invalid pattern in `blocked_tool_patterns`")]
     Pattern(#[from] PatternError),
-    /// The model gave no answer.
-    #[error("the model gave no answer")]
+    /// The request to the model failed.
+    #[error("request to the model failed")]
     Llm(#[from] LlmError),
-    /// The model did not manage to write a call.
+    /// The model wrote no valid call in any attempt.
     #[error("no valid tool call after {} attempts: {}", .problems.len(), .problems.join("; "))]
     RetriesExhausted {
-        /// What was wrong with each attempt.
+        /// Validation error of each attempt.
         problems: Vec<String>,
     },
-    /// It still called tools when no more rounds were left.
-    #[error("the model still called tools after {rounds} rounds")]
+    /// The model still called tools in the last permitted response.
+    #[error("tool call limit reached after {rounds} rounds")]
     OutOfRounds {
-        /// How many there were.
+        /// Number of rounds.
         rounds: u32,
     },
-    /// Its answer was cut at the greatest length.
-    #[error(
-        "the answer was cut at its greatest length: raise `max_tokens_per_request`, or shorten what is asked"
-    )]
-    Cut {
-        /// What there is of it.
+    /// The response reached the maximum length.
+    #[error("response truncated: raise `max_tokens_per_request` or shorten the message")]
+    Truncated {
+        /// The truncated text.
         text: String,
     },
-    /// The model declined.
-    #[error("the model declined to answer")]
+    /// The model refused to respond.
+    #[error("the model refused to respond")]
     Refused {
-        /// Its words.
+        /// Text of the refusal.
         text: String,
     },
-    /// What it would be asked cannot be put together.
-    #[error("the model cannot be asked: {0}")]
-    Unasked(String),
+    /// The request could not be built.
+    #[error("cannot build the request: {0}")]
+    NotSent(String),
 }
 
-/// Where tools come from: an [`McpClient`], alone or behind a lock, or whatever runs tools.
+/// Source of the tools: an [`McpClient`], with or without a lock, a host, or any [`ToolRunner`].
 #[derive(Clone)]
-pub struct ToolSource(Source);
+pub struct ToolSource(ToolSourceKind);
 
 #[derive(Clone)]
-enum Source {
+enum ToolSourceKind {
     Runner(Arc<dyn ToolRunner>),
-    /// Whose lock is taken once, when the host is built.
+    /// [`McpHostBuilder::build`] takes the lock once.
     Locked(Arc<Mutex<McpClient>>),
 }
 
@@ -137,29 +137,29 @@ impl std::fmt::Debug for ToolSource {
 
 impl From<Arc<McpClient>> for ToolSource {
     fn from(client: Arc<McpClient>) -> Self {
-        Self(Source::Runner(Arc::new(client.server().clone())))
+        Self(ToolSourceKind::Runner(Arc::new(client.server().clone())))
     }
 }
 
 impl From<Arc<Mutex<McpClient>>> for ToolSource {
     fn from(client: Arc<Mutex<McpClient>>) -> Self {
-        Self(Source::Locked(client))
+        Self(ToolSourceKind::Locked(client))
     }
 }
 
 impl From<Arc<dyn ToolRunner>> for ToolSource {
     fn from(runner: Arc<dyn ToolRunner>) -> Self {
-        Self(Source::Runner(runner))
+        Self(ToolSourceKind::Runner(runner))
     }
 }
 
 impl From<innkeeper_host::Host> for ToolSource {
     fn from(host: innkeeper_host::Host) -> Self {
-        Self(Source::Runner(Arc::new(host)))
+        Self(ToolSourceKind::Runner(Arc::new(host)))
     }
 }
 
-/// Makes a [`McpHost`].
+/// Builder of an [`McpHost`].
 #[derive(Default)]
 pub struct McpHostBuilder {
     provider: Option<Box<dyn LlmProvider>>,
@@ -168,7 +168,7 @@ pub struct McpHostBuilder {
     template: Option<PromptTemplate>,
     system: String,
     context_tokens: Option<usize>,
-    waits: bool,
+    wait_for_rate_limit: bool,
 }
 
 impl std::fmt::Debug for McpHostBuilder {
@@ -178,65 +178,66 @@ impl std::fmt::Debug for McpHostBuilder {
 }
 
 impl McpHostBuilder {
-    /// The model.
+    /// Sets the model.
     #[must_use]
     pub fn with_llm_provider(mut self, provider: Box<dyn LlmProvider>) -> Self {
         self.provider = Some(provider);
         self
     }
 
-    /// The tools.
+    /// Sets the source of the tools.
     #[must_use]
     pub fn with_mcp_client(mut self, client: impl Into<ToolSource>) -> Self {
         self.source = Some(client.into());
         self
     }
 
-    /// How it works.
+    /// Sets the configuration.
     #[must_use]
     pub fn with_config(mut self, config: McpHostConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// How the model is told of tools. Default: as is best for its family.
+    /// Sets how the prompt describes the tools. Default: the template of the model's family.
     #[must_use]
     pub fn with_prompt_template(mut self, template: PromptTemplate) -> Self {
         self.template = Some(template);
         self
     }
 
-    /// What the model is told before all else. Default: nothing.
+    /// Sets the system prompt. Default: empty.
     #[must_use]
     pub fn with_system_prompt(mut self, system: impl Into<String>) -> Self {
         self.system = system.into();
         self
     }
 
-    /// How much of the conversation goes along with a request, in estimated tokens. Default: 8,192.
+    /// Sets the maximum size of the conversation in a request, in estimated tokens. Default: 8,192.
     #[must_use]
     pub fn with_context_tokens(mut self, tokens: usize) -> Self {
         self.context_tokens = Some(tokens);
         self
     }
 
-    /// Requests beyond the limit a minute wait instead of failing.
+    /// Makes requests above the rate limit wait instead of fail.
     #[must_use]
     pub fn wait_for_rate_limit(mut self) -> Self {
-        self.waits = true;
+        self.wait_for_rate_limit = true;
         self
     }
 
-    /// The host.
+    /// Builds the host.
     ///
     /// # Errors
     ///
-    /// Without a model or tools, and with a pattern that is none.
+    /// Returns an error if the model or the tools are missing, if the client is locked, or if a
+    /// pattern is invalid.
     pub fn build(self) -> Result<McpHost, McpHostError> {
         let provider: Arc<dyn LlmProvider> = self.provider.ok_or(McpHostError::NoProvider)?.into();
         let runner = match self.source.ok_or(McpHostError::NoClient)?.0 {
-            Source::Runner(runner) => runner,
-            Source::Locked(client) => {
+            ToolSourceKind::Runner(runner) => runner,
+            ToolSourceKind::Locked(client) => {
                 let client = client.try_lock().map_err(|_| McpHostError::ClientInUse)?;
                 Arc::new(client.server().clone())
             }
@@ -247,113 +248,122 @@ impl McpHostBuilder {
             temperature_reduction,
             safety_constraints,
         } = self.config;
-        let family = self
-            .template
-            .as_ref()
-            .map_or_else(|| Family::of(provider.model()), |template| template.layout().family());
-        let native = provider.supports_tools() && family == Family::Llama31;
-        let settings = Settings {
+        let family = self.template.as_ref().map_or_else(
+            || ModelFamily::for_model(provider.model()),
+            |template| template.layout().family(),
+        );
+        let native = provider.supports_tools() && family == ModelFamily::Llama31;
+        let settings = AgentSettings {
             system: self.system,
-            calling: if native { ToolCalling::Auto } else { ToolCalling::Prompt },
+            tool_calling: if native { ToolCalling::Auto } else { ToolCalling::Prompt },
             format: self.template.as_ref().map_or(Format::Detect, PromptTemplate::format),
             template: self.template.map(PromptTemplate::into_layout),
-            limits: Limits {
+            limits: RunLimits {
                 max_calls: safety_constraints.max_tools_per_request,
-                // One answer may use up its retries, and the provider may fail beside.
-                retry_budget: Limits::default().retry_budget.max(max_retries.saturating_mul(2)),
-                ..Limits::default()
+                // One response may use all of its corrections, and the provider may fail in
+                // addition.
+                retry_budget: RunLimits::default().retry_budget.max(max_retries.saturating_mul(2)),
+                ..RunLimits::default()
             },
-            budget: Some(
-                self.context_tokens.map_or_else(Budget::default, |tokens| Budget { tokens }),
+            history_budget: Some(
+                self.context_tokens
+                    .map_or_else(HistoryBudget::default, |max_tokens| HistoryBudget { max_tokens }),
             ),
             max_tokens: u32::try_from(safety_constraints.max_tokens_per_request)
                 .unwrap_or(u32::MAX),
-            temperature: Some(TEMPERATURE),
+            temperature: Some(INITIAL_TEMPERATURE),
             temperature_reduction: temperature_reduction.into(),
             max_retries,
             retry_delay: Duration::from_millis(retry_delay_ms),
             rate_limit_per_minute: Some(safety_constraints.rate_limit_per_minute),
-            wait_for_rate_limit: self.waits,
-            blocked: Patterns::new(&safety_constraints.blocked_tool_patterns)?,
-            ..Settings::default()
+            wait_for_rate_limit: self.wait_for_rate_limit,
+            blocklist: ToolBlocklist::new(&safety_constraints.blocked_tool_patterns)?,
+            ..AgentSettings::default()
         };
         Ok(McpHost(Agent::new(provider, runner, settings)))
     }
 }
 
-/// A model, tools that it may call, and the conversation with it: an [`Agent`] that tells the model of
-/// tools in its prompt, unless it is one of Llama 3.1 that takes them.
+/// A model, its tools, and their conversation: an [`Agent`] that describes the tools in the prompt.
+/// A model of the Llama 3.1 family whose provider supports native tools gets native tools.
 #[derive(Debug)]
 pub struct McpHost(Agent);
 
 impl McpHost {
-    /// Makes one.
+    /// Returns a builder without a model and without tools.
     pub fn builder() -> McpHostBuilder {
         McpHostBuilder::default()
     }
 
-    /// Takes a message to the model's last answer: its text.
+    /// Sends a user message and returns the text of the model's last response.
     ///
     /// # Errors
     ///
-    /// See [`McpHostError`]. The conversation can go on after each of them.
+    /// See [`McpHostError`]. The conversation can continue after each of these errors.
     pub async fn process_message(&mut self, message: &str) -> Result<String, McpHostError> {
         let report = self.0.run(message).await;
-        ended(report.ended, report.text, report.tally.iterations)
+        outcome_to_result(report.outcome, report.text, report.stats.iterations)
     }
 
-    /// The text while it is written. What the model wrote in attempts that were none is in it, which
-    /// the text of [`Self::process_message`] has not. What was wrong is the last item.
+    /// Sends a user message and returns the text as a stream. Unlike [`Self::process_message`], the
+    /// stream also contains the text of rejected attempts. An error is the last item of the stream.
     pub fn process_message_stream<'h>(
         &'h mut self,
         message: &'h str,
     ) -> impl Stream<Item = Result<String, McpHostError>> + 'h {
         self.0.stream(message).filter_map(async |happened| match happened {
-            Happened::Text(text) => Some(Ok(text)),
-            Happened::Ended(report) => {
-                ended(report.ended, String::new(), report.tally.iterations).err().map(Err)
+            AgentEvent::Text(text) => Some(Ok(text)),
+            AgentEvent::Finished(report) => {
+                outcome_to_result(report.outcome, String::new(), report.stats.iterations)
+                    .err()
+                    .map(Err)
             }
-            Happened::Reasoning(_)
-            | Happened::CallStart { .. }
-            | Happened::Running { .. }
-            | Happened::Ran(_)
-            | Happened::Again { .. } => None,
+            AgentEvent::Reasoning(_)
+            | AgentEvent::ToolCallDetected { .. }
+            | AgentEvent::ToolCallStarted { .. }
+            | AgentEvent::ToolCallFinished(_)
+            | AgentEvent::Retrying { .. } => None,
         })
     }
 
-    /// How well the model called tools so far.
+    /// Returns the statistics of tool calls and corrections.
     pub fn retry_statistics(&self) -> &Statistics {
         self.0.statistics()
     }
 
-    /// The same as a JSON object with the model's name, and with the failures of its provider by class.
+    /// Returns the statistics as a JSON object, with the model's name and the provider's errors by
+    /// kind.
     pub fn get_metrics(&self) -> Value {
         let mut metrics = self.0.statistics().to_json();
         metrics["model"] = self.0.model().into();
         metrics
     }
 
-    /// Forgets what was said.
+    /// Clears the conversation.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// What is behind it.
+    /// Returns the underlying agent.
     pub fn agent(&mut self) -> &mut Agent {
         &mut self.0
     }
 }
 
-fn ended(ended: Ended, text: String, rounds: u32) -> Result<String, McpHostError> {
+fn outcome_to_result(
+    ended: RunOutcome,
+    text: String,
+    iterations: u32,
+) -> Result<String, McpHostError> {
     match ended {
-        Ended::Answered => Ok(text),
-        Ended::Cut => Err(McpHostError::Cut { text }),
-        Ended::Refused => Err(McpHostError::Refused { text }),
-        Ended::OutOfRounds => Err(McpHostError::OutOfRounds { rounds }),
-        Ended::NoCall { attempts } => Err(McpHostError::RetriesExhausted {
+        RunOutcome::Completed => Ok(text),
+        RunOutcome::Truncated => Err(McpHostError::Truncated { text }),
+        RunOutcome::Refused => Err(McpHostError::Refused { text }),
+        RunOutcome::IterationLimit => Err(McpHostError::OutOfRounds { rounds: iterations }),
+        RunOutcome::NoValidCall { attempts } => Err(McpHostError::RetriesExhausted {
             problems: attempts.into_iter().map(|attempt| attempt.problem).collect(),
         }),
-        Ended::Failed(error) => Err(McpHostError::Llm(error)),
-        Ended::Unasked { reason } => Err(McpHostError::Unasked(reason)),
+        RunOutcome::Failed(error) => Err(McpHostError::Llm(error)),
+        RunOutcome::NotSent { reason } => Err(McpHostError::NotSent(reason)),
     }
 }

@@ -1,18 +1,19 @@
-//! `PromptTemplate`: how a model is told of tools, and how its calls are read.
+//! `PromptTemplate`: the description of tools in the prompt, and the format of calls.
 
 use innkeeper_toolcall::prompt::{Template, TemplateError};
-use innkeeper_toolcall::{Family, Format};
+use innkeeper_toolcall::{Format, ModelFamily};
 
-/// How a model is told of tools, and in which format its calls are looked for.
+/// A template that describes the tools in the prompt, and the format in which the parser looks for
+/// calls.
 ///
 /// ```
 /// use innkeeper::compat::PromptTemplate;
-/// use innkeeper::toolcall::{Family, Format};
+/// use innkeeper::toolcall::{Format, ModelFamily};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let template = PromptTemplate::new("custom-model")
-///     .with_family(Family::Qwen25Coder)
-///     .with_format(Format::named("hermes").ok_or("no such format")?)
+///     .with_family(ModelFamily::Qwen25Coder)
+///     .with_format(Format::from_name("hermes").ok_or("no such format")?)
 ///     .with_layout("{{ system }}\nTools:{% for tool in tools %} {{ tool.name }}{% endfor %}\nCall: {{ form }}")?;
 /// # Ok(())
 /// # }
@@ -25,42 +26,44 @@ pub struct PromptTemplate {
 }
 
 impl PromptTemplate {
-    /// The template that is best for this model, by its name; any format of calls is read.
+    /// Creates the template of the model's family, which the name determines. The parser detects
+    /// the format of calls.
     pub fn new(model: impl Into<String>) -> Self {
         let name = model.into();
-        Self { layout: Template::of(&name), format: Format::Detect, name }
+        Self { layout: Template::for_model(&name), format: Format::Detect, name }
     }
 
-    /// Calls are asked for in the form of this family, with its layout.
+    /// Sets the family, which determines the layout and the form of calls in the prompt.
     #[must_use]
-    pub fn with_family(mut self, family: Family) -> Self {
-        self.layout = Template::of_family(family);
+    pub fn with_family(mut self, family: ModelFamily) -> Self {
+        self.layout = Template::for_family(family);
         self
     }
 
-    /// Calls are read in this format, and as JSON that stands alone; in no other.
+    /// Sets the format of calls. The parser also accepts standalone JSON calls, but no other
+    /// format.
     #[must_use]
     pub fn with_format(mut self, format: Format) -> Self {
         self.format = format;
         self
     }
 
-    /// A layout of one's own, as [`Template::own`] describes it.
+    /// Sets a custom layout; see [`Template::from_source`].
     ///
     /// # Errors
     ///
-    /// It is not written as templates are.
+    /// Returns an error if the layout is not a valid template.
     pub fn with_layout(mut self, layout: impl Into<String>) -> Result<Self, TemplateError> {
-        self.layout = Template::own(self.name.clone(), self.layout.family(), layout)?;
+        self.layout = Template::from_source(self.name.clone(), self.layout.family(), layout)?;
         Ok(self)
     }
 
-    /// What the model is told with.
+    /// Returns the layout of the prompt.
     pub fn layout(&self) -> &Template {
         &self.layout
     }
 
-    /// In which format its calls are looked for.
+    /// Returns the format in which the parser looks for calls.
     pub fn format(&self) -> Format {
         self.format
     }

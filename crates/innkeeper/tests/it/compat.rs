@@ -1,4 +1,4 @@
-//! Document 001's names, as its page uses them.
+//! Tests of the names of document 001, used as in the document.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use innkeeper::compat::{
     ChatIntegrationConfig, ExecutedTool, InstrumentationConfig, McpChatIntegration, McpClient,
     ProcessedToken, STREAMING_FRIENDLY_TOOL_PROMPT, StreamingMode,
 };
-use innkeeper_testkit::fx_program;
+use innkeeper_testkit::fixture_program;
 use serde_json::json;
 use tokio::sync::Mutex;
 
-async fn client() -> Arc<Mutex<McpClient>> {
-    let program = fx_program().display().to_string();
+async fn connect_client() -> Arc<Mutex<McpClient>> {
+    let program = fixture_program().display().to_string();
     Arc::new(Mutex::new(McpClient::connect(&program, &[]).await.unwrap()))
 }
 
 /// Proves: S13, S20
 #[test]
 fn the_defaults_are_those_of_the_document() {
-    let wanted = ChatIntegrationConfig {
+    let expected = ChatIntegrationConfig {
         streaming_mode: StreamingMode::SmartBuffering { max_buffer_chars: 200 },
         enhance_system_prompts: true,
         max_tool_rounds: 3,
@@ -30,15 +30,15 @@ fn the_defaults_are_those_of_the_document() {
             log_performance_metrics: true,
         },
     };
-    assert_eq!(ChatIntegrationConfig::default(), wanted);
+    assert_eq!(ChatIntegrationConfig::default(), expected);
 }
 
 /// Proves: S10, S11, S16
 #[tokio::test]
 async fn the_quick_start_runs_as_it_is_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("mcp_debug.log");
-    let mcp_client = client().await;
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("mcp_debug.log");
+    let mcp_client = connect_client().await;
     let config = ChatIntegrationConfig {
         streaming_mode: StreamingMode::SmartBuffering { max_buffer_chars: 150 },
         enhance_system_prompts: true,
@@ -50,13 +50,13 @@ async fn the_quick_start_runs_as_it_is_written() {
         },
     };
     let integration = McpChatIntegration::new(mcp_client.clone(), config).await.unwrap();
-    let pieces = ["Hm. {\"tool\": \"sleep\", ", "\"params\": {\"ms\": 50}} Done."];
-    let token_stream = stream::iter(pieces.map(str::to_owned));
+    let chunks = ["Hm. {\"tool\": \"sleep\", ", "\"params\": {\"ms\": 50}} Done."];
+    let token_stream = stream::iter(chunks.map(str::to_owned));
     let mut handle = integration.process_streaming_response(token_stream).await.unwrap();
-    let (mut shown, mut hidden) = (String::new(), String::new());
+    let (mut visible_text, mut hidden) = (String::new(), String::new());
     while let Some(token) = handle.token_stream.recv().await {
         match token {
-            ProcessedToken::Narrative(text) => shown.push_str(&text),
+            ProcessedToken::Narrative(text) => visible_text.push_str(&text),
             ProcessedToken::ToolCall(text) => hidden.push_str(&text),
             ProcessedToken::Buffered(_) => {}
         }
@@ -65,7 +65,7 @@ async fn the_quick_start_runs_as_it_is_written() {
     while let Some(tool) = handle.tool_stream.recv().await {
         tools.push(tool);
     }
-    assert_eq!(shown, "Hm.  Done.");
+    assert_eq!(visible_text, "Hm.  Done.");
     assert_eq!(hidden, "{\"tool\": \"sleep\", \"params\": {\"ms\": 50}}");
     let [ExecutedTool { tool_name, parameters, result, execution_time_ms, index }] = &tools[..]
     else {
@@ -82,16 +82,16 @@ async fn the_quick_start_runs_as_it_is_written() {
 /// Proves: S12, S14, S15
 #[tokio::test]
 async fn every_field_and_variant_reaches_what_it_is_for() {
-    let client = client().await;
-    let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("log");
+    let client = connect_client().await;
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
     let placeholder_text = "[…]".to_owned();
     let modes = [
         (StreamingMode::SmartBuffering { max_buffer_chars: 200 }, "a  b"),
         (StreamingMode::WithPlaceholders { placeholder_text }, "a […] b"),
         (StreamingMode::Passthrough, "a {\"tool\": \"pid\", \"params\": {}} b"),
     ];
-    for (streaming_mode, wanted) in modes {
+    for (streaming_mode, expected) in modes {
         let config = ChatIntegrationConfig {
             streaming_mode,
             enhance_system_prompts: false,
@@ -106,13 +106,13 @@ async fn every_field_and_variant_reaches_what_it_is_for() {
         assert_eq!(integration.enhance_system_prompt("x"), "x");
         let said = stream::iter(["a {\"tool\": \"pid\", \"params\": {}} b".to_owned()]);
         let mut handle = integration.process_streaming_response(said).await.unwrap();
-        let mut shown = String::new();
+        let mut visible_text = String::new();
         while let Some(token) = handle.token_stream.recv().await {
             if let ProcessedToken::Narrative(text) = token {
-                shown.push_str(&text);
+                visible_text.push_str(&text);
             }
         }
-        assert_eq!(shown, wanted);
+        assert_eq!(visible_text, expected);
         assert!(handle.tool_stream.recv().await.is_none(), "no rounds, no calls");
         assert_eq!(handle.results_as_message().await, None);
         let log = std::fs::read_to_string(&log).unwrap();
@@ -124,11 +124,11 @@ async fn every_field_and_variant_reaches_what_it_is_for() {
 /// Proves: S3
 #[tokio::test]
 async fn connecting_shakes_hands_and_initialize_may_be_called_again_and_again() {
-    let client = client().await;
+    let client = connect_client().await;
     let client = client.lock().await;
     for _ in 0..3 {
-        let told = client.initialize("app", "1.0").await.unwrap();
-        assert_eq!(told["name"], "fx", "{told}");
+        let info = client.initialize("app", "1.0").await.unwrap();
+        assert_eq!(info["name"], "fx", "{info}");
     }
     let output = client.call_tool("echo", json!({"message": "x"})).await.unwrap();
     assert!(output.raw().get().contains("\"x\""));
@@ -137,16 +137,16 @@ async fn connecting_shakes_hands_and_initialize_may_be_called_again_and_again() 
 
 #[tokio::test]
 async fn a_failed_call_is_a_result_with_an_error_and_the_lock_is_never_held() {
-    let client = client().await;
+    let client = connect_client().await;
     let config = ChatIntegrationConfig::default();
     let integration = McpChatIntegration::new(client.clone(), config).await.unwrap();
     assert!(integration.enhance_system_prompt("x").contains(STREAMING_FRIENDLY_TOOL_PROMPT));
-    let held = client.lock().await;
+    let guard = client.lock().await;
     let said = stream::iter(["{\"tool\": \"add\", \"params\": {\"a\": 1}}".to_owned()]);
     let mut handle = integration.process_streaming_response(said).await.unwrap();
-    let waited = tokio::time::timeout(Duration::from_secs(20), handle.tool_stream.recv());
-    let tool = waited.await.unwrap().unwrap();
+    let received = tokio::time::timeout(Duration::from_secs(20), handle.tool_stream.recv());
+    let tool = received.await.unwrap().unwrap();
     let error = tool.result["error"].as_str().unwrap();
     assert!(error.starts_with("arguments of `add` do not fit"), "{error}");
-    held.close().await;
+    guard.close().await;
 }

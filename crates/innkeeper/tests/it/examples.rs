@@ -1,28 +1,28 @@
-//! Each example is run over the fixture server, and its output is looked at.
+//! Runs each example with the fixture server and checks the output.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use innkeeper_testkit::{Journal, fx_program};
+use innkeeper_testkit::{Journal, fixture_program};
 
-/// Where the examples are built: beside the directory of this test.
-fn example(name: &str) -> PathBuf {
+/// Path of a built example, relative to the test binary.
+fn example_path(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let path = test.ancestors().nth(2).unwrap().join("examples").join(name);
     assert!(path.is_file(), "build it with `cargo build -p innkeeper --examples`");
     path
 }
 
-/// Runs an example with words before those that start the server; gives its output and what the
-/// server received.
+/// Runs an example with `before` ahead of the server's command. Returns stdout and the journal of
+/// the fixture server.
 #[expect(clippy::disallowed_methods, reason = "these tests are about the programs themselves")]
-fn run(name: &str, before: &[&str], input: &str) -> (String, Journal) {
-    let folder = tempfile::tempdir().unwrap();
-    let journal = folder.path().join("journal");
-    let mut child = Command::new(example(name))
+fn run_example(name: &str, before: &[&str], input: &str) -> (String, Journal) {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = dir.path().join("journal");
+    let mut child = Command::new(example_path(name))
         .args(before)
-        .arg(fx_program())
+        .arg(fixture_program())
         .args([Path::new("--journal"), &journal])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -31,14 +31,14 @@ fn run(name: &str, before: &[&str], input: &str) -> (String, Journal) {
         .unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    let talk = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{said}\n{talk}");
-    (said, Journal::read(&journal))
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stdout}\n{stderr}");
+    (stdout, Journal::read(&journal))
 }
 
-/// The text with each number before `ms` as one letter.
-fn without_times(text: &str) -> String {
+/// Replaces the number before each `ms` with `N`.
+fn mask_durations(text: &str) -> String {
     let mut out = String::new();
     for word in text.split_inclusive([' ', '\n']) {
         match word.trim_end().strip_suffix("ms") {
@@ -54,35 +54,35 @@ fn without_times(text: &str) -> String {
 /// Proves: S34
 #[test]
 fn the_smallest_example_shows_the_text_and_the_tool() {
-    let (said, _) = run("minimal_streaming", &[], "");
-    let wanted = "Let me say it.\n\n\n\nSaid.\nTool echo executed in Nms\n\"hello\"\n";
-    assert_eq!(without_times(&said), wanted);
+    let (stdout, _) = run_example("minimal_streaming", &[], "");
+    let expected = "Let me say it.\n\n\n\nSaid.\nTool echo executed in Nms\n\"hello\"\n";
+    assert_eq!(mask_durations(&stdout), expected);
 }
 
 /// Proves: S1, S35
 #[test]
 fn the_chat_keeps_its_model_and_history_and_uses_a_tool_in_the_middle() {
-    let (said, journal) = run("streaming_chat_app", &[], "hello\nadd 2 3\n");
-    let wanted = "> hello\nYou said `hello`, and I am 0.7 warm.\n(0 tools)\n\
+    let (stdout, journal) = run_example("streaming_chat_app", &[], "hello\nadd 2 3\n");
+    let expected = "> hello\nYou said `hello`, and I am 0.7 warm.\n(0 tools)\n\
                   > add 2 3\nLet me add that.\n\nThe tool says \"5.0\".\n(1 tools)\n\
                   system user assistant user assistant user assistant\n";
-    assert_eq!(said, wanted);
+    assert_eq!(stdout, expected);
     assert_eq!(journal.count("tools/call"), 1);
 }
 
 /// Proves: S36
 #[test]
 fn the_pass_through_example_changes_nothing_and_runs_nothing_by_itself() {
-    let (said, journal) = run("passthrough_mode", &[], "");
-    let lines: Vec<&str> = said.lines().collect();
-    let wanted = [
-        "as it came: I would call ",
-        "as it came: {\"tool\": \"echo\", \"params\": {\"message\": \"hello\"}}",
-        "as it came:  for that.",
-        "0 tools were run",
+    let (stdout, journal) = run_example("passthrough_mode", &[], "");
+    let lines: Vec<&str> = stdout.lines().collect();
+    let expected = [
+        "text: I would call ",
+        "text: {\"tool\": \"echo\", \"params\": {\"message\": \"hello\"}}",
+        "text:  for that.",
+        "0 tool calls executed",
     ];
-    assert_eq!(lines[..4], wanted);
-    assert!(lines[4].contains("by hand"), "{said}");
+    assert_eq!(lines[..4], expected);
+    assert!(lines[4].contains("by hand"), "{stdout}");
     let calls = journal.params("tools/call");
     assert_eq!(calls.len(), 1);
     assert_eq!(calls[0]["arguments"]["message"], "by hand");
@@ -91,22 +91,22 @@ fn the_pass_through_example_changes_nothing_and_runs_nothing_by_itself() {
 /// Proves: S37
 #[test]
 fn the_placeholder_example_shows_one_text_a_call() {
-    let (said, _) = run("placeholder_mode", &[], "");
-    let wanted = "Two sums: [calculating] and [calculating].\n\
+    let (stdout, _) = run_example("placeholder_mode", &[], "");
+    let expected = "Two sums: [calculating] and [calculating].\n\
                   add {\"a\":1,\"b\":2} = \"3\"\nadd {\"a\":3,\"b\":4} = \"7\"\n";
-    assert_eq!(said, wanted);
+    assert_eq!(stdout, expected);
 }
 
 /// Proves: S38
 #[test]
 fn the_instrumentation_example_leaves_a_log_of_three_patterns() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("log");
-    let (said, _) = run("instrumentation_demo", &[log.to_str().unwrap()], "");
-    let wanted = "clean: echo\nmixed: add\nseveral: echo, fail\n\
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    let (stdout, _) = run_example("instrumentation_demo", &[log.to_str().unwrap()], "");
+    let expected = "clean: echo\nmixed: add\nseveral: echo, fail\n\
                   add: 1 calls, 0 errors\necho: 2 calls, 0 errors\nfail: 1 calls, 1 errors\n\
                   10 durations\n";
-    assert_eq!(said, wanted);
+    assert_eq!(stdout, expected);
     let log = std::fs::read_to_string(&log).unwrap();
     let kinds: Vec<serde_json::Value> =
         log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

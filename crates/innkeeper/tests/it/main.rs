@@ -1,8 +1,8 @@
-//! The names of other documents, used as those documents use them, and the examples.
+//! Integration tests of the compatibility API and of the examples.
 
-#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod compat;
-mod document;
 mod examples;
-mod prompted;
+mod prompt_host;
+mod streaming_page;

@@ -1,54 +1,60 @@
-//! What the interceptor is to reach, and what it does reach.
+//! The goals of the tool-call parser, with the measured values.
 
-use super::super::goal::Bound;
-use super::super::report::{Samples, number};
-use super::plan::{
-    CASES, HERMES_64, PROSE_LONG, PROSE_SHORT_PACKAGE, Peer, Shape, UNCLOSED, XML_64,
+use super::super::goal::GoalBound;
+use super::super::report::{Samples, format_number};
+use super::cases::{
+    BenchParser, CASES, HERMES_64, PROSE_LONG, PROSE_SHORT_PACKAGE, TextShape, UNCLOSED, XML_64,
 };
 
-/// The heading and each goal with its word.
-pub(super) fn rows(samples: &Samples) -> Vec<Vec<String>> {
-    let ours = |case, key| samples.median(case, Peer::Ours.name(), "", key);
-    let rate = |case, peer: Peer| samples.ratio(case, peer.name(), "", "mb_per_second");
+/// The heading row and one row per goal.
+pub(super) fn table_rows(samples: &Samples) -> Vec<Vec<String>> {
+    let innkeeper_median = |case, key| samples.median(case, BenchParser::Innkeeper.name(), "", key);
+    let rate = |case, peer: BenchParser| samples.ratio(case, peer.name(), "", "mb_per_second");
     let goals = [
         (
-            "Hermes: time a byte ÷ that of 64 KiB, the worst",
-            worst(samples, Shape::Hermes),
-            Bound::AtMost(1.5),
+            "Hermes: time per byte ÷ 64 KiB, maximum",
+            worst_ratio(samples, TextShape::Hermes),
+            GoalBound::AtMost(1.5),
         ),
         (
-            "XML: time a byte ÷ that of 64 KiB, the worst",
-            worst(samples, Shape::Xml),
-            Bound::AtMost(1.5),
+            "XML: time per byte ÷ 64 KiB, maximum",
+            worst_ratio(samples, TextShape::Xml),
+            GoalBound::AtMost(1.5),
         ),
-        ("Hermes, 64 KiB: ms", ours(HERMES_64, "ms"), Bound::AtMost(20.0)),
-        ("XML, 64 KiB: ms", ours(XML_64, "ms"), Bound::AtMost(20.0)),
+        ("Hermes, 64 KiB: ms", innkeeper_median(HERMES_64, "ms"), GoalBound::AtMost(20.0)),
+        ("XML, 64 KiB: ms", innkeeper_median(XML_64, "ms"), GoalBound::AtMost(20.0)),
         (
-            "never closed, 100 MB: memory MB",
-            ours(UNCLOSED, "growth_kb").map(|kb| kb / 1024.0),
-            Bound::AtMost(4.0),
+            "unclosed, 100 MB: memory MB",
+            innkeeper_median(UNCLOSED, "growth_kb").map(|kb| kb / 1024.0),
+            GoalBound::AtMost(4.0),
         ),
-        ("prose by 4 kB ÷ memchr", rate(PROSE_LONG, Peer::Memchr), Bound::AtLeast(0.333)),
         (
-            "prose by 16 B ÷ @ai-sdk-tool/parser",
-            rate(PROSE_SHORT_PACKAGE, Peer::Package),
-            Bound::AtLeast(20.0),
+            "prose, 4 kB chunks ÷ memchr",
+            rate(PROSE_LONG, BenchParser::Memchr),
+            GoalBound::AtLeast(0.333),
+        ),
+        (
+            "prose, 16 B chunks ÷ @ai-sdk-tool/parser",
+            rate(PROSE_SHORT_PACKAGE, BenchParser::AiSdkPackage),
+            GoalBound::AtLeast(20.0),
         ),
     ];
-    let mut rows = vec![["goal", "reached", "wanted", ""].map(str::to_owned).to_vec()];
-    for (what, reached, bound) in goals {
-        let word = bound.word(reached).to_owned();
-        rows.push(vec![what.to_owned(), number(reached), bound.words(), word]);
+    let mut rows = vec![["figure", "measured", "goal", ""].map(str::to_owned).to_vec()];
+    for (description, measured, bound) in goals {
+        let verdict = bound.verdict(measured).to_owned();
+        rows.push(vec![description.to_owned(), format_number(measured), bound.describe(), verdict]);
     }
     rows
 }
 
-/// The greatest of the medians of each size's time a byte, divided by that of 64 KiB.
-fn worst(samples: &Samples, shape: Shape) -> Option<f64> {
+/// The maximum over all sizes of the median time per byte, relative to 64 KiB.
+fn worst_ratio(samples: &Samples, shape: TextShape) -> Option<f64> {
     CASES
         .iter()
         .filter(|case| case.shape == shape)
-        .filter_map(|case| samples.median(case.name, Peer::Ours.name(), "", "to_beside"))
+        .filter_map(|case| {
+            samples.median(case.name, BenchParser::Innkeeper.name(), "", "to_reference")
+        })
         .max_by(f64::total_cmp)
 }
 
@@ -56,21 +62,21 @@ fn worst(samples: &Samples, shape: Shape) -> Option<f64> {
 mod tests {
     use serde_json::json;
 
-    use super::super::super::plan::Entry;
+    use super::super::super::runs::BenchRun;
     use super::*;
 
     #[test]
-    fn the_size_that_is_worst_beside_64_kib_is_the_one_that_counts() {
+    fn the_worst_ratio_to_64_kib_counts() {
         let mut samples = Samples::default();
         for (case, ratios) in
             [("Hermes, 1 MB", [1.2, 1.2, 9.0]), ("Hermes, 8 KiB", [1.0, 1.1, 1.1])]
         {
             for ratio in ratios {
-                let entry = Entry { case, peer: Peer::Ours.name(), runtime: "" };
-                samples.add(&entry, &json!({"to_beside": ratio}));
+                let entry = BenchRun { case, peer: BenchParser::Innkeeper.name(), runtime: "" };
+                samples.add(&entry, &json!({"to_reference": ratio}));
             }
         }
-        let rows = rows(&samples);
+        let rows = table_rows(&samples);
         assert_eq!(rows[1][1..], ["1.20", "≤ 1.5", "met"]);
         assert_eq!(rows[2][3], "not measured");
     }

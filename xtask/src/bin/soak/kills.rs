@@ -1,66 +1,67 @@
-//! Hostile trees, each ended once, by several hosts at a time; looks at what is left and how long
-//! it took.
+//! Terminates hostile process trees, with several hosts at a time.
+//!
+//! Measures the time until all processes are gone, and reports the leftovers.
 
-pub(crate) mod guest;
-mod plan;
-mod times;
+pub(crate) mod host_process;
+mod process_tree;
+mod termination_times;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use innkeeper_testkit::{Nonce, processes_with};
+use innkeeper_testkit::{ProcessTag, tagged_processes};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::observe::{Zombies, now};
-use crate::partner::Partner;
-use crate::{KILLS_GUEST, say};
-use plan::{End, Tree};
-use times::Times;
+use crate::child_process::ChildProcess;
+use crate::resources::{OrphanedZombies, now};
+use crate::{KILLS_HOST_PROCESS_ARG, print_line};
+use process_tree::{ProcessTree, Termination};
+use termination_times::TerminationTimes;
 
-/// Hosts at a time: several wait out the grace of a server while others use the processors.
-const HOSTS: usize = 6;
-/// How long a tree may take to be gone; the longest regular way takes two graces.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long to wait before looking whether the known processes are gone.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
-/// After so many of these looks it is looked for processes that are not known yet.
-const SEARCH: usize = 20;
+/// Number of concurrent hosts: some wait for a server's shutdown timeout while others use the CPUs.
+const CONCURRENT_HOSTS: usize = 6;
+/// Maximum time until a process tree is gone; the longest regular path takes two shutdown timeouts.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval between checks of the known processes.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// Number of checks between two searches for unknown processes.
+const POLLS_PER_SEARCH: usize = 20;
 
-/// Ends so many trees.
+/// Terminates `count` process trees.
 ///
 /// # Errors
 ///
-/// Something was left, or an end did not go as it must.
+/// A process or a ledger entry was left behind, or a termination failed.
 pub(crate) fn run(count: usize) -> Result<(), String> {
-    let before = Zombies::adopted();
-    let folder = std::env::temp_dir().join(format!("innkeeper-soak-{}", std::process::id()));
+    let before = OrphanedZombies::current();
+    let dir = std::env::temp_dir().join(format!("innkeeper-soak-{}", std::process::id()));
     let (next, start) = (AtomicUsize::new(0), now());
-    let worked: Vec<Result<Worker, String>> = thread::scope(|scope| {
-        let work = |number: usize| {
-            let (folder, next) = (folder.join(number.to_string()), &next);
-            scope.spawn(move || Worker::work(folder, next, count))
+    let worked: Vec<Result<KillWorker, String>> = thread::scope(|scope| {
+        let run_worker = |number: usize| {
+            let (dir, next) = (dir.join(number.to_string()), &next);
+            scope.spawn(move || KillWorker::run(dir, next, count))
         };
-        let workers: Vec<_> = (0..HOSTS).map(work).collect();
+        let workers: Vec<_> = (0..CONCURRENT_HOSTS).map(run_worker).collect();
         let join = |worker: thread::ScopedJoinHandle<'_, _>| {
             worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned()))
         };
         workers.into_iter().map(join).collect()
     });
-    drop(std::fs::remove_dir_all(&folder));
-    let (mut times, mut problems, mut processes) = (Times::default(), Vec::new(), 0);
+    drop(std::fs::remove_dir_all(&dir));
+    let (mut times, mut problems, mut processes) = (TerminationTimes::default(), Vec::new(), 0);
     for worker in worked {
         let worker = worker?;
         times.extend(worker.times);
-        problems.extend(worker.left);
-        processes += worker.processes;
+        problems.extend(worker.leftovers);
+        processes += worker.process_count;
     }
-    problems.extend(Zombies::left_since(&before));
-    say(&times.table());
-    say(&format!(
-        "{} trees of {processes} processes, {HOSTS} hosts at a time, {} s; left behind: {}",
+    problems.extend(OrphanedZombies::remaining_since(&before));
+    print_line(&times.table());
+    print_line(&format!(
+        "{} trees of {processes} processes, {CONCURRENT_HOSTS} hosts at a time, {} s; left behind: {}",
         times.count(),
         start.elapsed().as_secs(),
         problems.len(),
@@ -68,129 +69,148 @@ pub(crate) fn run(count: usize) -> Result<(), String> {
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
 }
 
-/// One host after the other, for as long as there are trees to end.
-struct Worker {
+/// A worker with one host process at a time, while there are trees to terminate.
+struct KillWorker {
     ledger: PathBuf,
-    nonce: Nonce,
-    guest: Partner,
-    times: Times,
-    left: Vec<String>,
-    processes: usize,
+    process_tag: ProcessTag,
+    host_process: ChildProcess,
+    times: TerminationTimes,
+    leftovers: Vec<String>,
+    process_count: usize,
 }
 
-impl Worker {
-    fn work(ledger: PathBuf, next: &AtomicUsize, count: usize) -> Result<Self, String> {
-        let (nonce, times, left) = (Nonce::new(), Times::default(), Vec::new());
-        let guest = start(&ledger, &nonce)?;
-        let mut worker = Self { ledger, nonce, guest, times, left, processes: 0 };
+impl KillWorker {
+    fn run(ledger: PathBuf, next: &AtomicUsize, count: usize) -> Result<Self, String> {
+        let (tag, times, leftovers) = (ProcessTag::new(), TerminationTimes::default(), Vec::new());
+        let host_process = start_host_process(&ledger, &tag)?;
+        let mut worker =
+            Self { ledger, process_tag: tag, host_process, times, leftovers, process_count: 0 };
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {
                 break;
             }
-            let (tree, end) = plan::of(number);
-            let ended = worker.end(tree, end);
-            let wrong = |why| format!("{number}, {:?} by {end:?}: {why}", Tree::numbered(tree));
+            let (tree, termination) = process_tree::tree_and_termination(number);
+            let ended = worker.terminate_tree(tree, termination);
+            let wrong = |error| {
+                format!("{number}, {:?} by {termination:?}: {error}", ProcessTree::from_index(tree))
+            };
             ended.map_err(wrong)?;
             if (number + 1).is_multiple_of(1000) {
-                say(&format!("{} of {count} trees", number + 1));
+                print_line(&format!("{} of {count} trees", number + 1));
             }
         }
-        worker.guest.kill()?;
+        worker.host_process.kill()?;
         Ok(worker)
     }
 
-    fn end(&mut self, tree: usize, end: End) -> Result<(), String> {
-        let nonce = Nonce::new();
-        self.guest.tell(&format!("start {} {tree}", nonce.as_str()))?;
-        self.guest.hear_of("ready")?;
-        let known: Vec<u32> = processes_with(&nonce).iter().map(|found| found.pid).collect();
-        if known.len() < Tree::numbered(tree).least() {
-            return Err(format!("only {} processes were there to end", known.len()));
+    fn terminate_tree(&mut self, tree: usize, termination: Termination) -> Result<(), String> {
+        let tag = ProcessTag::new();
+        self.host_process.send_line(&format!("start {} {tree}", tag.as_str()))?;
+        self.host_process.expect_line("ready")?;
+        let pids: Vec<u32> = tagged_processes(&tag).iter().map(|process| process.pid).collect();
+        if pids.len() < ProcessTree::from_index(tree).min_process_count() {
+            return Err(format!("only {} processes to terminate", pids.len()));
         }
-        self.processes += known.len();
-        let since = self.begin(end)?;
-        match gone(&nonce, known, since) {
-            Ok(took) => self.times.add(end, took),
-            Err(left) => {
-                let all = left.into_iter().map(|one| format!("{one}, after {end:?}"));
-                self.left.extend(all);
+        self.process_count += pids.len();
+        let since = self.begin_termination(termination)?;
+        match wait_gone(&tag, pids, since) {
+            Ok(took) => self.times.add(termination, took),
+            Err(leftovers) => {
+                let all = leftovers.into_iter().map(|one| format!("{one}, after {termination:?}"));
+                self.leftovers.extend(all);
             }
         }
-        match end {
-            End::HostKilled => self.guest = start(&self.ledger, &self.nonce)?,
-            End::HostSwept => drop(self.guest.hear_of("swept")?),
-            End::Shutdown | End::ServerKilled | End::Dropped | End::Killed => {
-                self.guest.hear_of("ended")?;
-                self.guest.tell("held")?;
-                let held = self.guest.hear_of("holds")?;
-                if held != "nothing" {
-                    self.left.push(format!("{held} of the host, after {end:?}"));
+        match termination {
+            Termination::HostKilled => {
+                self.host_process = start_host_process(&self.ledger, &self.process_tag)?;
+            }
+            Termination::HostSwept => drop(self.host_process.expect_line("swept")?),
+            Termination::Shutdown
+            | Termination::ServerKilled
+            | Termination::Dropped
+            | Termination::Killed => {
+                self.host_process.expect_line("ended")?;
+                self.host_process.send_line("held")?;
+                let leftover_objects = self.host_process.expect_line("holds")?;
+                if leftover_objects != "nothing" {
+                    self.leftovers
+                        .push(format!("{leftover_objects} of the host, after {termination:?}"));
                 }
             }
         }
         Ok(())
     }
 
-    /// Begins to end the tree; when that was.
-    fn begin(&mut self, end: End) -> Result<Instant, String> {
-        let word = match end {
-            End::Shutdown => "shutdown",
-            End::Dropped => "drop",
-            End::Killed => "kill",
-            End::ServerKilled | End::HostKilled | End::HostSwept => "call",
+    /// Starts the termination of the tree; returns the start time.
+    fn begin_termination(&mut self, termination: Termination) -> Result<Instant, String> {
+        let command = match termination {
+            Termination::Shutdown => "shutdown",
+            Termination::Dropped => "drop",
+            Termination::Killed => "kill",
+            Termination::ServerKilled | Termination::HostKilled | Termination::HostSwept => "call",
         };
         let mut since = now();
-        self.guest.tell(word)?;
-        if word != "call" {
+        self.host_process.send_line(command)?;
+        if command != "call" {
             return Ok(since);
         }
-        let pid = self.guest.hear_of("calling")?;
+        let pid = self.host_process.expect_line("calling")?;
         since = now();
-        if end == End::ServerKilled {
+        if termination == Termination::ServerKilled {
             let pid = pid.parse().ok().and_then(Pid::from_raw);
-            // Some leave by themselves as soon as they are called.
+            // Some servers exit as soon as the call arrives.
             match pid.map_or(Ok(()), |pid| kill_process(pid, Signal::KILL)) {
                 Ok(()) | Err(Errno::SRCH) => {}
                 Err(error) => return Err(format!("kill: {error}")),
             }
         } else {
-            self.guest.kill()?;
+            self.host_process.kill()?;
         }
-        if end == End::HostSwept {
-            self.guest = start(&self.ledger, &self.nonce)?;
-            self.guest.tell("sweep")?;
+        if termination == Termination::HostSwept {
+            self.host_process = start_host_process(&self.ledger, &self.process_tag)?;
+            self.host_process.send_line("sweep")?;
         }
         Ok(since)
     }
 }
 
-fn start(ledger: &std::path::Path, nonce: &Nonce) -> Result<Partner, String> {
-    Partner::start(&[KILLS_GUEST, &ledger.display().to_string()], nonce)
+fn start_host_process(ledger: &std::path::Path, tag: &ProcessTag) -> Result<ChildProcess, String> {
+    ChildProcess::start(&[KILLS_HOST_PROCESS_ARG, &ledger.display().to_string()], tag)
 }
 
-/// Waits until nobody carries the nonce, twice in a row since a fork may hide from one look; how
-/// long it took.
-fn gone(nonce: &Nonce, mut known: Vec<u32>, since: Instant) -> Result<Duration, Vec<String>> {
-    let there = |pid: &u32| PathBuf::from(format!("/proc/{pid}")).exists();
+/// Waits until no process has the tag; returns the duration.
+///
+/// Two searches in a row, because a concurrent fork can hide a process from one search.
+fn wait_gone(
+    tag: &ProcessTag,
+    mut known_pids: Vec<u32>,
+    since: Instant,
+) -> Result<Duration, Vec<String>> {
+    let exists = |pid: &u32| PathBuf::from(format!("/proc/{pid}")).exists();
     let mut looks = 0;
     loop {
         looks += 1;
-        if looks % SEARCH == 0 || !known.iter().any(there) {
+        if looks % POLLS_PER_SEARCH == 0 || !known_pids.iter().any(exists) {
             let took = since.elapsed();
-            let left = [processes_with(nonce), processes_with(nonce)].concat();
-            if left.is_empty() {
+            let processes = [tagged_processes(tag), tagged_processes(tag)].concat();
+            if processes.is_empty() {
                 return Ok(took);
             }
-            if took > PATIENCE {
-                let word = |zombie| if zombie { "zombie" } else { "orphan" };
-                let all = left
-                    .iter()
-                    .map(|one| format!("{} {} `{}`", word(one.zombie), one.pid, one.command));
+            if took > EXIT_TIMEOUT {
+                let state_name = |zombie| if zombie { "zombie" } else { "orphan" };
+                let all = processes.iter().map(|process| {
+                    format!(
+                        "{} {} `{}`",
+                        state_name(process.is_zombie),
+                        process.pid,
+                        process.command
+                    )
+                });
                 return Err(all.collect());
             }
-            known = left.iter().map(|found| found.pid).collect();
+            known_pids = processes.iter().map(|found| found.pid).collect();
         }
-        thread::sleep(LOOK_AGAIN);
+        thread::sleep(POLL_INTERVAL);
     }
 }

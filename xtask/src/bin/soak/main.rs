@@ -1,92 +1,95 @@
-//! What takes long: many starts and stops of three servers, ends of hostile trees, calls with faults,
-//! calls beside a fault.
+//! Long-running tests: starts and stops, process trees, calls with faults, noisy neighbours.
 //!
-//! The program plays several parts: one counts, kills and looks; the others are the same program
-//! started again, and run hosts or remote servers.
+//! The program has several roles. The main process controls, kills and counts; the other processes
+//! are instances of the same program and run hosts or remote servers.
 
-mod observe;
-mod partner;
+mod child_process;
+mod resources;
 
-mod guest;
-mod keeper;
+mod coordinator;
+mod host_process;
 
 mod kills;
 
 mod calls;
 
-mod neighbour;
+mod noisy_neighbour;
 
 use std::process::ExitCode;
 use std::str::FromStr;
 
-use keeper::Keeper;
+use coordinator::Coordinator;
 
-/// The first argument of a guest of the cycles.
-const GUEST: &str = "__guest";
-/// The first argument of a guest that has its trees ended.
-const KILLS_GUEST: &str = "__kills";
-/// The first argument of the part that runs remote servers.
-const REMOTES: &str = "__remotes";
-/// The first argument of a host of its own that has a fault.
-const ELSEWHERE: &str = "__elsewhere";
-/// The first argument of the part that runs one remote server with a fault.
-const REMOTE: &str = "__remote";
-/// The same without the fault.
-const HEALTHY: &str = "__healthy";
+/// First argument of a host process of the cycles.
+const HOST_PROCESS_ARG: &str = "__guest";
+/// First argument of a host process of the kills.
+const KILLS_HOST_PROCESS_ARG: &str = "__kills";
+/// First argument of the process with the remote servers.
+const REMOTE_SERVERS_ARG: &str = "__remotes";
+/// First argument of a separate host process with a fault.
+const SEPARATE_HOST_ARG: &str = "__elsewhere";
+/// First argument of the process with one faulty remote server.
+const FAULTY_REMOTE_ARG: &str = "__remote";
+/// First argument of the process with the same server without the fault.
+const HEALTHY_REMOTE_ARG: &str = "__healthy";
 
 const USAGE: &str = "usage: soak --cycles N | --kills N | --calls N | \
-                     --neighbour ROUNDS CALLS THREADS [FAULT …]";
+                     --noisy-neighbour ROUNDS CALLS THREADS [FAULT …]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
-        [GUEST, nonce] => guest::serve(nonce),
-        [KILLS_GUEST, ledger] => kills::guest::serve(ledger),
-        [REMOTES, folder] => calls::serve_remotes(folder),
-        [ELSEWHERE, threads] => number(threads).and_then(neighbour::serve_elsewhere),
-        [part @ (REMOTE | HEALTHY), play] => {
-            number(play).and_then(|play| neighbour::serve_remote(play, part == HEALTHY))
+        [HOST_PROCESS_ARG, tag] => host_process::serve(tag),
+        [KILLS_HOST_PROCESS_ARG, ledger] => kills::host_process::serve(ledger),
+        [REMOTE_SERVERS_ARG, dir] => calls::serve_remotes(dir),
+        [SEPARATE_HOST_ARG, threads] => {
+            parse_number(threads).and_then(noisy_neighbour::serve_separate_host)
         }
-        ["--neighbour", ref numbers @ ..] => {
-            let numbers: Result<Vec<usize>, _> = numbers.iter().map(|it| number(it)).collect();
-            numbers.and_then(|numbers| neighbour::run(&numbers))
+        [role @ (FAULTY_REMOTE_ARG | HEALTHY_REMOTE_ARG), scenario] => parse_number(scenario)
+            .and_then(|scenario| {
+                noisy_neighbour::serve_remote(scenario, role == HEALTHY_REMOTE_ARG)
+            }),
+        ["--noisy-neighbour", ref numbers @ ..] => {
+            let numbers: Result<Vec<usize>, _> =
+                numbers.iter().map(|text| parse_number(text)).collect();
+            numbers.and_then(|numbers| noisy_neighbour::run(&numbers))
         }
-        ["--cycles", count] => number(count).and_then(cycles),
-        ["--kills", count] => number(count).and_then(kills::run),
-        ["--calls", count] => number(count).and_then(calls::run),
+        ["--cycles", count] => parse_number(count).and_then(run_cycles),
+        ["--kills", count] => parse_number(count).and_then(kills::run),
+        ["--calls", count] => parse_number(count).and_then(calls::run),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            warn(&format!("error: {problem}"));
+            print_warning(&format!("error: {problem}"));
             ExitCode::FAILURE
         }
     }
 }
 
-fn number<T: FromStr>(count: &str) -> Result<T, String> {
-    count.parse().map_err(|_| format!("`{count}` is no number"))
+fn parse_number<T: FromStr>(count: &str) -> Result<T, String> {
+    count.parse().map_err(|_| format!("invalid count `{count}`"))
 }
 
-fn cycles(count: usize) -> Result<(), String> {
-    let mut keeper = Keeper::new()?;
+fn run_cycles(count: usize) -> Result<(), String> {
+    let mut coordinator = Coordinator::new()?;
     for cycle in 0..count {
-        keeper.cycle(cycle)?;
+        coordinator.run_cycle(cycle)?;
         if (cycle + 1) % 100 == 0 {
-            say(&format!("{} of {count} cycles", cycle + 1));
+            print_line(&format!("{} of {count} cycles", cycle + 1));
         }
     }
-    keeper.finish()
+    coordinator.finish()
 }
 
-#[expect(clippy::print_stdout, reason = "the parts talk over it, and so does the chore")]
-fn say(line: &str) {
+#[expect(clippy::print_stdout, reason = "the processes communicate over stdout")]
+fn print_line(line: &str) {
     println!("{line}");
 }
 
-#[expect(clippy::print_stderr, reason = "the chore tells what went wrong")]
-fn warn(line: &str) {
+#[expect(clippy::print_stderr, reason = "the task prints errors")]
+fn print_warning(line: &str) {
     eprintln!("{line}");
 }

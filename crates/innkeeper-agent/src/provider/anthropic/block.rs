@@ -1,69 +1,82 @@
-//! One block of content: what it says, and whether its own words are kept.
+//! Decodes one content block into a content part.
 
 use serde_json::value::RawValue;
 
-use crate::conversation::{Native, Part, Said, ToolCall};
-use crate::provider::Wire;
-use crate::provider::codec::{Fields, arguments};
+use crate::conversation::{ContentPart, PartContent, ProviderBlock, ToolCall};
+use crate::provider::ProviderApi;
+use crate::provider::codec::{ObjectView, arguments_text};
 
-/// What a block is.
+/// The type of a content block.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum BlockKind {
     Text,
     Thinking,
-    /// A thought that is not shown.
-    Hidden,
-    Call,
-    /// What only the provider understands, as the calls and results of its own tools.
+    /// Encrypted reasoning without text.
+    RedactedThinking,
+    ToolUse,
+    /// A block that only the provider interprets, such as calls and results of its server tools.
     Other,
 }
 
-impl Kind {
-    pub(super) fn of(block: &Fields<'_>) -> Self {
+impl BlockKind {
+    pub(super) fn from_block(block: &ObjectView<'_>) -> Self {
         match block.text("type").as_deref() {
             Some("text") => Self::Text,
             Some("thinking") => Self::Thinking,
-            Some("redacted_thinking") => Self::Hidden,
-            Some("tool_use") => Self::Call,
+            Some("redacted_thinking") => Self::RedactedThinking,
+            Some("tool_use") => Self::ToolUse,
             Some(_) | None => Self::Other,
         }
     }
 }
 
-/// Reads a block that is whole.
-pub(super) fn read(raw: &RawValue, model: &str) -> Part {
-    let Some(block) = Fields::of(raw) else { return Part::new(Said::Other) };
-    let said = match Kind::of(&block) {
-        Kind::Text => Said::Text(block.text("text").unwrap_or_default()),
-        Kind::Thinking => Said::Reasoning(block.text("thinking").unwrap_or_default()),
-        Kind::Hidden => Said::Reasoning(String::new()),
-        Kind::Call => Said::Call(call(&block, arguments(block.get("input")))),
-        Kind::Other => Said::Other,
+/// Decodes a complete block.
+pub(super) fn decode_block(raw: &RawValue, model: &str) -> ContentPart {
+    let Some(block) = ObjectView::from_raw(raw) else {
+        return ContentPart::new(PartContent::Other);
     };
-    part(said, Some(raw.to_owned()), model)
+    let content = match BlockKind::from_block(&block) {
+        BlockKind::Text => PartContent::Text(block.text("text").unwrap_or_default()),
+        BlockKind::Thinking => PartContent::Reasoning(block.text("thinking").unwrap_or_default()),
+        BlockKind::RedactedThinking => PartContent::Reasoning(String::new()),
+        BlockKind::ToolUse => {
+            PartContent::ToolCall(tool_call(&block, arguments_text(block.get("input"))))
+        }
+        BlockKind::Other => PartContent::Other,
+    };
+    content_part(content, Some(raw.to_owned()), model)
 }
 
-pub(super) fn call(block: &Fields<'_>, arguments: String) -> ToolCall {
+pub(super) fn tool_call(block: &ObjectView<'_>, arguments: String) -> ToolCall {
     let id = block.text("id").unwrap_or_default();
     ToolCall { id, name: block.text("name").unwrap_or_default(), arguments }
 }
 
-/// A part with its own words, unless they could not go back or say no more than the part does.
-pub(super) fn part(said: Said, raw: Option<Box<RawValue>>, model: &str) -> Part {
-    let kept = raw.filter(|raw| {
-        let Some(block) = Fields::of(raw) else { return false };
-        match &said {
-            Said::Text(_) => block
+/// Returns a content part. The part keeps the raw block only if the API accepts the block in a
+/// later request and the block holds more than the part.
+pub(super) fn content_part(
+    content: PartContent,
+    raw: Option<Box<RawValue>>,
+    model: &str,
+) -> ContentPart {
+    let reusable = raw.filter(|raw| {
+        let Some(block) = ObjectView::from_raw(raw) else { return false };
+        match &content {
+            PartContent::Text(_) => block
                 .iter()
                 .any(|(name, value)| !matches!(name, "type" | "text") && value.get() != "null"),
-            // A result has to name the id, and only an object is taken back.
-            Said::Call(call) => {
+            // The tool result has to name the id, and the API accepts only an object as input.
+            PartContent::ToolCall(call) => {
                 let input = block.get("input").map(RawValue::get);
                 !call.id.is_empty() && input.is_some_and(|input| input.starts_with('{'))
             }
-            Said::Reasoning(_) | Said::Other => true,
+            PartContent::Reasoning(_) | PartContent::Other => true,
         }
     });
-    let native = kept.map(|block| Native { wire: Wire::Anthropic, model: model.to_owned(), block });
-    Part { said, native }
+    let provider_block = reusable.map(|json| ProviderBlock {
+        api: ProviderApi::Anthropic,
+        model: model.to_owned(),
+        json,
+    });
+    ContentPart { content, provider_block }
 }

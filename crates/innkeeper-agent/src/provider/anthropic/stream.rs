@@ -1,18 +1,21 @@
-//! An answer that comes as events.
+//! Decodes a streamed response.
 
 use serde::Serialize;
 use serde::ser::Serializer;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::answer::{Counts, finish};
-use super::block::{self, Kind};
-use super::fault;
-use crate::conversation::{Answer, Part, Said};
-use crate::provider::codec::{Events, Fault, Fields, Joined, PARTS, Reader, arguments, is_json};
-use crate::provider::{Piece, Response};
+use super::block::{self, BlockKind};
+use super::error;
+use super::response::{UsageCounts, finish_reason};
+use crate::conversation::{AssistantMessage, ContentPart, PartContent};
+use crate::provider::codec::{
+    ApiError, EventSplitter, MAX_CONTENT_PARTS, ObjectView, ResponseDecoder, StringJoiner,
+    arguments_text, is_json,
+};
+use crate::provider::{Response, StreamChunk};
 
-/// Events that have to be readable; others may be new, and are passed over.
-const KNOWN: &[&str] = &[
+/// Events that must be valid JSON. The decoder skips other invalid events, which may be new.
+const REQUIRED_EVENTS: &[&str] = &[
     "message",
     "message_start",
     "content_block_start",
@@ -22,328 +25,354 @@ const KNOWN: &[&str] = &[
     "message_stop",
 ];
 
-/// The reader of a stream.
-pub(super) struct Stream {
-    events: Events,
-    message: Message,
+/// A decoder of one event stream.
+pub(super) struct StreamDecoder {
+    events: EventSplitter,
+    message: MessageAccumulator,
 }
 
-/// The answer as far as it came.
-struct Message {
-    asked: String,
-    blocks: Vec<Open>,
-    calls: usize,
-    counts: Counts,
-    model: Option<String>,
-    reason: Option<String>,
+/// The response received so far.
+struct MessageAccumulator {
+    request_model: String,
+    blocks: Vec<OpenBlock>,
+    call_count: usize,
+    counts: UsageCounts,
+    response_model: Option<String>,
+    stop_reason: Option<String>,
     stopped: bool,
 }
 
-/// A block as far as it came.
-struct Open {
-    kind: Kind,
-    /// What deltas name it by.
+/// A content block received so far.
+struct OpenBlock {
+    kind: BlockKind,
+    /// The index by which deltas refer to the block.
     index: Option<u64>,
-    /// What it began with.
+    /// The members of the block's start event.
     members: Vec<(String, Box<RawValue>)>,
-    /// What is written in it: text, a thought, or the text of an input.
+    /// The concatenated deltas: text, reasoning or the JSON of an input.
     text: String,
-    joined: Joined,
+    joiner: StringJoiner,
     signature: Option<String>,
     citations: Vec<Box<RawValue>>,
-    /// Which call of the answer it is, if it is one.
-    call: usize,
-    /// A delta came that is not known: the block is not put together here.
-    strange: bool,
+    /// The index of the tool call in the response, if the block is a tool call.
+    call_index: usize,
+    /// Whether a delta of unknown type came; the decoder cannot rebuild such a block.
+    has_unknown_delta: bool,
     closed: bool,
 }
 
-impl Stream {
-    pub(super) fn new(asked: String) -> Self {
-        let message = Message {
-            asked,
+impl StreamDecoder {
+    pub(super) fn new(request_model: String) -> Self {
+        let message = MessageAccumulator {
+            request_model,
             blocks: Vec::new(),
-            calls: 0,
-            counts: Counts::default(),
-            model: None,
-            reason: None,
+            call_count: 0,
+            counts: UsageCounts::default(),
+            response_model: None,
+            stop_reason: None,
             stopped: false,
         };
-        Self { events: Events::new(), message }
+        Self { events: EventSplitter::new(), message }
     }
 }
 
-impl Reader for Stream {
-    fn push(&mut self, bytes: &[u8], pieces: &mut Vec<Piece>) -> Result<(), Fault> {
+impl ResponseDecoder for StreamDecoder {
+    fn push(&mut self, bytes: &[u8], chunks: &mut Vec<StreamChunk>) -> Result<(), ApiError> {
         let Self { events, message } = self;
-        let taken = events.push(bytes, |name, data| message.event(name, data, pieces));
-        taken.map_err(|fault| Fault { written: Some(message.written()), ..fault })
+        let result = events.push(bytes, |name, data| message.feed_event(name, data, chunks));
+        result.map_err(|error| ApiError { partial_output: Some(message.partial_output()), ..error })
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.message.stopped
     }
 
-    fn end(self: Box<Self>) -> Result<Response, Fault> {
+    fn finish(self: Box<Self>) -> Result<Response, ApiError> {
         let message = self.message;
-        // What follows the reason is no more than the good-bye.
-        if !message.stopped && message.reason.is_none() {
-            return Err(Fault::broken_off(message.written()));
+        // Nothing of value follows the stop reason.
+        if !message.stopped && message.stop_reason.is_none() {
+            return Err(ApiError::incomplete_stream(message.partial_output()));
         }
-        Ok(message.response())
+        Ok(message.into_response())
     }
 }
 
-impl Message {
-    fn event(&mut self, name: &str, data: &str, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
+impl MessageAccumulator {
+    fn feed_event(
+        &mut self,
+        name: &str,
+        data: &str,
+        chunks: &mut Vec<StreamChunk>,
+    ) -> Result<(), ApiError> {
         if self.stopped {
             return Ok(());
         }
-        let Some(event) = Fields::parse(data) else {
-            let matters = name == "error" || (KNOWN.contains(&name) && data.trim() != "[DONE]");
-            return if matters { Err(unreadable(name, data)) } else { Ok(()) };
+        let Some(event) = ObjectView::parse(data) else {
+            let matters =
+                name == "error" || (REQUIRED_EVENTS.contains(&name) && data.trim() != "[DONE]");
+            return if matters { Err(invalid_event(name, data)) } else { Ok(()) };
         };
         if name == "error" {
-            return Err(fault::told(None, &event));
+            return Err(error::decode_error_object(None, &event));
         }
         let kind = event.text("type").unwrap_or_else(|| name.to_owned());
         match kind.as_str() {
-            "message_start" => self.start(&event),
-            "content_block_start" => self.open(&event, pieces)?,
-            "content_block_delta" => self.delta(&event, pieces)?,
+            "message_start" => self.start_message(&event),
+            "content_block_start" => self.start_block(&event, chunks)?,
+            "content_block_delta" => self.feed_delta(&event, chunks)?,
             "content_block_stop" => {
-                if let Some(at) = self.place(event.number("index")) {
-                    self.blocks[at].close(pieces);
+                if let Some(at) = self.block_position(event.number("index")) {
+                    self.blocks[at].close(chunks);
                 }
             }
             "message_delta" => {
                 let delta = event.object("delta");
-                self.reason = delta.and_then(|it| it.text("stop_reason")).or(self.reason.take());
-                self.count(&event);
+                self.stop_reason = delta
+                    .and_then(|delta_fields| delta_fields.text("stop_reason"))
+                    .or(self.stop_reason.take());
+                self.update_usage(&event);
             }
             "message_stop" => self.stopped = true,
-            "error" => return Err(fault::told(None, &event)),
-            _ if event.object("error").is_some() => return Err(fault::told(None, &event)),
+            "error" => return Err(error::decode_error_object(None, &event)),
+            _ if event.object("error").is_some() => {
+                return Err(error::decode_error_object(None, &event));
+            }
             _ => {}
         }
         Ok(())
     }
 
-    fn start(&mut self, event: &Fields<'_>) {
+    fn start_message(&mut self, event: &ObjectView<'_>) {
         let Some(message) = event.object("message") else { return };
-        self.model = message.text("model");
-        self.count(&message);
+        self.response_model = message.text("model");
+        self.update_usage(&message);
     }
 
-    fn count(&mut self, told: &Fields<'_>) {
-        if let Some(usage) = told.object("usage") {
-            self.counts.take(&usage);
+    fn update_usage(&mut self, event: &ObjectView<'_>) {
+        if let Some(usage) = event.object("usage") {
+            self.counts.update(&usage);
         }
     }
 
-    fn open(&mut self, event: &Fields<'_>, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
+    fn start_block(
+        &mut self,
+        event: &ObjectView<'_>,
+        chunks: &mut Vec<StreamChunk>,
+    ) -> Result<(), ApiError> {
         let raw = event.get("content_block").map_or("{}", RawValue::get);
-        self.begin(event.number("index"), raw, pieces)
+        self.push_block(event.number("index"), raw, chunks)
     }
 
-    fn begin(
+    fn push_block(
         &mut self,
         index: Option<u64>,
         raw: &str,
-        pieces: &mut Vec<Piece>,
-    ) -> Result<(), Fault> {
-        if self.blocks.len() == PARTS {
-            return Err(Fault::too_many("parts"));
+        chunks: &mut Vec<StreamChunk>,
+    ) -> Result<(), ApiError> {
+        if self.blocks.len() == MAX_CONTENT_PARTS {
+            return Err(ApiError::too_many("parts"));
         }
-        let Some(members) = Fields::parse(raw) else {
-            return Err(unreadable("content_block_start", raw));
+        let Some(members) = ObjectView::parse(raw) else {
+            return Err(invalid_event("content_block_start", raw));
         };
-        let kind = Kind::of(&members);
-        let mut block = Open {
+        let kind = BlockKind::from_block(&members);
+        let mut block = OpenBlock {
             kind,
             index,
             members: members.iter().map(|(name, raw)| (name.to_owned(), raw.to_owned())).collect(),
             text: String::new(),
-            joined: Joined::default(),
+            joiner: StringJoiner::default(),
             signature: None,
             citations: Vec::new(),
-            call: self.calls,
-            strange: false,
+            call_index: self.call_count,
+            has_unknown_delta: false,
             closed: false,
         };
         match kind {
-            Kind::Text => block.write(members.text("text"), pieces),
-            Kind::Thinking => block.write(members.text("thinking"), pieces),
-            Kind::Call => {
+            BlockKind::Text => block.append_text(members.text("text"), chunks),
+            BlockKind::Thinking => block.append_text(members.text("thinking"), chunks),
+            BlockKind::ToolUse => {
                 let name = members.text("name").unwrap_or_default();
-                pieces.push(Piece::CallStart { index: self.calls, name });
-                self.calls += 1;
+                chunks.push(StreamChunk::ToolCallStart { index: self.call_count, name });
+                self.call_count += 1;
             }
-            Kind::Hidden | Kind::Other => {}
+            BlockKind::RedactedThinking | BlockKind::Other => {}
         }
         self.blocks.push(block);
         Ok(())
     }
 
-    /// The block that an event is about: the last one where it does not say.
-    fn place(&self, index: Option<u64>) -> Option<usize> {
+    /// Returns the position of the block that an event refers to. An event without an index refers
+    /// to the last block.
+    fn block_position(&self, index: Option<u64>) -> Option<usize> {
         match index {
             Some(_) => self.blocks.iter().rposition(|block| block.index == index),
             None => self.blocks.len().checked_sub(1),
         }
     }
 
-    fn delta(&mut self, event: &Fields<'_>, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
+    fn feed_delta(
+        &mut self,
+        event: &ObjectView<'_>,
+        chunks: &mut Vec<StreamChunk>,
+    ) -> Result<(), ApiError> {
         let Some(delta) = event.object("delta") else { return Ok(()) };
         let kind = delta.text("type").unwrap_or_default();
         let index = event.number("index");
-        let at = match self.place(index) {
+        let at = match self.block_position(index) {
             Some(at) => at,
             None => {
-                // Its beginning did not come: text needs none.
+                // The start event is missing; text does not need one.
                 let raw = match kind.as_str() {
                     "text_delta" => r#"{"type":"text"}"#,
                     "thinking_delta" => r#"{"type":"thinking"}"#,
                     "input_json_delta" => {
-                        return Err(Fault::unreadable("arguments of a call that did not begin"));
+                        return Err(ApiError::invalid_response(
+                            "tool call arguments without a `content_block_start` event",
+                        ));
                     }
                     _ => return Ok(()),
                 };
-                self.begin(index, raw, pieces)?;
+                self.push_block(index, raw, chunks)?;
                 self.blocks.len() - 1
             }
         };
-        self.blocks[at].take(&kind, &delta, pieces);
+        self.blocks[at].feed_delta(&kind, &delta, chunks);
         Ok(())
     }
 
-    /// All text for the reader so far.
-    fn written(&self) -> String {
-        let texts = self.blocks.iter().filter(|block| block.kind == Kind::Text);
+    /// Returns all visible text so far.
+    fn partial_output(&self) -> String {
+        let texts = self.blocks.iter().filter(|block| block.kind == BlockKind::Text);
         texts.map(|block| block.text.as_str()).collect()
     }
 
-    fn response(self) -> Response {
-        let cut = self
-            .blocks
-            .iter()
-            .any(|block| block.kind == Kind::Call && !block.closed && !is_json(&block.text));
-        let asked = self.asked;
-        let parts: Vec<Part> = self.blocks.into_iter().map(|block| block.part(&asked)).collect();
+    fn into_response(self) -> Response {
+        let is_truncated = self.blocks.iter().any(|block| {
+            block.kind == BlockKind::ToolUse && !block.closed && !is_json(&block.text)
+        });
+        let request_model = self.request_model;
+        let parts: Vec<ContentPart> =
+            self.blocks.into_iter().map(|block| block.into_part(&request_model)).collect();
         Response {
-            finish: finish(self.reason.as_deref(), &parts, cut),
-            answer: Answer { parts },
+            finish_reason: finish_reason(self.stop_reason.as_deref(), &parts, is_truncated),
+            message: AssistantMessage { parts },
             usage: self.counts.usage(),
-            model: self.model,
+            model: self.response_model,
         }
     }
 }
 
-impl Open {
-    fn take(&mut self, kind: &str, delta: &Fields<'_>, pieces: &mut Vec<Piece>) {
+impl OpenBlock {
+    fn feed_delta(&mut self, kind: &str, delta: &ObjectView<'_>, chunks: &mut Vec<StreamChunk>) {
         match (kind, self.kind) {
-            ("text_delta", Kind::Text) => {
-                let more = self.joined.text(delta, "text");
-                self.write(more, pieces);
+            ("text_delta", BlockKind::Text) => {
+                let more = self.joiner.decode_next_field(delta, "text");
+                self.append_text(more, chunks);
             }
-            ("thinking_delta", Kind::Thinking) => {
-                let more = self.joined.text(delta, "thinking");
-                self.write(more, pieces);
+            ("thinking_delta", BlockKind::Thinking) => {
+                let more = self.joiner.decode_next_field(delta, "thinking");
+                self.append_text(more, chunks);
             }
-            ("input_json_delta", Kind::Call | Kind::Other) => {
-                let more = self.joined.text(delta, "partial_json");
-                self.write(more, pieces);
+            ("input_json_delta", BlockKind::ToolUse | BlockKind::Other) => {
+                let more = self.joiner.decode_next_field(delta, "partial_json");
+                self.append_text(more, chunks);
             }
-            ("signature_delta", Kind::Thinking) => self.signature = delta.text("signature"),
-            ("citations_delta", Kind::Text) => {
+            ("signature_delta", BlockKind::Thinking) => self.signature = delta.text("signature"),
+            ("citations_delta", BlockKind::Text) => {
                 self.citations.extend(delta.get("citation").map(ToOwned::to_owned));
             }
-            _ => self.strange = true,
+            _ => self.has_unknown_delta = true,
         }
     }
 
-    fn write(&mut self, text: Option<String>, pieces: &mut Vec<Piece>) {
+    fn append_text(&mut self, text: Option<String>, chunks: &mut Vec<StreamChunk>) {
         let Some(text) = text.filter(|text| !text.is_empty()) else { return };
         self.text.push_str(&text);
         match self.kind {
-            Kind::Text => pieces.push(Piece::Text(text)),
-            Kind::Thinking => pieces.push(Piece::Reasoning(text)),
-            Kind::Call => pieces.push(Piece::Arguments { index: self.call, fragment: text }),
-            Kind::Hidden | Kind::Other => {}
-        }
-    }
-
-    fn close(&mut self, pieces: &mut Vec<Piece>) {
-        self.closed = true;
-        if self.kind == Kind::Call && self.text.trim().is_empty() {
-            let input = self.members.iter().rfind(|(name, _)| name == "input");
-            let written = arguments(input.map(|(_, raw)| &**raw));
-            self.write(Some(written), pieces);
-        }
-    }
-
-    fn part(mut self, model: &str) -> Part {
-        let raw = self.assemble();
-        let said = match self.kind {
-            Kind::Text => Said::Text(self.text),
-            Kind::Thinking => Said::Reasoning(self.text),
-            Kind::Hidden => Said::Reasoning(String::new()),
-            Kind::Call => {
-                let raw = to_raw_value(&Object(&self.members)).unwrap_or_default();
-                let Some(block) = Fields::of(&raw) else { return Part::new(Said::Other) };
-                Said::Call(block::call(&block, self.text))
+            BlockKind::Text => chunks.push(StreamChunk::Text(text)),
+            BlockKind::Thinking => chunks.push(StreamChunk::Reasoning(text)),
+            BlockKind::ToolUse => {
+                chunks.push(StreamChunk::ArgumentsDelta { index: self.call_index, fragment: text });
             }
-            Kind::Other => Said::Other,
-        };
-        block::part(said, raw, model)
+            BlockKind::RedactedThinking | BlockKind::Other => {}
+        }
     }
 
-    /// The block as it would have come whole; `None` where it cannot be told.
-    fn assemble(&mut self) -> Option<Box<RawValue>> {
+    fn close(&mut self, chunks: &mut Vec<StreamChunk>) {
+        self.closed = true;
+        if self.kind == BlockKind::ToolUse && self.text.trim().is_empty() {
+            let input = self.members.iter().rfind(|(name, _)| name == "input");
+            let arguments = arguments_text(input.map(|(_, raw)| &**raw));
+            self.append_text(Some(arguments), chunks);
+        }
+    }
+
+    fn into_part(mut self, model: &str) -> ContentPart {
+        let raw = self.build_block();
+        let content = match self.kind {
+            BlockKind::Text => PartContent::Text(self.text),
+            BlockKind::Thinking => PartContent::Reasoning(self.text),
+            BlockKind::RedactedThinking => PartContent::Reasoning(String::new()),
+            BlockKind::ToolUse => {
+                let raw = to_raw_value(&ObjectMembers(&self.members)).unwrap_or_default();
+                let Some(block) = ObjectView::from_raw(&raw) else {
+                    return ContentPart::new(PartContent::Other);
+                };
+                PartContent::ToolCall(block::tool_call(&block, self.text))
+            }
+            BlockKind::Other => PartContent::Other,
+        };
+        block::content_part(content, raw, model)
+    }
+
+    /// Rebuilds the block as an unstreamed response contains it; `None` if the block cannot be
+    /// rebuilt.
+    fn build_block(&mut self) -> Option<Box<RawValue>> {
         match self.kind {
-            Kind::Text => {
+            BlockKind::Text => {
                 self.set("text", to_raw_value(&self.text).ok()?);
                 if !self.citations.is_empty() {
                     self.set("citations", to_raw_value(&self.citations).ok()?);
                 }
             }
-            Kind::Thinking => {
+            BlockKind::Thinking => {
                 self.set("thinking", to_raw_value(&self.text).ok()?);
                 if let Some(signature) = self.signature.take() {
                     self.set("signature", to_raw_value(&signature).ok()?);
                 }
             }
-            Kind::Call | Kind::Other => {
+            BlockKind::ToolUse | BlockKind::Other => {
                 if !self.text.is_empty() {
                     let input = RawValue::from_string(self.text.trim().to_owned()).ok()?;
                     self.set("input", input);
                 }
-                if self.strange && self.kind == Kind::Other {
+                if self.has_unknown_delta && self.kind == BlockKind::Other {
                     return None;
                 }
             }
-            Kind::Hidden => {}
+            BlockKind::RedactedThinking => {}
         }
-        to_raw_value(&Object(&self.members)).ok()
+        to_raw_value(&ObjectMembers(&self.members)).ok()
     }
 
     fn set(&mut self, name: &str, value: Box<RawValue>) {
-        match self.members.iter_mut().rfind(|(known, _)| known == name) {
-            Some((_, place)) => *place = value,
+        match self.members.iter_mut().rfind(|(key, _)| key == name) {
+            Some((_, slot)) => *slot = value,
             None => self.members.push((name.to_owned(), value)),
         }
     }
 }
 
-struct Object<'a>(&'a [(String, Box<RawValue>)]);
+struct ObjectMembers<'a>(&'a [(String, Box<RawValue>)]);
 
-impl Serialize for Object<'_> {
+impl Serialize for ObjectMembers<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
-fn unreadable(name: &str, data: &str) -> Fault {
-    let shown: String = data.chars().take(200).collect();
-    Fault::unreadable(format!("the event `{name}` cannot be read: {shown}"))
+fn invalid_event(name: &str, data: &str) -> ApiError {
+    let excerpt: String = data.chars().take(200).collect();
+    ApiError::invalid_response(format!("invalid event `{name}`: {excerpt}"))
 }

@@ -1,20 +1,22 @@
-//! What is sent to Anthropic's Messages and how its answers are read.
+//! Tests of the codec of Anthropic's Messages API.
 
-mod answers;
-mod bodies;
-mod cut;
-mod faults;
+mod errors;
 mod histories;
+mod requests;
+mod responses;
+mod truncation;
 
 use std::sync::Arc;
 
 use innkeeper_toolcall::{Tool, Tools};
 use serde_json::{Value, json};
 
-use crate::conversation::{Answer, Message, Native, Part, Said, ToolCall, ToolResult};
-use crate::provider::codec::{Asking, Outgoing};
-use crate::provider::offer::Offer;
-use crate::provider::{Capabilities, Request, Wire};
+use crate::conversation::{
+    AssistantMessage, ContentPart, Message, PartContent, ProviderBlock, ToolCall, ToolResult,
+};
+use crate::provider::codec::{EncodeRequest, HttpRequest};
+use crate::provider::tool_encoding::EncodedTools;
+use crate::provider::{Capabilities, ProviderApi, Request};
 
 const CLAUDE: &str = "claude-opus-4-8";
 
@@ -23,22 +25,38 @@ fn tools(names: &[&str]) -> Arc<Tools> {
     Arc::new(names.iter().map(|name| Tool::new(*name, "about it", schema.clone())).collect())
 }
 
-fn send(request: &Request, model: &str, can: &Capabilities, streaming: bool) -> Outgoing {
-    let offer = Offer::new(Arc::clone(&request.tools), Wire::Anthropic, can.strict_tools);
-    super::encode(Asking { request, offer: &offer, model, can, streaming }).unwrap()
+fn encode(
+    request: &Request,
+    model: &str,
+    capabilities: &Capabilities,
+    streaming: bool,
+) -> HttpRequest {
+    let encoded_tools = EncodedTools::new(
+        Arc::clone(&request.tools),
+        ProviderApi::Anthropic,
+        capabilities.strict_tools,
+    );
+    super::encode(EncodeRequest {
+        request,
+        encoded_tools: &encoded_tools,
+        model,
+        capabilities,
+        streaming,
+    })
+    .unwrap()
 }
 
-/// The body as text: what stands in it word for word can be looked for.
+/// Returns the request body as text, for tests of verbatim content.
 fn text(request: &Request, model: &str) -> String {
-    let can = Capabilities::of(Wire::Anthropic, model);
-    String::from_utf8(send(request, model, &can, false).body).unwrap()
+    let capabilities = Capabilities::for_model(ProviderApi::Anthropic, model);
+    String::from_utf8(encode(request, model, &capabilities, false).body).unwrap()
 }
 
 fn body(request: &Request, model: &str) -> Value {
     serde_json::from_str(&text(request, model)).unwrap()
 }
 
-fn asking(messages: Vec<Message>) -> Request {
+fn request_with(messages: Vec<Message>) -> Request {
     Request { messages, ..Request::default() }
 }
 
@@ -46,9 +64,9 @@ fn user(text: &str) -> Message {
     Message::User(text.into())
 }
 
-fn call(id: &str, name: &str, arguments: &str) -> Said {
+fn call(id: &str, name: &str, arguments: &str) -> PartContent {
     let (id, name) = (id.to_owned(), name.to_owned());
-    Said::Call(ToolCall { id, name, arguments: arguments.to_owned() })
+    PartContent::ToolCall(ToolCall { id, name, arguments: arguments.to_owned() })
 }
 
 fn result(id: &str, name: &str, text: &str) -> ToolResult {
@@ -56,16 +74,24 @@ fn result(id: &str, name: &str, text: &str) -> ToolResult {
     ToolResult { id, name, text: text.to_owned(), is_error: false }
 }
 
-fn native(said: Said, wire: Wire, model: &str, block: &str) -> Part {
-    let block = serde_json::value::RawValue::from_string(block.to_owned()).unwrap();
-    Part { said, native: Some(Native { wire, model: model.to_owned(), block }) }
+fn part_with_block(
+    content: PartContent,
+    api: ProviderApi,
+    model: &str,
+    block: &str,
+) -> ContentPart {
+    let json = serde_json::value::RawValue::from_string(block.to_owned()).unwrap();
+    ContentPart {
+        content,
+        provider_block: Some(ProviderBlock { api, model: model.to_owned(), json }),
+    }
 }
 
-fn answer(parts: Vec<Part>) -> Message {
-    Message::Answer(Answer { parts }.into())
+fn assistant_message(parts: Vec<ContentPart>) -> Message {
+    Message::Assistant(AssistantMessage { parts }.into())
 }
 
-/// Events as they are sent.
+/// Returns the events as a stream body.
 fn events(all: &[&str]) -> String {
     let mut text = String::new();
     for data in all {

@@ -1,36 +1,40 @@
-//! The models and what they take, as data.
+//! Table of models and their capabilities.
 
-use crate::provider::ollama::CONTEXT;
-use crate::provider::{Capabilities, Constraints, Sends, Wire};
+use crate::provider::ollama::DEFAULT_CONTEXT_TOKENS;
+use crate::provider::{Capabilities, ConstraintSupport, ProviderApi, RequestQuirks};
 
-/// Models of one wire by the beginning of their names, the first that fits, and what they take.
-type Rows = &'static [(&'static [&'static str], fn() -> Capabilities)];
+/// Capabilities of an API's models by name prefix; the first matching row applies.
+type ModelTable = &'static [(&'static [&'static str], fn() -> Capabilities)];
 
-/// Names of models often have their maker in front, as `openai/gpt-4o`: it says nothing here.
-pub(super) fn look_up(wire: Wire, model: &str) -> Capabilities {
+/// Looks up a model. A vendor prefix, as in `openai/gpt-4o`, is ignored.
+pub(super) fn look_up(api: ProviderApi, model: &str) -> Capabilities {
     let model = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
-    let rows = match wire {
-        Wire::OpenAiChat => OPENAI_CHAT,
-        Wire::OpenAiResponses => OPENAI_RESPONSES,
-        Wire::Anthropic => ANTHROPIC,
-        Wire::GeminiGenerate | Wire::GeminiInteractions => GEMINI,
-        Wire::Ollama => OLLAMA,
+    let rows = match api {
+        ProviderApi::OpenAiChat => OPENAI_CHAT,
+        ProviderApi::OpenAiResponses => OPENAI_RESPONSES,
+        ProviderApi::Anthropic => ANTHROPIC,
+        ProviderApi::GeminiGenerate | ProviderApi::GeminiInteractions => GEMINI,
+        ProviderApi::Ollama => OLLAMA,
     };
     let fitting = rows.iter().find(|(names, _)| names.iter().any(|name| model.starts_with(name)));
     fitting.map(|(_, capabilities)| capabilities()).unwrap_or_default()
 }
 
-const JSON_SCHEMA: Constraints =
-    Constraints { json_schema: true, gbnf: false, structural_tag: false };
+const JSON_SCHEMA: ConstraintSupport =
+    ConstraintSupport { json_schema: true, gbnf: false, structural_tag: false };
 
-/// Models of OpenAI first; the last row is every other server that speaks like it.
-const OPENAI_CHAT: Rows = &[
-    // They never call tools over this wire.
+/// OpenAI's models first; the last row covers every other server with this API.
+const OPENAI_CHAT: ModelTable = &[
+    // These models never call tools over this API.
     (&["gpt-6-astra", "gpt-6.2-astra", "gpt-6.1-sol", "gpt-6.1-terra", "gpt-6.2-sol"], || {
         Capabilities { native_tools: false, strict_tools: false, ..reasoning_chat() }
     }),
     (&["gpt-5.6", "gpt-6"], || Capabilities {
-        sends: Sends { effort_none: true, max_completion_tokens: true, ..Sends::default() },
+        quirks: RequestQuirks {
+            reasoning_effort_none: true,
+            max_completion_tokens: true,
+            ..RequestQuirks::default()
+        },
         ..reasoning_chat()
     }),
     (&["gpt-5", "o1", "o3", "o4"], reasoning_chat),
@@ -56,13 +60,13 @@ fn reasoning_chat() -> Capabilities {
         forced_choice: true,
         strict_tools: true,
         constraints: JSON_SCHEMA,
-        sends: Sends { max_completion_tokens: true, ..Sends::default() },
+        quirks: RequestQuirks { max_completion_tokens: true, ..RequestQuirks::default() },
         ..Capabilities::default()
     }
 }
 
-/// This wire has no stop sequences.
-const OPENAI_RESPONSES: Rows = &[
+/// This API has no stop sequences.
+const OPENAI_RESPONSES: ModelTable = &[
     (&["gpt-4o", "gpt-4.1", "chatgpt-4o"], || Capabilities {
         native_tools: true,
         temperature: true,
@@ -76,10 +80,10 @@ const OPENAI_RESPONSES: Rows = &[
         forced_choice: true,
         strict_tools: true,
         constraints: JSON_SCHEMA,
-        sends: Sends { encrypted_reasoning: true, ..Sends::default() },
+        quirks: RequestQuirks { encrypted_reasoning: true, ..RequestQuirks::default() },
         ..Capabilities::default()
     }),
-    // Other servers that speak it.
+    // Other servers with this API.
     (&[""], || Capabilities {
         native_tools: true,
         may_drop_tools: true,
@@ -90,8 +94,8 @@ const OPENAI_RESPONSES: Rows = &[
     }),
 ];
 
-/// The version of 2026-10-21 refuses `temperature` with every model.
-const ANTHROPIC: Rows = &[
+/// The API version of 2026-10-21 rejects `temperature` for every model.
+const ANTHROPIC: ModelTable = &[
     (&["claude-fable-5-1"], || Capabilities { forced_choice: false, ..bound_claude() }),
     (
         &[
@@ -105,12 +109,12 @@ const ANTHROPIC: Rows = &[
         bound_claude,
     ),
     (&["claude-"], claude),
-    // Other servers that speak it know the version of 2023 and no strict tools.
+    // Other servers with this API support the version of 2023 and no strict tools.
     (&[""], || Capabilities {
         temperature: true,
         strict_tools: false,
         may_drop_tools: true,
-        sends: Sends { version_2023: true, ..Sends::default() },
+        quirks: RequestQuirks { api_version_2023: true, ..RequestQuirks::default() },
         ..claude()
     }),
 ];
@@ -122,19 +126,22 @@ fn claude() -> Capabilities {
         forced_choice: true,
         strict_tools: true,
         default_max_tokens: Some(4096),
-        sends: Sends { cache_control: true, ..Sends::default() },
+        quirks: RequestQuirks { cache_control: true, ..RequestQuirks::default() },
         ..Capabilities::default()
     }
 }
 
 fn bound_claude() -> Capabilities {
-    let sends = Sends { drop_unbound_thoughts: true, ..claude().sends };
-    Capabilities { sends, ..claude() }
+    let quirks = RequestQuirks { drop_unbound_thinking: true, ..claude().quirks };
+    Capabilities { quirks, ..claude() }
 }
 
-const GEMINI: Rows = &[
+const GEMINI: ModelTable = &[
     (&["gemini-1", "gemini-2", "gemma"], gemini),
-    (&[""], || Capabilities { sends: Sends { signatures: true, ..Sends::default() }, ..gemini() }),
+    (&[""], || Capabilities {
+        quirks: RequestQuirks { placeholder_signatures: true, ..RequestQuirks::default() },
+        ..gemini()
+    }),
 ];
 
 fn gemini() -> Capabilities {
@@ -148,10 +155,10 @@ fn gemini() -> Capabilities {
     }
 }
 
-/// Whether a model takes tools, only the server knows: it refuses them where it does not.
-const OLLAMA: Rows = &[(&[""], || Capabilities {
+/// Only the server knows whether a model supports tools, and rejects tools if the model does not.
+const OLLAMA: ModelTable = &[(&[""], || Capabilities {
     native_tools: true,
-    context_tokens: Some(CONTEXT),
+    context_tokens: Some(DEFAULT_CONTEXT_TOKENS),
     temperature: true,
     stop_sequences: true,
     constraints: JSON_SCHEMA,

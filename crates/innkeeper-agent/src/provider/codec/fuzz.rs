@@ -1,52 +1,58 @@
-//! What the fuzz target of the codecs does: whatever a provider answers, it is an answer or a failure,
-//! the same however it is cut, and what is kept of it can be sent again.
+//! Fuzz target of the codecs.
 //!
-//! The first byte of the input sets the wire, the second whether the rest is a stream, a whole answer
-//! or one with another status than 200.
+//! Any input decodes to a response or an error, the result does not depend on the chunk sizes, and
+//! the next request can encode the decoded message. The first byte of the input selects the API,
+//! the second whether the rest is a stream, an unstreamed response or an HTTP error response.
 
-use super::cuts::{in_all_cuts, whole};
-use super::{Asking, encode, fault};
-use crate::conversation::{Answer, Conversation, ToolResult};
-use crate::provider::offer::Offer;
-use crate::provider::{Capabilities, Request, Wire};
+use super::chunking::{decode_body, decode_in_all_chunkings};
+use super::{EncodeRequest, decode_error, encode};
+use crate::conversation::{AssistantMessage, Conversation, ToolResult};
+use crate::provider::tool_encoding::EncodedTools;
+use crate::provider::{Capabilities, ProviderApi, Request};
 
-/// Reads the input as an answer.
+/// Decodes the input as a response.
 ///
 /// # Panics
 ///
-/// If cuts make a difference, or the conversation cannot go on.
+/// If the result depends on the chunk sizes, or if the next request cannot be encoded.
 pub fn codecs(input: &[u8]) {
-    let [wire, kind, body @ ..] = input else { return };
-    let wire = Wire::ALL[usize::from(*wire) % Wire::ALL.len()];
+    let [api, kind, body @ ..] = input else { return };
+    let api = ProviderApi::ALL[usize::from(*api) % ProviderApi::ALL.len()];
     let read = match kind % 3 {
-        0 => in_all_cuts(wire, body).0,
-        1 => whole(wire, body),
-        _ => Err(fault(wire, 400 + u16::from(*kind), body)),
+        0 => decode_in_all_chunkings(api, body).0,
+        1 => decode_body(api, body),
+        _ => Err(decode_error(api, 400 + u16::from(*kind), body)),
     };
     if let Ok(response) = read {
-        goes_on(wire, response.answer);
+        assert_conversation_continues(api, response.message);
     }
 }
 
-fn goes_on(wire: Wire, answer: Answer) {
-    let mut talk = Conversation::new();
-    talk.user("?").expect("nothing is open");
-    talk.answer(answer).expect("nothing is open");
-    let results = talk.open_calls().map(|call| ToolResult {
+fn assert_conversation_continues(api: ProviderApi, message: AssistantMessage) {
+    let mut conversation = Conversation::new();
+    conversation.push_user("?").expect("no call is pending");
+    conversation.push_assistant(message).expect("no call is pending");
+    let results = conversation.pending_calls().map(|call| ToolResult {
         id: call.id.clone(),
         name: call.name.clone(),
         text: "ok".to_owned(),
         is_error: false,
     });
     let results = results.collect();
-    talk.results(results).expect("there is one for each call");
-    let request = Request { messages: talk.messages().to_vec(), ..Request::default() };
-    // To the model that said it, and to another, which gets nothing in the first one's own words.
-    for model in [super::cuts::model(wire), "another"] {
-        let can = Capabilities::of(wire, model);
-        let offer = Offer::new(request.tools.clone(), wire, false);
-        let asking = Asking { request: &request, offer: &offer, model, can: &can, streaming: true };
-        let outgoing = encode(wire, asking).expect("a body");
+    conversation.push_tool_results(results).expect("each call has one result");
+    let request = Request { messages: conversation.messages().to_vec(), ..Request::default() };
+    // For the same model, and for another model, which gets no provider blocks of the first.
+    for model in [super::chunking::test_model(api), "another"] {
+        let capabilities = Capabilities::for_model(api, model);
+        let encoded_tools = EncodedTools::new(request.tools.clone(), api, false);
+        let encode_request = EncodeRequest {
+            request: &request,
+            encoded_tools: &encoded_tools,
+            model,
+            capabilities: &capabilities,
+            streaming: true,
+        };
+        let outgoing = encode(api, encode_request).expect("a body");
         let body: Result<&serde_json::value::RawValue, _> = serde_json::from_slice(&outgoing.body);
         assert!(body.is_ok(), "{}", String::from_utf8_lossy(&outgoing.body));
     }
@@ -58,8 +64,8 @@ mod tests {
 
     #[test]
     fn every_kept_answer_is_the_same_however_it_is_cut_and_can_be_sent_again() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/codecs");
-        let inputs: Vec<_> = std::fs::read_dir(folder).unwrap().flatten().collect();
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/codecs");
+        let inputs: Vec<_> = std::fs::read_dir(dir).unwrap().flatten().collect();
         assert!(!inputs.is_empty());
         for input in inputs {
             println!("{}", input.path().display());

@@ -1,26 +1,26 @@
-//! Answers of Interactions, whole and in pieces.
+//! Tests of the Interactions codec.
 
-mod asked;
-mod cut;
+mod requests;
+mod truncation;
 
 use super::*;
-use crate::conversation::{Part, Said, ToolCall};
-use crate::provider::codec::cuts::{self, GEMINI as MODEL, read};
-use crate::provider::{Finish, Usage, Wire};
+use crate::conversation::{ContentPart, PartContent, ToolCall};
+use crate::provider::codec::chunking::{self, TEST_GEMINI_MODEL as MODEL, decode_chunked};
+use crate::provider::{FinishReason, ProviderApi, Usage};
 
-fn whole(body: &str) -> Result<Response, Fault> {
-    cuts::whole(Wire::GeminiInteractions, body)
+fn decode_body(body: &str) -> Result<Response, ApiError> {
+    chunking::decode_body(ProviderApi::GeminiInteractions, body)
 }
 
-fn streamed(events: &[&str]) -> Response {
-    cuts::streamed(Wire::GeminiInteractions, &stream(events)).unwrap()
+fn decode_stream(events: &[&str]) -> Response {
+    chunking::decode_stream(ProviderApi::GeminiInteractions, &stream(events)).unwrap()
 }
 
 fn stream(events: &[&str]) -> String {
-    cuts::events(events).replace('\n', "\r\n")
+    chunking::sse_events(events).replace('\n', "\r\n")
 }
 
-/// A whole interaction of these steps.
+/// Returns an unstreamed interaction.
 fn interaction(steps: &str, status: &str) -> String {
     format!(
         r#"{{"id":"v1_x","object":"interaction","status":"{status}","model":"{MODEL}","steps":[{steps}],
@@ -41,46 +41,46 @@ fn stop(index: usize) -> String {
     format!(r#"{{"index":{index},"event_type":"step.stop"}}"#)
 }
 
-/// The end of a stream: no steps in it.
+/// Returns the completion event, without steps.
 fn completed(status: &str) -> String {
     let body = interaction("", status).replace("\"steps\":[],", "").replace('\n', "");
     format!(r#"{{"interaction":{body},"event_type":"interaction.completed"}}"#)
 }
 
-fn of(events: &[String]) -> Response {
+fn decode_steps(events: &[String]) -> Response {
     let created = r#"{"interaction":{"id":"v1_x","status":"in_progress"},"event_type":"interaction.created"}"#;
     let update = r#"{"interaction_id":"v1_x","status":"in_progress","event_type":"interaction.status_update"}"#;
     let mut all = vec![created, update];
     all.extend(events.iter().map(String::as_str));
     all.push("[DONE]");
-    streamed(&all)
+    decode_stream(&all)
 }
 
-fn native(part: &Part) -> Option<&str> {
-    part.native.as_ref().map(|native| native.block.get())
+fn native(part: &ContentPart) -> Option<&str> {
+    part.provider_block.as_ref().map(|native| native.json.get())
 }
 
 fn natives(response: &Response) -> Vec<Option<&str>> {
-    response.answer.parts.iter().map(native).collect()
+    response.message.parts.iter().map(native).collect()
 }
 
 fn calls(response: &Response) -> Vec<(&str, &str, &str)> {
-    let calls = response.answer.calls();
-    calls.map(|it: &ToolCall| (&*it.id, &*it.name, &*it.arguments)).collect()
+    let calls = response.message.calls();
+    calls.map(|call: &ToolCall| (&*call.id, &*call.name, &*call.arguments)).collect()
 }
 
-fn text(text: &str) -> Said {
-    Said::Text(text.to_owned())
+fn text(text: &str) -> PartContent {
+    PartContent::Text(text.to_owned())
 }
 
 /// Proves: G53
 #[test]
-fn text_and_thoughts_in_pieces_are_those_that_come_whole() {
+fn streamed_text_and_thoughts_equal_unstreamed_ones() {
     let summary = r#"[{"type":"text","text":"**Clues**"},{"type":"text","text":" I see."}]"#;
     let thought = format!(r#"{{"type":"thought","signature":"EpoG/+=","summary":{summary}}}"#);
     let output = r#"{"type":"model_output","content":[{"type":"text","text":"Based on \u00fc, "},{"type":"text","text":"yes."}]}"#;
-    let one = whole(&interaction(&format!("{thought},{output}"), "completed")).unwrap();
-    let many = of(&[
+    let response = decode_body(&interaction(&format!("{thought},{output}"), "completed")).unwrap();
+    let streamed = decode_steps(&[
         start(
             0,
             r#"{"type":"thought","signature":"","summary":[{"type":"text","text":"**Clues**"}]}"#,
@@ -97,28 +97,35 @@ fn text_and_thoughts_in_pieces_are_those_that_come_whole() {
         stop(1),
         completed("completed"),
     ]);
-    assert_eq!(one, many);
-    let said: Vec<_> = one.answer.parts.iter().map(|part| part.said.clone()).collect();
-    assert_eq!(said, [Said::Reasoning("**Clues** I see.".to_owned()), text("Based on ü, yes.")]);
-    assert_eq!(natives(&one), [Some(thought.as_str()), None]);
-    assert_eq!((&one.finish, one.model.as_deref()), (&Finish::Stop, Some(MODEL)));
+    assert_eq!(response, streamed);
+    let contents: Vec<_> = response.message.parts.iter().map(|part| part.content.clone()).collect();
+    assert_eq!(
+        contents,
+        [PartContent::Reasoning("**Clues** I see.".to_owned()), text("Based on ü, yes.")]
+    );
+    assert_eq!(natives(&response), [Some(thought.as_str()), None]);
+    assert_eq!(
+        (&response.finish_reason, response.model.as_deref()),
+        (&FinishReason::Stop, Some(MODEL))
+    );
     let usage = Usage {
         prompt_tokens: 65,
         completion_tokens: 468,
         cached_tokens: 5,
         reasoning_tokens: 297,
     };
-    assert_eq!(one.usage, Some(usage));
+    assert_eq!(response.usage, Some(usage));
 }
 
 /// Proves: G53, G76
 #[test]
-fn parallel_calls_in_pieces_are_those_that_come_whole() {
+fn streamed_parallel_calls_equal_unstreamed_ones() {
     let thought = r#"{"type":"thought","signature":"QUJD"}"#;
     let add = r#"{"type":"function_call","id":"c1","name":"add","arguments":{"a": 12345678901234567890123,"b":"}\""},"signature":"QQ=="}"#;
     let now = r#"{"type":"function_call","name":"now","arguments":{}}"#;
-    let one = whole(&interaction(&[thought, add, now].join(","), "requires_action")).unwrap();
-    let many = of(&[
+    let response =
+        decode_body(&interaction(&[thought, add, now].join(","), "requires_action")).unwrap();
+    let streamed = decode_steps(&[
         start(0, r#"{"type":"thought"}"#),
         delta(0, r#"{"type":"thought_signature","signature":"QUJD"}"#),
         start(
@@ -133,35 +140,36 @@ fn parallel_calls_in_pieces_are_those_that_come_whole() {
         stop(2),
         completed("requires_action"),
     ]);
-    assert_eq!(one, many);
-    assert_eq!(one.finish, Finish::ToolCalls);
+    assert_eq!(response, streamed);
+    assert_eq!(response.finish_reason, FinishReason::ToolCalls);
     let arguments = r#"{"a": 12345678901234567890123,"b":"}\""}"#;
-    assert_eq!(calls(&one), [("c1", "add", arguments), ("", "now", "{}")]);
-    // A call without an id gets one of ours, which its result can name.
-    assert_eq!(natives(&one), [Some(thought), Some(add), None]);
+    assert_eq!(calls(&response), [("c1", "add", arguments), ("", "now", "{}")]);
+    // A call without an id gets a generated id, which its result names.
+    assert_eq!(natives(&response), [Some(thought), Some(add), None]);
 }
 
 #[test]
-fn arguments_find_their_call_however_they_are_told() {
+fn arguments_find_their_call_in_every_form() {
     let call = r#"{"type":"function_call","id":"c","name":"look","arguments":{}}"#;
     let told = r#"{"type":"arguments_delta","arguments":"{\"at\":1}"}"#;
     let expected = [("c", "look", r#"{"at":1}"#)];
-    // The index is that of the thought before, or there is none at all.
+    // The delta has the index of the thought before, or no index.
     let thought = start(0, r#"{"type":"thought","signature":"QQ=="}"#);
     let end = completed("requires_action");
-    let strayed = of(&[thought.clone(), start(1, call), delta(0, told), stop(0), end.clone()]);
+    let strayed =
+        decode_steps(&[thought.clone(), start(1, call), delta(0, told), stop(0), end.clone()]);
     assert_eq!(calls(&strayed), expected);
-    let unindexed = of(&[
+    let unindexed = decode_steps(&[
         format!(r#"{{"step":{call},"event_type":"step.start"}}"#),
         format!(r#"{{"delta":{told},"event_type":"step.delta"}}"#),
         r#"{"event_type":"step.stop"}"#.to_owned(),
         end.clone(),
     ]);
     assert_eq!(calls(&unindexed), expected);
-    // The words of an earlier revision.
+    // The field names of an earlier revision.
     let earlier = r#"{"type":"arguments","partial_arguments":"{\"at\":1}"}"#;
-    assert_eq!(calls(&of(&[start(0, call), delta(0, earlier), end.clone()])), expected);
-    // All at once, in an object, in a string, or none.
+    assert_eq!(calls(&decode_steps(&[start(0, call), delta(0, earlier), end.clone()])), expected);
+    // Complete arguments in the start event: an object, a string, `null` or missing.
     let table = [
         (r#","arguments":{"at": 1.0}"#, r#"{"at": 1.0}"#),
         (r#","arguments":"{\"at\":1}""#, r#"{"at":1}"#),
@@ -170,16 +178,16 @@ fn arguments_find_their_call_however_they_are_told() {
     ];
     for (arguments, expected) in table {
         let call = format!(r#"{{"type":"function_call","id":"c","name":"look"{arguments}}}"#);
-        let many = of(&[start(0, &call), stop(0), end.clone()]);
-        assert_eq!(calls(&many), [("c", "look", expected)]);
-        assert_eq!(many, whole(&interaction(&call, "requires_action")).unwrap());
+        let streamed = decode_steps(&[start(0, &call), stop(0), end.clone()]);
+        assert_eq!(calls(&streamed), [("c", "look", expected)]);
+        assert_eq!(streamed, decode_body(&interaction(&call, "requires_action")).unwrap());
     }
-    // Arguments of no call are nobody's.
-    assert!(calls(&of(&[thought, delta(0, told), completed("completed")])).is_empty());
+    // Arguments without a call are ignored.
+    assert!(calls(&decode_steps(&[thought, delta(0, told), completed("completed")])).is_empty());
 }
 
 #[test]
-fn names_of_events_may_be_told_beside_the_data() {
+fn event_names_may_stand_outside_the_data() {
     let events = [
         ("interaction.created", r#"{"interaction":{"status":"in_progress"}}"#),
         ("step.start", r#"{"index":0,"step":{"type":"model_output"}}"#),
@@ -190,13 +198,16 @@ fn names_of_events_may_be_told_beside_the_data() {
     ];
     let events: String =
         events.iter().map(|(name, data)| format!("event: {name}\ndata: {data}\n\n")).collect();
-    let one = cuts::streamed(Wire::GeminiInteractions, &events).unwrap();
-    assert_eq!((one.answer, one.finish), (crate::conversation::Answer::text("yes"), Finish::Stop));
+    let response = chunking::decode_stream(ProviderApi::GeminiInteractions, &events).unwrap();
+    assert_eq!(
+        (response.message, response.finish_reason),
+        (crate::conversation::AssistantMessage::from_text("yes"), FinishReason::Stop)
+    );
 }
 
 #[test]
 fn an_index_that_comes_again_is_another_step() {
-    let many = of(&[
+    let streamed = decode_steps(&[
         start(1, r#"{"type":"function_call","id":"c","name":"look","arguments":{}}"#),
         delta(1, r#"{"type":"arguments_delta","arguments":"{\"a\":1}"}"#),
         start(1, r#"{"type":"model_output"}"#),
@@ -205,19 +216,22 @@ fn an_index_that_comes_again_is_another_step() {
         delta(8, r#"{"type":"thought_summary","content":{"type":"text","text":"hm"}}"#),
         completed("requires_action"),
     ]);
-    assert_eq!(calls(&many), [("c", "look", r#"{"a":1}"#)]);
-    assert_eq!((many.answer.shown().as_str(), &*many.answer.reasoning()), ("I look. So.", "hm"));
+    assert_eq!(calls(&streamed), [("c", "look", r#"{"a":1}"#)]);
+    assert_eq!(
+        (streamed.message.visible_text().as_str(), &*streamed.message.reasoning()),
+        ("I look. So.", "hm")
+    );
 }
 
 #[test]
-fn what_is_more_than_text_goes_back_as_it_came() {
+fn steps_with_more_than_text_go_back_verbatim() {
     let cited = r#"{"type":"model_output","content":[{"type":"text","text":"so","annotations":[{"type":"url_citation","url":"u"}]},{"type":"image","data":"QQ==","mime_type":"image/png"},{"type":"text","text":"!"}]}"#;
     let search = r#"{"type":"google_search_call","id":"s","arguments":{"queries":["q"]},"signature":"QQ=="}"#;
     let unknown = r#"{"type":"dream","of":[1e400]}"#;
     let asked = r#"{"type":"user_input","content":[{"type":"text","text":"asked"}]}"#;
     let steps = [asked, cited, search, unknown].join(",");
-    let one = whole(&interaction(&steps, "completed")).unwrap();
-    let many = of(&[
+    let response = decode_body(&interaction(&steps, "completed")).unwrap();
+    let streamed = decode_steps(&[
         start(0, r#"{"type":"model_output"}"#),
         delta(0, r#"{"type":"text","text":"s"}"#),
         delta(0, r#"{"type":"text","text":"o"}"#),
@@ -233,64 +247,67 @@ fn what_is_more_than_text_goes_back_as_it_came() {
         start(2, unknown),
         completed("completed"),
     ]);
-    assert_eq!(one, many);
-    let said: Vec<_> = one.answer.parts.iter().map(|part| part.said.clone()).collect();
-    assert_eq!(said, [text("so!"), Said::Other, Said::Other]);
-    assert_eq!(natives(&one), [Some(cited), Some(search), Some(unknown)]);
+    assert_eq!(response, streamed);
+    let contents: Vec<_> = response.message.parts.iter().map(|part| part.content.clone()).collect();
+    assert_eq!(contents, [text("so!"), PartContent::Other, PartContent::Other]);
+    assert_eq!(natives(&response), [Some(cited), Some(search), Some(unknown)]);
 }
 
 /// Proves: G53, G77
 #[test]
-fn every_status_is_told_apart() {
+fn every_status_is_distinguished() {
     let call = r#"{"type":"function_call","id":"c","name":"now","arguments":{}}"#;
     let output = r#"{"type":"model_output","content":[{"type":"text","text":"so"}]}"#;
-    let other = |word: &str| Finish::Other(word.to_owned());
+    let other = |reason: &str| FinishReason::Other(reason.to_owned());
     let table = [
-        ("completed", output, Finish::Stop),
-        ("completed", "", Finish::Stop),
-        ("completed", call, Finish::ToolCalls),
-        ("requires_action", call, Finish::ToolCalls),
+        ("completed", output, FinishReason::Stop),
+        ("completed", "", FinishReason::Stop),
+        ("completed", call, FinishReason::ToolCalls),
+        ("requires_action", call, FinishReason::ToolCalls),
         ("requires_action", output, other("requires_action")),
-        ("incomplete", output, Finish::Length),
-        ("incomplete", call, Finish::Length),
-        ("requires_continuation", output, Finish::Length),
+        ("incomplete", output, FinishReason::Length),
+        ("incomplete", call, FinishReason::Length),
+        ("requires_continuation", output, FinishReason::Length),
         ("budget_exceeded", output, other("budget_exceeded")),
         ("cancelled", output, other("cancelled")),
         ("in_progress", "", other("in_progress")),
         ("next_years", output, other("next_years")),
     ];
-    for (status, step, finish) in table {
-        let one = whole(&interaction(step, status)).unwrap();
-        assert_eq!(one.finish, finish, "{status}");
-        let many = if step.is_empty() {
-            of(&[completed(status)])
+    for (status, step, finish_reason) in table {
+        let response = decode_body(&interaction(step, status)).unwrap();
+        assert_eq!(response.finish_reason, finish_reason, "{status}");
+        let streamed = if step.is_empty() {
+            decode_steps(&[completed(status)])
         } else {
-            of(&[start(0, step), completed(status)])
+            decode_steps(&[start(0, step), completed(status)])
         };
-        assert_eq!(one, many, "{status}");
-        // All steps may come with the end.
+        assert_eq!(response, streamed, "{status}");
+        // The completion event may contain all steps.
         let end = interaction(step, status).replace('\n', "");
         let end = format!(r#"{{"interaction":{end},"event_type":"interaction.completed"}}"#);
-        assert_eq!(one, of(std::slice::from_ref(&end)), "{status}");
-        // Or come once more.
+        assert_eq!(response, decode_steps(std::slice::from_ref(&end)), "{status}");
+        // The completion event may repeat the steps.
         if !step.is_empty() {
-            assert_eq!(one, of(&[start(0, step), end]), "{status}");
+            assert_eq!(response, decode_steps(&[start(0, step), end]), "{status}");
         }
     }
 }
 
 #[test]
 fn an_answer_of_more_steps_than_the_limit_is_refused() {
-    use crate::provider::codec::PARTS;
+    use crate::provider::codec::MAX_CONTENT_PARTS;
     let steps = |count: usize| vec![r#"{"type":"dream"}"#; count].join(",");
-    let one = whole(&interaction(&steps(PARTS), "completed")).unwrap();
-    assert_eq!(one.answer.parts.len(), PARTS);
-    let more = whole(&interaction(&steps(PARTS + 1), "completed"));
-    assert_eq!(more.unwrap_err().class, Class::Unreadable);
+    let response = decode_body(&interaction(&steps(MAX_CONTENT_PARTS), "completed")).unwrap();
+    assert_eq!(response.message.parts.len(), MAX_CONTENT_PARTS);
+    let more = decode_body(&interaction(&steps(MAX_CONTENT_PARTS + 1), "completed"));
+    assert_eq!(more.unwrap_err().kind, LlmErrorKind::InvalidResponse);
     let items = |count: usize| {
         let items = vec![r#"{"type":"image"}"#; count].join(",");
         interaction(&format!(r#"{{"type":"model_output","content":[{items}]}}"#), "completed")
     };
-    assert!(whole(&items(PARTS)).is_ok());
-    assert_eq!(whole(&items(PARTS + 1)).unwrap_err().class, Class::Unreadable);
+    assert!(decode_body(&items(MAX_CONTENT_PARTS)).is_ok());
+    assert_eq!(
+        decode_body(&items(MAX_CONTENT_PARTS + 1)).unwrap_err().kind,
+        LlmErrorKind::InvalidResponse
+    );
 }

@@ -1,12 +1,12 @@
-//! What is sent to Ollama and how its answers are read.
+//! Tests of the Ollama codec.
 
-mod answers;
-mod bodies;
-mod faults;
+mod errors;
+mod requests;
+mod responses;
 
-use crate::conversation::{Said, ToolCall};
+use crate::conversation::{PartContent, ToolCall};
 
-fn call(id: &str, name: &str, arguments: &str) -> Said {
+fn call(id: &str, name: &str, arguments: &str) -> PartContent {
     let (id, name) = (id.to_owned(), name.to_owned());
-    Said::Call(ToolCall { id, name, arguments: arguments.to_owned() })
+    PartContent::ToolCall(ToolCall { id, name, arguments: arguments.to_owned() })
 }

@@ -1,12 +1,12 @@
-//! Whether an answer can be held to a schema strictly.
+//! Checks whether strict mode supports a schema.
 
-use innkeeper_toolcall::{Dialect, fit};
+use innkeeper_toolcall::{Dialect, lower_schema};
 use serde_json::Value;
 
-/// OpenAI, and some that speak like it, refuse a strict schema that is not in its subset, and an
-/// answer would come in another form if it were brought there: so strict is what needs no change.
-/// Local servers hold an answer to its schema either way.
+/// Whether a schema is strict without changes. OpenAI, like some compatible servers, rejects a
+/// strict schema outside of its subset, and lowering the schema would change the form of the
+/// output. Local servers enforce a schema without strict mode too.
 pub(in crate::provider) fn is_strict(schema: &Value) -> bool {
-    let fitted = fit(schema, Dialect::OpenAiStrict);
-    fitted.strict && fitted.schema == *schema
+    let lowered = lower_schema(schema, Dialect::OpenAiStrict);
+    lowered.strict && lowered.schema == *schema
 }

@@ -1,92 +1,108 @@
-//! An answer that was asked for in pieces, however its server sends it.
+//! Decodes the response to a streaming request, streamed by the server or not.
 
-use super::Balance;
-use crate::provider::codec::{ANSWER, Events, Fault, Reader};
-use crate::provider::{Piece, Response};
+use super::BraceTracker;
+use crate::provider::codec::{ApiError, EventSplitter, MAX_RESPONSE_BYTES, ResponseDecoder};
+use crate::provider::{Response, StreamChunk};
 
-/// What makes an answer of what comes.
-pub(in crate::provider) trait Gather: Send {
-    /// Takes an event: its name, and its data, which is not empty.
-    fn event(&mut self, name: &str, data: &str, pieces: &mut Vec<Piece>) -> Result<(), Fault>;
+/// An accumulator that builds a response from events.
+pub(in crate::provider) trait EventAccumulator: Send {
+    /// Feeds an event: its name, and its data, which is not empty.
+    fn feed_event(
+        &mut self,
+        name: &str,
+        data: &str,
+        pieces: &mut Vec<StreamChunk>,
+    ) -> Result<(), ApiError>;
 
-    /// Takes an answer that is there at once.
-    fn whole(&mut self, body: &str, pieces: &mut Vec<Piece>) -> Result<Response, Fault>;
+    /// Decodes an unstreamed response.
+    fn decode_body(
+        &mut self,
+        body: &str,
+        pieces: &mut Vec<StreamChunk>,
+    ) -> Result<Response, ApiError>;
 
-    /// Whether the answer has said that it is at its end.
-    fn is_over(&self) -> bool;
+    /// Whether the response has reported its end.
+    fn is_finished(&self) -> bool;
 
-    /// Nothing more comes.
-    fn end(self) -> Result<Response, Fault>;
+    /// Returns the response at the end of the body.
+    fn finish(self) -> Result<Response, ApiError>;
 }
 
-/// The reader over it.
-pub(in crate::provider) struct Stream<G> {
-    form: Form,
-    gather: G,
+/// A decoder of an event stream or of one JSON object.
+pub(in crate::provider) struct StreamDecoder<G> {
+    state: BodyState,
+    accumulator: G,
 }
 
-enum Form {
+enum BodyState {
     Unknown,
-    Events(Events),
-    /// Servers that do not stream answer with all at once, and failures may come so.
+    Events(EventSplitter),
+    /// One JSON object: the response of a server that does not stream, or an error.
     Object {
         body: Vec<u8>,
-        balance: Balance,
+        brace_tracker: BraceTracker,
     },
-    Whole(Response),
+    Decoded(Response),
 }
 
-impl<G> Stream<G> {
-    pub(in crate::provider) fn new(gather: G) -> Self {
-        Self { form: Form::Unknown, gather }
+impl<G> StreamDecoder<G> {
+    pub(in crate::provider) fn new(accumulator: G) -> Self {
+        Self { state: BodyState::Unknown, accumulator }
     }
 }
 
-impl<G: Gather> Reader for Stream<G> {
-    fn push(&mut self, mut bytes: &[u8], pieces: &mut Vec<Piece>) -> Result<(), Fault> {
-        if let Form::Unknown = self.form {
+impl<G: EventAccumulator> ResponseDecoder for StreamDecoder<G> {
+    fn push(&mut self, mut bytes: &[u8], chunks: &mut Vec<StreamChunk>) -> Result<(), ApiError> {
+        if let BodyState::Unknown = self.state {
             bytes = bytes.trim_ascii_start();
-            self.form = match bytes.first() {
+            self.state = match bytes.first() {
                 None => return Ok(()),
-                Some(b'{') => Form::Object { body: Vec::new(), balance: Balance::default() },
-                Some(_) => Form::Events(Events::new()),
+                Some(b'{') => {
+                    BodyState::Object { body: Vec::new(), brace_tracker: BraceTracker::default() }
+                }
+                Some(_) => BodyState::Events(EventSplitter::new()),
             };
         }
-        let gather = &mut self.gather;
-        match &mut self.form {
-            Form::Unknown | Form::Whole(_) => Ok(()),
-            Form::Events(events) => events.push(bytes, |name, data| match data.trim() {
+        let gather = &mut self.accumulator;
+        match &mut self.state {
+            BodyState::Unknown | BodyState::Decoded(_) => Ok(()),
+            BodyState::Events(events) => events.push(bytes, |name, data| match data.trim() {
                 "" => Ok(()),
-                data => gather.event(name, data, pieces),
+                data => gather.feed_event(name, data, chunks),
             }),
-            Form::Object { body, balance } => {
-                if body.len() + bytes.len() > ANSWER {
-                    let message = format!("the answer is longer than {ANSWER} bytes");
-                    return Err(Fault::unreadable(message));
+            BodyState::Object { body, brace_tracker } => {
+                if body.len() + bytes.len() > MAX_RESPONSE_BYTES {
+                    let message = format!("the response is longer than {MAX_RESPONSE_BYTES} bytes");
+                    return Err(ApiError::invalid_response(message));
                 }
-                let end = balance.push(bytes);
-                body.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
-                if end.is_some() {
+                let object_end = brace_tracker.push(bytes);
+                body.extend_from_slice(&bytes[..object_end.unwrap_or(bytes.len())]);
+                if object_end.is_some() {
                     let text = std::str::from_utf8(body);
-                    let text = text.map_err(|_| Fault::unreadable("the answer is not UTF-8"))?;
-                    self.form = Form::Whole(gather.whole(text, pieces)?);
+                    let text =
+                        text.map_err(|_| ApiError::invalid_response("the response is not UTF-8"))?;
+                    self.state = BodyState::Decoded(gather.decode_body(text, chunks)?);
                 }
                 Ok(())
             }
         }
     }
 
-    fn is_over(&self) -> bool {
-        match self.form {
-            Form::Whole(_) => true,
-            Form::Unknown | Form::Events(_) | Form::Object { .. } => self.gather.is_over(),
+    fn is_finished(&self) -> bool {
+        match self.state {
+            BodyState::Decoded(_) => true,
+            BodyState::Unknown | BodyState::Events(_) | BodyState::Object { .. } => {
+                self.accumulator.is_finished()
+            }
         }
     }
 
-    fn end(self: Box<Self>) -> Result<Response, Fault> {
-        match self.form {
-            Form::Whole(response) => Ok(response),
-            Form::Unknown | Form::Events(_) | Form::Object { .. } => self.gather.end(),
+    fn finish(self: Box<Self>) -> Result<Response, ApiError> {
+        match self.state {
+            BodyState::Decoded(response) => Ok(response),
+            BodyState::Unknown | BodyState::Events(_) | BodyState::Object { .. } => {
+                self.accumulator.finish()
+            }
         }
     }
 }

@@ -1,60 +1,70 @@
-//! An answer that comes in chunks.
+//! Decodes a response in chunks.
 
-use super::read::{Gathered, whole};
-use crate::provider::codec::{Fault, Fields};
-use crate::provider::openai::{Gather, told};
-use crate::provider::{Piece, Response};
+use super::response::{ResponseAccumulator, decode_body};
+use crate::provider::codec::{ApiError, ObjectView};
+use crate::provider::openai::{EventAccumulator, decode_error_object};
+use crate::provider::{Response, StreamChunk};
 
-pub(super) struct Chunks {
+pub(super) struct ChunkAccumulator {
     model: String,
-    gathered: Gathered,
-    /// The end of the stream was told.
-    done: bool,
+    response: ResponseAccumulator,
+    /// Whether the stream reported its end.
+    is_done: bool,
 }
 
-impl Chunks {
+impl ChunkAccumulator {
     pub(super) fn new(model: String) -> Self {
-        Self { gathered: Gathered::new(model.clone()), model, done: false }
+        Self { response: ResponseAccumulator::new(model.clone()), model, is_done: false }
     }
 }
 
-impl Gather for Chunks {
-    fn event(&mut self, name: &str, data: &str, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
-        if self.done {
+impl EventAccumulator for ChunkAccumulator {
+    fn feed_event(
+        &mut self,
+        name: &str,
+        data: &str,
+        chunks: &mut Vec<StreamChunk>,
+    ) -> Result<(), ApiError> {
+        if self.is_done {
             return Ok(());
         }
         if data == "[DONE]" {
-            self.done = true;
-            if self.gathered.is_over(true) {
-                self.gathered.settle(pieces);
+            self.is_done = true;
+            if self.response.is_finished(true) {
+                self.response.flush(chunks);
             }
             return Ok(());
         }
-        let Some(fields) = Fields::parse(data) else {
-            let what = if name == "error" { data } else { "a chunk is no JSON object" };
-            return Err(self.gathered.failed(Fault::unreadable(what)));
+        let Some(fields) = ObjectView::parse(data) else {
+            let message = if name == "error" { data } else { "a chunk is not a JSON object" };
+            return Err(self.response.with_partial_output(ApiError::invalid_response(message)));
         };
         if name == "error" {
-            return Err(self.gathered.failed(told(&fields)));
+            return Err(self.response.with_partial_output(decode_error_object(&fields)));
         }
-        let taken = self.gathered.take(&fields, false, pieces);
-        taken.map_err(|fault| self.gathered.failed(fault))
+        let result = self.response.feed(&fields, false, chunks);
+        result.map_err(|error| self.response.with_partial_output(error))
     }
 
-    fn whole(&mut self, body: &str, pieces: &mut Vec<Piece>) -> Result<Response, Fault> {
-        whole(std::mem::take(&mut self.model), body, pieces)
+    fn decode_body(
+        &mut self,
+        body: &str,
+        chunks: &mut Vec<StreamChunk>,
+    ) -> Result<Response, ApiError> {
+        decode_body(std::mem::take(&mut self.model), body, chunks)
     }
 
-    fn is_over(&self) -> bool {
-        self.done && self.gathered.is_over(true)
+    fn is_finished(&self) -> bool {
+        self.is_done && self.response.is_finished(true)
     }
 
-    /// Servers differ in whether they tell the end of the stream beside that of the answer.
-    fn end(self) -> Result<Response, Fault> {
-        if self.gathered.is_over(self.done) {
-            Ok(self.gathered.into_response())
+    /// Returns the response. Some servers end the stream without `[DONE]`, others send no finish
+    /// reason.
+    fn finish(self) -> Result<Response, ApiError> {
+        if self.response.is_finished(self.is_done) {
+            Ok(self.response.into_response())
         } else {
-            Err(self.gathered.broken_off())
+            Err(self.response.into_incomplete_stream())
         }
     }
 }

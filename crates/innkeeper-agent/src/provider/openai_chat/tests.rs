@@ -1,6 +1,6 @@
-//! Chat Completions, as requests are written and answers are read.
+//! Tests of the Chat Completions codec.
 
-mod encode;
 mod limits;
 mod quirks;
-mod read;
+mod request;
+mod response;

@@ -1,56 +1,60 @@
-//! An answer that comes as events.
+//! Decodes a streamed response.
 //!
-//! What is told of an item while it comes is for those who watch; what counts is the item when it is
-//! done, for pieces were seen to be missing, or to come before the item they are of.
+//! The deltas of an item become stream chunks. The response contains the finished item, because
+//! some servers lose deltas or send deltas before the start of their item.
 
-mod slot;
+mod item_accumulator;
 
 use std::collections::HashMap;
 
-use super::item::Item;
-use super::read::{End, whole};
-use crate::provider::codec::{Fault, Fields, PARTS};
-use crate::provider::openai::{Gather, told};
-use crate::provider::{Piece, Response};
-use slot::{Kind, Slot};
+use super::output_item::OutputItem;
+use super::response::{ResponseEnd, decode_body};
+use crate::provider::codec::{ApiError, MAX_CONTENT_PARTS, ObjectView};
+use crate::provider::openai::{EventAccumulator, decode_error_object};
+use crate::provider::{Response, StreamChunk};
+use item_accumulator::{DeltaKind, ItemAccumulator};
 
-/// The items of an answer in the order in which they are first heard of.
-pub(super) struct Items {
-    model: String,
-    slots: Vec<Slot>,
+/// The items of a response, in the order of their first event.
+pub(super) struct ResponseAccumulator {
+    request_model: String,
+    items: Vec<ItemAccumulator>,
     by_index: HashMap<u64, usize>,
     by_id: HashMap<String, usize>,
-    /// Calls that have begun.
-    calls: usize,
-    answer: Option<Response>,
+    /// Number of started calls.
+    call_count: usize,
+    response: Option<Response>,
 }
 
-impl Items {
-    pub(super) fn new(model: String) -> Self {
+impl ResponseAccumulator {
+    pub(super) fn new(request_model: String) -> Self {
         Self {
-            model,
-            slots: Vec::new(),
+            request_model,
+            items: Vec::new(),
             by_index: HashMap::new(),
             by_id: HashMap::new(),
-            calls: 0,
-            answer: None,
+            call_count: 0,
+            response: None,
         }
     }
 
-    /// The slot of an item; an event that does not say which is of the last one.
-    fn slot(&mut self, index: Option<u64>, id: Option<String>) -> Result<&mut Slot, Fault> {
+    /// Returns the accumulator of an item. An event without index and id belongs to the last item.
+    fn item_mut(
+        &mut self,
+        index: Option<u64>,
+        id: Option<String>,
+    ) -> Result<&mut ItemAccumulator, ApiError> {
         let by_index = index.and_then(|index| self.by_index.get(&index));
-        let known = by_index.or_else(|| self.by_id.get(id.as_ref()?)).copied();
+        let position = by_index.or_else(|| self.by_id.get(id.as_ref()?)).copied();
         let unsaid = index.is_none() && id.is_none();
-        let last = self.slots.len().checked_sub(1).filter(|_| unsaid);
-        let at = match known.or(last) {
+        let last = self.items.len().checked_sub(1).filter(|_| unsaid);
+        let at = match position.or(last) {
             Some(at) => at,
-            None if self.slots.len() == PARTS => {
-                return Err(Fault::too_many("items"));
+            None if self.items.len() == MAX_CONTENT_PARTS => {
+                return Err(ApiError::too_many("items"));
             }
             None => {
-                self.slots.push(Slot::default());
-                self.slots.len() - 1
+                self.items.push(ItemAccumulator::default());
+                self.items.len() - 1
             }
         };
         if let Some(index) = index {
@@ -59,149 +63,175 @@ impl Items {
         if let Some(id) = id {
             self.by_id.insert(id, at);
         }
-        Ok(&mut self.slots[at])
+        Ok(&mut self.items[at])
     }
 
-    fn delta(
+    fn feed_delta(
         &mut self,
-        kind: Kind,
-        event: &Fields<'_>,
-        pieces: &mut Vec<Piece>,
-    ) -> Result<(), Fault> {
-        let delta = event.get("delta").filter(|it| it.get().starts_with('"') && it.get() != "\"\"");
+        kind: DeltaKind,
+        event: &ObjectView<'_>,
+        chunks: &mut Vec<StreamChunk>,
+    ) -> Result<(), ApiError> {
+        let delta =
+            event.get("delta").filter(|raw| raw.get().starts_with('"') && raw.get() != "\"\"");
         let Some(delta) = delta else { return Ok(()) };
-        let slot = self.slot(event.number("output_index"), event.word("item_id"))?;
-        slot.write(kind, delta, pieces);
+        let slot = self.item_mut(event.number("output_index"), event.non_empty_text("item_id"))?;
+        slot.feed_delta(kind, delta, chunks);
         Ok(())
     }
 
-    fn added(&mut self, event: &Fields<'_>, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
+    fn start_item(
+        &mut self,
+        event: &ObjectView<'_>,
+        chunks: &mut Vec<StreamChunk>,
+    ) -> Result<(), ApiError> {
         let Some(item) = event.object("item") else { return Ok(()) };
-        let is_call = item.text("type").is_some_and(|it| it == "function_call");
-        let calls = self.calls;
-        let slot = self.slot(event.number("output_index"), item.word("id"))?;
-        if let Some(name) = item.word("name").filter(|_| is_call) {
-            let id = item.word("call_id").unwrap_or_default();
-            if slot.begin(calls, &id, &name, pieces) {
-                self.calls += 1;
+        let is_call = item.text("type").is_some_and(|item_type| item_type == "function_call");
+        let calls = self.call_count;
+        let slot = self.item_mut(event.number("output_index"), item.non_empty_text("id"))?;
+        if let Some(name) = item.non_empty_text("name").filter(|_| is_call) {
+            let id = item.non_empty_text("call_id").unwrap_or_default();
+            if slot.start_call(calls, &id, &name, chunks) {
+                self.call_count += 1;
             }
         }
         Ok(())
     }
 
-    fn done(&mut self, event: &Fields<'_>, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
+    fn feed_done_item(
+        &mut self,
+        event: &ObjectView<'_>,
+        chunks: &mut Vec<StreamChunk>,
+    ) -> Result<(), ApiError> {
         let Some(block) = event.get("item") else { return Ok(()) };
-        let Some(item) = Item::read(block, &self.model)? else { return Ok(()) };
-        let id = event.object("item").and_then(|item| item.word("id"));
-        self.finished(event.number("output_index"), id, item, pieces)
+        let Some(item) = OutputItem::decode(block, &self.request_model)? else { return Ok(()) };
+        let id = event.object("item").and_then(|item| item.non_empty_text("id"));
+        self.finish_item(event.number("output_index"), id, item, chunks)
     }
 
-    fn finished(
+    fn finish_item(
         &mut self,
         index: Option<u64>,
         id: Option<String>,
-        item: Item,
-        pieces: &mut Vec<Piece>,
-    ) -> Result<(), Fault> {
-        let calls = self.calls;
-        let slot = self.slot(index, id)?;
-        if slot.finish(calls, item, pieces) {
-            self.calls += 1;
+        item: OutputItem,
+        chunks: &mut Vec<StreamChunk>,
+    ) -> Result<(), ApiError> {
+        let calls = self.call_count;
+        let slot = self.item_mut(index, id)?;
+        if slot.finish(calls, item, chunks) {
+            self.call_count += 1;
         }
         Ok(())
     }
 
-    /// The response object that ends the answer. Items in it count where their own events are missing.
-    fn over(
+    /// Decodes the response object at the end. Its items count if their own events are missing.
+    fn finish_response(
         &mut self,
-        event: &Fields<'_>,
+        event: &ObjectView<'_>,
         status: &str,
-        pieces: &mut Vec<Piece>,
-    ) -> Result<(), Fault> {
+        chunks: &mut Vec<StreamChunk>,
+    ) -> Result<(), ApiError> {
         let response = event.object("response").unwrap_or_default();
-        let end = End::of(&response, status)?;
+        let end = ResponseEnd::from_response(&response, status)?;
         for (index, block) in (0..).zip(response.list("output").unwrap_or_default()) {
-            let id = Fields::of(block).and_then(|item| item.word("id"));
-            let known = self.by_index.get(&index).or_else(|| self.by_id.get(id.as_ref()?));
-            let slot = known.and_then(|at| self.slots.get(*at));
-            let Some(item) = Item::read(block, &self.model)? else { continue };
+            let id = ObjectView::from_raw(block).and_then(|item| item.non_empty_text("id"));
+            let position = self.by_index.get(&index).or_else(|| self.by_id.get(id.as_ref()?));
+            let slot = position.and_then(|at| self.items.get(*at));
+            let Some(item) = OutputItem::decode(block, &self.request_model)? else { continue };
             if slot.is_none_or(|slot| slot.lacks(&item)) {
-                self.finished(Some(index), id, item, pieces)?;
+                self.finish_item(Some(index), id, item, chunks)?;
             }
         }
-        let refused = self.slots.iter().any(|slot| slot.refused);
-        let parts = std::mem::take(&mut self.slots).into_iter().filter_map(Slot::into_part);
-        self.answer = Some(end.with(parts.collect(), refused));
+        let has_refusal = self.items.iter().any(|slot| slot.is_refusal);
+        let parts =
+            std::mem::take(&mut self.items).into_iter().filter_map(ItemAccumulator::into_part);
+        self.response = Some(end.into_response(parts.collect(), has_refusal));
         Ok(())
     }
 
-    fn written(&self) -> String {
-        self.slots.iter().map(Slot::text).collect()
+    fn partial_output(&self) -> String {
+        self.items.iter().map(ItemAccumulator::partial_output).collect()
     }
 
-    /// A failure, with what was written before.
-    fn failed(&self, mut fault: Fault) -> Fault {
-        if fault.written.is_none() {
-            fault.written = Some(self.written()).filter(|it| !it.is_empty());
+    /// Adds the partial output to an error.
+    fn with_partial_output(&self, mut error: ApiError) -> ApiError {
+        if error.partial_output.is_none() {
+            error.partial_output = Some(self.partial_output()).filter(|text| !text.is_empty());
         }
-        fault
+        error
     }
 
-    /// Takes an event of an answer that is not over.
-    fn take(&mut self, name: &str, data: &str, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
-        let Some(event) = Fields::parse(data) else {
-            return Err(Fault::unreadable("an event is no JSON object"));
+    /// Feeds an event of a response that is not complete yet.
+    fn dispatch_event(
+        &mut self,
+        name: &str,
+        data: &str,
+        chunks: &mut Vec<StreamChunk>,
+    ) -> Result<(), ApiError> {
+        let Some(event) = ObjectView::parse(data) else {
+            return Err(ApiError::invalid_response("an event is not a JSON object"));
         };
-        let kind = event.word("type");
+        let kind = event.non_empty_text("type");
         match kind.as_deref().unwrap_or(name) {
-            "response.output_text.delta" => self.delta(Kind::Text, &event, pieces),
-            "response.refusal.delta" => self.delta(Kind::Refusal, &event, pieces),
+            "response.output_text.delta" => self.feed_delta(DeltaKind::Text, &event, chunks),
+            "response.refusal.delta" => self.feed_delta(DeltaKind::Refusal, &event, chunks),
             "response.reasoning_summary_text.delta" => {
                 let index = event.number("summary_index").unwrap_or_default();
-                self.delta(Kind::Summary(index), &event, pieces)
+                self.feed_delta(DeltaKind::ReasoningSummary(index), &event, chunks)
             }
             "response.reasoning_text.delta" => {
                 let index = event.number("content_index").unwrap_or_default();
-                self.delta(Kind::Thought(index), &event, pieces)
+                self.feed_delta(DeltaKind::ReasoningText(index), &event, chunks)
             }
-            "response.function_call_arguments.delta" => self.delta(Kind::Arguments, &event, pieces),
-            "response.output_item.added" => self.added(&event, pieces),
-            "response.output_item.done" => self.done(&event, pieces),
-            "response.completed" => self.over(&event, "completed", pieces),
-            "response.incomplete" => self.over(&event, "incomplete", pieces),
+            "response.function_call_arguments.delta" => {
+                self.feed_delta(DeltaKind::Arguments, &event, chunks)
+            }
+            "response.output_item.added" => self.start_item(&event, chunks),
+            "response.output_item.done" => self.feed_done_item(&event, chunks),
+            "response.completed" => self.finish_response(&event, "completed", chunks),
+            "response.incomplete" => self.finish_response(&event, "incomplete", chunks),
             "response.failed" => {
                 let response = event.object("response").unwrap_or_default();
-                Err(told(&response))
+                Err(decode_error_object(&response))
             }
-            "error" => Err(told(&event)),
-            _ if event.get("error").is_some() => Err(told(&event)),
+            "error" => Err(decode_error_object(&event)),
+            _ if event.get("error").is_some() => Err(decode_error_object(&event)),
             _ => Ok(()),
         }
     }
 }
 
-impl Gather for Items {
-    fn event(&mut self, name: &str, data: &str, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
-        if self.answer.is_some() || data == "[DONE]" {
+impl EventAccumulator for ResponseAccumulator {
+    fn feed_event(
+        &mut self,
+        name: &str,
+        data: &str,
+        chunks: &mut Vec<StreamChunk>,
+    ) -> Result<(), ApiError> {
+        if self.response.is_some() || data == "[DONE]" {
             return Ok(());
         }
-        let taken = self.take(name, data, pieces);
-        taken.map_err(|fault| self.failed(fault))
+        let result = self.dispatch_event(name, data, chunks);
+        result.map_err(|error| self.with_partial_output(error))
     }
 
-    fn whole(&mut self, body: &str, pieces: &mut Vec<Piece>) -> Result<Response, Fault> {
-        let response = whole(&self.model, body)?;
-        pieces.extend(response.clone().into_pieces());
-        pieces.pop();
+    fn decode_body(
+        &mut self,
+        body: &str,
+        chunks: &mut Vec<StreamChunk>,
+    ) -> Result<Response, ApiError> {
+        let response = decode_body(&self.request_model, body)?;
+        chunks.extend(response.clone().into_chunks());
+        chunks.pop();
         Ok(response)
     }
 
-    fn is_over(&self) -> bool {
-        self.answer.is_some()
+    fn is_finished(&self) -> bool {
+        self.response.is_some()
     }
 
-    fn end(self) -> Result<Response, Fault> {
-        let written = self.written();
-        self.answer.ok_or_else(|| Fault::broken_off(written))
+    fn finish(self) -> Result<Response, ApiError> {
+        let partial_output = self.partial_output();
+        self.response.ok_or_else(|| ApiError::incomplete_stream(partial_output))
     }
 }

@@ -1,5 +1,5 @@
-//! Responses, as requests are written and answers are read.
+//! Tests of the Responses codec.
 
-mod encode;
-mod read;
+mod request;
+mod response;
 mod stream;

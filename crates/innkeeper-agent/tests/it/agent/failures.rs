@@ -1,63 +1,72 @@
-//! Providers that fail, and answers that are none.
+//! Failed requests and unusable responses.
 
 use std::time::Duration;
 
-use innkeeper_agent::agent::Settings;
-use innkeeper_agent::provider::{Class, Finish, LlmError, Response, Scripted};
-use innkeeper_agent::turn::{Ended, Limits};
+use innkeeper_agent::agent::AgentSettings;
+use innkeeper_agent::provider::{FinishReason, LlmError, LlmErrorKind, Response, ScriptedProvider};
+use innkeeper_agent::run::{RunLimits, RunOutcome};
 use tokio::time::Instant;
 
-use super::{native, room, say};
+use super::{harness, native_harness, text_reply};
 
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_fails_for_a_moment_is_asked_again_when_it_says() {
-    let later = |after| LlmError::new("scripted", Class::Later { after }, "overloaded");
+    let retry_later =
+        |after| LlmError::new("scripted", LlmErrorKind::RetryLater { after }, "overloaded");
     let wait = Some(Duration::from_secs(7));
-    let mut room = native([Err(later(wait)), Err(later(None)), say("Done.")]);
-    let begun = Instant::now();
-    let report = room.agent.run("Hi").await;
+    let mut test_env =
+        native_harness([Err(retry_later(wait)), Err(retry_later(None)), text_reply("Done.")]);
+    let start = Instant::now();
+    let report = test_env.agent.run("Hi").await;
     assert!(report.is_success());
-    assert_eq!(report.tally.repeated, 2);
-    let waited = begun.elapsed().as_millis();
+    assert_eq!(report.stats.request_retries, 2);
+    let waited = start.elapsed().as_millis();
     assert!((8_000..=8_301).contains(&waited), "{waited}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_repeated_requests_of_a_turn_come_out_of_one_budget() {
-    let fails = || Err(LlmError::new("scripted", Class::Connection, "reset"));
-    let bad = || say(r#"{"tool": "fs.read", "params": {}}"#);
-    let replies = [fails(), bad(), fails(), say("unused")];
-    let limits = Limits { retry_budget: 2, ..Limits::default() };
-    let mut room = room(Scripted::new(replies), Settings { limits, ..Settings::default() });
-    let report = room.agent.run("Hi").await;
-    assert!(matches!(report.ended, Ended::Failed(_)), "{report:?}");
-    assert_eq!((report.tally.repeated, report.tally.corrections), (1, 1));
+async fn all_retries_of_a_run_share_one_budget() {
+    let fails = || Err(LlmError::new("scripted", LlmErrorKind::Connection, "reset"));
+    let bad = || text_reply(r#"{"tool": "fs.read", "params": {}}"#);
+    let replies = [fails(), bad(), fails(), text_reply("unused")];
+    let limits = RunLimits { retry_budget: 2, ..RunLimits::default() };
+    let mut test_env = harness(
+        ScriptedProvider::new(replies),
+        AgentSettings { limits, ..AgentSettings::default() },
+    );
+    let report = test_env.agent.run("Hi").await;
+    assert!(matches!(report.outcome, RunOutcome::Failed(_)), "{report:?}");
+    assert_eq!((report.stats.request_retries, report.stats.corrections), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_that_asking_again_does_not_mend_is_told_at_once() {
-    for class in [
-        Class::Key,
-        Class::Billing,
-        Class::TooLong,
-        Class::Later { after: Some(Duration::from_secs(121)) },
+async fn a_failure_that_a_retry_cannot_fix_is_reported_at_once() {
+    for kind in [
+        LlmErrorKind::Authentication,
+        LlmErrorKind::Billing,
+        LlmErrorKind::ContextLength,
+        LlmErrorKind::RetryLater { after: Some(Duration::from_secs(121)) },
     ] {
-        let mut room = native([Err(LlmError::new("scripted", class, "no")), say("unused")]);
-        let report = room.agent.run("Hi").await;
-        let Ended::Failed(error) = &report.ended else { panic!("{report:?}") };
-        assert_eq!(error.class, class);
-        assert_eq!(report.tally.requests, 1);
+        let mut test_env =
+            native_harness([Err(LlmError::new("scripted", kind, "no")), text_reply("unused")]);
+        let report = test_env.agent.run("Hi").await;
+        let RunOutcome::Failed(error) = &report.outcome else { panic!("{report:?}") };
+        assert_eq!(error.kind, kind);
+        assert_eq!(report.stats.requests, 1);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_was_cut_or_declined_is_told_as_such() {
-    for (finish, cut) in [(Finish::Length, true), (Finish::Refused, false)] {
-        let mut room = native([Ok(Response { finish, ..Response::text("Half of") })]);
-        let report = room.agent.run("Tell.").await;
+async fn a_truncated_or_declined_response_is_reported_as_such() {
+    for (finish_reason, is_truncated) in
+        [(FinishReason::Length, true), (FinishReason::Refusal, false)]
+    {
+        let mut test_env =
+            native_harness([Ok(Response { finish_reason, ..Response::from_text("Half of") })]);
+        let report = test_env.agent.run("Tell.").await;
         assert!(!report.is_success());
-        assert_eq!(matches!(report.ended, Ended::Cut), cut);
-        assert_eq!(matches!(report.ended, Ended::Refused), !cut);
+        assert_eq!(matches!(report.outcome, RunOutcome::Truncated), is_truncated);
+        assert_eq!(matches!(report.outcome, RunOutcome::Refused), !is_truncated);
         assert_eq!(report.text, "Half of");
     }
 }
@@ -65,48 +74,64 @@ async fn an_answer_that_was_cut_or_declined_is_told_as_such() {
 /// Proves: G77
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_cut_is_never_run() {
-    let half =
-        Response { finish: Finish::Length, ..Response::calls([("fs.rm", r#"{"path": "a"}"#)]) };
-    let mut room = native([Ok(half), say("Done.")]);
-    room.agent.run("Remove ab.").await;
-    let called = room.desk.called();
-    assert!(called.is_empty(), "{called:?}");
+    let half = Response {
+        finish_reason: FinishReason::Length,
+        ..Response::from_tool_calls([("fs.rm", r#"{"path": "a"}"#)])
+    };
+    let mut test_env = native_harness([Ok(half), text_reply("Done.")]);
+    test_env.agent.run("Remove ab.").await;
+    let calls = test_env.tools.calls();
+    assert!(calls.is_empty(), "{calls:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_call_of_an_answer_that_was_declined_is_run() {
-    let calls = Response::calls([("fs.rm", r#"{"path": "a"}"#), ("fs.rm", r#"{"path": "b"}"#)]);
-    let mut room = native([Ok(Response { finish: Finish::Refused, ..calls })]);
-    let report = room.agent.run("Remove.").await;
-    assert!(matches!(report.ended, Ended::Refused));
-    assert!(room.desk.called().is_empty());
-    assert_eq!(room.agent.conversation().open_calls().count(), 0);
+    let calls =
+        Response::from_tool_calls([("fs.rm", r#"{"path": "a"}"#), ("fs.rm", r#"{"path": "b"}"#)]);
+    let mut test_env =
+        native_harness([Ok(Response { finish_reason: FinishReason::Refusal, ..calls })]);
+    let report = test_env.agent.run("Remove.").await;
+    assert!(matches!(report.outcome, RunOutcome::Refused));
+    assert!(test_env.tools.calls().is_empty());
+    assert_eq!(test_env.agent.conversation().pending_calls().count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_with_nothing_in_it_is_asked_for_again() {
-    let announced = Response { finish: Finish::ToolCalls, ..Response::text("I call.") };
-    let mut room = native([say("  "), Ok(announced), say("Here.")]);
-    let report = room.agent.run("Hi").await;
+    let announced =
+        Response { finish_reason: FinishReason::ToolCalls, ..Response::from_text("I call.") };
+    let mut test_env = native_harness([text_reply("  "), Ok(announced), text_reply("Here.")]);
+    let report = test_env.agent.run("Hi").await;
     assert_eq!(report.text, "Here.");
-    assert_eq!(report.tally.corrections, 2);
+    assert_eq!(report.stats.corrections, 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_says_at_once_is_not_asked_at_once() {
-    let later =
-        || Err(LlmError::new("scripted", Class::Later { after: Some(Duration::ZERO) }, "busy"));
-    let mut room = native([later(), later(), say("Done.")]);
-    let begun = Instant::now();
-    assert!(room.agent.run("Hi").await.is_success());
-    assert!(begun.elapsed() >= Duration::from_millis(1500));
+    let retry_later = || {
+        Err(LlmError::new(
+            "scripted",
+            LlmErrorKind::RetryLater { after: Some(Duration::ZERO) },
+            "busy",
+        ))
+    };
+    let mut test_env = native_harness([retry_later(), retry_later(), text_reply("Done.")]);
+    let start = Instant::now();
+    assert!(test_env.agent.run("Hi").await.is_success());
+    assert!(start.elapsed() >= Duration::from_millis(1500));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_does_not_answer_at_all_is_asked_three_times_and_no_more() {
-    let broken = || Err(LlmError::new("scripted", Class::Connection, "no connection"));
-    let mut room = native([broken(), broken(), broken(), say("unused")]);
-    let report = room.agent.run("Hi").await;
-    assert_eq!(report.tally.requests, 3);
-    assert!(!report.tally.usage_is_whole && report.tally.answers == 0);
+    let connection_error =
+        || Err(LlmError::new("scripted", LlmErrorKind::Connection, "no connection"));
+    let mut test_env = native_harness([
+        connection_error(),
+        connection_error(),
+        connection_error(),
+        text_reply("unused"),
+    ]);
+    let report = test_env.agent.run("Hi").await;
+    assert_eq!(report.stats.requests, 3);
+    assert!(!report.stats.usage_is_complete && report.stats.responses == 0);
 }

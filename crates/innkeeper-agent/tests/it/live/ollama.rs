@@ -1,4 +1,4 @@
-//! A published proxy that speaks Ollama's wire in front of the llama.cpp server.
+//! A published proxy that offers Ollama's API for the llama.cpp server.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
@@ -7,34 +7,34 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// How long it may take to listen on a loaded machine: it brings up a database first.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is looked whether it does.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Timeout of the start on a loaded machine: the proxy starts a database first.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A running proxy, which ends with this.
-pub(super) struct Proxy {
+/// A running proxy, which is killed on drop.
+pub(super) struct OllamaProxy {
     child: Child,
     port: u16,
     _home: TempDir,
 }
 
-impl Drop for Proxy {
+impl Drop for OllamaProxy {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-impl Proxy {
-    /// Starts it in front of this server; an error says why it cannot run here.
+impl OllamaProxy {
+    /// Starts the proxy in front of this server. An error says why the proxy cannot run here.
     #[expect(clippy::disallowed_methods, reason = "the test's own server")]
     pub(super) fn start(origin: &str) -> Result<Self, String> {
         let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-servers");
         let program = target.join("ollambda/bin/ollambda");
         if !program.is_file() {
             return Err(
-                "no `ollambda` here: it needs Python 3.13 (`cargo xtask models`)".to_owned()
+                "no `ollambda` here: it needs Python 3.13 (`cargo xtask eval-local-model`)"
+                    .to_owned(),
             );
         }
         let home = tempfile::tempdir().unwrap();
@@ -56,15 +56,15 @@ impl Proxy {
             .spawn()
             .unwrap();
         let mut proxy = Self { child, port, _home: home };
-        for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
+        for _ in 0..START_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis() {
             if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
                 return Ok(proxy);
             }
             let ended = proxy.child.try_wait().unwrap();
             assert!(ended.is_none(), "the proxy ended: {ended:?}");
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(POLL_INTERVAL);
         }
-        panic!("the proxy did not listen within {PATIENCE:?}");
+        panic!("the proxy did not listen within {START_TIMEOUT:?}");
     }
 
     pub(super) fn origin(&self) -> String {

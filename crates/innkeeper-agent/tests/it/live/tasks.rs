@@ -1,44 +1,46 @@
-//! The tasks a real model is given, as data: chosen once, before the first run, and not since.
+//! The tasks for a real model, fixed before the first run.
 
 use std::sync::{Arc, Mutex};
 
-use innkeeper_agent::tools::{Hints, Offered, Output, Running, ToolRunner};
+use innkeeper_agent::tools::{
+    AvailableTool, ToolAnnotations, ToolCallFuture, ToolOutput, ToolRunner,
+};
 use innkeeper_toolcall::Tool;
 use serde_json::{Value, json};
 
-const DATA: &str = include_str!("tasks.json");
+const TASKS_JSON: &str = include_str!("tasks.json");
 
-/// One question that one call answers.
+/// A question that one call answers.
 #[derive(Clone, Debug)]
-pub(super) struct Case {
-    pub(super) asked: String,
-    pub(super) offered: Vec<Tool>,
-    /// What should be called.
-    tool: String,
-    arguments: Value,
-    /// What the tool then says.
+pub(super) struct TaskCase {
+    pub(super) question: String,
+    pub(super) tools: Vec<Tool>,
+    /// The tool that the model should call.
+    expected_tool: String,
+    expected_arguments: Value,
+    /// The text that the tool returns.
     result: String,
-    /// What of it the last answer should have.
+    /// The part of the result that the last response should contain.
     fact: String,
 }
 
-/// Every task in each of its phrasings.
-pub(super) fn cases() -> Vec<Case> {
-    let data: Value = serde_json::from_str(DATA).unwrap();
+/// Returns every task in each of its phrasings.
+pub(super) fn load_cases() -> Vec<TaskCase> {
+    let data: Value = serde_json::from_str(TASKS_JSON).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let tool = |name: &Value| {
-        let mut known = data["tools"].as_array().unwrap().iter();
-        let tool = known.find(|tool| tool["name"] == *name).unwrap();
+        let mut definitions = data["tools"].as_array().unwrap().iter();
+        let tool = definitions.find(|tool| tool["name"] == *name).unwrap();
         Tool::new(text(&tool["name"]), text(&tool["description"]), tool["inputSchema"].clone())
     };
     let tasks = data["tasks"].as_array().unwrap().iter();
     let cases = tasks.flat_map(|task| {
-        let offered: Vec<_> = task["offered"].as_array().unwrap().iter().map(tool).collect();
-        task["asked"].as_array().unwrap().iter().map(move |asked| Case {
-            asked: text(asked),
-            offered: offered.clone(),
-            tool: text(&task["tool"]),
-            arguments: task["arguments"].clone(),
+        let tools: Vec<_> = task["offered"].as_array().unwrap().iter().map(tool).collect();
+        task["asked"].as_array().unwrap().iter().map(move |question| TaskCase {
+            question: text(question),
+            tools: tools.clone(),
+            expected_tool: text(&task["tool"]),
+            expected_arguments: task["arguments"].clone(),
             result: text(&task["result"]),
             fact: text(&task["fact"]),
         })
@@ -46,77 +48,87 @@ pub(super) fn cases() -> Vec<Case> {
     cases.collect()
 }
 
-impl Case {
-    /// Whether it is a call of an offered tool whose arguments fit, by a judge that is not ours.
+impl TaskCase {
+    /// Returns whether the call names an available tool and its arguments match the schema,
+    /// according to an independent validator.
     pub(super) fn is_valid(&self, tool: &str, arguments: &Value) -> bool {
-        let Some(offered) = self.offered.iter().find(|it| it.name == tool) else { return false };
-        jsonschema::validator_for(&offered.input_schema).unwrap().is_valid(arguments)
+        let Some(definition) = self.tools.iter().find(|candidate| candidate.name == tool) else {
+            return false;
+        };
+        jsonschema::validator_for(&definition.input_schema).unwrap().is_valid(arguments)
     }
 
-    /// Whether it is the right one: case, outer blanks and a last `/` or `.` aside.
+    /// Returns whether the call is the expected one, ignoring case, outer whitespace and a trailing
+    /// `/` or `.`.
     pub(super) fn is_correct(&self, tool: &str, arguments: &Value) -> bool {
-        tool == self.tool && lenient(arguments) == lenient(&self.arguments)
+        tool == self.expected_tool && normalize(arguments) == normalize(&self.expected_arguments)
     }
 
-    /// Whether a last answer has what the tool found.
-    pub(super) fn is_told(&self, answer: &str) -> bool {
-        answer.contains(&self.fact)
+    /// Returns whether a last response contains the fact.
+    pub(super) fn contains_fact(&self, text: &str) -> bool {
+        text.contains(&self.fact)
     }
 }
 
-fn lenient(value: &Value) -> Value {
+fn normalize(value: &Value) -> Value {
     match value {
         Value::String(text) => text.trim().trim_end_matches(['/', '.']).to_lowercase().into(),
         Value::Number(number) => json!(number.as_f64()),
-        Value::Array(items) => items.iter().map(lenient).collect(),
+        Value::Array(items) => items.iter().map(normalize).collect(),
         Value::Object(members) => {
-            members.iter().map(|(key, value)| (key.clone(), lenient(value))).collect()
+            members.iter().map(|(key, value)| (key.clone(), normalize(value))).collect()
         }
         Value::Null | Value::Bool(_) => value.clone(),
     }
 }
 
-/// Offers the tools of a case, and counts what reaches it.
+/// Offers the tools of a case and records their calls.
 #[derive(Debug)]
-pub(super) struct Desk {
-    case: Case,
-    called: Mutex<Vec<(String, Value)>>,
+pub(super) struct RecordingTools {
+    case: TaskCase,
+    calls: Mutex<Vec<(String, Value)>>,
 }
 
-impl Desk {
-    pub(super) fn of(case: &Case) -> Arc<Self> {
-        Arc::new(Self { case: case.clone(), called: Mutex::default() })
+impl RecordingTools {
+    pub(super) fn for_case(case: &TaskCase) -> Arc<Self> {
+        Arc::new(Self { case: case.clone(), calls: Mutex::default() })
     }
 
-    pub(super) fn called(&self) -> Vec<(String, Value)> {
-        self.called.lock().unwrap().clone()
+    pub(super) fn calls(&self) -> Vec<(String, Value)> {
+        self.calls.lock().unwrap().clone()
     }
 }
 
-impl ToolRunner for Desk {
-    fn offered(&self) -> Vec<Offered> {
-        let tools = self.case.offered.iter().cloned();
-        tools.map(|tool| Offered { tool, hints: Hints::default() }).collect()
+impl ToolRunner for RecordingTools {
+    fn list_tools(&self) -> Vec<AvailableTool> {
+        let tools = self.case.tools.iter().cloned();
+        tools.map(|tool| AvailableTool { tool, annotations: ToolAnnotations::default() }).collect()
     }
 
-    fn run<'r>(&'r self, name: &'r str, arguments: Value) -> Running<'r> {
-        self.called.lock().unwrap().push((name.to_owned(), arguments));
-        let text =
-            if name == self.case.tool { &self.case.result } else { "There is nothing here." };
+    fn call_tool<'r>(&'r self, name: &'r str, arguments: Value) -> ToolCallFuture<'r> {
+        self.calls.lock().unwrap().push((name.to_owned(), arguments));
+        let text = if name == self.case.expected_tool {
+            &self.case.result
+        } else {
+            "There is nothing here."
+        };
         let result = json!({"content": [{"type": "text", "text": text}]});
         let raw = serde_json::value::to_raw_value(&result).unwrap();
-        Box::pin(async move { Ok(Output::new(raw, false)) })
+        Box::pin(async move { Ok(ToolOutput::new(raw, false)) })
     }
 }
 
 #[test]
 fn there_are_ten_tasks_in_three_phrasings_with_two_to_five_tools_and_each_can_be_done() {
-    let cases = cases();
+    let cases = load_cases();
     assert_eq!(cases.len(), 30);
     for case in &cases {
-        assert!((2..=5).contains(&case.offered.len()), "{case:?}");
-        let right = &case.arguments;
-        assert!(case.is_valid(&case.tool, right) && case.is_correct(&case.tool, right));
-        assert!(case.is_told(&case.result), "{case:?}");
+        assert!((2..=5).contains(&case.tools.len()), "{case:?}");
+        let right = &case.expected_arguments;
+        assert!(
+            case.is_valid(&case.expected_tool, right)
+                && case.is_correct(&case.expected_tool, right)
+        );
+        assert!(case.contains_fact(&case.result), "{case:?}");
     }
 }

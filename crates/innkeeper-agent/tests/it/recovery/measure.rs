@@ -1,137 +1,148 @@
-//! The measurement behind `cargo xtask recovery`: writes the answers down for the published parsers,
-//! then judges what they and ours made of them.
+//! The measurement of `cargo xtask bench-repair`.
+//!
+//! Step one writes the malformed responses for the published parsers; step two judges the calls of
+//! those parsers and of ours.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use innkeeper_toolcall::{Call, Format, Json};
+use innkeeper_toolcall::{Format, Json, ResolvedCall};
 use serde_json::{Value, json};
 
-use super::form::Form;
-use super::ours::{Room, read};
-use super::slip::{Case, Slip};
-use super::truth::{Entry, Verdict, judge};
-use super::{case, sample};
+use super::call_syntax::CallSyntax;
+use super::ground_truth::{BenchmarkEntry, CallVerdict, judge};
+use super::harness::{AgentHarness, parse_calls};
+use super::mistake::{MistakeCase, ModelMistake};
+use super::{sample_entries, seeded_case};
 
-/// Where the chore wants the files; where it is not said, there is nothing to measure.
-const FOLDER: &str = "INNKEEPER_RECOVERY";
-const ENTRIES: &str = "INNKEEPER_RECOVERY_ENTRIES";
-const SEED: &str = "INNKEEPER_RECOVERY_SEED";
+/// The variables that `cargo xtask bench-repair` sets; the first is the directory of the files.
+const FOLDER_VAR: &str = "INNKEEPER_BENCH_REPAIR";
+const ENTRIES_VAR: &str = "INNKEEPER_BENCH_REPAIR_ENTRIES";
+const SEED_VAR: &str = "INNKEEPER_BENCH_REPAIR_SEED";
 
-/// The published parsers, by the file of what they made of the answers.
-const PEERS: [&str; 2] = ["tool-parser", "ai-sdk-tool-parser"];
+/// The output files of the published parsers.
+const PEER_FILES: [&str; 2] = ["tool-parser", "ai-sdk-tool-parser"];
 
-struct Wish {
+struct MeasureArgs {
     folder: PathBuf,
-    entries: Vec<Entry>,
+    entries: Vec<BenchmarkEntry>,
     seed: u64,
 }
 
-impl Wish {
-    fn new() -> Self {
-        let word = |name: &str| std::env::var_os(name).expect("`cargo xtask recovery` sets it");
-        let number = |name: &str| word(name).to_str().unwrap().parse::<u64>().unwrap();
-        let (seed, count) = (number(SEED), number(ENTRIES));
-        let entries = sample(usize::try_from(count).unwrap(), seed);
-        Self { folder: word(FOLDER).into(), entries, seed }
+impl MeasureArgs {
+    fn from_env() -> Self {
+        let variable =
+            |name: &str| std::env::var_os(name).expect("`cargo xtask bench-repair` sets it");
+        let number = |name: &str| variable(name).to_str().unwrap().parse::<u64>().unwrap();
+        let (seed, count) = (number(SEED_VAR), number(ENTRIES_VAR));
+        let entries = sample_entries(usize::try_from(count).unwrap(), seed);
+        Self { folder: variable(FOLDER_VAR).into(), entries, seed }
     }
 
-    /// Every answer, in one order.
-    fn cases(&self) -> impl Iterator<Item = (usize, Form, Slip, Case)> {
-        let places = (0..self.entries.len()).flat_map(|at| Form::ALL.map(|form| (at, form)));
-        let places = places.flat_map(|(at, form)| Slip::ALL.map(|slip| (at, form, slip)));
-        places.filter_map(|(at, form, slip)| {
-            Some((at, form, slip, case(&self.entries[at], form, slip, self.seed)?))
+    /// Returns every case in a fixed order.
+    fn cases(&self) -> impl Iterator<Item = (usize, CallSyntax, ModelMistake, MistakeCase)> {
+        let positions =
+            (0..self.entries.len()).flat_map(|at| CallSyntax::ALL.map(|form| (at, form)));
+        let positions =
+            positions.flat_map(|(at, form)| ModelMistake::ALL.map(|mistake| (at, form, mistake)));
+        positions.filter_map(|(at, form, mistake)| {
+            Some((at, form, mistake, seeded_case(&self.entries[at], form, mistake, self.seed)?))
         })
     }
 }
 
 #[test]
-#[ignore = "a step of `cargo xtask recovery`"]
+#[ignore = "a step of `cargo xtask bench-repair`"]
 fn step_one_writes_the_answers_down() {
-    let wish = Wish::new();
-    let create = |name: &str| fs::File::create(wish.folder.join(name)).unwrap();
+    let args = MeasureArgs::from_env();
+    let create = |name: &str| fs::File::create(args.folder.join(name)).unwrap();
     let mut file = create("tools.jsonl");
-    for entry in &wish.entries {
-        let tools = entry.tools.iter().map(|it| {
-            json!({"name": it.name, "description": it.description, "parameters": it.input_schema})
+    for entry in &args.entries {
+        let tools = entry.tools.iter().map(|tool| {
+            json!({"name": tool.name, "description": tool.description, "parameters": tool.input_schema})
         });
         writeln!(file, "{}", tools.collect::<Value>()).unwrap();
     }
     let mut file = create("cases.jsonl");
-    for (entry, form, _, case) in wish.cases() {
+    for (entry, form, _, case) in args.cases() {
         let line = json!({"entry": entry, "form": form.name(), "text": case.text});
         writeln!(file, "{line}").unwrap();
     }
 }
 
-/// What came of the answers of one kind. The names of the counts are those of the result.
-type Counts = BTreeMap<&'static str, usize>;
+/// Counts of one mistake and syntax; the keys are those of the result file.
+type OutcomeCounts = BTreeMap<&'static str, usize>;
 
 #[tokio::test(start_paused = true)]
-#[ignore = "a step of `cargo xtask recovery`"]
+#[ignore = "a step of `cargo xtask bench-repair`"]
 async fn step_two_judges_what_was_made_of_them() {
-    let wish = Wish::new();
-    let heard = PEERS.map(|peer| {
-        let text = fs::read_to_string(wish.folder.join(peer)).unwrap();
+    let args = MeasureArgs::from_env();
+    let peer_results = PEER_FILES.map(|peer| {
+        let text = fs::read_to_string(args.folder.join(peer)).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
     });
-    let mut rows: BTreeMap<[usize; 2], Counts> = BTreeMap::new();
-    let mut room = None;
-    for (number, (at, form, slip, case)) in wish.cases().enumerate() {
-        let entry = &wish.entries[at];
-        if room.as_ref().is_none_or(|(own, _)| *own != at) {
-            room = Some((at, Room::new(entry)));
+    let mut rows: BTreeMap<[usize; 2], OutcomeCounts> = BTreeMap::new();
+    let mut harness = None;
+    for (number, (at, form, mistake, case)) in args.cases().enumerate() {
+        let entry = &args.entries[at];
+        if harness.as_ref().is_none_or(|(index, _)| *index != at) {
+            harness = Some((at, AgentHarness::new(entry)));
         }
-        let (_, room) = room.as_mut().unwrap();
-        let place = |list: &[&str], name: &str| list.iter().position(|it| *it == name).unwrap();
-        let slips = Slip::ALL.map(Slip::name);
-        let forms = Form::ALL.map(Form::name);
-        let row = rows.entry([place(&slips, slip.name()), place(&forms, form.name())]).or_default();
+        let (_, harness) = harness.as_mut().unwrap();
+        let position =
+            |list: &[&str], name: &str| list.iter().position(|item| *item == name).unwrap();
+        let slips = ModelMistake::ALL.map(ModelMistake::name);
+        let forms = CallSyntax::ALL.map(CallSyntax::name);
+        let row = rows
+            .entry([position(&slips, mistake.name()), position(&forms, form.name())])
+            .or_default();
         let mut count =
-            |what: &'static str, is: bool| *row.entry(what).or_default() += usize::from(is);
+            |key: &'static str, is: bool| *row.entry(key).or_default() += usize::from(is);
         count("n", true);
-        let alone = judge(&read(entry, &case, Format::Detect), &case.truths);
-        let told = judge(&read(entry, &case, form.format()), &case.truths);
-        count("alone", alone == Verdict::Right);
-        count("told", told == Verdict::Right);
-        count("told_wrong", told == Verdict::Wrong);
-        count(room.take(&case).await.name(), true);
-        for ((heard, keys), peer) in heard.iter().zip(KEYS).zip(PEERS) {
-            let line = heard.get(number).unwrap_or_else(|| panic!("`{peer}` has too few lines"));
+        let detected = judge(&parse_calls(entry, &case, Format::Detect), &case.expected_calls);
+        let declared = judge(&parse_calls(entry, &case, form.format()), &case.expected_calls);
+        count("alone", detected == CallVerdict::Right);
+        count("told", declared == CallVerdict::Right);
+        count("told_wrong", declared == CallVerdict::Wrong);
+        count(harness.run_case(&case).await.name(), true);
+        for ((results, keys), peer) in peer_results.iter().zip(PEER_COUNT_KEYS).zip(PEER_FILES) {
+            let line = results.get(number).unwrap_or_else(|| panic!("`{peer}` has too few lines"));
             let Value::Array(calls) = line else { continue };
-            let verdict = judge(&fitting(entry, calls), &case.truths);
-            let [n, right, wrong, ours] = keys;
+            let verdict = judge(&valid_calls(entry, calls), &case.expected_calls);
+            let [n, right, wrong, innkeeper] = keys;
             count(n, true);
-            count(right, verdict == Verdict::Right);
-            count(wrong, verdict == Verdict::Wrong);
-            count(ours, told == Verdict::Right);
+            count(right, verdict == CallVerdict::Right);
+            count(wrong, verdict == CallVerdict::Wrong);
+            count(innkeeper, declared == CallVerdict::Right);
         }
     }
-    let rows = rows.into_iter().map(|([slip, form], counts)| {
-        json!({"slip": Slip::ALL[slip].name(), "form": Form::ALL[form].name(), "counts": counts})
+    let rows = rows.into_iter().map(|([mistake, form], counts)| {
+        json!({"slip": ModelMistake::ALL[mistake].name(), "form": CallSyntax::ALL[form].name(), "counts": counts})
     });
     let result = rows.collect::<Value>().to_string();
-    fs::write(wish.folder.join("result.json"), result).unwrap();
+    fs::write(args.folder.join("result.json"), result).unwrap();
 }
 
-/// What is counted of each published parser; last, what ours made of the same answers.
-const KEYS: [[&str; 4]; 2] = [
+/// The count keys of each published parser; the last counts our parser on the same responses.
+const PEER_COUNT_KEYS: [[&str; 4]; 2] = [
     ["crate_n", "crate", "crate_wrong", "crate_ours"],
     ["package_n", "package", "package_wrong", "package_ours"],
 ];
 
-/// The calls of a published parser, if all fit the schemas of their tools: an application would run
-/// no others.
-fn fitting(entry: &Entry, calls: &[Value]) -> Vec<(String, Value)> {
+/// Returns the calls of a published parser if all match their schemas; an application would run no
+/// others.
+fn valid_calls(entry: &BenchmarkEntry, calls: &[Value]) -> Vec<(String, Value)> {
     let call = |call: &Value| {
         let name = call[0].as_str()?.to_owned();
         let arguments: Value = serde_json::from_str(call[1].as_str()?).ok()?;
         let json = Json::from(&arguments);
-        let made = Call { name: name.clone(), arguments: json, repairs: Vec::new() };
-        let fits = entry.toolbox.violations(&made).is_ok_and(|found| found.is_empty());
+        let resolved = ResolvedCall { name: name.clone(), arguments: json, repairs: Vec::new() };
+        let fits = entry
+            .tool_validator
+            .violations(&resolved)
+            .is_ok_and(|violations| violations.is_empty());
         fits.then_some((name, arguments))
     };
     calls.iter().map(call).collect::<Option<_>>().unwrap_or_default()

@@ -1,29 +1,29 @@
-//! What the tools of the files server do.
+//! Operations behind the tools of the files server.
 
 use std::fs::{self, FileType};
 
 use serde_json::{Value, json};
 
-use super::root::{FileError, Root};
+use super::root::{FileError, RootDirectory};
 use super::walk;
-use crate::timestamp::rfc3339;
+use crate::timestamp::format_rfc3339;
 
-/// The most entries of a folder that are listed.
+/// Maximum number of directory entries in a listing.
 pub(super) const MAX_ENTRIES: usize = 1_000;
-/// The most lines that a search gives back.
+/// Maximum number of lines in a search result.
 pub(super) const MAX_MATCHES: usize = 200;
-/// The most characters of a matching line that are shown.
+/// Maximum number of characters shown of a matching line.
 pub(super) const MAX_LINE_CHARS: usize = 500;
 
-/// A result for a program, and in words.
-pub(super) type Outcome = Result<(String, Value), FileError>;
+/// A result as text and as structured content.
+pub(super) type OperationResult = Result<(String, Value), FileError>;
 
-pub(super) fn list(root: &Root, path: &str) -> Outcome {
-    let folder = root.find_folder(path)?;
-    let broken = |source| FileError::Broken { path: path.to_owned(), source };
+pub(super) fn list(root: &RootDirectory, path: &str) -> OperationResult {
+    let directory = root.resolve_directory(path)?;
+    let io_error = |source| FileError::Io { path: path.to_owned(), source };
     let mut entries = Vec::new();
     let mut truncated = false;
-    for entry in fs::read_dir(&folder.real).map_err(broken)?.flatten() {
+    for entry in fs::read_dir(&directory.canonical_path).map_err(io_error)?.flatten() {
         if entries.len() == MAX_ENTRIES {
             truncated = true;
             break;
@@ -32,90 +32,93 @@ pub(super) fn list(root: &Root, path: &str) -> Outcome {
         entries.push((entry.file_name().to_string_lossy().into_owned(), metadata));
     }
     entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    let words = entries.iter().map(|(name, metadata)| match metadata.is_dir() {
+    let lines = entries.iter().map(|(name, metadata)| match metadata.is_dir() {
         true => format!("{name}/\n"),
         false => format!("{name} ({} bytes)\n", metadata.len()),
     });
-    let mut text: String = words.collect();
+    let mut text: String = lines.collect();
     if truncated {
         text.push_str("… and more\n");
     }
-    let listed: Vec<_> = entries
+    let listing: Vec<_> = entries
         .iter()
         .map(|(name, metadata)| {
-            let mut entry = json!({ "name": name, "type": kind(metadata.file_type()) });
+            let mut entry = json!({ "name": name, "type": file_type_name(metadata.file_type()) });
             if metadata.is_file() {
                 entry["size"] = metadata.len().into();
             }
             entry
         })
         .collect();
-    let path = root.relative(&folder.real);
-    Ok((text, json!({ "path": path, "entries": listed, "truncated": truncated })))
+    let path = root.relative_path(&directory.canonical_path);
+    Ok((text, json!({ "path": path, "entries": listing, "truncated": truncated })))
 }
 
-pub(super) fn read(root: &Root, path: &str) -> Outcome {
-    let text = root.text(path)?;
-    let path = root.relative(&root.find(path)?.real);
+pub(super) fn read(root: &RootDirectory, path: &str) -> OperationResult {
+    let text = root.read_text(path)?;
+    let path = root.relative_path(&root.resolve(path)?.canonical_path);
     let structured = json!({ "path": path, "text": text, "size": text.len() });
     Ok((text, structured))
 }
 
-pub(super) fn write(root: &Root, path: &str, content: &str) -> Outcome {
+pub(super) fn write(root: &RootDirectory, path: &str, content: &str) -> OperationResult {
     let (real, created) = root.write(path, content)?;
-    let (path, size) = (root.relative(&real), content.len());
+    let (path, size) = (root.relative_path(&real), content.len());
     let text = format!("{} `{path}` ({size} bytes)", if created { "created" } else { "replaced" });
     Ok((text, json!({ "path": path, "size": size, "created": created })))
 }
 
-pub(super) fn search(root: &Root, query: &str, path: &str) -> Outcome {
-    let walk = walk::files(&root.find(path)?.real);
+pub(super) fn search(root: &RootDirectory, query: &str, path: &str) -> OperationResult {
+    let walk = walk::walk_files(&root.resolve(path)?.canonical_path);
     let mut matches = Vec::new();
-    let mut truncated = walk.cut;
+    let mut truncated = walk.truncated;
     let mut searched = 0;
     'files: for file in &walk.files {
-        let path = root.relative(file);
-        let Ok(text) = root.text(&path) else { continue };
+        let path = root.relative_path(file);
+        let Ok(text) = root.read_text(&path) else { continue };
         searched += 1;
         for (index, line) in text.lines().enumerate().filter(|(_, line)| line.contains(query)) {
             if matches.len() == MAX_MATCHES {
                 truncated = true;
                 break 'files;
             }
-            let shown: String = line.chars().take(MAX_LINE_CHARS).collect();
-            matches.push(json!({ "path": path, "line": index + 1, "text": shown }));
+            let excerpt: String = line.chars().take(MAX_LINE_CHARS).collect();
+            matches.push(json!({ "path": path, "line": index + 1, "text": excerpt }));
         }
     }
-    let words = matches.iter().map(|found| {
-        let text = found["text"].as_str().unwrap_or_default();
-        format!("{}:{}: {text}\n", found["path"].as_str().unwrap_or_default(), found["line"])
+    let match_lines = matches.iter().map(|entry| {
+        let text = entry["text"].as_str().unwrap_or_default();
+        format!("{}:{}: {text}\n", entry["path"].as_str().unwrap_or_default(), entry["line"])
     });
-    let mut text: String = words.collect();
+    let mut text: String = match_lines.collect();
     if text.is_empty() {
-        text = format!("no line of {searched} text files has it\n");
+        text = format!("no match in {searched} text files\n");
     }
     let structured =
         json!({ "matches": matches, "filesSearched": searched, "truncated": truncated });
     Ok((text, structured))
 }
 
-pub(super) fn info(root: &Root, path: &str) -> Outcome {
-    let found = root.find(path)?;
-    let (path, kind) = (root.relative(&found.real), kind(found.metadata.file_type()));
+pub(super) fn info(root: &RootDirectory, path: &str) -> OperationResult {
+    let resolved = root.resolve(path)?;
+    let (path, kind) = (
+        root.relative_path(&resolved.canonical_path),
+        file_type_name(resolved.metadata.file_type()),
+    );
     let mut info = json!({
         "path": path,
         "type": kind,
-        "size": found.metadata.len(),
-        "readOnly": found.metadata.permissions().readonly(),
+        "size": resolved.metadata.len(),
+        "readOnly": resolved.metadata.permissions().readonly(),
     });
-    if let Ok(time) = found.metadata.modified() {
-        info["modified"] = rfc3339(time).into();
+    if let Ok(time) = resolved.metadata.modified() {
+        info["modified"] = format_rfc3339(time).into();
     }
-    let text = format!("`{path}`: {kind}, {} bytes", found.metadata.len());
+    let text = format!("`{path}`: {kind}, {} bytes", resolved.metadata.len());
     Ok((text, info))
 }
 
-fn kind(file_type: FileType) -> &'static str {
+fn file_type_name(file_type: FileType) -> &'static str {
     if file_type.is_file() {
         "file"
     } else if file_type.is_dir() {

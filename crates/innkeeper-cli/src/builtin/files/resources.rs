@@ -1,24 +1,24 @@
-//! The files as resources.
+//! Files as MCP resources.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::root::{FileError, Root};
+use super::root::{FileError, RootDirectory};
 use super::{uri, walk};
-use crate::builtin::service::Complaint;
+use crate::builtin::service::FailureMessage;
 
-/// The most files that are listed as resources; a client that wants more uses the tools.
+/// Maximum number of files listed as resources; clients use the tools to list more.
 pub(super) const MAX_RESOURCES: usize = 500;
 
-/// The first files below the root, in order.
-pub(super) fn list(root: &Root) -> Result<Vec<Value>, FileError> {
-    let folder = root.find_folder(".")?;
-    let walk = walk::files(&folder.real);
+/// Returns the first files in the root directory, sorted by path.
+pub(super) fn list(root: &RootDirectory) -> Result<Vec<Value>, FileError> {
+    let directory = root.resolve_directory(".")?;
+    let walk = walk::walk_files(&directory.canonical_path);
     let described = |file: &std::path::PathBuf| {
         json!({
-            "uri": uri::of(file),
-            "name": root.relative(file),
+            "uri": uri::from_path(file),
+            "name": root.relative_path(file),
             "mimeType": mime_type(file),
             "size": file.metadata().map_or(0, |metadata| metadata.len()),
         })
@@ -26,29 +26,32 @@ pub(super) fn list(root: &Root) -> Result<Vec<Value>, FileError> {
     Ok(walk.files.iter().take(MAX_RESOURCES).map(described).collect())
 }
 
-/// One file: as text where it is text, else as base64. `None` where the URI names no file here.
-pub(super) fn read(root: &Root, uri: &str) -> Option<Result<Value, Complaint>> {
-    let path = uri::decoded(uri)?;
-    let base = uri::decoded(&uri::of(root.real()))?;
+/// Reads one file: UTF-8 as text, other content as base64. Returns `None` if the URI names no file
+/// in the root directory.
+pub(super) fn read(root: &RootDirectory, uri: &str) -> Option<Result<Value, FailureMessage>> {
+    let path = uri::to_path(uri)?;
+    let base = uri::to_path(&uri::from_path(root.canonical_path()))?;
     let relative = path.strip_prefix(base.trim_end_matches('/'))?.strip_prefix('/')?;
-    let bytes = match root.bytes(relative) {
+    let bytes = match root.read_bytes(relative) {
         Ok(bytes) => bytes,
-        Err(FileError::Missing { .. } | FileError::Outside { .. } | FileError::NotAFile { .. }) => {
+        Err(
+            FileError::Missing { .. } | FileError::OutsideRoot { .. } | FileError::NotAFile { .. },
+        ) => {
             return None;
         }
-        Err(error) => return Some(Err(error.in_words())),
+        Err(error) => return Some(Err(error.describe())),
     };
     let mime_type = mime_type(Path::new(relative));
     Some(Ok(match String::from_utf8(bytes) {
         Ok(text) => json!([{ "uri": uri, "mimeType": mime_type, "text": text }]),
         Err(binary) => {
-            let blob = uri::base64(binary.as_bytes());
+            let blob = uri::encode_base64(binary.as_bytes());
             json!([{ "uri": uri, "mimeType": mime_type, "blob": blob }])
         }
     }))
 }
 
-/// The media type that a file's name promises.
+/// Returns the media type for the file extension.
 fn mime_type(path: &Path) -> &'static str {
     match path.extension().and_then(|extension| extension.to_str()).unwrap_or_default() {
         "md" => "text/markdown",

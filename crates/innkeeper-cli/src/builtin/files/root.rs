@@ -1,200 +1,207 @@
-//! The folder that is served, and the only way from a path that was given to one that is used.
+//! The served directory, with path resolution that cannot leave the directory.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
-/// The largest text that is read or written in one piece; more would fill a model's context many
-/// times over.
+/// Maximum number of bytes of a text that is read or written; a larger text would exceed a model's
+/// context many times.
 pub(super) const MAX_TEXT_BYTES: u64 = 1 << 20;
 
-/// Why a file cannot be used. Paths are as they were given.
+/// Why a file is unusable. Paths are as the caller wrote them.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileError {
-    #[error("`{path}` leads out of the served folder")]
-    Outside { path: String },
-    #[error("there is no `{path}`")]
+    #[error("`{path}` is outside the served directory")]
+    OutsideRoot { path: String },
+    #[error("`{path}` does not exist")]
     Missing { path: String },
-    #[error("`{path}` is not a folder")]
-    NotAFolder { path: String },
+    #[error("`{path}` is not a directory")]
+    NotADirectory { path: String },
     #[error("`{path}` is not a regular file")]
     NotAFile { path: String },
     #[error("`{path}` has {size} bytes; the limit is {MAX_TEXT_BYTES} bytes (1 MiB)")]
     TooLarge { path: String, size: u64 },
     #[error("`{path}` is not UTF-8 text")]
-    NotText { path: String },
-    #[error("`{path}` cannot be used")]
-    Broken { path: String, source: io::Error },
+    NotUtf8 { path: String },
+    #[error("cannot access `{path}`")]
+    Io { path: String, source: io::Error },
 }
 
 impl FileError {
-    fn of(given: &str, error: io::Error) -> Self {
-        let path = given.to_owned();
+    fn from_io(requested: &str, error: io::Error) -> Self {
+        let path = requested.to_owned();
         match error.kind() {
             io::ErrorKind::NotFound => Self::Missing { path },
-            _ => Self::Broken { path, source: error },
+            _ => Self::Io { path, source: error },
         }
     }
 
-    /// The error with its cause on one line.
-    pub(super) fn in_words(&self) -> String {
+    /// Returns the error and its cause on one line.
+    pub(super) fn describe(&self) -> String {
         match self {
-            Self::Broken { source, .. } => format!("{self}: {source}"),
+            Self::Io { source, .. } => format!("{self}: {source}"),
             _ => self.to_string(),
         }
     }
 }
 
-/// A folder, by its real path.
+/// The served directory with its canonical path.
 #[derive(Debug)]
-pub(super) struct Root {
-    real: PathBuf,
-    given: PathBuf,
+pub(super) struct RootDirectory {
+    canonical_path: PathBuf,
+    absolute_path: PathBuf,
 }
 
-/// Something below the root that is there.
+/// An existing file or directory in the root directory.
 #[derive(Debug)]
-pub(super) struct Found {
-    /// Where it really is: below the root, all symbolic links followed.
-    pub(super) real: PathBuf,
+pub(super) struct ResolvedPath {
+    /// Path in the root directory with all symbolic links resolved.
+    pub(super) canonical_path: PathBuf,
     pub(super) metadata: Metadata,
 }
 
-impl Root {
+impl RootDirectory {
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
-        let real = folder.canonicalize()?;
-        if !real.is_dir() {
+        let canonical_path = folder.canonicalize()?;
+        if !canonical_path.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok(Self { real, given: std::path::absolute(folder)? })
+        Ok(Self { canonical_path, absolute_path: std::path::absolute(folder)? })
     }
 
-    pub(super) fn real(&self) -> &Path {
-        &self.real
+    pub(super) fn canonical_path(&self) -> &Path {
+        &self.canonical_path
     }
 
-    /// A path below the root as callers write it, with `/` between its parts.
-    pub(super) fn relative(&self, real: &Path) -> String {
-        let inside = real.strip_prefix(&self.real).unwrap_or(real);
-        let parts: Vec<_> =
-            inside.components().map(|part| part.as_os_str().to_string_lossy()).collect();
-        if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
+    /// Returns the path relative to the root, with `/` as separator.
+    pub(super) fn relative_path(&self, real: &Path) -> String {
+        let inside = real.strip_prefix(&self.canonical_path).unwrap_or(real);
+        let segments: Vec<_> =
+            inside.components().map(|segment| segment.as_os_str().to_string_lossy()).collect();
+        if segments.is_empty() { ".".to_owned() } else { segments.join("/") }
     }
 
-    /// Finds what a given path names.
-    pub(super) fn find(&self, given: &str) -> Result<Found, FileError> {
-        let real =
-            self.inside(given)?.canonicalize().map_err(|error| FileError::of(given, error))?;
-        if !real.starts_with(&self.real) {
-            return Err(FileError::Outside { path: given.to_owned() });
+    /// Resolves a path from the caller.
+    pub(super) fn resolve(&self, requested: &str) -> Result<ResolvedPath, FileError> {
+        let canonical_path = self
+            .normalize_lexically(requested)?
+            .canonicalize()
+            .map_err(|error| FileError::from_io(requested, error))?;
+        if !canonical_path.starts_with(&self.canonical_path) {
+            return Err(FileError::OutsideRoot { path: requested.to_owned() });
         }
-        let metadata = fs::metadata(&real).map_err(|error| FileError::of(given, error))?;
-        Ok(Found { real, metadata })
+        let metadata =
+            fs::metadata(&canonical_path).map_err(|error| FileError::from_io(requested, error))?;
+        Ok(ResolvedPath { canonical_path, metadata })
     }
 
-    pub(super) fn find_folder(&self, given: &str) -> Result<Found, FileError> {
-        let found = self.find(given)?;
-        match found.metadata.is_dir() {
-            true => Ok(found),
-            false => Err(FileError::NotAFolder { path: given.to_owned() }),
+    pub(super) fn resolve_directory(&self, requested: &str) -> Result<ResolvedPath, FileError> {
+        let resolved = self.resolve(requested)?;
+        match resolved.metadata.is_dir() {
+            true => Ok(resolved),
+            false => Err(FileError::NotADirectory { path: requested.to_owned() }),
         }
     }
 
-    /// Reads a regular file whole, up to the limit. A pipe or device is never opened: it could
-    /// block for ever.
-    pub(super) fn bytes(&self, given: &str) -> Result<Vec<u8>, FileError> {
-        let found = self.find(given)?;
-        let path = || given.to_owned();
-        if !found.metadata.is_file() {
+    /// Reads a regular file up to the limit. Never opens a pipe or a device, because the open could
+    /// block forever.
+    pub(super) fn read_bytes(&self, requested: &str) -> Result<Vec<u8>, FileError> {
+        let resolved = self.resolve(requested)?;
+        let path = || requested.to_owned();
+        if !resolved.metadata.is_file() {
             return Err(FileError::NotAFile { path: path() });
         }
         let mut bytes = Vec::new();
-        File::open(&found.real)
+        File::open(&resolved.canonical_path)
             .and_then(|file| file.take(MAX_TEXT_BYTES + 1).read_to_end(&mut bytes))
-            .map_err(|error| FileError::of(given, error))?;
+            .map_err(|error| FileError::from_io(requested, error))?;
         if bytes.len() as u64 > MAX_TEXT_BYTES {
-            let size = found.metadata.len().max(bytes.len() as u64);
+            let size = resolved.metadata.len().max(bytes.len() as u64);
             return Err(FileError::TooLarge { path: path(), size });
         }
         Ok(bytes)
     }
 
-    pub(super) fn text(&self, given: &str) -> Result<String, FileError> {
-        String::from_utf8(self.bytes(given)?)
-            .map_err(|_| FileError::NotText { path: given.to_owned() })
+    pub(super) fn read_text(&self, requested: &str) -> Result<String, FileError> {
+        String::from_utf8(self.read_bytes(requested)?)
+            .map_err(|_| FileError::NotUtf8 { path: requested.to_owned() })
     }
 
-    /// Writes a file whole, or leaves it as it was. Says where, and whether it is new.
-    pub(super) fn write(&self, given: &str, text: &str) -> Result<(PathBuf, bool), FileError> {
+    /// Writes a file atomically. Returns its path, and whether the file is new.
+    pub(super) fn write(&self, requested: &str, text: &str) -> Result<(PathBuf, bool), FileError> {
         let size = text.len() as u64;
         if size > MAX_TEXT_BYTES {
-            return Err(FileError::TooLarge { path: given.to_owned(), size });
+            return Err(FileError::TooLarge { path: requested.to_owned(), size });
         }
-        let target = self.target(given)?;
+        let target = self.write_target(requested)?;
         let created = !target.exists();
-        replace(&target, text, created).map_err(|error| FileError::of(given, error))?;
+        write_atomically(&target, text, created)
+            .map_err(|error| FileError::from_io(requested, error))?;
         Ok((target, created))
     }
 
-    /// Where a file of this path is or would be.
-    fn target(&self, given: &str) -> Result<PathBuf, FileError> {
-        let path = || given.to_owned();
-        let inside = self.inside(given)?;
+    /// Returns the path to write to; the file may not exist yet.
+    fn write_target(&self, requested: &str) -> Result<PathBuf, FileError> {
+        let path = || requested.to_owned();
+        let inside = self.normalize_lexically(requested)?;
         if inside.symlink_metadata().is_ok() {
-            // Whatever is there is looked at through its links: one that leads out, or nowhere,
-            // is not written through.
-            let found = self.find(given).map_err(|error| match error {
-                FileError::Missing { path } => FileError::Outside { path },
+            // The path exists, so its links are resolved: a link that leads outside or nowhere is
+            // not written through.
+            let resolved = self.resolve(requested).map_err(|error| match error {
+                FileError::Missing { path } => FileError::OutsideRoot { path },
                 error => error,
             })?;
-            return match found.metadata.is_file() {
-                true => Ok(found.real),
+            return match resolved.metadata.is_file() {
+                true => Ok(resolved.canonical_path),
                 false => Err(FileError::NotAFile { path: path() }),
             };
         }
-        let relative = inside.strip_prefix(&self.real).unwrap_or(&inside);
+        let relative = inside.strip_prefix(&self.canonical_path).unwrap_or(&inside);
         let (Some(name), Some(parent)) = (relative.file_name(), relative.parent()) else {
             return Err(FileError::NotAFile { path: path() });
         };
-        let parent = parent.to_str().ok_or_else(|| FileError::NotText { path: path() })?;
-        Ok(self.find_folder(if parent.is_empty() { "." } else { parent })?.real.join(name))
+        let parent = parent.to_str().ok_or_else(|| FileError::NotUtf8 { path: path() })?;
+        Ok(self
+            .resolve_directory(if parent.is_empty() { "." } else { parent })?
+            .canonical_path
+            .join(name))
     }
 
-    /// A given path put below the root by its words alone, before anything is looked at, so that
-    /// nothing outside can be told from what is not there.
-    fn inside(&self, given: &str) -> Result<PathBuf, FileError> {
-        let outside = || FileError::Outside { path: given.to_owned() };
-        let path = Path::new(given);
+    /// Joins a path to the root without any file access, so that errors do not reveal which files
+    /// exist outside.
+    fn normalize_lexically(&self, requested: &str) -> Result<PathBuf, FileError> {
+        let outside = || FileError::OutsideRoot { path: requested.to_owned() };
+        let path = Path::new(requested);
         let relative = if path.has_root() || path.is_absolute() {
-            path.strip_prefix(&self.real)
-                .or_else(|_| path.strip_prefix(&self.given))
+            path.strip_prefix(&self.canonical_path)
+                .or_else(|_| path.strip_prefix(&self.absolute_path))
                 .map_err(|_| outside())?
         } else {
             path
         };
-        let mut parts: Vec<&std::ffi::OsStr> = Vec::new();
+        let mut segments: Vec<&std::ffi::OsStr> = Vec::new();
         for component in relative.components() {
             match component {
-                Component::Normal(part) => parts.push(part),
+                Component::Normal(segment) => segments.push(segment),
                 Component::CurDir => {}
-                Component::ParentDir => drop(parts.pop().ok_or_else(outside)?),
+                Component::ParentDir => drop(segments.pop().ok_or_else(outside)?),
                 Component::RootDir | Component::Prefix(_) => return Err(outside()),
             }
         }
-        Ok(self.real.join(parts.iter().collect::<PathBuf>()))
+        Ok(self.canonical_path.join(segments.iter().collect::<PathBuf>()))
     }
 }
 
-/// Puts a complete new file in the place of the old one, which keeps its permissions.
-fn replace(target: &Path, text: &str, created: bool) -> io::Result<()> {
-    let folder = target.parent().unwrap_or(target);
+/// Replaces a file atomically; an existing file keeps its permissions.
+fn write_atomically(target: &Path, text: &str, created: bool) -> io::Result<()> {
+    let parent = target.parent().unwrap_or(target);
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    let mut file = builder.prefix(".innkeeper-").tempfile_in(folder)?;
+    let mut file = builder.prefix(".innkeeper-").tempfile_in(parent)?;
     file.write_all(text.as_bytes())?;
     if !created {
         file.as_file().set_permissions(fs::metadata(target)?.permissions())?;

@@ -1,4 +1,4 @@
-//! The files server over a real folder, and everything that tries to leave it.
+//! Tests of the files server on a real directory, with attempts to leave the directory.
 
 use std::fs;
 use std::path::Path;
@@ -7,35 +7,35 @@ use serde_json::{Value, json};
 
 use super::*;
 
-struct Served {
+struct FilesFixture {
     folder: tempfile::TempDir,
-    files: Files,
+    files: FilesService,
 }
 
-/// A folder `root` with a few files, beside a file that is nobody's business.
-fn served() -> Served {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("root");
+/// Creates a directory `root` with a few files, and a secret file outside `root`.
+fn files_fixture() -> FilesFixture {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("root");
     fs::create_dir_all(root.join("sub/deep")).unwrap();
     fs::write(root.join("a.txt"), "alpha\nbeta\n").unwrap();
     fs::write(root.join("sub/b.md"), "# beta\ngamma\n").unwrap();
     fs::write(root.join("raw.bin"), [0xff, 0x00]).unwrap();
-    fs::write(folder.path().join("secret"), "beta secret").unwrap();
-    let files = Files::open(&root).unwrap();
-    Served { folder, files }
+    fs::write(dir.path().join("secret"), "beta secret").unwrap();
+    let files = FilesService::open(&root).unwrap();
+    FilesFixture { folder: dir, files }
 }
 
-impl Served {
-    fn call(&mut self, tool: &str, arguments: Value) -> Result<Produced, Complaint> {
+impl FilesFixture {
+    fn call(&mut self, tool: &str, arguments: Value) -> Result<ToolOutput, FailureMessage> {
         let Value::Object(arguments) = arguments else { panic!("no object") };
-        self.files.call(tool, arguments).expect("the tool is there")
+        self.files.call_tool(tool, arguments).expect("the tool is there")
     }
 
     fn structured(&mut self, tool: &str, arguments: Value) -> Value {
         self.call(tool, arguments).unwrap().structured
     }
 
-    fn complaint(&mut self, tool: &str, arguments: Value) -> String {
+    fn failure_message(&mut self, tool: &str, arguments: Value) -> String {
         self.call(tool, arguments).unwrap_err()
     }
 
@@ -44,24 +44,25 @@ impl Served {
     }
 }
 
-const AT: [&str; 3] = ["list_directory", "read_text_file", "file_info"];
+const PATH_TOOLS: [&str; 3] = ["list_directory", "read_text_file", "file_info"];
 
 #[test]
-fn paths_that_lead_out_are_refused_alike_whether_or_not_anything_is_there() {
-    let mut served = served();
+fn paths_that_lead_out_are_rejected_alike_whether_or_not_they_exist() {
+    let mut served = files_fixture();
     let secret = served.folder.path().join("secret").to_str().unwrap().to_owned();
     for path in
         ["..", "../secret", "../nothing", "sub/../../secret", "/etc/passwd", "/", secret.as_str()]
     {
-        for tool in AT {
-            let complaint = served.complaint(tool, json!({ "path": path }));
-            assert_eq!(complaint, format!("`{path}` leads out of the served folder"));
+        for tool in PATH_TOOLS {
+            let message = served.failure_message(tool, json!({ "path": path }));
+            assert_eq!(message, format!("`{path}` is outside the served directory"));
         }
         let write = json!({ "path": path, "content": "x" });
-        let complaint = served.complaint("write_file", write);
-        assert!(complaint.contains("leads out"), "{path}: {complaint}");
-        let complaint = served.complaint("search_text", json!({ "query": "beta", "path": path }));
-        assert!(complaint.contains("leads out"), "{path}: {complaint}");
+        let message = served.failure_message("write_file", write);
+        assert!(message.contains("is outside"), "{path}: {message}");
+        let message =
+            served.failure_message("search_text", json!({ "query": "beta", "path": path }));
+        assert!(message.contains("is outside"), "{path}: {message}");
     }
     assert_eq!(fs::read_to_string(secret).unwrap(), "beta secret");
 }
@@ -70,29 +71,29 @@ fn paths_that_lead_out_are_refused_alike_whether_or_not_anything_is_there() {
 #[test]
 fn symbolic_links_that_lead_out_are_neither_read_nor_written_nor_searched() {
     use std::os::unix::fs::symlink;
-    let mut served = served();
+    let mut served = files_fixture();
     symlink("../secret", served.root().join("link")).unwrap();
     symlink(served.folder.path(), served.root().join("up")).unwrap();
     symlink("../not-yet", served.root().join("dangling")).unwrap();
     for path in ["link", "up/secret", "up"] {
-        let complaint = served.complaint("read_text_file", json!({ "path": path }));
-        assert!(complaint.contains("leads out"), "{path}: {complaint}");
+        let message = served.failure_message("read_text_file", json!({ "path": path }));
+        assert!(message.contains("is outside"), "{path}: {message}");
     }
     for path in ["link", "up/new", "dangling"] {
-        let complaint = served.complaint("write_file", json!({ "path": path, "content": "x" }));
-        assert!(complaint.contains("leads out"), "{path}: {complaint}");
+        let message = served.failure_message("write_file", json!({ "path": path, "content": "x" }));
+        assert!(message.contains("is outside"), "{path}: {message}");
     }
     assert_eq!(fs::read_to_string(served.folder.path().join("secret")).unwrap(), "beta secret");
     assert!(!served.folder.path().join("not-yet").exists());
-    let found = served.structured("search_text", json!({ "query": "secret" }));
-    assert_eq!(found["matches"], json!([]));
+    let result = served.structured("search_text", json!({ "query": "secret" }));
+    assert_eq!(result["matches"], json!([]));
     assert!(!served.files.resources().unwrap().iter().any(|file| file["name"] == "link"));
 }
 
 #[cfg(unix)]
 #[test]
 fn symbolic_links_within_the_folder_are_followed_and_kept() {
-    let mut served = served();
+    let mut served = files_fixture();
     std::os::unix::fs::symlink("sub/b.md", served.root().join("link")).unwrap();
     served.call("write_file", json!({ "path": "link", "content": "new" })).unwrap();
     assert!(served.root().join("link").is_symlink());
@@ -104,7 +105,7 @@ fn symbolic_links_within_the_folder_are_followed_and_kept() {
 #[cfg(unix)]
 #[test]
 fn a_pipe_is_never_opened() {
-    let mut served = served();
+    let mut served = files_fixture();
     let pipe = served.root().join("pipe");
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -114,30 +115,30 @@ fn a_pipe_is_never_opened() {
         0,
     )
     .unwrap();
-    let complaint = served.complaint("read_text_file", json!({ "path": "pipe" }));
-    assert_eq!(complaint, "`pipe` is not a regular file");
+    let message = served.failure_message("read_text_file", json!({ "path": "pipe" }));
+    assert_eq!(message, "`pipe` is not a regular file");
     served.structured("search_text", json!({ "query": "beta" }));
 }
 
 #[test]
 fn a_folder_lists_its_entries_by_name() {
-    let mut served = served();
-    let listed = served.structured("list_directory", json!({ "path": "." }));
+    let mut served = files_fixture();
+    let listing = served.structured("list_directory", json!({ "path": "." }));
     assert_eq!(
-        listed,
+        listing,
         json!({ "path": ".", "truncated": false, "entries": [
             { "name": "a.txt", "type": "file", "size": 11 },
             { "name": "raw.bin", "type": "file", "size": 2 },
             { "name": "sub", "type": "directory" },
         ]})
     );
-    let complaint = served.complaint("list_directory", json!({ "path": "a.txt" }));
-    assert_eq!(complaint, "`a.txt` is not a folder");
+    let message = served.failure_message("list_directory", json!({ "path": "a.txt" }));
+    assert_eq!(message, "`a.txt` is not a directory");
 }
 
 #[test]
 fn absolute_paths_within_the_folder_and_dots_that_stay_inside_are_fine() {
-    let mut served = served();
+    let mut served = files_fixture();
     let absolute = served.root().join("a.txt").to_str().unwrap().to_owned();
     for path in [absolute.as_str(), "./sub/../a.txt", "sub/deep/../../a.txt"] {
         let read = served.structured("read_text_file", json!({ "path": path }));
@@ -147,33 +148,33 @@ fn absolute_paths_within_the_folder_and_dots_that_stay_inside_are_fine() {
 
 #[test]
 fn text_is_read_and_written_up_to_the_limit_that_the_error_names() {
-    let mut served = served();
+    let mut served = files_fixture();
     let limit = usize::try_from(root::MAX_TEXT_BYTES).unwrap();
     let write = |length: usize| json!({ "path": "big", "content": "x".repeat(length) });
     assert_eq!(served.structured("write_file", write(limit))["size"], limit);
     assert_eq!(served.structured("read_text_file", json!({ "path": "big" }))["size"], limit);
-    let complaint = served.complaint("write_file", write(limit + 1));
-    assert!(complaint.contains("1048577 bytes") && complaint.contains("(1 MiB)"), "{complaint}");
+    let message = served.failure_message("write_file", write(limit + 1));
+    assert!(message.contains("1048577 bytes") && message.contains("(1 MiB)"), "{message}");
     fs::write(served.root().join("big"), "x".repeat(limit + 1)).unwrap();
-    let complaint = served.complaint("read_text_file", json!({ "path": "big" }));
-    assert!(complaint.contains("1048577 bytes") && complaint.contains("(1 MiB)"), "{complaint}");
+    let message = served.failure_message("read_text_file", json!({ "path": "big" }));
+    assert!(message.contains("1048577 bytes") && message.contains("(1 MiB)"), "{message}");
 }
 
 #[test]
-fn writing_says_whether_the_file_is_new_and_leaves_nothing_else_behind() {
-    let mut served = served();
+fn writing_reports_whether_the_file_is_new_and_leaves_nothing_else_behind() {
+    let mut served = files_fixture();
     let write = json!({ "path": "sub/new.txt", "content": "one" });
     assert_eq!(served.structured("write_file", write.clone())["created"], true);
     assert_eq!(served.structured("write_file", write)["created"], false);
     assert_eq!(fs::read_dir(served.root().join("sub")).unwrap().count(), 3);
-    for (path, complaint) in [
-        ("none/x", "there is no `none`"),
+    for (path, expected) in [
+        ("none/x", "`none` does not exist"),
         ("sub", "`sub` is not a regular file"),
         (".", "`.` is not a regular file"),
-        ("a.txt/x", "`a.txt` is not a folder"),
+        ("a.txt/x", "`a.txt` is not a directory"),
     ] {
         let write = json!({ "path": path, "content": "x" });
-        assert_eq!(served.complaint("write_file", write), complaint);
+        assert_eq!(served.failure_message("write_file", write), expected);
     }
 }
 
@@ -181,7 +182,7 @@ fn writing_says_whether_the_file_is_new_and_leaves_nothing_else_behind() {
 #[test]
 fn replacing_a_file_keeps_its_permissions() {
     use std::os::unix::fs::PermissionsExt as _;
-    let mut served = served();
+    let mut served = files_fixture();
     let path = served.root().join("a.txt");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     served.call("write_file", json!({ "path": "a.txt", "content": "x" })).unwrap();
@@ -189,68 +190,68 @@ fn replacing_a_file_keeps_its_permissions() {
 }
 
 #[test]
-fn a_search_gives_path_line_and_text_and_passes_over_what_is_no_text() {
-    let mut served = served();
-    let found = served.structured("search_text", json!({ "query": "beta" }));
+fn a_search_gives_path_line_and_text_and_skips_binary_files() {
+    let mut served = files_fixture();
+    let result = served.structured("search_text", json!({ "query": "beta" }));
     assert_eq!(
-        found,
+        result,
         json!({ "filesSearched": 2, "truncated": false, "matches": [
             { "path": "a.txt", "line": 2, "text": "beta" },
             { "path": "sub/b.md", "line": 1, "text": "# beta" },
         ]})
     );
-    let found = served.structured("search_text", json!({ "query": "beta", "path": "sub" }));
-    assert_eq!(found["matches"].as_array().unwrap().len(), 1);
-    assert!(served.complaint("search_text", json!({ "query": "" })).contains("`query`"));
+    let result = served.structured("search_text", json!({ "query": "beta", "path": "sub" }));
+    assert_eq!(result["matches"].as_array().unwrap().len(), 1);
+    assert!(served.failure_message("search_text", json!({ "query": "" })).contains("`query`"));
 }
 
 #[test]
-fn lists_and_searches_stop_at_their_limits_and_say_so() {
-    let mut served = served();
-    let many = served.root().join("many");
-    fs::create_dir(&many).unwrap();
+fn lists_and_searches_stop_at_their_limits_and_report_truncation() {
+    let mut served = files_fixture();
+    let many_dir = served.root().join("many");
+    fs::create_dir(&many_dir).unwrap();
     for index in 0..operations::MAX_ENTRIES {
-        fs::write(many.join(index.to_string()), "").unwrap();
+        fs::write(many_dir.join(index.to_string()), "").unwrap();
     }
-    let listed = served.structured("list_directory", json!({ "path": "many" }));
-    assert_eq!(listed["truncated"], false);
-    fs::write(many.join("hits"), "hit\n".repeat(operations::MAX_MATCHES)).unwrap();
-    let listed = served.structured("list_directory", json!({ "path": "many" }));
-    assert_eq!(listed["truncated"], true);
-    assert_eq!(listed["entries"].as_array().unwrap().len(), operations::MAX_ENTRIES);
+    let listing = served.structured("list_directory", json!({ "path": "many" }));
+    assert_eq!(listing["truncated"], false);
+    fs::write(many_dir.join("hits"), "hit\n".repeat(operations::MAX_MATCHES)).unwrap();
+    let listing = served.structured("list_directory", json!({ "path": "many" }));
+    assert_eq!(listing["truncated"], true);
+    assert_eq!(listing["entries"].as_array().unwrap().len(), operations::MAX_ENTRIES);
     let search = || json!({ "query": "hit", "path": "many/hits" });
     assert_eq!(served.structured("search_text", search())["truncated"], false);
-    fs::write(many.join("hits"), "hit\n".repeat(operations::MAX_MATCHES + 1)).unwrap();
-    let found = served.structured("search_text", search());
-    assert_eq!(found["truncated"], true);
-    assert_eq!(found["matches"].as_array().unwrap().len(), operations::MAX_MATCHES);
+    fs::write(many_dir.join("hits"), "hit\n".repeat(operations::MAX_MATCHES + 1)).unwrap();
+    let result = served.structured("search_text", search());
+    assert_eq!(result["truncated"], true);
+    assert_eq!(result["matches"].as_array().unwrap().len(), operations::MAX_MATCHES);
     assert_eq!(served.files.resources().unwrap().len(), resources::MAX_RESOURCES);
 }
 
 #[test]
 fn a_walk_goes_as_deep_as_its_limit_and_no_deeper() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut path = folder.path().to_owned();
+    let dir = tempfile::tempdir().unwrap();
+    let mut path = dir.path().to_owned();
     for _ in 1..walk::MAX_DEPTH {
         path.push("d");
     }
     fs::create_dir_all(path.join("d")).unwrap();
     fs::write(path.join("deepest"), "").unwrap();
-    let walk = walk::files(folder.path());
-    assert_eq!((walk.files.len(), walk.cut), (1, true));
+    let walk = walk::walk_files(dir.path());
+    assert_eq!((walk.files.len(), walk.truncated), (1, true));
     fs::write(path.join("d/too-deep"), "").unwrap();
-    assert_eq!(walk::files(folder.path()).files.len(), 1);
+    assert_eq!(walk::walk_files(dir.path()).files.len(), 1);
 }
 
 #[test]
 fn files_are_resources_as_text_or_as_base64() {
-    let mut served = served();
+    let mut served = files_fixture();
     let resources = served.files.resources().unwrap();
     let names: Vec<_> = resources.iter().map(|file| file["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["a.txt", "raw.bin", "sub/b.md"]);
     let mut read = |index: usize| {
         let uri = resources[index]["uri"].as_str().unwrap();
-        served.files.read(uri).unwrap().unwrap()[0].clone()
+        served.files.read_resource(uri).unwrap().unwrap()[0].clone()
     };
     assert_eq!(read(0)["text"], "alpha\nbeta\n");
     assert_eq!(read(1)["blob"], "/wA=");
@@ -259,29 +260,29 @@ fn files_are_resources_as_text_or_as_base64() {
 
 #[test]
 fn resources_outside_the_folder_do_not_exist() {
-    let mut served = served();
-    let base = uri::of(&served.root().canonicalize().unwrap());
+    let mut served = files_fixture();
+    let base = uri::from_path(&served.root().canonicalize().unwrap());
     let paths = ["/../secret", "/%2e%2e/secret", "-beside/x", "/none", "/sub", ""];
     for uri in
         paths.map(|path| format!("{base}{path}")).iter().chain(&["file:///etc/passwd".into()])
     {
-        assert!(served.files.read(uri).is_none(), "{uri}");
+        assert!(served.files.read_resource(uri).is_none(), "{uri}");
     }
 }
 
 #[test]
-fn arguments_that_do_not_fit_are_complained_about_by_name() {
-    let mut served = served();
-    let complaint = served.complaint("write_file", json!({ "path": "x" }));
-    assert!(complaint.contains("missing field `content`"), "{complaint}");
-    let complaint = served.complaint("file_info", json!({ "path": "a.txt", "pathh": 1 }));
-    assert!(complaint.contains("unknown field `pathh`"), "{complaint}");
-    assert!(served.files.call("no_such_tool", Object::new()).is_none());
+fn invalid_arguments_are_reported_by_name() {
+    let mut served = files_fixture();
+    let message = served.failure_message("write_file", json!({ "path": "x" }));
+    assert!(message.contains("missing field `content`"), "{message}");
+    let message = served.failure_message("file_info", json!({ "path": "a.txt", "pathh": 1 }));
+    assert!(message.contains("unknown field `pathh`"), "{message}");
+    assert!(served.files.call_tool("no_such_tool", JsonObject::new()).is_none());
 }
 
 #[test]
 fn every_tool_has_closed_schemas_and_honest_annotations() {
-    let tools = served().files.tools();
+    let tools = files_fixture().files.tools();
     let reads = |tool: &Value| tool["annotations"]["readOnlyHint"] == true;
     for tool in &tools {
         for schema in ["inputSchema", "outputSchema"] {
@@ -297,8 +298,8 @@ fn every_tool_has_closed_schemas_and_honest_annotations() {
 
 #[test]
 fn only_a_folder_that_is_there_can_be_served() {
-    let served = served();
-    assert!(Files::open(&served.root().join("none")).is_err());
-    assert!(Files::open(&served.root().join("a.txt")).is_err());
-    assert!(Files::open(Path::new("")).is_err());
+    let served = files_fixture();
+    assert!(FilesService::open(&served.root().join("none")).is_err());
+    assert!(FilesService::open(&served.root().join("a.txt")).is_err());
+    assert!(FilesService::open(Path::new("")).is_err());
 }

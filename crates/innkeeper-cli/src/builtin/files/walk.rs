@@ -1,27 +1,27 @@
-//! A bounded walk over the regular files below a folder.
+//! A bounded walk over the regular files in a directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The most entries one walk looks at; beyond it, it stops and says so.
-pub(super) const MAX_WALKED: usize = 10_000;
-/// How deep a walk goes; real trees are rarely deeper than a dozen.
+/// Maximum number of entries visited by one walk.
+pub(super) const MAX_WALK_ENTRIES: usize = 10_000;
+/// Maximum depth of a walk; real trees are rarely deeper than 12.
 pub(super) const MAX_DEPTH: usize = 32;
 
-/// The files of a walk in order.
+/// The files found by a walk, in order.
 #[derive(Debug, Default)]
-pub(super) struct Walk {
+pub(super) struct WalkResult {
     pub(super) files: Vec<PathBuf>,
-    /// Whether something was left out because of a limit.
-    pub(super) cut: bool,
+    /// Whether a limit stopped the walk.
+    pub(super) truncated: bool,
 }
 
-/// Walks from a folder, depth first and by name. Symbolic links are not followed, and folders
-/// that cannot be read are passed over.
-pub(super) fn files(folder: &Path) -> Walk {
-    let mut walk = Walk::default();
+/// Walks a directory depth first, sorted by name. Does not follow symbolic links; skips unreadable
+/// directories.
+pub(super) fn walk_files(directory: &Path) -> WalkResult {
+    let mut walk = WalkResult::default();
     let mut walked = 0;
-    let mut waiting = vec![(folder.to_owned(), 0)];
+    let mut waiting = vec![(directory.to_owned(), 0)];
     while let Some((path, depth)) = waiting.pop() {
         let Ok(kind) = fs::symlink_metadata(&path).map(|metadata| metadata.file_type()) else {
             continue;
@@ -30,16 +30,16 @@ pub(super) fn files(folder: &Path) -> Walk {
             walk.files.push(path);
         } else if kind.is_dir() && depth < MAX_DEPTH {
             let Ok(entries) = fs::read_dir(&path) else { continue };
-            let room = MAX_WALKED - walked;
+            let remaining = MAX_WALK_ENTRIES - walked;
             let mut inside: Vec<_> =
-                entries.flatten().map(|entry| entry.path()).take(room + 1).collect();
-            walk.cut |= inside.len() > room;
-            inside.truncate(room);
+                entries.flatten().map(|entry| entry.path()).take(remaining + 1).collect();
+            walk.truncated |= inside.len() > remaining;
+            inside.truncate(remaining);
             walked += inside.len();
             inside.sort_unstable_by(|a, b| b.cmp(a));
             waiting.extend(inside.into_iter().map(|path| (path, depth + 1)));
         } else {
-            walk.cut |= kind.is_dir();
+            walk.truncated |= kind.is_dir();
         }
     }
     walk

@@ -1,16 +1,16 @@
-//! Lines in and lines out of a server with a real notes file.
+//! Tests of the server loop with a real notes file.
 
 use std::io::{Cursor, Read};
 
 use serde_json::Value;
 
 use super::*;
-use crate::builtin::Notes;
+use crate::builtin::NotesService;
 
-/// Gives its bytes one by one.
-struct Trickle<'a>(&'a [u8]);
+/// Reads one byte at a time.
+struct OneByteReader<'a>(&'a [u8]);
 
-impl Read for Trickle<'_> {
+impl Read for OneByteReader<'_> {
     fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
         let Some((first, rest)) = self.0.split_first() else { return Ok(0) };
         space[0] = *first;
@@ -19,9 +19,9 @@ impl Read for Trickle<'_> {
     }
 }
 
-fn served(input: impl Read) -> Vec<Value> {
-    let folder = tempfile::tempdir().unwrap();
-    let notes = Notes::open(&folder.path().join("notes")).unwrap();
+fn serve_input(input: impl Read) -> Vec<Value> {
+    let dir = tempfile::tempdir().unwrap();
+    let notes = NotesService::open(&dir.path().join("notes")).unwrap();
     let mut output = Vec::new();
     run(notes, input, &mut output).unwrap();
     let text = String::from_utf8(output).unwrap();
@@ -44,33 +44,37 @@ fn requests_are_answered_in_order_and_notifications_are_not() {
 {"jsonrpc":"2.0","id":9,"result":{}}
 
 {"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
-    for answers in [served(Cursor::new(&input)), served(Trickle(input.as_bytes()))] {
-        let ids: Vec<_> = answers.iter().map(|answer| answer["id"].to_string()).collect();
+    for responses in
+        [serve_input(Cursor::new(&input)), serve_input(OneByteReader(input.as_bytes()))]
+    {
+        let ids: Vec<_> = responses.iter().map(|response| response["id"].to_string()).collect();
         assert_eq!(ids, ["0", "\"a\"", "2"]);
-        assert_eq!(answers[2]["result"]["tools"].as_array().unwrap().len(), 5);
+        assert_eq!(responses[2]["result"]["tools"].as_array().unwrap().len(), 5);
     }
 }
 
 #[test]
-fn a_broken_line_is_answered_where_its_id_can_be_read_and_the_next_one_works() {
+fn a_malformed_line_gets_an_error_where_its_id_can_be_read_and_the_next_one_works() {
     let input = initialize("2025-11-25")
         + "npm WARN noise\n{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":}\n{\"id\":6,\"method\":\"ping\"}\n"
         + r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
-    let answers = served(Cursor::new(input));
-    let codes: Vec<_> =
-        answers[1..].iter().map(|answer| (&answer["id"], &answer["error"]["code"])).collect();
+    let responses = serve_input(Cursor::new(input));
+    let codes: Vec<_> = responses[1..]
+        .iter()
+        .map(|response| (&response["id"], &response["error"]["code"]))
+        .collect();
     let expected = serde_json::json!([[5, -32700], [6, -32600], [7, null]]);
     assert_eq!(serde_json::json!(codes), expected);
 }
 
 #[test]
-fn a_line_over_the_limit_is_refused_by_its_id_and_the_next_one_works() {
+fn a_line_over_the_limit_is_rejected_by_its_id_and_the_next_one_works() {
     let head = r#"{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":""#;
-    let padding = io::repeat(b'x').take(DEFAULT_LINE_LIMIT as u64);
+    let padding = io::repeat(b'x').take(DEFAULT_MAX_LINE_BYTES as u64);
     let tail = "\n{\"jsonrpc\":\"2.0\",\"id\":6,\"method\":\"ping\"}\n";
-    let answers = served(Cursor::new(head).chain(padding).chain(Cursor::new(tail)));
-    assert_eq!(answers[0]["error"]["code"], -32600);
-    assert_eq!(answers[1]["id"], 6);
+    let responses = serve_input(Cursor::new(head).chain(padding).chain(Cursor::new(tail)));
+    assert_eq!(responses[0]["error"]["code"], -32600);
+    assert_eq!(responses[1]["id"], 6);
 }
 
 #[test]
@@ -78,28 +82,28 @@ fn a_batch_is_answered_with_a_batch_where_the_revision_has_them() {
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":2,"method":"no"}]
 [{"jsonrpc":"2.0","method":"x"}]
 "#;
-    let answers = served(Cursor::new(initialize("2025-03-26") + batch));
-    assert_eq!(answers.len(), 2);
-    let answers = answers[1].as_array().unwrap();
-    assert_eq!(answers.len(), 2);
-    assert_eq!(answers[1]["error"]["code"], -32601);
-    let answers = served(Cursor::new(initialize("2025-06-18") + batch));
-    assert_eq!(answers.len(), 3);
-    assert!(answers[1..].iter().all(|answer| answer["error"]["code"] == -32600));
+    let responses = serve_input(Cursor::new(initialize("2025-03-26") + batch));
+    assert_eq!(responses.len(), 2);
+    let responses = responses[1].as_array().unwrap();
+    assert_eq!(responses.len(), 2);
+    assert_eq!(responses[1]["error"]["code"], -32601);
+    let responses = serve_input(Cursor::new(initialize("2025-06-18") + batch));
+    assert_eq!(responses.len(), 3);
+    assert!(responses[1..].iter().all(|answer| answer["error"]["code"] == -32600));
 }
 
 #[test]
-fn a_refusal_with_data_is_one_line_with_its_id() {
+fn an_error_with_data_is_one_line_with_its_id() {
     let request = r#"{"jsonrpc":"2.0","id":"x","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2030-01-01"}}}"#;
-    let answers = served(Cursor::new(request));
-    assert_eq!(answers[0]["id"], "x");
-    assert_eq!(answers[0]["error"]["data"]["supported"][0], "2026-07-28");
+    let responses = serve_input(Cursor::new(request));
+    assert_eq!(responses[0]["id"], "x");
+    assert_eq!(responses[0]["error"]["data"]["supported"][0], "2026-07-28");
 }
 
 #[test]
-fn a_reader_who_left_ends_the_server_without_an_error() {
-    struct Gone;
-    impl Write for Gone {
+fn a_closed_output_ends_the_server_without_an_error() {
+    struct ClosedPipe;
+    impl Write for ClosedPipe {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
             Err(ErrorKind::BrokenPipe.into())
         }
@@ -107,7 +111,7 @@ fn a_reader_who_left_ends_the_server_without_an_error() {
             Ok(())
         }
     }
-    let folder = tempfile::tempdir().unwrap();
-    let notes = Notes::open(&folder.path().join("notes")).unwrap();
-    run(notes, Cursor::new(initialize("2025-11-25")), Gone).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let notes = NotesService::open(&dir.path().join("notes")).unwrap();
+    run(notes, Cursor::new(initialize("2025-11-25")), ClosedPipe).unwrap();
 }

@@ -1,71 +1,73 @@
-//! A person at the terminal says yes or no to each call.
+//! Asks the user on the terminal to approve each call.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::sync::Arc;
 
-use innkeeper_agent::safety::{Approval, Approver, Decision};
+use innkeeper_agent::safety::{ApprovalDecision, ApprovalRequest, Approver};
 use tokio::sync::oneshot;
 
-use crate::args::Approve;
-use crate::exit::Failure;
-use crate::output::inline;
+use crate::cli::ApprovalArg;
+use crate::exit::CliError;
+use crate::output::escape_inline;
 
-/// The longest answer that is read, in bytes: a word.
-const ANSWER: u64 = 64;
+/// Maximum number of bytes read from a reply; a reply is one word.
+const MAX_ANSWER_BYTES: u64 = 64;
 
-/// Who decides, where anyone has to.
-pub(super) fn of(approve: Approve) -> Result<Option<Arc<dyn Approver>>, Failure> {
+/// Returns the approver for `--approve`; `None` if every call runs.
+pub(super) fn approver_for(approve: ApprovalArg) -> Result<Option<Arc<dyn Approver>>, CliError> {
     match approve {
-        Approve::All | Approve::Never => Ok(None),
-        Approve::Ask if io::stdin().is_terminal() && io::stderr().is_terminal() => {
-            Ok(Some(Arc::new(Person)))
+        ApprovalArg::All | ApprovalArg::Never => Ok(None),
+        ApprovalArg::Ask if io::stdin().is_terminal() && io::stderr().is_terminal() => {
+            Ok(Some(Arc::new(TerminalApprover)))
         }
-        Approve::Ask => Err(Failure::usage("`--approve ask` needs a terminal to ask at")
-            .hint("`--approve all` runs every call, `--approve never` none")),
+        ApprovalArg::Ask => Err(CliError::usage("`--approve ask` needs a terminal")
+            .with_hint("use `--approve all` to run every call, `--approve never` to run none")),
     }
 }
 
-struct Person;
+struct TerminalApprover;
 
 #[async_trait::async_trait]
-impl Approver for Person {
-    async fn decide(&self, call: Approval<'_>) -> Decision {
-        let question = format!("Run `{}` {}? [y/N] ", inline(call.tool), inline(call.arguments));
-        let (say, said) = oneshot::channel();
-        // A signal ends the program while a person thinks; the thread goes with it.
+impl Approver for TerminalApprover {
+    async fn decide(&self, call: ApprovalRequest<'_>) -> ApprovalDecision {
+        let question =
+            format!("Run `{}` {}? [y/N] ", escape_inline(call.tool), escape_inline(call.arguments));
+        let (say, reply) = oneshot::channel();
+        // A signal can end the program while the user decides; the thread ends with the process.
         let asked = std::thread::Builder::new().name("ask".to_owned()).spawn(move || {
-            say.send(ask(&question)).unwrap_or_default();
+            say.send(confirm(&question)).unwrap_or_default();
         });
-        match (asked, said.await) {
-            (Ok(_), Ok(Ok(true))) => Decision::Run,
-            (Ok(_), Ok(Ok(false))) => Decision::Refuse("the user said no".to_owned()),
+        match (asked, reply.await) {
+            (Ok(_), Ok(Ok(true))) => ApprovalDecision::Approve,
+            (Ok(_), Ok(Ok(false))) => ApprovalDecision::Deny("the user said no".to_owned()),
             (Ok(_), Ok(Err(_)) | Err(_)) | (Err(_), _) => {
-                Decision::Refuse("the user could not be asked".to_owned())
+                ApprovalDecision::Deny("the user could not be asked".to_owned())
             }
         }
     }
 }
 
-fn ask(question: &str) -> io::Result<bool> {
+fn confirm(question: &str) -> io::Result<bool> {
     let mut stderr = io::stderr().lock();
     stderr.write_all(question.as_bytes())?;
     stderr.flush()?;
     drop(stderr);
-    // What was typed before the question is no answer to it.
+    // Input typed before the prompt is not a reply to the prompt.
     #[cfg(unix)]
     rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush)?;
     let mut stdin = io::stdin().lock();
     let mut line = Vec::new();
     loop {
-        let mut piece = Vec::new();
-        (&mut stdin).take(ANSWER).read_until(b'\n', &mut piece)?;
-        let ended = piece.is_empty() || piece.ends_with(b"\n");
-        line.append(&mut piece);
+        let mut chunk = Vec::new();
+        (&mut stdin).take(MAX_ANSWER_BYTES).read_until(b'\n', &mut chunk)?;
+        let ended = chunk.is_empty() || chunk.ends_with(b"\n");
+        line.append(&mut chunk);
         if ended {
             break;
         }
-        // More than a word is no answer: its rest must not become the next one.
-        line.truncate(ANSWER as usize);
+        // A longer line is not a reply. Its rest is read here so that the next prompt does not get
+        // it.
+        line.truncate(MAX_ANSWER_BYTES as usize);
         line.push(b'?');
     }
     let line = String::from_utf8_lossy(&line);

@@ -1,47 +1,50 @@
-//! The model that is asked.
+//! Selects the model of `ask`.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use innkeeper_agent::conversation::{Part, Said};
-use innkeeper_agent::provider::{LlmProvider, Response, Scripted};
+use innkeeper_agent::conversation::{ContentPart, PartContent};
+use innkeeper_agent::provider::{LlmProvider, Response, ScriptedProvider};
 use innkeeper_agent::transport::{
-    Endpoint, HttpProvider, Named, UnknownModel, Wanted, get_llm_client,
+    Endpoint, HttpProvider, ModelLookupError, ModelSelector, ProviderId, get_llm_client,
 };
 use innkeeper_host::Environment;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::args::AskArgs;
-use crate::exit::Failure;
-use crate::named;
+use crate::cli::AskArgs;
+use crate::exit::CliError;
+use crate::input_file;
 
-/// The longest script: as long as the longest answer of a model.
+/// Maximum number of bytes in a script; equals the limit of one model response.
 const MAX_SCRIPT_BYTES: u64 = 64 << 20;
 
-/// A model that can be asked.
-pub(super) struct Model {
+/// A model that is ready for requests.
+pub(super) struct PreparedModel {
     pub(super) provider: Arc<dyn LlmProvider>,
-    /// Where it is; a script is nowhere.
+    /// The endpoint of the model; `None` for a script.
     pub(super) endpoint: Option<Endpoint>,
 }
 
-/// A model that was found; nothing has been sent to it.
-pub(super) enum Found {
-    Script(Scripted),
+/// A selected model, before the first request.
+pub(super) enum SelectedModel {
+    Script(ScriptedProvider),
     Http(HttpProvider),
 }
 
-/// Finds the model that is named.
-pub(super) fn find(args: &AskArgs, environment: &Environment) -> Result<Found, Failure> {
-    let Some(provider) = &args.provider else { return Err(unnamed()) };
+/// Selects the model from the arguments.
+pub(super) fn select_model(
+    args: &AskArgs,
+    environment: &Environment,
+) -> Result<SelectedModel, CliError> {
+    let Some(provider) = &args.provider else { return Err(missing_model_error()) };
     if let Some(url) = &args.base_url {
-        check(url)?;
+        check_base_url(url)?;
     }
     if let Some(script) = args.script.as_deref().filter(|_| is_scripted(provider)) {
-        return Ok(Found::Script(scripted(script)?));
+        return Ok(SelectedModel::Script(load_script(script)?));
     }
-    let wanted = Wanted {
+    let selector = ModelSelector {
         provider: provider.clone(),
         model: args.model.clone(),
         base_url: args.base_url.clone(),
@@ -49,45 +52,47 @@ pub(super) fn find(args: &AskArgs, environment: &Environment) -> Result<Found, F
         key: None,
         key_variable: args.api_key_env.clone(),
     };
-    let client = get_llm_client(&wanted, environment).map_err(|error| unknown(&error))?;
-    Ok(Found::Http(client))
+    let client = get_llm_client(&selector, environment).map_err(|error| lookup_error(&error))?;
+    Ok(SelectedModel::Http(client))
 }
 
-impl Found {
-    /// Has a server that speaks like OpenAI say what it is.
-    pub(super) async fn ready(self) -> Result<Model, Failure> {
+impl SelectedModel {
+    /// Detects the server's kind if the model is OpenAI-compatible.
+    pub(super) async fn prepare(self) -> Result<PreparedModel, CliError> {
         let mut client = match self {
             Self::Script(script) => {
-                return Ok(Model { provider: Arc::new(script), endpoint: None });
+                return Ok(PreparedModel { provider: Arc::new(script), endpoint: None });
             }
             Self::Http(client) => client,
         };
         if client.endpoint().provider == "openai-compatible" {
-            let looked = client.look().await;
-            looked.map_err(|error| Failure::failed("the model cannot be asked").because(error))?;
+            let looked = client.probe_server().await;
+            looked.map_err(|error| {
+                CliError::failure("cannot connect to the model").with_source(error)
+            })?;
         }
         let endpoint = Some(client.endpoint().clone());
-        Ok(Model { provider: Arc::new(client), endpoint })
+        Ok(PreparedModel { provider: Arc::new(client), endpoint })
     }
 }
 
-fn unnamed() -> Failure {
-    let names = Named::ALL.map(Named::name).join(", ");
-    Failure::usage("no model is named").hint(format!(
-        "`--provider NAME` names one: {names}; `innkeeper demo` tells which this machine has"
+fn missing_model_error() -> CliError {
+    let names = ProviderId::ALL.map(ProviderId::name).join(", ");
+    CliError::usage("no model selected").with_hint(format!(
+        "use `--provider NAME` with one of {names}; run `innkeeper demo` to list the models of this machine"
     ))
 }
 
-/// Refuses what no model can be asked at, before anything is started or tried.
-fn check(base_url: &str) -> Result<(), Failure> {
-    let refused = |why: String| {
-        Failure::usage(format!("`--base-url` is no address of a model: {why}"))
-            .hint("write `https://HOST/…` or `http://HOST:PORT/…`")
+/// Rejects an unusable base URL before any server starts.
+fn check_base_url(base_url: &str) -> Result<(), CliError> {
+    let usage_error = |reason: String| {
+        CliError::usage(format!("invalid `--base-url`: {reason}"))
+            .with_hint("use `https://HOST/…` or `http://HOST:PORT/…`")
     };
-    let url = reqwest::Url::parse(base_url).map_err(|error| refused(error.to_string()))?;
+    let url = reqwest::Url::parse(base_url).map_err(|error| usage_error(error.to_string()))?;
     match url.scheme() {
         "http" | "https" => Ok(()),
-        other => Err(refused(format!("`{other}` is not `http` or `https`"))),
+        other => Err(usage_error(format!("the scheme `{other}` is not `http` or `https`"))),
     }
 }
 
@@ -95,49 +100,53 @@ fn is_scripted(provider: &str) -> bool {
     provider.eq_ignore_ascii_case("scripted")
 }
 
-fn unknown(error: &UnknownModel) -> Failure {
-    let failure = Failure::usage(error.to_string());
+fn lookup_error(error: &ModelLookupError) -> CliError {
+    let failure = CliError::usage(error.to_string());
     match error {
-        UnknownModel::Provider { .. } => failure.hint("`--provider` names one of them"),
-        UnknownModel::Key { .. } => {
-            failure.hint("`--api-key-env NAME` names another variable; keys are never typed")
+        ModelLookupError::UnknownProvider { .. } => {
+            failure.with_hint("select one with `--provider`")
         }
-        UnknownModel::Api { .. } | UnknownModel::Missing { .. } => failure,
+        ModelLookupError::MissingKey { .. } => {
+            failure.with_hint("set the variable, or name another variable with `--api-key-env NAME`; keys are not accepted as arguments")
+        }
+        ModelLookupError::UnknownApi { .. } | ModelLookupError::MissingSetting { .. } => failure,
     }
 }
 
-/// One answer of a script.
+/// One reply of a script.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Spoken<'s> {
+struct ScriptedReply<'s> {
     #[serde(default)]
     text: String,
     #[serde(default, borrow)]
-    calls: Vec<Called<'s>>,
+    calls: Vec<ScriptedCall<'s>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Called<'s> {
+struct ScriptedCall<'s> {
     name: String,
     #[serde(borrow)]
     arguments: &'s RawValue,
 }
 
-fn scripted(file: &Path) -> Result<Scripted, Failure> {
-    let shown = file.display();
-    let text = named::read(file, MAX_SCRIPT_BYTES)
-        .map_err(|error| Failure::usage(format!("`{shown}` cannot be read")).because(error))?;
-    let script: Vec<Spoken<'_>> = serde_json::from_str(&text)
-        .map_err(|error| Failure::usage(format!("`{shown}` is no script")).because(error))?;
-    Ok(Scripted::new(script.into_iter().map(|said| Ok(response(said)))))
+fn load_script(file: &Path) -> Result<ScriptedProvider, CliError> {
+    let display_path = file.display();
+    let text = input_file::read(file, MAX_SCRIPT_BYTES).map_err(|error| {
+        CliError::usage(format!("cannot read `{display_path}`")).with_source(error)
+    })?;
+    let script: Vec<ScriptedReply<'_>> = serde_json::from_str(&text).map_err(|error| {
+        CliError::usage(format!("invalid script `{display_path}`")).with_source(error)
+    })?;
+    Ok(ScriptedProvider::new(script.into_iter().map(|reply| Ok(to_response(reply)))))
 }
 
-fn response(said: Spoken<'_>) -> Response {
-    let calls = said.calls.iter().map(|call| (&*call.name, call.arguments.get()));
-    let mut response = Response::calls(calls);
-    if !said.text.is_empty() {
-        response.answer.parts.insert(0, Part::new(Said::Text(said.text)));
+fn to_response(reply: ScriptedReply<'_>) -> Response {
+    let calls = reply.calls.iter().map(|call| (&*call.name, call.arguments.get()));
+    let mut response = Response::from_tool_calls(calls);
+    if !reply.text.is_empty() {
+        response.message.parts.insert(0, ContentPart::new(PartContent::Text(reply.text)));
     }
     response
 }

@@ -1,21 +1,25 @@
-//! Who vouches for a user, as far as a file says it.
+//! Enterprise identity provider settings of a remote server entry.
 
 use reqwest::Url;
 
-use super::super::check::Checker;
-use super::super::place::key;
+use super::super::check::EntryChecker;
+use super::super::key_location::key_segment;
 use super::super::raw;
-use super::super::secret::{Expanded, Secret};
-use super::super::server::{Enterprise, IdToken};
+use super::super::secret::{ExpandedValue, Secret};
+use super::super::server::{EnterpriseConfig, IdToken};
 
-/// The identity provider of an entry; `None` once an error has been told.
-pub(super) fn enterprise(checker: &mut Checker<'_>, typed: raw::Enterprise) -> Option<Enterprise> {
-    let step = |name: &'static str| [key("oauth"), key("enterprise"), key(name)];
-    let mut value = |name: &'static str, written: Option<String>| match written {
+/// Returns the identity provider of an entry, or `None` after an error.
+pub(super) fn enterprise(
+    checker: &mut EntryChecker<'_>,
+    typed: raw::Enterprise,
+) -> Option<EnterpriseConfig> {
+    let key_path =
+        |name: &'static str| [key_segment("oauth"), key_segment("enterprise"), key_segment(name)];
+    let mut value = |name: &'static str, source_text: Option<String>| match source_text {
         None => Some(None),
-        Some(written) => {
-            let replaced = checker.expand(&step(name), &written)?;
-            Some(Some(Expanded::new(replaced.value, written)))
+        Some(source_text) => {
+            let replaced = checker.expand(&key_path(name), &source_text)?;
+            Some(Some(ExpandedValue::new(replaced.value, source_text)))
         }
     };
     let issuer = value("issuer", typed.issuer);
@@ -29,21 +33,22 @@ pub(super) fn enterprise(checker: &mut Checker<'_>, typed: raw::Enterprise) -> O
     let id_token = match (token, file) {
         (Some(token), None) => Some(IdToken::Value(Secret::new(token.expose()))),
         (None, Some(file)) => {
-            let path = checker.surroundings.resolve(file.expose());
-            Some(IdToken::File(Expanded::new(path, file.as_written())))
+            let path = checker.scope.resolve(file.expose());
+            Some(IdToken::File(ExpandedValue::new(path, file.as_written())))
         }
         (Some(_), Some(_)) => {
-            checker.error(&step("idToken"), "stands beside `idTokenFile`; remove one of them");
+            checker
+                .error(&key_path("idToken"), "not allowed together with `idTokenFile`; remove one");
             None
         }
         (None, None) => {
-            checker.error(&step("idToken")[..2], "needs an `idToken` or an `idTokenFile`");
+            checker.error(&key_path("idToken")[..2], "needs an `idToken` or an `idTokenFile`");
             None
         }
     };
-    let mut needed = |name: &'static str, value: Option<Expanded>| {
+    let mut needed = |name: &'static str, value: Option<ExpandedValue>| {
         if value.is_none() {
-            checker.error(&step(name)[..2], format!("needs `{name}`"));
+            checker.error(&key_path(name)[..2], format!("needs `{name}`"));
         }
         value
     };
@@ -51,18 +56,18 @@ pub(super) fn enterprise(checker: &mut Checker<'_>, typed: raw::Enterprise) -> O
     let endpoint = needed("tokenEndpoint", endpoint);
     let client_id = needed("clientId", client_id);
     let token_endpoint = endpoint?;
-    if !is_private_way(token_endpoint.expose()) {
+    if !is_encrypted_or_local(token_endpoint.expose()) {
         let message = "expected `https://`, or `http://` on this machine";
-        checker.error(&step("tokenEndpoint"), message);
+        checker.error(&key_path("tokenEndpoint"), message);
         return None;
     }
     let client_secret = client_secret.map(|secret| Secret::new(secret.expose()));
     let (issuer, client_id, id_token) = (issuer?, client_id?, id_token?);
-    Some(Enterprise { issuer, token_endpoint, client_id, client_secret, id_token })
+    Some(EnterpriseConfig { issuer, token_endpoint, client_id, client_secret, id_token })
 }
 
-/// Whether nobody reads what goes to an address on its way there.
-fn is_private_way(address: &str) -> bool {
+/// Returns whether traffic to the URL is encrypted or stays on this machine.
+fn is_encrypted_or_local(address: &str) -> bool {
     let Ok(url) = Url::parse(address) else { return false };
     let host = url.host_str().unwrap_or_default();
     let here = ["localhost", "127.0.0.1", "[::1]"].contains(&host);

@@ -1,29 +1,36 @@
-//! Takes secrets out of what others say: servers repeat keys in their messages, and what stands in
-//! between repeats whole requests.
+//! Masks secrets in untrusted text.
+//!
+//! Servers repeat keys in their messages, and proxies repeat whole requests.
 
 use std::collections::HashSet;
 
 use super::{MASK, Secret};
 
-/// The longest piece of a secret that may be told, in bytes: messages show a few letters of both ends,
-/// so that its owner knows which one it is.
-const SHOWN: usize = 8;
+/// Maximum number of consecutive bytes of a secret in a message: messages show a few letters of
+/// both ends, so that the owner can identify the secret.
+const MAX_SHOWN_BYTES: usize = 8;
 
 impl Secret {
-    /// The text with every piece of the secret in it masked that is longer than eight bytes. A secret
-    /// that is no longer itself stands for none, as servers of one's own want it, and is left alone.
+    /// Masks every part of the secret in the text that is longer than eight bytes. A secret of at
+    /// most eight bytes is a placeholder, as for local test servers, and is not masked.
     pub fn mask(&self, text: String) -> String {
         let (bytes, secret) = (text.as_bytes(), self.expose().as_bytes());
-        let beginnings: HashSet<&[u8]> = secret.windows(SHOWN + 1).collect();
-        let (mut kept, mut from, mut at) = (String::new(), 0, 0);
-        while let Some(beginning) = bytes.get(at..=at + SHOWN) {
-            let piece =
-                if beginnings.contains(beginning) { longest(&bytes[at..], secret) } else { 0 };
-            // Within a character no piece begins or ends that is one of the text.
-            if piece > 0 && text.is_char_boundary(at) && text.is_char_boundary(at + piece) {
-                kept.push_str(&text[from..at]);
-                kept.push_str(MASK);
-                at += piece;
+        let beginnings: HashSet<&[u8]> = secret.windows(MAX_SHOWN_BYTES + 1).collect();
+        let (mut output, mut from, mut at) = (String::new(), 0, 0);
+        while let Some(beginning) = bytes.get(at..=at + MAX_SHOWN_BYTES) {
+            let replacement = if beginnings.contains(beginning) {
+                matched_prefix_len(&bytes[at..], secret)
+            } else {
+                0
+            };
+            // A part of the secret that is valid text starts and ends at character boundaries.
+            if replacement > 0
+                && text.is_char_boundary(at)
+                && text.is_char_boundary(at + replacement)
+            {
+                output.push_str(&text[from..at]);
+                output.push_str(MASK);
+                at += replacement;
                 from = at;
             } else {
                 at += 1;
@@ -32,13 +39,13 @@ impl Secret {
         if from == 0 {
             return text;
         }
-        kept.push_str(&text[from..]);
-        kept
+        output.push_str(&text[from..]);
+        output
     }
 }
 
-/// How much of the beginning of a text is a piece of the secret.
-fn longest(text: &[u8], secret: &[u8]) -> usize {
+/// Returns how many bytes at the start of the text are part of the secret.
+fn matched_prefix_len(text: &[u8], secret: &[u8]) -> usize {
     let begins =
         (0..secret.len()).map(|at| secret[at..].iter().zip(text).take_while(|(a, b)| a == b));
     begins.map(Iterator::count).max().unwrap_or(0)
@@ -50,28 +57,30 @@ mod tests {
 
     const KEY: &str = "sk-proj-Zx81mQp0Lw72";
 
-    fn told(text: &str) -> String {
+    fn mask(text: &str) -> String {
         Secret::new(KEY).mask(text.to_owned())
     }
 
     #[test]
     fn a_key_is_masked_wherever_it_stands_and_as_often() {
-        assert_eq!(told(KEY), "***");
-        assert_eq!(told(&format!("wrong key: `{KEY}`, {KEY}{KEY}!")), "wrong key: `***`, ******!");
-        assert_eq!(told(&format!("größer{KEY}é")), "größer***é");
+        assert_eq!(mask(KEY), "***");
+        assert_eq!(mask(&format!("wrong key: `{KEY}`, {KEY}{KEY}!")), "wrong key: `***`, ******!");
+        assert_eq!(mask(&format!("größer{KEY}é")), "größer***é");
     }
 
     #[test]
     fn a_key_that_is_cut_is_masked_as_far_as_it_is_there() {
-        assert_eq!(told(&format!("it is {}", &KEY[..KEY.len() - 1])), "it is ***");
-        assert_eq!(told(&KEY[3..]), "***");
-        assert_eq!(told(&KEY[..SHOWN + 1]), "***");
+        assert_eq!(mask(&format!("it is {}", &KEY[..KEY.len() - 1])), "it is ***");
+        assert_eq!(mask(&KEY[3..]), "***");
+        assert_eq!(mask(&KEY[..MAX_SHOWN_BYTES + 1]), "***");
     }
 
     #[test]
-    fn the_few_letters_by_which_an_owner_knows_it_stay() {
-        for text in ["Incorrect API key: sk-proj-********Lw72.", &KEY[..SHOWN], "", "nothing"] {
-            assert_eq!(told(text), text);
+    fn the_short_prefix_that_identifies_a_key_is_not_masked() {
+        for text in
+            ["Incorrect API key: sk-proj-********Lw72.", &KEY[..MAX_SHOWN_BYTES], "", "nothing"]
+        {
+            assert_eq!(mask(text), text);
         }
         assert_eq!(Secret::new("not").mask("not it".to_owned()), "not it");
     }

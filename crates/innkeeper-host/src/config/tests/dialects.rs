@@ -1,11 +1,11 @@
-//! Files written for other hosts, read as what they mean.
+//! Tests of files written for other hosts.
 
 use std::time::Duration;
 
 use insta::assert_snapshot;
 
 use super::super::{ServerConfig, TransportConfig};
-use super::{load, server, told, told_of_server};
+use super::{diagnostics, load, server, server_diagnostics};
 
 fn address(server: &ServerConfig) -> &str {
     match &server.transport {
@@ -95,10 +95,10 @@ fn headers_may_be_lines() {
         headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
     assert_eq!(pairs, [("X-Key", "a:b"), ("Accept", "c")]);
     assert_snapshot!(
-        told_of_server(r#""url": "http://a", "headers": ["X-Key: ${NO}", "X-Key: 2", "x", 5]"#),
+        server_diagnostics(r#""url": "http://a", "headers": ["X-Key: ${NO}", "X-Key: 2", "x", 5]"#),
         @"
         mcp.json:1:52 servers.fs.headers[0]: variable `NO` is not set
-            hint: set it, put it into `.env` beside the file, or write `${NO:-default}`
+            hint: set the variable, add it to `.env` beside the file, or write `${NO:-default}`
         mcp.json:1:68 servers.fs.headers[1]: duplicate header `X-Key`
         mcp.json:1:80 servers.fs.headers[2]: expected `Name: value`
         mcp.json:1:85 servers.fs.headers[3]: expected `Name: value`
@@ -115,14 +115,14 @@ fn seconds_of_other_hosts_are_read_by_their_names() {
 }
 
 #[test]
-fn milliseconds_are_told_apart_and_said() {
+fn milliseconds_are_recognised_and_reported() {
     let timeout = |text: &str| load(text).unwrap().servers["a"].timeout;
-    // Ours: always seconds, however large.
+    // Under our key: always seconds, without a maximum.
     assert_eq!(
         timeout(r#"{"servers": {"a": {"command": "x", "timeout": 5000}}}"#),
         Duration::from_secs(5000)
     );
-    // Under the other hosts' key: seconds up to an hour, above it nobody means seconds.
+    // Under the other hosts' key: seconds up to one hour, milliseconds above.
     assert_eq!(
         timeout(r#"{"mcpServers": {"a": {"command": "x", "timeout": 3600}}}"#),
         Duration::from_secs(3600)
@@ -131,7 +131,7 @@ fn milliseconds_are_told_apart_and_said() {
         timeout(r#"{"mcpServers": {"a": {"command": "x", "timeout": 60000}}}"#),
         Duration::from_secs(60)
     );
-    // With a key that only a host writes which counts milliseconds.
+    // With a key that only hosts with milliseconds write.
     assert_eq!(
         timeout(r#"{"mcpServers": {"a": {"command": "x", "timeout": 1500, "trust": true}}}"#),
         Duration::from_millis(1500)
@@ -141,30 +141,30 @@ fn milliseconds_are_told_apart_and_said() {
         Duration::from_secs(30)
     );
     assert_snapshot!(
-        told(r#"{"mcpServers": {"a": {"command": "x", "timeout": 600000}}}"#),
+        diagnostics(r#"{"mcpServers": {"a": {"command": "x", "timeout": 600000}}}"#),
         @"
-        mcp.json:1:50 mcpServers.a.timeout: `600000` is taken for milliseconds, as other hosts write it
-            hint: write `600`, in seconds
+        mcp.json:1:50 mcpServers.a.timeout: `600000` is read as milliseconds, as in other hosts
+            hint: write `600` (seconds)
         "
     );
 }
 
 #[test]
-fn problems_are_told_by_the_key_that_stands_in_the_file() {
+fn problems_are_reported_by_the_key_that_stands_in_the_file() {
     let text = r#"{"mcpServers": {
   "a": {"httpUrl": 5, "enabled": "no", "includeTools": [1]},
   "b": {"serverUrl": "http://b", "httpUrl": "http://c", "tools": ["a"], "enabledTools": ["b"]},
   "c": {"command": "x", "includeTools": ["a"], "enabled_tools": ["b"]},
   "d": {"command": "x", "sandbox": {"network": {"allowedDomains": []}}}
 }}"#;
-    assert_snapshot!(told(text), @"
+    assert_snapshot!(diagnostics(text), @"
     mcp.json:2:20 mcpServers.a.httpUrl: expected string
     mcp.json:2:34 mcpServers.a.enabled: expected boolean
     mcp.json:2:57 mcpServers.a.includeTools[0]: expected string
-    mcp.json:3:34 mcpServers.b.httpUrl: means the same as `serverUrl`; keep one of them
-    mcp.json:3:73 mcpServers.b.enabledTools: means the same as `tools`; keep one of them
-    mcp.json:4:48 mcpServers.c.enabled_tools: means the same as `includeTools`; keep one of them
-    mcp.json:5:3 mcpServers.d: the same server as `c` under another name
-    mcp.json:5:25 mcpServers.d.sandbox: has no meaning for this host; it is left out
+    mcp.json:3:34 mcpServers.b.httpUrl: means the same as `serverUrl`; keep only one
+    mcp.json:3:73 mcpServers.b.enabledTools: means the same as `tools`; keep only one
+    mcp.json:4:48 mcpServers.c.enabled_tools: means the same as `includeTools`; keep only one
+    mcp.json:5:3 mcpServers.d: same server as `c` under another name
+    mcp.json:5:25 mcpServers.d.sandbox: not supported by this host; ignored
     ");
 }

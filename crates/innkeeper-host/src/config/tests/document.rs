@@ -1,4 +1,4 @@
-//! Whole files: the shapes that are read, the samples of the requirements and of VS Code.
+//! Tests of whole files: supported structures, samples of the requirements and of VS Code.
 
 use std::path::Path;
 
@@ -6,9 +6,9 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::super::{Config, Environment, TransportConfig};
-use super::{NOWHERE, args, load, load_with, told};
+use super::{MISSING_DIR, args, diagnostics, load, load_with};
 
-/// The sample of the requirements, its second server replaced by the package that exists.
+/// The sample of the requirements, with an existing package for the second server.
 const SAMPLE: &str = r#"{
   "servers": {
     "filesystem": {
@@ -29,7 +29,7 @@ const SAMPLE: &str = r#"{
 
 /// Proves: N3
 #[test]
-fn the_sample_of_the_requirements_loads_without_a_word() {
+fn the_sample_of_the_requirements_loads_without_warnings() {
     let config = load_with(SAMPLE, &[("BRAVE_API_KEY", "key")]).unwrap();
     assert_eq!(config.warnings, []);
     assert_eq!(config.servers.keys().collect::<Vec<_>>(), ["filesystem", "brave-search"]);
@@ -42,9 +42,9 @@ fn the_sample_of_the_requirements_loads_without_a_word() {
 /// Proves: TR8.3
 #[test]
 fn a_missing_variable_refuses_the_whole_file() {
-    assert_snapshot!(told(SAMPLE), @"
+    assert_snapshot!(diagnostics(SAMPLE), @"
     mcp.json:13:26 servers.brave-search.env.BRAVE_API_KEY: variable `BRAVE_API_KEY` is not set
-        hint: set it, put it into `.env` beside the file, or write `${BRAVE_API_KEY:-default}`
+        hint: set the variable, add it to `.env` beside the file, or write `${BRAVE_API_KEY:-default}`
     ");
 }
 
@@ -73,7 +73,7 @@ fn a_file_of_vs_code_loads_with_comments_commas_and_its_own_keys() {
         panic!("not stdio");
     };
     let cwd = cwd.as_ref().unwrap();
-    assert_eq!(cwd.expose(), &Path::new(NOWHERE).join("web"));
+    assert_eq!(cwd.expose(), &Path::new(MISSING_DIR).join("web"));
     assert_eq!(cwd.to_string(), "${workspaceFolder}/web");
     let keys: Vec<_> = config.warnings.iter().map(|problem| problem.key.as_str()).collect();
     let expected = ["inputs", "servers.playwright.dev"];
@@ -101,10 +101,11 @@ fn servers_stand_under_either_key_or_both_or_in_settings_or_alone() {
 }
 
 #[test]
-fn other_keys_of_a_settings_file_are_nobody_s_mistake() {
+fn other_keys_of_a_settings_file_are_not_reported() {
     let text = r#"{"theme": "dark", "mcpServers": {"a": {"command": "x"}}}"#;
-    let read =
-        |name| Config::from_text(text, name, Path::new(NOWHERE), &Environment::default()).unwrap();
+    let read = |name| {
+        Config::from_text(text, name, Path::new(MISSING_DIR), &Environment::default()).unwrap()
+    };
     assert_eq!(read("home/.gemini/settings.json").warnings, []);
     assert_eq!(read("mcp.json").warnings.len(), 1);
 }
@@ -112,24 +113,24 @@ fn other_keys_of_a_settings_file_are_nobody_s_mistake() {
 #[test]
 fn a_file_without_servers_is_refused() {
     let texts = ["{}", r#"{"server": {"a": {"command": "x"}}}"#, r#"{"servers": []}"#, "7"];
-    let all: Vec<String> = texts.iter().map(|text| told(text)).collect();
+    let all: Vec<String> = texts.iter().map(|text| diagnostics(text)).collect();
     assert_snapshot!(all.join("\n"), @r#"
     mcp.json:1:1 servers: missing
-        hint: name the servers in `servers` or `mcpServers`
+        hint: put the servers into `servers` or `mcpServers`
     mcp.json:1:1 servers: missing
-        hint: name the servers in `servers` or `mcpServers`
+        hint: put the servers into `servers` or `mcpServers`
     mcp.json:1:2 server: unknown key
         hint: did you mean `servers`?
     mcp.json:1:13 servers: expected object
     mcp.json:1:1: expected object
-        hint: the whole file is one object: `{"servers": {…}}`
+        hint: write one object: `{"servers": {…}}`
     "#);
 }
 
 #[test]
 fn a_value_of_an_application_is_read_without_lines() {
     let environment = Environment::from_pairs([("A", "1")]);
-    let read = |value| Config::from_value(&value, "config", Path::new(NOWHERE), &environment);
+    let read = |value| Config::from_value(&value, "config", Path::new(MISSING_DIR), &environment);
     let config = read(json!({"servers": {"a": {"command": "x", "args": ["${A}"]}}})).unwrap();
     assert_eq!(args(&config.servers["a"]), ["1"]);
     let error = read(json!({"servers": {"a": {"command": "x", "args": [1]}}})).unwrap_err();

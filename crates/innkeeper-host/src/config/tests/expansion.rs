@@ -1,4 +1,4 @@
-//! `${…}` in every field that has it, and nowhere else.
+//! Tests of `${…}` expansion in every field.
 
 use std::path::Path;
 
@@ -6,12 +6,12 @@ use insta::assert_snapshot;
 use proptest::prelude::{any, proptest};
 
 use super::super::{Config, Environment, TransportConfig};
-use super::{NOWHERE, args, load_with, told};
+use super::{MISSING_DIR, args, diagnostics, load_with};
 
 const VARIABLES: &[(&str, &str)] =
     &[("A", "one"), ("EMPTY", ""), ("NESTED", "${A}"), ("HOME", "/home/me"), ("CMD", "npx")];
 
-/// The text as the only argument of a server, expanded.
+/// Expands the text as the only argument of a server.
 fn expand(text: &str) -> String {
     let text = serde_json::to_string(text).unwrap();
     let file = format!(r#"{{"servers": {{"a": {{"command": "x", "args": [{text}]}}}}}}"#);
@@ -56,7 +56,7 @@ fn every_form_of_a_reference_is_read() {
         ("${NO:-a:-b}", "a:-b"),
         ("${NO:-$A}", "$A"),
         ("${userHome}", "/home/me"),
-        ("${workspaceFolder}", NOWHERE),
+        ("${workspaceFolder}", MISSING_DIR),
         ("${workspaceFolderBasename}", "project"),
     ] {
         assert_eq!(expand(text), expected, "{text}");
@@ -74,7 +74,7 @@ fn what_is_not_a_reference_stays_as_it_is() {
 }
 
 #[test]
-fn what_a_variable_holds_is_not_looked_at_again() {
+fn values_of_variables_are_not_expanded_again() {
     assert_eq!(expand("${NESTED}"), "${A}");
     assert_eq!(expand("${NO:-x}${NESTED}"), "x${A}");
 }
@@ -85,15 +85,15 @@ fn the_working_directory_is_the_one_that_was_handed_in() {
     let environment = Environment::default().with_current_dir("/nowhere/here");
     let config = Config::from_text(text, "mcp.json", Path::new("sub"), &environment).unwrap();
     assert_eq!(args(&config.servers["a"]), ["/nowhere/here"]);
-    assert_snapshot!(told(text), @"mcp.json:1:45 servers.a.args[0]: `${cwd}` is not known here");
+    assert_snapshot!(diagnostics(text), @"mcp.json:1:45 servers.a.args[0]: unknown reference `${cwd}`");
 }
 
 #[test]
 fn the_workspace_of_a_file_in_an_editor_s_directory_is_the_one_around_it() {
     let text = r#"{"servers": {"a": {"command": "x", "args": ["${workspaceFolder}"]}}}"#;
     for (base, workspace) in [
-        ("/nowhere/project/.vscode", NOWHERE),
-        ("/nowhere/project", NOWHERE),
+        ("/nowhere/project/.vscode", MISSING_DIR),
+        ("/nowhere/project", MISSING_DIR),
         (".vscode", "."),
         ("", "."),
     ] {
@@ -116,7 +116,7 @@ fn a_relative_directory_starts_at_the_file_s() {
 
 /// Proves: TR8.2
 #[test]
-fn a_reference_that_cannot_be_replaced_is_told_by_variable_and_field() {
+fn a_reference_that_cannot_be_replaced_is_reported_by_variable_and_field() {
     let text = r#"{"servers": {"a": {
   "command": "${NO_COMMAND}",
   "args": ["${input:api-key}", "${A B}", "${}", "${OPEN", "${command:ls}", "${A:-${B}}", "${userHome}"],
@@ -124,32 +124,32 @@ fn a_reference_that_cannot_be_replaced_is_told_by_variable_and_field() {
   "cwd": "${NO_CWD}",
   "envFile": "${NO_FILE}/.env"
 }, "b": {"url": "https://${NO_HOST}/", "headers": {"X": "${NO_HEADER}"}}}}"#;
-    assert_snapshot!(told(text), @"
+    assert_snapshot!(diagnostics(text), @"
     mcp.json:2:14 servers.a.command: variable `NO_COMMAND` is not set
-        hint: set it, put it into `.env` beside the file, or write `${NO_COMMAND:-default}`
+        hint: set the variable, add it to `.env` beside the file, or write `${NO_COMMAND:-default}`
     mcp.json:3:12 servers.a.args[0]: `${input:api-key}` is not supported without a prompt handler
         hint: write `${env:API_KEY}` and set that variable
-    mcp.json:3:32 servers.a.args[1]: `A B` is not the name of a variable
+    mcp.json:3:32 servers.a.args[1]: invalid variable name `A B`
         hint: for a literal `${` write `$${`
-    mcp.json:3:42 servers.a.args[2]: `` is not the name of a variable
+    mcp.json:3:42 servers.a.args[2]: invalid variable name ``
         hint: for a literal `${` write `$${`
-    mcp.json:3:49 servers.a.args[3]: `${` is not closed with `}`
+    mcp.json:3:49 servers.a.args[3]: unclosed `${`
         hint: for a literal `${` write `$${`
     mcp.json:3:59 servers.a.args[4]: `${command:…}` is not supported
     mcp.json:3:76 servers.a.args[5]: a default cannot refer to a variable
-    mcp.json:3:90 servers.a.args[6]: `${userHome}` is not known here
+    mcp.json:3:90 servers.a.args[6]: unknown reference `${userHome}`
     mcp.json:4:16 servers.a.env.K: variable `ONE` is not set
-        hint: set it, put it into `.env` beside the file, or write `${ONE:-default}`
+        hint: set the variable, add it to `.env` beside the file, or write `${ONE:-default}`
     mcp.json:4:16 servers.a.env.K: variable `TWO` is not set
-        hint: set it, put it into `.env` beside the file, or write `${TWO:-default}`
+        hint: set the variable, add it to `.env` beside the file, or write `${TWO:-default}`
     mcp.json:5:10 servers.a.cwd: variable `NO_CWD` is not set
-        hint: set it, put it into `.env` beside the file, or write `${NO_CWD:-default}`
+        hint: set the variable, add it to `.env` beside the file, or write `${NO_CWD:-default}`
     mcp.json:6:14 servers.a.envFile: variable `NO_FILE` is not set
-        hint: set it, put it into `.env` beside the file, or write `${NO_FILE:-default}`
+        hint: set the variable, add it to `.env` beside the file, or write `${NO_FILE:-default}`
     mcp.json:7:17 servers.b.url: variable `NO_HOST` is not set
-        hint: set it, put it into `.env` beside the file, or write `${NO_HOST:-default}`
+        hint: set the variable, add it to `.env` beside the file, or write `${NO_HOST:-default}`
     mcp.json:7:57 servers.b.headers.X: variable `NO_HEADER` is not set
-        hint: set it, put it into `.env` beside the file, or write `${NO_HEADER:-default}`
+        hint: set the variable, add it to `.env` beside the file, or write `${NO_HEADER:-default}`
     ");
 }
 

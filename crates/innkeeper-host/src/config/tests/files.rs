@@ -1,4 +1,4 @@
-//! Files on disk: several at once, `.env` beside them, `envFile` of a server.
+//! Tests of files on disk: several files, `.env`, `envFile`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use tempfile::TempDir;
 use super::super::{Config, ConfigError, Environment, TransportConfig};
 use super::args;
 
-struct Directory(TempDir);
+struct TestDir(TempDir);
 
-impl Directory {
+impl TestDir {
     fn with(files: &[(&str, &str)]) -> Self {
         let directory = Self(TempDir::new().unwrap());
         for (name, text) in files {
@@ -31,10 +31,10 @@ impl Directory {
         Config::load(&paths, &Environment::from_pairs(variables.iter().copied()))
     }
 
-    /// What is told, with the directory's own name taken out.
-    fn told(&self, result: Result<Config, ConfigError>) -> String {
+    /// Returns the problems without the path of the test directory.
+    fn diagnostics(&self, result: Result<Config, ConfigError>) -> String {
         let root = format!("{}{}", self.0.path().display(), std::path::MAIN_SEPARATOR);
-        super::told_of(result).replace(&root, "")
+        super::diagnostics_for(result).replace(&root, "")
     }
 }
 
@@ -51,27 +51,27 @@ const USES_VALUE: &str = r#"{"servers": {"a": {"command": "x", "args": ["${VALUE
 
 #[test]
 fn a_variable_is_found_in_the_file_beside_the_configuration() {
-    let directory = Directory::with(&[("mcp.json", USES_VALUE), (".env", "VALUE=from-file\n")]);
+    let directory = TestDir::with(&[("mcp.json", USES_VALUE), (".env", "VALUE=from-file\n")]);
     let config = directory.load(&["mcp.json"], &[]).unwrap();
     assert_eq!(args(&config.servers["a"]), ["from-file"]);
 }
 
 #[test]
 fn the_environment_wins_over_the_file_beside_the_configuration() {
-    let directory = Directory::with(&[("mcp.json", USES_VALUE), (".env", "VALUE=from-file\n")]);
+    let directory = TestDir::with(&[("mcp.json", USES_VALUE), (".env", "VALUE=from-file\n")]);
     let config = directory.load(&["mcp.json"], &[("VALUE", "from-environment")]).unwrap();
     assert_eq!(args(&config.servers["a"]), ["from-environment"]);
 }
 
 #[test]
-fn the_file_beside_the_configuration_is_let_alone_when_nothing_is_missing() {
-    let broken = "this is not = a file ${ of ours";
-    let directory = Directory::with(&[("mcp.json", USES_VALUE), (".env", broken)]);
+fn the_file_beside_the_configuration_is_not_read_when_nothing_is_missing() {
+    let invalid = "this is not = a file ${ of ours";
+    let directory = TestDir::with(&[("mcp.json", USES_VALUE), (".env", invalid)]);
     assert_eq!(directory.load(&["mcp.json"], &[("VALUE", "k")]).unwrap().warnings, []);
-    assert_snapshot!(directory.told(directory.load(&["mcp.json"], &[])), @"
+    assert_snapshot!(directory.diagnostics(directory.load(&["mcp.json"], &[])), @"
     mcp.json:1:45 servers.a.args[0]: variable `VALUE` is not set
-        hint: set it, put it into `.env` beside the file, or write `${VALUE:-default}`
-    .env:1:1: the name must be letters, digits and `_`, not beginning with a digit
+        hint: set the variable, add it to `.env` beside the file, or write `${VALUE:-default}`
+    .env:1:1: a name consists of letters, digits and `_` and does not start with a digit
     ");
 }
 
@@ -80,7 +80,7 @@ fn a_file_of_variables_stands_below_env_and_takes_nothing_from_the_process() {
     let text = r#"{"servers": {"a": {"command": "x", "envFile": "${DIR}/a.env",
         "env": {"B": "env", "C": null}}}}"#;
     let directory =
-        Directory::with(&[("mcp.json", text), ("conf/a.env", "A=${HOME}\nB=file\nC=file\n")]);
+        TestDir::with(&[("mcp.json", text), ("conf/a.env", "A=${HOME}\nB=file\nC=file\n")]);
     let config = directory.load(&["mcp.json"], &[("DIR", "conf"), ("HOME", "/home/me")]).unwrap();
     assert_eq!(env(&config), [("A", "${HOME}"), ("B", "env")]);
 }
@@ -93,22 +93,22 @@ fn a_file_of_variables_that_cannot_be_used_is_an_error() {
   "bad": {"command": "c", "envFile": "conf/bad.env"},
   "nul": {"command": "d", "envFile": "conf/nul.env"}
 }}"#;
-    let directory = Directory::with(&[
+    let directory = TestDir::with(&[
         ("mcp.json", text),
         ("conf/bad.env", "A=1\n\nsecret words\n"),
         ("conf/nul.env", "A=1\nB=secret\0words\n"),
     ]);
-    assert_snapshot!(directory.told(directory.load(&["mcp.json"], &[])), @"
+    assert_snapshot!(directory.diagnostics(directory.load(&["mcp.json"], &[])), @"
     mcp.json:2:39 servers.gone.envFile: `gone.env`: no such file
     mcp.json:3:38 servers.dir.envFile: `conf`: a directory, not a file
-    mcp.json:5:38 servers.nul.envFile: `conf/nul.env`: `B` has a NUL character
+    mcp.json:5:38 servers.nul.envFile: `conf/nul.env`: `B` contains a NUL character
     conf/bad.env:3:1: expected `NAME=value`
     ");
 }
 
 #[test]
-fn several_files_are_one_configuration_each_with_its_own_surroundings() {
-    let directory = Directory::with(&[
+fn several_files_are_one_configuration_each_with_its_own_variable_scope() {
+    let directory = TestDir::with(&[
         ("one/mcp.json", r#"{"servers": {"a": {"command": "${VALUE}"}}, "host": {"timeout": 5}}"#),
         ("one/.env", "VALUE=1"),
         (
@@ -132,22 +132,22 @@ fn several_files_are_one_configuration_each_with_its_own_surroundings() {
 /// Proves: FR1.3, FR1.4
 #[test]
 fn the_same_name_in_two_files_is_an_error_that_names_both_places() {
-    let directory = Directory::with(&[
+    let directory = TestDir::with(&[
         ("a.json", "{\"host\": {\"timeout\": 1},\n \"servers\": {\"fs\": {\"command\": \"x\"}}}"),
         ("b.json", "{\"host\": {\"timeout\": 2}, \"servers\": {\"fs\": {\"command\": \"y\"}}}"),
     ]);
-    assert_snapshot!(directory.told(directory.load(&["a.json", "b.json"], &[])), @"
+    assert_snapshot!(directory.diagnostics(directory.load(&["a.json", "b.json"], &[])), @"
     b.json:1:11 host.timeout: already set at a.json:1:11
     b.json:1:38 servers.fs: duplicate server name, first at a.json:2:14
     ");
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told_beside_the_problems_of_the_others() {
-    let directory = Directory::with(&[("a.json", "{\"servers\": 1}"), ("dir/x", "")]);
+fn a_file_that_cannot_be_read_is_reported_beside_the_problems_of_the_others() {
+    let directory = TestDir::with(&[("a.json", "{\"servers\": 1}"), ("dir/x", "")]);
     fs::write(directory.path("latin.json"), b"{\"servers\": {\"\xe4\": {}}}").unwrap();
     let result = directory.load(&["gone.json", "dir", "latin.json", "a.json"], &[]);
-    assert_snapshot!(directory.told(result), @"
+    assert_snapshot!(directory.diagnostics(result), @"
     gone.json: no such file
     dir: a directory, not a file
     latin.json: not UTF-8 text
@@ -158,9 +158,9 @@ fn a_file_that_cannot_be_read_is_told_beside_the_problems_of_the_others() {
 #[test]
 fn from_file_reads_the_environment_of_the_process() {
     let text = r#"{"servers": {"a": {"command": "x", "args": ["${PATH}"]}}}"#;
-    let directory = Directory::with(&[("mcp.json", text)]);
+    let directory = TestDir::with(&[("mcp.json", text)]);
     let config = Config::from_file(directory.path("mcp.json")).unwrap();
-    let environment = Environment::of_process();
+    let environment = Environment::from_process();
     assert_eq!(args(&config.servers["a"]), [environment.get("PATH").unwrap()]);
     assert!(environment.current_dir().is_some_and(Path::is_absolute));
 }
@@ -171,13 +171,13 @@ fn a_pipe_is_never_waited_for() {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     let text = r#"{"servers": {"a": {"command": "${VALUE}", "envFile": "pipe"}}}"#;
-    let directory = Directory::with(&[("mcp.json", text)]);
+    let directory = TestDir::with(&[("mcp.json", text)]);
     for name in [".env", "pipe"] {
         mknodat(CWD, directory.path(name), FileType::Fifo, Mode::RWXU, 0).unwrap();
     }
-    assert_snapshot!(directory.told(directory.load(&["mcp.json", "pipe"], &[])), @"
+    assert_snapshot!(directory.diagnostics(directory.load(&["mcp.json", "pipe"], &[])), @"
     mcp.json:1:31 servers.a.command: variable `VALUE` is not set
-        hint: set it, put it into `.env` beside the file, or write `${VALUE:-default}`
+        hint: set the variable, add it to `.env` beside the file, or write `${VALUE:-default}`
     mcp.json:1:54 servers.a.envFile: `pipe`: not a file
     pipe: not a file
     ");

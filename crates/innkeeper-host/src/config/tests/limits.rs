@@ -1,12 +1,12 @@
-//! Every limit, at it and one past it.
+//! Tests of every limit: at the limit and one above.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::super::source::MAX_PROBLEMS;
+use super::super::source_text::MAX_DIAGNOSTICS;
 use super::super::{Config, Environment, MAX_DEPTH, MAX_FILE_BYTES, Severity};
-use super::{load, load_with, told, told_of};
-use crate::name::NAME_LIMIT;
+use super::{diagnostics, diagnostics_for, load, load_with};
+use crate::name::MAX_NAME_CHARS;
 
 fn padded(bytes: u64) -> String {
     let text = r#"{"servers": {"a": {"command": "x"}}}"#;
@@ -24,7 +24,7 @@ fn a_file_at_the_size_limit_is_read_and_one_byte_more_is_not() {
         let result = Config::load(std::slice::from_ref(&path), &Environment::default());
         assert_eq!(result.is_ok(), read);
         if !read {
-            assert!(told_of(result).ends_with(": larger than 4 MiB"));
+            assert!(diagnostics_for(result).ends_with(": larger than 4 MiB"));
         }
     }
 }
@@ -46,23 +46,28 @@ fn a_file_of_variables_at_the_limit_is_read_and_one_byte_more_is_not() {
 
 #[test]
 fn a_value_at_the_limit_of_expansion_is_read_and_one_byte_more_is_not() {
-    const LONGEST: usize = 128 << 10;
-    for (bytes, message) in [(LONGEST, ""), (LONGEST + 1, "longer than 131072 bytes")] {
+    const MAX_EXPANDED_BYTES: usize = 128 << 10;
+    for (bytes, message) in
+        [(MAX_EXPANDED_BYTES, ""), (MAX_EXPANDED_BYTES + 1, "longer than 131072 bytes")]
+    {
         let long = "x".repeat(bytes - 4);
         for text in ["${LONG}four", "four${LONG}"] {
             let file = format!(r#"{{"servers": {{"a": {{"command": "x", "args": ["{text}"]}}}}}}"#);
-            let told = told_of(load_with(&file, &[("LONG", &long)]));
-            assert!(told.contains(message) && told.len() < 1000, "{told}");
-            assert_eq!(told.is_empty(), message.is_empty(), "{told}");
+            let diagnostics = diagnostics_for(load_with(&file, &[("LONG", &long)]));
+            assert!(diagnostics.contains(message) && diagnostics.len() < 1000, "{diagnostics}");
+            assert_eq!(diagnostics.is_empty(), message.is_empty(), "{diagnostics}");
         }
     }
-    let endless =
+    let unbounded =
         format!(r#"{{"servers": {{"a": {{"command": "{}"}}}}}}"#, "${LONG}".repeat(100_000));
     let long = "x".repeat(1 << 20);
-    assert!(told_of(load_with(&endless, &[("LONG", &long)])).contains("longer than 131072 bytes"));
+    assert!(
+        diagnostics_for(load_with(&unbounded, &[("LONG", &long)]))
+            .contains("longer than 131072 bytes")
+    );
 }
 
-/// A text whose innermost value is at this depth under the root.
+/// Returns a text whose innermost value is at this depth below the root.
 fn nested(depth: usize) -> String {
     let lists = depth - 3;
     let (open, close) = ("[".repeat(lists), "]".repeat(lists));
@@ -72,17 +77,17 @@ fn nested(depth: usize) -> String {
 #[test]
 fn nesting_at_the_limit_is_read_and_one_deeper_is_not() {
     assert!(load(&nested(MAX_DEPTH)).is_ok());
-    let deep = nested(MAX_DEPTH + 1);
-    assert!(told(&deep).contains("nested deeper than 64 levels"));
-    let value = serde_json::from_str(&deep).unwrap();
+    let too_deep = nested(MAX_DEPTH + 1);
+    assert!(diagnostics(&too_deep).contains("nested deeper than 64 levels"));
+    let value = serde_json::from_str(&too_deep).unwrap();
     let result = Config::from_value(&value, "config", Path::new("."), &Environment::default());
-    assert!(told_of(result).contains("nested deeper than 64 levels"));
+    assert!(diagnostics_for(result).contains("nested deeper than 64 levels"));
 }
 
 #[test]
 fn nesting_that_would_exhaust_a_stack_is_refused() {
     for open in ["[", "{\"a\":"] {
-        assert!(told(&open.repeat(500_000)).contains("nested too deep"));
+        assert!(diagnostics(&open.repeat(500_000)).contains("nested too deeply"));
     }
 }
 
@@ -92,8 +97,8 @@ fn a_name_at_the_limit_is_read_and_one_letter_more_is_not() {
         let name = "n".repeat(length);
         load(&format!(r#"{{"servers": {{"{name}": {{"command": "x"}}}}}}"#))
     };
-    assert!(named(NAME_LIMIT).is_ok());
-    assert!(told_of(named(NAME_LIMIT + 1)).contains("longer than 128 characters"));
+    assert!(named(MAX_NAME_CHARS).is_ok());
+    assert!(diagnostics_for(named(MAX_NAME_CHARS + 1)).contains("longer than 128 characters"));
 }
 
 fn with_unknown_keys(count: usize) -> String {
@@ -106,32 +111,32 @@ fn with_unknown_keys(count: usize) -> String {
 
 #[test]
 fn problems_past_the_limit_are_counted_and_not_listed() {
-    assert_eq!(load(&with_unknown_keys(MAX_PROBLEMS)).unwrap().warnings.len(), MAX_PROBLEMS);
-    let warnings = load(&with_unknown_keys(MAX_PROBLEMS + 2)).unwrap().warnings;
-    assert_eq!(warnings.len(), MAX_PROBLEMS + 1);
+    assert_eq!(load(&with_unknown_keys(MAX_DIAGNOSTICS)).unwrap().warnings.len(), MAX_DIAGNOSTICS);
+    let warnings = load(&with_unknown_keys(MAX_DIAGNOSTICS + 2)).unwrap().warnings;
+    assert_eq!(warnings.len(), MAX_DIAGNOSTICS + 1);
     let last = warnings.last().unwrap();
-    assert_eq!(last.to_string(), "mcp.json: 2 more problems are not listed");
+    assert_eq!(last.to_string(), "mcp.json: 2 more problems omitted");
 }
 
 #[test]
 fn problems_of_the_file_beside_the_configuration_are_limited_too() {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join(".env"), "bad\n".repeat(MAX_PROBLEMS + 1)).unwrap();
+    std::fs::write(directory.path().join(".env"), "bad\n".repeat(MAX_DIAGNOSTICS + 1)).unwrap();
     let text = r#"{"servers": {"a": {"command": "${NO:-x}"}}}"#;
     let config = Config::from_text(text, "mcp.json", directory.path(), &Environment::default());
-    assert_eq!(config.unwrap().warnings.len(), MAX_PROBLEMS);
+    assert_eq!(config.unwrap().warnings.len(), MAX_DIAGNOSTICS);
 }
 
 #[test]
 fn an_error_behind_too_many_warnings_still_refuses_the_file() {
     let text =
-        with_unknown_keys(MAX_PROBLEMS).replace(r#""command": "x""#, r#""command": "${NO}""#);
+        with_unknown_keys(MAX_DIAGNOSTICS).replace(r#""command": "x""#, r#""command": "${NO}""#);
     let error = load(&text).unwrap_err();
     assert_eq!(error.0.last().map(|problem| problem.severity), Some(Severity::Error));
 }
 
 #[test]
-fn a_file_with_problems_without_number_is_told_up_to_the_limit() {
+fn countless_problems_of_a_file_are_reported_up_to_the_limit() {
     let mut servers = String::new();
     for index in 0..1_000 {
         write!(servers, r#""ü{index}": {{"command": 1, "dependencies": ["s{index}x"]}}, "#)
@@ -140,5 +145,5 @@ fn a_file_with_problems_without_number_is_told_up_to_the_limit() {
             .unwrap();
     }
     let error = load(&format!(r#"{{"servers": {{{servers}}}}}"#)).unwrap_err();
-    assert_eq!(error.0.len(), MAX_PROBLEMS + 1);
+    assert_eq!(error.0.len(), MAX_DIAGNOSTICS + 1);
 }

@@ -1,4 +1,4 @@
-//! What holds for every file: nothing panics, and what the requirements' schema allows is read.
+//! Properties of every file: no panics, and files that the required schema accepts load.
 
 use std::sync::LazyLock;
 
@@ -9,13 +9,13 @@ use proptest::prelude::{
 };
 use serde_json::{Map, Value, json};
 
-use super::super::fit::fits;
-use super::super::source::{Report, Source};
-use super::super::tree::Node;
+use super::super::schema_match::matches_schema;
+use super::super::source_text::{Diagnostics, SourceText};
+use super::super::tree::JsonNode;
 use super::super::{json_schema, raw, schema};
 use super::load;
 
-/// The schema of requirement TR8.1, word for word in meaning.
+/// The schema of requirement TR8.1, with equal meaning.
 fn required_schema() -> Value {
     json!({
         "type": "object",
@@ -38,7 +38,7 @@ fn required_schema() -> Value {
     })
 }
 
-/// Text without the three things that mean something inside it: a NUL, `${` and nothing at all.
+/// Generates non-empty text without NUL and without `${`.
 fn text() -> impl Strategy<Value = String> {
     "[^\0${}\\s]([^\0$]{0,20}[^\0$\\s])?"
 }
@@ -54,7 +54,7 @@ fn environment() -> impl Strategy<Value = Value> {
         .prop_map(|map| Value::Object(map.into_iter().collect()))
 }
 
-/// An entry that the required schema accepts and that has what its transport needs.
+/// Generates an entry that the required schema accepts and that has the keys of its transport.
 fn entry() -> impl Strategy<Value = Map<String, Value>> {
     let rest = (
         prop::option::of(vec(text(), 0..4)),
@@ -87,7 +87,7 @@ fn entry() -> impl Strategy<Value = Map<String, Value>> {
     )
 }
 
-/// A whole file; each server may depend on those before it.
+/// Generates a whole file; each server may depend on earlier servers.
 fn file() -> impl Strategy<Value = Value> {
     let entries = btree_map("[a-z0-9_.-]{1,12}", entry(), 0..5);
     (entries, vec(any::<prop::sample::Index>(), 0..8)).prop_map(|(entries, picks)| {
@@ -121,9 +121,9 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Keys of which most mean something somewhere.
+/// Generates keys, most of them known somewhere.
 fn key() -> impl Strategy<Value = String> {
-    let known: Vec<String> = json_schema()["$defs"]
+    let known_keys: Vec<String> = json_schema()["$defs"]
         .as_object()
         .into_iter()
         .flat_map(Map::values)
@@ -131,19 +131,19 @@ fn key() -> impl Strategy<Value = String> {
         .flat_map(Map::keys)
         .cloned()
         .collect();
-    prop_oneof![4 => prop::sample::select(known), 1 => "\\PC{0,6}"]
+    prop_oneof![4 => prop::sample::select(known_keys), 1 => "\\PC{0,6}"]
 }
 
-static REQUIRED: LazyLock<Validator> = LazyLock::new(|| compile(&required_schema()));
-static OURS: LazyLock<Validator> = LazyLock::new(|| compile(&json_schema()));
-static SERVER: LazyLock<Validator> = LazyLock::new(|| compile(&schema::SERVER));
-static HOST: LazyLock<Validator> = LazyLock::new(|| compile(&schema::HOST));
+static REQUIRED_VALIDATOR: LazyLock<Validator> = LazyLock::new(|| compile(&required_schema()));
+static OUR_VALIDATOR: LazyLock<Validator> = LazyLock::new(|| compile(&json_schema()));
+static SERVER_VALIDATOR: LazyLock<Validator> = LazyLock::new(|| compile(&schema::SERVER_SCHEMA));
+static HOST_VALIDATOR: LazyLock<Validator> = LazyLock::new(|| compile(&schema::HOST_SCHEMA));
 
 fn compile(schema: &Value) -> Validator {
     jsonschema::draft202012::new(schema).unwrap()
 }
 
-/// Each case is a whole file, which is slow to make in a debug build.
+/// Uses fewer cases, because generating a whole file is slow in a debug build.
 fn whole_files() -> ProptestConfig {
     ProptestConfig::with_cases(64)
 }
@@ -154,8 +154,8 @@ proptest! {
     /// Proves: TR8.1
     #[test]
     fn what_the_required_schema_accepts_and_can_be_started_is_accepted(file in file()) {
-        prop_assert!(REQUIRED.is_valid(&file), "{file}");
-        prop_assert!(OURS.is_valid(&file), "{file}");
+        prop_assert!(REQUIRED_VALIDATOR.is_valid(&file), "{file}");
+        prop_assert!(OUR_VALIDATOR.is_valid(&file), "{file}");
         if let Err(error) = load(&file.to_string()) {
             prop_assert!(false, "{error}\n{file:#}");
         }
@@ -174,7 +174,7 @@ proptest! {
 
     #[test]
     fn an_entry_that_starts_a_program_fits_beyond_doubt(right in entry()) {
-        prop_assert!(fits(&schema::SERVER, &Value::Object(right)));
+        prop_assert!(matches_schema(&schema::SERVER_SCHEMA, &Value::Object(right)));
     }
 
     #[test]
@@ -184,19 +184,19 @@ proptest! {
         right in entry(),
     ) {
         for (schema, validator, value) in [
-            (&schema::SERVER, &SERVER, server),
-            (&schema::SERVER, &SERVER, Value::Object(right)),
-            (&schema::HOST, &HOST, host),
+            (&schema::SERVER_SCHEMA, &SERVER_VALIDATOR, server),
+            (&schema::SERVER_SCHEMA, &SERVER_VALIDATOR, Value::Object(right)),
+            (&schema::HOST_SCHEMA, &HOST_VALIDATOR, host),
         ] {
-            prop_assert!(!fits(schema, &value) || validator.is_valid(&value), "{value}");
+            prop_assert!(!matches_schema(schema, &value) || validator.is_valid(&value), "{value}");
         }
     }
 
     #[test]
     fn what_the_schema_accepts_the_types_can_hold(value in any_json()) {
-        if HOST.is_valid(&value) {
-            let mut report = Report::new(Source::of_value("value"));
-            let read = Node::of_value(&value, &mut report).to_value();
+        if HOST_VALIDATOR.is_valid(&value) {
+            let mut report = Diagnostics::new(SourceText::without_text("value"));
+            let read = JsonNode::from_value(&value, &mut report).to_value();
             prop_assert!(serde_json::from_value::<raw::Host>(read).is_ok(), "{value}");
         }
     }
@@ -224,7 +224,7 @@ proptest! {
             return Ok(());
         }
         let (name, _) = config.servers.get_index(pick.index(config.servers.len())).unwrap();
-        let only = config.only(&[name]).unwrap();
+        let only = config.select(&[name]).unwrap();
         prop_assert!(only.servers.contains_key(name));
         for server in only.servers.values() {
             prop_assert!(server.dependencies.iter().all(|need| only.servers.contains_key(need)));

@@ -1,10 +1,10 @@
-//! The generated schema: valid itself, true of the samples, and never wider than what is read.
+//! Tests of the generated schema: valid, matches the samples, not wider than the parser.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::super::source::{Report, Source};
+use super::super::source_text::{Diagnostics, SourceText};
 use super::super::{HostConfig, json_schema, raw, schema, tree};
 use super::load_with;
 
@@ -12,7 +12,7 @@ fn validator() -> jsonschema::Validator {
     jsonschema::draft202012::new(&json_schema()).unwrap()
 }
 
-/// The `json` and `jsonc` blocks of the reference page.
+/// Returns the `json` and `jsonc` blocks of the reference page.
 fn samples() -> Vec<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
     let page = std::fs::read_to_string(page).unwrap();
@@ -37,17 +37,17 @@ fn samples() -> Vec<String> {
 }
 
 fn without_comments(text: &str) -> Value {
-    let mut report = Report::new(Source::of_text("sample", text));
+    let mut report = Diagnostics::new(SourceText::from_text("sample", text));
     tree::parse(text, &mut report).unwrap().to_value()
 }
 
-/// Writes the files anew where `UPDATE_SCHEMA` is in the environment.
+/// Rewrites the files if `UPDATE_SCHEMA` is set.
 #[test]
 fn the_schemas_read_at_a_start_are_what_the_types_generate() {
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config/schema");
     let generated = [
-        ("server.json", schema::generate::<raw::Server>(), &*schema::SERVER),
-        ("host.json", schema::generate::<raw::Host>(), &*schema::HOST),
+        ("server.json", schema::generate::<raw::Server>(), &*schema::SERVER_SCHEMA),
+        ("host.json", schema::generate::<raw::Host>(), &*schema::HOST_SCHEMA),
     ];
     for (name, generated, read) in generated {
         if std::env::var_os("UPDATE_SCHEMA").is_some() {
@@ -62,7 +62,7 @@ fn the_schemas_read_at_a_start_are_what_the_types_generate() {
 
 #[test]
 fn the_generated_schemas_are_valid_2020_12() {
-    for schema in [&json_schema(), &*schema::SERVER, &*schema::HOST] {
+    for schema in [&json_schema(), &*schema::SERVER_SCHEMA, &*schema::HOST_SCHEMA] {
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
         jsonschema::draft202012::meta::validate(schema).unwrap();
         jsonschema::draft202012::new(schema).unwrap();
@@ -87,7 +87,7 @@ fn every_sample_of_the_reference_page_is_accepted_by_the_schema_and_by_the_host(
 #[test]
 fn the_schema_refuses_what_the_host_refuses() {
     let validator = validator();
-    for refused in [
+    for rejected in [
         json!({}),
         json!({"servers": []}),
         json!({"servers": {"a b": {"command": "x"}}}),
@@ -99,9 +99,9 @@ fn the_schema_refuses_what_the_host_refuses() {
         json!({"servers": {"a": {"command": "x", "restart": "always"}}}),
         json!({"servers": {"a": {"command": "x", "limits": {"memory": "5 parsecs"}}}}),
     ] {
-        assert!(!validator.is_valid(&refused), "accepted: {refused}");
-        let text = refused.to_string();
-        assert!(load_with(&text, &[]).is_err(), "loaded: {refused}");
+        assert!(!validator.is_valid(&rejected), "accepted: {rejected}");
+        let text = rejected.to_string();
+        assert!(load_with(&text, &[]).is_err(), "loaded: {rejected}");
     }
 }
 
@@ -120,7 +120,7 @@ fn the_schema_knows_the_spellings_of_other_hosts() {
 #[test]
 fn the_defaults_that_the_schema_names_are_the_ones_that_count() {
     let host = json!(HostConfig::default());
-    let named = &schema::HOST["properties"];
+    let named = &schema::HOST_SCHEMA["properties"];
     let mut compared = 0;
     for (key, default) in host.as_object().unwrap() {
         if let Some(documented) = named[key].get("default") {
@@ -131,7 +131,8 @@ fn the_defaults_that_the_schema_names_are_the_ones_that_count() {
     }
     assert_eq!(compared, 10);
     for (name, key) in [("Retry", "retry"), ("Cache", "cache")] {
-        for (inner, schema) in schema::HOST["$defs"][name]["properties"].as_object().unwrap() {
+        for (inner, schema) in schema::HOST_SCHEMA["$defs"][name]["properties"].as_object().unwrap()
+        {
             assert_eq!(schema["default"].as_f64(), host[key][inner].as_f64(), "{key}.{inner}");
         }
     }

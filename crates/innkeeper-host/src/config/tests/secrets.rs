@@ -1,15 +1,15 @@
-//! What came from a variable, and what looks like a secret, is shown nowhere.
+//! Tests that values of variables and likely secrets are never shown.
 
 use std::path::Path;
 
 use insta::assert_snapshot;
 
 use super::super::{Config, Environment};
-use super::{load_with, told, told_of_server};
+use super::{diagnostics, load_with, server_diagnostics};
 
 const CANARY: &str = "canary-5f1e";
 
-/// Everything an application could print of a result.
+/// Returns all text that an application could print of a result.
 fn printed(text: &str) -> String {
     let environment = Environment::from_pairs([("CANARY", CANARY), ("HOME", "/home/canary-5f1e")]);
     let base = Path::new("/nowhere/project");
@@ -86,11 +86,11 @@ fn an_environment_prints_no_value() {
 fn a_secret_in_an_argument_is_warned_about_and_not_shown() {
     let text =
         r#""command": "x", "args": ["--api-key", "canary-5f1e", "--token=canary-5f1e", "-y"]"#;
-    assert_snapshot!(told_of_server(text), @"
+    assert_snapshot!(server_diagnostics(text), @"
     mcp.json:1:59 servers.fs.args[1]: the argument looks like a secret
-        hint: everybody on this machine can read arguments; use `env`
+        hint: arguments are visible to all users of this machine; use `env`
     mcp.json:1:74 servers.fs.args[2]: the argument looks like a secret
-        hint: everybody on this machine can read arguments; use `env`
+        hint: arguments are visible to all users of this machine; use `env`
     ");
     let printed = printed(&format!(r#"{{"servers": {{"a": {{{text}}}}}}}"#));
     assert!(!printed.contains(CANARY), "{printed}");
@@ -100,10 +100,10 @@ fn a_secret_in_an_argument_is_warned_about_and_not_shown() {
 fn a_secret_variable_in_an_argument_is_warned_about_by_name() {
     let text = r#"{"servers": {"a": {"command": "x", "args": ["${GITHUB_TOKEN}", "${DIR}"]}}}"#;
     let variables = [("GITHUB_TOKEN", CANARY), ("DIR", "/tmp")];
-    let told = super::told_with(text, &variables);
-    assert_snapshot!(told, @"
+    let diagnostics = super::diagnostics_with(text, &variables);
+    assert_snapshot!(diagnostics, @"
     mcp.json:1:45 servers.a.args[0]: variable `GITHUB_TOKEN` in an argument looks like a secret
-        hint: everybody on this machine can read arguments; use `env`
+        hint: arguments are visible to all users of this machine; use `env`
     ");
     assert!(load_with(text, &variables).is_ok());
 }
@@ -111,9 +111,9 @@ fn a_secret_variable_in_an_argument_is_warned_about_by_name() {
 #[test]
 fn a_password_in_an_address_is_warned_about_and_not_shown() {
     let text = r#"{"servers": {"a": {"url": "https://me:canary-5f1e@host/mcp?key=canary-5f1e"}}}"#;
-    assert_snapshot!(told(text), @"
-    mcp.json:1:27 servers.a.url: has a password in it
-        hint: send it in `headers`
+    assert_snapshot!(diagnostics(text), @"
+    mcp.json:1:27 servers.a.url: contains a password
+        hint: send the password in `headers`
     ");
     let printed = printed(text);
     assert!(printed.contains("https://***@host/mcp?***"), "{printed}");

@@ -1,12 +1,12 @@
-//! What an entry becomes: transports, settings and their defaults, names, dependencies.
+//! Tests of server entries: transports, settings, defaults, names, dependencies.
 
 use std::time::Duration;
 
 use insta::assert_snapshot;
 use serde_json::json;
 
-use super::super::{Grant, HostConfig, Restart, Secret, TransportConfig};
-use super::{args, load, server, told, told_of_server};
+use super::super::{HostConfig, OauthGrant, RestartPolicy, Secret, TransportConfig};
+use super::{args, diagnostics, load, server, server_diagnostics};
 
 /// Proves: FR1.5
 #[test]
@@ -39,7 +39,7 @@ fn paths_with_either_slash_pass_unchanged() {
 }
 
 #[test]
-fn what_is_not_said_has_the_documented_default() {
+fn missing_settings_have_the_documented_default() {
     let server = server(r#""command": "x""#).unwrap();
     let host = HostConfig::default();
     assert!(server.required);
@@ -51,7 +51,7 @@ fn what_is_not_said_has_the_documented_default() {
     assert_eq!(server.unavailable_after_timeouts, 1);
     assert!(!server.inherit_env);
     assert!(server.tools.permits("anything"));
-    assert_eq!(server.restart, Restart::Never);
+    assert_eq!(server.restart, RestartPolicy::Never);
     assert_eq!((server.retry, server.cache, server.limits), (host.retry, host.cache, host.limits));
     assert_eq!(host.start_timeout, Duration::from_secs(60));
     assert!(!host.allow_bare_names);
@@ -99,7 +99,7 @@ fn a_whole_number_may_be_written_with_a_fraction() {
 }
 
 #[test]
-fn the_transport_is_told_by_the_address() {
+fn the_transport_is_inferred_from_the_address() {
     for (keys, kind) in [
         (r#""command": "x""#, "stdio"),
         (r#""url": "https://a/mcp""#, "http"),
@@ -125,27 +125,27 @@ fn headers_are_kept_as_secrets() {
 fn names_and_values_that_no_environment_can_hold_are_refused() {
     let text = r#""command": "x", "args": ["a\u0000b"], "env": {"A=B": "1", "A\nB": "1", "1A": "1",
 "": "1", "C": "a\u0000b"}"#;
-    assert_snapshot!(told_of_server(text), @r#"
-    mcp.json:1:46 servers.fs.args[0]: has a NUL character
-    mcp.json:1:74 servers.fs.env["A=B"]: not the name of an environment variable
-        hint: use letters, digits and `_`, not beginning with a digit
-    mcp.json:1:87 servers.fs.env["A\nB"]: not the name of an environment variable
-        hint: use letters, digits and `_`, not beginning with a digit
-    mcp.json:1:98 servers.fs.env.1A: not the name of an environment variable
-        hint: use letters, digits and `_`, not beginning with a digit
-    mcp.json:2:5 servers.fs.env[""]: not the name of an environment variable
-        hint: use letters, digits and `_`, not beginning with a digit
-    mcp.json:2:15 servers.fs.env.C: has a NUL character
+    assert_snapshot!(server_diagnostics(text), @r#"
+    mcp.json:1:46 servers.fs.args[0]: contains a NUL character
+    mcp.json:1:74 servers.fs.env["A=B"]: not a valid environment variable name
+        hint: use letters, digits and `_`; do not start with a digit
+    mcp.json:1:87 servers.fs.env["A\nB"]: not a valid environment variable name
+        hint: use letters, digits and `_`; do not start with a digit
+    mcp.json:1:98 servers.fs.env.1A: not a valid environment variable name
+        hint: use letters, digits and `_`; do not start with a digit
+    mcp.json:2:5 servers.fs.env[""]: not a valid environment variable name
+        hint: use letters, digits and `_`; do not start with a digit
+    mcp.json:2:15 servers.fs.env.C: contains a NUL character
     "#);
 }
 
 #[test]
 fn header_names_and_values_cannot_forge_a_request() {
     let text = r#""url": "http://a", "headers": {"A B": "1", "": "1", "C": "x\r\nD: y"}"#;
-    assert_snapshot!(told_of_server(text), @r#"
-    mcp.json:1:59 servers.fs.headers["A B"]: not the name of a header
-    mcp.json:1:68 servers.fs.headers[""]: not the name of a header
-    mcp.json:1:78 servers.fs.headers.C: a header cannot have a line break
+    assert_snapshot!(server_diagnostics(text), @r#"
+    mcp.json:1:59 servers.fs.headers["A B"]: not a valid header name
+    mcp.json:1:68 servers.fs.headers[""]: not a valid header name
+    mcp.json:1:78 servers.fs.headers.C: a header value must not contain a line break
     "#);
 }
 
@@ -165,7 +165,7 @@ fn a_duplicate_name_is_an_error_that_names_both_places() {
     }
   }
 }"#;
-    assert_snapshot!(told(text), @"mcp.json:9:5 servers.fs: duplicate server name, first at mcp.json:3:5");
+    assert_snapshot!(diagnostics(text), @"mcp.json:9:5 servers.fs: duplicate server name, first at mcp.json:3:5");
 }
 
 #[test]
@@ -174,9 +174,9 @@ fn names_are_one_name_under_either_key_and_in_any_case() {
   "servers": {"fs": {"command": "a"}, "Git": {"command": "b"}},
   "mcpServers": {"fs": {"command": "c"}, "git": {"command": "d"}}
 }"#;
-    assert_snapshot!(told(text), @"
+    assert_snapshot!(diagnostics(text), @"
     mcp.json:3:18 mcpServers.fs: duplicate server name, first at mcp.json:2:15
-    mcp.json:3:42 mcpServers.git: differs from `Git` at mcp.json:2:39 in case only
+    mcp.json:3:42 mcpServers.git: differs from `Git` at mcp.json:2:39 only in case
     ");
 }
 
@@ -184,38 +184,38 @@ fn names_are_one_name_under_either_key_and_in_any_case() {
 fn a_name_has_letters_digits_and_three_signs() {
     let text = r#"{"servers": {"a.b-c_D9": {"command": "a"}, "": {"command": "b"}, "a b": {"command": "c"},
 "a/b": {"command": "d"}, "é": {"command": "e"}}}"#;
-    assert_snapshot!(told(text), @r#"
-    mcp.json:1:44 servers[""]: the server's name is empty
+    assert_snapshot!(diagnostics(text), @r#"
+    mcp.json:1:44 servers[""]: the server name is empty
         hint: use letters, digits, `_`, `-` and `.`
-    mcp.json:1:66 servers["a b"]: the server's name has a character that names cannot have
+    mcp.json:1:66 servers["a b"]: the server name has an invalid character
         hint: use letters, digits, `_`, `-` and `.`
-    mcp.json:2:1 servers["a/b"]: the server's name has a character that names cannot have
+    mcp.json:2:1 servers["a/b"]: the server name has an invalid character
         hint: use letters, digits, `_`, `-` and `.`
-    mcp.json:2:26 servers["é"]: the server's name has a character that names cannot have
+    mcp.json:2:26 servers["é"]: the server name has an invalid character
         hint: use letters, digits, `_`, `-` and `.`
     "#);
 }
 
 /// Proves: FR10.1
 #[test]
-fn a_dependency_on_nobody_is_told_with_its_place_and_what_was_meant() {
+fn an_unknown_dependency_is_reported_with_its_place_and_a_suggestion() {
     let text = r#"{"servers": {
   "db": {"command": "a", "disabled": true},
   "cache": {"command": "b"},
   "app": {"command": "c", "dependencies": ["chache", "db", "zzz", "cache", "cache"]}
 }}"#;
-    assert_snapshot!(told(text), @"
+    assert_snapshot!(diagnostics(text), @"
     mcp.json:4:44 servers.app.dependencies[0]: no server `chache`
         hint: did you mean `cache`?
     mcp.json:4:54 servers.app.dependencies[1]: `db` is disabled
     mcp.json:4:60 servers.app.dependencies[2]: no server `zzz`
-    mcp.json:4:76 servers.app.dependencies[4]: `cache` is named twice
+    mcp.json:4:76 servers.app.dependencies[4]: duplicate dependency `cache`
     ");
 }
 
 /// Proves: FR10.6
 #[test]
-fn a_cycle_is_told_whole() {
+fn a_cycle_is_reported_whole() {
     let text = r#"{"servers": {
   "z": {"command": "z", "dependencies": ["a"]},
   "a": {"command": "a", "dependencies": ["b"]},
@@ -224,7 +224,7 @@ fn a_cycle_is_told_whole() {
   "x": {"command": "x"},
   "self": {"command": "s", "dependencies": ["self"]}
 }}"#;
-    assert_snapshot!(told(text), @"
+    assert_snapshot!(diagnostics(text), @"
     mcp.json:3:42 servers.a.dependencies[0]: depends on itself: a -> b -> c -> a
     mcp.json:7:45 servers.self.dependencies[0]: depends on itself
     ");
@@ -249,20 +249,20 @@ fn six_servers_start_in_three_waves_each_in_file_order() {
 #[test]
 fn a_selection_keeps_what_it_depends_on_and_nothing_else() {
     let config = load(SIX).unwrap();
-    let only = config.only(&["api"]).unwrap();
+    let only = config.select(&["api"]).unwrap();
     assert_eq!(json!(only.waves()), json!([["db", "cache"], ["api"]]));
-    assert!(config.only(&[]).unwrap().servers.is_empty());
+    assert!(config.select(&[]).unwrap().servers.is_empty());
 }
 
 #[test]
-fn a_selection_of_an_unknown_server_says_which_was_meant() {
+fn a_selection_of_an_unknown_server_suggests_a_name() {
     let text =
         r#"{"servers": {"files": {"command": "b"}, "off": {"command": "x", "disabled": true}}}"#;
     let config = load(text).unwrap();
-    let error = config.only(&["flies"]).unwrap_err();
+    let error = config.select(&["flies"]).unwrap_err();
     assert_eq!(error.to_string(), "no server `flies` in the configuration");
     assert_eq!(error.similar.as_deref(), Some("files"));
-    let error = config.only(&["off"]).unwrap_err();
+    let error = config.select(&["off"]).unwrap_err();
     assert_eq!(error.to_string(), "server `off` is disabled at mcp.json:1:41");
 }
 
@@ -283,7 +283,7 @@ fn the_same_launch_under_two_names_is_a_warning() {
   "b": {"command": "npx", "args": ["x"], "env": {"B": "2", "A": "1"}},
   "c": {"command": "npx", "args": ["x"]}
 }}"#;
-    assert_snapshot!(told(text), @"mcp.json:3:3 servers.b: the same server as `a` under another name");
+    assert_snapshot!(diagnostics(text), @"mcp.json:3:3 servers.b: same server as `a` under another name");
 }
 
 #[test]
@@ -295,49 +295,55 @@ fn unknown_keys_are_kept_but_not_shown() {
 }
 
 #[test]
-fn a_program_for_headers_is_a_list_and_no_line_for_a_shell() {
-    let whole = r#""url": "https://a/mcp", "headersHelper": ["${PROGRAM:-tool}", "a b"]"#;
-    let helper = server(whole).unwrap().headers_helper;
+fn a_headers_helper_is_a_list_and_no_shell_command() {
+    let full = r#""url": "https://a/mcp", "headersHelper": ["${PROGRAM:-tool}", "a b"]"#;
+    let helper = server(full).unwrap().headers_helper;
     assert_eq!((helper[0].expose().as_str(), helper[1].as_written()), ("tool", "a b"));
     let alone = server(r#""url": "https://a/mcp", "headersHelper": "./tool""#).unwrap();
     assert_eq!(alone.headers_helper[0].expose(), "./tool");
-    for (keys, words) in [
+    for (keys, message) in [
         (r#""headersHelper": "tool --x""#, "hint: write a list, such as `[\"tool\",\"--x\"]`"),
-        (r#""headersHelper": []"#, "headersHelper: names no program"),
+        (r#""headersHelper": []"#, "headersHelper: no program given"),
         (r#""headersHelper": 3"#, "headersHelper: expected string or array"),
         (r#""headersHelper": ["a", 3]"#, "headersHelper[1]: expected string"),
-        (r#""headersHelper": "a", "oauth": {}"#, "oauth: has no use beside `headersHelper`"),
+        (
+            r#""headersHelper": "a", "oauth": {}"#,
+            "oauth: not allowed together with `headersHelper`",
+        ),
     ] {
-        let told = told_of_server(&format!(r#""url": "https://a", {keys}"#));
-        assert!(told.contains(words), "{told}");
+        let diagnostics = server_diagnostics(&format!(r#""url": "https://a", {keys}"#));
+        assert!(diagnostics.contains(message), "{diagnostics}");
     }
 }
 
 #[test]
-fn how_to_sign_in_is_read_and_what_does_not_go_together_is_told() {
-    let whole = r#""url": "https://a/mcp", "oauth": {"grant": "client_credentials", "clientId": "us",
+fn oauth_settings_are_read_and_inconsistent_ones_reported() {
+    let full = r#""url": "https://a/mcp", "oauth": {"grant": "client_credentials", "clientId": "us",
         "clientSecret": "s", "scopes": ["a", "b"]}"#;
-    let oauth = server(whole).unwrap().oauth.unwrap();
-    assert_eq!(oauth.grant, Grant::ClientCredentials);
+    let oauth = server(full).unwrap().oauth.unwrap();
+    assert_eq!(oauth.grant, OauthGrant::ClientCredentials);
     assert_eq!(oauth.client_id.unwrap().expose(), "us");
     assert_eq!(oauth.scopes, ["a", "b"]);
-    for (keys, words) in [
+    for (keys, message) in [
         (r#""grant": "client_credentials", "clientId": "us""#, "oauth.grant: "),
-        (r#""clientSecret": "s""#, "oauth.clientSecret: has no `clientId`"),
+        (r#""clientSecret": "s""#, "oauth.clientSecret: needs a `clientId`"),
         (r#""clientMetadataUrl": "http://a/b""#, "oauth.clientMetadataUrl: expected `https://`"),
-        (r#""clientId": "us", "privateKey": "k""#, "oauth.privateKey: is for the grant"),
+        (r#""clientId": "us", "privateKey": "k""#, "oauth.privateKey: only for the grant"),
         (r#""clientId": "${NO_SUCH}""#, "oauth.clientId: "),
         (r#""clientId": "us", "enterprise": {"idToken": "t"}"#, "oauth.enterprise: needs `issuer`"),
         (
             r#""clientId": "us", "enterprise": {"idToken": "t", "idTokenFile": "f"}"#,
-            "oauth.enterprise.idToken: stands beside `idTokenFile`; remove one of them",
+            "oauth.enterprise.idToken: not allowed together with `idTokenFile`; remove one",
         ),
         (r#""clientId": "us", "enterprise": {}"#, "needs an `idToken` or an `idTokenFile`"),
-        (r#""grant": "client_credentials", "enterprise": {}"#, "no use beside `enterprise`"),
+        (
+            r#""grant": "client_credentials", "enterprise": {}"#,
+            "not allowed together with `enterprise`",
+        ),
         (
             r#""enterprise": {"issuer": "https://i", "tokenEndpoint": "https://i/t",
                 "clientId": "we", "idToken": "t"}"#,
-            "oauth.enterprise: needs the `clientId`",
+            "oauth.enterprise: needs a `clientId`",
         ),
         (
             r#""clientId": "us", "enterprise": {"issuer": "https://i", "clientId": "we",
@@ -345,7 +351,8 @@ fn how_to_sign_in_is_read_and_what_does_not_go_together_is_told() {
             "oauth.enterprise.tokenEndpoint: expected `https://`",
         ),
     ] {
-        let told = told_of_server(&format!(r#""url": "https://a", "oauth": {{{keys}}}"#));
-        assert!(told.contains(words), "{told}");
+        let diagnostics =
+            server_diagnostics(&format!(r#""url": "https://a", "oauth": {{{keys}}}"#));
+        assert!(diagnostics.contains(message), "{diagnostics}");
     }
 }

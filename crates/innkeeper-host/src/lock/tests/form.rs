@@ -1,25 +1,25 @@
-//! How a lock is written, hashed and read.
+//! Tests of writing, hashing and reading a lock.
 
 use std::io::Write as _;
 
-use super::super::{Fetched, LockError, MAX_LOCK_BYTES, Package, canonical, package};
+use super::super::{LockError, MAX_LOCK_BYTES, Package, RunnerPackages, canonical, package};
 use super::*;
 
 #[test]
 fn a_lock_is_written_sorted_and_read_back_the_same() {
     let mut one = server("npx", &[json!({"name": "b", "inputSchema": {}}), json!({"name": "a"})]);
-    one.instructions = Some(PinnedText::of("Be brief."));
+    one.instructions = Some(PinnedText::new("Be brief."));
     let lock = lock([("one", one)]);
     let text = lock.to_text().unwrap();
     insta::assert_snapshot!(text);
     let read = Lock::from_text(&text, "mcp.lock").unwrap();
     assert_eq!(read.to_text().unwrap(), text);
-    assert_eq!(told(&lock.compare(&read)), [""; 0]);
+    assert_eq!(descriptions(&lock.compare(&read)), [""; 0]);
 }
 
 #[test]
 fn the_canonical_form_keeps_numbers_and_doubled_members_and_nothing_else_of_the_spelling() {
-    for (given, form) in [
+    for (input, form) in [
         (r#" { "b" : 1 , "a" : [ true , null ] } "#, r#"{"a":[true,null],"b":1}"#),
         (r#""\u0061\/\n\u00e9""#, r#""a/\né""#),
         ("12345678901234567890123.0e-2", "12345678901234567890123.0e-2"),
@@ -28,24 +28,24 @@ fn the_canonical_form_keeps_numbers_and_doubled_members_and_nothing_else_of_the_
         (r#"{"\ud800" : 1, "a b":2 , "a":"]}\\\"" }"#, r#"{"\ud800":1,"a":"]}\\\"","a b":2}"#),
         (r#"{"x":{ },"y":[ ]}"#, r#"{"x":{},"y":[]}"#),
     ] {
-        assert_eq!(canonical::compact(given), form, "{given}");
-        assert_eq!(canonical::compact(&canonical::pretty(given)), form, "{given}");
+        assert_eq!(canonical::compact(input), form, "{input}");
+        assert_eq!(canonical::compact(&canonical::pretty(input)), form, "{input}");
     }
-    // RFC 6234 has the second; the first is that of the same bytes.
-    let hash = canonical::hash_of(&raw(r#" "abc" "#));
-    assert_eq!(hash, canonical::hash("\"abc\""));
+    // The second hash is from RFC 6234; the first has the same bytes.
+    let hash = canonical::hash_json(&raw(r#" "abc" "#));
+    assert_eq!(hash, canonical::hash_text("\"abc\""));
     let abc = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    assert_eq!(canonical::hash("abc"), abc);
+    assert_eq!(canonical::hash_text("abc"), abc);
 }
 
 #[test]
 fn nesting_without_end_is_hashed_all_the_same() {
-    let deep = |inside: &str| format!("{}{inside}{}", "[".repeat(10_000), "]".repeat(10_000));
-    assert_eq!(canonical::hash_of(&raw(&deep("1"))), canonical::hash_of(&raw(&deep("1"))));
-    assert_ne!(canonical::hash_of(&raw(&deep("1"))), canonical::hash_of(&raw(&deep("2"))));
+    let nested = |inside: &str| format!("{}{inside}{}", "[".repeat(10_000), "]".repeat(10_000));
+    assert_eq!(canonical::hash_json(&raw(&nested("1"))), canonical::hash_json(&raw(&nested("1"))));
+    assert_ne!(canonical::hash_json(&raw(&nested("1"))), canonical::hash_json(&raw(&nested("2"))));
     let mut server = server("one", &[]);
-    let definition = raw(&format!(r#"{{"name": "a", "_meta" : {} }}"#, deep(" 1 ")));
-    server.tools.insert("a".to_owned(), PinnedTool::of(&definition));
+    let definition = raw(&format!(r#"{{"name": "a", "_meta" : {} }}"#, nested(" 1 ")));
+    server.tools.insert("a".to_owned(), PinnedTool::new(&definition));
     Lock::from_text(&lock([("one", server)]).to_text().unwrap(), "mcp.lock").unwrap();
 }
 
@@ -54,30 +54,30 @@ fn a_number_beyond_precision_is_a_change_all_the_same() {
     let with = |number: &str| {
         let definition = raw(&format!(r#"{{"name":"a","x":{number}}}"#));
         let mut server = server("one", &[]);
-        server.tools.insert("a".to_owned(), PinnedTool::of(&definition));
+        server.tools.insert("a".to_owned(), PinnedTool::new(&definition));
         lock([("one", server)])
     };
     let (old, new) = (with("1000000000000000000000001"), with("1000000000000000000000002"));
-    assert_eq!(told(&old.compare(&new)), ["suspicious one.a definition changed"]);
+    assert_eq!(descriptions(&old.compare(&new)), ["suspicious one.a definition changed"]);
 }
 
 #[test]
-fn what_is_no_lock_is_refused_with_file_and_line() {
+fn an_invalid_lock_is_refused_with_file_and_line() {
     let refuse = |text: &str| Lock::from_text(text, "dir/mcp.lock").unwrap_err().to_string();
-    assert_eq!(refuse("{\n  \"version\": 1,\n  oops\n}"), "dir/mcp.lock:3:3: not a lock");
-    assert_eq!(refuse(""), "dir/mcp.lock:1:0: not a lock");
+    assert_eq!(refuse("{\n  \"version\": 1,\n  oops\n}"), "dir/mcp.lock:3:3: not a valid lock");
+    assert_eq!(refuse(""), "dir/mcp.lock:1:0: not a valid lock");
     let newer = refuse(r#"{"version": 2, "more": true}"#);
-    assert_eq!(newer, "`dir/mcp.lock` is a lock of version 2; version 1 is read here");
+    assert_eq!(newer, "`dir/mcp.lock`: unsupported lock version 2, expected 1");
     let text = tools(&[json!({"name": "a", "description": "Old."})]).to_text().unwrap();
     let edited = refuse(&text.replace("Old.", "New."));
-    let words = "`dir/mcp.lock`: the hash of tool `a` of `one` does not fit what stands beside it";
-    assert_eq!(edited, words);
+    let expected = "`dir/mcp.lock`: hash mismatch for tool `a` of `one`";
+    assert_eq!(edited, expected);
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let error = Lock::from_file(folder.path()).unwrap_err();
+fn an_unreadable_lock_is_reported_with_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = Lock::from_file(directory.path()).unwrap_err();
     assert!(matches!(error, LockError::Unreadable { .. }), "{error}");
 }
 
@@ -107,10 +107,10 @@ fn a_pipe_in_the_place_of_a_lock_is_not_waited_for() {
     assert!(matches!(error, LockError::Unreadable { .. }), "{error}");
 }
 
-fn of(line: &str) -> Fetched {
-    let mut words = line.split(' ').map(str::to_owned);
-    let command = words.next().unwrap();
-    package::of(&command, &words.collect::<Vec<_>>())
+fn packages(line: &str) -> RunnerPackages {
+    let mut fields = line.split(' ').map(str::to_owned);
+    let command = fields.next().unwrap();
+    package::packages_for_command(&command, &fields.collect::<Vec<_>>())
 }
 
 #[test]
@@ -134,17 +134,17 @@ fn the_package_of_a_runner_is_known_and_its_version_where_it_is_exact() {
         ("pipx run --spec name==1.0 bin", "name", Some("1.0")),
     ] {
         let version = version.map(str::to_owned);
-        assert_eq!(of(line).packages, [Package { name: name.to_owned(), version }], "{line}");
+        assert_eq!(packages(line).packages, [Package { name: name.to_owned(), version }], "{line}");
     }
     for line in ["node server.js@1.2.3", "npx -y", "npm start", "npm run exec name", "pipx list"] {
-        assert_eq!(of(line), Fetched::default(), "{line}");
+        assert_eq!(packages(line), RunnerPackages::default(), "{line}");
     }
 }
 
 #[test]
 fn every_package_that_a_runner_is_told_of_is_known_and_whether_a_shell_may_name_more() {
     let names = |line: &str| -> Vec<String> {
-        of(line).packages.into_iter().map(|package| package.name).collect()
+        packages(line).packages.into_iter().map(|package| package.name).collect()
     };
     assert_eq!(
         names("npx -y -p good@1.0.0 -p evil --package=more bin -p no"),
@@ -153,8 +153,10 @@ fn every_package_that_a_runner_is_told_of_is_known_and_whether_a_shell_may_name_
     assert_eq!(names("uvx --with evil,more good==1.0 --with no"), ["good", "evil", "more"]);
     assert_eq!(names("uvx --from good --with=evil bin"), ["good", "evil"]);
     assert_eq!(names("npx -p"), [""; 0]);
-    assert!(of("npx -y -c some-text").by_shell && of("npm x --call=some-text").by_shell);
-    assert!(!of("npx name -c no").by_shell && !of("uvx -c name").by_shell);
+    assert!(
+        packages("npx -y -c some-text").uses_shell && packages("npm x --call=some-text").uses_shell
+    );
+    assert!(!packages("npx name -c no").uses_shell && !packages("uvx -c name").uses_shell);
 }
 
 #[test]
@@ -166,9 +168,9 @@ fn a_package_named_by_a_place_has_no_version() {
         "uvx ./it==1.0",
         "npx https://x.example/it@1.2.3",
     ] {
-        let package = of(line).packages.remove(0);
-        assert!(package.is_address() && line.ends_with(&package.name), "{line}");
+        let package = packages(line).packages.remove(0);
+        assert!(package.is_location() && line.ends_with(&package.name), "{line}");
         assert_eq!(package.version, None, "{line}");
     }
-    assert!(!of("npx @scope/name@1.2.3").packages[0].is_address());
+    assert!(!packages("npx @scope/name@1.2.3").packages[0].is_location());
 }

@@ -1,4 +1,4 @@
-//! What holds for comparisons of whatever definitions.
+//! Properties of comparisons of arbitrary definitions.
 
 use proptest::prelude::*;
 use serde_json::Map;
@@ -6,7 +6,7 @@ use serde_json::Map;
 use super::super::canonical;
 use super::*;
 
-/// Values with the members that definitions have, in every wrong place as well.
+/// Generates values with the members of definitions, also in wrong places.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -45,7 +45,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Values with texts and names of all kinds of characters.
+/// Generates values with strings and names of arbitrary characters.
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         any::<i64>().prop_map(Value::from),
@@ -74,13 +74,13 @@ fn definition() -> impl Strategy<Value = Map<String, Value>> {
     })
 }
 
-fn one(definition: &str) -> Lock {
+fn lock_with_tool(definition: &str) -> Lock {
     let mut server = server("one", &[]);
-    server.tools.insert("read".to_owned(), PinnedTool::of(&raw(definition)));
+    server.tools.insert("read".to_owned(), PinnedTool::new(&raw(definition)));
     lock([("one", server)])
 }
 
-/// The same value with every object's members the other way round.
+/// Returns the value with the members of every object in reverse order.
 fn reversed(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -96,10 +96,10 @@ proptest! {
     #[test]
     fn order_and_white_space_are_no_change(tool in definition()) {
         let tool = Value::Object(tool);
-        let pinned = one(&tool.to_string());
-        let again = one(&serde_json::to_string_pretty(&reversed(&tool)).unwrap());
-        prop_assert_eq!(told(&pinned.compare(&pinned)), [""; 0]);
-        prop_assert_eq!(told(&pinned.compare(&again)), [""; 0]);
+        let pinned = lock_with_tool(&tool.to_string());
+        let again = lock_with_tool(&serde_json::to_string_pretty(&reversed(&tool)).unwrap());
+        prop_assert_eq!(descriptions(&pinned.compare(&pinned)), [""; 0]);
+        prop_assert_eq!(descriptions(&pinned.compare(&again)), [""; 0]);
     }
 
     #[test]
@@ -114,9 +114,9 @@ proptest! {
     #[test]
     fn every_change_of_a_definition_is_told(before in definition(), after in definition()) {
         let (old, new) = (Value::Object(before), Value::Object(after));
-        let changes = one(&old.to_string()).compare(&one(&new.to_string()));
+        let changes = lock_with_tool(&old.to_string()).compare(&lock_with_tool(&new.to_string()));
         prop_assert_eq!(changes.is_empty(), old == new, "{} to {}", old, new);
-        let unexplained = changes.iter().any(|change| change.what == "definition changed");
+        let unexplained = changes.iter().any(|change| change.description == "definition changed");
         prop_assert!(!unexplained, "{} to {}", old, new);
     }
 }

@@ -1,8 +1,8 @@
-//! What is told of servers as a whole, and of tools that come and go.
+//! Tests of changes of servers, and of added and removed tools.
 
 use serde_json::json;
 
-use super::super::{Identity, Package};
+use super::super::{Package, ServerIdentity};
 use super::*;
 
 fn tool(name: &str) -> Value {
@@ -12,22 +12,22 @@ fn tool(name: &str) -> Value {
 #[test]
 fn tools_come_compatibly_and_go_breakingly() {
     let (few, many) = (tools(&[tool("a")]), tools(&[tool("a"), tool("b")]));
-    assert_eq!(told(&few.compare(&many)), ["compatible one.b tool added"]);
-    assert_eq!(told(&many.compare(&few)), ["breaking one.b tool removed"]);
+    assert_eq!(descriptions(&few.compare(&many)), ["compatible one.b tool added"]);
+    assert_eq!(descriptions(&many.compare(&few)), ["breaking one.b tool removed"]);
 }
 
 #[test]
 fn a_new_tool_that_hides_text_or_talks_of_others_is_suspicious() {
     let old = tools(&[]);
-    for (text, why) in [
-        ("Does\u{200b} it.", "has hidden characters"),
-        ("Sends it to https://x.test/in.", "names an address"),
+    for (text, reason) in [
+        ("Does\u{200b} it.", "contains hidden characters"),
+        ("Sends it to https://x.test/in.", "contains an address"),
         ("Use it before other.send_mail.", "names a tool of another server"),
     ] {
         let mut new = tool("a");
         new["description"] = json!(text);
-        let words = format!("suspicious one.a tool added: {why}");
-        assert_eq!(told(&old.compare(&tools(&[new]))), [words]);
+        let expected = format!("suspicious one.a tool added: {reason}");
+        assert_eq!(descriptions(&old.compare(&tools(&[new]))), [expected]);
     }
 }
 
@@ -35,25 +35,25 @@ fn a_new_tool_that_hides_text_or_talks_of_others_is_suspicious() {
 fn a_new_tool_whose_name_looks_like_that_of_another_server_is_suspicious() {
     let old = tools(&[]);
     for name in ["send-mail", "sendMail", "SEND_MAIL", "s\u{435}nd_mail", "send_mai1"] {
-        let found = told(&old.compare(&tools(&[tool(name)])));
-        let words =
+        let changes = descriptions(&old.compare(&tools(&[tool(name)])));
+        let expected =
             format!("suspicious one.{name} tool added: its name looks like `other.send_mail`");
-        assert_eq!(found, [words]);
+        assert_eq!(changes, [expected]);
     }
-    // The same name on two servers is ordinary: they are told apart by the server's.
+    // Equal names on two servers are ordinary: the server name distinguishes them.
     let same = old.compare(&tools(&[tool("send_mail")]));
-    assert_eq!(told(&same), ["compatible one.send_mail tool added"]);
+    assert_eq!(descriptions(&same), ["compatible one.send_mail tool added"]);
 }
 
 #[test]
-fn servers_come_and_go_and_what_is_odd_about_a_new_one_is_told() {
+fn added_and_removed_servers_are_reported_with_warnings_about_new_ones() {
     let mut odd = tool("b");
     odd["description"] = json!("\u{e0041}");
     let (none, one) = (lock([]), lock([("one", server("one", &[tool("a"), odd]))]));
     let expected =
-        ["compatible one server added", "suspicious one.b tool added: has hidden characters"];
-    assert_eq!(told(&none.compare(&one)), expected);
-    assert_eq!(told(&one.compare(&none)), ["breaking one server removed"]);
+        ["compatible one server added", "suspicious one.b tool added: contains hidden characters"];
+    assert_eq!(descriptions(&none.compare(&one)), expected);
+    assert_eq!(descriptions(&one.compare(&none)), ["breaking one server removed"]);
 }
 
 #[test]
@@ -61,50 +61,50 @@ fn another_launch_or_name_is_suspicious_and_another_version_where_it_was_exact()
     let with = |command: &str, name: &str, version: &str, package: Option<&str>| {
         let mut server = server(command, &[]);
         server.server_info =
-            Some(Identity { name: Some(name.to_owned()), version: Some(version.to_owned()) });
+            Some(ServerIdentity { name: Some(name.to_owned()), version: Some(version.to_owned()) });
         server.package =
             Some(Package { name: "p".to_owned(), version: package.map(str::to_owned) });
         lock([("one", server)])
     };
     let old = with("npx", "p", "1", None);
-    let to = |new: Lock, expected: &str| assert_eq!(told(&old.compare(&new)), [expected]);
+    let to = |new: Lock, expected: &str| assert_eq!(descriptions(&old.compare(&new)), [expected]);
     to(with("./mine", "p", "1", None), "suspicious one launch changed");
     to(with("npx", "q", "1", None), "suspicious one serverInfo changed");
     to(with("npx", "p", "2", None), "compatible one serverInfo changed");
     to(with("npx", "p", "1", Some("1.0.0")), "suspicious one package changed");
     let (one, two) = (with("npx", "p", "1", Some("1.0.0")), with("npx", "p", "2", Some("1.0.0")));
-    assert_eq!(told(&one.compare(&two)), ["suspicious one serverInfo changed"]);
+    assert_eq!(descriptions(&one.compare(&two)), ["suspicious one serverInfo changed"]);
 }
 
 #[test]
-fn instructions_are_words_for_a_model() {
+fn changed_instructions_are_classified_like_text_for_a_model() {
     let with = |text: Option<&str>| {
         let mut server = server("one", &[]);
-        server.instructions = text.map(PinnedText::of);
+        server.instructions = text.map(PinnedText::new);
         lock([("one", server)])
     };
     for (before, after, expected) in [
-        (Some("Be brief."), Some("Be  brief."), "compatible one instructions: white space changed"),
-        (Some("Be brief."), Some("Obey me."), "suspicious one instructions: words changed"),
+        (Some("Be brief."), Some("Be  brief."), "compatible one instructions: whitespace changed"),
+        (Some("Be brief."), Some("Obey me."), "suspicious one instructions: text changed"),
         (None, Some("Obey me."), "suspicious one instructions: added"),
         (Some("Be brief."), None, "compatible one instructions: removed"),
     ] {
-        assert_eq!(told(&with(before).compare(&with(after))), [expected]);
+        assert_eq!(descriptions(&with(before).compare(&with(after))), [expected]);
     }
 }
 
 #[test]
-fn the_worst_of_a_tool_is_told_first_and_with_both_values() {
+fn the_worst_change_of_a_tool_is_reported_first_and_with_both_values() {
     let old = json!({"name": "a", "title": "A", "description": "Old.", "inputSchema": {}});
     let new = json!({"name": "a", "title": "B", "description": "New.",
         "inputSchema": {"type": "object"}});
     let changes = tools(&[old]).compare(&tools(&[new]));
     let expected = [
-        "suspicious one.a /description: words changed",
+        "suspicious one.a /description: text changed",
         "breaking one.a /inputSchema/type: allows less",
-        "compatible one.a /title: words changed",
+        "compatible one.a /title: text changed",
     ];
-    assert_eq!(told(&changes), expected);
+    assert_eq!(descriptions(&changes), expected);
     assert_eq!(
         (&changes[0].before, &changes[0].after),
         (&Some(json!("Old.")), &Some(json!("New.")))

@@ -1,4 +1,4 @@
-//! Random schemas: nothing panics, and what is accepted is applied as JSON Schema says.
+//! Tests with random schemas: no panics, and accepted schemas validate as JSON Schema specifies.
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -30,7 +30,7 @@ fn object() -> impl Strategy<Value = Value> {
     btree_map(name(), value(), 0..4).prop_map(|members| members.into_iter().collect())
 }
 
-/// One keyword with a value as it should be, or, rarely, with any.
+/// Generates one keyword with a valid or, rarely, an arbitrary value.
 fn keyword(
     schema: impl Strategy<Value = Value> + Clone + 'static,
 ) -> BoxedStrategy<(String, Value)> {
@@ -82,7 +82,7 @@ fn schema() -> impl Strategy<Value = Value> {
     (keywords, btree_map(prop::sample::select(vec!["a", "b", "c"]), part, 2..4)).prop_map(
         |(keywords, definitions)| {
             let mut schema: Value = keywords.into_iter().collect();
-            // Declared, so that it is not tried as another dialect when it is invalid.
+            // The declaration prevents another dialect from being tried for an invalid schema.
             schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
             schema["$defs"] = definitions
                 .into_iter()

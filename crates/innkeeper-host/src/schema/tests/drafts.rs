@@ -1,4 +1,4 @@
-//! Older dialects, by `$schema` or by what they alone can say.
+//! Tests of older dialects, by `$schema` or by their own keywords.
 
 use serde_json::json;
 
@@ -63,7 +63,7 @@ fn an_unknown_dialect_is_refused_by_name() {
     let schema = json!({"$schema": "https://example.com/mine"});
     assert_eq!(
         read(&schema).unwrap_err(),
-        "its input schema cannot be used: its dialect \"https://example.com/mine\" is not known",
+        "unusable input schema: unknown dialect \"https://example.com/mine\"",
     );
 }
 
@@ -72,6 +72,6 @@ fn a_schema_that_does_not_compile_is_one_problem_that_says_where() {
     let schema = json!({"properties": {"a": {"type": "text"}}});
     assert_eq!(
         whole(&schema, &json!({})),
-        "the tool's input schema cannot be used: it is invalid at \"/properties/a/type\"",
+        "unusable input schema of the tool: invalid at \"/properties/a/type\"",
     );
 }

@@ -1,4 +1,4 @@
-//! JSON Schema 2020-12, as it is when a schema does not say otherwise.
+//! Tests of JSON Schema 2020-12, the default dialect.
 
 use serde_json::{Value, json};
 
@@ -124,7 +124,7 @@ fn two_mistakes_in_one_call_are_two_pointers() {
 
 /// Proves: FR4.6
 #[test]
-fn the_first_32_problems_are_told_sorted_by_pointer() {
+fn the_first_32_problems_are_reported_sorted_by_pointer() {
     let schema = json!({"additionalProperties": {"type": "null"}});
     let arguments: Value = (100..150).map(|number| (format!("p{number}"), json!(1))).collect();
     let pointers = pointers(&schema, &arguments);

@@ -1,4 +1,4 @@
-//! The environment of a server: a short list taken from the host's, and what is configured.
+//! The environment of a server: inherited and configured variables.
 
 use std::ffi::{OsStr, OsString};
 
@@ -6,15 +6,15 @@ use indexmap::IndexMap;
 
 use crate::config::Environment;
 
-/// What a program needs to find its home, its language and other programs. Nothing that loads code
-/// into a program or holds a secret belongs here.
+/// Variables a program needs to find its home directory, its language and other programs. Variables
+/// that load code into a program or hold a secret do not belong here.
 #[cfg(not(windows))]
-const INHERITED: &[&str] =
+const INHERITED_VARIABLES: &[&str] =
     &["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ"];
 
-/// What a Windows program needs to start and to find its home and other programs.
+/// Variables a Windows program needs to start, and to find its home directory and other programs.
 #[cfg(windows)]
-const INHERITED: &[&str] = &[
+const INHERITED_VARIABLES: &[&str] = &[
     "SYSTEMROOT",
     "SYSTEMDRIVE",
     "PATH",
@@ -33,20 +33,20 @@ const INHERITED: &[&str] = &[
     "PROCESSOR_ARCHITECTURE",
 ];
 
-/// A configured variable that cannot be handed to a program. Values are never shown.
+/// An error for a configured variable that cannot be passed to a program. Never shows a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EnvironmentError {
-    #[error("`{name}` is not the name of an environment variable")]
-    Name { name: String },
-    #[error("the value of environment variable `{name}` holds a NUL character")]
-    Value { name: String },
+    #[error("`{name}` is not a valid environment variable name")]
+    InvalidName { name: String },
+    #[error("the value of environment variable `{name}` contains a NUL character")]
+    InvalidValue { name: String },
 }
 
-/// Builds a server's whole environment: what is inherited from `parent` (everything if `inherit`,
-/// otherwise the short list), and `declared` over it.
+/// Builds the complete environment of a server: the variables inherited from `parent` (all if
+/// `inherit`, else the default list), overridden by `declared`.
 ///
 /// # Errors
-/// A declared name is no identifier, or a declared value holds NUL.
+/// A declared name is not a valid variable name, or a declared value contains NUL.
 pub(crate) fn child_environment(
     parent: &Environment,
     inherit: bool,
@@ -54,24 +54,26 @@ pub(crate) fn child_environment(
 ) -> Result<Vec<(OsString, OsString)>, EnvironmentError> {
     for (name, value) in declared {
         if !is_identifier(name) {
-            return Err(EnvironmentError::Name { name: name.escape_debug().to_string() });
+            return Err(EnvironmentError::InvalidName { name: name.escape_debug().to_string() });
         }
         if value.contains('\0') {
-            return Err(EnvironmentError::Value { name: name.clone() });
+            return Err(EnvironmentError::InvalidValue { name: name.clone() });
         }
     }
     let declares = |name: &OsStr| declared.keys().any(|declared| same_name(declared, name));
     let inherited = parent
         .iter_os()
-        .filter(|(name, _)| inherit || INHERITED.iter().any(|listed| same_name(listed, name)))
-        .filter(|(name, value)| is_plain(name, value) && !declares(name))
+        .filter(|(name, _)| {
+            inherit || INHERITED_VARIABLES.iter().any(|listed| same_name(listed, name))
+        })
+        .filter(|(name, value)| is_inheritable(name, value) && !declares(name))
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
     let declared = declared.iter().map(|(name, value)| (name.into(), value.into()));
     Ok(inherited.chain(declared).collect())
 }
 
-/// Shells pass functions on in variables, and a shell below would run what is in them.
-fn is_plain(name: &OsStr, value: &OsStr) -> bool {
+/// Excludes exported shell functions, because a shell in the server would execute them.
+fn is_inheritable(name: &OsStr, value: &OsStr) -> bool {
     let (name, value) = (name.as_encoded_bytes(), value.as_encoded_bytes());
     !value.starts_with(b"() {")
         && !name.is_empty()
@@ -86,8 +88,8 @@ fn is_identifier(name: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-fn same_name(one: &str, other: &OsStr) -> bool {
-    if cfg!(windows) { other.eq_ignore_ascii_case(one) } else { other == one }
+fn same_name(left: &str, other: &OsStr) -> bool {
+    if cfg!(windows) { other.eq_ignore_ascii_case(left) } else { other == left }
 }
 
 #[cfg(test)]
@@ -105,7 +107,7 @@ mod tests {
         ])
     }
 
-    fn built(inherit: bool, declared: &[(&str, &str)]) -> Vec<(String, String)> {
+    fn build_environment(inherit: bool, declared: &[(&str, &str)]) -> Vec<(String, String)> {
         let declared = declared.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         let text = |os: OsString| os.into_string().unwrap();
         let built = child_environment(&parent(), inherit, &declared).unwrap();
@@ -119,7 +121,7 @@ mod tests {
     /// Proves: TR10.2
     #[test]
     fn a_server_inherits_neither_secrets_nor_loader_hooks_nor_shell_functions() {
-        let built = built(false, &[("SERVER_KEY", "1")]);
+        let built = build_environment(false, &[("SERVER_KEY", "1")]);
         let expected = if cfg!(windows) {
             &["PATH", "SERVER_KEY"][..]
         } else {
@@ -130,13 +132,13 @@ mod tests {
 
     #[test]
     fn everything_but_shell_functions_is_inherited_on_request() {
-        let all = built(true, &[]);
+        let all = build_environment(true, &[]);
         assert_eq!(names(&all), ["API_TOKEN", "HOME", "LD_PRELOAD", "NODE_OPTIONS", "PATH"]);
     }
 
     #[test]
     fn a_declared_value_replaces_the_inherited_one() {
-        let built = built(false, &[("PATH", "/opt/bin"), ("LD_PRELOAD", "mine.so")]);
+        let built = build_environment(false, &[("PATH", "/opt/bin"), ("LD_PRELOAD", "mine.so")]);
         let paths: Vec<_> = built.iter().filter(|(name, _)| name == "PATH").collect();
         assert_eq!(paths, [&("PATH".to_owned(), "/opt/bin".to_owned())]);
         assert!(names(&built).contains(&"LD_PRELOAD"));
@@ -148,12 +150,12 @@ mod tests {
         for name in ["", "A=B", "A\0", "A\nB", "1A", "A-B", "Ä"] {
             let declared = IndexMap::from([(name.to_owned(), String::new())]);
             let error = child_environment(&parent(), false, &declared).unwrap_err();
-            assert!(matches!(error, EnvironmentError::Name { .. }), "{name:?}");
+            assert!(matches!(error, EnvironmentError::InvalidName { .. }), "{name:?}");
             assert!(!error.to_string().contains(['\n', '\0']), "{name:?} is shown as it is");
         }
         let declared = IndexMap::from([("KEY".to_owned(), "secret\0".to_owned())]);
         let error = child_environment(&parent(), false, &declared).unwrap_err();
-        assert_eq!(error, EnvironmentError::Value { name: "KEY".to_owned() });
+        assert_eq!(error, EnvironmentError::InvalidValue { name: "KEY".to_owned() });
         assert!(!error.to_string().contains("secret"));
     }
 }

@@ -1,8 +1,8 @@
-//! Why a server's process could not be started.
+//! The errors of starting a server process.
 
 use std::io;
 
-/// Why a process could not be started; names the command as the user wrote it.
+/// An error that prevents the start of a process; names the command as the user wrote it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SpawnError {
     #[error("command `{command}` was not found")]
@@ -18,18 +18,18 @@ pub(crate) enum SpawnError {
     #[error("the arguments and environment of command `{command}` are too large")]
     TooLarge { command: Box<str> },
     #[error("the working directory of command `{command}` cannot be used: {source}")]
-    Directory { command: Box<str>, source: io::Error },
+    WorkingDirectory { command: Box<str>, source: io::Error },
     #[error("command `{command}` could not be started: {source}")]
     Other { command: Box<str>, source: io::Error },
-    #[error("the limits or sandbox of command `{command}` cannot be applied: {why}")]
-    Bounds { command: Box<str>, why: Box<str> },
+    #[error("the limits or sandbox of command `{command}` cannot be applied: {reason}")]
+    Confinement { command: Box<str>, reason: Box<str> },
     #[error("the supervisor of command `{command}` could not be started: {source}")]
     Supervisor { command: Box<str>, source: io::Error },
 }
 
 impl SpawnError {
-    /// Sorts what the system said about executing the program. `exists` tells a missing program
-    /// from a missing interpreter: both are "not found" to the system.
+    /// Classifies an error of executing the program. `exists` distinguishes a missing program from
+    /// a missing interpreter: the system reports both as "not found".
     pub(super) fn from_exec(command: &str, source: io::Error, exists: bool) -> Self {
         use io::ErrorKind;
         let command = command.into();
@@ -39,7 +39,7 @@ impl SpawnError {
             ErrorKind::PermissionDenied => Self::NotExecutable { command },
             ErrorKind::ExecutableFileBusy => Self::Busy { command },
             ErrorKind::ArgumentListTooLong => Self::TooLarge { command },
-            _ if not_a_program(&source) => Self::NotAProgram { command },
+            _ if is_not_a_program(&source) => Self::NotAProgram { command },
             _ => Self::Other { command, source },
         }
     }
@@ -48,9 +48,10 @@ impl SpawnError {
         Self::Supervisor { command: command.into(), source: source.into() }
     }
 
-    /// A server is not started without the sandbox that was asked for.
-    pub(super) fn bounds(command: &str, why: impl Into<Box<str>>) -> Self {
-        Self::Bounds { command: command.into(), why: why.into() }
+    /// Creates the error for a confinement that cannot be applied; the server is not started
+    /// without it.
+    pub(super) fn confinement(command: &str, cause: impl Into<Box<str>>) -> Self {
+        Self::Confinement { command: command.into(), reason: cause.into() }
     }
 
     pub(super) fn other(command: &str, source: impl Into<io::Error>) -> Self {
@@ -59,12 +60,12 @@ impl SpawnError {
 }
 
 #[cfg(unix)]
-fn not_a_program(error: &io::Error) -> bool {
+fn is_not_a_program(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error())
 }
 
 #[cfg(windows)]
-fn not_a_program(error: &io::Error) -> bool {
+fn is_not_a_program(error: &io::Error) -> bool {
     const ERROR_BAD_EXE_FORMAT: i32 = 193;
     error.raw_os_error() == Some(ERROR_BAD_EXE_FORMAT)
 }

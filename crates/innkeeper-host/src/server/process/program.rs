@@ -1,4 +1,4 @@
-//! Finds the file that a configured command names, before anything is started.
+//! Resolves a configured command to an executable file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirEntry, Metadata};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use which::WhichConfig;
 use which::sys::{RealSys, Sys};
 
-/// A command that names no program; quotes it as the user wrote it.
+/// An error for a command without a usable program; quotes the command as the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProgramError {
     #[error("command `{command}` was not found")]
@@ -22,30 +22,29 @@ pub(crate) enum ProgramError {
 }
 
 impl ProgramError {
-    /// The same, quoting the command as the user wrote it and not as variables made it.
-    pub(crate) fn quoting(mut self, written: &str) -> Self {
+    /// Replaces the expanded command with the command as the user wrote it.
+    pub(crate) fn with_command(mut self, as_written: &str) -> Self {
         let (Self::NotFound { command }
         | Self::NotInPath { command }
         | Self::NotExecutable { command }
         | Self::Directory { command }) = &mut self;
-        *command = written.into();
+        *command = as_written.into();
         self
     }
 }
 
-/// Resolves `command` to a file, as the server itself would find it: a name is looked up in the
-/// `PATH` of `env`, which is the server's environment, and anything with a separator is relative to
-/// `cwd`. Entries of `PATH` that are not absolute are passed over, so that a working directory
-/// cannot slip in a program.
+/// Resolves `command` to a file as the server would: a name is searched in the `PATH` of `env`,
+/// which is the server's environment, and a path with a separator is relative to `cwd`. Relative
+/// entries of `PATH` are skipped, so that a working directory cannot inject a program.
 ///
 /// # Errors
-/// There is no such file, or it cannot be executed.
+/// The file does not exist or is not executable.
 pub(crate) fn resolve(
     command: &str,
     env: &[(OsString, OsString)],
     cwd: &Path,
 ) -> Result<PathBuf, ProgramError> {
-    let named = || Box::from(command);
+    let command_name = || Box::from(command);
     let has_separator = command.contains(std::path::is_separator);
     let dirs: Vec<PathBuf> = match variable(env, "PATH") {
         Some(path) if !has_separator => {
@@ -54,26 +53,27 @@ pub(crate) fn resolve(
         _ => Vec::new(),
     };
     if dirs.is_empty() && !has_separator {
-        return Err(ProgramError::NotInPath { command: named() });
+        return Err(ProgramError::NotInPath { command: command_name() });
     }
     let lookup = WhichConfig::new_with_sys(ServerSystem { path_ext: variable(env, "PATHEXT") })
         .binary_name(command.into())
         .custom_cwd(cwd.to_path_buf())
         .custom_path_list(std::env::join_paths(&dirs).unwrap_or_default());
-    if let Ok(found) = lookup.first_result() {
-        return Ok(found);
+    if let Ok(first_match) = lookup.first_result() {
+        return Ok(first_match);
     }
-    let candidates = if has_separator { vec![cwd.join(command)] } else { joined(&dirs, command) };
+    let candidates =
+        if has_separator { vec![cwd.join(command)] } else { candidate_paths(&dirs, command) };
     let kinds = candidates.iter().filter_map(|path| path.metadata().ok());
     match kinds.map(|metadata| metadata.is_dir()).min() {
-        Some(false) => Err(ProgramError::NotExecutable { command: named() }),
-        Some(true) if has_separator => Err(ProgramError::Directory { command: named() }),
-        _ if has_separator => Err(ProgramError::NotFound { command: named() }),
-        _ => Err(ProgramError::NotInPath { command: named() }),
+        Some(false) => Err(ProgramError::NotExecutable { command: command_name() }),
+        Some(true) if has_separator => Err(ProgramError::Directory { command: command_name() }),
+        _ if has_separator => Err(ProgramError::NotFound { command: command_name() }),
+        _ => Err(ProgramError::NotInPath { command: command_name() }),
     }
 }
 
-fn joined(dirs: &[PathBuf], command: &str) -> Vec<PathBuf> {
+fn candidate_paths(dirs: &[PathBuf], command: &str) -> Vec<PathBuf> {
     dirs.iter().map(|dir| dir.join(command)).collect()
 }
 
@@ -84,7 +84,7 @@ fn variable<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr
     env.iter().find(|(other, _)| is(other)).map(|(_, value)| value.as_os_str())
 }
 
-/// The file system as it is, with the variables of the server instead of the host's.
+/// The real file system with the environment variables of the server.
 struct ServerSystem<'a> {
     path_ext: Option<&'a OsStr>,
 }
@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// A directory with an executable, a plain file and a directory.
+    /// Creates a directory with an executable, a plain file and a directory.
     fn programs() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         for (name, mode) in [("tool", 0o755), ("data", 0o644)] {
@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn a_name_is_looked_up_in_the_path_of_the_server_and_not_of_the_host() {
         let dir = programs();
-        let found = resolve("tool", &path(dir.path()), Path::new("/")).unwrap();
-        assert_eq!(found, dir.path().join("tool"));
+        let resolved = resolve("tool", &path(dir.path()), Path::new("/")).unwrap();
+        assert_eq!(resolved, dir.path().join("tool"));
         let missing = resolve("sh", &path(dir.path()), Path::new("/")).unwrap_err();
         assert_eq!(missing, ProgramError::NotInPath { command: "sh".into() });
         assert!(resolve("sh", &[], Path::new("/bin")).is_err());
@@ -171,8 +171,11 @@ mod tests {
     #[test]
     fn a_command_with_a_separator_is_relative_to_the_working_directory() {
         let dir = programs();
-        let found = resolve("./tool", &[], dir.path()).unwrap();
-        assert_eq!(found.canonicalize().unwrap(), dir.path().join("tool").canonicalize().unwrap());
+        let resolved = resolve("./tool", &[], dir.path()).unwrap();
+        assert_eq!(
+            resolved.canonicalize().unwrap(),
+            dir.path().join("tool").canonicalize().unwrap()
+        );
         let absolute = dir.path().join("tool");
         assert_eq!(resolve(absolute.to_str().unwrap(), &[], Path::new("/")), Ok(absolute));
     }
@@ -190,15 +193,22 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_executed_is_refused_without_showing_where_it_is() {
         let dir = programs();
-        let refused = |command: &str| resolve(command, &path(dir.path()), dir.path()).unwrap_err();
-        assert_eq!(refused("data"), ProgramError::NotExecutable { command: "data".into() });
-        assert_eq!(refused("./data"), ProgramError::NotExecutable { command: "./data".into() });
-        assert_eq!(refused("./folder"), ProgramError::Directory { command: "./folder".into() });
-        assert_eq!(refused("folder"), ProgramError::NotInPath { command: "folder".into() });
-        assert_eq!(refused("./none"), ProgramError::NotFound { command: "./none".into() });
+        let resolve_error =
+            |command: &str| resolve(command, &path(dir.path()), dir.path()).unwrap_err();
+        assert_eq!(resolve_error("data"), ProgramError::NotExecutable { command: "data".into() });
+        assert_eq!(
+            resolve_error("./data"),
+            ProgramError::NotExecutable { command: "./data".into() }
+        );
+        assert_eq!(
+            resolve_error("./folder"),
+            ProgramError::Directory { command: "./folder".into() }
+        );
+        assert_eq!(resolve_error("folder"), ProgramError::NotInPath { command: "folder".into() });
+        assert_eq!(resolve_error("./none"), ProgramError::NotFound { command: "./none".into() });
         for command in ["data", "./folder", "./none", "none", ""] {
-            let shown = refused(command).to_string();
-            assert!(!shown.contains(dir.path().to_str().unwrap()), "{shown}");
+            let message = resolve_error(command).to_string();
+            assert!(!message.contains(dir.path().to_str().unwrap()), "{message}");
         }
     }
 }

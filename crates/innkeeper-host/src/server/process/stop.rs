@@ -1,44 +1,44 @@
-//! The staged stop of one server: end of file, then a request, then force.
+//! Stops a server in stages: end of file, termination request, kill.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{Exit, Process};
+use super::{ExitStatus, Process};
 
-/// How long the tree may take to disappear once it was killed; the wait ends then, whatever the
-/// system does, so that a shutdown stays within its grace and one second.
-const KILL_LIMIT: Duration = Duration::from_secs(1);
+/// Time for a killed process tree to exit; the wait then ends, so that a shutdown takes at most its
+/// grace period and one second.
+const EXIT_GRACE: Duration = Duration::from_secs(1);
 
-/// What it took to stop a server.
+/// The stage at which a server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::enum_variant_names, reason = "read as `stopped on end of file`")]
-pub(crate) enum Stopped {
-    /// It left when its input was closed.
+pub(crate) enum ProcessStopStage {
+    /// The server exited after its input was closed.
     OnEof,
-    /// The tree left when it was asked to.
+    /// The process tree exited after the termination request.
     OnTerm,
-    /// The tree was killed.
+    /// The process tree was killed.
     OnKill,
 }
 
-/// How one server was stopped.
+/// The report of a stopped server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StopReport {
-    /// What it took.
-    pub(crate) how: Stopped,
-    /// How its main process ended.
-    pub(crate) exit: Exit,
-    /// From the closing of its input until its tree was gone.
+    /// Stage at which the server stopped.
+    pub(crate) stage: ProcessStopStage,
+    /// Exit status of the main process.
+    pub(crate) exit: ExitStatus,
+    /// Time from closing the input until the process tree was gone.
     pub(crate) took: Duration,
-    /// Whether something was still there when the wait ended.
+    /// Whether processes remained when the wait ended.
     pub(crate) leftovers: bool,
 }
 
-/// Stops a server within `grace` and one second: calls `stdin`, which closes its input; asks the
-/// tree to end after half the grace; kills it after the other half.
+/// Stops a server within `grace` and one second: calls `stdin` to close the input, sends a
+/// termination request after half of the grace period, and kills the tree at its end.
 ///
-/// Dropping the future leaves the process as it is; dropping the process kills the tree.
+/// Dropping the future leaves the process unchanged; dropping the process kills the tree.
 pub(crate) async fn stop(
     process: &mut Process,
     stdin: impl FnOnce(),
@@ -47,16 +47,16 @@ pub(crate) async fn stop(
     let started = Instant::now();
     let half = grace / 2;
     stdin();
-    let mut how = Stopped::OnEof;
-    if timeout(half, process.exited()).await.is_err() {
-        how = Stopped::OnTerm;
+    let mut stage = ProcessStopStage::OnEof;
+    if timeout(half, process.wait()).await.is_err() {
+        stage = ProcessStopStage::OnTerm;
         process.terminate();
-        if timeout(half, process.gone()).await.is_err() {
-            how = Stopped::OnKill;
+        if timeout(half, process.wait_tree()).await.is_err() {
+            stage = ProcessStopStage::OnKill;
             process.kill();
         }
     }
-    let leftovers = timeout(KILL_LIMIT, process.gone()).await.is_err();
-    let exit = process.exit().unwrap_or(Exit::Unknown);
-    StopReport { how, exit, took: started.elapsed(), leftovers }
+    let leftovers = timeout(EXIT_GRACE, process.wait_tree()).await.is_err();
+    let exit = process.exit_status().unwrap_or(ExitStatus::Unknown);
+    StopReport { stage, exit, took: started.elapsed(), leftovers }
 }

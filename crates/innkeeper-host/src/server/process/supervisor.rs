@@ -1,39 +1,39 @@
-//! Who looks after a server's process tree: a supervising program, or the host with a group.
+//! The supervisor of a server's process tree.
 
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The supervisor that is built with this library.
-const SHIM: &str = "innkeeper-shim";
+/// Name of the supervisor program that this package builds.
+const SHIM_PROGRAM: &str = "innkeeper-shim";
 
-/// How to run the supervisor of a server's process tree.
+/// The way a server's process tree is supervised.
 ///
-/// On Windows a job object does the work, and this has no effect.
+/// On Windows a job object supervises the processes, and this setting has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Supervisor {
-    /// One small process beside each server, which ends the server's whole tree when told to, when
-    /// the server exits, and when the host is gone for whatever reason.
+    /// A small process per server that terminates the server's whole tree on request, when the
+    /// server exits, and when the host exits for any reason.
     Shim {
-        /// The program: `innkeeper-shim`, or one whose `main` calls
-        /// [`run_if_requested`](crate::shim::run_if_requested) first.
+        /// Supervisor program: `innkeeper-shim`, or a program whose `main` first calls
+        /// [`run_if_requested`](crate::shim::run_if_requested).
         program: PathBuf,
-        /// What makes that program the supervisor.
+        /// Arguments that make the program run as a supervisor.
         args: Vec<OsString>,
     },
-    /// No extra process: the server gets a process group, which does not hold descendants that
-    /// leave it and is not ended when the host is killed.
+    /// A process group without an extra process. Descendants can leave the group, and the group
+    /// survives if the host is killed.
     Group,
 }
 
 impl Supervisor {
-    /// The running program itself, if its `main` calls
-    /// [`run_if_requested`](crate::shim::run_if_requested) before anything else.
+    /// Returns a supervisor that runs the current executable, whose `main` must call
+    /// [`run_if_requested`](crate::shim::run_if_requested) first.
     ///
-    /// On Linux this stays the same program when its file is replaced by a newer one.
+    /// On Linux the supervisor stays the same program if the file is replaced.
     ///
     /// # Errors
-    /// The path of the running program cannot be determined.
+    /// The path of the current executable cannot be determined.
     pub fn this_program() -> io::Result<Self> {
         let running = Path::new("/proc/self/exe");
         if cfg!(target_os = "linux") && running.exists() {
@@ -42,17 +42,19 @@ impl Supervisor {
         Ok(Self::executable(std::env::current_exe()?))
     }
 
-    /// `innkeeper-shim` in the directory of the running program if it is there, else
+    /// Returns `innkeeper-shim` from the directory of the current executable if it exists, else
     /// [`Supervisor::Group`].
     pub fn beside_this_program() -> Self {
-        let found = std::env::current_exe().ok().and_then(|program| {
-            let shim = program.with_file_name(SHIM).with_extension(std::env::consts::EXE_EXTENSION);
+        let shim_path = std::env::current_exe().ok().and_then(|program| {
+            let shim = program
+                .with_file_name(SHIM_PROGRAM)
+                .with_extension(std::env::consts::EXE_EXTENSION);
             shim.is_file().then_some(shim)
         });
-        found.map_or(Self::Group, Self::executable)
+        shim_path.map_or(Self::Group, Self::executable)
     }
 
-    /// The program at `path`, `innkeeper-shim` for example.
+    /// Returns a supervisor that runs the program at `path`, for example `innkeeper-shim`.
     pub fn executable(path: impl Into<PathBuf>) -> Self {
         Self::Shim { program: path.into(), args: vec![crate::shim::FLAG.into()] }
     }

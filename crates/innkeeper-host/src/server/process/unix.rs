@@ -1,4 +1,4 @@
-//! Server processes on Unix: beside a shim, or in a group of the host's own.
+//! Server processes on Unix, with a shim or in a process group.
 
 mod confine;
 mod group;
@@ -10,10 +10,12 @@ use rustix::process::Pid;
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
-use super::{Exit, Isolation, Launch, Launching, Pipes, SpawnError, Supervisor};
-use crate::ledger::{Entry, Ledger};
+use super::{
+    ExitStatus, LaunchProbe, ProcessContainment, ProcessSpec, SpawnError, StdioPipes, Supervisor,
+};
+use crate::ledger::{Ledger, LedgerEntry};
 
-pub(crate) use sweep::{Left, sweep};
+pub(crate) use sweep::{SweepTarget, sweep};
 
 /// The host's end of a server's stdin; dropping it sends end of file.
 pub(crate) type Stdin = pipe::Sender;
@@ -22,185 +24,187 @@ pub(crate) type Stdout = pipe::Receiver;
 /// The host's end of a server's stderr.
 pub(crate) type Stderr = pipe::Receiver;
 
-/// A running server process and everything it starts. Dropping it kills the whole tree, on any
-/// thread, with or without a runtime; it does not wait for the end.
+/// A running server process with its descendants. Dropping it kills the whole tree, on any thread,
+/// with or without a runtime, and does not wait for the exit.
 #[derive(Debug)]
-pub(crate) struct Process(Kept);
+pub(crate) struct Process(ProcessHandle);
 
 #[derive(Debug)]
-enum Kept {
-    Shim(shim::Supervised),
-    Group(group::Grouped),
+enum ProcessHandle {
+    Shim(shim::ShimProcess),
+    Group(group::GroupProcess),
     #[cfg(test)]
     Simulated {
-        process: crate::simulation::Process,
+        process: crate::simulation::SimulatedProcess,
     },
 }
 
-/// Starts a server. Cancelling kills what was started.
+/// Starts a server. Cancellation kills the started processes.
 ///
 /// # Errors
-/// The program, its working directory, its sandbox or the supervisor cannot be used.
+/// The program, its working directory, its sandbox or the supervisor is unusable.
 pub(crate) async fn spawn(
-    launch: &Launch,
+    launch: &ProcessSpec,
     supervisor: &Supervisor,
     ledger: Option<&Ledger>,
-) -> Result<(Process, Pipes), SpawnError> {
-    if let Some(why) = launch.bounds.refused(supervisor) {
-        return Err(SpawnError::bounds(&launch.command, why));
+) -> Result<(Process, StdioPipes), SpawnError> {
+    if let Some(reason) = launch.confinement.sandbox_unavailable_reason(supervisor) {
+        return Err(SpawnError::confinement(&launch.command, reason));
     }
     Ok(match supervisor {
         Supervisor::Shim { program, args } => {
             let (process, pipes) = shim::spawn(launch, (program, args), ledger).await?;
-            (Process(Kept::Shim(process)), pipes)
+            (Process(ProcessHandle::Shim(process)), pipes)
         }
         Supervisor::Group => {
             let (process, pipes) = group::spawn(launch, ledger)?;
-            (Process(Kept::Group(process)), pipes)
+            (Process(ProcessHandle::Group(process)), pipes)
         }
     })
 }
 
 #[cfg(test)]
-impl From<crate::simulation::Process> for Process {
-    fn from(process: crate::simulation::Process) -> Self {
-        Self(Kept::Simulated { process })
+impl From<crate::simulation::SimulatedProcess> for Process {
+    fn from(process: crate::simulation::SimulatedProcess) -> Self {
+        Self(ProcessHandle::Simulated { process })
     }
 }
 
 impl Process {
-    /// The id of the server's main process.
+    /// Returns the id of the server's main process.
     pub(crate) fn id(&self) -> u32 {
         match &self.0 {
-            Kept::Shim(process) => process.id(),
-            Kept::Group(process) => process.id(),
+            ProcessHandle::Shim(process) => process.id(),
+            ProcessHandle::Group(process) => process.id(),
             #[cfg(test)]
-            Kept::Simulated { process } => process.id(),
+            ProcessHandle::Simulated { process } => process.id(),
         }
     }
 
-    /// What keeps the tree together.
-    pub(crate) fn isolation(&self) -> Isolation {
+    /// Returns how the tree is contained.
+    pub(crate) fn containment(&self) -> ProcessContainment {
         match &self.0 {
-            Kept::Shim(_) if cfg!(target_os = "linux") => Isolation::Tree,
-            Kept::Shim(_) | Kept::Group(_) => Isolation::Group,
+            ProcessHandle::Shim(_) if cfg!(target_os = "linux") => ProcessContainment::Tree,
+            ProcessHandle::Shim(_) | ProcessHandle::Group(_) => ProcessContainment::Group,
             #[cfg(test)]
-            Kept::Simulated { .. } => Isolation::Group,
+            ProcessHandle::Simulated { .. } => ProcessContainment::Group,
         }
     }
 
-    /// Waits until the server's main process has ended; cancel-safe, and may be asked again.
-    pub(crate) async fn exited(&mut self) -> Exit {
+    /// Waits until the main process exits; cancel-safe, and can be called repeatedly.
+    pub(crate) async fn wait(&mut self) -> ExitStatus {
         match &mut self.0 {
-            Kept::Shim(process) => process.exited().await,
-            Kept::Group(process) => process.exited().await,
+            ProcessHandle::Shim(process) => process.wait().await,
+            ProcessHandle::Group(process) => process.wait().await,
             #[cfg(test)]
-            Kept::Simulated { process } => process.exited().await,
+            ProcessHandle::Simulated { process } => process.wait().await,
         }
     }
 
-    /// How the main process ended, as far as a wait has noticed.
-    pub(crate) fn exit(&self) -> Option<Exit> {
+    /// Returns the exit status of the main process, if a wait has observed it.
+    pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
         match &self.0 {
-            Kept::Shim(process) => process.exit(),
-            Kept::Group(process) => process.exit(),
+            ProcessHandle::Shim(process) => process.exit_status(),
+            ProcessHandle::Group(process) => process.exit_status(),
             #[cfg(test)]
-            Kept::Simulated { process } => process.exit(),
+            ProcessHandle::Simulated { process } => process.exit(),
         }
     }
 
-    /// Asks every process of the tree to end (SIGTERM); never blocks.
+    /// Sends SIGTERM to every process of the tree; never blocks.
     pub(crate) fn terminate(&self) {
         match &self.0 {
-            Kept::Shim(process) => process.terminate(),
-            Kept::Group(process) => process.terminate(),
+            ProcessHandle::Shim(process) => process.terminate(),
+            ProcessHandle::Group(process) => process.terminate(),
             #[cfg(test)]
-            Kept::Simulated { process } => process.terminate(),
+            ProcessHandle::Simulated { process } => process.terminate(),
         }
     }
 
     /// Kills every process of the tree; never blocks.
     pub(crate) fn kill(&self) {
         match &self.0 {
-            Kept::Shim(process) => process.kill(),
-            Kept::Group(process) => process.kill(),
+            ProcessHandle::Shim(process) => process.kill(),
+            ProcessHandle::Group(process) => process.kill(),
             #[cfg(test)]
-            Kept::Simulated { process } => process.kill(),
+            ProcessHandle::Simulated { process } => process.kill(),
         }
     }
 
-    /// Waits until the whole tree is gone and nothing of it is left to be reaped; cancel-safe.
-    /// Ends after a kill, and by itself once the main process has exited.
-    pub(crate) async fn gone(&mut self) {
+    /// Waits until the whole tree is gone and reaped; cancel-safe. Completes after a kill, and
+    /// after the exit of the main process.
+    pub(crate) async fn wait_tree(&mut self) {
         match &mut self.0 {
-            Kept::Shim(process) => process.gone().await,
-            Kept::Group(process) => process.gone().await,
+            ProcessHandle::Shim(process) => process.wait_tree().await,
+            ProcessHandle::Group(process) => process.wait_tree().await,
             #[cfg(test)]
-            Kept::Simulated { process } => process.gone().await,
+            ProcessHandle::Simulated { process } => process.wait_tree().await,
         }
     }
 
-    /// A handle that can kill the tree, and does not keep it alive.
-    pub(crate) fn killer(&self) -> Killer {
+    /// Returns a handle that can kill the tree and does not keep it alive.
+    pub(crate) fn kill_handle(&self) -> KillHandle {
         match &self.0 {
-            Kept::Shim(process) => Killer(Reach::Shim(process.killer())),
-            Kept::Group(process) => Killer(Reach::Group(process.killer())),
+            ProcessHandle::Shim(process) => KillHandle(KillTarget::Shim(process.kill_handle())),
+            ProcessHandle::Group(process) => KillHandle(KillTarget::Group(process.kill_handle())),
             #[cfg(test)]
-            Kept::Simulated { process } => Killer(Reach::Simulated { killer: process.killer() }),
+            ProcessHandle::Simulated { process } => {
+                KillHandle(KillTarget::Simulated { kill_handle: process.kill_handle() })
+            }
         }
     }
 
-    /// A copy of the host's end of the control socket.
+    /// Returns a copy of the host's end of the control socket.
     #[cfg(test)]
     pub(crate) fn control_socket(&self) -> Option<std::os::fd::OwnedFd> {
         match &self.0 {
-            Kept::Shim(process) => process.control_socket().ok(),
-            Kept::Group(_) | Kept::Simulated { .. } => None,
+            ProcessHandle::Shim(process) => process.control_socket().ok(),
+            ProcessHandle::Group(_) | ProcessHandle::Simulated { .. } => None,
         }
     }
 
-    /// Whether the main process, a launcher, has started the server; `None` where the system does
-    /// not tell.
+    /// Returns whether the main process, a launcher, has started the server; `None` if the system
+    /// does not report it.
     #[cfg(target_os = "linux")]
-    pub(crate) fn has_started(&self, launching: &mut Launching) -> Option<bool> {
+    pub(crate) fn has_started(&self, launching: &mut LaunchProbe) -> Option<bool> {
         match &self.0 {
-            Kept::Shim(_) | Kept::Group(_) => {
+            ProcessHandle::Shim(_) | ProcessHandle::Group(_) => {
                 Some(pid(self.id()).is_some_and(|pid| launching.has_started(pid)))
             }
             #[cfg(test)]
-            Kept::Simulated { .. } => None,
+            ProcessHandle::Simulated { .. } => None,
         }
     }
 
-    /// Whether the main process, a launcher, has started the server; not known here.
+    /// Returns `None`: this system does not report whether a launcher has started the server.
     #[cfg(not(target_os = "linux"))]
-    pub(crate) fn has_started(&self, _launching: &mut Launching) -> Option<bool> {
+    pub(crate) fn has_started(&self, _launching: &mut LaunchProbe) -> Option<bool> {
         None
     }
 }
 
-/// Kills one server's tree, from any thread; has no effect once it is gone.
+/// A handle that kills one server's tree from any thread; no effect after the tree is gone.
 #[derive(Clone, Debug)]
-pub(crate) struct Killer(Reach);
+pub(crate) struct KillHandle(KillTarget);
 
 #[derive(Clone, Debug)]
-enum Reach {
-    Shim(shim::Control),
-    Group(group::Leader),
+enum KillTarget {
+    Shim(shim::ShimControl),
+    Group(group::GroupLeader),
     #[cfg(test)]
     Simulated {
-        killer: crate::simulation::Killer,
+        kill_handle: crate::simulation::SimulatedKillHandle,
     },
 }
 
-impl Killer {
+impl KillHandle {
     /// Kills every process of the tree; never blocks.
     pub(crate) fn kill(&self) {
         match &self.0 {
-            Reach::Shim(control) => control.kill(),
-            Reach::Group(leader) => leader.signal(rustix::process::Signal::KILL),
+            KillTarget::Shim(control) => control.kill(),
+            KillTarget::Group(leader) => leader.signal(rustix::process::Signal::KILL),
             #[cfg(test)]
-            Reach::Simulated { killer } => killer.kill(),
+            KillTarget::Simulated { kill_handle } => kill_handle.kill(),
         }
     }
 }
@@ -209,25 +213,33 @@ fn pid(id: u32) -> Option<Pid> {
     Pid::from_raw(id.try_into().ok()?)
 }
 
-/// Notes a process in the ledger. A host that cannot write it runs the server all the same: it
-/// only matters if the host is killed.
-fn record(ledger: Option<&Ledger>, kind: crate::ledger::Kind, id: u32) -> Option<Entry> {
+/// Records a process in the ledger. If this fails, the server runs anyway: the record matters only
+/// if the host is killed.
+fn record(
+    ledger: Option<&Ledger>,
+    kind: crate::ledger::ProcessKind,
+    id: u32,
+) -> Option<LedgerEntry> {
     let noted = ledger?.record(kind, id);
-    let told = |error: &std::io::Error| {
-        tracing::error!(severity = "critical", %error, "process not noted in the ledger");
+    let log_error = |error: &std::io::Error| {
+        tracing::error!(severity = "critical", %error, "process not recorded in the ledger");
     };
-    noted.inspect_err(told).ok()
+    noted.inspect_err(log_error).ok()
 }
 
-/// Waits on a thread of its own: no signal handler is installed in the application, no runtime is
-/// needed, and what is waited for is about to end. `None` if there is no thread to be had.
+/// Waits on a separate thread, because the host installs no signal handler in the application and
+/// needs no runtime here; the wait is short. `None` if the thread cannot be started.
 fn reap(wait: impl FnOnce() + Send + 'static) -> Option<oneshot::Receiver<()>> {
-    let (done, waited) = oneshot::channel();
+    let (done, reaped) = oneshot::channel();
     let thread = std::thread::Builder::new().name("innkeeper-reap".to_owned());
     let spawned = thread.spawn(move || {
         wait();
         let _ = done.send(());
     });
-    spawned.inspect_err(|error| tracing::warn!(%error, "no thread to wait for a child")).ok()?;
-    Some(waited)
+    spawned
+        .inspect_err(
+            |error| tracing::warn!(%error, "cannot start a thread to reap a child process"),
+        )
+        .ok()?;
+    Some(reaped)
 }

@@ -1,6 +1,6 @@
-//! Server processes on Windows: a job object holds the whole tree.
+//! Server processes on Windows, contained in a job object.
 //!
-//! Compiled for `x86_64-pc-windows-gnu`, and not run yet.
+//! This code compiles for `x86_64-pc-windows-gnu` and has not been run yet.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -11,10 +11,12 @@ use std::task::{Context, Poll};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, CreationFlags, JobObject, KillOnDrop};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::{Exit, Isolation, Launch, Launching, Pipes, SpawnError, Supervisor};
+use super::{
+    ExitStatus, LaunchProbe, ProcessContainment, ProcessSpec, SpawnError, StdioPipes, Supervisor,
+};
 use crate::ledger::Ledger;
 
-/// A console program gets no console window of its own.
+/// Flag that suppresses the console window of a console program.
 const CREATE_NO_WINDOW: u32 = 0x0800_0000;
 
 /// The host's end of a server's stdin; dropping it sends end of file.
@@ -26,27 +28,27 @@ pub(crate) type Stderr = ChildStderr;
 
 type Job = Mutex<Box<dyn ChildWrapper>>;
 
-/// A running server process and everything it starts. Dropping it kills the whole tree, and so
-/// does the end of the host: the system closes the job then.
+/// A running server process with its descendants. Dropping it kills the whole tree; the system also
+/// closes the job when the host exits.
 #[derive(Debug)]
 pub(crate) struct Process {
     id: u32,
     job: Arc<Job>,
-    exit: Option<Exit>,
+    exit: Option<ExitStatus>,
 }
 
-/// Starts a server in a job object; there is no supervisor and nothing to note in a ledger.
+/// Starts a server in a job object; needs neither a supervisor nor the ledger.
 ///
 /// # Errors
-/// The program or its working directory cannot be used, or a sandbox is asked for.
+/// The program or its working directory is unusable, or a sandbox is requested.
 pub(crate) async fn spawn(
-    launch: &Launch,
+    launch: &ProcessSpec,
     supervisor: &Supervisor,
     _ledger: Option<&Ledger>,
-) -> Result<(Process, Pipes), SpawnError> {
+) -> Result<(Process, StdioPipes), SpawnError> {
     let command = launch.command.as_str();
-    if let Some(why) = launch.bounds.refused(supervisor) {
-        return Err(SpawnError::bounds(command, why));
+    if let Some(why) = launch.confinement.sandbox_unavailable_reason(supervisor) {
+        return Err(SpawnError::confinement(command, why));
     }
     let mut wrap = CommandWrap::with_new(&launch.program, |made| {
         made.args(&launch.args)
@@ -63,11 +65,13 @@ pub(crate) async fn spawn(
     flags.0.0 = CREATE_NO_WINDOW;
     wrap.wrap(flags).wrap(KillOnDrop).wrap(JobObject);
     let mut child = wrap.spawn().map_err(|source| match &launch.cwd {
-        Some(cwd) if !cwd.is_dir() => SpawnError::Directory { command: command.into(), source },
+        Some(cwd) if !cwd.is_dir() => {
+            SpawnError::WorkingDirectory { command: command.into(), source }
+        }
         _ => SpawnError::from_exec(command, source, launch.program.exists()),
     })?;
     let missing = || SpawnError::other(command, std::io::ErrorKind::BrokenPipe);
-    let pipes = Pipes {
+    let pipes = StdioPipes {
         stdin: child.stdin().take().ok_or_else(missing)?,
         stdout: child.stdout().take().ok_or_else(missing)?,
         stderr: child.stderr().take().ok_or_else(missing)?,
@@ -80,71 +84,71 @@ fn lock(job: &Job) -> MutexGuard<'_, Box<dyn ChildWrapper>> {
     job.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends every process of the job; a job that is already empty refuses, and that is as well.
-fn end(job: &Job) {
+/// Terminates every process of the job; ignores the error of an empty job.
+fn terminate_job(job: &Job) {
     drop(lock(job).start_kill());
 }
 
 impl Process {
-    /// The id of the server's main process.
+    /// Returns the id of the server's main process.
     pub(crate) fn id(&self) -> u32 {
         self.id
     }
 
-    /// What keeps the tree together.
-    pub(crate) fn isolation(&self) -> Isolation {
-        Isolation::Job
+    /// Returns how the tree is contained.
+    pub(crate) fn containment(&self) -> ProcessContainment {
+        ProcessContainment::Job
     }
 
-    /// Waits until the server's main process has ended; cancel-safe, and may be asked again.
-    pub(crate) async fn exited(&mut self) -> Exit {
+    /// Waits until the main process exits; cancel-safe, and can be called repeatedly.
+    pub(crate) async fn wait(&mut self) -> ExitStatus {
         if let Some(exit) = self.exit {
             return exit;
         }
         let status = poll_fn(|context| self.poll_main(context)).await;
         let exit = match status.map(|status| status.code()) {
-            Ok(Some(code)) => Exit::Code(code),
-            Ok(None) | Err(_) => Exit::Unknown,
+            Ok(Some(code)) => ExitStatus::Code(code),
+            Ok(None) | Err(_) => ExitStatus::Unknown,
         };
         self.exit = Some(exit);
-        // A server whose main process has ended is over, as on Unix.
+        // As on Unix, the exit of the main process terminates the tree.
         self.kill();
         exit
     }
 
-    /// Waits for the process inside the job wrapper, which would wait for the whole job. The
-    /// future may be made anew for each poll: what it waits on is part of the child.
+    /// Waits for the process inside the job wrapper, because the wrapper waits for the whole job.
+    /// Each poll may create a new future: the child stores the state of the wait.
     fn poll_main(&self, context: &mut Context<'_>) -> Poll<std::io::Result<ExitStatus>> {
         let mut job = lock(&self.job);
         let main = job.inner_mut().wait();
         pin!(main).poll(context)
     }
 
-    /// How the main process ended, as far as a wait has noticed.
-    pub(crate) fn exit(&self) -> Option<Exit> {
+    /// Returns the exit status of the main process, if a wait has observed it.
+    pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
         self.exit
     }
 
-    /// Does nothing: Windows has no request to end that a program without a window gets.
+    /// Does nothing: Windows has no termination request for programs without a window.
     pub(crate) fn terminate(&self) {}
 
     /// Kills every process of the tree; never blocks.
     pub(crate) fn kill(&self) {
-        end(&self.job);
+        terminate_job(&self.job);
     }
 
-    /// Waits until the main process is gone and the job was ended; cancel-safe.
-    pub(crate) async fn gone(&mut self) {
-        self.exited().await;
+    /// Waits until the main process has exited and the job is terminated; cancel-safe.
+    pub(crate) async fn wait_tree(&mut self) {
+        self.wait().await;
     }
 
-    /// A handle that can kill the tree, and does not keep it alive.
-    pub(crate) fn killer(&self) -> Killer {
-        Killer(Arc::downgrade(&self.job))
+    /// Returns a handle that can kill the tree and does not keep it alive.
+    pub(crate) fn kill_handle(&self) -> KillHandle {
+        KillHandle(Arc::downgrade(&self.job))
     }
 
-    /// Whether the main process, a launcher, has started the server; not known here.
-    pub(crate) fn has_started(&self, _launching: &mut Launching) -> Option<bool> {
+    /// Returns `None`: this system does not report whether a launcher has started the server.
+    pub(crate) fn has_started(&self, _launching: &mut LaunchProbe) -> Option<bool> {
         None
     }
 }
@@ -155,15 +159,15 @@ impl Drop for Process {
     }
 }
 
-/// Kills one server's tree, from any thread; has no effect once it is gone.
+/// A handle that kills one server's tree from any thread; no effect after the tree is gone.
 #[derive(Clone, Debug)]
-pub(crate) struct Killer(Weak<Job>);
+pub(crate) struct KillHandle(Weak<Job>);
 
-impl Killer {
+impl KillHandle {
     /// Kills every process of the tree; never blocks.
     pub(crate) fn kill(&self) {
         if let Some(job) = self.0.upgrade() {
-            end(&job);
+            terminate_job(&job);
         }
     }
 }

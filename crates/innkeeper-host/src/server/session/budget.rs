@@ -1,4 +1,4 @@
-//! Memory held by results that were received and not yet taken by their callers.
+//! The memory budget for results that callers have not consumed yet.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,41 +6,42 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// Results below this are bounded well enough by the number of calls in flight.
-const SMALL: usize = 16 << 10;
+/// Minimum size in bytes of a counted result; the number of concurrent calls limits smaller
+/// results.
+const MIN_COUNTED_BYTES: usize = 16 << 10;
 
-/// How long reading pauses for results to be taken before further ones are refused; longer than
-/// any caller that polls its call at all.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time that reading pauses for callers to consume results before further results are rejected;
+/// longer than the poll interval of any active caller.
+const CAPACITY_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
-struct Account {
+struct BudgetState {
     limit: usize,
-    held: AtomicUsize,
+    held_bytes: AtomicUsize,
     freed: Notify,
 }
 
-/// The account of one session.
+/// The memory budget of one session.
 #[derive(Clone, Debug)]
-pub(crate) struct Budget(Arc<Account>);
+pub(crate) struct Budget(Arc<BudgetState>);
 
 impl Budget {
     pub(super) fn new(limit: usize) -> Self {
-        Self(Arc::new(Account { limit, held: AtomicUsize::new(0), freed: Notify::new() }))
+        Self(Arc::new(BudgetState { limit, held_bytes: AtomicUsize::new(0), freed: Notify::new() }))
     }
 
-    /// Whether no more large results should be read for now.
+    /// Returns whether the budget is exhausted.
     pub(super) fn is_full(&self) -> bool {
-        self.0.held.load(Ordering::Relaxed) >= self.0.limit
+        self.0.held_bytes.load(Ordering::Relaxed) >= self.0.limit
     }
 
     #[cfg(test)]
-    pub(super) fn held(&self) -> usize {
-        self.0.held.load(Ordering::Relaxed)
+    pub(super) fn held_bytes(&self) -> usize {
+        self.0.held_bytes.load(Ordering::Relaxed)
     }
 
-    /// Resolves when there is room again, or after a bounded time without.
-    pub(super) async fn settle(&self) {
+    /// Waits until capacity is available, at most [`CAPACITY_TIMEOUT`].
+    pub(super) async fn wait_for_capacity(&self) {
         let wait = async {
             loop {
                 let freed = self.0.freed.notified();
@@ -50,47 +51,55 @@ impl Budget {
                 freed.await;
             }
         };
-        // When nobody takes results for so long, `hold` refuses further ones.
-        drop(tokio::time::timeout(PATIENCE, wait).await);
+        // After a timeout, `try_reserve` rejects further results.
+        drop(tokio::time::timeout(CAPACITY_TIMEOUT, wait).await);
     }
 
-    /// Counts `value` until it is taken or dropped; `None` if the account is full.
-    pub(super) fn hold<T>(&self, bytes: usize, value: impl FnOnce() -> T) -> Option<Held<T>> {
-        if bytes < SMALL {
-            return Some(Held { value: value(), share: None });
+    /// Reserves memory for a value until it is consumed or dropped; `None` if the budget is
+    /// exhausted.
+    pub(super) fn try_reserve<T>(
+        &self,
+        bytes: usize,
+        value: impl FnOnce() -> T,
+    ) -> Option<Budgeted<T>> {
+        if bytes < MIN_COUNTED_BYTES {
+            return Some(Budgeted { value: value(), reservation: None });
         }
         if self.is_full() {
             return None;
         }
-        self.0.held.fetch_add(bytes, Ordering::Relaxed);
-        Some(Held { value: value(), share: Some(Share { account: self.0.clone(), bytes }) })
+        self.0.held_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Some(Budgeted {
+            value: value(),
+            reservation: Some(Reservation { budget: self.0.clone(), bytes }),
+        })
     }
 }
 
 #[derive(Debug)]
-struct Share {
-    account: Arc<Account>,
+struct Reservation {
+    budget: Arc<BudgetState>,
     bytes: usize,
 }
 
-impl Drop for Share {
+impl Drop for Reservation {
     fn drop(&mut self) {
-        self.account.held.fetch_sub(self.bytes, Ordering::Relaxed);
-        self.account.freed.notify_one();
+        self.budget.held_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.freed.notify_one();
     }
 }
 
-/// A value that counts against a session's memory until it is taken.
+/// A value with a memory reservation in a session's budget.
 #[derive(Debug)]
-pub(crate) struct Held<T> {
+pub(crate) struct Budgeted<T> {
     value: T,
-    share: Option<Share>,
+    reservation: Option<Reservation>,
 }
 
-impl<T> Held<T> {
-    /// The value; from here on it is the caller's memory.
-    pub(crate) fn take(self) -> T {
-        drop(self.share);
+impl<T> Budgeted<T> {
+    /// Returns the value and releases its reservation.
+    pub(crate) fn into_inner(self) -> T {
+        drop(self.reservation);
         self.value
     }
 }

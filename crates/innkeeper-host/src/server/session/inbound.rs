@@ -1,276 +1,299 @@
-//! What a server sends: answers to their callers, progress in order, changes coalesced, the rest counted.
+//! Dispatches the messages of a server to callers and handlers.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use innkeeper_protocol::envelope::{Incoming, Message};
-use innkeeper_protocol::modern::META_SUBSCRIPTION_ID;
-use innkeeper_protocol::view::{LogMessage, ProgressNotification};
+use innkeeper_protocol::request_meta::META_SUBSCRIPTION_ID;
+use innkeeper_protocol::view::{LoggingMessageNotification, ProgressNotification};
 use innkeeper_protocol::{
-    ErrorObject, Frame, Malformed, MalformedKind, RequestId, envelope, method, skim,
+    ErrorObject, Frame, MalformedKind, MalformedMessage, RequestId, envelope, method, skim,
 };
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 
-use super::changes::{PROMPTS, RESOURCES, TOOLS};
-use super::{Fault, Progress, Shared, asked};
-use crate::error::{Lost, ProtocolFault};
-use crate::event::Event;
-use crate::text::shown;
+use super::change_notifier::{PROMPTS, RESOURCES, TOOLS};
+use super::{Progress, RequestError, SessionState, server_requests};
+use crate::error::{ProtocolError, UnavailableReason};
+use crate::event::HostEvent;
+use crate::text::display_prefix;
 
-/// How much of a name that is not known is shown in the log, in characters.
-const SHOWN: usize = 64;
+/// Maximum number of characters logged of an unknown name.
+const MAX_SHOWN_CHARS: usize = 64;
 
-/// Useless lines in a row that are put up with: no banner or log of a start is as long.
-pub(super) const USELESS: u32 = 1000;
+/// Maximum number of consecutive invalid lines; longer than any banner or startup log.
+pub(super) const MAX_INVALID_LINES: u32 = 1000;
 
-/// How long after an answer over many lines the same one may follow in a single line.
-const PRINTED: Duration = Duration::from_millis(100);
+/// Time to wait for the single-line form of a response that was also printed over multiple lines.
+const MULTILINE_GRACE: Duration = Duration::from_millis(100);
 
-/// The longest log message that is handed on, in bytes.
-const LONGEST_MESSAGE: usize = 64 << 10;
+/// Maximum size in bytes of a forwarded log message.
+const MAX_LOG_MESSAGE_BYTES: usize = 64 << 10;
 
-/// Whether somebody waits for a message.
+/// The class of an incoming message for the rate limiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sort {
+enum MessageClass {
     Awaited,
-    Unasked,
+    Unsolicited,
     Request,
 }
 
-impl Shared {
-    /// Waits, bounded, until more may be read.
-    pub(super) async fn settle(&self) {
+impl SessionState {
+    /// Waits until more may be read; the wait is bounded.
+    pub(super) async fn wait_for_capacity(&self) {
         if self.budget.is_full() {
-            self.budget.settle().await;
+            self.budget.wait_for_capacity().await;
         }
-        if self.pace.is_over() {
-            if self.pace.is_news() {
+        if self.rate_limiter.should_throttle() {
+            if self.rate_limiter.take_first_report() {
                 tracing::warn!(
                     server = &*self.server,
-                    "sends so much unasked that it is read at a limited pace"
+                    "too many unsolicited messages; reading throttled"
                 );
             }
-            self.pace.rest().await;
+            self.rate_limiter.throttle().await;
         }
     }
 
-    /// Takes one line.
-    pub(super) fn receive(this: &Arc<Self>, frame: Frame<'_>) {
+    /// Handles one line.
+    pub(super) fn receive_frame(this: &Arc<Self>, frame: Frame<'_>) {
         match frame {
-            Frame::Line(line) => Self::message(this, line),
-            Frame::TooLong { head } => this.too_long(head),
+            Frame::Line(line) => Self::receive_message(this, line),
+            Frame::TooLong { head } => this.handle_too_long(head),
         }
     }
 
-    /// Takes one message, or several in an array.
-    pub(super) fn message(this: &Arc<Self>, text: &[u8]) {
+    /// Handles one message or a batch.
+    pub(super) fn receive_message(this: &Arc<Self>, text: &[u8]) {
         match envelope::parse(text) {
-            Ok(Message::One(incoming)) => this.paid(Self::take(this, incoming), text.len()),
+            Ok(Message::Single(incoming)) => {
+                this.charge(Self::dispatch(this, incoming), text.len());
+            }
             Ok(Message::Batch(items)) => {
                 let mut awaited = false;
                 for item in items {
-                    let sort = match item {
-                        Ok(incoming) => Self::take(this, incoming),
+                    let class = match item {
+                        Ok(incoming) => Self::dispatch(this, incoming),
                         Err(malformed) => {
-                            this.malformed(malformed);
-                            Sort::Unasked
+                            this.handle_malformed(malformed);
+                            MessageClass::Unsolicited
                         }
                     };
-                    this.paid(sort, 0);
-                    awaited |= sort == Sort::Awaited;
+                    this.charge(class, 0);
+                    awaited |= class == MessageClass::Awaited;
                 }
                 if !awaited {
-                    this.pace.count(text.len() as u64);
+                    this.rate_limiter.count(text.len() as u64);
                 }
             }
             Err(malformed) => {
-                this.pace.count(text.len() as u64);
-                this.malformed(malformed);
-                Self::spread(this, text);
+                this.rate_limiter.count(text.len() as u64);
+                this.handle_malformed(malformed);
+                Self::detect_multiline(this, text);
             }
         }
     }
 
-    /// Counts a message of this length that is of no use to anybody who waits.
-    fn paid(&self, sort: Sort, length: usize) {
-        match sort {
-            Sort::Awaited => {}
-            Sort::Unasked => self.pace.count(length as u64),
-            Sort::Request => self.pace.count_request(length as u64),
+    /// Counts an unsolicited message of this length.
+    fn charge(&self, class: MessageClass, length: usize) {
+        match class {
+            MessageClass::Awaited => {}
+            MessageClass::Unsolicited => self.rate_limiter.count(length as u64),
+            MessageClass::Request => self.rate_limiter.count_request(length as u64),
         }
     }
 
-    fn take(this: &Arc<Self>, incoming: Incoming<'_>) -> Sort {
-        if this.useless.load(Ordering::Relaxed) != 0 {
-            this.useless.store(0, Ordering::Relaxed);
+    fn dispatch(this: &Arc<Self>, incoming: Incoming<'_>) -> MessageClass {
+        if this.consecutive_invalid_lines.load(Ordering::Relaxed) != 0 {
+            this.consecutive_invalid_lines.store(0, Ordering::Relaxed);
         }
-        if !this.heard.initialized() {
-            // Only the reader sets it.
-            drop(this.heard.set(()));
+        if !this.first_message.initialized() {
+            // Only the reader sets the cell.
+            drop(this.first_message.set(()));
         }
         match incoming {
-            Incoming::Response { id, outcome } => this.answer(&id, outcome),
+            Incoming::Response { id, outcome } => this.handle_response(&id, outcome),
             Incoming::Request { id, method, params } => {
-                Self::request(this, id, &method, params);
-                Sort::Request
+                Self::handle_request(this, id, &method, params);
+                MessageClass::Request
             }
             Incoming::Notification { method, params } => {
-                this.notification(&method, params);
-                Sort::Unasked
+                this.handle_notification(&method, params);
+                MessageClass::Unsolicited
             }
         }
     }
 
-    fn answer(&self, id: &RequestId, outcome: Result<&RawValue, ErrorObject>) -> Sort {
-        let Some(waiter) = id.as_ours().and_then(|ours| self.pending.take(ours)) else {
-            // Most come after a deadline or a cancellation, which the log has told already.
-            self.noise.fetch_add(1, Ordering::Relaxed);
+    fn handle_response(
+        &self,
+        id: &RequestId,
+        outcome: Result<&RawValue, ErrorObject>,
+    ) -> MessageClass {
+        let Some(waiter) =
+            id.as_client_id().and_then(|client_id| self.pending.take_responder(client_id))
+        else {
+            // Most of them arrive after a timeout or a cancellation, which is already logged.
+            self.unusable_messages.fetch_add(1, Ordering::Relaxed);
             let id = id.to_string();
-            let id = &*shown(&id, SHOWN);
-            tracing::debug!(server = &*self.server, id, "answer nobody waits for");
-            return Sort::Unasked;
+            let id = &*display_prefix(&id, MAX_SHOWN_CHARS);
+            tracing::debug!(server = &*self.server, id, "response to unknown or cancelled request");
+            return MessageClass::Unsolicited;
         };
-        let answer = match outcome {
-            Ok(result) => self
-                .budget
-                .hold(result.get().len(), || result.to_owned())
-                .ok_or(Fault::Lost { reason: Lost::ResultsNotTaken, sent: true }),
-            Err(error) => Err(Fault::Answer(error)),
+        let response = match outcome {
+            Ok(result) => self.budget.try_reserve(result.get().len(), || result.to_owned()).ok_or(
+                RequestError::Unavailable {
+                    reason: UnavailableReason::ResultBufferFull,
+                    sent: true,
+                },
+            ),
+            Err(error) => Err(RequestError::ErrorResponse(error)),
         };
-        // The caller may have gone in this moment; then the answer is late and dropped.
-        drop(waiter.send(answer));
-        Sort::Awaited
+        // The caller may have been dropped in the meantime; the response is then discarded.
+        drop(waiter.send(response));
+        MessageClass::Awaited
     }
 
-    fn request(this: &Arc<Self>, id: RequestId, method: &str, params: Option<&RawValue>) {
+    fn handle_request(this: &Arc<Self>, id: RequestId, method: &str, params: Option<&RawValue>) {
         if this.is_modern() {
-            this.noise("request from a server of the modern era", None);
+            this.log_unusable("request from a server of the modern era", None);
         } else if method == method::PING {
-            this.outlet.answer(&id, &serde_json::json!({}));
+            this.outbound.respond(&id, &serde_json::json!({}));
         } else {
-            asked::ask(this, id, method, params);
+            server_requests::handle_request(this, id, method, params);
         }
     }
 
-    fn notification(&self, method: &str, params: Option<&RawValue>) {
+    fn handle_notification(&self, method: &str, params: Option<&RawValue>) {
         match method {
-            method::PROGRESS => self.progress(params),
-            method::TOOLS_LIST_CHANGED => self.changes.tell(TOOLS),
-            method::PROMPTS_LIST_CHANGED => self.changes.tell(PROMPTS),
-            method::RESOURCES_LIST_CHANGED => self.changes.tell(RESOURCES),
-            method::RESOURCES_UPDATED => self.updated(params),
-            method::SUBSCRIPTIONS_ACKNOWLEDGED => self.acknowledged(params),
-            method::MESSAGE => self.log(params),
-            // Whoever polls looks at once; what it says is not believed unasked.
-            method::TASKS_STATUS | method::TASKS_CHANGED => self.task_told.notify_waiters(),
+            method::PROGRESS => self.handle_progress(params),
+            method::TOOLS_LIST_CHANGED => self.change_notifier.mark_changed(TOOLS),
+            method::PROMPTS_LIST_CHANGED => self.change_notifier.mark_changed(PROMPTS),
+            method::RESOURCES_LIST_CHANGED => self.change_notifier.mark_changed(RESOURCES),
+            method::RESOURCES_UPDATED => self.handle_updated(params),
+            method::SUBSCRIPTIONS_ACKNOWLEDGED => self.handle_acknowledged(params),
+            method::MESSAGE => self.handle_log(params),
+            // A task poll starts at once; the content of an unsolicited notification is not
+            // trusted.
+            method::TASKS_STATUS | method::TASKS_CHANGED => self.task_changed.notify_waiters(),
             _ => {
-                let method = &*shown(method, SHOWN);
+                let method = &*display_prefix(method, MAX_SHOWN_CHARS);
                 tracing::debug!(server = &*self.server, method, "notification");
             }
         }
     }
 
-    fn updated(&self, params: Option<&RawValue>) {
+    fn handle_updated(&self, params: Option<&RawValue>) {
         let uri = params.and_then(|params| skim::member(params.get(), "uri"));
         match uri.and_then(|uri| serde_json::from_str(uri).ok()) {
-            Some(uri) => self.changes.update(uri),
-            None => self.noise("update of a resource without its URI", None),
+            Some(uri) => self.change_notifier.mark_updated(uri),
+            None => self.log_unusable("resource update without URI", None),
         }
     }
 
-    fn acknowledged(&self, params: Option<&RawValue>) {
+    fn handle_acknowledged(&self, params: Option<&RawValue>) {
         let meta = params.and_then(|params| skim::member(params.get(), "_meta"));
         let id = meta.and_then(|meta| skim::member(meta, META_SUBSCRIPTION_ID));
-        match id.and_then(RequestId::from_raw).as_ref().and_then(RequestId::as_ours) {
-            Some(id) => self.changes.acknowledge(id),
-            None => self.noise("acknowledgement of no request", None),
+        match id.and_then(RequestId::from_raw).as_ref().and_then(RequestId::as_client_id) {
+            Some(id) => self.change_notifier.acknowledge(id),
+            None => self.log_unusable("acknowledgement of unknown request", None),
         }
     }
 
-    /// Hands a log message on, if anybody listens.
-    fn log(&self, params: Option<&RawValue>) {
-        if !self.events.wanted() {
+    /// Forwards a log message if a handler is registered.
+    fn handle_log(&self, params: Option<&RawValue>) {
+        if !self.events.has_subscribers() {
             return;
         }
-        let short = params.filter(|params| params.get().len() <= LONGEST_MESSAGE);
-        match short.and_then(|params| LogMessage::read(params).ok()) {
-            Some(LogMessage { level, logger, data }) => {
+        let short = params.filter(|params| params.get().len() <= MAX_LOG_MESSAGE_BYTES);
+        match short.and_then(|params| LoggingMessageNotification::from_raw(params).ok()) {
+            Some(LoggingMessageNotification { level, logger, data }) => {
                 let server = self.server.clone();
-                self.events.publish(Event::Message { server, level, logger, data });
+                self.events.publish(HostEvent::Message { server, level, logger, data });
             }
-            None => self.noise("log message that is too long or cannot be read", None),
+            None => self.log_unusable("oversized or malformed log message", None),
         }
     }
 
-    fn progress(&self, params: Option<&RawValue>) {
-        let read = params.and_then(|params| ProgressNotification::read(params).ok());
-        let Some(told) = read else {
-            self.noise("progress that cannot be read", None);
+    fn handle_progress(&self, params: Option<&RawValue>) {
+        let read = params.and_then(|params| ProgressNotification::from_raw(params).ok());
+        let Some(notification) = read else {
+            self.log_unusable("malformed progress", None);
             return;
         };
-        let id = told.progress_token.as_ours();
-        let Some(listener) = id.and_then(|id| self.pending.progress(id, told.progress)) else {
-            self.noise("progress that goes back, or that nobody waits for", None);
+        let id = notification.progress_token.as_client_id();
+        let Some(listener) =
+            id.and_then(|id| self.pending.record_progress(id, notification.progress))
+        else {
+            self.log_unusable("progress that decreased or has an unknown token", None);
             return;
         };
         let Some(listener) = listener else { return };
-        let progress =
-            Progress { progress: told.progress, total: told.total, message: told.message };
+        let progress = Progress {
+            progress: notification.progress,
+            total: notification.total,
+            message: notification.message,
+        };
         if listener.try_send(progress).is_err() {
-            self.noise("progress that its listener did not take in time", None);
+            self.log_unusable("progress dropped; receiver too slow", None);
         }
     }
 
-    fn malformed(&self, malformed: Malformed) {
+    fn handle_malformed(&self, malformed: MalformedMessage) {
         let response =
             malformed.looks_like_response || malformed.kind == MalformedKind::NeitherResultNorError;
         let waiter = response
             .then_some(malformed.id.as_ref())
             .flatten()
-            .and_then(RequestId::as_ours)
-            .and_then(|id| self.pending.take(id));
-        self.noise("malformed message", Some(&malformed));
-        if waiter.is_none() && self.useless.fetch_add(1, Ordering::Relaxed) >= USELESS {
-            self.close(Lost::Noise);
+            .and_then(RequestId::as_client_id)
+            .and_then(|id| self.pending.take_responder(id));
+        self.log_unusable("malformed message", Some(&malformed));
+        if waiter.is_none()
+            && self.consecutive_invalid_lines.fetch_add(1, Ordering::Relaxed) >= MAX_INVALID_LINES
+        {
+            self.close(UnavailableReason::InvalidMessages);
         }
         if let Some(waiter) = waiter {
-            let fault = Fault::Protocol(ProtocolFault::Malformed(malformed));
-            drop(waiter.send(Err(fault)));
+            let error = RequestError::Protocol(ProtocolError::Malformed(malformed));
+            drop(waiter.send(Err(error)));
         }
     }
 
-    /// A line that may be part of an answer over many: its caller need not wait for the deadline,
-    /// only as long as the answer itself may take to come after it was printed for people to read.
-    fn spread(this: &Arc<Self>, line: &[u8]) {
-        let id = this.spread.lock().unwrap_or_else(PoisonError::into_inner).line(line);
-        let Some(number) = id.as_ref().and_then(RequestId::as_ours) else { return };
+    /// Handles a line that may be part of a multi-line response: its caller does not wait for the
+    /// deadline, only for the time in which a single-line response can still follow.
+    fn detect_multiline(this: &Arc<Self>, line: &[u8]) {
+        let id =
+            this.multiline_detector.lock().unwrap_or_else(PoisonError::into_inner).push_line(line);
+        let Some(number) = id.as_ref().and_then(RequestId::as_client_id) else { return };
         let shared = Arc::clone(this);
-        this.asked.tasks().spawn(async move {
-            sleep(PRINTED).await;
-            let Some(waiter) = shared.pending.take(number) else { return };
+        this.server_requests.tasks().spawn(async move {
+            sleep(MULTILINE_GRACE).await;
+            let Some(waiter) = shared.pending.take_responder(number) else { return };
             let kind = MalformedKind::MultiLineJson;
             let malformed =
-                Malformed { id, looks_like_response: true, kind, detail: String::new() };
-            let fault = Fault::Protocol(ProtocolFault::Malformed(malformed));
-            drop(waiter.send(Err(fault)));
+                MalformedMessage { id, looks_like_response: true, kind, detail: String::new() };
+            let error = RequestError::Protocol(ProtocolError::Malformed(malformed));
+            drop(waiter.send(Err(error)));
         });
     }
 
-    pub(super) fn too_long(&self, head: &[u8]) {
-        let (id, _) = innkeeper_protocol::skim::top_level_id(head);
-        self.noise("line over the limit", None);
-        let waiter = id.as_ref().and_then(RequestId::as_ours).and_then(|id| self.pending.take(id));
+    pub(super) fn handle_too_long(&self, head: &[u8]) {
+        let (id, _) = innkeeper_protocol::skim::recover_top_level_id(head);
+        self.log_unusable("line over the limit", None);
+        let waiter = id
+            .as_ref()
+            .and_then(RequestId::as_client_id)
+            .and_then(|id| self.pending.take_responder(id));
         if let Some(waiter) = waiter {
-            let fault = ProtocolFault::TooLarge { limit: self.limits.line };
-            drop(waiter.send(Err(Fault::Protocol(fault))));
+            let error = ProtocolError::TooLarge { limit: self.limits.max_line_bytes };
+            drop(waiter.send(Err(RequestError::Protocol(error))));
         }
     }
 
-    fn noise(&self, what: &'static str, detail: Option<&Malformed>) {
-        let count = self.noise.fetch_add(1, Ordering::Relaxed) + 1;
-        // Every one at first, then each power of two: a flood cannot flood the log.
+    fn log_unusable(&self, what: &'static str, detail: Option<&MalformedMessage>) {
+        let count = self.unusable_messages.fetch_add(1, Ordering::Relaxed) + 1;
+        // Log each of the first messages, then each power of two, so that a flood cannot flood the
+        // log.
         if count <= 16 || count.is_power_of_two() {
             let detail = detail.map(ToString::to_string);
             tracing::warn!(server = &*self.server, what, detail, count, "unusable message");

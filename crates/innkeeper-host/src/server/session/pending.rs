@@ -1,4 +1,4 @@
-//! The requests that wait for an answer.
+//! The pending requests of a session.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,186 +6,209 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::{Answer, Fault, Progress};
-use crate::error::Lost;
+use super::{Progress, RequestError, RequestResult};
+use crate::error::UnavailableReason;
 
-/// One request that waits.
+/// A pending request.
 #[derive(Debug)]
-struct Waiter {
-    /// Takes the answer; `None` once it has come.
-    answer: Option<oneshot::Sender<Answer>>,
+struct PendingRequest {
+    /// Receives the response; `None` after the response.
+    responder: Option<oneshot::Sender<RequestResult>>,
     progress: Option<mpsc::Sender<Progress>>,
-    /// How far the server last said it was.
-    far: f64,
-    /// When it last showed that it was at work on this.
-    touched: Option<Instant>,
-    /// Whether nobody waits for its end.
+    /// Last reported progress.
+    last_progress: f64,
+    /// Time of the server's last activity on this request.
+    last_activity: Option<Instant>,
+    /// Whether the request is excluded from the number of calls.
     background: bool,
 }
 
 #[derive(Debug, Default)]
-struct Table {
-    waiting: HashMap<u64, Waiter>,
-    /// How many of them somebody waits for.
-    calls: usize,
-    lost: Option<Lost>,
+struct RequestTable {
+    requests: HashMap<u64, PendingRequest>,
+    /// Number of requests that are not in the background.
+    call_count: usize,
+    unavailable_reason: Option<UnavailableReason>,
 }
 
-/// What became of the connection, for those who wait for it.
+/// The state of the connection, for tasks that wait for a change.
 #[derive(Clone, Debug, Default)]
-struct Fate {
+struct ConnectionState {
     output_ended: bool,
-    lost: Option<Lost>,
+    unavailable_reason: Option<UnavailableReason>,
     idle: bool,
 }
 
-/// Requests by id. The lock is held for a map operation only, never across an await.
+/// Pending requests by id. The lock is held for one map operation, never across an await.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
-    table: Mutex<Table>,
-    fate: watch::Sender<Fate>,
+pub(super) struct PendingRequests {
+    table: Mutex<RequestTable>,
+    connection_state: watch::Sender<ConnectionState>,
 }
 
-impl Pending {
-    fn table(&self) -> MutexGuard<'_, Table> {
+impl PendingRequests {
+    fn table(&self) -> MutexGuard<'_, RequestTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a request; tells whether it is the only one that waits.
+    /// Adds a request; returns whether it is the only call.
     pub(super) fn insert(
         &self,
         id: u64,
         progress: Option<mpsc::Sender<Progress>>,
         background: bool,
-    ) -> Result<(oneshot::Receiver<Answer>, bool), Fault> {
-        let (answer, receiver) = oneshot::channel();
+    ) -> Result<(oneshot::Receiver<RequestResult>, bool), RequestError> {
+        let (sender, receiver) = oneshot::channel();
         let mut table = self.table();
-        if let Some(reason) = &table.lost {
-            return Err(Fault::Lost { reason: reason.clone(), sent: false });
+        if let Some(reason) = &table.unavailable_reason {
+            return Err(RequestError::Unavailable { reason: reason.clone(), sent: false });
         }
-        let alone = table.calls == 0;
-        table.calls += usize::from(!background);
-        let (answer, far, touched) = (Some(answer), f64::NEG_INFINITY, None);
-        let waiter = Waiter { answer, progress, far, touched, background };
-        table.waiting.insert(id, waiter);
-        Ok((receiver, alone))
+        let is_only_call = table.call_count == 0;
+        table.call_count += usize::from(!background);
+        let (sender, initial_progress, last_activity) = (Some(sender), f64::NEG_INFINITY, None);
+        let waiter = PendingRequest {
+            responder: sender,
+            progress,
+            last_progress: initial_progress,
+            last_activity,
+            background,
+        };
+        table.requests.insert(id, waiter);
+        Ok((receiver, is_only_call))
     }
 
-    /// Counts a request that was answered as open, and hears of its progress, until it is removed.
-    pub(super) fn hold(&self, id: u64, progress: Option<mpsc::Sender<Progress>>) {
-        let (answer, far, touched, background) = (None, f64::NEG_INFINITY, None, false);
-        let waiter = Waiter { answer, progress, far, touched, background };
+    /// Counts a request with a response as open and forwards its progress until it is removed.
+    pub(super) fn hold_open(&self, id: u64, progress: Option<mpsc::Sender<Progress>>) {
+        let (sender, initial_progress, last_activity, background) =
+            (None, f64::NEG_INFINITY, None, false);
+        let waiter = PendingRequest {
+            responder: sender,
+            progress,
+            last_progress: initial_progress,
+            last_activity,
+            background,
+        };
         let mut table = self.table();
-        if table.lost.is_none() {
-            table.calls += 1;
-            table.waiting.insert(id, waiter);
+        if table.unavailable_reason.is_none() {
+            table.call_count += 1;
+            table.requests.insert(id, waiter);
         }
     }
 
-    /// Whom to give the answer to a request; it counts as open until it is removed.
-    pub(super) fn take(&self, id: u64) -> Option<oneshot::Sender<Answer>> {
+    /// Returns the sender for a request's response; the request counts as open until it is removed.
+    pub(super) fn take_responder(&self, id: u64) -> Option<oneshot::Sender<RequestResult>> {
         let mut table = self.table();
-        let waiter = table.waiting.get_mut(&id)?;
-        let answer = waiter.answer.take()?;
-        // There is no progress after the end.
-        waiter.far = f64::INFINITY;
-        Some(answer)
+        let waiter = table.requests.get_mut(&id)?;
+        let sender = waiter.responder.take()?;
+        // Reject progress after the response.
+        waiter.last_progress = f64::INFINITY;
+        Some(sender)
     }
 
-    /// Forgets a request; tells whether it was without an answer.
+    /// Removes a request; returns whether it had no response.
     pub(super) fn remove(&self, id: u64) -> bool {
         let mut table = self.table();
-        let waiter = table.waiting.remove(&id);
+        let waiter = table.requests.remove(&id);
         if waiter.as_ref().is_some_and(|waiter| !waiter.background) {
-            table.calls -= 1;
+            table.call_count -= 1;
         }
-        if table.calls == 0 {
-            // Told once, so that no call wakes those who wait for the end of the connection.
-            self.fate.send_if_modified(|fate| !std::mem::replace(&mut fate.idle, true));
+        if table.call_count == 0 {
+            // Notify only on a change, so that a call does not wake the tasks that wait for the
+            // close.
+            self.connection_state
+                .send_if_modified(|state| !std::mem::replace(&mut state.idle, true));
         }
-        waiter.is_some_and(|waiter| waiter.answer.is_some())
+        waiter.is_some_and(|waiter| waiter.responder.is_some())
     }
 
-    /// Notes that the server has come further with a request, and tells who wants to know of it;
-    /// `None` if it has not, or nobody waits for that request.
-    pub(super) fn progress(&self, id: u64, far: f64) -> Option<Option<mpsc::Sender<Progress>>> {
+    /// Records progress of a request and returns its progress receiver; `None` if the progress did
+    /// not increase or the request is not pending.
+    pub(super) fn record_progress(
+        &self,
+        id: u64,
+        new_progress: f64,
+    ) -> Option<Option<mpsc::Sender<Progress>>> {
         let mut table = self.table();
-        let waiter = table.waiting.get_mut(&id).filter(|waiter| far > waiter.far)?;
-        waiter.far = far;
-        waiter.touched = Some(Instant::now());
+        let waiter =
+            table.requests.get_mut(&id).filter(|waiter| new_progress > waiter.last_progress)?;
+        waiter.last_progress = new_progress;
+        waiter.last_activity = Some(Instant::now());
         Some(waiter.progress.clone())
     }
 
-    /// Whether this request still waits for its answer.
-    pub(super) fn waits(&self, id: u64) -> bool {
-        self.table().waiting.get(&id).is_some_and(|waiter| waiter.answer.is_some())
+    /// Returns whether this request is waiting for its response.
+    pub(super) fn is_awaited(&self, id: u64) -> bool {
+        self.table().requests.get(&id).is_some_and(|waiter| waiter.responder.is_some())
     }
 
-    /// When the server last showed that it was at work on a request.
-    pub(super) fn touched(&self, id: u64) -> Option<Instant> {
-        self.table().waiting.get(&id)?.touched
+    /// Returns the time of the server's last activity on a request.
+    pub(super) fn last_activity(&self, id: u64) -> Option<Instant> {
+        self.table().requests.get(&id)?.last_activity
     }
 
-    /// Lets every request that waits begin to wait anew.
+    /// Resets the idle time of all pending requests.
     pub(super) fn touch_all(&self) {
         let now = Instant::now();
-        for waiter in self.table().waiting.values_mut() {
-            waiter.touched = Some(now);
+        for waiter in self.table().requests.values_mut() {
+            waiter.last_activity = Some(now);
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.table().calls
+        self.table().call_count
     }
 
-    /// Fails everything that waits and everything to come; the first reason stays.
-    pub(super) fn close(&self, reason: &Lost) {
+    /// Fails all pending and future requests; the first reason is kept.
+    pub(super) fn close(&self, reason: &UnavailableReason) {
         let waiting = {
             let mut table = self.table();
-            table.lost.get_or_insert_with(|| reason.clone());
-            table.calls = 0;
-            std::mem::take(&mut table.waiting)
+            table.unavailable_reason.get_or_insert_with(|| reason.clone());
+            table.call_count = 0;
+            std::mem::take(&mut table.requests)
         };
-        // Those who have waited longest are told first.
+        // Fail the oldest requests first.
         let mut waiting: Vec<_> = waiting.into_iter().collect();
         waiting.sort_unstable_by_key(|(id, _)| *id);
         for (_, waiter) in waiting {
-            let fault = Fault::Lost { reason: reason.clone(), sent: true };
-            // The caller may have stopped waiting; then nobody is left to tell.
-            drop(waiter.answer.map(|answer| answer.send(Err(fault))));
+            let error = RequestError::Unavailable { reason: reason.clone(), sent: true };
+            // The caller may have been dropped.
+            drop(waiter.responder.map(|sender| sender.send(Err(error))));
         }
-        self.fate.send_modify(|fate| {
-            fate.lost.get_or_insert_with(|| reason.clone());
-            fate.output_ended = true;
-            fate.idle = true;
+        self.connection_state.send_modify(|state| {
+            state.unavailable_reason.get_or_insert_with(|| reason.clone());
+            state.output_ended = true;
+            state.idle = true;
         });
     }
 
     pub(super) fn end_output(&self) {
-        self.fate.send_modify(|fate| fate.output_ended = true);
+        self.connection_state.send_modify(|state| state.output_ended = true);
     }
 
     pub(super) async fn output_ended(&self) {
-        // The sender lives in self, so the wait cannot fail.
-        drop(self.fate.subscribe().wait_for(|fate| fate.output_ended).await);
+        // `self` holds the sender, so the wait cannot fail.
+        drop(self.connection_state.subscribe().wait_for(|state| state.output_ended).await);
     }
 
-    pub(super) async fn closed(&self) -> Lost {
-        let mut fate = self.fate.subscribe();
-        let seen = fate.wait_for(|fate| fate.lost.is_some()).await;
-        seen.ok().and_then(|fate| fate.lost.clone()).unwrap_or(Lost::ClosedOutput)
+    pub(super) async fn closed(&self) -> UnavailableReason {
+        let mut state = self.connection_state.subscribe();
+        let observed = state.wait_for(|state| state.unavailable_reason.is_some()).await;
+        observed
+            .ok()
+            .and_then(|state| state.unavailable_reason.clone())
+            .unwrap_or(UnavailableReason::ClosedOutput)
     }
 
     pub(super) async fn idle(&self) {
-        let mut fate = self.fate.subscribe();
-        // What a call began counts anew, so that idle once may be over already.
+        let mut state = self.connection_state.subscribe();
+        // A call may have started further work, so check again after the session is idle.
         loop {
-            self.fate.send_modify(|fate| fate.idle = false);
+            self.connection_state.send_modify(|state| state.idle = false);
             if self.len() == 0 {
-                // Others may wait for the same.
-                return self.fate.send_modify(|fate| fate.idle = true);
+                // Other tasks may wait for the same state.
+                return self.connection_state.send_modify(|state| state.idle = true);
             }
-            drop(fate.wait_for(|fate| fate.idle).await);
+            drop(state.wait_for(|state| state.idle).await);
         }
     }
 }

@@ -1,63 +1,66 @@
-//! Reading a server's output line by line, until it ends or is not worth it any more.
+//! Reads a server's output line by line until it ends or becomes unusable.
 
 use std::sync::Arc;
 
 use innkeeper_protocol::LineFramer;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::turns::Turns;
-use super::{AFTER_END, Shared};
-use crate::error::Lost;
+use super::coop_budget::CoopBudget;
+use super::{EXIT_STATUS_GRACE, SessionState};
+use crate::error::UnavailableReason;
 
-/// Reads until the server's output ends; never waits for anything but bytes, for callers to take
-/// results that pile up, and a while where it sends too much that nobody asked for.
-pub(super) async fn read(shared: Arc<Shared>, mut reader: impl AsyncRead + Send + Unpin) {
-    let shared = CloseWithReader(shared);
+/// Reads until the server's output ends. Waits only for input, for capacity in the result budget,
+/// and while the rate limiter throttles.
+pub(super) async fn read_output(
+    shared: Arc<SessionState>,
+    mut reader: impl AsyncRead + Send + Unpin,
+) {
+    let shared = CloseOnDrop(shared);
     let shared = &shared.0;
-    let mut framer = LineFramer::new(shared.limits.line);
-    let mut turns = Turns::default();
+    let mut framer = LineFramer::new(shared.limits.max_line_bytes);
+    let mut budget = CoopBudget::default();
     let mut discarded = 0;
-    // What goes on over many reads is one message, and costs its server next to nothing.
+    // A message that spans many reads is cheap to process, so its reads are not limited.
     let mut small = true;
     loop {
-        let most = if small { shared.pace.sip() } else { u64::MAX };
-        let read = match (&mut reader).take(most).read_buf(framer.space()).await {
+        let max_bytes = if small { shared.rate_limiter.read_limit() } else { u64::MAX };
+        let read = match (&mut reader).take(max_bytes).read_buf(framer.read_buffer()).await {
             Ok(0) | Err(_) => break,
             Ok(read) => read,
         };
         small = false;
         while let Some(frame) = framer.next_frame() {
             small = true;
-            Shared::receive(shared, frame);
-            shared.settle().await;
+            SessionState::receive_frame(shared, frame);
+            shared.wait_for_capacity().await;
         }
-        // What was dropped because it was too long, or blank.
+        // The framer dropped an oversized or blank line.
         let blank = !small && framer.is_empty();
         let dropped = if blank { read as u64 } else { framer.discarded() - discarded };
         if dropped > 0 {
-            shared.pace.count(dropped);
+            shared.rate_limiter.count(dropped);
             discarded = framer.discarded();
-            shared.settle().await;
+            shared.wait_for_capacity().await;
         }
-        if framer.discarded() > shared.limits.thrown_away {
-            return shared.close(Lost::Noise);
+        if framer.discarded() > shared.limits.max_discarded_bytes {
+            return shared.close(UnavailableReason::InvalidMessages);
         }
-        turns.took(read).await;
+        budget.consume(read).await;
     }
     if let Some(frame) = framer.finish() {
-        Shared::receive(shared, frame);
+        SessionState::receive_frame(shared, frame);
     }
     shared.pending.end_output();
-    // Whoever owns the process knows better why its output ended, and says so before this.
-    tokio::time::sleep(AFTER_END).await;
-    shared.close(Lost::ClosedOutput);
+    // The owner of the process knows a more specific reason and reports it within this time.
+    tokio::time::sleep(EXIT_STATUS_GRACE).await;
+    shared.close(UnavailableReason::ClosedOutput);
 }
 
-/// Fails what waits when the reading task ends in whatever way: nobody would answer any more.
-struct CloseWithReader(Arc<Shared>);
+/// A guard that fails all pending requests when the reader task ends for any reason.
+struct CloseOnDrop(Arc<SessionState>);
 
-impl Drop for CloseWithReader {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
-        self.0.close(Lost::ClosedOutput);
+        self.0.close(UnavailableReason::ClosedOutput);
     }
 }

@@ -1,30 +1,30 @@
-//! The session against a server in memory, with the clock stopped.
+//! Session tests with an in-memory server and a paused clock.
 
 use futures_util::FutureExt;
 use innkeeper_protocol::method;
-use innkeeper_testkit::Peer;
+use innkeeper_testkit::InMemoryServer;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use super::*;
 
-fn open(limits: Limits) -> (Peer, Session, Tasks) {
-    let (peer, reader, writer) = Peer::new();
-    let (tasks, callbacks) = (Tasks::default(), Callbacks::default());
-    let (server, events) = ("fx".into(), Events::new());
-    let owner = Owner { server, callbacks, events, tasks: tasks.clone() };
+fn open_session(limits: SessionLimits) -> (InMemoryServer, Session, BackgroundTasks) {
+    let (peer, reader, writer) = InMemoryServer::new();
+    let (tasks, callbacks) = (BackgroundTasks::default(), CallbackRegistry::default());
+    let (server, events) = ("fx".into(), EventPublisher::new());
+    let owner = SessionContext { server, callbacks, events, tasks: tasks.clone() };
     let session = Session::open(owner, reader, writer, limits);
     (peer, session, tasks)
 }
 
-fn ordinary() -> (Peer, Session, Tasks) {
-    open(Limits::default())
+fn open_default() -> (InMemoryServer, Session, BackgroundTasks) {
+    open_session(SessionLimits::default())
 }
 
-async fn call(session: &Session, params: Value, seconds: u64) -> Result<Value, Fault> {
+async fn call(session: &Session, params: Value, seconds: u64) -> Result<Value, RequestError> {
     let deadline = Instant::now() + Duration::from_secs(seconds);
-    let outgoing = Outgoing::new(session.next_id(), method::TOOLS_CALL, &params, deadline);
-    let raw = session.request(outgoing).await?.take();
+    let outgoing = OutgoingRequest::new(session.next_id(), method::TOOLS_CALL, &params, deadline);
+    let raw = session.request(outgoing).await?.into_inner();
     Ok(serde_json::from_str(raw.get()).unwrap())
 }
 
@@ -32,7 +32,7 @@ fn spawn_call(
     session: &Session,
     params: Value,
     seconds: u64,
-) -> tokio::task::JoinHandle<Result<Value, Fault>> {
+) -> tokio::task::JoinHandle<Result<Value, RequestError>> {
     let session = session.clone();
     #[expect(clippy::disallowed_methods, reason = "the test owns and awaits the task")]
     tokio::spawn(async move { call(&session, params, seconds).await })
@@ -41,17 +41,17 @@ fn spawn_call(
 /// Proves: TR3.3
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_requests_answered_in_reverse_each_get_their_own_answer() {
-    let (mut peer, session, _tasks) = ordinary();
+    let (mut peer, session, _tasks) = open_default();
     let calls: Vec<_> = (0..10_000).map(|n| spawn_call(&session, json!({ "n": n }), 60)).collect();
-    let mut asked = Vec::new();
+    let mut sent_calls = Vec::new();
     for _ in 0..10_000 {
-        asked.push(peer.expect(method::TOOLS_CALL).await);
+        sent_calls.push(peer.expect(method::TOOLS_CALL).await);
     }
     let ids: std::collections::HashSet<u64> =
-        asked.iter().map(|request| request["id"].as_u64().unwrap()).collect();
+        sent_calls.iter().map(|request| request["id"].as_u64().unwrap()).collect();
     assert_eq!(ids.len(), 10_000, "an id was used twice");
-    for request in asked.iter().rev() {
-        peer.reply(&request["id"], json!({ "echo": request["params"]["n"] })).await;
+    for request in sent_calls.iter().rev() {
+        peer.respond(&request["id"], json!({ "echo": request["params"]["n"] })).await;
     }
     for (n, call) in calls.into_iter().enumerate() {
         assert_eq!(call.await.unwrap().unwrap(), json!({ "echo": n }));
@@ -62,42 +62,42 @@ async fn ten_thousand_requests_answered_in_reverse_each_get_their_own_answer() {
 /// Proves: N21, TR3.5
 #[tokio::test(start_paused = true)]
 async fn a_request_without_an_answer_ends_at_its_deadline_and_the_server_is_told() {
-    let (mut peer, session, _tasks) = ordinary();
-    let began = Instant::now();
+    let (mut peer, session, _tasks) = open_default();
+    let started = Instant::now();
     let waiting = spawn_call(&session, json!({}), 3);
     let request = peer.expect(method::TOOLS_CALL).await;
-    assert!(matches!(waiting.await.unwrap(), Err(Fault::Late)));
-    assert_eq!(began.elapsed(), Duration::from_secs(3));
+    assert!(matches!(waiting.await.unwrap(), Err(RequestError::Timeout)));
+    assert_eq!(started.elapsed(), Duration::from_secs(3));
     let cancelled = peer.expect(method::CANCELLED).await;
     assert_eq!(cancelled["params"]["requestId"], request["id"]);
-    peer.reply(&request["id"], json!({ "late": true })).await;
+    peer.respond(&request["id"], json!({ "late": true })).await;
     let next = spawn_call(&session, json!({}), 3);
     let request = peer.expect(method::TOOLS_CALL).await;
-    peer.reply(&request["id"], json!({ "late": false })).await;
+    peer.respond(&request["id"], json!({ "late": false })).await;
     assert_eq!(next.await.unwrap().unwrap(), json!({ "late": false }));
 }
 
 /// Proves: FR4.11
 #[tokio::test(start_paused = true)]
 async fn dropping_a_request_tells_the_server_and_discards_the_late_answer() {
-    let (mut peer, session, _tasks) = ordinary();
+    let (mut peer, session, _tasks) = open_default();
     let waiting = spawn_call(&session, json!({}), 30);
     let request = peer.expect(method::TOOLS_CALL).await;
     waiting.abort();
     let cancelled = peer.expect(method::CANCELLED).await;
     assert_eq!(cancelled["params"]["requestId"], request["id"]);
-    peer.reply(&request["id"], json!({})).await;
+    peer.respond(&request["id"], json!({})).await;
     assert_eq!(session.in_flight(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_handshake_that_is_given_up_is_never_cancelled_at_the_server() {
-    let (mut peer, session, _tasks) = ordinary();
+    let (mut peer, session, _tasks) = open_default();
     let (id, params) = (session.next_id(), json!({}));
     let deadline = Instant::now() + Duration::from_secs(1);
-    let outgoing = Outgoing::new(id, method::INITIALIZE, &params, deadline);
-    let outgoing = Outgoing { cancellable: false, ..outgoing };
-    assert!(matches!(session.request(outgoing).await, Err(Fault::Late)));
+    let outgoing = OutgoingRequest::new(id, method::INITIALIZE, &params, deadline);
+    let outgoing = OutgoingRequest { cancellable: false, ..outgoing };
+    assert!(matches!(session.request(outgoing).await, Err(RequestError::Timeout)));
     peer.expect(method::INITIALIZE).await;
     session.notify(method::INITIALIZED);
     peer.expect(method::INITIALIZED).await;
@@ -106,47 +106,54 @@ async fn a_handshake_that_is_given_up_is_never_cancelled_at_the_server() {
 /// Proves: TR4.2
 #[tokio::test(start_paused = true)]
 async fn a_server_that_stops_reading_costs_each_call_its_deadline_and_bounded_memory() {
-    let (mut peer, session, _tasks) = open(Limits { write_queue: 256 << 10, ..Limits::default() });
+    let (mut peer, session, _tasks) = open_session(SessionLimits {
+        max_write_queue_bytes: 256 << 10,
+        ..SessionLimits::default()
+    });
     let first = spawn_call(&session, json!({}), 60);
     let request = peer.expect(method::TOOLS_CALL).await;
-    let began = Instant::now();
+    let started = Instant::now();
     let large = "x".repeat(100 << 10);
     let stuck: Vec<_> =
         (0..20).map(|_| spawn_call(&session, json!({ "large": large }), 2)).collect();
     for call in stuck {
-        assert!(matches!(call.await.unwrap(), Err(Fault::Late)));
+        assert!(matches!(call.await.unwrap(), Err(RequestError::Timeout)));
     }
-    assert_eq!(began.elapsed(), Duration::from_secs(2));
+    assert_eq!(started.elapsed(), Duration::from_secs(2));
     assert!(
-        session.0.outlet.queued() <= (256 << 10) + (101 << 10),
+        session.0.outbound.queued_bytes() <= (256 << 10) + (101 << 10),
         "the queue grew past its limit"
     );
-    peer.reply(&request["id"], json!({ "still": "read" })).await;
+    peer.respond(&request["id"], json!({ "still": "read" })).await;
     assert_eq!(first.await.unwrap().unwrap(), json!({ "still": "read" }));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_over_the_write_limit_is_refused_and_the_next_one_goes_out() {
     let limit = 64 << 10;
-    let (mut peer, session, _tasks) = open(Limits { write_queue: limit, ..Limits::default() });
-    let refused = call(&session, json!({ "large": "x".repeat(limit) }), 1).await;
-    assert!(matches!(refused, Err(Fault::Protocol(ProtocolFault::Unwritable(_)))), "{refused:?}");
+    let (mut peer, session, _tasks) =
+        open_session(SessionLimits { max_write_queue_bytes: limit, ..SessionLimits::default() });
+    let rejected = call(&session, json!({ "large": "x".repeat(limit) }), 1).await;
+    assert!(
+        matches!(rejected, Err(RequestError::Protocol(ProtocolError::Serialization(_)))),
+        "{rejected:?}"
+    );
     let next = spawn_call(&session, json!({}), 1);
-    peer.answer(method::TOOLS_CALL, json!({ "ok": true })).await;
+    peer.respond_to(method::TOOLS_CALL, json!({ "ok": true })).await;
     assert_eq!(next.await.unwrap().unwrap(), json!({ "ok": true }));
 }
 
 /// Proves: TR3.7
 #[tokio::test(start_paused = true)]
 async fn characters_split_across_reads_arrive_whole_and_invalid_bytes_fail_one_call_only() {
-    let (mut peer, session, _tasks) = ordinary();
+    let (mut peer, session, _tasks) = open_default();
     let waiting = spawn_call(&session, json!({ "text": "🦀" }), 9);
     let request = peer.expect(method::TOOLS_CALL).await;
     assert_eq!(request["params"]["text"], "🦀");
     let reply =
         format!("{}\n", json!({"jsonrpc": "2.0", "id": request["id"], "result": {"a": "🦀"}}));
     for byte in reply.as_bytes() {
-        peer.raw(&[*byte]).await;
+        peer.send_raw(&[*byte]).await;
         tokio::task::yield_now().await;
     }
     assert_eq!(waiting.await.unwrap().unwrap(), json!({ "a": "🦀" }));
@@ -156,18 +163,18 @@ async fn characters_split_across_reads_arrive_whole_and_invalid_bytes_fail_one_c
     let mut reply = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"a\":\"", request["id"])
         .into_bytes();
     reply.extend_from_slice(b"\xff\xfe\"}}\n");
-    peer.raw(&reply).await;
-    let fault = waiting.await.unwrap();
-    assert!(matches!(fault, Err(Fault::Protocol(ProtocolFault::Malformed(_)))), "{fault:?}");
+    peer.send_raw(&reply).await;
+    let error = waiting.await.unwrap();
+    assert!(matches!(error, Err(RequestError::Protocol(ProtocolError::Malformed(_)))), "{error:?}");
     let next = spawn_call(&session, json!({}), 9);
-    peer.answer(method::TOOLS_CALL, json!({})).await;
+    peer.respond_to(method::TOOLS_CALL, json!({})).await;
     assert!(next.await.unwrap().is_ok());
 }
 
 /// Proves: TR3.4, N26
 #[tokio::test(start_paused = true)]
 async fn pings_are_answered_other_requests_refused_and_none_is_sent_when_idle() {
-    let (mut peer, session, _tasks) = ordinary();
+    let (mut peer, session, _tasks) = open_default();
     peer.request(&json!("p-1"), method::PING, json!({})).await;
     assert_eq!(peer.expect_response(&json!("p-1")).await["result"], json!({}));
     peer.request(&json!(7), method::ROOTS_LIST, json!({})).await;
@@ -175,7 +182,7 @@ async fn pings_are_answered_other_requests_refused_and_none_is_sent_when_idle() 
     tokio::time::sleep(Duration::from_secs(60)).await;
     session.notify(method::INITIALIZED);
     peer.expect(method::INITIALIZED).await;
-    session.agree(Revision::LATEST);
+    session.set_revision(Revision::LATEST);
     peer.request(&json!(8), method::PING, json!({})).await;
     session.notify(method::INITIALIZED);
     peer.expect(method::INITIALIZED).await;
@@ -183,35 +190,35 @@ async fn pings_are_answered_other_requests_refused_and_none_is_sent_when_idle() 
 
 #[tokio::test(start_paused = true)]
 async fn a_request_of_the_server_with_an_id_of_ours_is_not_taken_for_an_answer() {
-    let (mut peer, session, _tasks) = ordinary();
+    let (mut peer, session, _tasks) = open_default();
     let waiting = spawn_call(&session, json!({}), 9);
     let request = peer.expect(method::TOOLS_CALL).await;
     peer.request(&request["id"], method::PING, json!({})).await;
     peer.expect_response(&request["id"]).await;
-    peer.reply(&request["id"], json!({ "real": 1 })).await;
+    peer.respond(&request["id"], json!({ "real": 1 })).await;
     assert_eq!(waiting.await.unwrap().unwrap(), json!({ "real": 1 }));
 }
 
 #[tokio::test(start_paused = true)]
 async fn progress_arrives_in_order_and_before_the_answer() {
-    let (mut peer, session, _tasks) = ordinary();
+    let (mut peer, session, _tasks) = open_default();
     let (sender, mut receiver) = mpsc::channel(512);
     let id = session.next_id();
     let deadline = Instant::now() + Duration::from_secs(9);
     let progress = Some(sender);
     let params = json!({ "_meta": { "progressToken": id } });
-    let outgoing = Outgoing::new(id, method::TOOLS_CALL, &params, deadline);
-    let outgoing = Outgoing { progress, ..outgoing };
+    let outgoing = OutgoingRequest::new(id, method::TOOLS_CALL, &params, deadline);
+    let outgoing = OutgoingRequest { progress, ..outgoing };
     let server = async {
         let request = peer.expect(method::TOOLS_CALL).await;
         for step in 0..300 {
-            let told = json!({ "progressToken": id, "progress": step, "total": 300 });
-            peer.notify(method::PROGRESS, told).await;
+            let progress_params = json!({ "progressToken": id, "progress": step, "total": 300 });
+            peer.notify(method::PROGRESS, progress_params).await;
         }
-        peer.reply(&request["id"], json!({})).await;
+        peer.respond(&request["id"], json!({})).await;
     };
-    let (answer, ()) = tokio::join!(session.request(outgoing), server);
-    assert!(answer.is_ok());
+    let (response, ()) = tokio::join!(session.request(outgoing), server);
+    assert!(response.is_ok());
     let mut steps = Vec::new();
     while let Ok(progress) = receiver.try_recv() {
         steps.push(progress.progress);
@@ -222,7 +229,7 @@ async fn progress_arrives_in_order_and_before_the_answer() {
 /// Proves: FR7.6
 #[tokio::test(start_paused = true)]
 async fn a_malformed_answer_with_a_readable_id_fails_its_call_at_once() {
-    let (mut peer, session, _tasks) = ordinary();
+    let (mut peer, session, _tasks) = open_default();
     for reply in [
         r#"{"id":ID,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":ID}"#,
@@ -230,34 +237,40 @@ async fn a_malformed_answer_with_a_readable_id_fails_its_call_at_once() {
         r#"{"jsonrpc":"2.0","id":ID,"result":{},"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":ID,"result":{"a":}"#,
     ] {
-        let began = Instant::now();
+        let started = Instant::now();
         let waiting = spawn_call(&session, json!({}), 30);
         let request = peer.expect(method::TOOLS_CALL).await;
-        peer.raw(b"npm WARN not json at all\n").await;
-        peer.raw(format!("{}\n", reply.replace("ID", &request["id"].to_string())).as_bytes()).await;
-        let fault = waiting.await.unwrap();
-        assert!(matches!(fault, Err(Fault::Protocol(_))), "{reply}: {fault:?}");
-        assert!(began.elapsed() < Duration::from_millis(250), "{reply}");
+        peer.send_raw(b"npm WARN not json at all\n").await;
+        peer.send_raw(format!("{}\n", reply.replace("ID", &request["id"].to_string())).as_bytes())
+            .await;
+        let failure = waiting.await.unwrap();
+        assert!(matches!(failure, Err(RequestError::Protocol(_))), "{reply}: {failure:?}");
+        assert!(started.elapsed() < Duration::from_millis(250), "{reply}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_over_the_line_limit_fails_its_call_and_the_connection_lives() {
-    let (mut peer, session, _tasks) = open(Limits { line: 64 << 10, ..Limits::default() });
+    let (mut peer, session, _tasks) =
+        open_session(SessionLimits { max_line_bytes: 64 << 10, ..SessionLimits::default() });
     let waiting = spawn_call(&session, json!({}), 30);
     let request = peer.expect(method::TOOLS_CALL).await;
-    peer.reply(&request["id"], json!({ "large": "x".repeat(200 << 10) })).await;
-    let fault = waiting.await.unwrap();
-    assert!(matches!(fault, Err(Fault::Protocol(ProtocolFault::TooLarge { .. }))), "{fault:?}");
+    peer.respond(&request["id"], json!({ "large": "x".repeat(200 << 10) })).await;
+    let error = waiting.await.unwrap();
+    assert!(
+        matches!(error, Err(RequestError::Protocol(ProtocolError::TooLarge { .. }))),
+        "{error:?}"
+    );
     let next = spawn_call(&session, json!({}), 30);
-    peer.answer(method::TOOLS_CALL, json!({ "large": "x".repeat(60 << 10) })).await;
+    peer.respond_to(method::TOOLS_CALL, json!({ "large": "x".repeat(60 << 10) })).await;
     assert!(next.await.unwrap().is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn results_nobody_takes_hold_up_reading_and_not_the_memory() {
     let limit = 256 << 10;
-    let (mut peer, session, _tasks) = open(Limits { results: limit, ..Limits::default() });
+    let (mut peer, session, _tasks) =
+        open_session(SessionLimits { max_result_bytes: limit, ..SessionLimits::default() });
     let mut calls: Vec<_> = (0..8).map(|_| Box::pin(call(&session, json!({}), 300))).collect();
     for call in &mut calls {
         let mut idle = std::task::Context::from_waker(std::task::Waker::noop());
@@ -266,36 +279,37 @@ async fn results_nobody_takes_hold_up_reading_and_not_the_memory() {
     #[expect(clippy::disallowed_methods, reason = "the test owns and awaits the task")]
     let server = tokio::spawn(async move {
         for _ in 0..8 {
-            peer.answer(method::TOOLS_CALL, json!({ "large": "x".repeat(100 << 10) })).await;
+            peer.respond_to(method::TOOLS_CALL, json!({ "large": "x".repeat(100 << 10) })).await;
         }
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let held = session.0.budget.held();
-    assert!((limit..limit + (101 << 10)).contains(&held), "{held} bytes held");
+    let reserved = session.0.budget.held_bytes();
+    assert!((limit..limit + (101 << 10)).contains(&reserved), "{reserved} bytes held");
     assert!(!server.is_finished(), "reading went on past the limit");
     for call in calls {
         assert!(call.await.is_ok(), "taking results lets reading go on");
     }
     server.await.unwrap();
-    assert_eq!(session.0.budget.held(), 0);
+    assert_eq!(session.0.budget.held_bytes(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn results_that_come_in_one_piece_are_held_up_and_not_refused() {
-    let (mut peer, session, _tasks) = open(Limits { results: 30 << 10, ..Limits::default() });
+    let (mut peer, session, _tasks) =
+        open_session(SessionLimits { max_result_bytes: 30 << 10, ..SessionLimits::default() });
     let mut calls: Vec<_> = (0..6).map(|_| Box::pin(call(&session, json!({}), 300))).collect();
     for call in &mut calls {
         let mut idle = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(call.as_mut().poll(&mut idle).is_pending());
     }
-    let mut answers = String::new();
+    let mut responses = String::new();
     for _ in 0..6 {
         let id = peer.expect(method::TOOLS_CALL).await["id"].clone();
         let large = "x".repeat(17 << 10);
-        let answer = json!({ "jsonrpc": "2.0", "id": id, "result": { "large": large } });
-        answers.push_str(&format!("{answer}\n"));
+        let response = json!({ "jsonrpc": "2.0", "id": id, "result": { "large": large } });
+        responses.push_str(&format!("{response}\n"));
     }
-    let sending = async { peer.raw(answers.as_bytes()).await };
+    let sending = async { peer.send_raw(responses.as_bytes()).await };
     let taking = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         for call in calls {
@@ -307,57 +321,62 @@ async fn results_that_come_in_one_piece_are_held_up_and_not_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_output_fails_what_waits_and_refuses_what_comes() {
-    let (mut peer, session, _tasks) = ordinary();
-    let began = Instant::now();
+    let (mut peer, session, _tasks) = open_default();
+    let started = Instant::now();
     let waiting = spawn_call(&session, json!({}), 30);
     peer.expect(method::TOOLS_CALL).await;
     peer.close();
-    let fault = waiting.await.unwrap();
-    assert!(matches!(fault, Err(Fault::Lost { sent: true, .. })), "{fault:?}");
-    assert!(began.elapsed() <= AFTER_END);
-    let refused = call(&session, json!({}), 30).await;
-    assert!(matches!(refused, Err(Fault::Lost { sent: false, .. })), "{refused:?}");
+    let error = waiting.await.unwrap();
+    assert!(matches!(error, Err(RequestError::Unavailable { sent: true, .. })), "{error:?}");
+    assert!(started.elapsed() <= EXIT_STATUS_GRACE);
+    let rejected = call(&session, json!({}), 30).await;
+    assert!(matches!(rejected, Err(RequestError::Unavailable { sent: false, .. })), "{rejected:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_burst_of_changes_is_told_once() {
-    let (mut peer, session, _tasks) = ordinary();
+async fn a_burst_of_changes_is_reported_once() {
+    let (mut peer, session, _tasks) = open_default();
     for _ in 0..1_000 {
         peer.notify(method::TOOLS_LIST_CHANGED, json!({})).await;
     }
     peer.notify(method::PROMPTS_LIST_CHANGED, json!({})).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
     let change = session.changed().await;
-    assert_eq!(change, Change { tools: true, prompts: true, resources: false, told: true });
+    assert_eq!(
+        change,
+        ListChanges { tools: true, prompts: true, resources: false, notified: true }
+    );
     let more = tokio::time::timeout(Duration::from_secs(5), session.changed()).await;
     assert!(more.is_err(), "{more:?}");
 }
 
-/// Faults 30 and 31: progress in odd orders, and progress for ever.
+/// Faults 30 and 31: progress out of order, and endless progress.
 #[tokio::test(start_paused = true)]
 async fn progress_moves_a_deadline_as_far_as_the_hard_end_and_going_back_does_not() {
-    let (mut peer, session, _tasks) = ordinary();
-    let began = Instant::now();
+    let (mut peer, session, _tasks) = open_default();
+    let started = Instant::now();
     let seconds = Duration::from_secs;
     let (id, params) = (session.next_id(), json!({}));
-    let outgoing = Outgoing::new(id, method::TOOLS_CALL, &params, began + seconds(10));
-    let extend = Some(Extend { idle: seconds(10), ends: began + seconds(35) });
-    let outgoing = Outgoing { extend, ..outgoing };
+    let outgoing = OutgoingRequest::new(id, method::TOOLS_CALL, &params, started + seconds(10));
+    let deadline_extension =
+        Some(DeadlineExtension { idle_timeout: seconds(10), deadline: started + seconds(35) });
+    let outgoing = OutgoingRequest { deadline_extension, ..outgoing };
     let server = async {
         peer.expect(method::TOOLS_CALL).await;
         for (second, progress) in [(8, json!(1)), (16, json!(2)), (24, json!(3)), (32, json!(4))] {
-            tokio::time::sleep_until(began + seconds(second)).await;
+            tokio::time::sleep_until(started + seconds(second)).await;
             peer.notify(method::PROGRESS, json!({ "progressToken": id, "progress": progress }))
                 .await;
         }
     };
-    let (answer, ()) = tokio::join!(session.request(outgoing), server);
-    assert!(matches!(answer, Err(Fault::Late)));
-    assert_eq!(began.elapsed(), seconds(35), "it did not end at its hard end");
-    let (began, id) = (Instant::now(), session.next_id());
-    let outgoing = Outgoing::new(id, method::TOOLS_CALL, &params, began + seconds(10));
-    let extend = Some(Extend { idle: seconds(10), ends: began + seconds(60) });
-    let outgoing = Outgoing { extend, ..outgoing };
+    let (response, ()) = tokio::join!(session.request(outgoing), server);
+    assert!(matches!(response, Err(RequestError::Timeout)));
+    assert_eq!(started.elapsed(), seconds(35), "it did not end at its hard end");
+    let (started, id) = (Instant::now(), session.next_id());
+    let outgoing = OutgoingRequest::new(id, method::TOOLS_CALL, &params, started + seconds(10));
+    let deadline_extension =
+        Some(DeadlineExtension { idle_timeout: seconds(10), deadline: started + seconds(60) });
+    let outgoing = OutgoingRequest { deadline_extension, ..outgoing };
     let server = async {
         peer.expect(method::CANCELLED).await;
         peer.expect(method::TOOLS_CALL).await;
@@ -367,142 +386,154 @@ async fn progress_moves_a_deadline_as_far_as_the_hard_end_and_going_back_does_no
                 .await;
         }
     };
-    let (answer, ()) = tokio::join!(session.request(outgoing), server);
-    assert!(matches!(answer, Err(Fault::Late)));
-    assert_eq!(began.elapsed(), seconds(13), "the one step forward was after three seconds");
+    let (response, ()) = tokio::join!(session.request(outgoing), server);
+    assert!(matches!(response, Err(RequestError::Timeout)));
+    assert_eq!(started.elapsed(), seconds(13), "the one step forward was after three seconds");
 }
 
-/// Fault 1: noise is put up with as long as there is a message now and then.
+/// Fault 1: invalid lines are tolerated while valid messages arrive in between.
 #[tokio::test(start_paused = true)]
-async fn a_thousand_useless_lines_in_a_row_are_put_up_with_and_the_next_ends_the_session() {
-    let (mut peer, session, _tasks) = ordinary();
-    let noise = "npm WARN not json\n".repeat(inbound::USELESS as usize);
+async fn a_thousand_invalid_lines_in_a_row_are_tolerated_and_the_next_ends_the_session() {
+    let (mut peer, session, _tasks) = open_default();
+    let noise = "npm WARN not json\n".repeat(inbound::MAX_INVALID_LINES as usize);
     for _ in 0..2 {
         let waiting = spawn_call(&session, json!({}), 60);
         let request = peer.expect(method::TOOLS_CALL).await;
-        peer.raw(noise.as_bytes()).await;
-        peer.reply(&request["id"], json!({ "ok": true })).await;
+        peer.send_raw(noise.as_bytes()).await;
+        peer.respond(&request["id"], json!({ "ok": true })).await;
         assert_eq!(waiting.await.unwrap().unwrap(), json!({ "ok": true }));
     }
     let waiting = spawn_call(&session, json!({}), 60);
     peer.expect(method::TOOLS_CALL).await;
-    peer.raw(noise.as_bytes()).await;
-    peer.raw(b"one more\n").await;
-    let lost = waiting.await.unwrap().unwrap_err();
-    assert!(matches!(lost, Fault::Lost { reason: Lost::Noise, .. }), "{lost:?}");
+    peer.send_raw(noise.as_bytes()).await;
+    peer.send_raw(b"one more\n").await;
+    let error = waiting.await.unwrap().unwrap_err();
+    assert!(
+        matches!(
+            error,
+            RequestError::Unavailable { reason: UnavailableReason::InvalidMessages, .. }
+        ),
+        "{error:?}"
+    );
 }
 
-/// Fault 3: what is thrown away of endless lines is bounded, too.
+/// Fault 3: the number of discarded bytes of endless lines is limited.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_writes_endless_lines_is_given_up_after_so_many_bytes() {
-    let limits = Limits { line: 10 << 10, thrown_away: 1 << 20, ..Limits::default() };
-    let (mut peer, session, _tasks) = open(limits);
-    let piece = vec![b'x'; 64 << 10];
+    let limits = SessionLimits {
+        max_line_bytes: 10 << 10,
+        max_discarded_bytes: 1 << 20,
+        ..SessionLimits::default()
+    };
+    let (mut peer, session, _tasks) = open_session(limits);
+    let chunk = vec![b'x'; 64 << 10];
     for _ in 0..16 {
-        peer.raw(&piece).await;
+        peer.send_raw(&chunk).await;
     }
     let waiting = spawn_call(&session, json!({}), 60);
     let request = peer.expect(method::TOOLS_CALL).await;
-    peer.raw(b"\n").await;
-    peer.reply(&request["id"], json!({ "ok": true })).await;
+    peer.send_raw(b"\n").await;
+    peer.respond(&request["id"], json!({ "ok": true })).await;
     assert_eq!(waiting.await.unwrap().unwrap(), json!({ "ok": true }), "it is at the limit");
-    peer.raw(&piece).await;
-    assert_eq!(session.closed().await, Lost::Noise);
+    peer.send_raw(&chunk).await;
+    assert_eq!(session.closed().await, UnavailableReason::InvalidMessages);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_counts_as_open_until_its_caller_has_the_answer_or_is_gone() {
     for takes in [true, false] {
-        let (mut peer, session, _tasks) = ordinary();
+        let (mut peer, session, _tasks) = open_default();
         let mut calling = Box::pin(call(&session, json!({}), 60));
         let request = tokio::select! {
             _ = &mut calling => panic!("it has no answer"),
             request = peer.expect(method::TOOLS_CALL) => request,
         };
         let id = request["id"].as_u64().unwrap();
-        peer.reply(&request["id"], json!({})).await;
-        while session.0.pending.waits(id) {
+        peer.respond(&request["id"], json!({})).await;
+        while session.0.pending.is_awaited(id) {
             tokio::task::yield_now().await;
         }
         assert_eq!(session.in_flight(), 1);
         assert!(session.idle().now_or_never().is_none(), "its caller may go on with it");
         let progress = json!({ "progressToken": id, "progress": 1 });
         peer.notify(method::PROGRESS, progress).await;
-        peer.reply(&request["id"], json!({ "again": true })).await;
-        let finish = async {
+        peer.respond(&request["id"], json!({ "again": true })).await;
+        let finish_call = async {
             if takes {
                 assert_eq!(calling.await.unwrap(), json!({}));
             } else {
                 drop(calling);
             }
         };
-        tokio::join!(session.idle(), session.idle(), finish);
+        tokio::join!(session.idle(), session.idle(), finish_call);
         assert_eq!(session.in_flight(), 0);
     }
 }
 
-/// A session whose server can write a whole flood at once.
-fn with_a_wide_pipe() -> (tokio::io::DuplexStream, Session) {
+/// Opens a session whose server can write a whole flood at once.
+fn open_with_wide_pipe() -> (tokio::io::DuplexStream, Session) {
     let (server, client) = tokio::io::duplex(16 << 20);
     let (reader, writer) = tokio::io::split(client);
-    let (tasks, callbacks) = (Tasks::default(), Callbacks::default());
-    let owner = Owner { server: "fx".into(), callbacks, events: Events::new(), tasks };
-    (server, Session::open(owner, reader, writer, Limits::default()))
+    let (tasks, callbacks) = (BackgroundTasks::default(), CallbackRegistry::default());
+    let owner =
+        SessionContext { server: "fx".into(), callbacks, events: EventPublisher::new(), tasks };
+    (server, Session::open(owner, reader, writer, SessionLimits::default()))
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_that_never_has_to_be_waited_for_lets_others_have_their_turn() {
-    let (mut server, session) = with_a_wide_pipe();
+async fn a_flood_that_is_always_ready_to_read_lets_other_tasks_run() {
+    let (mut server, session) = open_with_wide_pipe();
     let (id, params) = (session.next_id(), json!({}));
     let deadline = Instant::now() + Duration::from_secs(60);
-    let asking = session.request(Outgoing::new(id, method::TOOLS_CALL, &params, deadline));
-    // No more than comes without a rest for its pace.
+    let calling = session.request(OutgoingRequest::new(id, method::TOOLS_CALL, &params, deadline));
+    // The rate limiter does not throttle this amount.
     let params = json!({"data": "x".repeat(30 << 10)});
     let line = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params});
-    let answer = json!({"jsonrpc": "2.0", "id": id, "result": {}});
-    let flood = format!("{line}\n").repeat(60) + &format!("{answer}\n");
+    let response = json!({"jsonrpc": "2.0", "id": id, "result": {}});
+    let flood = format!("{line}\n").repeat(60) + &format!("{response}\n");
     let reads = flood.len() / (64 << 10);
     server.write_all(flood.as_bytes()).await.unwrap();
-    let mut turns = 0;
+    let mut yields = 0;
     let others = async {
         loop {
             tokio::task::yield_now().await;
-            turns += 1;
+            yields += 1;
         }
     };
     tokio::select! {
-        answer = asking => drop(answer.unwrap()),
+        answer = calling => drop(answer.unwrap()),
         () = others => {}
     }
-    assert!(turns >= reads, "{turns} turns beside {reads} reads");
+    assert!(yields >= reads, "{yields} turns beside {reads} reads");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_what_nobody_asked_for_is_read_at_a_pace_and_answers_are_not() {
-    let (mut server, session) = with_a_wide_pipe();
+async fn a_flood_of_unsolicited_messages_is_rate_limited_and_responses_are_not() {
+    let (mut server, session) = open_with_wide_pipe();
     let params = json!({});
     let deadline = Instant::now() + Duration::from_mins(10);
-    let ask = |id| session.request(Outgoing::new(id, method::TOOLS_CALL, &params, deadline));
+    let send =
+        |id| session.request(OutgoingRequest::new(id, method::TOOLS_CALL, &params, deadline));
     let mut flood = |id, notices: usize, text: usize| {
         let line = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
         let result = json!({"text": "x".repeat(text)});
-        let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
-        let flood = format!("{line}\n").repeat(notices) + &format!("{answer}\n");
+        let response = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        let flood = format!("{line}\n").repeat(notices) + &format!("{response}\n");
         server.write_all(flood.as_bytes()).now_or_never().unwrap().unwrap();
     };
-    let began = Instant::now();
+    let started = Instant::now();
     let id = session.next_id();
     flood(id, 0, 15 << 20);
-    ask(id).await.unwrap();
-    assert_eq!(began.elapsed(), Duration::ZERO, "15 MiB that were asked for");
+    send(id).await.unwrap();
+    assert_eq!(started.elapsed(), Duration::ZERO, "15 MiB that were asked for");
     let id = session.next_id();
     flood(id, 10_000, 0);
-    ask(id).await.unwrap();
-    let took = began.elapsed();
+    send(id).await.unwrap();
+    let took = started.elapsed();
     assert!((280..320).contains(&took.as_millis()), "10 000 notices took {took:?}");
-    let (id, began) = (session.next_id(), Instant::now());
+    let (id, started) = (session.next_id(), Instant::now());
     flood(id, 100_000, 0);
-    session.hurry();
-    ask(id).await.unwrap();
-    assert_eq!(began.elapsed(), Duration::ZERO, "its process has ended");
+    session.stop_throttling();
+    send(id).await.unwrap();
+    assert_eq!(started.elapsed(), Duration::ZERO, "its process has ended");
 }

@@ -1,4 +1,4 @@
-//! What goes to the server: written at once when nothing waits, joined into large writes otherwise.
+//! Writes messages to a server's pipe, directly or in batches.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,163 +12,171 @@ use serde::Serialize;
 use tokio::io::AsyncWrite;
 use tokio::sync::Notify;
 
-use super::Fault;
-use crate::error::{Lost, ProtocolFault};
+use super::RequestError;
+use crate::error::{ProtocolError, UnavailableReason};
 
-/// A queue that grew past this is given back once it is empty.
-const KEEP: usize = 1 << 20;
+/// Maximum capacity in bytes that an empty queue retains.
+const RETAINED_CAPACITY: usize = 1 << 20;
 
-struct State {
+struct WriterState {
     queue: Vec<u8>,
     closing: bool,
-    lost: Option<Lost>,
+    unavailable_reason: Option<UnavailableReason>,
 }
 
-struct Pipe {
+struct WriterPipe {
     io: Option<Box<dyn AsyncWrite + Send + Unpin>>,
-    /// What was taken out of the queue to be written.
+    /// Messages taken from the queue for writing.
     batch: Vec<u8>,
     written: usize,
 }
 
-impl Pipe {
-    fn rest(&self) -> usize {
+impl WriterPipe {
+    fn unwritten_len(&self) -> usize {
         self.batch.len() - self.written
     }
 }
 
 /// The writing half of a session.
 ///
-/// Messages are added under one lock and written under another, so that no caller waits while the
-/// system copies those of others. Whoever holds the pipe may ask for the state, never the reverse.
-pub(super) struct Writer {
-    state: Mutex<State>,
-    pipe: Mutex<Pipe>,
+/// Messages are queued under one lock and written under another, so that no caller waits while the
+/// system copies the messages of other callers. The holder of the pipe lock may take the state
+/// lock, never the reverse.
+pub(super) struct SessionWriter {
+    state: Mutex<WriterState>,
+    pipe: Mutex<WriterPipe>,
     limit: usize,
-    /// Bytes in the queue and in the batch that are not written yet.
-    queued: AtomicUsize,
+    /// Number of unwritten bytes in the queue and the batch.
+    queued_bytes: AtomicUsize,
     work: Notify,
-    room: Notify,
+    capacity_freed: Notify,
 }
 
-impl std::fmt::Debug for Writer {
+impl std::fmt::Debug for SessionWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Writer").field("queued", &self.queued).finish_non_exhaustive()
+        f.debug_struct("Writer").field("queued", &self.queued_bytes).finish_non_exhaustive()
     }
 }
 
-impl Writer {
+impl SessionWriter {
     pub(super) fn new(io: Box<dyn AsyncWrite + Send + Unpin>, limit: usize) -> Self {
         Self {
-            state: Mutex::new(State { queue: Vec::new(), closing: false, lost: None }),
-            pipe: Mutex::new(Pipe { io: Some(io), batch: Vec::new(), written: 0 }),
+            state: Mutex::new(WriterState {
+                queue: Vec::new(),
+                closing: false,
+                unavailable_reason: None,
+            }),
+            pipe: Mutex::new(WriterPipe { io: Some(io), batch: Vec::new(), written: 0 }),
             limit,
-            queued: AtomicUsize::new(0),
+            queued_bytes: AtomicUsize::new(0),
             work: Notify::new(),
-            room: Notify::new(),
+            capacity_freed: Notify::new(),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pipe(&self) -> MutexGuard<'_, Pipe> {
+    fn pipe(&self) -> MutexGuard<'_, WriterPipe> {
         self.pipe.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether another message may be queued.
-    pub(super) fn has_room(&self) -> bool {
-        self.queued.load(Ordering::Relaxed) < self.limit
+    /// Returns whether another message can be queued.
+    pub(super) fn has_capacity(&self) -> bool {
+        self.queued_bytes.load(Ordering::Relaxed) < self.limit
     }
 
     #[cfg(test)]
-    pub(super) fn queued(&self) -> usize {
-        self.queued.load(Ordering::Relaxed)
+    pub(super) fn queued_bytes(&self) -> usize {
+        self.queued_bytes.load(Ordering::Relaxed)
     }
 
-    /// Resolves when another message may be queued; the caller bounds the wait.
-    pub(super) async fn room(&self) {
+    /// Waits until another message can be queued; the caller limits the wait.
+    pub(super) async fn wait_for_capacity(&self) {
         loop {
-            let freed = self.room.notified();
-            if self.has_room() {
+            let freed = self.capacity_freed.notified();
+            if self.has_capacity() {
                 return;
             }
             freed.await;
         }
     }
 
-    /// Queues a request and, if it is `alone`, writes what the pipe takes.
-    pub(super) fn request(
+    /// Queues a request; writes at once if it is the only pending request.
+    pub(super) fn send_request(
         &self,
         id: u64,
         method: &str,
         params: &impl Serialize,
-        alone: bool,
-    ) -> Result<(), Fault> {
+        is_only_call: bool,
+    ) -> Result<(), RequestError> {
         let mut state = self.state();
-        if let Some(reason) = &state.lost {
-            return Err(Fault::Lost { reason: reason.clone(), sent: false });
+        if let Some(reason) = &state.unavailable_reason {
+            return Err(RequestError::Unavailable { reason: reason.clone(), sent: false });
         }
         let before = state.queue.len();
         if let Err(error) = envelope::write_request(&mut state.queue, id, method, params) {
-            let fault = ProtocolFault::Unwritable(error.to_string().into());
-            return Err(Fault::Protocol(fault));
+            let failure = ProtocolError::Serialization(error.to_string().into());
+            return Err(RequestError::Protocol(failure));
         }
         if state.queue.len() - before > self.limit {
             state.queue.truncate(before);
-            let fault =
-                ProtocolFault::Unwritable(format!("it is longer than {} bytes", self.limit).into());
-            return Err(Fault::Protocol(fault));
+            let failure =
+                ProtocolError::Serialization(format!("longer than {} bytes", self.limit).into());
+            return Err(RequestError::Protocol(failure));
         }
-        self.queued.fetch_add(state.queue.len() - before, Ordering::Relaxed);
+        self.queued_bytes.fetch_add(state.queue.len() - before, Ordering::Relaxed);
         drop(state);
-        self.offer(before == 0 && alone);
+        self.try_flush(before == 0 && is_only_call);
         Ok(())
     }
 
     /// Queues a notification unless the server has stopped reading.
-    pub(super) fn notification(&self, method: &str, params: Option<&impl Serialize>) {
-        self.small(|queue| envelope::write_notification(queue, method, params));
+    pub(super) fn send_notification(&self, method: &str, params: Option<&impl Serialize>) {
+        self.send_best_effort(|queue| envelope::write_notification(queue, method, params));
     }
 
-    /// Queues an answer to a request of the server unless it has stopped reading; false if it is
-    /// too long to be sent.
-    pub(super) fn answer(&self, id: &RequestId, result: &impl Serialize) -> bool {
-        self.small(|queue| envelope::write_response(queue, id, result))
+    /// Queues a response to a request of the server unless the server has stopped reading; returns
+    /// false if the response is too large.
+    pub(super) fn respond(&self, id: &RequestId, result: &impl Serialize) -> bool {
+        self.send_best_effort(|queue| envelope::write_response(queue, id, result))
     }
 
-    /// Queues an error answer to a request of the server unless it has stopped reading.
-    pub(super) fn refuse(&self, id: &RequestId, code: i64, message: &str) {
-        self.small(|queue| envelope::write_error(queue, id, code, message));
+    /// Queues an error response to a request of the server unless the server has stopped reading.
+    pub(super) fn respond_error(&self, id: &RequestId, code: i64, message: &str) {
+        self.send_best_effort(|queue| envelope::write_error(queue, id, code, message));
     }
 
-    fn small(&self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>) -> bool {
-        if !self.has_room() {
+    fn send_best_effort(
+        &self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
+    ) -> bool {
+        if !self.has_capacity() {
             return true;
         }
         let mut state = self.state();
         let before = state.queue.len();
-        if state.lost.is_none() && write(&mut state.queue).is_ok() {
+        if state.unavailable_reason.is_none() && write(&mut state.queue).is_ok() {
             if state.queue.len() - before > self.limit {
                 state.queue.truncate(before);
                 return false;
             }
-            self.queued.fetch_add(state.queue.len() - before, Ordering::Relaxed);
+            self.queued_bytes.fetch_add(state.queue.len() - before, Ordering::Relaxed);
             drop(state);
-            self.offer(before == 0);
+            self.try_flush(before == 0);
         }
         true
     }
 
-    /// Tries the pipe at once if asked to and nothing is ahead; else the flushing task does it.
-    fn offer(&self, at_once: bool) {
+    /// Writes at once if requested and nothing is ahead in the queue; else wakes the flush task.
+    fn try_flush(&self, at_once: bool) {
         if at_once
             && let Ok(mut pipe) = self.pipe.try_lock()
-            // The flushing task is not waiting on the pipe then, so no waker of its is lost.
-            && pipe.rest() == 0
+            // The flush task is not waiting for the pipe in this state, so no waker is lost.
+            && pipe.unwritten_len() == 0
             && matches!(
-                self.push(&mut pipe, &mut Context::from_waker(Waker::noop())),
+                self.poll_flush(&mut pipe, &mut Context::from_waker(Waker::noop())),
                 Poll::Ready(Ok(()))
             )
         {
@@ -178,11 +186,11 @@ impl Writer {
     }
 
     /// Writes until the queue is empty or the pipe is full.
-    fn push(&self, pipe: &mut Pipe, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(&self, pipe: &mut WriterPipe, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            if pipe.rest() == 0 {
+            if pipe.unwritten_len() == 0 {
                 pipe.batch.clear();
-                pipe.batch.shrink_to(KEEP);
+                pipe.batch.shrink_to(RETAINED_CAPACITY);
                 pipe.written = 0;
                 let mut state = self.state();
                 if state.queue.is_empty() {
@@ -190,31 +198,31 @@ impl Writer {
                 }
                 std::mem::swap(&mut state.queue, &mut pipe.batch);
             }
-            let written = match &mut pipe.io {
-                None => pipe.rest(),
+            let count = match &mut pipe.io {
+                None => pipe.unwritten_len(),
                 Some(io) => match Pin::new(io).poll_write(cx, &pipe.batch[pipe.written..]) {
                     Poll::Ready(Ok(0)) => {
                         return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
                     }
-                    Poll::Ready(Ok(written)) => written,
+                    Poll::Ready(Ok(count)) => count,
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                     Poll::Pending => return Poll::Pending,
                 },
             };
-            pipe.written += written;
-            let before = self.queued.fetch_sub(written, Ordering::Relaxed);
-            if before >= self.limit && before - written < self.limit {
-                self.room.notify_waiters();
+            pipe.written += count;
+            let before = self.queued_bytes.fetch_sub(count, Ordering::Relaxed);
+            if before >= self.limit && before - count < self.limit {
+                self.capacity_freed.notify_waiters();
             }
         }
     }
 
-    /// Writes what is queued, for as long as the connection lives; returns why it ended.
-    pub(super) async fn drain(&self) -> Option<Lost> {
+    /// Writes queued messages until the connection ends; returns the reason.
+    pub(super) async fn write_loop(&self) -> Option<UnavailableReason> {
         loop {
             self.work.notified().await;
-            if poll_fn(|cx| self.push(&mut self.pipe(), cx)).await.is_err() {
-                return Some(Lost::ClosedInput);
+            if poll_fn(|cx| self.poll_flush(&mut self.pipe(), cx)).await.is_err() {
+                return Some(UnavailableReason::ClosedInput);
             }
             let closing = self.state().closing;
             let mut pipe = self.pipe();
@@ -225,27 +233,27 @@ impl Writer {
         }
     }
 
-    /// Closes the server's input now if all is written, else drops what is not.
+    /// Closes the server's input; drops unwritten messages.
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.closing = true;
-        state.lost.get_or_insert(Lost::Shutdown);
+        state.unavailable_reason.get_or_insert(UnavailableReason::Shutdown);
         drop(state);
         self.pipe().io = None;
         self.work.notify_one();
     }
 
-    /// Refuses everything from now on.
-    pub(super) fn fail(&self, reason: Lost) {
+    /// Rejects all further messages.
+    pub(super) fn fail(&self, reason: UnavailableReason) {
         let mut state = self.state();
-        state.lost.get_or_insert(reason);
+        state.unavailable_reason.get_or_insert(reason);
         let queued = std::mem::take(&mut state.queue).len();
         drop(state);
         let mut pipe = self.pipe();
-        let rest = pipe.rest();
+        let rest = pipe.unwritten_len();
         (pipe.batch, pipe.written) = (Vec::new(), 0);
         drop(pipe);
-        self.queued.fetch_sub(queued + rest, Ordering::Relaxed);
-        self.room.notify_waiters();
+        self.queued_bytes.fetch_sub(queued + rest, Ordering::Relaxed);
+        self.capacity_freed.notify_waiters();
     }
 }

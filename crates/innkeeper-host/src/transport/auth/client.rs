@@ -1,4 +1,4 @@
-//! The requests that the OAuth library makes, sent by a client of ours.
+//! The HTTP client of the OAuth library.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -9,62 +9,62 @@ use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpReq
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::guard::Guard;
-use crate::transport::Remote;
+use super::address_policy::AddressPolicy;
+use crate::transport::RemoteEndpoint;
 use crate::transport::client::{self, HttpClientError};
-use crate::transport::http::words;
+use crate::transport::http::describe_error;
 
-/// How long one request may take, its answer included.
-const ANSWER: Duration = Duration::from_secs(30);
+/// Timeout for one request, including the response body.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The most bytes of an answer; metadata and tokens have a few thousand.
-const BODY: usize = 1 << 20;
+/// Maximum size of a response body in bytes. Metadata and tokens have a few thousand.
+const MAX_BODY_BYTES: usize = 1 << 20;
 
-/// Why a request got no answer that can be used.
+/// The error of an authorization request.
 #[derive(Debug, thiserror::Error)]
-enum Unanswered {
-    #[error("its address is not one to sign in at")]
-    Refused,
-    #[error("no answer within {} s", ANSWER.as_secs())]
-    Late,
-    #[error("the answer is longer than {BODY} bytes")]
-    TooLong,
+enum AuthRequestError {
+    #[error("address not allowed for authorization requests")]
+    AddressDenied,
+    #[error("no response within {} s", RESPONSE_TIMEOUT.as_secs())]
+    Timeout,
+    #[error("the response exceeds {MAX_BODY_BYTES} bytes")]
+    BodyTooLarge,
     #[error("{0}")]
     Failed(Box<str>),
 }
 
-/// Sends what the guard lets through, and follows no redirects.
-pub(super) struct Outgoing {
-    /// Made when it is needed: most servers want no token, and it reads certificates.
+/// Sends the requests that the address policy allows. Follows no redirects.
+pub(super) struct AuthHttpClient {
+    /// Built on first use: most servers require no token, and the build reads certificates.
     client: OnceLock<Result<Client, HttpClientError>>,
-    remote: Remote,
-    guard: Guard,
+    remote: RemoteEndpoint,
+    policy: AddressPolicy,
 }
 
-impl Outgoing {
-    pub(super) fn new(remote: &Remote) -> Self {
-        let guard = Guard::new(&remote.url, remote.proxies.hosts());
-        Self { client: OnceLock::new(), remote: remote.clone(), guard }
+impl AuthHttpClient {
+    pub(super) fn new(remote: &RemoteEndpoint) -> Self {
+        let policy = AddressPolicy::new(&remote.url, remote.proxies.hosts());
+        Self { client: OnceLock::new(), remote: remote.clone(), policy }
     }
 
-    /// The same for an address that the configuration names, and whatever is at its host.
-    pub(super) fn toward(&self, url: &Url) -> Self {
-        let guard = Guard::new(url, self.remote.proxies.hosts());
-        Self { client: OnceLock::new(), remote: self.remote.clone(), guard }
+    /// Returns a client with an address policy for a URL from the configuration.
+    pub(super) fn for_url(&self, url: &Url) -> Self {
+        let policy = AddressPolicy::new(url, self.remote.proxies.hosts());
+        Self { client: OnceLock::new(), remote: self.remote.clone(), policy }
     }
 
-    fn client(&self) -> Result<&Client, Unanswered> {
-        let build = || client::build_guarded(&self.remote, self.guard.clone());
+    fn client(&self) -> Result<&Client, AuthRequestError> {
+        let build = || client::build_client_with_resolver(&self.remote, self.policy.clone());
         let client = self.client.get_or_init(build);
-        client.as_ref().map_err(|error| Unanswered::Failed(error.to_string().into()))
+        client.as_ref().map_err(|error| AuthRequestError::Failed(error.to_string().into()))
     }
 
-    /// Whether an address may be asked, or be shown to a person.
+    /// Returns whether a request may go to the URL, or a person may open the URL.
     pub(super) fn allows(&self, url: &Url) -> bool {
-        self.guard.allows(url)
+        self.policy.allows(url)
     }
 
-    /// Posts a form and gives the JSON of the answer, whatever its status is.
+    /// Posts a form and returns the JSON body of the response, with any status.
     pub(super) async fn post_form(
         &self,
         url: &str,
@@ -77,33 +77,36 @@ impl Outgoing {
             .header(ACCEPT, "application/json")
             .body(encoded.query().unwrap_or_default().as_bytes().to_vec());
         let request = request.map_err(|error| error.to_string())?;
-        let answer = timeout(ANSWER, self.answer(request)).await.unwrap_or(Err(Unanswered::Late));
-        let answer = answer.map_err(|error| error.to_string())?;
-        // What the parser says may quote a token.
-        serde_json::from_slice(answer.body()).map_err(|_| "its answer is no JSON".to_owned())
+        let response = timeout(RESPONSE_TIMEOUT, self.send(request))
+            .await
+            .unwrap_or(Err(AuthRequestError::Timeout));
+        let response = response.map_err(|error| error.to_string())?;
+        // The parser's error message may contain a token.
+        serde_json::from_slice(response.body()).map_err(|_| "the response is not JSON".to_owned())
     }
 
-    async fn answer(
+    async fn send(
         &self,
         request: http::Request<Vec<u8>>,
-    ) -> Result<http::Response<Vec<u8>>, Unanswered> {
-        let failed = |error: reqwest::Error| Unanswered::Failed(words(&error));
-        let request = reqwest::Request::try_from(request).map_err(failed)?;
+    ) -> Result<http::Response<Vec<u8>>, AuthRequestError> {
+        let to_request_error =
+            |error: reqwest::Error| AuthRequestError::Failed(describe_error(&error));
+        let request = reqwest::Request::try_from(request).map_err(to_request_error)?;
         if !self.allows(request.url()) {
-            return Err(Unanswered::Refused);
+            return Err(AuthRequestError::AddressDenied);
         }
-        // Only the headers are wanted, and what follows may be a stream without end.
+        // Only the headers matter, and the body may be an endless stream.
         let probe = *request.method() == Method::GET && *request.url() == self.remote.url;
-        let mut answer = self.client()?.execute(request).await.map_err(failed)?;
+        let mut http_response = self.client()?.execute(request).await.map_err(to_request_error)?;
         let mut response = http::Response::new(Vec::new());
-        *response.status_mut() = answer.status();
-        *response.headers_mut() = answer.headers().clone();
+        *response.status_mut() = http_response.status();
+        *response.headers_mut() = http_response.headers().clone();
         if probe {
             return Ok(response);
         }
-        while let Some(chunk) = answer.chunk().await.map_err(failed)? {
-            if response.body().len() + chunk.len() > BODY {
-                return Err(Unanswered::TooLong);
+        while let Some(chunk) = http_response.chunk().await.map_err(to_request_error)? {
+            if response.body().len() + chunk.len() > MAX_BODY_BYTES {
+                return Err(AuthRequestError::BodyTooLarge);
             }
             response.body_mut().extend_from_slice(&chunk);
         }
@@ -111,11 +114,11 @@ impl Outgoing {
     }
 }
 
-impl OAuthHttpClient for Outgoing {
+impl OAuthHttpClient for AuthHttpClient {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
-            let answer = timeout(ANSWER, self.answer(request.request)).await;
-            answer.unwrap_or(Err(Unanswered::Late)).map_err(Into::into)
+            let response = timeout(RESPONSE_TIMEOUT, self.send(request.request)).await;
+            response.unwrap_or(Err(AuthRequestError::Timeout)).map_err(Into::into)
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Why there is no token for a server, and what can be done about it.
+//! Errors of the authorization at a remote server.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,129 +6,131 @@ use std::time::Duration;
 
 use crate::text::display_safe;
 
-/// How much of what a stranger says is shown.
-const SHOWN: usize = 200;
+/// Maximum length of displayed text from a server or library, in characters.
+const MAX_SHOWN_CHARS: usize = 200;
 
-/// Why there is no token for a server.
+/// An authorization error of a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("server `{server}` cannot be signed in at: {fault}")]
+#[error("cannot sign in to server `{server}`: {kind}")]
 pub struct AuthError {
-    /// The server.
+    /// The name of the server.
     pub server: Arc<str>,
-    /// What went wrong.
-    pub fault: AuthFault,
+    /// The kind of the error.
+    pub kind: AuthErrorKind,
 }
 
-/// What went wrong with signing in at a server, with the next step where there is one.
+/// The kind of an authorization error. The message contains a hint where one exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AuthFault {
-    /// A person has to sign in, and this host was given no way to reach one.
-    Nobody,
-    /// The server does not say where tokens come from.
-    NoWay,
-    /// An address that it names is none to go to.
-    Address {
-        /// What it is the address of.
-        what: &'static str,
-        /// The address, escaped for display.
+pub enum AuthErrorKind {
+    /// A person must sign in, and the host has no user agent.
+    NoUserAgent,
+    /// The server does not name an authorization server.
+    NoAuthorizationServer,
+    /// The server names a URL that is not allowed.
+    DisallowedAddress {
+        /// The kind of the URL.
+        endpoint: &'static str,
+        /// The URL, escaped for display.
         url: Box<str>,
     },
-    /// What it says about signing in cannot be used.
+    /// The authorization metadata of the server is invalid.
     Discovery(Box<str>),
-    /// The authorization server knows no client for us.
+    /// The authorization server did not register a client.
     Registration(Box<str>),
-    /// The person, or the authorization server in their place, said no.
+    /// The person or the authorization server declined the sign-in.
     Declined(Box<str>),
-    /// The person could not be asked.
-    NotAsked(Box<str>),
+    /// The user agent failed.
+    UserAgentFailed(Box<str>),
     /// The person did not sign in within this time.
-    Late(Duration),
-    /// The server names another authorization server than the one that the client of the
-    /// configuration is for; it was sent nothing.
-    OtherIssuer {
-        /// The one it names, escaped for display.
-        named: Box<str>,
-        /// The one the client is for, escaped for display.
-        home: Box<str>,
+    Timeout(Duration),
+    /// The server names a different authorization server than the issuer of the configured client.
+    /// The host sent nothing to the other authorization server.
+    IssuerMismatch {
+        /// The issuer that the server names, escaped for display.
+        found: Box<str>,
+        /// The issuer of the configured client, escaped for display.
+        expected: Box<str>,
     },
-    /// The authorization server gave no token.
-    NoToken(Box<str>),
-    /// The identity provider of the enterprise does not vouch for the user.
-    Identity(Box<str>),
-    /// It wants scopes that were asked for already.
-    Scope(Box<str>),
-    /// It refuses a token that it was just given.
-    Refused {
-        /// The status of the HTTP answer.
+    /// The authorization server returned no token.
+    TokenRequestFailed(Box<str>),
+    /// The identity provider of the enterprise returned no assertion.
+    IdentityProvider(Box<str>),
+    /// The server requires scopes that were already requested.
+    InsufficientScope(Box<str>),
+    /// The server rejects a new token.
+    TokenRejected {
+        /// The HTTP status of the response.
         status: u16,
     },
-    /// The program of `headersHelper` gave no headers.
-    Helper(Box<str>),
-    /// An application's own [`Authorize`](super::Authorize) says why.
+    /// The program of `headersHelper` returned no headers.
+    HeadersHelper(Box<str>),
+    /// An error of an application's own [`TokenProvider`](super::TokenProvider).
     Other(Box<str>),
     /// The host is shutting down.
     Shutdown,
 }
 
-impl AuthFault {
-    /// The words of a stranger or a library, safe to show.
-    pub(super) fn words(text: &str) -> Box<str> {
-        let text: String = text.trim().chars().take(SHOWN).collect();
+impl AuthErrorKind {
+    /// Shortens and escapes text from a server or library for display.
+    pub(super) fn sanitize(text: &str) -> Box<str> {
+        let text: String = text.trim().chars().take(MAX_SHOWN_CHARS).collect();
         display_safe(&text).replace('\n', " ").into()
     }
 
-    pub(super) fn address(what: &'static str, url: &str) -> Self {
-        // A query may hold secrets.
+    pub(super) fn disallowed_address(endpoint: &'static str, url: &str) -> Self {
+        // A query may contain secrets.
         let url = url.split(['?', '#']).next().unwrap_or_default();
-        Self::Address { what, url: Self::words(url) }
+        Self::DisallowedAddress { endpoint, url: Self::sanitize(url) }
     }
 }
 
-impl fmt::Display for AuthFault {
+impl fmt::Display for AuthErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nobody => f.write_str(
-                "it asks for signing in and nobody is there to do it; \
-                 give a token in `headers.Authorization`, \
+            Self::NoUserAgent => f.write_str(
+                "sign-in required, no user agent configured; \
+                 set a token in `headers.Authorization`, \
                  or a client in `oauth` with `\"grant\": \"client_credentials\"`",
             ),
-            Self::NoWay => f.write_str(
-                "it asks for a token and does not say where to get one; \
-                 give one in `headers.Authorization`",
+            Self::NoAuthorizationServer => f.write_str(
+                "token required, no authorization server named; \
+                 set a token in `headers.Authorization`",
             ),
-            Self::Address { what, url } => {
-                write!(f, "its {what} is `{url}`, which is not an address to sign in at")
+            Self::DisallowedAddress { endpoint, url } => {
+                write!(f, "{endpoint} `{url}` is not allowed")
             }
-            Self::Discovery(why) => write!(f, "what it says about signing in is no use: {why}"),
-            Self::Registration(why) => write!(
+            Self::Discovery(why) => write!(f, "invalid authorization metadata: {why}"),
+            Self::Registration(reason) => write!(
                 f,
-                "no client could be registered: {why}; \
-                 register one by hand and give its `oauth.clientId`"
+                "client registration failed: {reason}; \
+                 register a client manually and set `oauth.clientId`"
             ),
-            Self::Declined(why) => write!(f, "signing in was declined: {why}"),
-            Self::NotAsked(why) => write!(f, "nobody could be asked to sign in: {why}"),
-            Self::Late(after) => {
-                write!(f, "nobody signed in within {} s; try again", after.as_secs())
+            Self::Declined(reason) => write!(f, "sign-in declined: {reason}"),
+            Self::UserAgentFailed(reason) => write!(f, "user agent failed: {reason}"),
+            Self::Timeout(after) => {
+                write!(f, "no sign-in within {} s; try again", after.as_secs())
             }
-            Self::OtherIssuer { named, home } => write!(
+            Self::IssuerMismatch { found, expected } => write!(
                 f,
-                "it names the authorization server `{named}`, and the client in `oauth` is for \
-                 `{home}`; if `{named}` is right, give it as `oauth.issuer`"
+                "authorization server `{found}` differs from `{expected}`, the issuer of the client in \
+                 `oauth`; if `{found}` is right, set `oauth.issuer`"
             ),
-            Self::NoToken(why) => write!(f, "the authorization server gave no token: {why}"),
-            Self::Identity(why) => write!(
+            Self::TokenRequestFailed(reason) => {
+                write!(f, "no token from the authorization server: {reason}")
+            }
+            Self::IdentityProvider(reason) => write!(
                 f,
-                "the identity provider does not vouch for the user: {why}; \
-                 a fresh ID token in `oauth.enterprise` may help"
+                "no assertion from the identity provider: {reason}; \
+                 set a new ID token in `oauth.enterprise`"
             ),
-            Self::Scope(scopes) => {
-                write!(f, "it wants the scope `{scopes}`, which was asked for and not given")
+            Self::InsufficientScope(scopes) => {
+                write!(f, "insufficient scope: `{scopes}` was requested but not granted")
             }
-            Self::Refused { status } => {
-                write!(f, "it refuses the token that it was just given (HTTP {status})")
+            Self::TokenRejected { status } => {
+                write!(f, "new token rejected (HTTP {status})")
             }
-            Self::Helper(why) => write!(f, "its `headersHelper` gave no headers: {why}"),
-            Self::Other(why) => f.write_str(why),
+            Self::HeadersHelper(reason) => write!(f, "`headersHelper` failed: {reason}"),
+            Self::Other(reason) => f.write_str(reason),
             Self::Shutdown => f.write_str("the host is shutting down"),
         }
     }

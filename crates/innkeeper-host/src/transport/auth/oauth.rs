@@ -1,9 +1,9 @@
-//! Tokens by OAuth: kept, renewed before their end, and asked for anew when a server wants that.
+//! The OAuth client: stores, renews and requests tokens.
 
 mod assertion;
+mod authorization_server;
 mod enterprise;
 mod flow;
-mod library;
 
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,245 +11,252 @@ use std::time::Duration;
 
 use reqwest::Url;
 
-use super::client::Outgoing;
-use super::record::{Record, Token};
-use super::store::Store;
-use super::{AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected, UserAgent};
-use crate::audit::Fact;
-use crate::config::{self, Grant, Secret};
-use library::Library;
+use super::auth_store::AuthStore;
+use super::client::AuthHttpClient;
+use super::stored_auth::{StoredAuth, StoredToken};
+use super::{
+    AuthError, AuthErrorKind, Challenge, ProtectedResource, TokenFuture, TokenProvider, UserAgent,
+};
+use crate::audit::AuditEvent;
+use crate::config::{self, OauthGrant, Secret};
+use authorization_server::AuthorizationServer;
 use tokio::time::Instant;
 
-/// How long after a failed renewal none is tried while the token still holds.
-const RENEW_AGAIN: Duration = Duration::from_secs(30);
+/// Time after a failed renewal without another attempt, while the token is valid.
+const RENEWAL_BACKOFF: Duration = Duration::from_secs(30);
 
-/// One server and the ways to sign in there.
-pub(super) struct Terms {
+/// The settings of the OAuth client of one server.
+pub(super) struct OauthContext {
     pub(super) server: Arc<str>,
     pub(super) url: Url,
-    pub(super) config: config::Oauth,
-    pub(super) http: Arc<Outgoing>,
-    pub(super) agent: Option<Arc<dyn UserAgent>>,
-    pub(super) store: Option<Store>,
+    pub(super) config: config::OauthConfig,
+    pub(super) http: Arc<AuthHttpClient>,
+    pub(super) user_agent: Option<Arc<dyn UserAgent>>,
+    pub(super) store: Option<AuthStore>,
 }
 
 /// The OAuth client of one server.
-pub(super) struct Oauth(Arc<Inner>);
+pub(super) struct OauthProvider(Arc<OauthInner>);
 
-struct Inner {
-    terms: Terms,
-    /// What requests are sent with; may be read while somebody signs in.
-    current: Mutex<Option<Token>>,
-    /// Held by who renews, or signs in: one at a time.
-    state: tokio::sync::Mutex<State>,
+struct OauthInner {
+    context: OauthContext,
+    /// The token for requests. Readable during a sign-in.
+    current: Mutex<Option<StoredToken>>,
+    /// Locked during a renewal or sign-in: one at a time.
+    state: tokio::sync::Mutex<OauthState>,
 }
 
 #[derive(Default)]
-struct State {
-    /// Whether the store was looked at.
-    read: bool,
-    /// Whether it could not be written, so that what it has is old.
+struct OauthState {
+    /// Whether the store was read.
+    loaded: bool,
+    /// Whether the last write to the store failed, so that the stored record is outdated.
     unsaved: bool,
-    record: Record,
-    /// When the last renewal failed.
-    renewal_failed: Option<Instant>,
-    /// The library, once it knows the authorization server.
-    library: Option<Library>,
+    stored: StoredAuth,
+    /// The time of the last failed renewal.
+    renewal_failed_at: Option<Instant>,
+    /// The discovered authorization server.
+    authorization_server: Option<AuthorizationServer>,
 }
 
-impl Oauth {
-    pub(super) fn new(terms: Terms) -> Self {
+impl OauthProvider {
+    pub(super) fn new(context: OauthContext) -> Self {
         let (current, state) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self(Arc::new(Inner { terms, current, state }))
+        Self(Arc::new(OauthInner { context, current, state }))
     }
 }
 
-impl Authorize for Oauth {
-    fn token(&self, _: &Protected) -> Authorizing<Option<Secret>> {
+impl TokenProvider for OauthProvider {
+    fn token(&self, _: &ProtectedResource) -> TokenFuture<Option<Secret>> {
         let inner = self.0.clone();
-        Box::pin(async move { inner.token().await.map_err(|fault| inner.error(fault)) })
+        Box::pin(async move { inner.get_token().await.map_err(|kind| inner.error(kind)) })
     }
 
-    fn challenged(&self, _: &Protected, challenge: Challenge) -> Authorizing<Secret> {
+    fn on_challenge(&self, _: &ProtectedResource, challenge: Challenge) -> TokenFuture<Secret> {
         let inner = self.0.clone();
         Box::pin(
-            async move { inner.challenged(&challenge).await.map_err(|fault| inner.error(fault)) },
+            async move { inner.on_challenge(&challenge).await.map_err(|kind| inner.error(kind)) },
         )
     }
 }
 
-impl Inner {
-    fn error(&self, fault: AuthFault) -> AuthError {
-        AuthError { server: self.terms.server.clone(), fault }
+impl OauthInner {
+    fn error(&self, kind: AuthErrorKind) -> AuthError {
+        AuthError { server: self.context.server.clone(), kind }
     }
 
-    fn current(&self) -> Option<Secret> {
+    fn fresh_token(&self) -> Option<Secret> {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        current.as_ref().filter(|token| token.is_fresh()).map(Token::access)
+        current.as_ref().filter(|token| token.is_fresh()).map(StoredToken::access)
     }
 
-    /// The token, though it may be about to end.
-    fn lasting(&self) -> Option<Secret> {
+    /// Returns the token if it is valid, even if it expires soon.
+    fn valid_token(&self) -> Option<Secret> {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        current.as_ref().filter(|token| token.lasts()).map(Token::access)
+        current.as_ref().filter(|token| token.is_valid()).map(StoredToken::access)
     }
 
-    fn set(&self, token: Option<&Token>) -> Option<Secret> {
+    fn set_current(&self, token: Option<&StoredToken>) -> Option<Secret> {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = token.cloned();
-        token.map(Token::access)
+        token.map(StoredToken::access)
     }
 
-    async fn token(&self) -> Result<Option<Secret>, AuthFault> {
-        if let Some(token) = self.current() {
+    async fn get_token(&self) -> Result<Option<Secret>, AuthErrorKind> {
+        if let Some(token) = self.fresh_token() {
             return Ok(Some(token));
         }
         let mut state = match self.state.try_lock() {
             Ok(state) => state,
-            Err(_) => match self.lasting() {
-                // Whoever has it may be a person who signs in for something else.
+            Err(_) => match self.valid_token() {
+                // The lock may be held for a long time, by a sign-in for another scope.
                 Some(token) => return Ok(Some(token)),
                 None => self.state.lock().await,
             },
         };
-        if let Some(token) = self.current() {
+        if let Some(token) = self.fresh_token() {
             return Ok(Some(token));
         }
-        if !state.read {
-            self.read(&mut state);
+        if !state.loaded {
+            self.load(&mut state);
         }
-        let Some(token) = state.record.token.clone() else { return Ok(None) };
-        let access = self.set(Some(&token));
+        let Some(token) = state.stored.token.clone() else { return Ok(None) };
+        let access = self.set_current(Some(&token));
         if token.is_fresh() {
             return Ok(access);
         }
-        // One that still holds is not worth waiting for an authorization server that is slow.
-        let failed = state.renewal_failed.is_some_and(|when| when.elapsed() < RENEW_AGAIN);
-        if failed && token.lasts() {
+        // A valid token is better than a wait for a slow authorization server.
+        let failed_recently =
+            state.renewal_failed_at.is_some_and(|when| when.elapsed() < RENEWAL_BACKOFF);
+        if failed_recently && token.is_valid() {
             return Ok(Some(token.access()));
         }
         let renewed =
-            if token.can_be_renewed() { self.renew(&mut state, None).await } else { Ok(None) };
+            if token.is_renewable() { self.renew(&mut state, None).await } else { Ok(None) };
         match renewed {
             Ok(Some(token)) => Ok(Some(token)),
-            // The server decides whether it does without.
-            Ok(None) => Ok(token.lasts().then(|| token.access())),
+            // The server decides whether a request without a token is allowed.
+            Ok(None) => Ok(token.is_valid().then(|| token.access())),
             Err(fault) => {
                 let fault = fault.to_string();
-                tracing::warn!(server = &*self.terms.server, fault, "token not renewed");
-                state.renewal_failed = Some(Instant::now());
-                Ok(token.lasts().then(|| token.access()))
+                tracing::warn!(server = &*self.context.server, fault, "token renewal failed");
+                state.renewal_failed_at = Some(Instant::now());
+                Ok(token.is_valid().then(|| token.access()))
             }
         }
     }
 
-    async fn challenged(&self, challenge: &Challenge) -> Result<Secret, AuthFault> {
+    async fn on_challenge(&self, challenge: &Challenge) -> Result<Secret, AuthErrorKind> {
         let mut state = self.state.lock().await;
-        // Another request may have signed in meanwhile, or another process.
-        self.read(&mut state);
-        if let Some(token) = &state.record.token
+        // Another request or process may have signed in in the meantime.
+        self.load(&mut state);
+        if let Some(token) = &state.stored.token
             && token.is_fresh()
-            && !token.is(challenge.refused.as_ref())
-            && let Some(token) = self.set(Some(token))
+            && !token.matches(challenge.rejected_token.as_ref())
+            && let Some(token) = self.set_current(Some(token))
         {
             return Ok(token);
         }
-        let wanted = flow::scopes_of(challenge, &self.terms.url);
+        let required = flow::required_scopes(challenge, &self.context.url);
         if challenge.status == 403 {
-            if wanted.is_empty() {
-                // It does not say what for.
-                return Err(AuthFault::Refused { status: challenge.status });
+            if required.is_empty() {
+                // The challenge names no scope.
+                return Err(AuthErrorKind::TokenRejected { status: challenge.status });
             }
-            let requested = &state.record.requested;
-            if wanted.iter().all(|scope| requested.contains(scope)) {
-                return Err(AuthFault::Scope(AuthFault::words(&wanted.join(" "))));
+            let requested = &state.stored.requested;
+            if required.iter().all(|scope| requested.contains(scope)) {
+                return Err(AuthErrorKind::InsufficientScope(AuthErrorKind::sanitize(
+                    &required.join(" "),
+                )));
             }
         } else {
-            self.set(None);
-            let renewable = |token: &Token| token.can_be_renewed();
-            if state.record.token.as_ref().is_some_and(renewable)
+            self.set_current(None);
+            let renewable = |token: &StoredToken| token.is_renewable();
+            if state.stored.token.as_ref().is_some_and(renewable)
                 && let Some(token) = self.renew(&mut state, Some(challenge)).await?
             {
                 return Ok(token);
             }
         }
-        if self.wants_person() && self.terms.agent.is_none() {
-            return Err(AuthFault::Nobody);
+        if self.requires_user() && self.context.user_agent.is_none() {
+            return Err(AuthErrorKind::NoUserAgent);
         }
-        self.sign_in(&mut state, challenge, wanted).await
+        self.sign_in(&mut state, challenge, required).await
     }
 
-    /// Whether only a person can sign in.
-    fn wants_person(&self) -> bool {
-        let config = &self.terms.config;
-        config.grant == Grant::AuthorizationCode && config.enterprise.is_none()
+    /// Returns whether only a person can sign in.
+    fn requires_user(&self) -> bool {
+        let config = &self.context.config;
+        config.grant == OauthGrant::AuthorizationCode && config.enterprise.is_none()
     }
 
-    /// Takes what the store has; what cannot be read counts as not there.
-    fn read(&self, state: &mut State) {
-        state.read = true;
-        let Some(store) = self.terms.store.as_ref().filter(|_| !state.unsaved) else { return };
+    /// Loads the record from the store. An unreadable record counts as absent.
+    fn load(&self, state: &mut OauthState) {
+        state.loaded = true;
+        let Some(store) = self.context.store.as_ref().filter(|_| !state.unsaved) else { return };
         match store.load() {
-            Ok(Some(record)) => state.record = record,
-            // Whoever deletes it signs out.
-            Ok(None) if state.record.token.is_some() => {
-                state.record = Record::default();
-                self.set(None);
+            Ok(Some(record)) => state.stored = record,
+            // The deletion of the file is a sign-out.
+            Ok(None) if state.stored.token.is_some() => {
+                state.stored = StoredAuth::default();
+                self.set_current(None);
             }
             Ok(None) => {}
             Err(error) => {
-                let server = &*self.terms.server;
-                tracing::warn!(server, %error, "kept tokens not read");
+                let server = &*self.context.server;
+                tracing::warn!(server, %error, "token load failed");
             }
         }
     }
 
-    fn save(&self, state: &mut State) {
-        state.record.server = self.terms.server.to_string();
-        let Some(store) = &self.terms.store else { return };
-        let saved = store.save(&state.record);
+    fn save(&self, state: &mut OauthState) {
+        state.stored.server = self.context.server.to_string();
+        let Some(store) = &self.context.store else { return };
+        let saved = store.save(&state.stored);
         state.unsaved = saved.is_err();
         if let Err(error) = saved {
-            let server = &*self.terms.server;
-            tracing::warn!(server, %error, "token not kept");
+            let server = &*self.context.server;
+            tracing::warn!(server, %error, "token save failed");
         }
     }
 
-    /// This process's turn among those that share the store; without one it goes on all the same.
-    async fn turn(&self) -> Option<File> {
-        let store = self.terms.store.as_ref()?;
-        match store.turn().await {
-            Ok(turn) => turn,
+    /// Takes the lock of the shared store. If the lock fails, continues without the lock.
+    async fn lock_store(&self) -> Option<File> {
+        let store = self.context.store.as_ref()?;
+        match store.lock().await {
+            Ok(guard) => guard,
             Err(error) => {
-                tracing::warn!(server = &*self.terms.server, %error, "tokens not locked");
+                tracing::warn!(server = &*self.context.server, %error, "token store lock failed");
                 None
             }
         }
     }
 
-    /// Renews the token; `None` if it cannot be renewed any more.
+    /// Renews the token. Returns `None` if the token is not renewable.
     async fn renew(
         &self,
-        state: &mut State,
+        state: &mut OauthState,
         challenge: Option<&Challenge>,
-    ) -> Result<Option<Secret>, AuthFault> {
-        let _turn = self.turn().await;
-        let before = state.record.token.clone();
-        self.read(state);
-        let refused = challenge.and_then(|challenge| challenge.refused.as_ref());
-        if let Some(token) = &state.record.token
-            && state.record.token != before
+    ) -> Result<Option<Secret>, AuthErrorKind> {
+        let _turn = self.lock_store().await;
+        let before = state.stored.token.clone();
+        self.load(state);
+        let rejected = challenge.and_then(|challenge| challenge.rejected_token.as_ref());
+        if let Some(token) = &state.stored.token
+            && state.stored.token != before
             && token.is_fresh()
-            && !token.is(refused)
+            && !token.matches(rejected)
         {
-            // Another process was faster.
-            return Ok(self.set(Some(token)));
+            // Another process renewed the token first.
+            return Ok(self.set_current(Some(token)));
         }
-        if challenge.is_some() || state.library.is_none() {
-            state.library = Some(self.discover(challenge).await?);
+        if challenge.is_some() || state.authorization_server.is_none() {
+            state.authorization_server = Some(self.discover(challenge).await?);
         }
-        let State { record, library: Some(library), .. } = state else { return Ok(None) };
-        self.forget_others(record, library.issuer());
-        let Some(token) = &mut record.token else {
+        let OauthState { stored, authorization_server: Some(library), .. } = state else {
+            return Ok(None);
+        };
+        self.discard_other_issuer(stored, library.issuer());
+        let Some(token) = &mut stored.token else {
             self.save(state);
             return Ok(None);
         };
@@ -257,22 +264,23 @@ impl Inner {
         match &renewed {
             Some(renewed) => token.clone_from(renewed),
             None => {
-                token.not_renewed();
-                // It may be the client that is not known any more.
-                record.clients.remove(library.issuer());
+                token.discard_refresh_token();
+                // The authorization server may have deleted the client.
+                stored.clients.remove(library.issuer());
             }
         }
         self.save(state);
-        Ok(renewed.and_then(|token| self.set(Some(&token))))
+        Ok(renewed.and_then(|token| self.set_current(Some(&token))))
     }
 
-    /// Drops what another authorization server gave: it is no business of this one.
-    fn forget_others(&self, record: &mut Record, issuer: &str) {
+    /// Discards the token of a different authorization server: its secrets must not be sent to this
+    /// one.
+    fn discard_other_issuer(&self, record: &mut StoredAuth, issuer: &str) {
         if record.token.as_ref().is_some_and(|token| token.issuer != issuer) {
-            Fact::IssuerChanged.tell(&self.terms.server);
+            AuditEvent::IssuerChanged.emit(&self.context.server);
             record.token = None;
             record.requested.clear();
-            self.set(None);
+            self.set_current(None);
         }
     }
 }
@@ -286,46 +294,48 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::config::{Environment, Expanded, TransportConfig};
-    use crate::transport::Remote;
+    use crate::config::{Environment, ExpandedValue, TransportConfig};
+    use crate::transport::RemoteEndpoint;
 
-    fn inner() -> Inner {
-        let written = "http://a/mcp";
-        let url = Expanded::new(written.to_owned(), written);
+    fn test_client() -> OauthInner {
+        let address = "http://a/mcp";
+        let url = ExpandedValue::new(address.to_owned(), address);
         let transport = TransportConfig::Http { url, headers: IndexMap::new() };
-        let remote = Remote::of(&transport, &Environment::default()).unwrap().unwrap();
-        let http = Arc::new(Outgoing::new(&remote));
-        let (url, config) = (Url::parse(written).unwrap(), config::Oauth::default());
-        let terms = Terms { server: "inn".into(), url, config, http, agent: None, store: None };
+        let remote =
+            RemoteEndpoint::from_config(&transport, &Environment::default()).unwrap().unwrap();
+        let http = Arc::new(AuthHttpClient::new(&remote));
+        let (url, config) = (Url::parse(address).unwrap(), config::OauthConfig::default());
+        let context =
+            OauthContext { server: "inn".into(), url, config, http, user_agent: None, store: None };
         let (current, state) = (Mutex::default(), tokio::sync::Mutex::default());
-        Inner { terms, current, state }
+        OauthInner { context, current, state }
     }
 
-    /// A token that ends so many seconds from now and should be renewed.
-    fn token(left: i64) -> Token {
+    /// Returns a token that expires after `remaining_secs` seconds and is due for renewal.
+    fn token(remaining_secs: i64) -> StoredToken {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
         let client = json!({"id": "us", "redirectUri": ""});
-        let token = json!({"access": "t", "expires": now.saturating_add_signed(left), "renew": 1,
+        let token = json!({"access": "t", "expires": now.saturating_add_signed(remaining_secs), "renew": 1,
             "issuer": "i", "client": client, "granted": []});
         serde_json::from_value(token).unwrap()
     }
 
     #[tokio::test]
     async fn a_token_that_lasts_is_used_while_somebody_signs_in_for_more() {
-        let inner = inner();
+        let inner = test_client();
         let _signing_in = inner.state.lock().await;
-        inner.set(Some(&token(3600)));
-        let used = inner.token().now_or_never().unwrap().unwrap();
+        inner.set_current(Some(&token(3600)));
+        let used = inner.get_token().now_or_never().unwrap().unwrap();
         assert_eq!(used.unwrap().expose(), "t");
-        inner.set(Some(&token(-1)));
-        assert!(inner.token().now_or_never().is_none(), "one that has ended is waited for");
+        inner.set_current(Some(&token(-1)));
+        assert!(inner.get_token().now_or_never().is_none(), "one that has ended is waited for");
     }
 
     #[tokio::test]
-    async fn a_refusal_that_names_no_scope_is_told_as_it_is() {
+    async fn a_refusal_without_scope_is_reported_as_it_is() {
         let header = Some("Bearer error=\"insufficient_scope\"".to_owned());
-        let challenge = Challenge { status: 403, header, refused: None };
-        let fault = inner().challenged(&challenge).await.err();
-        assert_eq!(fault, Some(AuthFault::Refused { status: 403 }));
+        let challenge = Challenge { status: 403, header, rejected_token: None };
+        let error = test_client().on_challenge(&challenge).await.err();
+        assert_eq!(error, Some(AuthErrorKind::TokenRejected { status: 403 }));
     }
 }

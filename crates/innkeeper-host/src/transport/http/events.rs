@@ -1,4 +1,4 @@
-//! Reading a stream of events: what is in it goes to the session, and where it could go on is kept.
+//! Reads an SSE stream and tracks the position for resumption.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,121 +7,127 @@ use innkeeper_protocol::sse::{SseDecoder, SseEvent};
 use reqwest::Response;
 use tokio::time::timeout;
 
-use super::answer::words;
-use crate::server::session::{Inlet, Turns};
+use super::response_error::describe_error;
+use crate::server::session::{CoopBudget, InboundSink};
 
-/// How long after the answer the end of its stream is waited for, so that the connection can be
-/// used again.
-const AFTER_ANSWER: Duration = Duration::from_millis(250);
+/// Time to wait for the end of the stream after the response, so that the connection is reusable.
+const STREAM_END_GRACE: Duration = Duration::from_millis(250);
 
-/// Ids of events that are remembered: more than a server is likely to send again.
-const REMEMBERED: usize = 256;
+/// Number of remembered event ids: more than a server is likely to repeat.
+const MAX_SEEN_EVENT_IDS: usize = 256;
 
-/// The pause before a request's stream is taken up again, unless the server says another.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Default delay before a request's stream is resumed, without `retry` from the server.
+const DEFAULT_BACKOFF: Duration = Duration::from_secs(1);
 
-/// The shortest such pause, whatever the server says; doubles, up to the usual one, while streams
-/// have no message in them: who has nothing to say need not be asked ten times a second.
-const PAUSE_LEAST: Duration = Duration::from_millis(100);
+/// Minimum delay, whatever the server sends. The delay doubles up to the default for each
+/// consecutive stream without a message: polling an idle server ten times a second is useless.
+const MIN_BACKOFF: Duration = Duration::from_millis(100);
 
-/// The longest such pause, whatever the server says.
-const PAUSE_LONGEST: Duration = Duration::from_secs(30);
+/// Maximum delay, whatever the server sends.
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
-/// How a stream ended.
+/// The end of a stream.
 #[derive(Debug)]
-pub(in crate::transport) enum End {
-    /// The request it was for has its answer.
-    Answered,
-    /// The server closed it.
+pub(in crate::transport) enum StreamEnd {
+    /// The request has its response.
+    Responded,
+    /// The server closed the stream.
     Closed,
-    /// The connection broke.
-    Broke(Box<str>),
+    /// The connection failed.
+    Broken(Box<str>),
 }
 
-/// Where a stream that ended may be taken up again.
+/// The position at which a stream can be resumed.
 #[derive(Debug, Default)]
-pub(super) struct Resume {
-    pub(super) last: Option<String>,
+pub(super) struct ResumeState {
+    pub(super) last_event_id: Option<String>,
     pub(super) retry: Option<Duration>,
-    /// Whether the last stream had anything in it.
-    pub(super) heard: bool,
-    /// Streams without a message in them, one after the other.
-    empty: u32,
-    /// Whether it took another one up.
-    again: bool,
-    known: VecDeque<Box<str>>,
+    /// Whether the last stream contained data.
+    pub(super) had_data: bool,
+    /// The number of consecutive streams without a message.
+    empty_streams: u32,
+    /// Whether the current stream resumes another stream.
+    is_resumed: bool,
+    seen_event_ids: VecDeque<Box<str>>,
 }
 
-impl Resume {
-    /// How long to wait before the stream of a request is taken up again.
-    pub(super) fn pause(&self) -> Duration {
-        let doublings = 2_u32.saturating_pow(self.empty.saturating_sub(1));
-        let least = PAUSE_LEAST.saturating_mul(doublings).min(PAUSE);
-        self.retry.unwrap_or(PAUSE).clamp(least, PAUSE_LONGEST)
+impl ResumeState {
+    /// Returns the delay before the stream of a request is resumed.
+    pub(super) fn backoff(&self) -> Duration {
+        let doublings = 2_u32.saturating_pow(self.empty_streams.saturating_sub(1));
+        let least = MIN_BACKOFF.saturating_mul(doublings).min(DEFAULT_BACKOFF);
+        self.retry.unwrap_or(DEFAULT_BACKOFF).clamp(least, MAX_BACKOFF)
     }
 
-    /// Whether an event has not come before. Only a stream that takes another one up repeats any.
+    /// Returns whether an event is new. Only a resumed stream repeats events.
     fn is_new(&mut self, id: Option<&str>) -> bool {
         let Some(id) = id.filter(|id| !id.is_empty()) else { return true };
-        let known = self.known.iter().any(|known| &**known == id);
-        if !known {
-            if self.known.len() == REMEMBERED {
-                self.known.pop_front();
+        let is_known = self.seen_event_ids.iter().any(|seen_id| &**seen_id == id);
+        if !is_known {
+            if self.seen_event_ids.len() == MAX_SEEN_EVENT_IDS {
+                self.seen_event_ids.pop_front();
             }
-            self.known.push_back(id.into());
+            self.seen_event_ids.push_back(id.into());
         }
-        !(known && self.again)
+        !(is_known && self.is_resumed)
     }
 }
 
-/// Gives every message of a stream to the session until it ends, or until the request is answered.
-pub(super) async fn read(
-    inlet: &Inlet,
+/// Passes every message of a stream to the session, until the stream ends or the request has its
+/// response.
+pub(super) async fn read_events(
+    inbound: &InboundSink,
     mut response: Response,
     id: Option<u64>,
-    resume: &mut Resume,
-) -> End {
-    let mut decoder = SseDecoder::new(inlet.limit());
-    let mut turns = Turns::default();
-    let answered = || id.is_some_and(|id| !inlet.waits(id));
-    resume.heard = false;
-    resume.empty = resume.empty.saturating_add(1);
-    resume.again = resume.last.is_some();
+    resume: &mut ResumeState,
+) -> StreamEnd {
+    let mut decoder = SseDecoder::new(inbound.max_message_bytes());
+    let mut budget = CoopBudget::default();
+    let is_answered = || id.is_some_and(|id| !inbound.is_awaited(id));
+    resume.had_data = false;
+    resume.empty_streams = resume.empty_streams.saturating_add(1);
+    resume.is_resumed = resume.last_event_id.is_some();
     loop {
         let chunk = match response.chunk().await {
             Ok(Some(chunk)) => chunk,
-            Ok(None) => return if answered() { End::Answered } else { End::Closed },
+            Ok(None) => {
+                return if is_answered() { StreamEnd::Responded } else { StreamEnd::Closed };
+            }
             Err(error) => {
-                return if answered() { End::Answered } else { End::Broke(words(&error)) };
+                return if is_answered() {
+                    StreamEnd::Responded
+                } else {
+                    StreamEnd::Broken(describe_error(&error))
+                };
             }
         };
-        resume.heard = true;
+        resume.had_data = true;
         decoder.feed(&chunk);
         while let Some(event) = decoder.next_event() {
             match event {
                 SseEvent::Message { name: "message", data, id }
                     if !data.trim_ascii().is_empty() && resume.is_new(id) =>
                 {
-                    resume.empty = 0;
-                    inlet.message(data).await;
+                    resume.empty_streams = 0;
+                    inbound.receive_message(data).await;
                 }
                 SseEvent::Message { .. } => {}
-                SseEvent::TooLong { head } => inlet.too_long(head).await,
+                SseEvent::TooLong { head } => inbound.receive_too_long(head).await,
             }
         }
         if let Some(last) = decoder.last_event_id() {
-            resume.last = Some(last.to_owned());
+            resume.last_event_id = Some(last.to_owned());
         }
         resume.retry = decoder.retry().map(Duration::from_millis).or(resume.retry);
-        if answered() {
+        if is_answered() {
             let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
-            drop(timeout(AFTER_ANSWER, rest).await);
-            return End::Answered;
+            drop(timeout(STREAM_END_GRACE, rest).await);
+            return StreamEnd::Responded;
         }
-        if decoder.is_dropping() {
-            inlet.dropped(chunk.len() as u64).await;
+        if decoder.is_discarding() {
+            inbound.count_discarded(chunk.len() as u64).await;
         }
-        turns.took(chunk.len()).await;
+        budget.consume(chunk.len()).await;
     }
 }
 
@@ -130,19 +136,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_taken_up_when_the_server_says_but_not_without_a_pause() {
-        let pause = |retry: Option<u64>, empty| {
+    fn a_stream_is_resumed_when_the_server_says_but_not_without_a_pause() {
+        let backoff_millis = |retry: Option<u64>, empty_streams| {
             let retry = retry.map(Duration::from_millis);
-            Resume { retry, empty, ..Resume::default() }.pause().as_millis()
+            ResumeState { retry, empty_streams, ..ResumeState::default() }.backoff().as_millis()
         };
         assert_eq!(
-            [pause(None, 0), pause(Some(500), 0), pause(Some(u64::MAX), 0)],
+            [
+                backoff_millis(None, 0),
+                backoff_millis(Some(500), 0),
+                backoff_millis(Some(u64::MAX), 0)
+            ],
             [1000, 500, 30_000]
         );
-        let in_a_row = |retry| (0..7).map(|empty| pause(Some(retry), empty)).collect::<Vec<_>>();
+        let in_a_row =
+            |retry| (0..7).map(|empty| backoff_millis(Some(retry), empty)).collect::<Vec<_>>();
         assert_eq!(in_a_row(0), [100, 100, 200, 400, 800, 1000, 1000]);
         assert_eq!(in_a_row(500), [500, 500, 500, 500, 800, 1000, 1000]);
         assert_eq!(in_a_row(5000), [5000; 7]);
-        assert_eq!(pause(Some(0), u32::MAX), 1000);
+        assert_eq!(backoff_millis(Some(0), u32::MAX), 1000);
     }
 }

@@ -1,8 +1,10 @@
-//! What the fuzz target of HTTP answers does: whatever the status, headers and body are, the request
-//! ends at once, the same way however the body is cut.
+//! Fuzz target for HTTP responses.
 //!
-//! The first line of the input has the status and the size of a chunk, the lines behind it are
-//! headers, and what follows an empty line is the body.
+//! For any status, headers and body, the request must end at once, with the same result for any
+//! chunk size.
+//!
+//! The first line of the input contains the status and the chunk size. The following lines are
+//! headers. The body follows an empty line.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -16,28 +18,28 @@ use serde_json::json;
 use tokio::runtime::Builder;
 use tokio::time::Instant;
 
-use super::post::{Request, judged};
-use super::talk::Talk;
-use crate::callback::Callbacks;
+use super::post::{PostRequest, handle_response};
+use super::session::HttpSession;
+use crate::callback::CallbackRegistry;
 use crate::config::Environment;
-use crate::event::Events;
-use crate::server::session::{Limits, Outgoing, Owner, Session};
-use crate::tasks::Tasks;
-use crate::transport::{Kind, Place, Remote, client};
+use crate::event::EventPublisher;
+use crate::server::session::{OutgoingRequest, Session, SessionContext, SessionLimits};
+use crate::tasks::BackgroundTasks;
+use crate::transport::{HttpTarget, RemoteEndpoint, TransportKind, client};
 
-/// The id of the request, known to who writes inputs.
-const ID: u64 = 1;
+/// The id of the request. Authors of inputs rely on the value.
+const REQUEST_ID: u64 = 1;
 
-/// The longest message, so that short inputs reach past it.
-const LIMIT: usize = 1024;
+/// Maximum length of a message in bytes. Small, so that short inputs exceed the limit.
+const MAX_LINE_BYTES: usize = 1024;
 
-/// Answers one request with the input.
+/// Handles the input as the response to one request.
 ///
 /// # Panics
 ///
-/// If the request does not end, or ends differently when the body comes in chunks.
-pub fn http_answer(input: &[u8]) {
-    let Some((head, body)) = split(input) else { return };
+/// Panics if the request does not end, or if the result depends on the chunk size.
+pub fn http_response(input: &[u8]) {
+    let Some((head, body)) = split_input(input) else { return };
     let Ok(head) = std::str::from_utf8(head) else { return };
     let mut lines = head.lines();
     let first = lines.next().and_then(|line| line.split_once(' '));
@@ -46,19 +48,19 @@ pub fn http_answer(input: &[u8]) {
     let Some((status, chunk)) = numbers else { return };
     let headers: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once(": ")).collect();
     let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
-    let whole = runtime.block_on(outcome(status, &headers, body, usize::MAX));
-    let parts = runtime.block_on(outcome(status, &headers, body, usize::from(chunk) + 1));
+    let whole = runtime.block_on(request_outcome(status, &headers, body, usize::MAX));
+    let parts = runtime.block_on(request_outcome(status, &headers, body, usize::from(chunk) + 1));
     assert_eq!(whole, parts);
 }
 
-/// Head and body.
-fn split(input: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Splits the input into head and body.
+fn split_input(input: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = input.windows(2).position(|pair| pair == b"\n\n")?;
     Some((&input[..end], &input[end + 2..]))
 }
 
-/// How the request ends; `None` for a head that no server can send.
-async fn outcome(
+/// Returns the result of the request; `None` for an invalid HTTP head.
+async fn request_outcome(
     status: u16,
     headers: &[(&str, &str)],
     body: &[u8],
@@ -73,48 +75,54 @@ async fn outcome(
     }
     let response = Response::from(response.body(body).ok()?);
 
-    let owner = Owner {
+    let owner = SessionContext {
         server: "fuzzed".into(),
-        callbacks: Callbacks::default(),
-        events: Events::new(),
-        tasks: Tasks::default(),
+        callbacks: CallbackRegistry::default(),
+        events: EventPublisher::new(),
+        tasks: BackgroundTasks::default(),
     };
-    let limits = Limits { line: LIMIT, ..Limits::default() };
-    let (session, inlet, _orders) = Session::carried(owner, limits);
-    // In this era no stream is taken up again, which would ask a server.
-    session.agree(Revision::LATEST);
+    let limits = SessionLimits { max_line_bytes: MAX_LINE_BYTES, ..SessionLimits::default() };
+    let (session, inbound, _orders) = Session::over_transport(owner, limits);
+    // In the modern era no stream is resumed, so the test needs no server.
+    session.set_revision(Revision::LATEST);
     let params = json!({});
     let deadline = Instant::now() + Duration::from_hours(1);
-    let asking = session.request(Outgoing::new(ID, method::TOOLS_CALL, &params, deadline));
-    let mut asking = std::pin::pin!(asking);
-    assert!(asking.as_mut().now_or_never().is_none(), "answered before it was asked");
+    let pending_request =
+        session.request(OutgoingRequest::new(REQUEST_ID, method::TOOLS_CALL, &params, deadline));
+    let mut pending_request = std::pin::pin!(pending_request);
+    assert!(pending_request.as_mut().now_or_never().is_none(), "response before the request");
 
-    let talk = Talk::new(place(), inlet);
-    let (name, params, body) = (None, Vec::new(), Bytes::new());
-    let request = Request { id: ID, method: method::TOOLS_CALL, name, params, body };
-    if let Err(fault) = judged(&talk, response, &request).await {
-        talk.inlet.fail(ID, fault);
+    let http_session = HttpSession::new(unused_target(), inbound);
+    let (name, param_headers, body) = (None, Vec::new(), Bytes::new());
+    let request =
+        PostRequest { id: REQUEST_ID, method: method::TOOLS_CALL, name, param_headers, body };
+    if let Err(error) = handle_response(&http_session, response, &request).await {
+        http_session.inbound.fail_request(REQUEST_ID, error);
     }
-    let ended = asking.now_or_never().expect("the request has ended");
+    let ended = pending_request.now_or_never().expect("the request has ended");
     Some(match ended {
-        Ok(result) => result.take().get().to_owned(),
-        Err(fault) => format!("{fault:?}"),
+        Ok(result) => result.into_inner().get().to_owned(),
+        Err(error) => format!("{error:?}"),
     })
 }
 
-/// A place that nothing is sent to.
-fn place() -> Arc<Place> {
+/// Returns a target to which the test sends nothing.
+fn unused_target() -> Arc<HttpTarget> {
     static CLIENT: OnceLock<(Client, Url)> = OnceLock::new();
     let (client, url) = CLIENT.get_or_init(|| {
         let environment = Environment::from_pairs([("PATH", "")]);
-        let remote =
-            Remote::new(Kind::Http, "http://127.0.0.1:9/", &Default::default(), &environment);
+        let remote = RemoteEndpoint::new(
+            TransportKind::Http,
+            "http://127.0.0.1:9/",
+            &Default::default(),
+            &environment,
+        );
         let remote = remote.expect("an address");
-        (client::build(&remote).expect("a client"), remote.url.clone())
+        (client::build_client(&remote).expect("a client"), remote.url.clone())
     });
     let (client, url) = (client.clone(), url.clone());
     let (server, headers) = ("fuzz".into(), Default::default());
-    Arc::new(Place { server, client, url, headers, helper: None, access: None })
+    Arc::new(HttpTarget { server, client, url, headers, helper: None, bearer_auth: None })
 }
 
 #[cfg(test)]
@@ -123,21 +131,23 @@ mod tests {
 
     /// Fault 7.
     #[tokio::test]
-    async fn the_mark_of_a_byte_order_before_an_answer_is_no_part_of_it() {
-        let body = format!("\u{feff}{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{}}}}", super::ID);
+    async fn a_byte_order_mark_before_a_response_is_ignored() {
+        let body =
+            format!("\u{feff}{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{}}}}", super::REQUEST_ID);
         let json = [("content-type", "application/json")];
-        let ended = super::outcome(200, &json, body.as_bytes(), 7).await;
+        let ended = super::request_outcome(200, &json, body.as_bytes(), 7).await;
         assert_eq!(ended.as_deref(), Some("{}"));
     }
 
     #[test]
-    fn every_kept_http_answer_ends_its_request_the_same_way_whole_and_in_parts() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/http_answer");
-        let inputs: Vec<_> = std::fs::read_dir(folder).unwrap().flatten().collect();
+    fn every_http_response_of_the_corpus_ends_its_request_the_same_way_whole_and_in_parts() {
+        let directory =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/http_response");
+        let inputs: Vec<_> = std::fs::read_dir(directory).unwrap().flatten().collect();
         assert!(!inputs.is_empty());
         for input in inputs {
             println!("{}", input.path().display());
-            super::http_answer(&std::fs::read(input.path()).unwrap());
+            super::http_response(&std::fs::read(input.path()).unwrap());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The stream on which a server of the legacy era speaks without being asked.
+//! The GET stream for server messages of the legacy era.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,151 +9,162 @@ use reqwest::{Method, StatusCode};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use super::events::{Resume, read};
-use super::talk::Talk;
-use crate::error::Lost;
-use crate::server::session::Fault;
-use crate::transport::auth::AuthFault;
+use super::events::{ResumeState, read_events};
+use super::session::HttpSession;
+use crate::error::UnavailableReason;
+use crate::server::session::RequestError;
+use crate::transport::auth::AuthErrorKind;
 
-/// The pause before the stream is opened again, unless the server says another; doubles with every
-/// failure.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Initial delay before the stream is opened again, without `retry` from the server. Doubles with
+/// every failure.
+const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 
-/// The longest pause.
-const LONGEST: Duration = Duration::from_secs(30);
+/// Maximum delay.
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
-/// Keeps the stream open for as long as the server offers it. `opened` is dropped as soon as the
-/// server has answered for the first time.
-pub(super) async fn listen(talk: Arc<Talk>, opened: oneshot::Sender<()>) -> Option<u64> {
+/// Keeps the stream open while the server offers it. `opened` is dropped after the first response.
+pub(super) async fn listen(
+    http_session: Arc<HttpSession>,
+    opened: oneshot::Sender<()>,
+) -> Option<u64> {
     let mut opened = Some(opened);
-    let mut resume = Resume::default();
-    let mut pause = PAUSE;
-    // The session whose stream was open last.
+    let mut resume = ResumeState::default();
+    let mut backoff = INITIAL_BACKOFF;
+    // The session of the last open stream.
     let mut open = None;
-    // Whether the last stream was not to be had for want of a person who signs in.
-    let mut alone = false;
+    // Whether the last attempt failed because no person signed in.
+    let mut user_absent = false;
     loop {
-        let session = talk.session();
+        let session = http_session.session_id();
         if session != open {
-            // Events of one session mean nothing to another.
-            resume = Resume::default();
+            // Event ids of one session are not valid in another session.
+            resume = ResumeState::default();
         }
         let was_open = open == session;
-        let heard = tokio::select! {
+        let outcome = tokio::select! {
             biased;
-            // What is said on the stream of a session that was left is not said to us any more.
-            () = talk.left(session.as_ref()) => Heard::Left,
-            heard = hear(&talk, session.as_ref(), &mut resume, &mut opened) => heard,
+            // A changed session ends the old stream: its messages belong to the old session.
+            () = http_session.wait_session_change(session.as_ref()) => ListenOutcome::SessionChanged,
+            heard = read_stream(&http_session, session.as_ref(), &mut resume, &mut opened) => heard,
         };
         drop(opened.take());
-        match heard {
-            Heard::Left => continue,
-            Heard::Ended => {
-                (open, pause, alone) = (session.clone(), PAUSE, false);
+        match outcome {
+            ListenOutcome::SessionChanged => continue,
+            ListenOutcome::Ended => {
+                (open, backoff, user_absent) = (session.clone(), INITIAL_BACKOFF, false);
             }
-            // The session has ended since its stream was open, which no call may notice for long.
-            Heard::Refused(StatusCode::NOT_FOUND) if was_open => {
-                let Some(gone) = &session else { return None };
-                let renewed = talk.renew(gone).await.is_ok();
-                // A server may give the same session once more, and not know it once more.
-                if renewed && talk.session() != session {
+            // The session ended after its stream was open, and no call may notice for a long time.
+            ListenOutcome::Rejected(StatusCode::NOT_FOUND) if was_open => {
+                let Some(expired) = &session else { return None };
+                let renewed = http_session.reinitialize(expired).await.is_ok();
+                // The server may return the same session id again and reject it again.
+                if renewed && http_session.session_id() != session {
                     continue;
                 }
-                pause = (pause * 2).min(LONGEST);
+                backoff = (backoff * 2).min(MAX_BACKOFF);
             }
-            // The server has no such stream, unless the session it was asked for is another by now.
-            Heard::Refused(_) | Heard::NoStream if talk.session() == session => return None,
-            Heard::NotSignedIn(fault) => match remedy(&fault) {
-                Remedy::Time => pause = (pause * 2).min(LONGEST),
-                // It is not asked for again by itself, which may trouble that person again.
-                Remedy::Person if !alone => {
-                    alone = true;
-                    talk.taken().await;
+            // The server offers no stream, unless the session changed in the meantime.
+            ListenOutcome::Rejected(_) | ListenOutcome::NoStream
+                if http_session.session_id() == session =>
+            {
+                return None;
+            }
+            ListenOutcome::NotSignedIn(error) => match recovery_for(&error) {
+                AuthRecovery::Retry => backoff = (backoff * 2).min(MAX_BACKOFF),
+                // A new attempt could ask the person again, so the loop waits for an accepted
+                // request.
+                AuthRecovery::UserSignIn if !user_absent => {
+                    user_absent = true;
+                    http_session.wait_accepted().await;
                     continue;
                 }
-                Remedy::Person | Remedy::Nothing => return None,
+                AuthRecovery::UserSignIn | AuthRecovery::Never => return None,
             },
-            Heard::Refused(_) | Heard::NoStream | Heard::Failed => {
-                pause = (pause * 2).min(LONGEST);
+            ListenOutcome::Rejected(_) | ListenOutcome::NoStream | ListenOutcome::Failed => {
+                backoff = (backoff * 2).min(MAX_BACKOFF);
             }
         }
-        let pausing = sleep(resume.retry.unwrap_or(pause).max(PAUSE).min(LONGEST));
+        let pausing = sleep(resume.retry.unwrap_or(backoff).max(INITIAL_BACKOFF).min(MAX_BACKOFF));
         tokio::select! {
             () = pausing => {}
-            () = talk.left(session.as_ref()) => {}
+            () = http_session.wait_session_change(session.as_ref()) => {}
         }
     }
 }
 
-/// What came of asking for the stream.
-enum Heard {
-    /// It was open, and has ended.
+/// The outcome of an attempt to read the stream.
+enum ListenOutcome {
+    /// The stream was open and ended.
     Ended,
-    /// The session is another by now.
-    Left,
-    /// The server takes the request and offers no stream.
+    /// The session changed.
+    SessionChanged,
+    /// The server accepts the request but returns no stream.
     NoStream,
-    /// The server does not take the request.
-    Refused(StatusCode),
-    /// There is no token that it would take.
-    NotSignedIn(Box<AuthFault>),
-    /// The server, or the way to it, is out of order.
+    /// The server rejects the request.
+    Rejected(StatusCode),
+    /// The host has no token that the server accepts.
+    NotSignedIn(Box<AuthErrorKind>),
+    /// The server or the connection failed.
     Failed,
 }
 
-/// Asks for the stream and reads it to its end.
-async fn hear(
-    talk: &Talk,
+/// Opens the stream and reads it to the end.
+async fn read_stream(
+    http_session: &HttpSession,
     session: Option<&HeaderValue>,
-    resume: &mut Resume,
+    resume: &mut ResumeState,
     opened: &mut Option<oneshot::Sender<()>>,
-) -> Heard {
-    let mut ask = talk.ask(Method::GET, session);
-    let last = resume.last.as_deref().and_then(|last| HeaderValue::from_str(last).ok());
+) -> ListenOutcome {
+    let mut request = http_session.build_request(Method::GET, session);
+    let last = resume.last_event_id.as_deref().and_then(|last| HeaderValue::from_str(last).ok());
     if let Some(last) = last {
-        ask = ask.header(http::LAST_EVENT_ID, last);
+        request = request.header(http::LAST_EVENT_ID, last);
     }
-    let answer = talk.send(ask).await;
+    let result = http_session.send(request).await;
     drop(opened.take());
-    match answer {
+    match result {
         Ok(response) if response.status().is_success() => {
             let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
             if !kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
-                return Heard::NoStream;
+                return ListenOutcome::NoStream;
             }
-            read(&talk.inlet, response, None, resume).await;
-            Heard::Ended
+            read_events(&http_session.inbound, response, None, resume).await;
+            ListenOutcome::Ended
         }
-        Ok(response) if response.status().is_client_error() => Heard::Refused(response.status()),
-        Err(Fault::Lost { reason: Lost::NotSignedIn(fault), .. }) => Heard::NotSignedIn(fault),
-        Ok(_) | Err(_) => Heard::Failed,
+        Ok(response) if response.status().is_client_error() => {
+            ListenOutcome::Rejected(response.status())
+        }
+        Err(RequestError::Unavailable {
+            reason: UnavailableReason::Unauthorized(error), ..
+        }) => ListenOutcome::NotSignedIn(error),
+        Ok(_) | Err(_) => ListenOutcome::Failed,
     }
 }
 
-/// What may help where there is no token.
-enum Remedy {
-    Time,
-    Person,
-    Nothing,
+/// The way to recover from an authorization error.
+enum AuthRecovery {
+    Retry,
+    UserSignIn,
+    Never,
 }
 
-fn remedy(fault: &AuthFault) -> Remedy {
-    match fault {
-        AuthFault::Helper(_)
-        | AuthFault::Discovery(_)
-        | AuthFault::Address { .. }
-        | AuthFault::OtherIssuer { .. }
-        | AuthFault::Registration(_)
-        | AuthFault::Identity(_) => Remedy::Time,
-        AuthFault::Nobody
-        | AuthFault::NoWay
-        | AuthFault::Declined(_)
-        | AuthFault::NotAsked(_)
-        | AuthFault::Late(_)
-        | AuthFault::NoToken(_)
-        | AuthFault::Scope(_)
-        | AuthFault::Refused { .. }
-        | AuthFault::Other(_) => Remedy::Person,
-        AuthFault::Shutdown => Remedy::Nothing,
+fn recovery_for(kind: &AuthErrorKind) -> AuthRecovery {
+    match kind {
+        AuthErrorKind::HeadersHelper(_)
+        | AuthErrorKind::Discovery(_)
+        | AuthErrorKind::DisallowedAddress { .. }
+        | AuthErrorKind::IssuerMismatch { .. }
+        | AuthErrorKind::Registration(_)
+        | AuthErrorKind::IdentityProvider(_) => AuthRecovery::Retry,
+        AuthErrorKind::NoUserAgent
+        | AuthErrorKind::NoAuthorizationServer
+        | AuthErrorKind::Declined(_)
+        | AuthErrorKind::UserAgentFailed(_)
+        | AuthErrorKind::Timeout(_)
+        | AuthErrorKind::TokenRequestFailed(_)
+        | AuthErrorKind::InsufficientScope(_)
+        | AuthErrorKind::TokenRejected { .. }
+        | AuthErrorKind::Other(_) => AuthRecovery::UserSignIn,
+        AuthErrorKind::Shutdown => AuthRecovery::Never,
     }
 }

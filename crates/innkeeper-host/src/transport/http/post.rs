@@ -1,4 +1,4 @@
-//! One message out, and for a request everything that comes back until it has its answer.
+//! Sends messages as POST requests and reads the responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,115 +9,130 @@ use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use tokio::time::{sleep, timeout};
 
-use super::events::{Resume, read};
-use super::talk::{Hello, Talk};
-use super::{End, Era, refused, unsent};
-use crate::error::{Lost, ProtocolFault};
-use crate::server::session::Fault;
+use super::events::{ResumeState, read_events};
+use super::session::{HttpSession, InitializeRequest};
+use super::{NegotiatedEra, StreamEnd, send_error, status_error};
+use crate::error::{ProtocolError, UnavailableReason};
+use crate::server::session::RequestError;
 use crate::text::display_safe;
 
-/// How long a notification or an answer of ours may take, its turn included; nobody waits for it.
-const TOLD: Duration = Duration::from_secs(30);
+/// Timeout for an outgoing notification or response, including the wait for a permit. No caller
+/// waits for it.
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Streams without anything in them, one after the other, before a request is given up.
-const FRUITLESS: u32 = 5;
+/// Maximum number of consecutive streams without data before the request fails.
+const MAX_EMPTY_STREAMS: u32 = 5;
 
-/// How much of an odd content type is shown.
-const SHOWN: usize = 80;
+/// Maximum length of a displayed content type, in characters.
+const MAX_SHOWN_CHARS: usize = 80;
 
-/// One request.
-pub(super) struct Request {
+/// A JSON-RPC request to send.
+pub(super) struct PostRequest {
     pub(super) id: u64,
     pub(super) method: &'static str,
     pub(super) name: Option<Box<str>>,
-    pub(super) params: Vec<(String, String)>,
+    pub(super) param_headers: Vec<(String, String)>,
     pub(super) body: Bytes,
 }
 
-/// Sends a request and sees to it that it is answered, if only by a fault.
-pub(super) async fn request(talk: Arc<Talk>, request: Request) -> Option<u64> {
+/// Sends a request. Guarantees a response or an error for the request.
+pub(super) async fn send_request(
+    http_session: Arc<HttpSession>,
+    request: PostRequest,
+) -> Option<u64> {
     let id = request.id;
     tokio::select! {
-        result = answered(&talk, &request) => {
+        result = exchange(&http_session, &request) => {
             if let Err(fault) = result {
-                talk.inlet.fail(id, fault);
+                http_session.inbound.fail_request(id, fault);
             }
         }
-        () = talk.inlet.until_unawaited(id) => {}
+        () = http_session.inbound.wait_until_unawaited(id) => {}
     }
     Some(id)
 }
 
-/// Sends what has no answer.
-pub(super) async fn notify(talk: &Talk, method: &str, body: Bytes) -> Option<u64> {
-    let told = async {
-        let _turn = talk.aside.acquire().await;
-        let session = talk.session();
-        talk.send(talk.post(session.as_ref(), body)).await
+/// Sends a message without a response.
+pub(super) async fn notify(http_session: &HttpSession, method: &str, body: Bytes) -> Option<u64> {
+    let notification = async {
+        let _turn = http_session.notification_permits.acquire().await;
+        let session = http_session.session_id();
+        http_session.send(http_session.build_post(session.as_ref(), body)).await
     };
-    let sent = timeout(TOLD, told).await;
+    let sent = timeout(NOTIFY_TIMEOUT, notification).await;
     let status = sent.ok().and_then(Result::ok).map(|response| response.status());
     if status.is_none_or(|status| !status.is_success()) {
-        let (server, status) = (talk.inlet.server(), status.map(|status| status.as_u16()));
-        tracing::debug!(server, method, status, "not taken by the server");
+        let (server, status) =
+            (http_session.inbound.server(), status.map(|status| status.as_u16()));
+        tracing::debug!(server, method, status, "message not accepted by the server");
     }
     None
 }
 
-async fn answered(talk: &Talk, request: &Request) -> Result<(), Fault> {
+async fn exchange(http_session: &HttpSession, request: &PostRequest) -> Result<(), RequestError> {
     let mut renewed = false;
     loop {
-        let session = talk.session().filter(|_| request.method != method::INITIALIZE);
-        let post = talk.post(session.as_ref(), request.body.clone());
-        let response = talk.send(described(talk, post, request)).await?;
+        let session = http_session.session_id().filter(|_| request.method != method::INITIALIZE);
+        let post = http_session.build_post(session.as_ref(), request.body.clone());
+        let response = http_session.send(with_modern_headers(http_session, post, request)).await?;
         match (&session, response.status()) {
-            // It was not run: the server does not know whose it is.
-            (Some(session), StatusCode::NOT_FOUND) if !renewed && talk.era() == Era::Legacy => {
+            // The request did not run: the server does not know the session.
+            (Some(session), StatusCode::NOT_FOUND)
+                if !renewed && http_session.era() == NegotiatedEra::Legacy =>
+            {
                 renewed = true;
-                talk.renew(session).await?;
+                http_session.reinitialize(session).await?;
             }
-            _ => return judged(talk, response, request).await,
+            _ => return handle_response(http_session, response, request).await,
         }
     }
 }
 
-/// Takes an answer, or the fault that it is.
-pub(super) async fn judged(
-    talk: &Talk,
+/// Reads a response with a success status, or returns the error of another status.
+pub(super) async fn handle_response(
+    http_session: &HttpSession,
     response: Response,
-    request: &Request,
-) -> Result<(), Fault> {
+    request: &PostRequest,
+) -> Result<(), RequestError> {
     if response.status().is_success() {
-        taken(talk, response, request).await
+        read_response(http_session, response, request).await
     } else {
-        Err(refused(response).await)
+        Err(status_error(response).await)
     }
 }
 
-/// Adds what servers of the modern era want to see in headers.
-fn described(talk: &Talk, post: RequestBuilder, request: &Request) -> RequestBuilder {
+/// Adds the headers of the modern era.
+fn with_modern_headers(
+    http_session: &HttpSession,
+    post: RequestBuilder,
+    request: &PostRequest,
+) -> RequestBuilder {
     let discover = request.method == method::SERVER_DISCOVER;
-    if talk.era() != Era::Modern && !discover {
+    if http_session.era() != NegotiatedEra::Modern && !discover {
         return post;
     }
     let mut post = post.header(http::METHOD, request.method);
-    if discover && talk.era() == Era::Unknown {
+    if discover && http_session.era() == NegotiatedEra::Unknown {
         post = post.header(http::PROTOCOL_VERSION, Revision::LATEST.as_str());
     }
     if let (Some(name), Some(_)) = (&request.name, http::name_member(request.method)) {
         post = post.header(http::NAME, &*http::encode_value(name));
     }
-    for (name, value) in &request.params {
+    for (name, value) in &request.param_headers {
         post = post.header(name, value);
     }
     post
 }
 
-/// Takes the answer in whatever form it comes.
-async fn taken(talk: &Talk, response: Response, request: &Request) -> Result<(), Fault> {
+/// Reads the response in its content type.
+async fn read_response(
+    http_session: &HttpSession,
+    response: Response,
+    request: &PostRequest,
+) -> Result<(), RequestError> {
     if request.method == method::INITIALIZE {
-        let hello = Hello { id: request.id, body: request.body.clone() };
-        talk.begun(hello, response.headers());
+        let init_request = InitializeRequest { id: request.id, body: request.body.clone() };
+        http_session.set_session(init_request, response.headers());
     }
     let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let kind = String::from_utf8_lossy(kind).to_ascii_lowercase();
@@ -126,77 +141,93 @@ async fn taken(talk: &Talk, response: Response, request: &Request) -> Result<(),
         && coding != "identity"
     {
         let coding = String::from_utf8_lossy(coding.as_bytes()).into_owned();
-        return Err(odd(&format!("{essence} in {coding}")));
+        return Err(content_type_error(&format!("{essence} with encoding {coding}")));
     }
     match essence {
-        "application/json" => whole(talk, response, request.id).await,
-        "text/event-stream" => stream(talk, response, request).await,
-        _ if response.content_length() == Some(0) => Err(no_answer()),
-        _ => Err(odd(if kind.is_empty() { "no content type" } else { essence })),
+        "application/json" => read_json(http_session, response, request.id).await,
+        "text/event-stream" => read_stream(http_session, response, request).await,
+        _ if response.content_length() == Some(0) => Err(missing_response()),
+        _ => Err(content_type_error(if kind.is_empty() { "no content type" } else { essence })),
     }
 }
 
-fn odd(kind: &str) -> Fault {
-    let kind: String = kind.chars().take(SHOWN).collect();
-    Fault::Protocol(ProtocolFault::ContentType(display_safe(&kind).into()))
+fn content_type_error(kind: &str) -> RequestError {
+    let kind: String = kind.chars().take(MAX_SHOWN_CHARS).collect();
+    RequestError::Protocol(ProtocolError::UnexpectedContentType(display_safe(&kind).into()))
 }
 
-fn no_answer() -> Fault {
-    Fault::Protocol(ProtocolFault::NoAnswer)
+fn missing_response() -> RequestError {
+    RequestError::Protocol(ProtocolError::MissingResponse)
 }
 
-/// Reads an answer that is one JSON text.
-async fn whole(talk: &Talk, mut response: Response, id: u64) -> Result<(), Fault> {
-    let limit = talk.inlet.limit();
+/// Reads a JSON response.
+async fn read_json(
+    http_session: &HttpSession,
+    mut response: Response,
+    id: u64,
+) -> Result<(), RequestError> {
+    let limit = http_session.inbound.max_message_bytes();
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| unsent(&error))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| send_error(&error))? {
         if body.len() + chunk.len() > limit {
-            return Err(Fault::Protocol(ProtocolFault::TooLarge { limit }));
+            return Err(RequestError::Protocol(ProtocolError::TooLarge { limit }));
         }
         body.extend_from_slice(&chunk);
     }
-    talk.inlet.message(without_mark(&body)).await;
-    if talk.inlet.waits(id) { Err(no_answer()) } else { Ok(()) }
+    http_session.inbound.receive_message(strip_bom(&body)).await;
+    if http_session.inbound.is_awaited(id) { Err(missing_response()) } else { Ok(()) }
 }
 
-/// A text without the mark of its byte order, which is no part of it.
-pub(super) fn without_mark(text: &[u8]) -> &[u8] {
+/// Removes the byte order mark.
+pub(super) fn strip_bom(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text)
 }
 
-/// Reads an answer that is a stream, and the streams that take it up where it breaks.
-async fn stream(talk: &Talk, mut response: Response, request: &Request) -> Result<(), Fault> {
-    let mut resume = Resume::default();
+/// Reads an SSE response, and the streams that resume it after a disconnect.
+async fn read_stream(
+    http_session: &HttpSession,
+    mut response: Response,
+    request: &PostRequest,
+) -> Result<(), RequestError> {
+    let mut resume = ResumeState::default();
     let mut fruitless = 0;
     loop {
-        let end = read(&talk.inlet, response, Some(request.id), &mut resume).await;
-        let why = match end {
-            End::Answered => return Ok(()),
-            End::Closed => "the stream ended without the answer".into(),
-            End::Broke(why) => why,
+        let end = read_events(&http_session.inbound, response, Some(request.id), &mut resume).await;
+        let cause = match end {
+            StreamEnd::Responded => return Ok(()),
+            StreamEnd::Closed => "the stream ended without the response".into(),
+            StreamEnd::Broken(cause) => cause,
         };
-        let broken = Fault::Lost { reason: Lost::Broken(why), sent: true };
-        fruitless = if resume.heard { 0 } else { fruitless + 1 };
-        let legacy = talk.era() != Era::Modern;
-        let Some(last) = resume.last.as_deref().filter(|_| legacy && fruitless < FRUITLESS) else {
-            return Err(broken);
+        let connection_lost = RequestError::Unavailable {
+            reason: UnavailableReason::ConnectionLost(cause),
+            sent: true,
         };
-        let Ok(last) = HeaderValue::from_str(last) else { return Err(broken) };
-        sleep(resume.pause()).await;
+        fruitless = if resume.had_data { 0 } else { fruitless + 1 };
+        let legacy = http_session.era() != NegotiatedEra::Modern;
+        let Some(last) =
+            resume.last_event_id.as_deref().filter(|_| legacy && fruitless < MAX_EMPTY_STREAMS)
+        else {
+            return Err(connection_lost);
+        };
+        let Ok(last) = HeaderValue::from_str(last) else { return Err(connection_lost) };
+        sleep(resume.backoff()).await;
         response = loop {
-            let session = talk.session();
-            let again =
-                talk.ask(Method::GET, session.as_ref()).header(http::LAST_EVENT_ID, last.clone());
-            match talk.send(again).await {
+            let session = http_session.session_id();
+            let resume_request = http_session
+                .build_request(Method::GET, session.as_ref())
+                .header(http::LAST_EVENT_ID, last.clone());
+            match http_session.send(resume_request).await {
                 Ok(response) if response.status().is_success() => break response,
-                Ok(_) => return Err(broken),
-                Err(fault) => {
-                    let Fault::Lost { reason, .. } = fault else { return Err(fault) };
+                Ok(_) => return Err(connection_lost),
+                Err(error) => {
+                    let RequestError::Unavailable { reason, .. } = error else { return Err(error) };
                     fruitless += 1;
-                    if fruitless >= FRUITLESS || matches!(reason, Lost::NotSignedIn(_)) {
-                        return Err(Fault::Lost { reason, sent: true });
+                    if fruitless >= MAX_EMPTY_STREAMS
+                        || matches!(reason, UnavailableReason::Unauthorized(_))
+                    {
+                        return Err(RequestError::Unavailable { reason, sent: true });
                     }
-                    sleep(resume.pause()).await;
+                    sleep(resume.backoff()).await;
                 }
             }
         };

@@ -1,4 +1,4 @@
-//! What counts as decided, and what does not.
+//! Tests of stored trust decisions.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -6,29 +6,29 @@ use tempfile::TempDir;
 use super::*;
 use crate::config::{Config, Environment};
 
-/// A project with a configuration file, and the directory where decisions are kept.
-struct Scene {
+/// A project with a configuration file, and the directory of the decisions.
+struct TestProject {
     project: TempDir,
     state: TempDir,
 }
 
-impl Scene {
+impl TestProject {
     fn new() -> Self {
-        let scene =
+        let test_project =
             Self { project: tempfile::tempdir().unwrap(), state: tempfile::tempdir().unwrap() };
-        fs::write(scene.file(), "{}").unwrap();
-        scene
+        fs::write(test_project.file(), "{}").unwrap();
+        test_project
     }
 
     fn file(&self) -> PathBuf {
         self.project.path().join("mcp.json")
     }
 
-    fn open(&self) -> Decisions {
-        Decisions::open(&self.state.path().join("trust"), &self.file()).unwrap()
+    fn open(&self) -> TrustDecisions {
+        TrustDecisions::open(&self.state.path().join("trust"), &self.file()).unwrap()
     }
 
-    /// The names of those nobody has decided on, as another process finds them.
+    /// Returns the names of the undecided servers, as another process reads them.
     fn undecided(&self, servers: &Value) -> Vec<String> {
         let undecided = self.open().undecided(launches(servers));
         undecided.into_iter().map(|launch| launch.name).collect()
@@ -44,82 +44,83 @@ fn launches(servers: &Value) -> Vec<LaunchSpec> {
 
 #[test]
 fn a_decision_is_kept_for_the_launch_it_was_made_on_and_for_no_other() {
-    let scene = Scene::new();
+    let test_project = TestProject::new();
     let two = json!({"one": {"command": "a", "env": {"K": "1"}}, "two": {"command": "b"}});
-    assert_eq!(scene.undecided(&two), ["one", "two"]);
-    scene.open().decide(&launches(&two)).unwrap();
-    assert!(scene.undecided(&two).is_empty());
+    assert_eq!(test_project.undecided(&two), ["one", "two"]);
+    test_project.open().approve(&launches(&two)).unwrap();
+    assert!(test_project.undecided(&two).is_empty());
     let mut changed = two.clone();
     changed["one"]["env"]["K"] = json!("2");
     changed["two"]["timeout"] = json!(3);
-    assert_eq!(scene.undecided(&changed), ["one"]);
-    scene.open().decide(&launches(&json!({"one": changed["one"]}))).unwrap();
-    assert!(scene.undecided(&changed).is_empty());
-    assert_eq!(scene.undecided(&two), ["one"], "the last decision counts");
+    assert_eq!(test_project.undecided(&changed), ["one"]);
+    test_project.open().approve(&launches(&json!({"one": changed["one"]}))).unwrap();
+    assert!(test_project.undecided(&changed).is_empty());
+    assert_eq!(test_project.undecided(&two), ["one"], "the last decision counts");
     let renamed = json!({"three": two["two"]});
-    assert_eq!(scene.undecided(&renamed), ["three"]);
+    assert_eq!(test_project.undecided(&renamed), ["three"]);
 }
 
 #[test]
 fn a_decision_on_one_file_is_none_on_another_nor_on_a_link_to_it() {
-    let scene = Scene::new();
+    let test_project = TestProject::new();
     let one = json!({"one": {"command": "a"}});
-    scene.open().decide(&launches(&one)).unwrap();
-    let other = scene.project.path().join("other.json");
+    test_project.open().approve(&launches(&one)).unwrap();
+    let other = test_project.project.path().join("other.json");
     fs::write(&other, "{}").unwrap();
-    let directory = scene.state.path().join("trust");
-    let about = |file: &Path| Decisions::open(&directory, file).unwrap();
-    assert_eq!(about(&other).undecided(launches(&one)).len(), 1);
+    let directory = test_project.state.path().join("trust");
+    let decisions_for = |file: &Path| TrustDecisions::open(&directory, file).unwrap();
+    assert_eq!(decisions_for(&other).undecided(launches(&one)).len(), 1);
     fs::remove_file(&other).unwrap();
     #[cfg(unix)]
     {
-        std::os::unix::fs::symlink(scene.file(), &other).unwrap();
-        assert_eq!(about(&other).undecided(launches(&one)).len(), 1);
+        std::os::unix::fs::symlink(test_project.file(), &other).unwrap();
+        assert_eq!(decisions_for(&other).undecided(launches(&one)).len(), 1);
         let around = tempfile::tempdir().unwrap();
-        let folder = around.path().join("link");
-        std::os::unix::fs::symlink(scene.project.path(), &folder).unwrap();
-        let same = about(&folder.join("mcp.json"));
+        let link = around.path().join("link");
+        std::os::unix::fs::symlink(test_project.project.path(), &link).unwrap();
+        let same = decisions_for(&link.join("mcp.json"));
         assert!(same.undecided(launches(&one)).is_empty(), "the same folder by another name");
     }
-    let missing = Decisions::open(&directory, &scene.project.path().join("none.json"));
+    let missing = TrustDecisions::open(&directory, &test_project.project.path().join("none.json"));
     assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
 }
 
 #[test]
-fn a_page_that_cannot_be_understood_holds_no_decision_and_is_replaced() {
-    let scene = Scene::new();
+fn an_invalid_decision_file_holds_no_decision_and_is_replaced() {
+    let test_project = TestProject::new();
     let one = json!({"one": {"command": "a"}});
-    scene.open().decide(&launches(&one)).unwrap();
-    let page = fs::read_dir(scene.state.path().join("trust")).unwrap().next().unwrap().unwrap();
+    test_project.open().approve(&launches(&one)).unwrap();
+    let page =
+        fs::read_dir(test_project.state.path().join("trust")).unwrap().next().unwrap().unwrap();
     for text in ["", "{", r#"{"version": 2, "file": "", "servers": {}}"#] {
         fs::write(page.path(), text).unwrap();
-        assert_eq!(scene.undecided(&one), ["one"], "{text}");
+        assert_eq!(test_project.undecided(&one), ["one"], "{text}");
     }
-    scene.open().decide(&launches(&one)).unwrap();
-    assert!(scene.undecided(&one).is_empty());
+    test_project.open().approve(&launches(&one)).unwrap();
+    assert!(test_project.undecided(&one).is_empty());
 }
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_in_the_place_of_a_page_is_not_waited_for_and_is_replaced() {
-    let scene = Scene::new();
+fn a_pipe_in_the_place_of_a_decision_file_is_not_waited_for_and_is_replaced() {
+    let test_project = TestProject::new();
     let one = json!({"one": {"command": "a"}});
-    let mut decisions = scene.open();
-    make_private(decisions.place.parent().unwrap()).unwrap();
+    let mut decisions = test_project.open();
+    create_private_dir(decisions.path.parent().unwrap()).unwrap();
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     let kind = rustix::fs::FileType::Fifo;
-    rustix::fs::mknodat(rustix::fs::CWD, &decisions.place, kind, mode, 0).unwrap();
-    assert_eq!(scene.undecided(&one), ["one"]);
-    decisions.decide(&launches(&one)).unwrap();
-    assert!(scene.undecided(&one).is_empty());
+    rustix::fs::mknodat(rustix::fs::CWD, &decisions.path, kind, mode, 0).unwrap();
+    assert_eq!(test_project.undecided(&one), ["one"]);
+    decisions.approve(&launches(&one)).unwrap();
+    assert!(test_project.undecided(&one).is_empty());
 }
 
 #[test]
-fn a_page_holds_so_many_servers_and_begins_anew_with_one_more() {
-    let scene = Scene::new();
-    let mut decisions = scene.open();
+fn a_decision_file_holds_the_maximum_of_servers_and_is_reset_with_one_more() {
+    let test_project = TestProject::new();
+    let mut decisions = test_project.open();
     let one = launches(&json!({"one": {"command": "a"}}));
-    decisions.decide(&one).unwrap();
+    decisions.approve(&one).unwrap();
     let some = |count: usize| {
         let launch = |number: usize| {
             let mut launch = one[0].clone();
@@ -128,11 +129,11 @@ fn a_page_holds_so_many_servers_and_begins_anew_with_one_more() {
         };
         (0..count).map(launch).collect::<Vec<_>>()
     };
-    decisions.decide(&some(MOST_SERVERS - 1)).unwrap();
-    assert_eq!(decisions.page.servers.len(), MOST_SERVERS);
-    decisions.decide(&some(1)).unwrap();
-    assert_eq!(decisions.page.servers.len(), 1);
-    assert!(fs::metadata(&decisions.place).unwrap().len() < MAX_PAGE_BYTES);
+    decisions.approve(&some(MAX_SERVERS - 1)).unwrap();
+    assert_eq!(decisions.contents.servers.len(), MAX_SERVERS);
+    decisions.approve(&some(1)).unwrap();
+    assert_eq!(decisions.contents.servers.len(), 1);
+    assert!(fs::metadata(&decisions.path).unwrap().len() < MAX_DECISION_FILE_BYTES);
 }
 
 #[cfg(unix)]
@@ -140,10 +141,10 @@ fn a_page_holds_so_many_servers_and_begins_anew_with_one_more() {
 fn only_the_owner_can_read_what_was_decided() {
     use std::os::unix::fs::PermissionsExt;
 
-    let scene = Scene::new();
-    let mut decisions = scene.open();
-    decisions.decide(&launches(&json!({"one": {"command": "a"}}))).unwrap();
+    let test_project = TestProject::new();
+    let mut decisions = test_project.open();
+    decisions.approve(&launches(&json!({"one": {"command": "a"}}))).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&decisions.place), 0o600);
-    assert_eq!(mode(decisions.place.parent().unwrap()), 0o700);
+    assert_eq!(mode(&decisions.path), 0o600);
+    assert_eq!(mode(decisions.path.parent().unwrap()), 0o700);
 }

@@ -1,4 +1,4 @@
-//! What is shown of a launch, and what makes it another one.
+//! Tests of the displayed launch and of its fingerprint.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn spec_in(entry: &Value, here: &str) -> LaunchSpec {
     let file = json!({"servers": {"one": entry}});
     let env = Environment::from_pairs([("KEY", "hunter2"), ("PROGRAM", "tool")]);
     let config = Config::from_value(&file, "mcp.json", Path::new("/"), &env).unwrap();
-    LaunchSpec::of(&config.servers["one"], Some(Path::new(here)))
+    LaunchSpec::for_server(&config.servers["one"], Some(Path::new(here)))
 }
 
 #[test]
@@ -31,20 +31,20 @@ fn all_is_shown_but_values_of_variables_and_headers() {
 }
 
 #[test]
-fn what_variables_stand_for_is_shown_unless_it_looks_like_a_secret() {
-    let behind = |option: &str, arg: &str| {
-        spec(&json!({"command": "x", "args": [option, arg]})).meanings().remove(1)
+fn values_of_variables_are_shown_unless_they_look_like_a_secret() {
+    let arg_after = |option: &str, arg: &str| {
+        spec(&json!({"command": "x", "args": [option, arg]})).arg_expansions().remove(1)
     };
-    let shown = |arg: &str| behind("-x", arg);
+    let shown = |arg: &str| arg_after("-x", arg);
     assert_eq!(shown("run-${PROGRAM}?").as_deref(), Some("run-tool?"));
     assert_eq!(
         shown("https://me:${PROGRAM}@a.example/").as_deref(),
         Some("https://***@a.example/")
     );
     assert_eq!((shown("plain"), shown("${KEY}")), (None, None));
-    assert_eq!(behind("--token", "${PROGRAM}"), None);
-    let far = spec(&json!({"url": "https://${PROGRAM}/"}));
-    assert_eq!(far.url_meaning().as_deref(), Some("https://tool/"));
+    assert_eq!(arg_after("--token", "${PROGRAM}"), None);
+    let remote = spec(&json!({"url": "https://${PROGRAM}/"}));
+    assert_eq!(remote.url_expansion().as_deref(), Some("https://tool/"));
 }
 
 #[test]
@@ -52,24 +52,30 @@ fn packages_and_variables_that_load_code_are_among_what_is_shown() {
     let entry = json!({"command": "npx", "args": ["-y", "p"],
         "env": {"A": "1", "LD_PRELOAD": "x.so", "NODE_OPTIONS": null}});
     let one = spec(&entry);
-    assert_eq!(one.loaders().collect::<Vec<_>>(), ["LD_PRELOAD"]);
+    assert_eq!(one.code_loading_variables().collect::<Vec<_>>(), ["LD_PRELOAD"]);
     assert_eq!(one.unset_env, ["NODE_OPTIONS"]);
     let [package] = &one.packages[..] else { panic!("{:?}", one.packages) };
     assert_eq!((&*package.name, &package.version), ("p", &None));
 }
 
 #[test]
-fn the_same_words_started_in_another_folder_are_another_launch() {
+fn the_same_command_started_in_another_directory_is_another_launch() {
     let one = json!({"command": "sh", "args": ["./run.sh"]});
     let (here, there) = (spec_in(&one, "/here"), spec_in(&one, "/there"));
-    assert!(!here.is(&there));
+    assert!(!here.is_covered_by(&there));
     assert_eq!(there.directory.as_deref(), Some(Path::new("/there")));
-    let said = json!({"command": "sh", "args": ["./run.sh"], "cwd": "/here"});
-    assert!(spec_in(&said, "/there").is(&here), "the folder counts, not who said it");
-    let far = json!({"url": "https://a.example"});
-    assert!(spec_in(&far, "/here").is(&spec_in(&far, "/there")), "nothing is started");
+    let with_cwd = json!({"command": "sh", "args": ["./run.sh"], "cwd": "/here"});
+    assert!(
+        spec_in(&with_cwd, "/there").is_covered_by(&here),
+        "the folder counts, not who said it"
+    );
+    let remote = json!({"url": "https://a.example"});
+    assert!(
+        spec_in(&remote, "/here").is_covered_by(&spec_in(&remote, "/there")),
+        "nothing is started"
+    );
     let helped = json!({"url": "https://a.example", "headersHelper": ["./token.sh"]});
-    assert!(!spec_in(&helped, "/here").is(&spec_in(&helped, "/there")));
+    assert!(!spec_in(&helped, "/here").is_covered_by(&spec_in(&helped, "/there")));
 }
 
 #[test]
@@ -77,9 +83,12 @@ fn a_guard_that_looks_at_less_needs_another_decision_and_one_that_looks_at_more_
     let with = |guard: Value| spec(&json!({"command": "tool", "guard": guard}));
     let (off, flag) = (with(json!("off")), with(json!("flag")));
     let some = with(json!({"results": "refuse"}));
-    assert!(flag.is(&off) && some.is(&off) && flag.is(&flag));
-    assert!(!off.is(&flag) && !off.is(&some));
-    assert!(!some.is(&flag) && !flag.is(&some), "each looks at less somewhere");
+    assert!(flag.is_covered_by(&off) && some.is_covered_by(&off) && flag.is_covered_by(&flag));
+    assert!(!off.is_covered_by(&flag) && !off.is_covered_by(&some));
+    assert!(
+        !some.is_covered_by(&flag) && !flag.is_covered_by(&some),
+        "each looks at less somewhere"
+    );
     assert_ne!(off.fingerprint(), flag.fingerprint());
 }
 
@@ -91,7 +100,7 @@ fn whatever_changes_a_launch_changes_its_fingerprint_and_nothing_else_does() {
     let mut same = plain.clone();
     same["timeout"] = json!(3);
     same["command"] = json!("${PROGRAM}");
-    assert!(spec(&same).is(&first));
+    assert!(spec(&same).is_covered_by(&first));
     for (key, value) in [
         ("command", json!("other")),
         ("args", json!(["ab"])),
@@ -106,7 +115,7 @@ fn whatever_changes_a_launch_changes_its_fingerprint_and_nothing_else_does() {
     ] {
         let mut other = plain.clone();
         other[key] = value;
-        assert!(!spec(&other).is(&first), "{other}");
+        assert!(!spec(&other).is_covered_by(&first), "{other}");
     }
     let remote = json!({"url": "https://a.example", "headers": {"A": "1"}});
     let first = spec(&remote);
@@ -119,6 +128,6 @@ fn whatever_changes_a_launch_changes_its_fingerprint_and_nothing_else_does() {
     ] {
         let mut other = remote.clone();
         other[key] = value;
-        assert!(!spec(&other).is(&first), "{other}");
+        assert!(!spec(&other).is_covered_by(&first), "{other}");
     }
 }

@@ -1,84 +1,110 @@
-//! Signing in on the word of an enterprise's identity provider.
+//! Sign-in with an assertion of an enterprise identity provider.
 
 use serde_json::{Value, json};
 
-use super::inn::{CANARY, Inn, Rules};
-use super::{at, call, why};
-use crate::setup::{Log, Scene};
+use super::oauth_server::{CANARY, OauthServerOptions, OauthTestServer};
+use super::{builder_for, call, start_error};
+use crate::setup::{LogCapture, TestEnv};
 
-/// The keys of a server whose user the provider knows; `who` says where the ID token is.
-fn keys(inn: &Inn, who: (&str, &str)) -> Value {
+/// The `oauth` keys of a server whose identity provider knows the user; `account` is the key and
+/// value that locate the ID token.
+fn enterprise_config(oauth_server: &OauthTestServer, account: (&str, &str)) -> Value {
     let mut enterprise = json!({"issuer": "https://idp.example", "clientId": "we",
-        "tokenEndpoint": format!("{}/provider", inn.origin)});
-    enterprise[who.0] = json!(who.1);
+        "tokenEndpoint": format!("{}/provider", oauth_server.origin)});
+    enterprise[account.0] = json!(account.1);
     let secret = format!("{CANARY}-own");
     json!({"oauth": {"clientId": "us", "clientSecret": secret, "enterprise": enterprise}})
 }
 
 #[tokio::test]
 async fn a_user_whom_the_provider_vouches_for_needs_no_browser_and_no_renewal() {
-    let inn = Inn::open(Rules::default()).await;
-    let scene = Scene::new();
+    let oauth_server = OauthTestServer::start(OauthServerOptions::default()).await;
+    let test_env = TestEnv::new();
     let id = format!("{CANARY}-id");
-    let host = at(&scene, &inn.url(), &keys(&inn, ("idToken", &id))).start().await.unwrap();
+    let host = builder_for(
+        &test_env,
+        &oauth_server.url(),
+        &enterprise_config(&oauth_server, ("idToken", &id)),
+    )
+    .start()
+    .await
+    .unwrap();
     call(&host).await.unwrap();
-    let asked = inn.seen("/provider");
-    for part in ["token-exchange", "subject_token=canary-7c1e-id", "client_id=we", "resource="] {
-        assert!(asked[0].contains(part), "{asked:?}");
+    let provider_requests = oauth_server.requests("/provider");
+    for fragment in ["token-exchange", "subject_token=canary-7c1e-id", "client_id=we", "resource="]
+    {
+        assert!(provider_requests[0].contains(fragment), "{provider_requests:?}");
     }
-    let tokens = inn.seen("/token");
+    let tokens = oauth_server.requests("/token");
     assert!(tokens[0].contains("grant-type%3Ajwt-bearer&assertion="), "{tokens:?}");
     assert!(!tokens[0].contains("canary-7c1e-id"), "the ID token is the provider's alone");
-    inn.revoke();
+    oauth_server.revoke();
     call(&host).await.unwrap();
-    assert_eq!(inn.seen("/provider").len(), 2);
+    assert_eq!(oauth_server.requests("/provider").len(), 2);
     host.shutdown().await;
 }
 
 #[tokio::test]
 async fn a_file_with_the_id_token_is_read_at_every_sign_in() {
-    let inn = Inn::open(Rules::default()).await;
-    let scene = Scene::new();
-    let file = scene.path("id-token");
-    let written = file.to_string_lossy().into_owned();
+    let oauth_server = OauthTestServer::start(OauthServerOptions::default()).await;
+    let test_env = TestEnv::new();
+    let file = test_env.path("id-token");
+    let path_text = file.to_string_lossy().into_owned();
     std::fs::write(&file, "first\n").unwrap();
-    let keys = keys(&inn, ("idTokenFile", &written));
-    let host = at(&scene, &inn.url(), &keys).start().await.unwrap();
+    let keys = enterprise_config(&oauth_server, ("idTokenFile", &path_text));
+    let host = builder_for(&test_env, &oauth_server.url(), &keys).start().await.unwrap();
     std::fs::write(&file, "second\n").unwrap();
-    inn.revoke();
+    oauth_server.revoke();
     call(&host).await.unwrap();
-    let asked = inn.seen("/provider");
-    assert!(asked[0].contains("subject_token=first&"), "{asked:?}");
-    assert!(asked[1].contains("subject_token=second&"), "{asked:?}");
+    let provider_requests = oauth_server.requests("/provider");
+    assert!(provider_requests[0].contains("subject_token=first&"), "{provider_requests:?}");
+    assert!(provider_requests[1].contains("subject_token=second&"), "{provider_requests:?}");
     std::fs::remove_file(&file).unwrap();
-    inn.revoke();
+    oauth_server.revoke();
     let error = call(&host).await.unwrap_err().to_string();
-    assert!(error.contains("cannot be read: entity not found"), "{error}");
+    assert!(error.contains("`: entity not found"), "{error}");
     host.shutdown().await;
 }
 
 #[tokio::test]
 async fn an_assertion_for_another_resource_is_not_shown_to_anybody() {
-    let log = Log::capture();
-    let refused = json!({"error": "invalid_grant", "error_description": CANARY}).to_string();
+    let log = LogCapture::capture();
+    let rejection = json!({"error": "invalid_grant", "error_description": CANARY}).to_string();
     let other = Some("https://other.example/mcp".to_owned());
-    let wrong: [(Rules, &str); 3] = [
-        (Rules { assertion_for: other, ..Rules::default() }, "ID-JAG resource mismatch"),
+    let wrong: [(OauthServerOptions, &str); 3] = [
         (
-            Rules { provider_answer: Some((400, refused)), ..Rules::default() },
-            "does not vouch for the user: invalid_grant; a fresh ID token",
+            OauthServerOptions { assertion_resource: other, ..OauthServerOptions::default() },
+            "ID-JAG resource mismatch",
         ),
         (
-            Rules { provider_answer: Some((200, CANARY.to_owned())), ..Rules::default() },
+            OauthServerOptions {
+                provider_response: Some((400, rejection)),
+                ..OauthServerOptions::default()
+            },
+            "no assertion from the identity provider: invalid_grant; set a new ID token",
+        ),
+        (
+            OauthServerOptions {
+                provider_response: Some((200, CANARY.to_owned())),
+                ..OauthServerOptions::default()
+            },
             "malformed token response",
         ),
     ];
-    for (rules, words) in wrong {
-        let inn = Inn::open(rules).await;
-        let scene = Scene::new();
-        let error = why(at(&scene, &inn.url(), &keys(&inn, ("idToken", CANARY))).start().await);
-        assert!(error.contains(words), "{error}");
-        assert!(inn.seen("/token").is_empty(), "{error}");
+    for (options, expected) in wrong {
+        let oauth_server = OauthTestServer::start(options).await;
+        let test_env = TestEnv::new();
+        let error = start_error(
+            builder_for(
+                &test_env,
+                &oauth_server.url(),
+                &enterprise_config(&oauth_server, ("idToken", CANARY)),
+            )
+            .start()
+            .await,
+        );
+        assert!(error.contains(expected), "{error}");
+        assert!(oauth_server.requests("/token").is_empty(), "{error}");
         assert!(!error.contains(CANARY), "{error}");
     }
     assert!(!json!(log.lines()).to_string().contains(CANARY));

@@ -1,128 +1,158 @@
-//! Each way in which a sign-in fails, told in words of its own.
+//! Each cause of a failed sign-in has its own message.
 
 use std::sync::atomic::Ordering;
 
-use innkeeper_host::{AuthError, AuthFault, Authorize, Authorizing, Challenge, Protected};
-use innkeeper_host::{UserAgent, Visit, Visiting};
-use innkeeper_testkit::{Fault, Remote};
+use innkeeper_host::{
+    AuthError, AuthErrorKind, Challenge, ProtectedResource, TokenFuture, TokenProvider,
+};
+use innkeeper_host::{AuthorizationRequest, RedirectFuture, UserAgent};
+use innkeeper_testkit::{Fault, RemoteServer};
 use serde_json::json;
 
-use super::inn::{Inn, Rules};
-use super::{Browser, at, call, start, why};
-use crate::setup::Scene;
+use super::oauth_server::{OauthServerOptions, OauthTestServer};
+use super::{ScriptedBrowser, builder_for, call, start, start_error};
+use crate::setup::TestEnv;
 
 #[tokio::test]
-async fn a_server_that_names_nobody_who_gives_tokens_is_told_so() {
-    let scene = Scene::new();
-    let refusing = Remote::of(scene.fx("inn")).fault(Fault::status(401).on_http("POST"));
+async fn a_server_that_names_no_authorization_server_is_reported() {
+    let test_env = TestEnv::new();
+    let refusing = RemoteServer::for_fixture(test_env.fixture("inn"))
+        .fault(Fault::status(401).on_http_method("POST"));
     let remote = refusing.start().await;
-    let started =
-        at(&scene, &remote.url(), &json!({})).user_agent(Browser::default()).start().await;
-    let error = why(started);
-    assert!(error.contains("it asks for a token and does not say where to get one"), "{error}");
+    let started = builder_for(&test_env, &remote.url(), &json!({}))
+        .user_agent(ScriptedBrowser::default())
+        .start()
+        .await;
+    let error = start_error(started);
+    assert!(error.contains("token required, no authorization server named"), "{error}");
 }
 
 #[tokio::test]
-async fn an_authorization_server_that_knows_no_clients_or_gives_no_token_is_told_so() {
-    let refusal = json!({"error": "invalid_request", "error_description": "not today"});
-    let given = Some((400, refusal.to_string()));
-    for (rules, words) in [
-        (Rules { no_clients: true, ..Rules::default() }, "no client could be registered"),
-        (Rules { token_answer: given, ..Rules::default() }, "gave no token: "),
+async fn an_authorization_server_that_knows_no_clients_or_gives_no_token_is_reported() {
+    let rejection = json!({"error": "invalid_request", "error_description": "not today"});
+    let response = Some((400, rejection.to_string()));
+    for (options, expected) in [
+        (
+            OauthServerOptions { registration_disabled: true, ..OauthServerOptions::default() },
+            "client registration failed",
+        ),
+        (
+            OauthServerOptions { token_response: response, ..OauthServerOptions::default() },
+            "no token from the authorization server: ",
+        ),
     ] {
-        let inn = Inn::open(rules).await;
-        let error = why(start(&inn, &Browser::default()).await);
-        assert!(error.contains(words), "{error}");
+        let oauth_server = OauthTestServer::start(options).await;
+        let error = start_error(start(&oauth_server, &ScriptedBrowser::default()).await);
+        assert!(error.contains(expected), "{error}");
     }
 }
 
 #[tokio::test]
-async fn a_server_that_takes_no_token_is_asked_a_few_times_and_told_so() {
-    let inn = Inn::open(Rules { never_content: true, ..Rules::default() }).await;
-    let browser = Browser::default();
-    let error = why(start(&inn, &browser).await);
-    assert!(error.contains("it refuses the token that it was just given (HTTP 401)"), "{error}");
-    assert!((1..=3).contains(&browser.visits()), "{}", browser.visits());
+async fn a_server_that_takes_no_token_is_asked_a_few_times_and_reported() {
+    let oauth_server = OauthTestServer::start(OauthServerOptions {
+        rejects_all_tokens: true,
+        ..OauthServerOptions::default()
+    })
+    .await;
+    let browser = ScriptedBrowser::default();
+    let error = start_error(start(&oauth_server, &browser).await);
+    assert!(error.contains("new token rejected (HTTP 401)"), "{error}");
+    assert!((1..=3).contains(&browser.visit_count()), "{}", browser.visit_count());
 }
 
-struct NoBrowser;
+struct FailingBrowser;
 
-impl UserAgent for NoBrowser {
+impl UserAgent for FailingBrowser {
     fn redirect_uri(&self) -> String {
         "http://127.0.0.1:7777/callback".to_owned()
     }
 
-    fn visit(&self, _: Visit) -> Visiting {
+    fn authorize(&self, _: AuthorizationRequest) -> RedirectFuture {
         Box::pin(async { Err("no display".to_owned()) })
     }
 }
 
 #[tokio::test]
-async fn a_person_who_cannot_be_asked_is_told_with_the_reason() {
-    let inn = Inn::open(Rules::default()).await;
-    let scene = Scene::new();
-    let error = why(at(&scene, &inn.url(), &json!({})).user_agent(NoBrowser).start().await);
-    assert!(error.ends_with("nobody could be asked to sign in: no display"), "{error}");
+async fn a_failing_user_agent_is_reported_with_the_reason() {
+    let oauth_server = OauthTestServer::start(OauthServerOptions::default()).await;
+    let test_env = TestEnv::new();
+    let error = start_error(
+        builder_for(&test_env, &oauth_server.url(), &json!({}))
+            .user_agent(FailingBrowser)
+            .start()
+            .await,
+    );
+    assert!(error.ends_with("user agent failed: no display"), "{error}");
 }
 
-/// An application that has its own way, and no token.
-struct Empty;
+/// A token provider of the application that has no token.
+struct TokenlessProvider;
 
-impl Authorize for Empty {
-    fn token(&self, _: &Protected) -> Authorizing<Option<innkeeper_host::config::Secret>> {
+impl TokenProvider for TokenlessProvider {
+    fn token(&self, _: &ProtectedResource) -> TokenFuture<Option<innkeeper_host::config::Secret>> {
         Box::pin(async { Ok(None) })
     }
 
-    fn challenged(
+    fn on_challenge(
         &self,
-        server: &Protected,
+        server: &ProtectedResource,
         _: Challenge,
-    ) -> Authorizing<innkeeper_host::config::Secret> {
-        let fault = AuthFault::Other("the vault is closed".into());
-        let error = AuthError { server: server.server.clone(), fault };
+    ) -> TokenFuture<innkeeper_host::config::Secret> {
+        let error_kind = AuthErrorKind::Other("the vault is closed".into());
+        let error = AuthError { server: server.server.clone(), kind: error_kind };
         Box::pin(async { Err(error) })
     }
 }
 
 #[tokio::test]
-async fn an_applications_own_way_says_why_it_has_no_token() {
-    let inn = Inn::open(Rules::default()).await;
-    let scene = Scene::new();
-    let error = why(at(&scene, &inn.url(), &json!({})).authorize(Empty).start().await);
+async fn a_custom_token_provider_says_why_it_has_no_token() {
+    let oauth_server = OauthTestServer::start(OauthServerOptions::default()).await;
+    let test_env = TestEnv::new();
+    let error = start_error(
+        builder_for(&test_env, &oauth_server.url(), &json!({}))
+            .token_provider(TokenlessProvider)
+            .start()
+            .await,
+    );
     assert!(error.ends_with("the vault is closed"), "{error}");
 }
 
-/// A person who signs in once and never again.
-struct Once(Browser);
+/// A browser whose user signs in once and ignores every later request.
+struct OneTimeBrowser(ScriptedBrowser);
 
-impl UserAgent for Once {
+impl UserAgent for OneTimeBrowser {
     fn redirect_uri(&self) -> String {
         self.0.redirect_uri()
     }
 
-    fn visit(&self, visit: Visit) -> Visiting {
-        if self.0.visits() == 0 {
-            return self.0.visit(visit);
+    fn authorize(&self, request: AuthorizationRequest) -> RedirectFuture {
+        if self.0.visit_count() == 0 {
+            return self.0.authorize(request);
         }
-        self.0.visits.fetch_add(1, Ordering::SeqCst);
+        self.0.visit_count.fetch_add(1, Ordering::SeqCst);
         Box::pin(std::future::pending())
     }
 }
 
 #[tokio::test]
 async fn a_shutdown_ends_the_wait_for_a_person() {
-    let inn = Inn::open(Rules { calls_want: Some("write"), ..Rules::default() }).await;
-    let browser = Browser::default();
-    let scene = Scene::new();
-    let builder = at(&scene, &inn.url(), &json!({})).user_agent(Once(browser.clone()));
+    let oauth_server = OauthTestServer::start(OauthServerOptions {
+        required_scope: Some("write"),
+        ..OauthServerOptions::default()
+    })
+    .await;
+    let browser = ScriptedBrowser::default();
+    let test_env = TestEnv::new();
+    let builder = builder_for(&test_env, &oauth_server.url(), &json!({}))
+        .user_agent(OneTimeBrowser(browser.clone()));
     let host = builder.start().await.unwrap();
     let leaving = async {
-        while browser.visits() < 2 {
+        while browser.visit_count() < 2 {
             tokio::task::yield_now().await;
         }
         host.shutdown().await
     };
-    let (called, _) = tokio::join!(call(&host), leaving);
-    let error = called.unwrap_err().to_string();
+    let (result, _) = tokio::join!(call(&host), leaving);
+    let error = result.unwrap_err().to_string();
     assert!(error.contains("the host is shutting down"), "{error}");
 }

@@ -1,51 +1,54 @@
-//! Code of an application that panics while it signs in.
+//! Panics in the application's authorization code.
 
 use innkeeper_host::config::Secret;
-use innkeeper_host::{Authorize, Authorizing, Challenge, Protected, UserAgent, Visit, Visiting};
+use innkeeper_host::{
+    AuthorizationRequest, Challenge, ProtectedResource, RedirectFuture, TokenFuture, TokenProvider,
+    UserAgent,
+};
 use serde_json::json;
 
-use super::at;
-use super::inn::{Inn, Rules};
-use super::why;
-use crate::setup::Scene;
+use super::builder_for;
+use super::oauth_server::{OauthServerOptions, OauthTestServer};
+use super::start_error;
+use crate::setup::TestEnv;
 
-struct Broken {
-    /// Whether it does so before there is anything to wait for.
-    at_once: bool,
+struct PanickingAuth {
+    /// Whether `token` panics before it returns a future.
+    panics_at_once: bool,
 }
 
-impl Authorize for Broken {
-    fn token(&self, _: &Protected) -> Authorizing<Option<Secret>> {
-        assert!(!self.at_once, "broken");
+impl TokenProvider for PanickingAuth {
+    fn token(&self, _: &ProtectedResource) -> TokenFuture<Option<Secret>> {
+        assert!(!self.panics_at_once, "broken");
         Box::pin(async { Ok(None) })
     }
 
-    fn challenged(&self, _: &Protected, _: Challenge) -> Authorizing<Secret> {
+    fn on_challenge(&self, _: &ProtectedResource, _: Challenge) -> TokenFuture<Secret> {
         Box::pin(async { panic!("broken") })
     }
 }
 
-impl UserAgent for Broken {
+impl UserAgent for PanickingAuth {
     fn redirect_uri(&self) -> String {
         "http://127.0.0.1:7777/callback".to_owned()
     }
 
-    fn visit(&self, _: Visit) -> Visiting {
+    fn authorize(&self, _: AuthorizationRequest) -> RedirectFuture {
         panic!("broken")
     }
 }
 
 #[tokio::test]
-async fn a_panic_of_what_signs_in_is_told_and_ends_nothing_else() {
-    let inn = Inn::open(Rules::default()).await;
-    let scene = Scene::new();
-    let begin = || at(&scene, &inn.url(), &json!({"initTimeout": 20}));
+async fn a_panic_of_a_token_provider_is_reported_and_ends_nothing_else() {
+    let oauth_server = OauthTestServer::start(OauthServerOptions::default()).await;
+    let test_env = TestEnv::new();
+    let new_builder = || builder_for(&test_env, &oauth_server.url(), &json!({"initTimeout": 20}));
     for builder in [
-        begin().authorize(Broken { at_once: true }),
-        begin().authorize(Broken { at_once: false }),
-        begin().user_agent(Broken { at_once: false }),
+        new_builder().token_provider(PanickingAuth { panics_at_once: true }),
+        new_builder().token_provider(PanickingAuth { panics_at_once: false }),
+        new_builder().user_agent(PanickingAuth { panics_at_once: false }),
     ] {
-        let error = why(builder.start().await);
-        assert!(error.ends_with("is unavailable: what signs in there panicked"), "{error}");
+        let error = start_error(builder.start().await);
+        assert!(error.ends_with("is unavailable: the token provider panicked"), "{error}");
     }
 }

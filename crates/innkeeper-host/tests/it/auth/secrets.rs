@@ -1,13 +1,13 @@
-//! What becomes of secrets where a server or its authorization server is not to be trusted with them.
+//! Secrets and untrusted servers or authorization servers.
 
 use serde_json::{Value, json};
 
-use super::inn::{CANARY, Inn, Rules};
-use super::{at, call, why};
-use crate::setup::{Log, Scene};
+use super::oauth_server::{CANARY, OauthServerOptions, OauthTestServer};
+use super::{builder_for, call, start_error};
+use crate::setup::{LogCapture, TestEnv};
 
-/// Access of the client's own, by a secret.
-fn own(more: &Value) -> Value {
+/// The `oauth` keys of a client with its own secret.
+fn client_credentials_config(more: &Value) -> Value {
     let mut oauth = json!({"clientId": "us", "clientSecret": format!("{CANARY}-own"),
         "grant": "client_credentials"});
     for (key, value) in more.as_object().unwrap() {
@@ -16,52 +16,64 @@ fn own(more: &Value) -> Value {
     json!({"oauth": oauth})
 }
 
-/// Those who debug have a server print the headers it got.
+/// For debugging, some servers print the headers of a request in their response.
 #[tokio::test]
 async fn a_secret_that_a_refusal_repeats_is_masked_in_logs_and_errors() {
-    let log = Log::capture();
-    let inn = Inn::open(Rules::default()).await;
-    let scene = Scene::new();
-    let host = at(&scene, &inn.url(), &own(&json!({}))).start().await.unwrap();
-    inn.rule(|rules| rules.repeats = true);
+    let log = LogCapture::capture();
+    let oauth_server = OauthTestServer::start(OauthServerOptions::default()).await;
+    let test_env = TestEnv::new();
+    let host = builder_for(&test_env, &oauth_server.url(), &client_credentials_config(&json!({})))
+        .start()
+        .await
+        .unwrap();
+    oauth_server.configure(|options| options.echoes_requests = true);
     let by_server = call(&host).await.unwrap_err();
     assert!(by_server.to_string().contains("what is Bearer ***?"), "{by_server}");
-    inn.revoke();
+    oauth_server.revoke();
     let by_the_other = call(&host).await.unwrap_err();
     assert!(by_the_other.to_string().contains("client_secret=***"), "{by_the_other}");
     host.shutdown().await;
     let keys = json!({"headers": {"authorization": format!("Bearer {CANARY}-mine")}});
-    inn.admit(&format!("{CANARY}-mine"));
-    let at_start = why(at(&scene, &inn.url(), &keys).start().await);
+    oauth_server.accept_only(&format!("{CANARY}-mine"));
+    let at_start = start_error(builder_for(&test_env, &oauth_server.url(), &keys).start().await);
     assert!(at_start.contains("what is ***?"), "{at_start}");
-    let told = format!("{by_server:?}{by_the_other:?}{at_start}{}", json!(log.lines()));
-    assert!(told.contains("signed in") && !told.contains(CANARY), "{told}");
+    let shown = format!("{by_server:?}{by_the_other:?}{at_start}{}", json!(log.lines()));
+    assert!(shown.contains("signed in") && !shown.contains(CANARY), "{shown}");
 }
 
-/// Whoever has taken a server over would else have the secret of its client sent to them.
+/// An attacker who controls a server must not obtain its client secret.
 #[tokio::test]
 async fn a_clients_secret_goes_to_no_other_authorization_server_than_the_first_or_the_one_named() {
-    let (inn, other) = (Inn::open(Rules::default()).await, Inn::open(Rules::default()).await);
-    let scene = Scene::new();
-    let kept = scene.path("tokens");
-    let begin = |keys: &Value| at(&scene, &inn.url(), keys).token_store(&kept).start();
-    let host = begin(&own(&json!({}))).await.unwrap();
-    inn.rule(|rules| rules.issuer = Some(other.origin.clone()));
-    inn.revoke();
-    let error = call(&host).await.unwrap_err().to_string();
-    let (named, home) = (&other.origin, &inn.origin);
-    let words = format!(
-        "it names the authorization server `{named}`, and the client in `oauth` is \
-                         for `{home}`; if `{named}` is right, give it as `oauth.issuer`"
+    let (oauth_server, other) = (
+        OauthTestServer::start(OauthServerOptions::default()).await,
+        OauthTestServer::start(OauthServerOptions::default()).await,
     );
-    assert!(error.ends_with(&words), "{error}");
+    let test_env = TestEnv::new();
+    let token_dir = test_env.path("tokens");
+    let start_with = |keys: &Value| {
+        builder_for(&test_env, &oauth_server.url(), keys).token_directory(&token_dir).start()
+    };
+    let host = start_with(&client_credentials_config(&json!({}))).await.unwrap();
+    oauth_server.configure(|options| options.issuer = Some(other.origin.clone()));
+    oauth_server.revoke();
+    let error = call(&host).await.unwrap_err().to_string();
+    let (other_origin, home) = (&other.origin, &oauth_server.origin);
+    let expected = format!(
+        "authorization server `{other_origin}` differs from `{home}`, the issuer of the client in \
+         `oauth`; if `{other_origin}` is right, set `oauth.issuer`"
+    );
+    assert!(error.ends_with(&expected), "{error}");
     host.shutdown().await;
-    let error = why(begin(&own(&json!({}))).await);
-    assert!(error.ends_with(&words), "the next host knows it too: {error}");
-    let error = why(begin(&own(&json!({"issuer": home}))).await);
-    assert!(error.ends_with(&words), "{error}");
-    assert!(other.seen("/token").is_empty());
-    // What it gives is no good at this server; here it is about who is asked.
-    drop(begin(&own(&json!({"issuer": format!("{named}/")}))).await);
-    assert!(!other.seen("/token").is_empty());
+    let error = start_error(start_with(&client_credentials_config(&json!({}))).await);
+    assert!(error.ends_with(&expected), "the next host knows it too: {error}");
+    let error = start_error(start_with(&client_credentials_config(&json!({"issuer": home}))).await);
+    assert!(error.ends_with(&expected), "{error}");
+    assert!(other.requests("/token").is_empty());
+    // The resource server does not accept the resulting token; the test only checks where the host
+    // requests it.
+    drop(
+        start_with(&client_credentials_config(&json!({"issuer": format!("{other_origin}/")})))
+            .await,
+    );
+    assert!(!other.requests("/token").is_empty());
 }

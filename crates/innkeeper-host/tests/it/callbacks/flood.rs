@@ -1,138 +1,164 @@
-//! Servers that ask more than anybody can answer.
+//! Servers that send more requests than the application can handle.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use innkeeper_host::{Answers, Callback, ServerRequest};
+use innkeeper_host::{Callback, CallbackCapabilities, ServerRequest};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::{Reached, WAYS, Way, heard, shared};
-use crate::setup::{PATIENCE, Scene, text};
+use super::{ServerTransport, StartedServers, TRANSPORTS, as_callback, callback_responses};
+use crate::setup::{TEST_TIMEOUT, TestEnv, result_text};
 
-/// Counts who is asked at the same time, and holds everyone until told.
+/// Counts concurrent callbacks and blocks them until `release` is set.
 #[derive(Clone)]
-struct Desk {
-    open: Arc<AtomicUsize>,
-    most: Arc<AtomicUsize>,
-    asked: Arc<AtomicUsize>,
-    free: Arc<watch::Sender<bool>>,
+struct BlockingCallback {
+    active: Arc<AtomicUsize>,
+    max_active: Arc<AtomicUsize>,
+    call_count: Arc<AtomicUsize>,
+    release: Arc<watch::Sender<bool>>,
 }
 
-impl Desk {
+impl BlockingCallback {
     fn new() -> Self {
         let count = Arc::<AtomicUsize>::default;
-        let free = Arc::new(watch::Sender::new(false));
-        Self { open: count(), most: count(), asked: count(), free }
+        let release = Arc::new(watch::Sender::new(false));
+        Self { active: count(), max_active: count(), call_count: count(), release }
     }
 
     fn callback(&self) -> impl Callback + use<> {
-        let desk = self.clone();
+        let handler = self.clone();
         move |_: ServerRequest| {
-            let desk = desk.clone();
+            let handler = handler.clone();
             async move {
-                desk.asked.fetch_add(1, Ordering::Relaxed);
-                let open = desk.open.fetch_add(1, Ordering::Relaxed) + 1;
-                desk.most.fetch_max(open, Ordering::Relaxed);
-                drop(desk.free.subscribe().wait_for(|free| *free).await);
-                desk.open.fetch_sub(1, Ordering::Relaxed);
+                handler.call_count.fetch_add(1, Ordering::Relaxed);
+                let open = handler.active.fetch_add(1, Ordering::Relaxed) + 1;
+                handler.max_active.fetch_max(open, Ordering::Relaxed);
+                drop(handler.release.subscribe().wait_for(|free| *free).await);
+                handler.active.fetch_sub(1, Ordering::Relaxed);
                 Ok(json!({"action": "accept"}))
             }
         }
     }
 }
 
-/// Waits until the server has so many answers. Looks rarely: there is much to read.
-async fn answered(scene: &Scene, count: usize) {
-    let looking = async {
-        while scene.journal().of("a").responses().len() < count {
+/// Waits until the server has received `count` responses. Polls rarely, because the journal is
+/// large.
+async fn wait_responses(test_env: &TestEnv, count: usize) {
+    let polling = async {
+        while test_env.journal().for_server("a").responses().len() < count {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, looking).await.expect("everything is answered");
+    tokio::time::timeout(TEST_TIMEOUT, polling).await.expect("everything is answered");
 }
 
-/// Has a server ask so often at once, holds what is taken until all others have their answer, and
-/// gives every answer, how many were asked at a time and how many at all.
-async fn storm(way: Way, switch: &str, count: usize, taken: usize) -> (Vec<Value>, usize, usize) {
-    let scene = Scene::new();
-    let server = scene.fx("a").switch(switch).with("--ask-count", count);
-    let reached = Reached::by(way, [server, scene.fx("b")]).await;
-    let desk = Desk::new();
-    let host = reached.host(&scene, &Answers::everything(), desk.callback()).await;
+/// Makes a server send `count` requests at once, and blocks the `taken` accepted requests until the
+/// server has received all other responses. Returns all responses, the maximum number of concurrent
+/// callbacks, and the number of callbacks.
+async fn flood(
+    transport: ServerTransport,
+    switch: &str,
+    count: usize,
+    taken: usize,
+) -> (Vec<Value>, usize, usize) {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("a").switch(switch).with("--ask-count", count);
+    let started = StartedServers::start(transport, [server, test_env.fixture("b")]).await;
+    let handler = BlockingCallback::new();
+    let host =
+        started.start_host(&test_env, &CallbackCapabilities::all(), handler.callback()).await;
     let meanwhile = async {
-        answered(&scene, count - taken).await;
+        wait_responses(&test_env, count - taken).await;
         let message = json!({"message": "still here"});
         let neighbour = host.call_tool("b.echo", message).await;
-        // The neighbour asks nothing, and is not held up.
-        assert_eq!(text(&neighbour.unwrap()), "still here");
-        desk.free.send_replace(true);
+        // The flood does not delay calls to the other server, which sends no requests.
+        assert_eq!(result_text(&neighbour.unwrap()), "still here");
+        handler.release.send_replace(true);
     };
-    let (heard, ()) = tokio::join!(heard(&host, "a"), meanwhile);
+    let (responses, ()) = tokio::join!(callback_responses(&host, "a"), meanwhile);
     host.shutdown().await;
-    (heard, desk.most.load(Ordering::Relaxed), desk.asked.load(Ordering::Relaxed))
+    (
+        responses,
+        handler.max_active.load(Ordering::Relaxed),
+        handler.call_count.load(Ordering::Relaxed),
+    )
 }
 
 /// Fault 40.
 #[tokio::test]
 async fn of_two_thousand_requests_at_once_four_are_asked_sixteen_wait_and_the_rest_is_refused() {
-    for way in [Way::Pipe, Way::Http, Way::Sse] {
-        let (heard, most, asked) = storm(way, "--ask-sampling", 2000, 20).await;
-        assert_eq!((heard.len(), most, asked), (2000, 4, 20), "{way:?}");
-        let refused = heard.iter().filter(|answer| answer["error"]["code"] == -32603).count();
-        assert_eq!(refused, 1980, "{way:?}");
+    for transport in [ServerTransport::Stdio, ServerTransport::Http, ServerTransport::Sse] {
+        let (responses, max_concurrent, requests) =
+            flood(transport, "--ask-sampling", 2000, 20).await;
+        assert_eq!((responses.len(), max_concurrent, requests), (2000, 4, 20), "{transport:?}");
+        let rejected =
+            responses.iter().filter(|response| response["error"]["code"] == -32603).count();
+        assert_eq!(rejected, 1980, "{transport:?}");
     }
 }
 
-/// The limit of fault 40, and one past it.
+/// The limit of fault 40: 20 requests and 21 requests.
 #[tokio::test]
 async fn twenty_requests_at_once_are_all_answered_and_the_next_one_is_refused() {
-    let (heard, _, asked) = storm(Way::Pipe, "--ask-sampling", 20, 20).await;
-    assert_eq!(asked, 20);
-    assert!(heard.iter().all(|answer| answer.get("result").is_some()), "{heard:?}");
-    let (heard, _, asked) = storm(Way::Pipe, "--ask-sampling", 21, 20).await;
-    assert_eq!(asked, 20);
-    assert_eq!(heard.iter().filter(|answer| answer.get("error").is_some()).count(), 1);
+    let (responses, _, requests) = flood(ServerTransport::Stdio, "--ask-sampling", 20, 20).await;
+    assert_eq!(requests, 20);
+    assert!(responses.iter().all(|answer| answer.get("result").is_some()), "{responses:?}");
+    let (responses, _, requests) = flood(ServerTransport::Stdio, "--ask-sampling", 21, 20).await;
+    assert_eq!(requests, 20);
+    assert_eq!(responses.iter().filter(|answer| answer.get("error").is_some()).count(), 1);
 }
 
 /// Fault 42.
 #[tokio::test]
 async fn a_user_is_asked_one_question_at_a_time_four_wait_and_the_rest_is_declined() {
-    for way in [Way::Pipe, Way::Http] {
-        let (heard, most, asked) = storm(way, "--ask-elicit", 200, 5).await;
-        assert_eq!((heard.len(), most, asked), (200, 1, 5), "{way:?}");
-        let declined = heard.iter().filter(|answer| answer["result"]["action"] == "decline");
-        assert_eq!(declined.count(), 195, "{way:?}");
+    for transport in [ServerTransport::Stdio, ServerTransport::Http] {
+        let (responses, max_concurrent, requests) = flood(transport, "--ask-elicit", 200, 5).await;
+        assert_eq!((responses.len(), max_concurrent, requests), (200, 1, 5), "{transport:?}");
+        let declined =
+            responses.iter().filter(|response| response["result"]["action"] == "decline");
+        assert_eq!(declined.count(), 195, "{transport:?}");
     }
 }
 
 /// Fault 43.
 #[tokio::test]
 async fn a_flood_of_pings_is_answered_and_holds_nobody_up() {
-    // What comes before there is a stream for it is kept by the fixture up to 64 messages.
-    for (way, count) in [(Way::Pipe, 2000), (Way::Http, 60), (Way::Sse, 60), (Way::WebSocket, 60)] {
-        let scene = Scene::new();
-        let server = scene.fx("a").switch("--ping-client").with("--ping-count", count);
-        let reached = Reached::by(way, [server]).await;
-        let host = reached.host_alone(&scene).await;
-        let called = host.call_tool("a.echo", json!({"message": "through"})).await.unwrap();
-        assert_eq!(text(&called), "through", "{way:?}");
-        answered(&scene, count).await;
-        let journal = scene.journal();
-        assert!(journal.responses().iter().all(|answer| answer["result"] == json!({})), "{way:?}");
+    // The HTTP fixture stores at most 64 messages until the client opens a stream.
+    for (transport, count) in [
+        (ServerTransport::Stdio, 2000),
+        (ServerTransport::Http, 60),
+        (ServerTransport::Sse, 60),
+        (ServerTransport::WebSocket, 60),
+    ] {
+        let test_env = TestEnv::new();
+        let server = test_env.fixture("a").switch("--ping-client").with("--ping-count", count);
+        let started = StartedServers::start(transport, [server]).await;
+        let host = started.start_host_without_callback(&test_env).await;
+        let result = host.call_tool("a.echo", json!({"message": "through"})).await.unwrap();
+        assert_eq!(result_text(&result), "through", "{transport:?}");
+        wait_responses(&test_env, count).await;
+        let journal = test_env.journal();
+        assert!(
+            journal.responses().iter().all(|answer| answer["result"] == json!({})),
+            "{transport:?}"
+        );
         host.shutdown().await;
     }
 }
 
-/// Fault 42: who is asked in the middle of an answer waits for that answer, and both for their time.
+/// Fault 42: a callback that calls its own server waits for that call, and both end at the call's
+/// timeout.
 #[tokio::test]
 async fn a_question_inside_of_an_answer_ends_with_the_time_of_the_call() {
-    let scene = Scene::new();
-    let server = scene.fx("a").switch("--ask-elicit").key("unavailableAfterTimeouts", 9);
-    let server = server.key("timeout", 0.5).key("maxTotalTimeout", 2);
-    let reached = Reached::by(Way::Pipe, [server, scene.fx("b")]).await;
-    let host = reached.host_alone(&scene).await;
+    let test_env = TestEnv::new();
+    let server =
+        test_env.fixture("a").switch("--ask-elicit").config_key("unavailableAfterTimeouts", 9);
+    let server = server.config_key("timeout", 0.5).config_key("maxTotalTimeout", 2);
+    let started =
+        StartedServers::start(ServerTransport::Stdio, [server, test_env.fixture("b")]).await;
+    let host = started.start_host_without_callback(&test_env).await;
     let callback = {
         let host = host.clone();
         move |_: ServerRequest| {
@@ -143,22 +169,28 @@ async fn a_question_inside_of_an_answer_ends_with_the_time_of_the_call() {
             }
         }
     };
-    host.set_callback(&Answers::elicitation(), shared(callback).as_ref());
-    let called = tokio::time::timeout(PATIENCE, host.call_tool("a.pid", ())).await;
-    called.expect("it ends").unwrap_err();
+    host.set_callback(&CallbackCapabilities::elicitation(), as_callback(callback).as_ref());
+    let result = tokio::time::timeout(TEST_TIMEOUT, host.call_tool("a.pid", ())).await;
+    result.expect("it ends").unwrap_err();
     host.call_tool("b.pid", ()).await.unwrap();
-    host.set_callback(&Answers::elicitation(), None);
+    host.set_callback(&CallbackCapabilities::elicitation(), None);
     host.shutdown().await;
 }
 
 #[tokio::test]
 async fn an_answer_that_is_too_long_to_be_sent_is_an_error_for_the_server() {
-    for way in WAYS {
-        let scene = Scene::new();
-        let reached = Reached::by(way, [scene.fx("a").switch("--ask-sampling")]).await;
+    for transport in TRANSPORTS {
+        let test_env = TestEnv::new();
+        let started =
+            StartedServers::start(transport, [test_env.fixture("a").switch("--ask-sampling")])
+                .await;
         let callback = |_: ServerRequest| async { Ok(json!("x".repeat(9 << 20))) };
-        let host = reached.host(&scene, &Answers::sampling(), callback).await;
-        assert_eq!(heard(&host, "a").await[0]["error"]["code"], -32603, "{way:?}");
+        let host = started.start_host(&test_env, &CallbackCapabilities::sampling(), callback).await;
+        assert_eq!(
+            callback_responses(&host, "a").await[0]["error"]["code"],
+            -32603,
+            "{transport:?}"
+        );
         host.shutdown().await;
     }
 }

@@ -1,4 +1,4 @@
-//! Arguments that do not fit are refused with every fault, and the server never sees them.
+//! Rejected arguments: every problem is reported, and the server receives no request.
 
 use innkeeper_host::error::ArgumentProblem;
 use innkeeper_host::{CallError, ErrorClass, Host};
@@ -8,10 +8,10 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use crate::setup::{Log, Scene, text};
+use crate::setup::{LogCapture, TestEnv, result_text};
 
-/// What is wrong with the arguments of a call that must be refused for them.
-async fn problems(host: &Host, tool: &str, arguments: Value) -> Vec<ArgumentProblem> {
+/// Returns the problems of rejected arguments.
+async fn argument_problems(host: &Host, tool: &str, arguments: Value) -> Vec<ArgumentProblem> {
     match host.call_tool(tool, arguments).await {
         Err(CallError::Validation { item, problems }) => {
             assert_eq!(&*item, tool);
@@ -24,8 +24,8 @@ async fn problems(host: &Host, tool: &str, arguments: Value) -> Vec<ArgumentProb
 /// Proves: N16, TR6.3
 #[tokio::test]
 async fn arguments_that_do_not_fit_never_reach_the_server() {
-    let scene = Scene::new();
-    let host = scene.start([scene.fx("one")]).await.unwrap();
+    let test_env = TestEnv::new();
+    let host = test_env.start([test_env.fixture("one")]).await.unwrap();
     for (tool, arguments) in [
         ("one.echo", json!({})),
         ("one.echo", json!({"message": 7})),
@@ -38,15 +38,15 @@ async fn arguments_that_do_not_fit_never_reach_the_server() {
         assert_eq!(error.class(), ErrorClass::Validation, "{tool} {arguments}");
         assert!(error.to_string().contains(tool), "{error}");
     }
-    assert_eq!(scene.journal().count("tools/call"), 0);
+    assert_eq!(test_env.journal().count("tools/call"), 0);
     host.call_tool("one.echo", json!({"message": "fits"})).await.unwrap();
-    assert_eq!(scene.journal().count("tools/call"), 1);
+    assert_eq!(test_env.journal().count("tools/call"), 1);
     host.shutdown().await;
 }
 
 /// Proves: FR4.6
 #[tokio::test]
-async fn every_failing_place_is_listed_by_its_pointer() {
+async fn every_invalid_value_is_listed_by_its_pointer() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -62,27 +62,27 @@ async fn every_failing_place_is_listed_by_its_pointer() {
         "additionalProperties": false,
         "$defs": {"colour": {"enum": ["red", "green"]}},
     });
-    let scene = Scene::new();
+    let test_env = TestEnv::new();
     let tools = json!([{"name": "many", "inputSchema": schema}]).to_string();
-    let host = scene.start([scene.fx("one").with("--tools", tools)]).await.unwrap();
+    let host = test_env.start([test_env.fixture("one").with("--tools", tools)]).await.unwrap();
     let arguments = json!({
         "count": "three", "who": {"age": -1, "na/me": 5}, "list": ["red", "blue", 3], "extra": 1,
     });
-    let problems = problems(&host, "one.many", arguments).await;
-    let mut pointers: Vec<&str> = problems.iter().map(|found| found.pointer.as_str()).collect();
+    let problems = argument_problems(&host, "one.many", arguments).await;
+    let mut pointers: Vec<&str> = problems.iter().map(|problem| problem.pointer.as_str()).collect();
     pointers.sort_unstable();
     let expected =
         ["", "", "/count", "/extra", "/list/1", "/list/2", "/who", "/who/age", "/who/na~1me"];
     assert_eq!(pointers, expected, "{problems:#?}");
     for missing in ["first", "second", "id", "extra"] {
-        let named = problems.iter().any(|found| found.message.contains(missing));
-        assert!(named, "`{missing}` is not named: {problems:#?}");
+        let is_named = problems.iter().any(|problem| problem.message.contains(missing));
+        assert!(is_named, "`{missing}` is not named: {problems:#?}");
     }
-    assert_eq!(scene.journal().count("tools/call"), 0);
+    assert_eq!(test_env.journal().count("tools/call"), 0);
     host.shutdown().await;
 }
 
-/// Any JSON value whose numbers every reader understands alike.
+/// Any JSON value whose numbers have the same value in every JSON parser.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -102,30 +102,30 @@ fn any_json() -> impl Strategy<Value = Value> {
 /// Proves: TR5.1
 #[tokio::test]
 async fn any_arguments_reach_the_server_and_come_back_as_they_were() {
-    let scene = Scene::new();
+    let test_env = TestEnv::new();
     let tools = json!([{"name": "mirror", "inputSchema": {"type": "object"}}]).to_string();
-    let host = scene.start([scene.fx("one").with("--tools", tools)]).await.unwrap();
+    let host = test_env.start([test_env.fixture("one").with("--tools", tools)]).await.unwrap();
     let mut runner = TestRunner::default();
     for _ in 0..200 {
-        let given = any_json().new_tree(&mut runner).unwrap().current();
-        let arguments = json!({"given": given});
+        let input = any_json().new_tree(&mut runner).unwrap().current();
+        let arguments = json!({"given": input});
         let result = host.call_tool("one.mirror", arguments.clone()).await.unwrap();
-        let seen: Value = serde_json::from_str(&text(&result)).unwrap();
-        assert_eq!(seen["arguments"], arguments);
+        let received: Value = serde_json::from_str(&result_text(&result)).unwrap();
+        assert_eq!(received["arguments"], arguments);
     }
     host.shutdown().await;
 }
 
 #[tokio::test]
 async fn arguments_are_an_object_even_where_the_schema_allows_anything() {
-    let scene = Scene::new();
+    let test_env = TestEnv::new();
     let tools = json!([{"name": "any", "inputSchema": {}}]).to_string();
-    let host = scene.start([scene.fx("one").with("--tools", tools)]).await.unwrap();
+    let host = test_env.start([test_env.fixture("one").with("--tools", tools)]).await.unwrap();
     for arguments in [json!([1]), json!("text"), json!(7), json!(true)] {
-        let problems = problems(&host, "one.any", arguments).await;
+        let problems = argument_problems(&host, "one.any", arguments).await;
         assert_eq!((problems.len(), problems[0].pointer.as_str()), (1, ""), "{problems:?}");
     }
-    assert_eq!(scene.journal().count("tools/call"), 0);
+    assert_eq!(test_env.journal().count("tools/call"), 0);
     host.call_tool("one.any", json!({"anything": [1]})).await.unwrap();
     host.shutdown().await;
 }
@@ -133,15 +133,18 @@ async fn arguments_are_an_object_even_where_the_schema_allows_anything() {
 /// Proves: TR10.6, TR10.5
 #[tokio::test]
 async fn denied_arguments_are_not_sent_and_the_refusal_is_in_the_log_as_a_security_event() {
-    let scene = Scene::new();
-    let log = Log::capture();
+    let test_env = TestEnv::new();
+    let log = LogCapture::capture();
     let rules = json!({"denyArguments": {"ech*": ["*secret*"]}});
-    let host = scene.start([scene.fx("one").key("tools", rules)]).await.unwrap();
-    let refused =
-        problems(&host, "one.echo", json!({"message": "the Secret and the secret"})).await;
-    assert_eq!(refused[0].to_string(), "`/message`: `tools.denyArguments` has `*secret*`");
-    assert_eq!(scene.journal().count("tools/call"), 0);
-    let lines = log.of("arguments refused");
+    let host = test_env.start([test_env.fixture("one").config_key("tools", rules)]).await.unwrap();
+    let problems =
+        argument_problems(&host, "one.echo", json!({"message": "the Secret and the secret"})).await;
+    assert_eq!(
+        problems[0].to_string(),
+        "`/message`: denied by `*secret*` in `tools.denyArguments`"
+    );
+    assert_eq!(test_env.journal().count("tools/call"), 0);
+    let lines = log.with_message("arguments rejected");
     assert_eq!((lines.len(), &lines[0]["security"]), (1, &json!(true)));
     assert_eq!((&lines[0]["tool"], &lines[0]["why"]), (&json!("echo"), &json!("*secret*")));
     assert!(!lines[0].to_string().contains("the Secret"), "the arguments are in the log");

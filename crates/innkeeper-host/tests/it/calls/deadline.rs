@@ -1,34 +1,40 @@
-//! How long a call may take, who waits for whom, and that a server is told when nobody waits.
+//! Timeouts and cancellation of calls.
 
 use std::time::Duration;
 
 use innkeeper_host::event::CallOutcome;
-use innkeeper_host::{CallError, CallKind, CallOptions, ErrorClass, Event, Host, Progress};
+use innkeeper_host::{
+    CallError, CallErrorKind, CallOptions, ErrorClass, Host, HostEvent, Progress,
+};
 use innkeeper_testkit::Fixture;
 use serde_json::{Map, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{cancelled, class, ids};
-use crate::setup::{PATIENCE, Scene, builder, text, told};
+use super::{cancelled_ids, error_class, request_ids};
+use crate::setup::{TEST_TIMEOUT, TestEnv, builder, drain_events, result_text};
 
-fn within(timeout: Duration) -> CallOptions {
+fn with_timeout(timeout: Duration) -> CallOptions {
     CallOptions { timeout: Some(timeout), ..CallOptions::default() }
 }
 
-/// A server that stays although calls to it run out of time.
-fn forgiving(scene: &Scene, name: &str) -> Fixture {
-    scene.fx(name).key("unavailableAfterTimeouts", 1000)
+/// A server that stays available after call timeouts.
+fn tolerant_fixture(test_env: &TestEnv, name: &str) -> Fixture {
+    test_env.fixture(name).config_key("unavailableAfterTimeouts", 1000)
 }
 
-/// The time a call that must run out of it was allowed; it took no less.
-async fn allowed(host: &Host, tool: &str, options: CallOptions) -> Duration {
-    let began = Instant::now();
+/// Returns the timeout of a call that must time out, and checks that the call took at least that
+/// long.
+async fn allowed_time(host: &Host, tool: &str, options: CallOptions) -> Duration {
+    let started_at = Instant::now();
     match host.call_tool_with(tool, json!({"message": ""}), options).await {
-        Err(CallError::Timeout { after, .. }) => {
-            let took = began.elapsed();
-            assert!(took >= after && took < after + PATIENCE, "{after:?} took {took:?}");
-            after
+        Err(CallError::Timeout { timeout, .. }) => {
+            let elapsed = started_at.elapsed();
+            assert!(
+                elapsed >= timeout && elapsed < timeout + TEST_TIMEOUT,
+                "{timeout:?} took {elapsed:?}"
+            );
+            timeout
         }
         other => panic!("no time-out: {other:?}"),
     }
@@ -37,19 +43,19 @@ async fn allowed(host: &Host, tool: &str, options: CallOptions) -> Duration {
 /// Proves: FR4.10
 #[tokio::test]
 async fn the_time_of_the_call_counts_before_the_servers_and_the_servers_before_the_hosts() {
-    let scene = Scene::new();
+    let test_env = TestEnv::new();
     let servers = [
-        forgiving(&scene, "own").switch("--hang-calls").key("timeout", 0.3),
-        forgiving(&scene, "hosts").switch("--hang-calls"),
+        tolerant_fixture(&test_env, "own").switch("--hang-calls").config_key("timeout", 0.3),
+        tolerant_fixture(&test_env, "hosts").switch("--hang-calls"),
     ];
-    let config = scene.config_with(&json!({"timeout": 0.4}), servers);
+    let config = test_env.config_with(&json!({"timeout": 0.4}), servers);
     let host = builder(config).start().await.unwrap();
     let millis = Duration::from_millis;
     let (by_call, by_server, by_host, above) = tokio::join!(
-        allowed(&host, "own.echo", within(millis(100))),
-        allowed(&host, "own.echo", CallOptions::default()),
-        allowed(&host, "hosts.echo", CallOptions::default()),
-        allowed(&host, "own.echo", within(millis(500))),
+        allowed_time(&host, "own.echo", with_timeout(millis(100))),
+        allowed_time(&host, "own.echo", CallOptions::default()),
+        allowed_time(&host, "hosts.echo", CallOptions::default()),
+        allowed_time(&host, "own.echo", with_timeout(millis(500))),
     );
     assert_eq!(
         [by_call, by_server, by_host, above],
@@ -61,23 +67,23 @@ async fn the_time_of_the_call_counts_before_the_servers_and_the_servers_before_t
 /// Proves: FR4.10
 #[tokio::test]
 async fn prompts_and_resources_have_the_same_times() {
-    let scene = Scene::new();
-    let slow = scene.fx("slow").with("--stop-reading-after", 8).key("timeout", 0.2);
-    let slow = slow.key("shutdownTimeout", 0.4).key("unavailableAfterTimeouts", 9);
-    let host = scene.start([slow]).await.unwrap();
-    // It reads the handshake and the lists, then nothing more.
-    assert_eq!(scene.journal().entries.iter().filter(|entry| entry.event == "recv").count(), 7);
+    let test_env = TestEnv::new();
+    let slow = test_env.fixture("slow").with("--stop-reading-after", 8).config_key("timeout", 0.2);
+    let slow = slow.config_key("shutdownTimeout", 0.4).config_key("unavailableAfterTimeouts", 9);
+    let host = test_env.start([slow]).await.unwrap();
+    // The server reads the handshake and the lists (7 messages) and nothing after them.
+    assert_eq!(test_env.journal().entries.iter().filter(|entry| entry.event == "recv").count(), 7);
     host.call_tool("slow.echo", json!({"message": "the last it reads"})).await.unwrap();
     let none = Map::new();
-    for options in [CallOptions::default(), within(Duration::from_millis(100))] {
+    for options in [CallOptions::default(), with_timeout(Duration::from_millis(100))] {
         let after = options.timeout.unwrap_or(Duration::from_millis(200));
         for result in [
             host.get_prompt("slow.plain", &none, options.clone()).await,
             host.read_resource("fx://slow/static", None, options.clone()).await,
         ] {
             let error = result.unwrap_err();
-            let CallError::Timeout { after: seen, .. } = error else { panic!("{error}") };
-            assert_eq!(seen, after);
+            let CallError::Timeout { timeout: reported, .. } = error else { panic!("{error}") };
+            assert_eq!(reported, after);
         }
     }
     host.shutdown().await;
@@ -85,47 +91,55 @@ async fn prompts_and_resources_have_the_same_times() {
 
 #[tokio::test]
 async fn a_time_too_long_to_count_and_one_of_nothing_are_times_like_any_other() {
-    let scene = Scene::new();
-    let host = scene.start([forgiving(&scene, "one")]).await.unwrap();
+    let test_env = TestEnv::new();
+    let host = test_env.start([tolerant_fixture(&test_env, "one")]).await.unwrap();
     let message = json!({"message": "for ever"});
-    let result = host.call_tool_with("one.echo", message.clone(), within(Duration::MAX)).await;
-    assert_eq!(text(&result.unwrap()), "for ever");
-    let none = host.call_tool_with("one.sleep", json!({"ms": 1}), within(Duration::ZERO)).await;
-    assert_eq!(class(none), ErrorClass::Timeout);
-    assert_eq!(text(&host.call_tool("one.echo", message).await.unwrap()), "for ever");
+    let result =
+        host.call_tool_with("one.echo", message.clone(), with_timeout(Duration::MAX)).await;
+    assert_eq!(result_text(&result.unwrap()), "for ever");
+    let none =
+        host.call_tool_with("one.sleep", json!({"ms": 1}), with_timeout(Duration::ZERO)).await;
+    assert_eq!(error_class(none), ErrorClass::Timeout);
+    assert_eq!(result_text(&host.call_tool("one.echo", message).await.unwrap()), "for ever");
     host.shutdown().await;
 }
 
 /// Proves: N21
 #[tokio::test]
 async fn a_call_that_runs_out_of_time_is_cancelled_at_the_server_by_its_id() {
-    let scene = Scene::new();
-    let host = scene.start([forgiving(&scene, "one")]).await.unwrap();
-    let slow =
-        host.call_tool_with("one.sleep", json!({"ms": 60_000}), within(Duration::from_millis(100)));
+    let test_env = TestEnv::new();
+    let host = test_env.start([tolerant_fixture(&test_env, "one")]).await.unwrap();
+    let slow = host.call_tool_with(
+        "one.sleep",
+        json!({"ms": 60_000}),
+        with_timeout(Duration::from_millis(100)),
+    );
     let quick = async {
         for _ in 0..3 {
             host.call_tool("one.echo", json!({"message": ""})).await.unwrap();
         }
     };
     let (result, ()) = tokio::join!(slow, quick);
-    assert_eq!(class(result), ErrorClass::Timeout);
-    let journal = scene.journal_until(|journal| !cancelled(journal).is_empty()).await;
+    assert_eq!(error_class(result), ErrorClass::Timeout);
+    let journal = test_env.wait_for_journal(|journal| !cancelled_ids(journal).is_empty()).await;
     let sleep = journal.received("tools/call")[0];
     assert_eq!(sleep.message["params"]["name"], "sleep");
-    assert_eq!(cancelled(&journal), [sleep.message["id"].as_u64().unwrap()]);
+    assert_eq!(cancelled_ids(&journal), [sleep.message["id"].as_u64().unwrap()]);
     host.shutdown().await;
 }
 
 /// Proves: FR4.11
 #[tokio::test]
 async fn a_dropped_call_is_cancelled_at_the_server_and_its_late_answer_goes_to_nobody() {
-    let scene = Scene::new();
-    let host = scene.start([forgiving(&scene, "one").switch("--ignore-cancel")]).await.unwrap();
+    let test_env = TestEnv::new();
+    let host = test_env
+        .start([tolerant_fixture(&test_env, "one").switch("--ignore-cancel")])
+        .await
+        .unwrap();
     {
         let call = host.call_tool("one.sleep", json!({"ms": 200}));
         tokio::pin!(call);
-        let sent = scene.journal_until(|journal| journal.count("tools/call") == 1);
+        let sent = test_env.wait_for_journal(|journal| journal.count("tools/call") == 1);
         tokio::select! {
             result = &mut call => panic!("answered before it was dropped: {result:?}"),
             _ = sent => {}
@@ -133,11 +147,11 @@ async fn a_dropped_call_is_cancelled_at_the_server_and_its_late_answer_goes_to_n
         assert_eq!(host.status()["one"].in_flight, 1);
     }
     assert_eq!(host.status()["one"].in_flight, 0);
-    let journal = scene.journal_until(|journal| !cancelled(journal).is_empty()).await;
-    assert_eq!(cancelled(&journal), ids(&journal, "tools/call"));
-    // Answered after the late answer, which the server sends all the same.
+    let journal = test_env.wait_for_journal(|journal| !cancelled_ids(journal).is_empty()).await;
+    assert_eq!(cancelled_ids(&journal), request_ids(&journal, "tools/call"));
+    // The server sends the late response before the response to this call.
     let next = host.call_tool("one.sleep", json!({"ms": 300})).await.unwrap();
-    assert_eq!(text(&next), "slept");
+    assert_eq!(result_text(&next), "slept");
     let metrics = &host.metrics()["one"];
     assert_eq!((metrics.cancelled_count, metrics.success_count), (1, 1));
     host.shutdown().await;
@@ -145,47 +159,49 @@ async fn a_dropped_call_is_cancelled_at_the_server_and_its_late_answer_goes_to_n
 
 #[tokio::test]
 async fn one_permit_lets_one_call_through_and_waiting_for_it_is_part_of_the_time() {
-    let scene = Scene::new();
-    let one = forgiving(&scene, "one").switch("--hang-calls").key("maxConcurrent", 1);
-    let host = scene.start([one]).await.unwrap();
+    let test_env = TestEnv::new();
+    let fixture =
+        tolerant_fixture(&test_env, "one").switch("--hang-calls").config_key("maxConcurrent", 1);
+    let host = test_env.start([fixture]).await.unwrap();
     let holder = {
         let host = host.clone();
         #[expect(clippy::disallowed_methods, reason = "the test owns and aborts the task")]
         tokio::spawn(async move { host.call_tool("one.pid", ()).await.map(drop) })
     };
-    scene.journal_until(|journal| journal.count("tools/call") == 1).await;
+    test_env.wait_for_journal(|journal| journal.count("tools/call") == 1).await;
     let mut events = host.events();
-    let waited = allowed(&host, "one.echo", within(Duration::from_millis(100))).await;
-    assert_eq!(waited, Duration::from_millis(100));
+    let elapsed = allowed_time(&host, "one.echo", with_timeout(Duration::from_millis(100))).await;
+    assert_eq!(elapsed, Duration::from_millis(100));
     let dropped = tokio::time::timeout(Duration::from_millis(50), host.call_tool("one.pid", ()));
     dropped.await.expect_err("it waits for the permit");
-    assert_eq!(scene.journal().count("tools/call"), 1, "only the holder's was sent");
-    assert_eq!(cancelled(&scene.journal()), [0; 0]);
-    let unsent: Vec<_> = told(&mut events)
+    assert_eq!(test_env.journal().count("tools/call"), 1, "only the holder's was sent");
+    assert_eq!(cancelled_ids(&test_env.journal()), [0; 0]);
+    let unsent: Vec<_> = drain_events(&mut events)
         .into_iter()
         .map(|event| match event {
-            Event::Called(record) => (record.id, record.outcome),
+            HostEvent::CallFinished(record) => (record.id, record.outcome),
             other => panic!("{other:?}"),
         })
         .collect();
-    let late = CallOutcome::Failed(CallKind::Timeout);
-    assert_eq!(unsent, [(0, late), (0, CallOutcome::Cancelled)], "neither has an id");
+    let timed_out = CallOutcome::Failed(CallErrorKind::Timeout);
+    assert_eq!(unsent, [(0, timed_out), (0, CallOutcome::Cancelled)], "neither has an id");
     holder.abort();
     drop(holder.await);
-    let next = host.call_tool_with("one.pid", (), within(Duration::from_millis(200))).await;
-    assert_eq!(class(next), ErrorClass::Timeout);
-    scene.journal_until(|journal| cancelled(journal).len() == 2).await;
-    assert_eq!(cancelled(&scene.journal()), ids(&scene.journal(), "tools/call"));
+    let next = host.call_tool_with("one.pid", (), with_timeout(Duration::from_millis(200))).await;
+    assert_eq!(error_class(next), ErrorClass::Timeout);
+    test_env.wait_for_journal(|journal| cancelled_ids(journal).len() == 2).await;
+    assert_eq!(cancelled_ids(&test_env.journal()), request_ids(&test_env.journal(), "tools/call"));
     host.shutdown().await;
 }
 
 #[tokio::test]
 async fn one_permit_makes_calls_run_one_after_the_other() {
-    let scene = Scene::new();
-    // It answers in reverse what it has within 20 ms: two calls at once would be seen.
-    let one = scene.fx("one").with("--out-of-order", 2).key("maxConcurrent", 1);
-    let host = scene.start([one]).await.unwrap();
-    let most = std::cell::Cell::new(0);
+    let test_env = TestEnv::new();
+    // The fixture would respond in reverse order to two calls within 20 ms, so concurrent calls
+    // would be visible.
+    let fixture = test_env.fixture("one").with("--out-of-order", 2).config_key("maxConcurrent", 1);
+    let host = test_env.start([fixture]).await.unwrap();
+    let max = std::cell::Cell::new(0);
     let calls = async {
         let call = async || {
             for _ in 0..3 {
@@ -196,36 +212,39 @@ async fn one_permit_makes_calls_run_one_after_the_other() {
     };
     let watch = async {
         loop {
-            most.set(most.get().max(host.status()["one"].in_flight));
+            max.set(max.get().max(host.status()["one"].in_flight));
             tokio::task::yield_now().await;
         }
     };
     tokio::select! { () = calls => {}, () = watch => {} }
-    assert_eq!(most.get(), 1);
+    assert_eq!(max.get(), 1);
     assert_eq!(host.metrics()["one"].success_count, 9);
     host.shutdown().await;
 }
 
 #[tokio::test]
 async fn progress_comes_in_order_before_the_answer_and_a_deaf_listener_delays_nothing() {
-    let scene = Scene::new();
-    let host = scene.start([scene.fx("one").with("--progress", 50)]).await.unwrap();
+    let test_env = TestEnv::new();
+    let host = test_env.start([test_env.fixture("one").with("--progress", 50)]).await.unwrap();
     let (sender, mut receiver) = mpsc::channel(64);
     let options = CallOptions { progress: Some(sender), ..CallOptions::default() };
     let result = host.call_tool_with("one.echo", json!({"message": "done"}), options).await;
-    assert_eq!(text(&result.unwrap()), "done");
+    assert_eq!(result_text(&result.unwrap()), "done");
     let mut steps = Vec::new();
     while let Ok(Progress { progress, total, .. }) = receiver.try_recv() {
         assert_eq!(total, Some(50.0));
         steps.push(progress);
     }
     assert_eq!(steps, (1..=50).map(f64::from).collect::<Vec<_>>());
-    let sent = scene.journal();
-    assert_eq!(sent.params("tools/call")[0]["_meta"]["progressToken"], ids(&sent, "tools/call")[0]);
+    let sent = test_env.journal();
+    assert_eq!(
+        sent.params("tools/call")[0]["_meta"]["progressToken"],
+        request_ids(&sent, "tools/call")[0]
+    );
     let (sender, receiver) = mpsc::channel(1);
     let options = CallOptions { progress: Some(sender), ..CallOptions::default() };
     let result = host.call_tool_with("one.echo", json!({"message": "deaf"}), options).await;
-    assert_eq!(text(&result.unwrap()), "deaf");
+    assert_eq!(result_text(&result.unwrap()), "deaf");
     assert_eq!(receiver.len(), 1);
     host.shutdown().await;
 }

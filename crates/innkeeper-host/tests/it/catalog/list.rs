@@ -1,4 +1,4 @@
-//! The lists as they are read at the start.
+//! Lists at the start of a server.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::tools;
-use crate::setup::Scene;
+use crate::setup::TestEnv;
 
 const DEFAULT_TOOLS: [&str; 9] =
     ["echo", "add", "a.b", "fail", "env", "read", "sleep", "big", "pid"];
@@ -15,28 +15,28 @@ const DEFAULT_TOOLS: [&str; 9] =
 /// Proves: FR3.1, FR3.2, FR3.3
 #[tokio::test]
 async fn lists_in_pages_are_read_to_their_end() {
-    let scene = Scene::new();
+    let test_env = TestEnv::new();
     let servers = [
-        scene.fx("one").with("--pages", 3),
-        scene.fx("empty").with("--pages", 4).switch("--empty-cursor"),
-        scene.fx("long").with("--pages", 3).with("--big-cursor", 20_000),
-        scene.fx("many").with("--pages", 40).with("--many-tools", 1_000),
+        test_env.fixture("one").with("--pages", 3),
+        test_env.fixture("empty").with("--pages", 4).switch("--empty-cursor"),
+        test_env.fixture("long").with("--pages", 3).with("--big-cursor", 20_000),
+        test_env.fixture("many").with("--pages", 40).with("--many-tools", 1_000),
     ];
-    let host = scene.start(servers).await.unwrap();
+    let host = test_env.start(servers).await.unwrap();
     let catalog = host.catalog();
     for name in ["one", "empty", "long"] {
         assert_eq!(tools(&catalog, name), DEFAULT_TOOLS, "{name}");
-        let offer = catalog.server(name).unwrap().offer().unwrap();
-        let prompts: Vec<&str> = offer.prompts.iter().map(|p| p.view.name.as_str()).collect();
+        let listing = catalog.server(name).unwrap().listing().unwrap();
+        let prompts: Vec<&str> = listing.prompts.iter().map(|p| p.view.name.as_str()).collect();
         assert_eq!(prompts, ["greet", "plain"]);
-        let uris: Vec<&str> = offer.resources.iter().map(|r| r.view.uri.as_str()).collect();
+        let uris: Vec<&str> = listing.resources.iter().map(|r| r.view.uri.as_str()).collect();
         assert_eq!(uris, [&*format!("fx://{name}/static"), "fx://shared"]);
-        let templates = &offer.resource_templates;
+        let templates = &listing.resource_templates;
         assert_eq!(templates[0].view.uri_template, format!("fx://{name}/item/{{id}}"));
         assert_eq!(templates.len(), 1);
     }
     assert_eq!(tools(&catalog, "many").len(), 1_009);
-    let journal = scene.journal().of("one");
+    let journal = test_env.journal().for_server("one");
     for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
         let cursors: Vec<&Value> =
             journal.params(method).into_iter().map(|params| &params["cursor"]).collect();
@@ -49,15 +49,19 @@ async fn lists_in_pages_are_read_to_their_end() {
 /// Proves: FR3.2, FR3.3
 #[tokio::test]
 async fn what_a_server_does_not_declare_it_is_not_asked_for() {
-    let scene = Scene::new();
+    let test_env = TestEnv::new();
     let servers = [
-        scene.fx("bare").switch("--no-prompts").switch("--no-resources").switch("--undeclared"),
-        scene.fx("prompts").switch("--no-resources"),
-        scene.fx("new").with("--era", "modern").switch("--no-prompts"),
+        test_env
+            .fixture("bare")
+            .switch("--no-prompts")
+            .switch("--no-resources")
+            .switch("--undeclared"),
+        test_env.fixture("prompts").switch("--no-resources"),
+        test_env.fixture("new").with("--era", "modern").switch("--no-prompts"),
     ];
-    let host = scene.start(servers).await.unwrap();
-    let asked = |server: &str| {
-        let journal = scene.journal().of(server);
+    let host = test_env.start(servers).await.unwrap();
+    let methods = |server: &str| {
+        let journal = test_env.journal().for_server(server);
         let mut lists: Vec<String> = journal
             .methods()
             .into_iter()
@@ -67,33 +71,36 @@ async fn what_a_server_does_not_declare_it_is_not_asked_for() {
         lists.sort();
         lists
     };
-    assert_eq!(asked("bare"), ["tools/list"]);
-    assert_eq!(asked("prompts"), ["prompts/list", "tools/list"]);
-    assert_eq!(asked("new"), ["resources/list", "resources/templates/list", "tools/list"]);
+    assert_eq!(methods("bare"), ["tools/list"]);
+    assert_eq!(methods("prompts"), ["prompts/list", "tools/list"]);
+    assert_eq!(methods("new"), ["resources/list", "resources/templates/list", "tools/list"]);
     let catalog = host.catalog();
-    let offer = catalog.server("bare").unwrap().offer().unwrap();
-    assert!(offer.prompts.is_empty() && offer.resources.is_empty());
-    assert!(offer.resource_templates.is_empty());
+    let listing = catalog.server("bare").unwrap().listing().unwrap();
+    assert!(listing.prompts.is_empty() && listing.resources.is_empty());
+    assert!(listing.resource_templates.is_empty());
     host.shutdown().await;
 }
 
 /// Proves: N5, FR3.4
 #[tokio::test]
 async fn the_catalog_has_every_server_by_its_name_with_all_it_offers() {
-    let scene = Scene::new();
+    let test_env = TestEnv::new();
     let servers = [
-        scene.fx("zeta").with("--instructions", "Be kind.").with("--server-name", "somebody"),
-        scene.fx("alpha"),
+        test_env
+            .fixture("zeta")
+            .with("--instructions", "Be kind.")
+            .with("--server-name", "somebody"),
+        test_env.fixture("alpha"),
     ];
-    let host = scene.start(servers).await.unwrap();
+    let host = test_env.start(servers).await.unwrap();
     let catalog = host.catalog();
     let names: Vec<&str> = catalog.servers().map(|(name, _)| name).collect();
     assert_eq!(names, ["zeta", "alpha"], "in the order of the configuration");
     let zeta = catalog.server("zeta").unwrap();
     assert_eq!((zeta.state(), zeta.transport()), (ServerState::Ready, "stdio"));
     assert_eq!(zeta.instructions(), Some("Be kind."));
-    let whole: Value = serde_json::to_value(&*catalog).unwrap();
-    let servers = whole["servers"].as_object().unwrap();
+    let json: Value = serde_json::to_value(&*catalog).unwrap();
+    let servers = json["servers"].as_object().unwrap();
     assert_eq!(servers.keys().collect::<Vec<_>>(), ["zeta", "alpha"]);
     let zeta = &servers["zeta"];
     assert_eq!(zeta["state"], "ready");
@@ -113,37 +120,37 @@ async fn the_catalog_has_every_server_by_its_name_with_all_it_offers() {
 /// Proves: N12, FR3.5
 #[tokio::test]
 async fn a_thousand_tools_are_there_at_once_without_argument_await_or_traffic() {
-    let scene = Scene::new();
-    let host = scene.start([scene.fx("one").with("--many-tools", 1_000)]).await.unwrap();
-    let before = scene.journal().entries.len();
+    let test_env = TestEnv::new();
+    let host = test_env.start([test_env.fixture("one").with("--many-tools", 1_000)]).await.unwrap();
+    let before = test_env.journal().entries.len();
     let get: fn(&Host) -> std::sync::Arc<Catalog> = Host::catalog;
     let fastest = (0..20).map(|_| {
-        let began = Instant::now();
+        let started_at = Instant::now();
         let catalog = get(&host);
-        let offer = catalog.server("one").unwrap().offer().unwrap();
-        assert_eq!(offer.tools.len(), 1_009);
-        began.elapsed()
+        let listing = catalog.server("one").unwrap().listing().unwrap();
+        assert_eq!(listing.tools.len(), 1_009);
+        started_at.elapsed()
     });
     let fastest = fastest.min().unwrap();
     assert!(fastest < Duration::from_millis(1), "{fastest:?}");
-    assert_eq!(scene.journal().entries.len(), before, "the server was asked");
+    assert_eq!(test_env.journal().entries.len(), before, "the server was asked");
     host.shutdown().await;
 }
 
 /// Proves: N22
 #[tokio::test]
-async fn states_are_told_for_every_server_and_the_catalog_has_only_those_that_take_calls() {
-    let scene = Scene::new();
+async fn states_are_reported_for_every_server_and_the_catalog_has_only_those_that_take_calls() {
+    let test_env = TestEnv::new();
     let servers = [
-        scene.fx("well"),
-        scene
-            .fx("absent")
+        test_env.fixture("well"),
+        test_env
+            .fixture("absent")
             .with("--exit-at-start", 7)
-            .key("required", false)
-            .key("initTimeout", 0.5),
-        scene.fx("crashes").with("--crash-after", 1),
+            .config_key("required", false)
+            .config_key("initTimeout", 0.5),
+        test_env.fixture("crashes").with("--crash-after", 1),
     ];
-    let host = scene.start(servers).await.unwrap();
+    let host = test_env.start(servers).await.unwrap();
     let states = |host: &Host| {
         let status = host.status();
         status.iter().map(|(name, status)| (name.to_string(), status.state)).collect::<Vec<_>>()

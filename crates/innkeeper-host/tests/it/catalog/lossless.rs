@@ -1,9 +1,9 @@
-//! The catalog shows definitions as the servers wrote them.
+//! The catalog keeps definitions exactly as the servers sent them.
 
 use innkeeper_host::Host;
 
-use crate::setup::{Scene, builder};
-use crate::shell::Shell;
+use crate::setup::{TestEnv, builder};
+use crate::shell_server::ShellServer;
 
 const TOOL: &str = concat!(
     r#"{ "zeta":1, "inputSchema":{"type":"object","x-order":["b","a"],"properties":{"b":{},"a":{}},"#,
@@ -14,24 +14,28 @@ const TOOL: &str = concat!(
 const INFO: &str =
     r#"{"name":"sh","version":"1", "build":98765432109876543210987654321,"b":1,"a":2}"#;
 
-async fn serialised() -> (Host, String) {
-    let scene = Scene::new();
+async fn catalog_json() -> (Host, String) {
+    let test_env = TestEnv::new();
     let tools = format!(r#"{{"tools":[{TOOL}]}}"#);
     let initialized = format!(
         r#"{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}}}},"serverInfo":{INFO}}}"#
     );
-    let shell = Shell { tools: &tools, initialized: &initialized, ..Shell::default() };
-    let host = builder(scene.config_of(&shell.file())).start().await.unwrap();
+    let shell = ShellServer {
+        tools_result: &tools,
+        initialize_result: &initialized,
+        ..ShellServer::default()
+    };
+    let host = builder(test_env.config_from(&shell.config_json())).start().await.unwrap();
     let text = serde_json::to_string(&*host.catalog()).unwrap();
     (host, text)
 }
 
 #[tokio::test]
 async fn a_tool_is_shown_byte_for_byte() {
-    let (host, catalog) = serialised().await;
+    let (host, catalog) = catalog_json().await;
     assert!(catalog.contains(&format!(r#""tools":[{TOOL}]"#)), "{catalog}");
     let snapshot = host.catalog();
-    let tool = &snapshot.server("sh").unwrap().offer().unwrap().tools[0];
+    let tool = &snapshot.server("sh").unwrap().listing().unwrap().tools[0];
     assert_eq!(tool.raw.get(), TOOL);
     assert_eq!(tool.view.name, "odd");
     host.call_tool("sh.odd", ()).await.unwrap();
@@ -40,7 +44,7 @@ async fn a_tool_is_shown_byte_for_byte() {
 
 #[tokio::test]
 async fn what_a_server_says_of_itself_is_shown_byte_for_byte() {
-    let (host, catalog) = serialised().await;
+    let (host, catalog) = catalog_json().await;
     assert!(catalog.contains(&format!(r#""serverInfo":{INFO}"#)), "{catalog}");
     assert_eq!(host.catalog().server("sh").unwrap().server_info().unwrap().get(), INFO);
     host.shutdown().await;

@@ -1,36 +1,36 @@
-//! What a host tells of security, in lines of the log.
+//! Audit events in the log.
 
 use serde_json::json;
 
-use crate::setup::{Log, Scene};
+use crate::setup::{LogCapture, TestEnv};
 
 /// Proves: TR10.5
 #[tokio::test]
-async fn a_call_of_a_tool_that_is_kept_out_is_told_and_one_that_does_not_exist_is_not() {
-    let (log, scene) = (Log::capture(), Scene::new());
+async fn a_call_of_an_excluded_tool_is_reported_and_one_of_an_unknown_tool_is_not() {
+    let (log, test_env) = (LogCapture::capture(), TestEnv::new());
     let filter = json!({ "deny": ["ech*"] });
-    let host = scene.start([scene.fx("one").key("tools", filter)]).await.unwrap();
+    let host = test_env.start([test_env.fixture("one").config_key("tools", filter)]).await.unwrap();
     host.call_tool("one.nothing", ()).await.unwrap_err();
     host.call_tool("one.echo", json!({"message": "canary-4711"})).await.unwrap_err();
-    let lines = log.audited();
+    let lines = log.security_lines();
     assert_eq!(lines.len(), 1, "{lines:#?}");
     let line = &lines[0];
     assert_eq!((&line["audit"], &line["level"]), (&json!("tool-refused"), &json!("WARN")));
     assert_eq!((&line["server"], &line["tool"]), (&json!("one"), &json!("echo")));
-    assert_eq!(line["why"], "`tools.deny` has `ech*`");
+    assert_eq!(line["why"], "denied by `ech*` in `tools.deny`");
     assert!(!line.to_string().contains("canary"), "arguments in the log");
     host.shutdown().await;
 }
 
 /// Proves: TR10.5
 #[tokio::test]
-async fn what_a_server_asks_and_nobody_answers_is_told() {
-    let (log, scene) = (Log::capture(), Scene::new());
-    let server = scene.fx("one").switch("--ask-sampling").switch("--ask-anyway");
-    let host = scene.start([server]).await.unwrap();
-    // Whatever becomes of the call, the question was refused.
+async fn a_server_request_without_a_callback_is_reported() {
+    let (log, test_env) = (LogCapture::capture(), TestEnv::new());
+    let server = test_env.fixture("one").switch("--ask-sampling").switch("--ask-anyway");
+    let host = test_env.start([server]).await.unwrap();
+    // The host denies the server's request, regardless of the result of the call.
     drop(host.call_tool("one.pid", ()).await);
-    let lines = log.audited();
+    let lines = log.security_lines();
     assert_eq!(lines.len(), 1, "{lines:#?}");
     let line = &lines[0];
     assert_eq!((&line["audit"], &line["server"]), (&json!("request-refused"), &json!("one")));

@@ -1,10 +1,10 @@
-//! Spans and metrics of OpenTelemetry, and what servers are told of them.
+//! OpenTelemetry spans and metrics, and the trace context in requests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use innkeeper_host::{CallOptions, Host, Telemetry};
-use innkeeper_testkit::Remote;
+use innkeeper_testkit::RemoteServer;
 use opentelemetry::baggage::BaggageExt;
 use opentelemetry::propagation::{TextMapCompositePropagator, TextMapPropagator};
 use opentelemetry::trace::{
@@ -17,63 +17,64 @@ use opentelemetry_sdk::propagation::{BaggagePropagator, TraceContextPropagator};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use serde_json::{Map, Value, json};
 
-use crate::remote::file;
-use crate::setup::{Scene, builder, until_told};
+use crate::remote::config_json;
+use crate::setup::{TestEnv, builder, wait_for_event};
 
-/// What an application that exports to memory has.
-struct Kept {
+/// In-memory exporters of an application.
+struct InMemoryTelemetry {
     spans: InMemorySpanExporter,
-    tracers: SdkTracerProvider,
+    tracer_provider: SdkTracerProvider,
     metrics: InMemoryMetricExporter,
-    meters: SdkMeterProvider,
+    meter_provider: SdkMeterProvider,
 }
 
-impl Kept {
+impl InMemoryTelemetry {
     fn new() -> Self {
         let (spans, metrics) = (InMemorySpanExporter::default(), InMemoryMetricExporter::default());
-        let tracers = SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build();
+        let tracer_provider =
+            SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build();
         let reader = PeriodicReader::builder(metrics.clone()).build();
-        let meters = SdkMeterProvider::builder().with_reader(reader).build();
-        Self { spans, tracers, metrics, meters }
+        let meter_provider = SdkMeterProvider::builder().with_reader(reader).build();
+        Self { spans, tracer_provider, metrics, meter_provider }
     }
 
     fn telemetry(&self) -> Telemetry {
         let both: Vec<Box<dyn TextMapPropagator + Send + Sync>> =
             vec![Box::new(TraceContextPropagator::new()), Box::new(BaggagePropagator::new())];
         let propagator = TextMapCompositePropagator::new(both);
-        Telemetry::new().traces(&self.tracers, propagator).metrics(&self.meters)
+        Telemetry::new().traces(&self.tracer_provider, propagator).metrics(&self.meter_provider)
     }
 
     fn spans(&self) -> Vec<SpanData> {
         self.spans.get_finished_spans().unwrap()
     }
 
-    /// How often something was measured, by the attributes that tell it from others.
-    fn measured(&self, metric: &str, keys: &[&str]) -> BTreeMap<String, u64> {
-        self.meters.force_flush().unwrap();
+    /// Returns the number of measurements for each combination of attribute values.
+    fn measurement_counts(&self, metric: &str, keys: &[&str]) -> BTreeMap<String, u64> {
+        self.meter_provider.force_flush().unwrap();
         let exported = self.metrics.get_finished_metrics().unwrap();
         let scopes = exported.last().unwrap().scope_metrics();
         let metrics = scopes.flat_map(|scope| scope.metrics());
-        let found = metrics.into_iter().find(|found| found.name() == metric).unwrap();
-        assert_eq!(found.unit(), "s");
-        let AggregatedMetrics::F64(MetricData::Histogram(histogram)) = found.data() else {
-            panic!("{found:?}");
+        let matching = metrics.into_iter().find(|candidate| candidate.name() == metric).unwrap();
+        assert_eq!(matching.unit(), "s");
+        let AggregatedMetrics::F64(MetricData::Histogram(histogram)) = matching.data() else {
+            panic!("{matching:?}");
         };
         let mut counts = BTreeMap::new();
         for point in histogram.data_points() {
             let attributes: Vec<KeyValue> = point.attributes().cloned().collect();
-            let named = keys.iter().map(|key| text(&attributes, key));
+            let values = keys.iter().map(|key| attribute_text(&attributes, key));
             assert_eq!(point.bounds().collect::<Vec<_>>()[..2], [0.01, 0.02]);
-            *counts.entry(named.collect::<Vec<_>>().join(" ")).or_default() += point.count();
+            *counts.entry(values.collect::<Vec<_>>().join(" ")).or_default() += point.count();
         }
         counts
     }
 }
 
-/// An attribute, `-` where there is none.
-fn text(attributes: &[KeyValue], key: &str) -> String {
-    let found = attributes.iter().find(|attribute| attribute.key.as_str() == key);
-    found.map_or_else(|| "-".to_owned(), |found| found.value.to_string())
+/// Returns the value of an attribute, or `-` if the attribute is missing.
+fn attribute_text(attributes: &[KeyValue], key: &str) -> String {
+    let matching = attributes.iter().find(|attribute| attribute.key.as_str() == key);
+    matching.map_or_else(|| "-".to_owned(), |value| value.value.to_string())
 }
 
 fn attributes(span: &SpanData) -> BTreeMap<String, String> {
@@ -81,23 +82,27 @@ fn attributes(span: &SpanData) -> BTreeMap<String, String> {
     all.map(|attribute| (attribute.key.to_string(), attribute.value.to_string())).collect()
 }
 
-async fn start(scene: &Scene, kept: &Kept, servers: Value) -> Host {
-    builder(scene.config_of(&servers)).telemetry(kept.telemetry()).start().await.unwrap()
+async fn start(test_env: &TestEnv, telemetry: &InMemoryTelemetry, servers: Value) -> Host {
+    builder(test_env.config_from(&servers)).telemetry(telemetry.telemetry()).start().await.unwrap()
 }
 
 #[tokio::test]
-async fn a_call_is_one_span_under_that_of_its_caller_and_the_server_is_told_of_exactly_it() {
-    let scene = Scene::new();
-    let far = Remote::of(scene.fx("far").with("--era", "modern")).start().await;
-    let kept = Kept::new();
-    let servers = file([("near", scene.fx("near").entry()), ("far", far.entry())]);
-    let host = start(&scene, &kept, servers).await;
-    assert!(kept.spans().is_empty(), "what the host asks for itself is no call");
+async fn a_call_is_one_span_under_that_of_its_caller_and_its_context_is_sent_to_the_server() {
+    let test_env = TestEnv::new();
+    let remote =
+        RemoteServer::for_fixture(test_env.fixture("far").with("--era", "modern")).start().await;
+    let telemetry = InMemoryTelemetry::new();
+    let servers = config_json([
+        ("near", test_env.fixture("near").config_entry()),
+        ("far", remote.config_entry()),
+    ]);
+    let host = start(&test_env, &telemetry, servers).await;
+    assert!(telemetry.spans().is_empty(), "what the host asks for itself is no call");
     for (server, transport, protocol, revision) in
         [("near", "pipe", None, "2025-11-25"), ("far", "tcp", Some("http"), "2026-07-28")]
     {
-        kept.spans.reset();
-        let parent = kept.tracers.tracer("application").start("agent");
+        telemetry.spans.reset();
+        let parent = telemetry.tracer_provider.tracer("application").start("agent");
         let caller = Context::new().with_span(parent).with_baggage([KeyValue::new("who", "a b")]);
         let canary = json!({"message": "canary-4711"});
         host.call_tool(&format!("{server}.echo"), canary)
@@ -105,12 +110,12 @@ async fn a_call_is_one_span_under_that_of_its_caller_and_the_server_is_told_of_e
             .await
             .unwrap();
         caller.span().end();
-        let spans = kept.spans();
+        let spans = telemetry.spans();
         assert_eq!(spans.len(), 2, "{spans:#?}");
         let (span, above) = (&spans[0], caller.span().span_context().clone());
         assert_eq!((&*span.name, &span.span_kind), ("tools/call echo", &SpanKind::Client));
         assert_eq!((span.parent_span_id, &span.status), (above.span_id(), &Status::Unset));
-        let journal = scene.journal().of(server);
+        let journal = test_env.journal().for_server(server);
         let sent = &journal.received("tools/call")[0].message;
         let mut expected: BTreeMap<String, String> = [
             ("gen_ai.operation.name", "execute_tool"),
@@ -125,8 +130,8 @@ async fn a_call_is_one_span_under_that_of_its_caller_and_the_server_is_told_of_e
         .into();
         expected.extend(protocol.map(|name| ("network.protocol.name".to_owned(), name.to_owned())));
         assert_eq!(attributes(span), expected);
-        let own = &span.span_context;
-        let traceparent = format!("00-{}-{}-01", above.trace_id(), own.span_id());
+        let own_context = &span.span_context;
+        let traceparent = format!("00-{}-{}-01", above.trace_id(), own_context.span_id());
         let meta = &sent["params"]["_meta"];
         assert_eq!(
             (&meta["traceparent"], &meta["baggage"]),
@@ -141,21 +146,26 @@ async fn a_call_is_one_span_under_that_of_its_caller_and_the_server_is_told_of_e
 
 #[tokio::test]
 async fn prompts_and_resources_have_spans_and_what_comes_from_the_cache_has_none() {
-    let (scene, kept) = (Scene::new(), Kept::new());
-    let host = start(&scene, &kept, file([("one", scene.fx("one").entry())])).await;
+    let (test_env, telemetry) = (TestEnv::new(), InMemoryTelemetry::new());
+    let host = start(
+        &test_env,
+        &telemetry,
+        config_json([("one", test_env.fixture("one").config_entry())]),
+    )
+    .await;
     let arguments: Map<String, Value> = json!({"name": "x"}).as_object().unwrap().clone();
     for _ in 0..2 {
         host.get_prompt("one.greet", &arguments, CallOptions::default()).await.unwrap();
         host.read_resource("fx://one/static", None, CallOptions::default()).await.unwrap();
     }
-    let spans = kept.spans();
+    let spans = telemetry.spans();
     let names: Vec<&str> = spans.iter().map(|span| &*span.name).collect();
     assert_eq!(names, ["prompts/get greet", "resources/read"]);
     assert!(spans.iter().all(|span| span.parent_span_id == SpanId::INVALID));
-    assert_eq!(text(&spans[0].attributes, "gen_ai.prompt.name"), "greet");
-    assert_eq!(text(&spans[1].attributes, "mcp.resource.uri"), "fx://one/static");
+    assert_eq!(attribute_text(&spans[0].attributes, "gen_ai.prompt.name"), "greet");
+    assert_eq!(attribute_text(&spans[1].attributes, "mcp.resource.uri"), "fx://one/static");
     let keys = ["mcp.method.name", "mcp.resource.uri"];
-    let measured = kept.measured("mcp.client.operation.duration", &keys);
+    let measured = telemetry.measurement_counts("mcp.client.operation.duration", &keys);
     assert_eq!(
         measured,
         [("prompts/get -".to_owned(), 1), ("resources/read -".to_owned(), 1)].into()
@@ -165,12 +175,17 @@ async fn prompts_and_resources_have_spans_and_what_comes_from_the_cache_has_none
 
 #[tokio::test]
 async fn a_call_that_fails_says_in_one_word_how_and_so_does_a_session_that_is_lost() {
-    let (scene, kept) = (Scene::new(), Kept::new());
-    let one = scene.fx("one").key("unavailableAfterTimeouts", 9);
-    let (no, gone) = (scene.fx("no").with("--server-error", -32050), scene.fx("gone"));
-    let gone = gone.with("--crash-after", 1);
-    let servers = file([("one", one.entry()), ("no", no.entry()), ("gone", gone.entry())]);
-    let host = start(&scene, &kept, servers).await;
+    let (test_env, telemetry) = (TestEnv::new(), InMemoryTelemetry::new());
+    let fixture = test_env.fixture("one").config_key("unavailableAfterTimeouts", 9);
+    let (no, crashing) =
+        (test_env.fixture("no").with("--server-error", -32050), test_env.fixture("gone"));
+    let crashing = crashing.with("--crash-after", 1);
+    let servers = config_json([
+        ("one", fixture.config_entry()),
+        ("no", no.config_entry()),
+        ("gone", crashing.config_entry()),
+    ]);
+    let host = start(&test_env, &telemetry, servers).await;
     let mut events = host.events();
     host.call_tool("one.fail", ()).await.unwrap();
     let short = Duration::from_millis(50);
@@ -180,34 +195,35 @@ async fn a_call_that_fails_says_in_one_word_how_and_so_does_a_session_that_is_lo
     tokio::time::timeout(short, dropped).await.unwrap_err();
     host.call_tool("no.pid", ()).await.unwrap_err();
     host.call_tool("gone.pid", ()).await.unwrap_err();
-    let lost = |event: &_| matches!(event, innkeeper_host::Event::Unavailable { .. });
-    until_told(&mut events, lost).await;
-    let spans = kept.spans();
-    let words: Vec<String> =
-        spans.iter().map(|span| text(&span.attributes, "error.type")).collect();
-    assert_eq!(words, ["tool_error", "timeout", "cancelled", "-32050", "unavailable"]);
+    let is_unavailable = |event: &_| matches!(event, innkeeper_host::HostEvent::Unavailable { .. });
+    wait_for_event(&mut events, is_unavailable).await;
+    let spans = telemetry.spans();
+    let error_types: Vec<String> =
+        spans.iter().map(|span| attribute_text(&span.attributes, "error.type")).collect();
+    assert_eq!(error_types, ["tool_error", "timeout", "cancelled", "-32050", "unavailable"]);
     assert!(spans.iter().all(|span| span.status == Status::error("")), "{spans:#?}");
-    assert_eq!(text(&spans[3].attributes, "rpc.response.status_code"), "-32050");
+    assert_eq!(attribute_text(&spans[3].attributes, "rpc.response.status_code"), "-32050");
     host.shutdown().await;
-    let calls = kept.measured("mcp.client.operation.duration", &["gen_ai.tool.name", "error.type"]);
+    let calls = telemetry
+        .measurement_counts("mcp.client.operation.duration", &["gen_ai.tool.name", "error.type"]);
     let expected =
         ["fail tool_error", "pid -32050", "pid unavailable", "sleep cancelled", "sleep timeout"];
     assert_eq!(calls.keys().map(String::as_str).collect::<Vec<_>>(), expected);
-    let sessions =
-        kept.measured("mcp.client.session.duration", &["innkeeper.server", "error.type"]);
+    let sessions = telemetry
+        .measurement_counts("mcp.client.session.duration", &["innkeeper.server", "error.type"]);
     let expected = ["gone exited", "no -", "one -"];
     assert_eq!(sessions.keys().map(String::as_str).collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]
 async fn without_telemetry_nothing_of_a_trace_is_sent() {
-    let (scene, kept) = (Scene::new(), Kept::new());
-    let host = scene.start([scene.fx("one")]).await.unwrap();
-    let parent = kept.tracers.tracer("application").start("agent");
+    let (test_env, telemetry) = (TestEnv::new(), InMemoryTelemetry::new());
+    let host = test_env.start([test_env.fixture("one")]).await.unwrap();
+    let parent = telemetry.tracer_provider.tracer("application").start("agent");
     let caller = Context::new().with_span(parent);
     host.call_tool("one.pid", ()).with_context(caller).await.unwrap();
     host.shutdown().await;
-    let journal = scene.journal();
+    let journal = test_env.journal();
     let sent = &journal.received("tools/call")[0].message;
     assert_eq!(sent["params"]["_meta"], json!({ "progressToken": sent["id"] }));
 }

@@ -1,91 +1,105 @@
-//! Messages at the limit of what is taken, and one byte past it.
+//! Messages at the size limit, and messages one byte larger.
 
-use innkeeper_host::error::{Lost, ProtocolFault};
-use innkeeper_host::{CallError, Event, Host, ServerState};
-use innkeeper_testkit::remote::Plan;
-use innkeeper_testkit::{Fault, Remote};
+use innkeeper_host::error::{ProtocolError, UnavailableReason};
+use innkeeper_host::{CallError, Host, HostEvent, ServerState};
+use innkeeper_testkit::remote::RemoteServerBuilder;
+use innkeeper_testkit::{Fault, RemoteServer};
 use serde_json::json;
 
-use super::{answers, beside, forgiving, protocol_fault, unavailable};
-use crate::setup::{Scene, text, until_told};
+use super::{
+    assert_responds, protocol_error, start_host_with_neighbour, tolerant_fixture, unavailable_error,
+};
+use crate::setup::{TestEnv, result_text, wait_for_event};
 
-/// The most bytes of one message.
-const LIMIT: usize = 16 << 20;
+/// Maximum number of bytes in one message.
+const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
-async fn big(host: &Host, bytes: usize) -> Result<usize, CallError> {
-    let called = host.call_tool("a.big", json!({"bytes": bytes})).await;
-    called.map(|result| text(&result).len())
+async fn call_big(host: &Host, bytes: usize) -> Result<usize, CallError> {
+    let response = host.call_tool("a.big", json!({"bytes": bytes})).await;
+    response.map(|result| result_text(&result).len())
 }
 
-/// What of the next answer of the tool `big` is not its text.
-fn around(scene: &Scene) -> usize {
-    let journal = scene.journal().of("a");
+/// Returns the number of bytes around the text in the next result of the tool `big`.
+fn envelope_bytes(test_env: &TestEnv) -> usize {
+    let journal = test_env.journal().for_server("a");
     let last = journal.received("tools/call").last().unwrap().message["id"].as_u64().unwrap();
     let result = json!({"content": [{"type": "text", "text": ""}]});
     json!({"jsonrpc": "2.0", "id": last + 1, "result": result}).to_string().len()
 }
 
-/// Asks for an answer as long as the limit, then for one that is a byte longer.
-async fn around_the_limit(way: impl Fn(Plan) -> Plan) -> (Host, Remote, Scene, CallError) {
-    let scene = Scene::new();
-    let remote = way(Remote::of(forgiving(&scene))).start().await;
-    let host = beside(&scene, &remote).await;
-    answers(&host, "a").await;
-    let fits = LIMIT - around(&scene);
-    assert_eq!(big(&host, fits).await.unwrap(), fits);
-    let error = big(&host, LIMIT - around(&scene) + 1).await.unwrap_err();
-    answers(&host, "b").await;
-    (host, remote, scene, error)
+/// Requests a response of the maximum size, then a response that is one byte larger.
+async fn call_around_the_limit(
+    transport: impl Fn(RemoteServerBuilder) -> RemoteServerBuilder,
+) -> (Host, RemoteServer, TestEnv, CallError) {
+    let test_env = TestEnv::new();
+    let remote = transport(RemoteServer::for_fixture(tolerant_fixture(&test_env))).start().await;
+    let host = start_host_with_neighbour(&test_env, &remote).await;
+    assert_responds(&host, "a").await;
+    let fits = MAX_MESSAGE_BYTES - envelope_bytes(&test_env);
+    assert_eq!(call_big(&host, fits).await.unwrap(), fits);
+    let error =
+        call_big(&host, MAX_MESSAGE_BYTES - envelope_bytes(&test_env) + 1).await.unwrap_err();
+    assert_responds(&host, "b").await;
+    (host, remote, test_env, error)
 }
 
 /// Fault 91.
 #[tokio::test]
 async fn an_answer_over_the_limit_is_a_protocol_error_and_the_next_one_is_given() {
-    for way in [|plan| plan, Plan::answers_as_json, Plan::sse] {
-        let (host, _remote, _scene, error) = around_the_limit(way).await;
-        let fault = protocol_fault::<()>(Err(error));
-        assert!(matches!(fault, ProtocolFault::TooLarge { limit: LIMIT }), "{fault:?}");
-        answers(&host, "a").await;
+    for transport in [
+        |server_builder| server_builder,
+        RemoteServerBuilder::with_json_responses,
+        RemoteServerBuilder::sse,
+    ] {
+        let (host, _remote, _scene, error) = call_around_the_limit(transport).await;
+        let inner = protocol_error::<()>(Err(error));
+        assert!(matches!(inner, ProtocolError::TooLarge { limit: MAX_MESSAGE_BYTES }), "{inner:?}");
+        assert_responds(&host, "a").await;
         host.shutdown().await;
     }
 }
 
-/// Fault 99: a WebSocket cannot be read on behind a message that is not read.
+/// Fault 99: a WebSocket connection cannot continue after a message that was not read.
 #[tokio::test]
 async fn an_answer_over_the_limit_ends_a_websocket_and_nobody_elses_connection() {
-    let (host, _remote, _scene, error) = around_the_limit(Plan::websocket).await;
+    let (host, _remote, _scene, error) =
+        call_around_the_limit(RemoteServerBuilder::websocket).await;
     let mut events = host.events();
-    let (reason, may_have_run) = unavailable::<()>(Err(error));
-    assert!(matches!(reason, Lost::Broken(_)) && may_have_run, "{reason:?}");
+    let (reason, may_have_run) = unavailable_error::<()>(Err(error));
+    assert!(matches!(reason, UnavailableReason::ConnectionLost(_)) && may_have_run, "{reason:?}");
     if host.status()["a"].state != ServerState::Unavailable {
-        until_told(&mut events, |event| matches!(event, Event::Unavailable { .. })).await;
+        wait_for_event(&mut events, |event| matches!(event, HostEvent::Unavailable { .. })).await;
     }
-    answers(&host, "b").await;
+    assert_responds(&host, "b").await;
     host.shutdown().await;
 }
 
 /// Fault 91.
 #[tokio::test]
 async fn a_hundred_megabytes_that_nobody_asked_for_are_dropped_and_the_answer_is_given() {
-    let scene = Scene::new();
-    let flood = Fault::long(100 << 20).on("tools/call").nth(1);
-    let remote = Remote::of(forgiving(&scene)).fault(flood).start().await;
-    let host = beside(&scene, &remote).await;
-    answers(&host, "a").await;
-    answers(&host, "b").await;
+    let test_env = TestEnv::new();
+    let flood = Fault::prepend_message(100 << 20).on_rpc_method("tools/call").only_nth(1);
+    let remote = RemoteServer::for_fixture(tolerant_fixture(&test_env)).fault(flood).start().await;
+    let host = start_host_with_neighbour(&test_env, &remote).await;
+    assert_responds(&host, "a").await;
+    assert_responds(&host, "b").await;
     host.shutdown().await;
 }
 
-/// Fault 96: what is counted is what is read, whatever the server says of its length.
+/// Fault 96: the host counts the bytes it reads and ignores the declared length.
 #[tokio::test]
 async fn a_hundred_megabytes_of_nothing_before_an_answer_in_json_are_too_much() {
-    let scene = Scene::new();
-    let flood = Fault::long(100 << 20).on("tools/call").nth(1);
-    let remote = Remote::of(forgiving(&scene)).answers_as_json().fault(flood).start().await;
-    let host = beside(&scene, &remote).await;
-    let fault = protocol_fault(super::echo(&host, "a", "").await);
-    assert!(matches!(fault, ProtocolFault::TooLarge { limit: LIMIT }), "{fault:?}");
-    answers(&host, "a").await;
-    answers(&host, "b").await;
+    let test_env = TestEnv::new();
+    let flood = Fault::prepend_message(100 << 20).on_rpc_method("tools/call").only_nth(1);
+    let remote = RemoteServer::for_fixture(tolerant_fixture(&test_env))
+        .with_json_responses()
+        .fault(flood)
+        .start()
+        .await;
+    let host = start_host_with_neighbour(&test_env, &remote).await;
+    let error = protocol_error(super::echo(&host, "a", "").await);
+    assert!(matches!(error, ProtocolError::TooLarge { limit: MAX_MESSAGE_BYTES }), "{error:?}");
+    assert_responds(&host, "a").await;
+    assert_responds(&host, "b").await;
     host.shutdown().await;
 }

@@ -1,21 +1,22 @@
-//! How deep the nesting of a message goes.
+//! Limit on the nesting depth of a message.
 
 use memchr::memchr_iter;
 
 use crate::skim::depth_within;
 
-/// The most levels of objects and arrays in one line, its outermost included: what serde_json
-/// itself agrees to build a tree of, so that whatever is let in here can be read everywhere.
-pub const DEPTH_LIMIT: usize = 127;
+/// Maximum number of nested objects and arrays in one line, including the outermost. serde_json
+/// accepts the same depth when it builds a tree, so every accepted message can be parsed further.
+pub const MAX_MESSAGE_DEPTH: usize = 127;
 
-/// Whether valid JSON nests no deeper than [`DEPTH_LIMIT`]; of other text, a guess.
+/// Whether the nesting of valid JSON is at most [`MAX_MESSAGE_DEPTH`]. The result for invalid JSON
+/// is a guess.
 pub(super) fn within_limit(json: &str) -> bool {
     let bytes = json.as_bytes();
-    if bytes.len() <= DEPTH_LIMIT {
+    if bytes.len() <= MAX_MESSAGE_DEPTH {
         return true;
     }
-    // Counting brackets is many times faster than following them, and settles it for all but large
-    // structured results.
+    // Counting brackets is many times faster than tracking the nesting, and is sufficient for all
+    // but large structured results.
     let opened = memchr_iter(b'{', bytes).count() + memchr_iter(b'[', bytes).count();
-    opened <= DEPTH_LIMIT || depth_within(bytes, DEPTH_LIMIT)
+    opened <= MAX_MESSAGE_DEPTH || depth_within(bytes, MAX_MESSAGE_DEPTH)
 }

@@ -6,89 +6,94 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::envelope::{Malformed, MalformedKind};
+use crate::envelope::{MalformedKind, MalformedMessage};
 use crate::id::RequestId;
 
-/// The members of an envelope as raw JSON; those with other names are skipped.
+/// The members of an envelope as raw JSON. Unknown members are skipped.
 #[derive(Debug, Default)]
-pub(super) struct Members<'a> {
+pub(super) struct EnvelopeMembers<'a> {
     pub(super) jsonrpc: Option<&'a RawValue>,
     pub(super) id: Option<&'a RawValue>,
     pub(super) method: Option<&'a RawValue>,
     pub(super) params: Option<&'a RawValue>,
     pub(super) result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
-    /// The first name that stands there twice; its first value is kept.
-    pub(super) duplicate: Option<&'static str>,
-    /// Two ids that differ: neither can be believed.
+    /// The first name that occurs twice. The field of that name contains the first value.
+    pub(super) duplicate_key: Option<&'static str>,
+    /// Whether there are two different ids. Neither id is then reliable.
     ids_differ: bool,
 }
 
-impl<'a> Members<'a> {
-    pub(super) fn malformed(&self, kind: MalformedKind, detail: &str) -> Malformed {
+impl<'a> EnvelopeMembers<'a> {
+    pub(super) fn to_malformed(&self, kind: MalformedKind, detail: &str) -> MalformedMessage {
         let id = self.id.filter(|_| !self.ids_differ).map(RawValue::get);
-        let answers = self.method.is_none() && (self.result.is_some() || self.error().is_some());
-        Malformed {
+        let is_response =
+            self.method.is_none() && (self.result.is_some() || self.error().is_some());
+        MalformedMessage {
             id: id.and_then(RequestId::from_raw),
-            looks_like_response: answers,
-            ..Malformed::nameless(kind, detail)
+            looks_like_response: is_response,
+            ..MalformedMessage::without_id(kind, detail)
         }
     }
 
-    /// The error. Servers that write every member they know say `null` where there is none.
+    /// Returns the error. `null` counts as absent, because some servers write every member they
+    /// know.
     pub(super) fn error(&self) -> Option<&'a RawValue> {
         self.error.filter(|error| error.get() != "null")
     }
 
-    fn put(&mut self, key: Key, value: &'a RawValue) {
+    fn insert(&mut self, key: MemberKey, value: &'a RawValue) {
         let (name, slot) = match key {
-            Key::Jsonrpc => ("jsonrpc", &mut self.jsonrpc),
-            Key::Id => ("id", &mut self.id),
-            Key::Method => ("method", &mut self.method),
-            Key::Params => ("params", &mut self.params),
-            Key::Result => ("result", &mut self.result),
-            Key::Error => ("error", &mut self.error),
-            Key::Other => return,
+            MemberKey::Jsonrpc => ("jsonrpc", &mut self.jsonrpc),
+            MemberKey::Id => ("id", &mut self.id),
+            MemberKey::Method => ("method", &mut self.method),
+            MemberKey::Params => ("params", &mut self.params),
+            MemberKey::Result => ("result", &mut self.result),
+            MemberKey::Error => ("error", &mut self.error),
+            MemberKey::Other => return,
         };
         let Some(first) = slot else {
             *slot = Some(value);
             return;
         };
-        self.ids_differ |= key == Key::Id && first.get() != value.get();
-        self.duplicate.get_or_insert(name);
+        self.ids_differ |= key == MemberKey::Id && first.get() != value.get();
+        self.duplicate_key.get_or_insert(name);
     }
 }
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for EnvelopeMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
+        struct MembersVisitor;
 
-        impl<'de> Visitor<'de> for Object {
-            type Value = Members<'de>;
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = EnvelopeMembers<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON-RPC object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut members = Members::default();
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<EnvelopeMembers<'de>, A::Error> {
+                let mut members = EnvelopeMembers::default();
                 while let Some(key) = map.next_key()? {
-                    if key == Key::Other {
+                    if key == MemberKey::Other {
                         map.next_value::<IgnoredAny>()?;
                     } else {
-                        members.put(key, map.next_value()?);
+                        members.insert(key, map.next_value()?);
                     }
                 }
                 Ok(members)
             }
         }
 
-        deserializer.deserialize_map(Object)
+        deserializer.deserialize_map(MembersVisitor)
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Key {
+enum MemberKey {
     Jsonrpc,
     Id,
     Method,
@@ -98,30 +103,30 @@ enum Key {
     Other,
 }
 
-impl<'de> Deserialize<'de> for Key {
+impl<'de> Deserialize<'de> for MemberKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Name;
+        struct KeyVisitor;
 
-        impl Visitor<'_> for Name {
-            type Value = Key;
+        impl Visitor<'_> for KeyVisitor {
+            type Value = MemberKey;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a key")
             }
 
-            fn visit_str<E: Error>(self, name: &str) -> Result<Key, E> {
+            fn visit_str<E: Error>(self, name: &str) -> Result<MemberKey, E> {
                 Ok(match name {
-                    "jsonrpc" => Key::Jsonrpc,
-                    "id" => Key::Id,
-                    "method" => Key::Method,
-                    "params" => Key::Params,
-                    "result" => Key::Result,
-                    "error" => Key::Error,
-                    _ => Key::Other,
+                    "jsonrpc" => MemberKey::Jsonrpc,
+                    "id" => MemberKey::Id,
+                    "method" => MemberKey::Method,
+                    "params" => MemberKey::Params,
+                    "result" => MemberKey::Result,
+                    "error" => MemberKey::Error,
+                    _ => MemberKey::Other,
                 })
             }
         }
 
-        deserializer.deserialize_identifier(Name)
+        deserializer.deserialize_identifier(KeyVisitor)
     }
 }

@@ -1,17 +1,19 @@
-//! Lines that are no message: what is said of each, and whose call it fails.
+//! Tests of malformed lines: error kinds and recovered ids.
 
-use crate::envelope::{BATCH_LIMIT, DEPTH_LIMIT, Malformed, MalformedKind, Message, parse};
+use crate::envelope::{
+    MAX_BATCH_MESSAGES, MAX_MESSAGE_DEPTH, MalformedKind, MalformedMessage, Message, parse,
+};
 use crate::id::RequestId;
 
-fn malformed(line: &[u8]) -> Malformed {
+fn parse_malformed(line: &[u8]) -> MalformedMessage {
     match parse(line) {
         Err(malformed) => malformed,
         Ok(message) => panic!("{} is {message:?}", String::from_utf8_lossy(line)),
     }
 }
 
-fn said(line: &[u8]) -> (MalformedKind, Option<i64>, bool) {
-    let malformed = malformed(line);
+fn malformed_summary(line: &[u8]) -> (MalformedKind, Option<i64>, bool) {
+    let malformed = parse_malformed(line);
     let id = malformed.id.map(|id| match id {
         RequestId::Integer(number) => number,
         RequestId::String(text) => panic!("{text} is a string"),
@@ -21,7 +23,7 @@ fn said(line: &[u8]) -> (MalformedKind, Option<i64>, bool) {
 
 /// Proves: FR7.6, TR3.1, TR3.6
 #[test]
-fn a_bad_answer_fails_the_call_it_was_for() {
+fn a_malformed_response_fails_the_call_it_was_for() {
     use MalformedKind as Kind;
     let cases: [(&[u8], Kind, Option<i64>); 16] = [
         (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":\"\xFF\"}", Kind::NotUtf8, Some(3)),
@@ -46,13 +48,13 @@ fn a_bad_answer_fails_the_call_it_was_for() {
         ),
     ];
     for (line, kind, id) in cases {
-        assert_eq!(said(line), (kind, id, true), "{}", String::from_utf8_lossy(line));
+        assert_eq!(malformed_summary(line), (kind, id, true), "{}", String::from_utf8_lossy(line));
     }
 }
 
 /// Proves: FR7.6
 #[test]
-fn what_is_no_answer_is_not_taken_for_one() {
+fn what_is_no_response_is_not_taken_for_one() {
     use MalformedKind as Kind;
     let cases: [(&[u8], Kind, Option<i64>); 16] = [
         (b"\x1b[33mnpm WARN\x1b[0m deprecated", Kind::NotJson, None),
@@ -77,7 +79,7 @@ fn what_is_no_answer_is_not_taken_for_one() {
         ),
     ];
     for (line, kind, id) in cases {
-        assert_eq!(said(line), (kind, id, false), "{}", String::from_utf8_lossy(line));
+        assert_eq!(malformed_summary(line), (kind, id, false), "{}", String::from_utf8_lossy(line));
     }
 }
 
@@ -86,7 +88,11 @@ fn an_error_without_whole_code_or_message_is_bad() {
     for error in ["[]", "{}", r#"{"code":1}"#, r#"{"code":1.5,"message":""}"#, r#"{"message":""}"#]
     {
         let line = format!(r#"{{"jsonrpc":"2.0","id":3,"error":{error}}}"#);
-        assert_eq!(said(line.as_bytes()), (MalformedKind::BadError, Some(3), true), "{error}");
+        assert_eq!(
+            malformed_summary(line.as_bytes()),
+            (MalformedKind::BadError, Some(3), true),
+            "{error}"
+        );
     }
 }
 
@@ -98,22 +104,25 @@ fn nested(levels: usize) -> String {
 /// Proves: FR7.6
 #[test]
 fn nesting_at_the_limit_is_read_and_one_past_it_is_not() {
-    let line = nested(DEPTH_LIMIT - 1);
+    let line = nested(MAX_MESSAGE_DEPTH - 1);
     assert!(parse(line.as_bytes()).is_ok());
     assert!(serde_json::from_str::<serde_json::Value>(&line).is_ok());
-    let line = nested(DEPTH_LIMIT);
-    assert_eq!(said(line.as_bytes()), (MalformedKind::TooDeep, Some(3), true));
+    let line = nested(MAX_MESSAGE_DEPTH);
+    assert_eq!(malformed_summary(line.as_bytes()), (MalformedKind::TooDeep, Some(3), true));
     assert!(serde_json::from_str::<serde_json::Value>(&line).is_err());
-    assert_eq!(said(nested(100_000).as_bytes()), (MalformedKind::TooDeep, Some(3), true));
+    assert_eq!(
+        malformed_summary(nested(100_000).as_bytes()),
+        (MalformedKind::TooDeep, Some(3), true)
+    );
     let unclosed = format!(r#"{{"id":3,"result":{}"#, "[".repeat(100_000));
-    assert_eq!(said(unclosed.as_bytes()), (MalformedKind::TooDeep, Some(3), true));
+    assert_eq!(malformed_summary(unclosed.as_bytes()), (MalformedKind::TooDeep, Some(3), true));
 }
 
 #[test]
 fn brackets_beside_each_other_or_in_strings_are_not_deep() {
-    let many = "[],".repeat(1000);
+    let many_items = "[],".repeat(1000);
     let text = "[".repeat(1000);
-    let line = format!(r#"{{"jsonrpc":"2.0","id":3,"result":[{many}"{text}"]}}"#);
+    let line = format!(r#"{{"jsonrpc":"2.0","id":3,"result":[{many_items}"{text}"]}}"#);
     assert!(parse(line.as_bytes()).is_ok());
 }
 
@@ -125,20 +134,23 @@ fn a_batch_at_the_limit_is_read_and_one_past_it_is_cut() {
     };
     let items = |line: &str| {
         match parse(line.as_bytes()) {
-            Ok(Message::Batch(items)) => items.into_iter().map(|item| item.err().map(|it| it.kind)),
+            Ok(Message::Batch(items)) => {
+                items.into_iter().map(|item| item.err().map(|error| error.kind))
+            }
             other => panic!("{other:?}"),
         }
         .collect::<Vec<_>>()
     };
-    assert_eq!(items(&batch(BATCH_LIMIT)), vec![None; BATCH_LIMIT]);
-    let cut = items(&batch(BATCH_LIMIT + 1));
-    assert_eq!(cut.len(), BATCH_LIMIT + 1);
-    assert_eq!(cut[BATCH_LIMIT], Some(MalformedKind::BatchTooLarge));
+    assert_eq!(items(&batch(MAX_BATCH_MESSAGES)), vec![None; MAX_BATCH_MESSAGES]);
+    let truncated = items(&batch(MAX_BATCH_MESSAGES + 1));
+    assert_eq!(truncated.len(), MAX_BATCH_MESSAGES + 1);
+    assert_eq!(truncated[MAX_BATCH_MESSAGES], Some(MalformedKind::BatchTooLarge));
 }
 
 #[test]
-fn a_line_over_the_limit_is_told_by_its_head() {
-    let malformed = Malformed::too_long(br#"{"jsonrpc":"2.0","id":3,"result":{"content":[{"#);
+fn a_line_over_the_limit_is_reported_with_its_head() {
+    let malformed =
+        MalformedMessage::too_long(br#"{"jsonrpc":"2.0","id":3,"result":{"content":[{"#);
     assert_eq!(malformed.kind, MalformedKind::TooLong);
     assert_eq!(malformed.id, Some(RequestId::Integer(3)));
     assert!(malformed.looks_like_response);
@@ -148,12 +160,12 @@ fn a_line_over_the_limit_is_told_by_its_head() {
 fn a_message_about_a_line_shows_no_byte_of_it_raw_and_stays_short() {
     let wild = "\x1b[31m\u{202e}\u{7}\u{200b}\\".repeat(50);
     for line in [wild.clone(), format!(r#"{{"jsonrpc":{wild:?},"id":3,"result":1}}"#)] {
-        let malformed = malformed(line.as_bytes());
-        let shown = malformed.to_string();
-        assert!(malformed.detail.chars().count() <= 200, "{shown}");
-        assert!(shown.chars().all(|c| c == '…' || c.is_ascii_graphic() || c == ' '), "{shown}");
-        assert!(shown.starts_with(malformed.kind.as_str()));
+        let malformed = parse_malformed(line.as_bytes());
+        let message = malformed.to_string();
+        assert!(malformed.detail.chars().count() <= 200, "{message}");
+        assert!(message.chars().all(|c| c == '…' || c.is_ascii_graphic() || c == ' '), "{message}");
+        assert!(message.starts_with(malformed.kind.as_str()));
     }
-    let error = malformed(b"{");
+    let error = parse_malformed(b"{");
     assert_eq!(error.to_string(), error.kind.as_str());
 }

@@ -1,16 +1,16 @@
-//! Messages of ours as lines.
+//! Tests of message serialization.
 
 use serde::ser::{Error, Serialize, Serializer};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::one;
+use super::parse_single;
 use crate::envelope::{
     Incoming, code, write_error, write_notification, write_request, write_response,
 };
 use crate::id::RequestId;
 
-fn text(out: Vec<u8>) -> String {
+fn into_text(out: Vec<u8>) -> String {
     String::from_utf8(out).unwrap()
 }
 
@@ -29,7 +29,7 @@ fn each_message_is_one_line() {
         r#"{"jsonrpc":"2.0","id":"q","result":{}}"#,
         r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"message":"no \"x\""}}"#,
     ];
-    let out = text(out);
+    let out = into_text(out);
     assert!(out.ends_with('\n'));
     assert_eq!(out.lines().collect::<Vec<_>>(), expected);
 }
@@ -42,9 +42,11 @@ fn line_breaks_inside_a_message_do_not_end_its_line() {
             .unwrap();
     let mut out = Vec::new();
     write_request(&mut out, 1, "x\ny", &*pretty).unwrap();
-    let out = text(out);
+    let out = into_text(out);
     assert_eq!(out.matches('\n').count(), 1);
-    let Incoming::Request { method, params, .. } = one(out.trim_end()) else { panic!("{out}") };
+    let Incoming::Request { method, params, .. } = parse_single(out.trim_end()) else {
+        panic!("{out}")
+    };
     assert_eq!(method, "x\ny");
     let value = |raw: &RawValue| serde_json::from_str::<serde_json::Value>(raw.get()).unwrap();
     assert_eq!(value(params.unwrap()), value(&pretty));
@@ -52,17 +54,17 @@ fn line_breaks_inside_a_message_do_not_end_its_line() {
 
 #[test]
 fn what_cannot_be_written_leaves_nothing_behind() {
-    struct Broken;
+    struct FailingSerialize;
 
-    impl Serialize for Broken {
+    impl Serialize for FailingSerialize {
         fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
             Err(S::Error::custom("broken"))
         }
     }
 
     let mut out = b"before\n".to_vec();
-    assert!(write_request(&mut out, 1, "x", &("start", Broken)).is_err());
-    assert!(write_notification(&mut out, "x", Some(&Broken)).is_err());
-    assert!(write_response(&mut out, &RequestId::Integer(1), &Broken).is_err());
+    assert!(write_request(&mut out, 1, "x", &("start", FailingSerialize)).is_err());
+    assert!(write_notification(&mut out, "x", Some(&FailingSerialize)).is_err());
+    assert!(write_response(&mut out, &RequestId::Integer(1), &FailingSerialize).is_err());
     assert_eq!(out, b"before\n");
 }

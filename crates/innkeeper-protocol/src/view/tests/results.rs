@@ -1,9 +1,10 @@
-//! Results of tools and the parameters of notifications.
+//! Tests of tool results and notification parameters.
 
 use super::raw;
 use crate::id::RequestId;
 use crate::view::{
-    BLOCK_LIMIT, CancelledNotification, Content, LogMessage, ProgressNotification, ToolResult,
+    CancelledNotification, ContentBlock, LoggingMessageNotification, MAX_CONTENT_BLOCKS,
+    ProgressNotification, ToolResult,
 };
 
 #[test]
@@ -19,21 +20,21 @@ fn every_block_of_a_result_is_kept_as_it_was_sent() {
     ];
     let json =
         format!(r#"{{"content":[{}],"isError":true,"structuredContent":[1]}}"#, blocks.join(","));
-    let result = ToolResult::read(&raw(&json)).unwrap();
+    let result = ToolResult::from_raw(&raw(&json)).unwrap();
     assert!(result.is_error);
     assert_eq!(result.structured_content.unwrap().get(), "[1]");
-    let kept: Vec<_> = result.content.iter().map(|block| block.raw().get()).collect();
-    assert_eq!(kept, blocks);
+    let raw_blocks: Vec<_> = result.content.iter().map(|block| block.raw().get()).collect();
+    assert_eq!(raw_blocks, blocks);
     let kinds: Vec<_> = result
         .content
         .iter()
         .map(|block| match block {
-            Content::Text { text, .. } => text.as_str(),
-            Content::Image { .. } => "image",
-            Content::Audio { .. } => "audio",
-            Content::Resource { .. } => "resource",
-            Content::ResourceLink { .. } => "link",
-            Content::Unknown { type_, .. } => type_,
+            ContentBlock::Text { text, .. } => text.as_str(),
+            ContentBlock::Image { .. } => "image",
+            ContentBlock::Audio { .. } => "audio",
+            ContentBlock::Resource { .. } => "resource",
+            ContentBlock::ResourceLink { .. } => "link",
+            ContentBlock::Unknown { type_, .. } => type_,
         })
         .collect();
     assert_eq!(kinds, ["a\nb", "image", "audio", "resource", "link", "hologram", "text"]);
@@ -41,7 +42,7 @@ fn every_block_of_a_result_is_kept_as_it_was_sent() {
 
 #[test]
 fn a_result_may_have_no_content() {
-    let result = ToolResult::read(&raw(r#"{"structuredContent":{"a":1}}"#)).unwrap();
+    let result = ToolResult::from_raw(&raw(r#"{"structuredContent":{"a":1}}"#)).unwrap();
     assert!(result.content.is_empty() && !result.is_error);
     assert_eq!(result.structured_content.unwrap().get(), r#"{"a":1}"#);
 }
@@ -49,7 +50,7 @@ fn a_result_may_have_no_content() {
 /// Proves: FR7.5
 #[test]
 fn a_block_that_is_no_block_is_an_error_that_says_where() {
-    let pointer = |json: &str| ToolResult::read(&raw(json)).unwrap_err().pointer;
+    let pointer = |json: &str| ToolResult::from_raw(&raw(json)).unwrap_err().pointer;
     assert_eq!(pointer(r#"{"content":"x"}"#), "/content");
     assert_eq!(pointer(r#"{"content":[{"type":"x"},5]}"#), "/content/1");
     assert_eq!(pointer(r#"{"content":[{"text":"x"}]}"#), "/content/0/type");
@@ -59,15 +60,15 @@ fn a_block_that_is_no_block_is_an_error_that_says_where() {
 fn blocks_at_the_limit_are_viewed_and_one_past_it_is_an_error() {
     let read = |blocks: usize| {
         let json = format!(r#"{{"content":[{}]}}"#, vec![r#"{"type":"x"}"#; blocks].join(","));
-        ToolResult::read(&raw(&json)).map(|result| result.content.len())
+        ToolResult::from_raw(&raw(&json)).map(|result| result.content.len())
     };
-    assert_eq!(read(BLOCK_LIMIT), Ok(BLOCK_LIMIT));
-    assert_eq!(read(BLOCK_LIMIT + 1).unwrap_err().pointer, "/content/10000");
+    assert_eq!(read(MAX_CONTENT_BLOCKS), Ok(MAX_CONTENT_BLOCKS));
+    assert_eq!(read(MAX_CONTENT_BLOCKS + 1).unwrap_err().pointer, "/content/10000");
 }
 
 #[test]
 fn progress_is_read_with_either_kind_of_token() {
-    let read = |json: &str| ProgressNotification::read(&raw(json));
+    let read = |json: &str| ProgressNotification::from_raw(&raw(json));
     let full = read(r#"{"progressToken":3,"progress":0.5,"total":1,"message":"half"}"#).unwrap();
     let expected = ProgressNotification {
         progress_token: RequestId::Integer(3),
@@ -77,7 +78,7 @@ fn progress_is_read_with_either_kind_of_token() {
     };
     assert_eq!(full, expected);
     let text = read(r#"{"progressToken":"3","progress":1}"#).unwrap();
-    assert_eq!((text.progress_token.as_ours(), text.total), (Some(3), None));
+    assert_eq!((text.progress_token.as_client_id(), text.total), (Some(3), None));
 }
 
 /// Proves: FR7.5
@@ -85,23 +86,25 @@ fn progress_is_read_with_either_kind_of_token() {
 fn progress_that_is_no_finite_number_is_an_error() {
     for progress in ["1e999", "-1e999", "\"1\"", "null"] {
         let json = format!(r#"{{"progressToken":3,"progress":{progress}}}"#);
-        let error = ProgressNotification::read(&raw(&json)).unwrap_err();
+        let error = ProgressNotification::from_raw(&raw(&json)).unwrap_err();
         assert_eq!(error.pointer, "/progress", "{json}");
     }
-    let error = ProgressNotification::read(&raw(r#"{"progress":1}"#)).unwrap_err();
+    let error = ProgressNotification::from_raw(&raw(r#"{"progress":1}"#)).unwrap_err();
     assert_eq!(error.pointer, "/progressToken");
 }
 
 #[test]
 fn cancellations_and_log_messages_are_read() {
     let cancelled =
-        CancelledNotification::read(&raw(r#"{"requestId":"a","reason":"late"}"#)).unwrap();
+        CancelledNotification::from_raw(&raw(r#"{"requestId":"a","reason":"late"}"#)).unwrap();
     assert_eq!(cancelled.request_id, RequestId::String("a".into()));
     assert_eq!(cancelled.reason.as_deref(), Some("late"));
-    assert!(CancelledNotification::read(&raw(r#"{"requestId":null}"#)).is_err());
-    let log =
-        LogMessage::read(&raw(r#"{"level":"info","logger":"db","data":{"a":1e999}}"#)).unwrap();
+    assert!(CancelledNotification::from_raw(&raw(r#"{"requestId":null}"#)).is_err());
+    let log = LoggingMessageNotification::from_raw(&raw(
+        r#"{"level":"info","logger":"db","data":{"a":1e999}}"#,
+    ))
+    .unwrap();
     assert_eq!((log.level.as_str(), log.logger.as_deref()), ("info", Some("db")));
     assert_eq!(log.data.unwrap().get(), r#"{"a":1e999}"#);
-    assert!(LogMessage::read(&raw(r#"{"data":1}"#)).is_err());
+    assert!(LoggingMessageNotification::from_raw(&raw(r#"{"data":1}"#)).is_err());
 }

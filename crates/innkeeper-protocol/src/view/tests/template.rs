@@ -1,9 +1,9 @@
-//! Which addresses a template stands for.
+//! Tests of URI template matching.
 
-use crate::view::{TEMPLATE_LIMIT, URI_LIMIT, uri_matches};
+use crate::view::{MAX_TEMPLATE_BYTES, MAX_URI_BYTES, uri_matches};
 
 #[test]
-fn addresses_of_a_template_match_and_others_do_not() {
+fn uris_of_a_template_match_and_others_do_not() {
     let cases = [
         ("file:///a", "file:///a", "file:///b"),
         ("file:///{name}", "file:///a%20b.txt", "file:///a/b"),
@@ -37,8 +37,8 @@ fn a_broken_template_matches_nothing() {
 }
 
 #[test]
-fn texts_at_the_limits_are_compared_and_one_past_them_match_nothing() {
-    let (template, uri) = ("x".repeat(TEMPLATE_LIMIT), "x".repeat(URI_LIMIT));
+fn strings_at_the_limits_are_compared_and_one_past_them_match_nothing() {
+    let (template, uri) = ("x".repeat(MAX_TEMPLATE_BYTES), "x".repeat(MAX_URI_BYTES));
     assert!(uri_matches(&template, &template));
     assert!(uri_matches("{x}", &uri));
     assert!(!uri_matches(&format!("{template}x"), &format!("{template}x")));
@@ -47,6 +47,6 @@ fn texts_at_the_limits_are_compared_and_one_past_them_match_nothing() {
 
 #[test]
 fn the_worst_template_ends_soon() {
-    let template = "{+a}x".repeat(TEMPLATE_LIMIT / 5);
-    assert!(!uri_matches(&template, &("x".repeat(URI_LIMIT - 1) + "y")));
+    let template = "{+a}x".repeat(MAX_TEMPLATE_BYTES / 5);
+    assert!(!uri_matches(&template, &("x".repeat(MAX_URI_BYTES - 1) + "y")));
 }

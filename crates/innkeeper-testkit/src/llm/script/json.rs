@@ -1,30 +1,30 @@
-//! Scripts as JSON.
+//! The JSON format of scripts.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Ending, Script, Step};
+use super::{BodyEnding, Script, ScriptedReply};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Whole {
-    steps: Vec<One>,
-    then_always: Option<One>,
+struct ScriptJson {
+    steps: Vec<ReplyJson>,
+    then_always: Option<ReplyJson>,
     chunks: Option<usize>,
     models: Option<Vec<String>>,
     props: Option<Value>,
     chat_template_caps: Option<Value>,
 }
 
-/// What kind of step it is, and how its body goes on.
+/// A reply with its kind and the ending of its body.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct One {
-    answer: Option<Answer>,
-    failure: Option<Failure>,
-    raw: Option<Raw>,
+struct ReplyJson {
+    answer: Option<ModelReplyJson>,
+    failure: Option<FailureJson>,
+    raw: Option<RawJson>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
     breaks_off_after: Option<usize>,
@@ -35,8 +35,8 @@ struct One {
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
-struct Answer {
-    parts: Vec<Part>,
+struct ModelReplyJson {
+    parts: Vec<ReplyPartJson>,
     usage: Option<(u64, u64)>,
     cached_tokens: u64,
     reasoning_tokens: u64,
@@ -47,30 +47,30 @@ struct Answer {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Part {
-    Says(String),
-    Thinks(String),
-    Calls(Call),
-    RawArguments(RawCall),
+enum ReplyPartJson {
+    Text(String),
+    Reasoning(String),
+    ToolCall(ToolCallJson),
+    RawToolCall(RawToolCallJson),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Call {
+struct ToolCallJson {
     name: String,
     arguments: Value,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawCall {
+struct RawToolCallJson {
     name: String,
     text: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Failure {
+struct FailureJson {
     status: u16,
     error: Option<String>,
     code: Option<String>,
@@ -78,93 +78,103 @@ struct Failure {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Raw {
+struct RawJson {
     status: u16,
     content_type: String,
     body: String,
 }
 
-pub(super) fn read(text: &str) -> Result<Script, String> {
-    let whole: Whole = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let steps = whole.steps.into_iter().enumerate();
-    let steps = steps.map(|(at, one)| one.step().map_err(|it| format!("`steps[{at}]`: {it}")));
-    let mut script = Script::new(steps.collect::<Result<Vec<_>, _>>()?);
-    if let Some(one) = whole.then_always {
-        script = script.then_always(one.step().map_err(|it| format!("`then_always`: {it}"))?);
+pub(super) fn parse(text: &str) -> Result<Script, String> {
+    let script_json: ScriptJson = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let steps = script_json.steps.into_iter().enumerate();
+    let replies = steps.map(|(at, reply)| {
+        reply.into_reply().map_err(|problem| format!("`steps[{at}]`: {problem}"))
+    });
+    let mut script = Script::new(replies.collect::<Result<Vec<_>, _>>()?);
+    if let Some(repeated) = script_json.then_always {
+        script = script.then_repeat(
+            repeated.into_reply().map_err(|problem| format!("`then_always`: {problem}"))?,
+        );
     }
-    match whole.chunks {
-        Some(0) => return Err("`chunks` is at least 1".to_owned()),
-        Some(bytes) => script = script.chunks(bytes),
+    match script_json.chunks {
+        Some(0) => return Err("`chunks` must be at least 1".to_owned()),
+        Some(bytes) => script = script.chunk_bytes(bytes),
         None => {}
     }
-    if let Some(names) = whole.models {
+    if let Some(names) = script_json.models {
         script = script.models(names);
     }
-    match (whole.props, whole.chat_template_caps) {
-        (Some(_), Some(_)) => Err("`props` and `chat_template_caps` exclude each other".to_owned()),
+    match (script_json.props, script_json.chat_template_caps) {
+        (Some(_), Some(_)) => {
+            Err("`props` and `chat_template_caps` are mutually exclusive".to_owned())
+        }
         (Some(props), None) => Ok(script.props(props)),
         (None, Some(caps)) => Ok(script.chat_template_caps(&caps)),
         (None, None) => Ok(script),
     }
 }
 
-impl One {
-    fn step(self) -> Result<Step, &'static str> {
+impl ReplyJson {
+    fn into_reply(self) -> Result<ScriptedReply, &'static str> {
         let ending = match (self.breaks_off_after, self.hangs_after, self.hangs) {
-            (None, None, false) => Ending::Whole,
-            (Some(bytes), None, false) => Ending::BreaksOff(bytes),
-            (None, Some(bytes), false) => Ending::HangsAfter(bytes),
-            (None, None, true) => Ending::Hangs,
-            _ => return Err("it has two of `breaks_off_after`, `hangs_after` and `hangs`"),
+            (None, None, false) => BodyEnding::Complete,
+            (Some(bytes), None, false) => BodyEnding::Disconnect(bytes),
+            (None, Some(bytes), false) => BodyEnding::StallAfter(bytes),
+            (None, None, true) => BodyEnding::NeverRespond,
+            _ => {
+                return Err("only one of `breaks_off_after`, `hangs_after` and `hangs` is allowed");
+            }
         };
-        let mut step = match (self.answer, self.failure, self.raw) {
-            (Some(answer), None, None) => answer.step(),
-            (None, Some(failure), None) => failure.step(),
-            (None, None, Some(raw)) => Step::raw(raw.status, &raw.content_type, raw.body),
-            (None, None, None) if ending == Ending::Hangs => Step::new(),
-            _ => return Err("it is one of `answer`, `failure` and `raw`"),
+        let mut reply = match (self.answer, self.failure, self.raw) {
+            (Some(model_reply), None, None) => model_reply.into_reply(),
+            (None, Some(failure), None) => failure.into_reply(),
+            (None, None, Some(raw)) => ScriptedReply::raw(raw.status, &raw.content_type, raw.body),
+            (None, None, None) if ending == BodyEnding::NeverRespond => ScriptedReply::new(),
+            _ => return Err("exactly one of `answer`, `failure` and `raw` is required"),
         };
-        step.headers = self.headers.into_iter().collect();
-        step.ending = ending;
-        Ok(step)
+        reply.headers = self.headers.into_iter().collect();
+        reply.ending = ending;
+        Ok(reply)
     }
 }
 
-impl Answer {
-    fn step(self) -> Step {
+impl ModelReplyJson {
+    fn into_reply(self) -> ScriptedReply {
         let parts = self.parts.into_iter();
-        let mut step = parts.fold(Step::new(), |step, part| match part {
-            Part::Says(text) => step.says(text),
-            Part::Thinks(text) => step.thinks(text),
-            Part::Calls(call) => step.calls(call.name, call.arguments),
-            Part::RawArguments(call) => step.raw_arguments(call.name, call.text),
+        let mut reply = parts.fold(ScriptedReply::new(), |reply, part| match part {
+            ReplyPartJson::Text(text) => reply.with_text(text),
+            ReplyPartJson::Reasoning(text) => reply.with_reasoning(text),
+            ReplyPartJson::ToolCall(call) => reply.with_tool_call(call.name, call.arguments),
+            ReplyPartJson::RawToolCall(call) => reply.with_raw_tool_call(call.name, call.text),
         });
-        step = step.cached_tokens(self.cached_tokens).reasoning_tokens(self.reasoning_tokens);
+        reply = reply
+            .with_cached_tokens(self.cached_tokens)
+            .with_reasoning_tokens(self.reasoning_tokens);
         if let Some((prompt, completion)) = self.usage {
-            step = step.usage(prompt, completion);
+            reply = reply.with_usage(prompt, completion);
         }
         if self.cut {
-            step = step.cut();
+            reply = reply.truncated();
         }
         if self.refuses {
-            step = step.refuses();
+            reply = reply.refused();
         }
         match self.ends_in_error {
-            Some(message) => step.ends_in_error(message),
-            None => step,
+            Some(message) => reply.with_stream_error(message),
+            None => reply,
         }
     }
 }
 
-impl Failure {
-    fn step(self) -> Step {
-        let mut step = Step::status(self.status);
+impl FailureJson {
+    fn into_reply(self) -> ScriptedReply {
+        let mut reply = ScriptedReply::status(self.status);
         if let Some(message) = self.error {
-            step = step.error(message);
+            reply = reply.with_error_message(message);
         }
         match self.code {
-            Some(code) => step.code(code),
-            None => step,
+            Some(code) => reply.with_error_code(code),
+            None => reply,
         }
     }
 }

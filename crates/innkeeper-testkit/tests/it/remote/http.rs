@@ -1,82 +1,82 @@
-//! A plain HTTP/1.1 client: one connection for each request, bodies as they come.
+//! A plain HTTP/1.1 client: one connection per request, bodies in chunks.
 
 use std::future::Future;
 
-use innkeeper_testkit::{Remote, ScriptedLlm};
+use innkeeper_testkit::{RemoteServer, ScriptedLlm};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::PATIENCE;
+use super::RECEIVE_TIMEOUT;
 
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+pub(crate) trait HttpStream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> HttpStream for T {}
 
-/// A server that is asked.
-pub(crate) trait Origin {
+/// A server with an origin.
+pub(crate) trait HasOrigin {
     fn origin(&self) -> &str;
 }
 
-impl Origin for Remote {
+impl HasOrigin for RemoteServer {
     fn origin(&self) -> &str {
         Self::origin(self)
     }
 }
 
-impl Origin for ScriptedLlm {
+impl HasOrigin for ScriptedLlm {
     fn origin(&self) -> &str {
         Self::origin(self)
     }
 }
 
-impl Origin for String {
+impl HasOrigin for String {
     fn origin(&self) -> &str {
         self
     }
 }
 
-/// A response whose body is read bit by bit.
-pub(crate) struct Http {
-    pub(crate) stream: Box<dyn Stream>,
+/// A response whose body is read in chunks.
+pub(crate) struct HttpExchange {
+    pub(crate) stream: Box<dyn HttpStream>,
     pub(crate) buffer: Vec<u8>,
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
-    /// The body as far as it was read and not yet taken.
+    /// The unread part of the received body.
     body: Vec<u8>,
-    ended: bool,
+    body_ended: bool,
 }
 
 /// An event of a stream.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Event {
+pub(crate) struct SseEvent {
     pub(crate) id: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) retry: Option<String>,
     pub(crate) data: String,
 }
 
-impl Event {
+impl SseEvent {
     pub(crate) fn message(&self) -> Value {
         serde_json::from_str(&self.data).unwrap()
     }
 }
 
-/// Fails by name instead of hanging.
-pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("nothing came")
+/// Panics with a message instead of hanging.
+pub(crate) async fn within_timeout<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(RECEIVE_TIMEOUT, future).await.expect("nothing came")
 }
 
-impl Http {
-    pub(crate) async fn connect(remote: &impl Origin) -> Box<dyn Stream> {
+impl HttpExchange {
+    pub(crate) async fn connect(remote: &impl HasOrigin) -> Box<dyn HttpStream> {
         match remote.origin().strip_prefix("http://") {
             Some(address) => Box::new(TcpStream::connect(address).await.unwrap()),
             None => Box::new(UnixStream::connect(remote.origin()).await.unwrap()),
         }
     }
 
-    /// Sends a request on a connection of its own, without reading anything.
+    /// Sends a request on a new connection without reading the response.
     pub(crate) async fn send(
-        remote: &impl Origin,
+        remote: &impl HasOrigin,
         method: &str,
         path: &str,
         headers: &[(&str, &str)],
@@ -91,24 +91,24 @@ impl Http {
         head.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
         stream.write_all(head.as_bytes()).await.unwrap();
         let (buffer, headers, body) = (Vec::new(), Vec::new(), Vec::new());
-        Self { stream, buffer, status: 0, headers, body, ended: false }
+        Self { stream, buffer, status: 0, headers, body, body_ended: false }
     }
 
     /// Sends a request and reads the head of its response.
-    pub(crate) async fn ask(
-        remote: &impl Origin,
+    pub(crate) async fn request(
+        remote: &impl HasOrigin,
         method: &str,
         path: &str,
         headers: &[(&str, &str)],
         body: Option<&Value>,
     ) -> Self {
         let mut http = Self::send(remote, method, path, headers, body).await;
-        soon(http.head()).await.unwrap();
+        within_timeout(http.read_head()).await.unwrap();
         http
     }
 
-    /// Reads the head; an error when the connection ends before.
-    pub(crate) async fn head(&mut self) -> std::io::Result<()> {
+    /// Reads the response head; returns an error if the connection ends before.
+    pub(crate) async fn read_head(&mut self) -> std::io::Result<()> {
         loop {
             if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
                 let head: Vec<u8> = self.buffer.drain(..end + 4).collect();
@@ -132,13 +132,13 @@ impl Http {
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
+        let matched = self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+        matched.map(|(_, value)| value.as_str())
     }
 
-    /// Reads more of the body; false at its end.
-    async fn more(&mut self) -> std::io::Result<bool> {
-        if self.ended {
+    /// Reads more of the body; returns false at the end.
+    async fn read_body_chunk(&mut self) -> std::io::Result<bool> {
+        if self.body_ended {
             return Ok(false);
         }
         if let Some(length) = self.header("content-length") {
@@ -147,7 +147,7 @@ impl Http {
                 self.fill().await?;
             }
             self.body.extend(self.buffer.drain(..length));
-            self.ended = true;
+            self.body_ended = true;
             return Ok(length > 0);
         }
         let line = loop {
@@ -163,21 +163,21 @@ impl Http {
         }
         self.body.extend_from_slice(&self.buffer[line + 2..line + 2 + size]);
         self.buffer.drain(..line + 2 + size + 2);
-        self.ended = size == 0;
-        Ok(!self.ended)
+        self.body_ended = size == 0;
+        Ok(!self.body_ended)
     }
 
-    /// The next event; none when the stream ends as it should, an error when it breaks off.
-    pub(crate) async fn next(&mut self) -> std::io::Result<Option<Event>> {
+    /// Returns the next event; none at the regular end, an error if the stream breaks off.
+    pub(crate) async fn next_event(&mut self) -> std::io::Result<Option<SseEvent>> {
         let end = loop {
             match find(&self.body, b"\n\n") {
                 Some(end) => break end,
-                None if self.more().await? => {}
+                None if self.read_body_chunk().await? => {}
                 None => return Ok(None),
             }
         };
         let text: Vec<u8> = self.body.drain(..end + 2).collect();
-        let mut event = Event::default();
+        let mut event = SseEvent::default();
         let mut data = Vec::new();
         for line in String::from_utf8_lossy(&text).trim_end_matches('\n').split('\n') {
             let (field, value) = line.split_once(": ").unwrap_or((line, ""));
@@ -193,20 +193,21 @@ impl Http {
         Ok(Some(event))
     }
 
-    /// The next event, which there must be.
-    pub(crate) async fn event(&mut self) -> Event {
-        soon(self.next()).await.unwrap().expect("an event")
+    /// Returns the next event, which must exist.
+    pub(crate) async fn expect_event(&mut self) -> SseEvent {
+        within_timeout(self.next_event()).await.unwrap().expect("an event")
     }
 
-    /// Proves that the stream ends as it should.
+    /// Checks that the stream ends regularly.
     pub(crate) async fn assert_ended(&mut self) {
-        assert_eq!(soon(self.next()).await.unwrap(), None);
+        assert_eq!(within_timeout(self.next_event()).await.unwrap(), None);
     }
 
-    /// What has come of a body that does not go on.
-    pub(crate) async fn half(&mut self) -> (String, Option<std::io::Error>) {
+    /// Returns the received part of a body that stalls or breaks off.
+    pub(crate) async fn partial_body(&mut self) -> (String, Option<std::io::Error>) {
         let error = loop {
-            let more = tokio::time::timeout(std::time::Duration::from_millis(300), self.more());
+            let more =
+                tokio::time::timeout(std::time::Duration::from_millis(300), self.read_body_chunk());
             match more.await {
                 Ok(Ok(true)) => {}
                 Ok(Ok(false)) | Err(_) => break None,
@@ -216,22 +217,22 @@ impl Http {
         (String::from_utf8_lossy(&self.body).into_owned(), error)
     }
 
-    /// The whole body.
+    /// Returns the complete body.
     pub(crate) async fn bytes(&mut self) -> Vec<u8> {
-        while soon(self.more()).await.unwrap() {}
+        while within_timeout(self.read_body_chunk()).await.unwrap() {}
         std::mem::take(&mut self.body)
     }
 
-    /// The whole body in the pieces in which it was sent.
-    pub(crate) async fn pieces(&mut self) -> Vec<Vec<u8>> {
-        let mut pieces = Vec::new();
-        while soon(self.more()).await.unwrap() {
-            pieces.push(std::mem::take(&mut self.body));
+    /// Returns the complete body in its chunks.
+    pub(crate) async fn body_chunks(&mut self) -> Vec<Vec<u8>> {
+        let mut chunks = Vec::new();
+        while within_timeout(self.read_body_chunk()).await.unwrap() {
+            chunks.push(std::mem::take(&mut self.body));
         }
-        pieces
+        chunks
     }
 
-    /// The whole body as JSON.
+    /// Returns the complete body as JSON.
     pub(crate) async fn json(&mut self) -> Value {
         serde_json::from_slice(&self.bytes().await).unwrap()
     }

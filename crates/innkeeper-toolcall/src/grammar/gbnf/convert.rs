@@ -1,21 +1,23 @@
-//! One tool's schema turned into rules, with what could not be.
+//! Conversion of one tool's schema to grammar rules, with a loss report.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::Options;
-use super::rules::{Rules, Shared, literal};
+use super::GbnfOptions;
+use super::rules::{RuleSet, SharedRule, literal};
 use crate::Tool;
-use crate::grammar::reference::{deeper, pointer, says_more};
-use crate::grammar::weight::weight;
-use crate::grammar::{DEPTH, Effect, Loss, TOO_MUCH, UNHELD, VALUES};
+use crate::grammar::reference::{has_other_constraints, join_pointer, local_pointer};
+use crate::grammar::value_count::count_values;
+use crate::grammar::{
+    GrammarLoss, GrammarLossKind, LIMIT_EXCEEDED, MAX_SCHEMA_DEPTH, MAX_SCHEMA_VALUES, UNSUPPORTED,
+};
 
-/// The types of JSON Schema.
-const TYPES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
+/// Type names of JSON Schema.
+const JSON_TYPES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
-/// Which type a keyword speaks of.
-const SPEAKS_OF: &[(&str, &str)] = &[
+/// The type that a keyword implies.
+const KEYWORD_TYPES: &[(&str, &str)] = &[
     ("properties", "object"),
     ("required", "object"),
     ("additionalProperties", "object"),
@@ -33,325 +35,346 @@ const SPEAKS_OF: &[(&str, &str)] = &[
     ("exclusiveMaximum", "number"),
 ];
 
-/// Turns the schemas of one tool into rules.
-pub(super) struct Converter<'a> {
+/// Converts the schemas of one tool to rules.
+pub(super) struct SchemaConverter<'a> {
     tool: &'a Tool,
-    pub(super) options: Options,
-    pub(super) rules: &'a mut Rules,
-    losses: &'a mut Vec<Loss>,
-    /// The rule of each schema that is referred to.
-    referred: HashMap<String, String>,
-    /// Rules that may begin with one another: none may begin with itself.
-    begins: HashMap<String, HashSet<String>>,
-    /// The rules being written that nothing has been written for yet.
-    open: Vec<String>,
+    pub(super) options: GbnfOptions,
+    pub(super) rules: &'a mut RuleSet,
+    losses: &'a mut Vec<GrammarLoss>,
+    /// Rule names by reference.
+    reference_rules: HashMap<String, String>,
+    /// Rules that a rule may start with; no rule may start with itself.
+    leading_rules: HashMap<String, HashSet<String>>,
+    /// Rules under construction that have no output yet.
+    open_rules: Vec<String>,
     depth: usize,
-    /// How many schemas may still be turned into rules.
-    left: usize,
+    /// Remaining number of schemas that may be converted.
+    remaining_schemas: usize,
 }
 
-impl<'a> Converter<'a> {
+impl<'a> SchemaConverter<'a> {
     pub(super) fn new(
         tool: &'a Tool,
-        options: Options,
-        rules: &'a mut Rules,
-        losses: &'a mut Vec<Loss>,
+        options: GbnfOptions,
+        rules: &'a mut RuleSet,
+        losses: &'a mut Vec<GrammarLoss>,
     ) -> Self {
         Self {
             tool,
             options,
             rules,
             losses,
-            referred: HashMap::new(),
-            begins: HashMap::new(),
-            open: Vec::new(),
+            reference_rules: HashMap::new(),
+            leading_rules: HashMap::new(),
+            open_rules: Vec::new(),
             depth: 0,
-            left: VALUES,
+            remaining_schemas: MAX_SCHEMA_VALUES,
         }
     }
 
-    /// The rule of the tool's arguments, which are an object whatever the schema says.
-    pub(super) fn arguments(mut self) -> String {
+    /// Converts the tool's arguments, which are an object regardless of the schema.
+    pub(super) fn convert_arguments(mut self) -> String {
         let mut schema = match &self.tool.input_schema {
             Value::Object(schema) => schema.clone(),
             Value::Null | Value::Bool(true) => Map::new(),
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                self.lose("", &self.tool.input_schema.to_string(), Effect::Dropped);
+                self.report_loss("", &self.tool.input_schema.to_string(), GrammarLossKind::Dropped);
                 Map::new()
             }
         };
-        let wish = format!("{}-arguments", self.tool.name);
-        let body = if weight(&self.tool.input_schema) > VALUES {
-            self.lose("", TOO_MUCH, Effect::Dropped);
+        let base_name = format!("{}-arguments", self.tool.name);
+        let body = if count_values(&self.tool.input_schema) > MAX_SCHEMA_VALUES {
+            self.report_loss("", LIMIT_EXCEEDED, GrammarLossKind::Dropped);
             let any = Map::from_iter([("additionalProperties".to_owned(), Value::Bool(true))]);
-            self.object(&any, "")
+            self.convert_object(&any, "")
         } else if ["$ref", "anyOf", "oneOf", "allOf", "enum", "const"]
             .iter()
             .any(|keyword| schema.contains_key(*keyword))
         {
-            self.schema(&Value::Object(schema), "")
+            self.convert_schema(&Value::Object(schema), "")
         } else {
             match schema.get("type") {
-                Some(Value::Array(types)) if types.iter().any(|of| of == "object") => {
-                    self.lose("", "type", Effect::Narrowed);
+                Some(Value::Array(types))
+                    if types.iter().any(|type_name| type_name == "object") =>
+                {
+                    self.report_loss("", "type", GrammarLossKind::Narrowed);
                 }
-                Some(of) if of != "object" => self.lose("", "type", Effect::Dropped),
+                Some(type_name) if type_name != "object" => {
+                    self.report_loss("", "type", GrammarLossKind::Dropped);
+                }
                 _ => {}
             }
             schema.insert("type".to_owned(), "object".into());
-            self.schema(&Value::Object(schema), "")
+            self.convert_schema(&Value::Object(schema), "")
         };
-        self.rules.rule(&wish, body)
+        self.rules.add_rule(&base_name, body)
     }
 
-    /// What can stand for a schema in a rule.
-    pub(super) fn schema(&mut self, schema: &Value, at: &str) -> String {
-        if self.depth >= DEPTH || !self.spend(1) {
-            self.lose(at, TOO_MUCH, Effect::Dropped);
-            return self.rules.shared(Shared::Value);
+    /// Returns the rule expression of a schema.
+    pub(super) fn convert_schema(&mut self, schema: &Value, at: &str) -> String {
+        if self.depth >= MAX_SCHEMA_DEPTH || !self.spend(1) {
+            self.report_loss(at, LIMIT_EXCEEDED, GrammarLossKind::Dropped);
+            return self.rules.use_shared(SharedRule::Value);
         }
         self.depth += 1;
-        let written = match schema {
-            Value::Object(keywords) => self.keywords(keywords, at),
-            Value::Bool(true) => self.rules.shared(Shared::Value),
+        let rule = match schema {
+            Value::Object(keywords) => self.convert_keywords(keywords, at),
+            Value::Bool(true) => self.rules.use_shared(SharedRule::Value),
             other => {
-                self.lose(at, &other.to_string(), Effect::Dropped);
-                self.rules.shared(Shared::Value)
+                self.report_loss(at, &other.to_string(), GrammarLossKind::Dropped);
+                self.rules.use_shared(SharedRule::Value)
             }
         };
         self.depth -= 1;
-        written
+        rule
     }
 
-    /// A schema behind something that is written in any case, so that it may refer to what it is in.
-    pub(super) fn inside(&mut self, schema: &Value, at: &str) -> String {
-        let open = std::mem::take(&mut self.open);
-        let written = self.schema(schema, at);
-        self.open = open;
-        written
+    /// Converts a schema that follows other output, so that the schema may refer to its parents.
+    pub(super) fn convert_nested(&mut self, schema: &Value, at: &str) -> String {
+        let open = std::mem::take(&mut self.open_rules);
+        let rule = self.convert_schema(schema, at);
+        self.open_rules = open;
+        rule
     }
 
-    fn keywords(&mut self, schema: &Map<String, Value>, at: &str) -> String {
+    fn convert_keywords(&mut self, schema: &Map<String, Value>, at: &str) -> String {
         if let Some(reference) = schema.get("$ref") {
-            return match (reference.as_str().and_then(pointer), says_more(schema, "$ref")) {
-                (Some(target), false) => self.reference(target, at),
-                (target, _) => self.reference_with_more(target, schema, at),
+            return match (
+                reference.as_str().and_then(local_pointer),
+                has_other_constraints(schema, "$ref"),
+            ) {
+                (Some(target), false) => self.convert_reference(target, at),
+                (target, _) => self.convert_reference_with_siblings(target, schema, at),
             };
         }
-        for keyword in UNHELD.iter().filter(|keyword| schema.contains_key(**keyword)) {
-            self.lose(at, keyword, Effect::Dropped);
+        for keyword in UNSUPPORTED.iter().filter(|keyword| schema.contains_key(**keyword)) {
+            self.report_loss(at, keyword, GrammarLossKind::Dropped);
         }
         if let Some(only) = schema.get("const") {
-            return self.values(std::slice::from_ref(only), schema, "const", at);
+            return self.convert_values(std::slice::from_ref(only), schema, "const", at);
         }
         if let Some(Value::Array(values)) = schema.get("enum") {
-            return self.values(values, schema, "enum", at);
+            return self.convert_values(values, schema, "enum", at);
         }
-        if let Some(written) = self.combined(schema, at) {
-            return written;
+        if let Some(rule) = self.convert_composition(schema, at) {
+            return rule;
         }
-        let types = self.types(schema, at);
-        let ways: Vec<String> = types.iter().map(|of| self.of_type(of, schema, at)).collect();
-        match ways.as_slice() {
-            [] => self.rules.shared(Shared::Value),
-            [one] => one.clone(),
+        let types = self.allowed_types(schema, at);
+        let alternatives: Vec<String> =
+            types.iter().map(|type_name| self.convert_type(type_name, schema, at)).collect();
+        match alternatives.as_slice() {
+            [] => self.rules.use_shared(SharedRule::Value),
+            [single] => single.clone(),
             several => format!("({})", several.join(" | ")),
         }
     }
 
-    /// The types a schema allows; none means all.
-    fn types(&mut self, schema: &Map<String, Value>, at: &str) -> Vec<String> {
-        let listed: Vec<&Value> = match schema.get("type") {
+    /// Returns the types that a schema allows; an empty list means all types.
+    fn allowed_types(&mut self, schema: &Map<String, Value>, at: &str) -> Vec<String> {
+        let declared: Vec<&Value> = match schema.get("type") {
             None => {
-                let spoken = SPEAKS_OF.iter().find(|(keyword, _)| schema.contains_key(*keyword));
-                return spoken.map(|(_, of)| (*of).to_owned()).into_iter().collect();
+                let implied =
+                    KEYWORD_TYPES.iter().find(|(keyword, _)| schema.contains_key(*keyword));
+                return implied.map(|(_, type_name)| (*type_name).to_owned()).into_iter().collect();
             }
             Some(Value::Array(types)) => types.iter().collect(),
-            Some(one) => vec![one],
+            Some(single) => vec![single],
         };
         let mut types: Vec<String> = Vec::new();
-        for of in listed {
-            match of.as_str().filter(|of| TYPES.contains(of)) {
-                Some(of) if !types.iter().any(|known| known == of) => types.push(of.to_owned()),
+        for type_name in declared {
+            match type_name.as_str().filter(|type_name| JSON_TYPES.contains(type_name)) {
+                Some(type_name) if !types.iter().any(|other| other == type_name) => {
+                    types.push(type_name.to_owned());
+                }
                 Some(_) => {}
                 None => {
-                    self.lose(at, "type", Effect::Dropped);
+                    self.report_loss(at, "type", GrammarLossKind::Dropped);
                     return Vec::new();
                 }
             }
         }
-        // A whole number is a number: both would be two ways to read the same digits.
-        if types.iter().any(|of| of == "number") {
-            types.retain(|of| of != "integer");
+        // Every integer is a number: both types would make the grammar ambiguous.
+        if types.iter().any(|type_name| type_name == "number") {
+            types.retain(|type_name| type_name != "integer");
         }
         types
     }
 
-    fn of_type(&mut self, of: &str, schema: &Map<String, Value>, at: &str) -> String {
-        match of {
+    fn convert_type(&mut self, type_name: &str, schema: &Map<String, Value>, at: &str) -> String {
+        match type_name {
             "null" => literal("null"),
-            "boolean" => self.rules.shared(Shared::Boolean),
-            "integer" => self.integer(schema, at),
-            "number" => self.number(schema, at),
-            "string" => self.string(schema, at),
-            "array" => self.array(schema, at),
-            _ => self.object(schema, at),
+            "boolean" => self.rules.use_shared(SharedRule::Boolean),
+            "integer" => self.convert_integer(schema, at),
+            "number" => self.convert_number(schema, at),
+            "string" => self.convert_string(schema, at),
+            "array" => self.convert_array(schema, at),
+            _ => self.convert_object(schema, at),
         }
     }
 
-    /// The values listed, those of another type left out.
-    fn values(
+    /// Converts the listed values that have an allowed type.
+    fn convert_values(
         &mut self,
         values: &[Value],
         schema: &Map<String, Value>,
         keyword: &str,
         at: &str,
     ) -> String {
-        let types = self.types(schema, at);
-        let fits = |value: &&Value| types.is_empty() || types.iter().any(|of| is(value, of));
-        let ways: Vec<String> =
-            values.iter().filter(fits).map(|it| literal(&it.to_string())).collect();
+        let types = self.allowed_types(schema, at);
+        let fits = |value: &&Value| {
+            types.is_empty() || types.iter().any(|type_name| has_type(value, type_name))
+        };
+        let alternatives: Vec<String> =
+            values.iter().filter(fits).map(|choice| literal(&choice.to_string())).collect();
         for key in schema.keys().filter(|key| !["type", keyword].contains(&key.as_str())) {
-            let alone = Map::from_iter([(key.clone(), Value::Null)]);
-            if says_more(&alone, "") && !UNHELD.contains(&key.as_str()) {
-                self.lose(at, key, Effect::Dropped);
+            let single_keyword = Map::from_iter([(key.clone(), Value::Null)]);
+            if has_other_constraints(&single_keyword, "") && !UNSUPPORTED.contains(&key.as_str()) {
+                self.report_loss(at, key, GrammarLossKind::Dropped);
             }
         }
-        if ways.is_empty() || !self.spend(ways.len()) {
-            self.lose(at, keyword, Effect::Dropped);
-            return self.rules.shared(Shared::Value);
+        if alternatives.is_empty() || !self.spend(alternatives.len()) {
+            self.report_loss(at, keyword, GrammarLossKind::Dropped);
+            return self.rules.use_shared(SharedRule::Value);
         }
-        format!("({})", ways.join(" | "))
+        format!("({})", alternatives.join(" | "))
     }
 
-    /// The rule of the schema at a pointer.
-    fn reference(&mut self, target: &str, at: &str) -> String {
-        if let Some(name) = self.referred.get(target).cloned() {
-            return if self.may_begin_with(&name) { name } else { self.circle(at) };
+    /// Returns the rule of the schema at a pointer.
+    fn convert_reference(&mut self, target: &str, at: &str) -> String {
+        if let Some(name) = self.reference_rules.get(target).cloned() {
+            return if self.record_leading_rule(&name) { name } else { self.drop_reference(at) };
         }
         let tool = self.tool;
-        let Some(schema) = tool.input_schema.pointer(target) else { return self.circle(at) };
-        let wish = target.rsplit('/').next().unwrap_or_default();
-        let name = self.rules.name(&format!("{}-{wish}", tool.name));
-        self.referred.insert(target.to_owned(), name.clone());
-        self.may_begin_with(&name);
-        self.open.push(name.clone());
-        let body = self.schema(schema, target);
-        self.open.pop();
+        let Some(schema) = tool.input_schema.pointer(target) else {
+            return self.drop_reference(at);
+        };
+        let base_name = target.rsplit('/').next().unwrap_or_default();
+        let name = self.rules.unique_name(&format!("{}-{base_name}", tool.name));
+        self.reference_rules.insert(target.to_owned(), name.clone());
+        self.record_leading_rule(&name);
+        self.open_rules.push(name.clone());
+        let body = self.convert_schema(schema, target);
+        self.open_rules.pop();
         self.rules.define(name.clone(), body);
         name
     }
 
-    /// Notes that the rules being written may begin with this one, unless that would be a circle.
-    fn may_begin_with(&mut self, name: &str) -> bool {
-        let mut reached = vec![name.to_owned()];
-        let mut seen = HashSet::new();
-        while let Some(rule) = reached.pop() {
-            if self.open.contains(&rule) {
+    /// Records that the open rules may start with this rule. Returns `false` if that creates a
+    /// cycle.
+    fn record_leading_rule(&mut self, name: &str) -> bool {
+        let mut pending = vec![name.to_owned()];
+        let mut visited = HashSet::new();
+        while let Some(rule) = pending.pop() {
+            if self.open_rules.contains(&rule) {
                 return false;
             }
-            if seen.insert(rule.clone()) {
-                reached.extend(self.begins.get(&rule).into_iter().flatten().cloned());
+            if visited.insert(rule.clone()) {
+                pending.extend(self.leading_rules.get(&rule).into_iter().flatten().cloned());
             }
         }
-        if let Some(last) = self.open.last() {
-            self.begins.entry(last.clone()).or_default().insert(name.to_owned());
+        if let Some(last) = self.open_rules.last() {
+            self.leading_rules.entry(last.clone()).or_default().insert(name.to_owned());
         }
         true
     }
 
-    fn circle(&mut self, at: &str) -> String {
-        self.lose(at, "$ref", Effect::Dropped);
-        self.rules.shared(Shared::Value)
+    fn drop_reference(&mut self, at: &str) -> String {
+        self.report_loss(at, "$ref", GrammarLossKind::Dropped);
+        self.rules.use_shared(SharedRule::Value)
     }
 
-    /// A count that a keyword gives; what is none is reported.
-    pub(super) fn count(
+    /// Reads the count of a keyword; reports an invalid count.
+    pub(super) fn read_count(
         &mut self,
         schema: &Map<String, Value>,
         at: &str,
         keyword: &str,
     ) -> Option<u64> {
         let value = schema.get(keyword)?;
-        let whole = |float: &f64| float.fract() == 0.0 && (0.0..1e15).contains(float);
-        let count = value.as_u64().or_else(|| value.as_f64().filter(whole).map(|it| it as u64));
+        let is_integer = |float: &f64| float.fract() == 0.0 && (0.0..1e15).contains(float);
+        let count = value
+            .as_u64()
+            .or_else(|| value.as_f64().filter(is_integer).map(|number| number as u64));
         if count.is_none() {
-            self.lose(at, keyword, Effect::Dropped);
+            self.report_loss(at, keyword, GrammarLossKind::Dropped);
         }
         count
     }
 
-    /// Whether so many more schemas may be looked at.
+    /// Whether this number of additional schemas may be converted.
     pub(super) fn spend(&mut self, schemas: usize) -> bool {
-        let enough = self.left >= schemas;
-        self.left = self.left.saturating_sub(schemas);
+        let enough = self.remaining_schemas >= schemas;
+        self.remaining_schemas = self.remaining_schemas.saturating_sub(schemas);
         enough
     }
 
-    /// Reports what the grammar does not hold.
-    pub(super) fn lose(&mut self, pointer: &str, keyword: &str, effect: Effect) {
-        let loss = Loss {
+    /// Reports a keyword that the grammar does not enforce.
+    pub(super) fn report_loss(&mut self, pointer: &str, keyword: &str, kind: GrammarLossKind) {
+        let loss = GrammarLoss {
             tool: self.tool.name.clone(),
             pointer: pointer.to_owned(),
             keyword: keyword.to_owned(),
-            effect,
+            kind,
         };
         if !self.losses.contains(&loss) {
             self.losses.push(loss);
         }
     }
 
-    /// The schema a pointer of this tool leads to.
-    pub(super) fn target(&self, pointer: &str) -> Option<&'a Value> {
+    /// Returns the schema at a pointer of the tool's input schema.
+    pub(super) fn resolve_pointer(&self, pointer: &str) -> Option<&'a Value> {
         self.tool.input_schema.pointer(pointer)
     }
 
-    /// A list of the schema.
-    fn array(&mut self, schema: &Map<String, Value>, at: &str) -> String {
-        let (front, items) = match (schema.get("prefixItems"), schema.get("items")) {
-            (Some(Value::Array(front)), items) => (front.as_slice(), items),
-            (_, Some(Value::Array(front))) => (front.as_slice(), schema.get("additionalItems")),
+    /// Converts an array schema.
+    fn convert_array(&mut self, schema: &Map<String, Value>, at: &str) -> String {
+        let (prefix, items) = match (schema.get("prefixItems"), schema.get("items")) {
+            (Some(Value::Array(prefix)), items) => (prefix.as_slice(), items),
+            (_, Some(Value::Array(prefix))) => (prefix.as_slice(), schema.get("additionalItems")),
             (_, items) => (&[][..], items),
         };
-        let least = self.count(schema, at, "minItems").unwrap_or(0);
-        let most = self.count(schema, at, "maxItems");
-        let space = self.rules.shared(Shared::Space);
+        let least = self.read_count(schema, at, "minItems").unwrap_or(0);
+        let max_items = self.read_count(schema, at, "maxItems");
+        let space = self.rules.use_shared(SharedRule::Space);
         let mut first: Vec<String> = Vec::new();
-        for (place, item) in front.iter().enumerate() {
-            let at = deeper(&deeper(at, "prefixItems"), &place.to_string());
-            first.push(self.inside(item, &at));
+        for (index, item) in prefix.iter().enumerate() {
+            let at = join_pointer(&join_pointer(at, "prefixItems"), &index.to_string());
+            first.push(self.convert_nested(item, &at));
         }
-        let known = first.len() as u64;
+        let prefix_len = first.len() as u64;
         let tuple = first.join(&format!(r#" "," {space} "#));
-        if most.is_some_and(|most| most < known) {
-            self.lose(at, "maxItems", Effect::Dropped);
+        if max_items.is_some_and(|max_items| max_items < prefix_len) {
+            self.report_loss(at, "maxItems", GrammarLossKind::Dropped);
         }
-        let least = least.saturating_sub(known);
-        let most = most.map(|most| most.saturating_sub(known));
-        if most == Some(0) || items == Some(&Value::Bool(false)) {
-            // No list is as long.
+        let least = least.saturating_sub(prefix_len);
+        let max_items = max_items.map(|max_items| max_items.saturating_sub(prefix_len));
+        if max_items == Some(0) || items == Some(&Value::Bool(false)) {
+            // No array has enough items.
             if least > 0 {
-                self.lose(at, "minItems", Effect::Dropped);
+                self.report_loss(at, "minItems", GrammarLossKind::Dropped);
             }
             return format!(r#""[" {tuple} "]""#);
         }
         let any = Value::Bool(true);
-        let item = self.inside(items.unwrap_or(&any), &deeper(at, "items"));
-        let item = self.rules.rule(&format!("{}-item", self.tool.name), item);
-        let more =
-            self.rules.rule(&format!("{}-more", self.tool.name), format!(r#""," {space} {item}"#));
-        let (behind, optional) = match (known, least) {
+        let item = self.convert_nested(items.unwrap_or(&any), &join_pointer(at, "items"));
+        let item = self.rules.add_rule(&format!("{}-item", self.tool.name), item);
+        let more = self
+            .rules
+            .add_rule(&format!("{}-more", self.tool.name), format!(r#""," {space} {item}"#));
+        let (min_repeats, optional) = match (prefix_len, least) {
             (0, 0) => (0, true),
             (0, least) => (least - 1, false),
             (_, least) => (least, false),
         };
-        let (times, inexact) =
-            super::rules::repeat(behind, most.map(|most| if known == 0 { most - 1 } else { most }));
+        let (times, inexact) = super::rules::repetition(
+            min_repeats,
+            max_items.map(|max_items| if prefix_len == 0 { max_items - 1 } else { max_items }),
+        );
         if inexact {
-            let keyword = if most.is_some() { "maxItems" } else { "minItems" };
-            self.lose(at, keyword, Effect::Dropped);
+            let keyword = if max_items.is_some() { "maxItems" } else { "minItems" };
+            self.report_loss(at, keyword, GrammarLossKind::Dropped);
         }
-        let list = if known == 0 {
+        let list = if prefix_len == 0 {
             format!("{item} {more}{times}")
         } else {
             format!("{tuple} {more}{times}")
@@ -360,16 +383,18 @@ impl<'a> Converter<'a> {
     }
 }
 
-/// Whether a value has a type of JSON Schema.
-fn is(value: &Value, of: &str) -> bool {
+/// Whether a value has this JSON Schema type.
+fn has_type(value: &Value, type_name: &str) -> bool {
     match value {
-        Value::Null => of == "null",
-        Value::Bool(_) => of == "boolean",
+        Value::Null => type_name == "null",
+        Value::Bool(_) => type_name == "boolean",
         Value::Number(number) => {
-            of == "number" || of == "integer" && number.as_f64().is_some_and(|it| it.fract() == 0.0)
+            type_name == "number"
+                || type_name == "integer"
+                    && number.as_f64().is_some_and(|float| float.fract() == 0.0)
         }
-        Value::String(_) => of == "string",
-        Value::Array(_) => of == "array",
-        Value::Object(_) => of == "object",
+        Value::String(_) => type_name == "string",
+        Value::Array(_) => type_name == "array",
+        Value::Object(_) => type_name == "object",
     }
 }

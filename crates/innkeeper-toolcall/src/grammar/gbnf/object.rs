@@ -1,145 +1,157 @@
-//! Objects: their properties in order, the required ones always, the others or not.
+//! Conversion of objects: properties in order, required or optional.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::convert::Converter;
-use super::rules::{Shared, in_class, literal};
-use crate::grammar::Effect;
-use crate::grammar::reference::deeper;
+use super::convert::SchemaConverter;
+use super::rules::{SharedRule, escape_in_class, literal};
+use crate::grammar::GrammarLossKind;
+use crate::grammar::reference::join_pointer;
 
-/// The longest listed name, in bytes, that other names are told from letter by letter.
-const LONGEST: usize = 128;
+/// Maximum bytes of a property name that additional property names can be distinguished from.
+const MAX_EXCLUDED_NAME_BYTES: usize = 128;
 
-impl Converter<'_> {
-    /// An object of the schema.
-    pub(super) fn object(&mut self, schema: &Map<String, Value>, at: &str) -> String {
+impl SchemaConverter<'_> {
+    /// Converts an object schema.
+    pub(super) fn convert_object(&mut self, schema: &Map<String, Value>, at: &str) -> String {
         let none = Map::new();
         let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
         let mut required: Vec<&str> = Vec::new();
         for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
             required.extend(name.as_str().filter(|name| !required.contains(name)));
         }
-        let extra = self.extra(schema, properties, at);
-        let space = self.rules.shared(Shared::Space);
+        let extra = self.additional_member_rule(schema, properties, at);
+        let space = self.rules.use_shared(SharedRule::Space);
         let mut members: Vec<(String, bool)> = Vec::new();
         for (name, value) in properties {
             let needed = required.contains(&name.as_str());
             if *value == Value::Bool(false) && !needed {
                 continue;
             }
-            let value = self.inside(value, &deeper(&deeper(at, "properties"), name));
-            members.push((self.member(name, &value), needed));
+            let value =
+                self.convert_nested(value, &join_pointer(&join_pointer(at, "properties"), name));
+            members.push((self.member_rule(name, &value), needed));
         }
         for name in required.iter().filter(|name| !properties.contains_key(**name)) {
             let value = match schema.get("additionalProperties") {
-                Some(of @ Value::Object(_)) => self.inside(of, &deeper(at, "additionalProperties")),
-                Some(Value::Bool(false)) => {
-                    self.lose(at, "additionalProperties", Effect::Dropped);
-                    self.rules.shared(Shared::Value)
+                Some(property_schema @ Value::Object(_)) => {
+                    self.convert_nested(property_schema, &join_pointer(at, "additionalProperties"))
                 }
-                _ => self.rules.shared(Shared::Value),
+                Some(Value::Bool(false)) => {
+                    self.report_loss(at, "additionalProperties", GrammarLossKind::Dropped);
+                    self.rules.use_shared(SharedRule::Value)
+                }
+                _ => self.rules.use_shared(SharedRule::Value),
             };
-            members.push((self.member(name, &value), true));
+            members.push((self.member_rule(name, &value), true));
         }
         let extra = extra.map(|extra| {
-            let more = self.rules.rule("more", format!(r#""," {space} {extra}"#));
+            let more = self.rules.add_rule("more", format!(r#""," {space} {extra}"#));
             (extra, more)
         });
-        self.sequence(&members, extra)
+        self.member_sequence(&members, extra)
     }
 
-    /// A member's rule: its name and its value.
-    fn member(&mut self, name: &str, value: &str) -> String {
-        let space = self.rules.shared(Shared::Space);
+    /// Returns the rule of a member: name and value.
+    fn member_rule(&mut self, name: &str, value: &str) -> String {
+        let space = self.rules.use_shared(SharedRule::Space);
         let key = literal(&Value::from(name).to_string());
-        self.rules.rule(name, format!(r#"{key} ":" {space} {value}"#))
+        self.rules.add_rule(name, format!(r#"{key} ":" {space} {value}"#))
     }
 
-    /// The members between braces. Up to the first one that is required, each may be the first; from
-    /// there on each is behind a comma.
-    fn sequence(&mut self, members: &[(String, bool)], extra: Option<(String, String)>) -> String {
-        let space = self.rules.shared(Shared::Space);
-        let (any, more) = extra.map_or((None, String::new()), |(one, more)| {
-            (Some(format!("{one} {more}*")), format!(" {more}*"))
+    /// Returns the members between braces. Each member up to the first required member may be
+    /// first; the later members follow a comma.
+    fn member_sequence(
+        &mut self,
+        members: &[(String, bool)],
+        extra: Option<(String, String)>,
+    ) -> String {
+        let space = self.rules.use_shared(SharedRule::Space);
+        let (any, more) = extra.map_or((None, String::new()), |(first_member, more)| {
+            (Some(format!("{first_member} {more}*")), format!(" {more}*"))
         });
-        // What may come behind the members from here to the end, as a rule each.
-        let mut behind = more;
+        // Rule of everything that may follow the current member.
+        let mut suffix = more;
         let mut firsts: Vec<(String, bool)> = Vec::new();
         for (at, (member, needed)) in members.iter().enumerate().rev() {
-            firsts.push((format!("{member}{behind}"), *needed));
+            firsts.push((format!("{member}{suffix}"), *needed));
             if at > 0 {
                 let optional = if *needed { "" } else { "?" };
-                let body = format!(r#"("," {space} {member}){optional}{behind}"#);
-                behind = format!(" {}", self.rules.rule("rest", body));
+                let body = format!(r#"("," {space} {member}){optional}{suffix}"#);
+                suffix = format!(" {}", self.rules.add_rule("rest", body));
             }
         }
-        let mut ways: Vec<String> = Vec::new();
-        for (way, needed) in firsts.into_iter().rev() {
-            ways.push(way);
+        let mut alternatives: Vec<String> = Vec::new();
+        for (alternative, needed) in firsts.into_iter().rev() {
+            alternatives.push(alternative);
             if needed {
-                return format!(r#""{{" ({}) "}}""#, ways.join(" | "));
+                return format!(r#""{{" ({}) "}}""#, alternatives.join(" | "));
             }
         }
-        ways.extend(any);
-        if ways.is_empty() {
+        alternatives.extend(any);
+        if alternatives.is_empty() {
             return r#""{}""#.to_owned();
         }
-        format!(r#""{{" ({})? "}}""#, ways.join(" | "))
+        format!(r#""{{" ({})? "}}""#, alternatives.join(" | "))
     }
 
-    /// The rule of a member that is not listed, where such are allowed.
-    fn extra(
+    /// Returns the rule of an additional member, if the schema allows additional members.
+    fn additional_member_rule(
         &mut self,
         schema: &Map<String, Value>,
         properties: &Map<String, Value>,
         at: &str,
     ) -> Option<String> {
         let any = Value::Bool(true);
-        let of =
+        let additional =
             match schema.get("additionalProperties") {
                 Some(Value::Bool(false)) => return None,
-                // Without any property listed, an object that may have none would be no use.
+                // An object schema without properties must allow additional members, or only `{}`
+                // would match.
                 None if properties.is_empty() && !schema.contains_key("required") => {
                     if at.is_empty() { return None } else { &any }
                 }
                 None => return None,
-                Some(of) => of,
+                Some(additional) => additional,
             };
         let names: BTreeSet<&str> = properties.keys().map(String::as_str).collect();
         let letters: usize = names.iter().map(|name| name.len()).sum();
-        if names.iter().any(|name| name.len() > LONGEST) || !self.spend(letters) {
-            self.lose(at, "additionalProperties", Effect::Narrowed);
+        if names.iter().any(|name| name.len() > MAX_EXCLUDED_NAME_BYTES) || !self.spend(letters) {
+            self.report_loss(at, "additionalProperties", GrammarLossKind::Narrowed);
             return None;
         }
-        let value = self.inside(of, &deeper(at, "additionalProperties"));
-        let key = self.other_than(&names);
-        let space = self.rules.shared(Shared::Space);
-        Some(self.rules.rule("other", format!(r#""\"" {key} "\":" {space} {value}"#)))
+        let value = self.convert_nested(additional, &join_pointer(at, "additionalProperties"));
+        let key = self.key_other_than(&names);
+        let space = self.rules.use_shared(SharedRule::Space);
+        Some(self.rules.add_rule("other", format!(r#""\"" {key} "\":" {space} {value}"#)))
     }
 
-    /// The rule of a key that is none of these, written without escapes.
-    fn other_than(&mut self, names: &BTreeSet<&str>) -> String {
-        let any = self.rules.shared(Shared::KeyChar);
+    /// Returns the rule of a key, written without escapes, that differs from all `names`.
+    fn key_other_than(&mut self, names: &BTreeSet<&str>) -> String {
+        let any = self.rules.use_shared(SharedRule::KeyChar);
         if names.is_empty() {
             return format!("{any}*");
         }
-        // A name that needs an escape is never met, since these keys have none.
+        // These keys have no escapes, so they never equal a name that needs an escape.
         let plain = |letter: &char| !matches!(letter, '"' | '\\' | '\0'..='\x1F' | '\x7F');
         let firsts = names.iter().filter_map(|name| name.chars().next());
         let mut letters: Vec<char> = firsts.filter(plain).collect();
         letters.dedup();
-        let mut ways: Vec<String> = Vec::new();
+        let mut alternatives: Vec<String> = Vec::new();
         if !names.contains("") {
-            ways.push(String::new());
+            alternatives.push(String::new());
         }
         for letter in &letters {
             let rests = names.iter().filter_map(|name| name.strip_prefix(*letter)).collect();
-            ways.push(format!("[{}] {}", in_class(*letter), self.other_than(&rests)));
+            alternatives.push(format!(
+                "[{}] {}",
+                escape_in_class(*letter),
+                self.key_other_than(&rests)
+            ));
         }
-        let known: String = letters.iter().map(|letter| in_class(*letter)).collect();
-        ways.push(format!(r#"[^"\\\x7F\x00-\x1F{known}] {any}*"#));
-        self.rules.rule("key", ways.join(" | "))
+        let excluded: String = letters.iter().map(|letter| escape_in_class(*letter)).collect();
+        alternatives.push(format!(r#"[^"\\\x7F\x00-\x1F{excluded}] {any}*"#));
+        self.rules.add_rule("key", alternatives.join(" | "))
     }
 }

@@ -1,19 +1,19 @@
-//! Whole numbers between two bounds, as patterns of digits.
+//! Digit patterns of integers between two bounds.
 
-/// The digits one place may have, from and to.
-type Place = (u8, u8);
+/// First and last digit that one position may have.
+type DigitRange = (u8, u8);
 
-/// Digit patterns that together match exactly the numbers from `low` to `high`, each at least
-/// `width` digits long with zeros in front; at most 20 for each digit of `high`.
-pub(super) fn patterns(low: u64, high: u64, width: usize) -> Vec<Vec<Place>> {
+/// Returns digit patterns that together match exactly the numbers from `low` to `high`, padded with
+/// zeros to at least `width` digits; at most 20 patterns per digit of `high`.
+pub(super) fn digit_patterns(low: u64, high: u64, width: usize) -> Vec<Vec<DigitRange>> {
     let mut all = Vec::new();
     let mut from = low;
     while from <= high {
-        let digits = padded(from, width);
-        // The largest number with as many digits.
+        let digits = padded_digits(from, width);
+        // The largest number with the same number of digits.
         let largest = 10_u64.checked_pow(digits.len() as u32).map_or(u64::MAX, |next| next - 1);
         let to = high.min(largest);
-        between(&digits, &padded(to, width), &mut Vec::new(), &mut all);
+        push_patterns_between(&digits, &padded_digits(to, width), &mut Vec::new(), &mut all);
         match to.checked_add(1) {
             Some(next) => from = next,
             None => break,
@@ -22,20 +22,25 @@ pub(super) fn patterns(low: u64, high: u64, width: usize) -> Vec<Vec<Place>> {
     all
 }
 
-fn padded(number: u64, width: usize) -> Vec<u8> {
+fn padded_digits(number: u64, width: usize) -> Vec<u8> {
     format!("{number:0width$}").bytes().map(|digit| digit - b'0').collect()
 }
 
-/// The patterns between two numbers of as many digits, behind what they have in common.
-fn between(low: &[u8], high: &[u8], front: &mut Vec<Place>, all: &mut Vec<Vec<Place>>) {
+/// Adds the patterns between two numbers of the same length, after their common prefix.
+fn push_patterns_between(
+    low: &[u8],
+    high: &[u8],
+    prefix: &mut Vec<DigitRange>,
+    all: &mut Vec<Vec<DigitRange>>,
+) {
     let (Some((first, low)), Some((last, high))) = (low.split_first(), high.split_first()) else {
-        all.push(front.clone());
+        all.push(prefix.clone());
         return;
     };
-    let mut with = |place: Place, low: &[u8], high: &[u8]| {
-        front.push(place);
-        between(low, high, front, all);
-        front.pop();
+    let mut with = |range: DigitRange, low: &[u8], high: &[u8]| {
+        prefix.push(range);
+        push_patterns_between(low, high, prefix, all);
+        prefix.pop();
     };
     if first == last {
         with((*first, *first), low, high);
@@ -51,33 +56,39 @@ fn between(low: &[u8], high: &[u8], front: &mut Vec<Place>, all: &mut Vec<Vec<Pl
         to -= 1;
     }
     if from <= to {
-        whole(from, to, low.len(), front, all);
+        push_any_digits(from, to, low.len(), prefix, all);
     }
     if high != nines {
-        let mut with = |place: Place| {
-            front.push(place);
-            between(&zeros, high, front, all);
-            front.pop();
+        let mut with = |range: DigitRange| {
+            prefix.push(range);
+            push_patterns_between(&zeros, high, prefix, all);
+            prefix.pop();
         };
         with((*last, *last));
     }
 }
 
-/// Any digits behind a first one.
-fn whole(from: u8, to: u8, rest: usize, front: &[Place], all: &mut Vec<Vec<Place>>) {
-    let mut pattern = front.to_vec();
+/// Adds a pattern with a first digit range and any following digits.
+fn push_any_digits(
+    from: u8,
+    to: u8,
+    rest: usize,
+    prefix: &[DigitRange],
+    all: &mut Vec<Vec<DigitRange>>,
+) {
+    let mut pattern = prefix.to_vec();
     pattern.push((from, to));
     pattern.resize(pattern.len() + rest, (0, 9));
     all.push(pattern);
 }
 
-/// Places as GBNF writes them, equal ones counted.
-pub(super) fn written(places: &[Place]) -> String {
+/// Writes a pattern as GBNF; equal positions become a repetition.
+pub(super) fn to_gbnf(ranges: &[DigitRange]) -> String {
     let mut parts: Vec<String> = Vec::new();
-    for run in places.chunk_by(|one, other| one == other) {
+    for run in ranges.chunk_by(|left, other| left == other) {
         let (from, to) = run[0];
-        let one = if from == to { format!("[{from}]") } else { format!("[{from}-{to}]") };
-        parts.push(if run.len() == 1 { one } else { format!("{one}{{{}}}", run.len()) });
+        let class = if from == to { format!("[{from}]") } else { format!("[{from}-{to}]") };
+        parts.push(if run.len() == 1 { class } else { format!("{class}{{{}}}", run.len()) });
     }
     parts.join(" ")
 }
@@ -87,7 +98,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn matches(pattern: &[Place], text: &str) -> bool {
+    fn matches(pattern: &[DigitRange], text: &str) -> bool {
         pattern.len() == text.len()
             && pattern
                 .iter()
@@ -98,13 +109,17 @@ mod tests {
     #[test]
     fn a_range_is_a_few_patterns() {
         let text = |low, high| {
-            patterns(low, high, 1).iter().map(|it| written(it)).collect::<Vec<_>>().join(" | ")
+            digit_patterns(low, high, 1)
+                .iter()
+                .map(|pattern| to_gbnf(pattern))
+                .collect::<Vec<_>>()
+                .join(" | ")
         };
         assert_eq!(text(0, 9), "[0-9]");
         assert_eq!(text(5, 5), "[5]");
         assert_eq!(text(1, 65_535).len(), "[1-9] | [1-9] [0-9] | [1-9] [0-9]{2} | [1-9] [0-9]{3} | [1-5] [0-9]{4} | [6] [0-4] [0-9]{3} | [6] [5] [0-4] [0-9]{2} | [6] [5]{2} [0-2] [0-9] | [6] [5]{2} [3] [0-5]".len());
-        assert_eq!(patterns(0, u64::MAX, 1).iter().map(Vec::len).max(), Some(20));
-        assert!(patterns(2, 1, 1).is_empty());
+        assert_eq!(digit_patterns(0, u64::MAX, 1).iter().map(Vec::len).max(), Some(20));
+        assert!(digit_patterns(2, 1, 1).is_empty());
     }
 
     proptest! {
@@ -113,7 +128,7 @@ mod tests {
             low in 0_u64..3_000, size in 0_u64..3_000, number in 0_u64..7_000, width in 1_usize..5,
         ) {
             let text = format!("{number:0width$}");
-            let hits = patterns(low, low + size, width).iter().filter(|it| matches(it, &text)).count();
+            let hits = digit_patterns(low, low + size, width).iter().filter(|it| matches(it, &text)).count();
             prop_assert_eq!(hits, usize::from((low..=low + size).contains(&number)));
         }
     }

@@ -1,15 +1,15 @@
-//! The rules of one grammar: their names, the way literals are written, the parts all share.
+//! The rules of one grammar: names, literals and shared rules.
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::REPEATS;
+use super::super::MAX_REPEATS;
 
-/// The longest rule name before its number, for readable grammars.
-const NAME: usize = 48;
+/// Maximum number of characters of a rule name before its number, for readable grammars.
+const MAX_NAME_CHARS: usize = 48;
 
-/// Rules that several schemas share, each there when it is asked for.
+/// Rules that several schemas share; added to the grammar on first use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Shared {
+pub(super) enum SharedRule {
     Space,
     Char,
     KeyChar,
@@ -20,7 +20,7 @@ pub(super) enum Shared {
     Value,
 }
 
-impl Shared {
+impl SharedRule {
     const ALL: [Self; 8] = [
         Self::Space,
         Self::Char,
@@ -45,8 +45,9 @@ impl Shared {
         }
     }
 
-    /// Its rule and the shared rules in it. Numbers have at most 16 digits and two of an exponent,
-    /// and no escape stands for half a character, so that every parser takes them.
+    /// Returns the rule and the shared rules that it uses. Numbers have at most 16 digits and an
+    /// exponent of at most two, and no escape is half of a surrogate pair, so that every parser
+    /// accepts the output.
     fn body(self, text: &str) -> (String, &'static [Self]) {
         match self {
             Self::Space => (r#"" "?"#.to_owned(), &[]),
@@ -73,47 +74,54 @@ impl Shared {
 
 /// The rules written so far.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(super) struct RuleSet {
     list: Vec<(String, String)>,
     names: HashSet<String>,
-    shared: HashSet<Shared>,
-    counts: HashMap<String, usize>,
-    /// How often a character of a string without own limits may be repeated.
-    text: String,
+    shared: HashSet<SharedRule>,
+    name_counts: HashMap<String, usize>,
+    /// Repetition of a character in a string without `maxLength`.
+    string_repetition: String,
 }
 
-impl Rules {
-    /// No rules yet; strings without a limit of their own get this one.
+impl RuleSet {
+    /// Creates an empty set; strings without `maxLength` get this limit.
     pub(super) fn new(string_limit: Option<u64>) -> Self {
-        let text =
-            string_limit.map_or("*".to_owned(), |limit| format!("{{0,{}}}", limit.min(REPEATS)));
-        let mut names: HashSet<String> = Shared::ALL.map(|it| it.name().to_owned()).into();
+        let string_repetition = string_limit
+            .map_or("*".to_owned(), |limit| format!("{{0,{}}}", limit.min(MAX_REPEATS)));
+        let mut names: HashSet<String> = SharedRule::ALL.map(|rule| rule.name().to_owned()).into();
         names.insert("root".to_owned());
-        Self { list: Vec::new(), names, shared: HashSet::new(), counts: HashMap::new(), text }
+        Self {
+            list: Vec::new(),
+            names,
+            shared: HashSet::new(),
+            name_counts: HashMap::new(),
+            string_repetition,
+        }
     }
 
-    /// A shared rule's name.
-    pub(super) fn shared(&mut self, part: Shared) -> String {
-        if self.shared.insert(part) {
-            let (body, needs) = part.body(&self.text.clone());
-            self.list.push((part.name().to_owned(), body));
+    /// Adds a shared rule and returns its name.
+    pub(super) fn use_shared(&mut self, rule: SharedRule) -> String {
+        if self.shared.insert(rule) {
+            let (body, needs) = rule.body(&self.string_repetition.clone());
+            self.list.push((rule.name().to_owned(), body));
             for need in needs {
-                self.shared(*need);
+                self.use_shared(*need);
             }
         }
-        part.name().to_owned()
+        rule.name().to_owned()
     }
 
-    /// A new rule's name, made of letters, digits and hyphens, near to what is wished.
-    pub(super) fn name(&mut self, wish: &str) -> String {
-        let safe =
-            |it: char| if it.is_ascii_alphanumeric() { it.to_ascii_lowercase() } else { '-' };
-        let base: String = wish.chars().take(NAME).map(safe).collect();
+    /// Returns a new rule name of letters, digits and hyphens, based on `base_name`.
+    pub(super) fn unique_name(&mut self, base_name: &str) -> String {
+        let safe = |character: char| {
+            if character.is_ascii_alphanumeric() { character.to_ascii_lowercase() } else { '-' }
+        };
+        let base: String = base_name.chars().take(MAX_NAME_CHARS).map(safe).collect();
         let base = match base.trim_matches('-') {
             "" => "rule".to_owned(),
             base => base.to_owned(),
         };
-        let count = self.counts.entry(base.clone()).or_default();
+        let count = self.name_counts.entry(base.clone()).or_default();
         loop {
             *count += 1;
             let name = if *count == 1 { base.clone() } else { format!("{base}-{count}") };
@@ -123,20 +131,21 @@ impl Rules {
         }
     }
 
-    /// Writes the rule of a name.
+    /// Defines the rule of a name.
     pub(super) fn define(&mut self, name: String, body: String) {
         self.list.push((name, body));
     }
 
-    /// A rule of its own for what is repeated, since llama.cpp multiplies what stands in brackets.
-    pub(super) fn rule(&mut self, wish: &str, body: String) -> String {
-        let name = self.name(wish);
+    /// Adds a separate rule for a repeated expression, because llama.cpp multiplies bracketed
+    /// expressions.
+    pub(super) fn add_rule(&mut self, base_name: &str, body: String) -> String {
+        let name = self.unique_name(base_name);
         self.define(name.clone(), body);
         name
     }
 
-    /// The grammar's text, the rule `root` first.
-    pub(super) fn text(&self, root: &str) -> String {
+    /// Returns the text of the grammar; the first rule is `root`.
+    pub(super) fn render(&self, root: &str) -> String {
         let mut text = format!("root ::= {root}\n");
         for (name, body) in &self.list {
             text.push_str(name);
@@ -148,7 +157,7 @@ impl Rules {
     }
 }
 
-/// Text to be matched as it is.
+/// Returns a literal that matches the text exactly.
 pub(super) fn literal(text: &str) -> String {
     let mut out = String::from('"');
     for character in text.chars() {
@@ -158,24 +167,24 @@ pub(super) fn literal(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            other => out.push_str(&plain(other)),
+            other => out.push_str(&escape_unprintable(other)),
         }
     }
     out.push('"');
     out
 }
 
-/// One character inside square brackets.
-pub(super) fn in_class(character: char) -> String {
+/// Escapes a character for a character class.
+pub(super) fn escape_in_class(character: char) -> String {
     if character.is_ascii_alphanumeric() || !character.is_ascii() {
-        plain(character)
+        escape_unprintable(character)
     } else {
         format!("\\x{:02X}", u32::from(character))
     }
 }
 
-/// Printable characters as they are, others by number.
-fn plain(character: char) -> String {
+/// Escapes unprintable characters by number.
+fn escape_unprintable(character: char) -> String {
     match u32::from(character) {
         code @ (..=0x1F | 0x7F) => format!("\\x{code:02X}"),
         code @ (0x80..=0xA0 | 0x2028 | 0x2029 | 0xFEFF) => format!("\\u{code:04X}"),
@@ -183,13 +192,13 @@ fn plain(character: char) -> String {
     }
 }
 
-/// From `least` to `most` repetitions; the flag says whether that is not quite what was asked.
-pub(super) fn repeat(least: u64, most: Option<u64>) -> (String, bool) {
-    let kept = least.min(REPEATS);
-    match most {
-        Some(most) if most <= REPEATS => (format!("{{{kept},{}}}", most.max(kept)), least > most),
-        Some(_) if kept == 0 => ("*".to_owned(), true),
-        None if kept == 0 => ("*".to_owned(), false),
-        over => (format!("{{{kept},}}"), over.is_some() || least > REPEATS),
+/// Returns a repetition of `least` to `max`. The flag reports whether the repetition is inexact.
+pub(super) fn repetition(least: u64, max: Option<u64>) -> (String, bool) {
+    let min = least.min(MAX_REPEATS);
+    match max {
+        Some(max) if max <= MAX_REPEATS => (format!("{{{min},{}}}", max.max(min)), least > max),
+        Some(_) if min == 0 => ("*".to_owned(), true),
+        None if min == 0 => ("*".to_owned(), false),
+        unbounded => (format!("{{{min},}}"), unbounded.is_some() || least > MAX_REPEATS),
     }
 }

@@ -1,58 +1,60 @@
-//! Strings: their lengths and the formats that are held.
+//! Conversion of strings: lengths and formats.
 
 use serde_json::{Map, Value};
 
-use super::convert::Converter;
-use super::rules::{Shared, repeat};
-use crate::grammar::{Effect, REPEATS};
+use super::convert::SchemaConverter;
+use super::rules::{SharedRule, repetition};
+use crate::grammar::{GrammarLossKind, MAX_REPEATS};
 
 const DATE: &str = r#"[0-9]{4} "-" (("0" [13578] | "1" [02]) "-" ("0" [1-9] | [12] [0-9] | "3" [01]) | ("0" [469] | "11") "-" ("0" [1-9] | [12] [0-9] | "30") | "02-" ("0" [1-9] | "1" [0-9] | "2" [0-8]))"#;
 const TIME: &str = r#"([01] [0-9] | "2" [0-3]) ":" [0-5] [0-9] ":" [0-5] [0-9] ("." [0-9]{1,6})? ("Z" | [-+] ([01] [0-9] | "2" [0-3]) ":" [0-5] [0-9])"#;
-const HEX: &str = "[0-9a-fA-F]";
-const BYTE: &str = r#"("25" [0-5] | "2" [0-4] [0-9] | "1" [0-9]{2} | [1-9]? [0-9])"#;
+const HEX_DIGIT: &str = "[0-9a-fA-F]";
+const IPV4_OCTET: &str = r#"("25" [0-5] | "2" [0-4] [0-9] | "1" [0-9]{2} | [1-9]? [0-9])"#;
 
-impl Converter<'_> {
-    /// A string of the schema.
-    pub(super) fn string(&mut self, schema: &Map<String, Value>, pointer: &str) -> String {
+impl SchemaConverter<'_> {
+    /// Converts a string schema.
+    pub(super) fn convert_string(&mut self, schema: &Map<String, Value>, pointer: &str) -> String {
         if let Some(format) = schema.get("format").and_then(Value::as_str) {
-            if let Some(body) = formatted(format) {
+            if let Some(body) = format_pattern(format) {
                 for keyword in ["minLength", "maxLength"] {
                     if schema.contains_key(keyword) {
-                        self.lose(pointer, keyword, Effect::Dropped);
+                        self.report_loss(pointer, keyword, GrammarLossKind::Dropped);
                     }
                 }
-                let inner = self.rules.rule(format, body);
+                let inner = self.rules.add_rule(format, body);
                 return format!(r#""\"" {inner} "\"""#);
             }
-            self.lose(pointer, "format", Effect::Dropped);
+            self.report_loss(pointer, "format", GrammarLossKind::Dropped);
         }
-        let least = self.count(schema, pointer, "minLength").unwrap_or(0);
-        let most = self.count(schema, pointer, "maxLength");
-        if least == 0 && most.is_none() {
-            return self.rules.shared(Shared::Text);
+        let least = self.read_count(schema, pointer, "minLength").unwrap_or(0);
+        let max_length = self.read_count(schema, pointer, "maxLength");
+        if least == 0 && max_length.is_none() {
+            return self.rules.use_shared(SharedRule::Text);
         }
-        let limit =
-            most.or_else(|| self.options.string_limit.map(|limit| limit.min(REPEATS).max(least)));
-        let (times, inexact) = repeat(least, limit);
+        let limit = max_length
+            .or_else(|| self.options.string_limit.map(|limit| limit.min(MAX_REPEATS).max(least)));
+        let (times, inexact) = repetition(least, limit);
         if inexact {
-            let keyword = if least > REPEATS { "minLength" } else { "maxLength" };
-            self.lose(pointer, keyword, Effect::Dropped);
+            let keyword = if least > MAX_REPEATS { "minLength" } else { "maxLength" };
+            self.report_loss(pointer, keyword, GrammarLossKind::Dropped);
         }
-        let char = self.rules.shared(Shared::Char);
+        let char = self.rules.use_shared(SharedRule::Char);
         format!(r#""\"" {char}{times} "\"""#)
     }
 }
 
-/// The form of a string of this format, without its quotes.
-fn formatted(format: &str) -> Option<String> {
+/// Returns the pattern of a string format, without quotes.
+fn format_pattern(format: &str) -> Option<String> {
     match format {
         "date" => Some(DATE.to_owned()),
         "time" => Some(TIME.to_owned()),
         "date-time" => Some(format!(r#"{DATE} "T" {TIME}"#)),
         "uuid" => Some(format!(
-            r#"{HEX}{{8}} "-" {HEX}{{4}} "-" {HEX}{{4}} "-" {HEX}{{4}} "-" {HEX}{{12}}"#
+            r#"{HEX_DIGIT}{{8}} "-" {HEX_DIGIT}{{4}} "-" {HEX_DIGIT}{{4}} "-" {HEX_DIGIT}{{4}} "-" {HEX_DIGIT}{{12}}"#
         )),
-        "ipv4" => Some(format!(r#"{BYTE} "." {BYTE} "." {BYTE} "." {BYTE}"#)),
+        "ipv4" => {
+            Some(format!(r#"{IPV4_OCTET} "." {IPV4_OCTET} "." {IPV4_OCTET} "." {IPV4_OCTET}"#))
+        }
         _ => None,
     }
 }

@@ -1,28 +1,32 @@
-//! The grammars of small schemas, word for word, and what they do not hold.
+//! Tests of grammars of small schemas, with exact text and losses.
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::grammar::{Effect, REPEATS, TOO_MUCH, VALUES};
+use crate::grammar::{GrammarLossKind, LIMIT_EXCEEDED, MAX_REPEATS, MAX_SCHEMA_VALUES};
 
 fn tools(schema: Value) -> Tools {
     [Tool::new("t", "", schema)].into_iter().collect()
 }
 
-fn of(schema: Value) -> Gbnf {
-    gbnf(&tools(schema), Shape::Call, Options::default()).unwrap()
+fn grammar_for(schema: Value) -> Gbnf {
+    gbnf(&tools(schema), OutputShape::Call, GbnfOptions::default()).unwrap()
 }
 
-/// The rule of this name in the grammar of one property `p`.
-fn rule(property: &Value, name: &str) -> String {
-    let text = of(json!({"properties": {"p": property}, "required": ["p"]})).text;
+/// Rule of this name in the grammar of one property `p`.
+fn property_rule(property: &Value, name: &str) -> String {
+    let text = grammar_for(json!({"properties": {"p": property}, "required": ["p"]})).text;
     let start = format!("{name} ::= ");
-    let found = text.lines().find_map(|line| line.strip_prefix(&start));
-    found.unwrap_or_else(|| panic!("no `{name}` in\n{text}")).to_owned()
+    let rule = text.lines().find_map(|line| line.strip_prefix(&start));
+    rule.unwrap_or_else(|| panic!("no `{name}` in\n{text}")).to_owned()
 }
 
-fn losses(schema: Value) -> Vec<(String, String, Effect)> {
-    of(schema).losses.into_iter().map(|it| (it.pointer, it.keyword, it.effect)).collect()
+fn losses(schema: Value) -> Vec<(String, String, GrammarLossKind)> {
+    grammar_for(schema)
+        .losses
+        .into_iter()
+        .map(|loss| (loss.pointer, loss.keyword, loss.kind))
+        .collect()
 }
 
 #[test]
@@ -33,7 +37,7 @@ fn a_small_schema_is_these_rules() {
     }, "required": ["q"], "additionalProperties": false});
     let tools: Tools =
         [Tool::new("fs.find", "", schema), Tool::new("now", "", json!({}))].into_iter().collect();
-    let Gbnf { text, losses } = gbnf(&tools, Shape::Call, Options::default()).unwrap();
+    let Gbnf { text, losses } = gbnf(&tools, OutputShape::Call, GbnfOptions::default()).unwrap();
     assert_eq!(
         text,
         r#"root ::= call
@@ -58,24 +62,27 @@ call ::= call-fs-find | call-now
 }
 
 #[test]
-fn the_shapes_are_one_call_a_list_calls_in_prose_and_a_call_from_its_trigger() {
+fn the_shapes_are_one_call_a_list_calls_in_free_text_and_a_call_from_its_trigger() {
     let root = |shape| {
-        let text = gbnf(&tools(json!({})), shape, Options::default()).unwrap().text;
+        let text = gbnf(&tools(json!({})), shape, GbnfOptions::default()).unwrap().text;
         text.lines().next().unwrap().to_owned()
     };
-    assert_eq!(root(Shape::Call), "root ::= call");
-    assert_eq!(root(Shape::Calls), r#"root ::= "[" call ("," space call)* "]""#);
-    assert_eq!(root(Shape::Triggered(Family::Qwen25Coder)), r#"root ::= "<tool_call>" call"#);
-    assert_eq!(root(Shape::Prose(Family::Mistral)), "root ::= prose");
-    assert_eq!(gbnf(&Tools::default(), Shape::Call, Options::default()), None);
+    assert_eq!(root(OutputShape::Call), "root ::= call");
+    assert_eq!(root(OutputShape::Calls), r#"root ::= "[" call ("," space call)* "]""#);
+    assert_eq!(
+        root(OutputShape::Triggered(ModelFamily::Qwen25Coder)),
+        r#"root ::= "<tool_call>" call"#
+    );
+    assert_eq!(root(OutputShape::FreeText(ModelFamily::Mistral)), "root ::= prose");
+    assert_eq!(gbnf(&Tools::default(), OutputShape::Call, GbnfOptions::default()), None);
 }
 
 #[test]
-fn prose_follows_the_beginning_of_the_trigger_through_every_letter() {
-    let mut rules = Rules::new(None);
-    assert_eq!(prose::rules(&mut rules, "aab", "call"), "prose");
+fn free_text_follows_the_beginning_of_the_trigger_through_every_letter() {
+    let mut rules = RuleSet::new(None);
+    assert_eq!(free_text::free_text_rule(&mut rules, "aab", "call"), "prose");
     assert_eq!(
-        rules.text("prose"),
+        rules.render("prose"),
         "root ::= prose\n\
          prose ::=  | [a] prose-2 | [b] prose | [^ab] prose\n\
          prose-2 ::=  | [a] prose-3 | [b] prose | [^ab] prose\n\
@@ -108,7 +115,7 @@ fn values_are_held_by_kind() {
         (json!({}), "value"),
         (json!(true), "value"),
     ] {
-        assert_eq!(rule(&schema, "p"), format!(r#""\"p\"" ":" space {body}"#), "{schema}");
+        assert_eq!(property_rule(&schema, "p"), format!(r#""\"p\"" ":" space {body}"#), "{schema}");
     }
 }
 
@@ -135,14 +142,14 @@ fn ranges_hold_whole_numbers_and_others_with_open_and_closed_ends() {
             r#""-" [0] "." [0-9]{0,5} [1-9] | "-" [1] | [0]"#,
         ),
     ] {
-        assert_eq!(rule(&schema, "range"), body, "{schema}");
+        assert_eq!(property_rule(&schema, "range"), body, "{schema}");
     }
 }
 
 #[test]
-fn names_that_are_not_listed_are_told_letter_by_letter() {
+fn names_that_are_not_listed_are_distinguished_letter_by_letter() {
     let schema = json!({"type": "object", "properties": {"ab": {}, "a": {}}, "additionalProperties": {"type": "null"}});
-    let text = of(json!({"properties": {"p": schema}})).text;
+    let text = grammar_for(json!({"properties": {"p": schema}})).text;
     for rule in [
         r#"key ::= [^"\\\x7F\x00-\x1F] key-char*"#,
         r#"key-2 ::= [b] key | [^"\\\x7F\x00-\x1Fb] key-char*"#,
@@ -155,17 +162,23 @@ fn names_that_are_not_listed_are_told_letter_by_letter() {
 #[test]
 fn a_schema_may_hold_itself_but_not_begin_with_itself() {
     let node = json!({"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}});
-    let good = of(json!({"properties": {"p": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}}));
-    assert!(good.text.contains("t-node ::= \"{\" (next)? \"}\"\n"), "{}", good.text);
-    assert!(good.text.contains("next ::= \"\\\"next\\\"\" \":\" space t-node\n"), "{}", good.text);
-    assert!(good.losses.is_empty());
+    let valid = grammar_for(
+        json!({"properties": {"p": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}}),
+    );
+    assert!(valid.text.contains("t-node ::= \"{\" (next)? \"}\"\n"), "{}", valid.text);
+    assert!(
+        valid.text.contains("next ::= \"\\\"next\\\"\" \":\" space t-node\n"),
+        "{}",
+        valid.text
+    );
+    assert!(valid.losses.is_empty());
     let circle = json!({"properties": {"p": {"$ref": "#/$defs/a"}}, "$defs": {
         "a": {"anyOf": [{"type": "object", "properties": {"x": {"$ref": "#/$defs/b"}}}, {"$ref": "#/$defs/b"}]},
         "b": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "string"}]},
     }});
     assert_eq!(
         losses(circle),
-        [("/$defs/a/anyOf/1".to_owned(), "$ref".to_owned(), Effect::Dropped)]
+        [("/$defs/a/anyOf/1".to_owned(), "$ref".to_owned(), GrammarLossKind::Dropped)]
     );
 }
 
@@ -175,12 +188,12 @@ fn a_tuple_that_is_longer_than_it_may_be_or_beside_other_items_is_reported() {
     let items = json!({"type": "array", "items": {"type": "boolean"}, "anyOf": [tuple]});
     assert_eq!(
         losses(json!({"properties": {"p": items}})),
-        [("/properties/p/anyOf/0".to_owned(), "items".to_owned(), Effect::Dropped)]
+        [("/properties/p/anyOf/0".to_owned(), "items".to_owned(), GrammarLossKind::Dropped)]
     );
     let long = json!({"prefixItems": [{"type": "null"}, {}], "maxItems": 1});
     assert_eq!(
         losses(json!({"properties": {"p": long}})),
-        [("/properties/p".to_owned(), "maxItems".to_owned(), Effect::Dropped)]
+        [("/properties/p".to_owned(), "maxItems".to_owned(), GrammarLossKind::Dropped)]
     );
 }
 
@@ -194,10 +207,10 @@ fn what_is_not_held_is_reported_with_its_place() {
         "f": {"$ref": "https://example.com/x"},
         "g": false,
     }, "required": ["g"], "minProperties": 1}));
-    let said: Vec<String> =
+    let reported: Vec<String> =
         found.iter().map(|(at, keyword, _)| format!("{at} {keyword}")).collect();
     assert_eq!(
-        said,
+        reported,
         [
             " minProperties",
             "/properties/a~1b pattern",
@@ -215,25 +228,32 @@ fn what_is_not_held_is_reported_with_its_place() {
 #[test]
 fn repetitions_are_held_up_to_the_limit_and_past_it_reported() {
     let text = |length| json!({"type": "string", "maxLength": length});
-    assert!(rule(&text(REPEATS), "p").contains("char{0,1000}"));
-    assert!(rule(&text(REPEATS + 1), "p").contains("char* "));
-    assert_eq!(losses(json!({"properties": {"p": text(REPEATS)}})), []);
-    let over = losses(json!({"properties": {"p": text(REPEATS + 1)}}));
-    assert_eq!(over, [("/properties/p".to_owned(), "maxLength".to_owned(), Effect::Dropped)]);
+    assert!(property_rule(&text(MAX_REPEATS), "p").contains("char{0,1000}"));
+    assert!(property_rule(&text(MAX_REPEATS + 1), "p").contains("char* "));
+    assert_eq!(losses(json!({"properties": {"p": text(MAX_REPEATS)}})), []);
+    let above_limit = losses(json!({"properties": {"p": text(MAX_REPEATS + 1)}}));
+    assert_eq!(
+        above_limit,
+        [("/properties/p".to_owned(), "maxLength".to_owned(), GrammarLossKind::Dropped)]
+    );
     let list = |count| json!({"properties": {"p": {"type": "array", "minItems": count}}});
-    assert_eq!(losses(list(REPEATS + 1)), []);
-    assert_eq!(losses(list(REPEATS + 2)).len(), 1);
+    assert_eq!(losses(list(MAX_REPEATS + 1)), []);
+    assert_eq!(losses(list(MAX_REPEATS + 2)).len(), 1);
 }
 
 #[test]
 fn a_schema_at_the_limits_is_held_and_past_them_is_any_object() {
     let wide = |values: usize| json!({"enum": vec![json!({}); values - 2]});
-    assert_eq!(losses(wide(VALUES)), []);
-    let over = of(wide(VALUES + 1));
-    assert_eq!(over.losses[0].keyword, TOO_MUCH);
-    assert!(over.text.contains("t-arguments ::= \"{\" (other more*)? \"}\""), "{}", over.text);
-    let deep = |depth: usize| (1..depth).fold(json!({}), |inner, _| json!({"items": inner}));
-    let argument = |depth| json!({"properties": {"p": deep(depth)}});
-    assert_eq!(losses(argument(crate::grammar::DEPTH - 1)), []);
-    assert_eq!(losses(argument(crate::grammar::DEPTH))[0].1, TOO_MUCH);
+    assert_eq!(losses(wide(MAX_SCHEMA_VALUES)), []);
+    let above_limit = grammar_for(wide(MAX_SCHEMA_VALUES + 1));
+    assert_eq!(above_limit.losses[0].keyword, LIMIT_EXCEEDED);
+    assert!(
+        above_limit.text.contains("t-arguments ::= \"{\" (other more*)? \"}\""),
+        "{}",
+        above_limit.text
+    );
+    let nested = |depth: usize| (1..depth).fold(json!({}), |inner, _| json!({"items": inner}));
+    let argument = |depth| json!({"properties": {"p": nested(depth)}});
+    assert_eq!(losses(argument(crate::grammar::MAX_SCHEMA_DEPTH - 1)), []);
+    assert_eq!(losses(argument(crate::grammar::MAX_SCHEMA_DEPTH))[0].1, LIMIT_EXCEEDED);
 }

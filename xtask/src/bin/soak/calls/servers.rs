@@ -1,51 +1,53 @@
-//! The ten servers: seven over stdio, two over HTTP, one over a WebSocket.
+//! The servers of the calls: seven over stdio, two over HTTP, one over a WebSocket.
 
 use std::path::{Path, PathBuf};
 
-use innkeeper_testkit::{Fixture, Remote, fx};
+use innkeeper_testkit::{Fixture, RemoteServer, fixture};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Builder;
 
-use crate::say;
+use crate::print_line;
 
-/// Their names; those behind the first [`STDIO`] are remote.
-pub(super) const NAMES: [&str; 10] =
+/// The names of all servers; the names after the first [`STDIO_SERVER_COUNT`] are remote servers.
+pub(super) const SERVER_NAMES: [&str; 10] =
     ["pipe0", "pipe1", "pipe2", "pipe3", "pipe4", "pipe5", "pipe6", "web0", "web1", "socket"];
-/// How many are reached over stdio.
-pub(super) const STDIO: usize = 7;
+/// Number of stdio servers.
+pub(super) const STDIO_SERVER_COUNT: usize = 7;
 
-/// Time-outs are asked for, so they say nothing of a server.
-const TIMEOUTS: u32 = 1000;
+/// Timeouts are part of the test and must not make a server unavailable.
+const UNAVAILABLE_AFTER_TIMEOUTS: u32 = 1000;
 
-/// The file in which a server notes what it ran.
-pub(super) fn tally(folder: &Path, name: &str) -> PathBuf {
-    folder.join(name)
+/// The call log of a server.
+pub(super) fn call_log_path(dir: &Path, name: &str) -> PathBuf {
+    dir.join(name)
 }
 
-/// The configuration of all, given the entries of the remote ones.
-pub(super) fn config(folder: &Path, remote: &str) -> Result<Value, String> {
+/// The configuration of all servers, with the given entries for the remote servers.
+pub(super) fn config(dir: &Path, remote: &str) -> Result<Value, String> {
     let remote: Map<String, Value> = serde_json::from_str(remote)
-        .map_err(|error| format!("the entries of the remote servers: {error}"))?;
-    let stdio = NAMES[..STDIO].iter().map(|name| ((*name).to_owned(), plain(folder, name).entry()));
+        .map_err(|error| format!("invalid entries of the remote servers: {error}"))?;
+    let stdio = SERVER_NAMES[..STDIO_SERVER_COUNT]
+        .iter()
+        .map(|name| ((*name).to_owned(), base_fixture(dir, name).config_entry()));
     let servers: Map<String, Value> = stdio.chain(remote).collect();
     Ok(json!({"servers": servers}))
 }
 
-/// Runs the remote servers until the end of the input; a process of its own, so that what they take
-/// is not the host's.
-pub(crate) fn serve_remotes(folder: &str) -> Result<(), String> {
+/// Runs the remote servers until the end of the input, in a separate process, so that the resources
+/// of the servers do not count as the host's.
+pub(crate) fn serve_remotes(dir: &str) -> Result<(), String> {
     let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
+    let runtime = runtime.map_err(|error| format!("cannot start the runtime: {error}"))?;
     runtime.block_on(async {
         let (mut entries, mut remotes) = (Map::new(), Vec::new());
-        for name in &NAMES[STDIO..] {
-            let plan = Remote::of(plain(Path::new(folder), name));
+        for name in &SERVER_NAMES[STDIO_SERVER_COUNT..] {
+            let plan = RemoteServer::for_fixture(base_fixture(Path::new(dir), name));
             let plan = if *name == "socket" { plan.websocket() } else { plan.streamable() };
             let remote = plan.start().await;
-            entries.insert((*name).to_owned(), remote.entry());
+            entries.insert((*name).to_owned(), remote.config_entry());
             remotes.push(remote);
         }
-        say(&Value::Object(entries).to_string());
+        print_line(&Value::Object(entries).to_string());
         let input = tokio::task::spawn_blocking(|| std::io::stdin().lines().for_each(drop));
         input.await.map_err(|error| format!("stdin: {error}"))?;
         for remote in remotes {
@@ -55,7 +57,9 @@ pub(crate) fn serve_remotes(folder: &str) -> Result<(), String> {
     })
 }
 
-fn plain(folder: &Path, name: &str) -> Fixture {
-    let file = tally(folder, name);
-    fx(name).with("--tally", file.display()).key("unavailableAfterTimeouts", TIMEOUTS)
+fn base_fixture(dir: &Path, name: &str) -> Fixture {
+    let file = call_log_path(dir, name);
+    fixture(name)
+        .with("--tally", file.display())
+        .config_key("unavailableAfterTimeouts", UNAVAILABLE_AFTER_TIMEOUTS)
 }

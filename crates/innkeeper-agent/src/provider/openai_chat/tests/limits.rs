@@ -1,8 +1,10 @@
-//! Answers at a limit and one past it.
+//! Tests of responses at a limit and beyond.
 
-use crate::provider::codec::cuts::{MODEL, whole};
-use crate::provider::codec::{ANSWER, LIST, PARTS, reader};
-use crate::provider::{Class, Wire};
+use crate::provider::codec::chunking::{MODEL, decode_body};
+use crate::provider::codec::{
+    MAX_CONTENT_PARTS, MAX_LIST_ITEMS, MAX_RESPONSE_BYTES, response_decoder,
+};
+use crate::provider::{LlmErrorKind, ProviderApi};
 
 fn repeated(member: &str, element: &str, count: usize) -> String {
     let elements = vec![element; count].join(",");
@@ -10,27 +12,29 @@ fn repeated(member: &str, element: &str, count: usize) -> String {
 }
 
 #[test]
-fn an_answer_has_so_many_calls_parts_and_thoughts_and_no_more() {
-    for (member, element, most, parts) in [
-        ("tool_calls", r#"{"function":{"name":"f"}}"#, PARTS, PARTS),
-        ("content", r#"{"type":"odd"}"#, PARTS, PARTS),
-        // Texts become one part.
-        ("content", r#"{"type":"text","text":"x"}"#, LIST, 1),
-        ("reasoning_details", r#"{"type":"t"}"#, PARTS, 1),
+fn the_numbers_of_calls_parts_and_thoughts_are_limited() {
+    for (member, element, max, parts) in [
+        ("tool_calls", r#"{"function":{"name":"f"}}"#, MAX_CONTENT_PARTS, MAX_CONTENT_PARTS),
+        ("content", r#"{"type":"odd"}"#, MAX_CONTENT_PARTS, MAX_CONTENT_PARTS),
+        // Consecutive texts become one part.
+        ("content", r#"{"type":"text","text":"x"}"#, MAX_LIST_ITEMS, 1),
+        ("reasoning_details", r#"{"type":"t"}"#, MAX_CONTENT_PARTS, 1),
     ] {
-        let response = whole(Wire::OpenAiChat, &repeated(member, element, most)).unwrap();
-        assert_eq!(response.answer.parts.len(), parts, "{member}");
-        let failed = whole(Wire::OpenAiChat, &repeated(member, element, most + 1)).unwrap_err();
-        assert_eq!(failed.class, Class::Unreadable, "{member}");
+        let response =
+            decode_body(ProviderApi::OpenAiChat, &repeated(member, element, max)).unwrap();
+        assert_eq!(response.message.parts.len(), parts, "{member}");
+        let error =
+            decode_body(ProviderApi::OpenAiChat, &repeated(member, element, max + 1)).unwrap_err();
+        assert_eq!(error.kind, LlmErrorKind::InvalidResponse, "{member}");
     }
 }
 
 #[test]
-fn an_answer_that_does_not_stream_has_so_many_bytes_and_no_more() {
-    let mut reader = reader(Wire::OpenAiChat, MODEL, true);
-    let mut pieces = Vec::new();
-    let mut body = vec![b' '; ANSWER];
+fn the_size_of_an_unstreamed_response_is_limited() {
+    let mut reader = response_decoder(ProviderApi::OpenAiChat, MODEL, true);
+    let mut chunks = Vec::new();
+    let mut body = vec![b' '; MAX_RESPONSE_BYTES];
     body[0] = b'{';
-    reader.push(&body, &mut pieces).unwrap();
-    assert_eq!(reader.push(b" ", &mut pieces).unwrap_err().class, Class::Unreadable);
+    reader.push(&body, &mut chunks).unwrap();
+    assert_eq!(reader.push(b" ", &mut chunks).unwrap_err().kind, LlmErrorKind::InvalidResponse);
 }

@@ -1,9 +1,9 @@
-//! Answers of servers that speak like OpenAI, but not quite.
+//! Tests of responses of servers that deviate from OpenAI's API.
 
-use crate::conversation::Said;
-use crate::provider::codec::Fault;
-use crate::provider::codec::cuts::{calls, events, streamed, whole};
-use crate::provider::{Class, Finish, Response, Wire};
+use crate::conversation::PartContent;
+use crate::provider::codec::ApiError;
+use crate::provider::codec::chunking::{calls, decode_body, decode_stream, sse_events};
+use crate::provider::{FinishReason, LlmErrorKind, ProviderApi, Response};
 
 fn stream(deltas: &[&str], finish: &str) -> Response {
     let chunk = |delta: &str, finish: &str| {
@@ -11,17 +11,20 @@ fn stream(deltas: &[&str], finish: &str) -> Response {
     };
     let mut data: Vec<_> = deltas.iter().map(|delta| chunk(delta, "null")).collect();
     data.push(chunk("{}", finish));
-    streamed(Wire::OpenAiChat, &events(&data.iter().map(String::as_str).collect::<Vec<_>>()))
-        .unwrap()
+    decode_stream(
+        ProviderApi::OpenAiChat,
+        &sse_events(&data.iter().map(String::as_str).collect::<Vec<_>>()),
+    )
+    .unwrap()
 }
 
 fn message(message: &str) -> Response {
     let body = format!(r#"{{"choices":[{{"message":{message},"finish_reason":"stop"}}]}}"#);
-    whole(Wire::OpenAiChat, &body).unwrap()
+    decode_body(ProviderApi::OpenAiChat, &body).unwrap()
 }
 
 #[test]
-fn half_a_surrogate_pair_of_arguments_is_joined_with_the_other_in_the_next_piece() {
+fn half_a_surrogate_pair_of_arguments_is_joined_with_the_other_in_the_next_chunk() {
     let response = stream(
         &[
             r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"p\":\"\ud83d"}}]}"#,
@@ -37,19 +40,19 @@ fn of_members_with_one_name_the_last_counts_that_is_not_null() {
     let response = message(
         r#"{"content":"Hi","content":null,"tool_calls":[{"id":"a","x":1,"x":2,"x":null,"function":{"name":"f","name":null,"arguments":"{}"}}]}"#,
     );
-    assert_eq!(response.answer.shown(), "Hi");
+    assert_eq!(response.message.visible_text(), "Hi");
     assert_eq!(calls(&response), [("a", "f", "{}")]);
-    let native = response.answer.parts[1].native.as_ref().unwrap();
-    assert!(native.block.get().contains(r#""x":2"#), "{native:?}");
+    let native = response.message.parts[1].provider_block.as_ref().unwrap();
+    assert!(native.json.get().contains(r#""x":2"#), "{native:?}");
 }
 
-/// What differs, the pieces of a message, and its calls: id, name, arguments.
-type Row =
+/// A deviation, the deltas of a message, and the expected id, name and arguments of its calls.
+type NumberingCase =
     (&'static str, &'static [&'static str], &'static [(&'static str, &'static str, &'static str)]);
 
 const X: &str = r#"{"x":1}"#;
 
-const NUMBERED: &[Row] = &[
+const NUMBERING_CASES: &[NumberingCase] = &[
     (
         "index 0 for all, ids differ",
         &[
@@ -104,7 +107,7 @@ const NUMBERED: &[Row] = &[
         &[("a", "f", X), ("a", "f", X)],
     ),
     (
-        "no index, pieces by id",
+        "no index, deltas by id",
         &[
             r#"{"tool_calls":[{"id":"a","function":{"name":"f","arguments":""}}]}"#,
             r#"{"tool_calls":[{"id":"b","function":{"name":"g","arguments":""}}]}"#,
@@ -123,7 +126,7 @@ const NUMBERED: &[Row] = &[
         &[("a", "f", X)],
     ),
     (
-        "the name again with every piece",
+        "the name again with every delta",
         &[
             r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}"#,
             r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":":1}"}}]}"#,
@@ -131,7 +134,7 @@ const NUMBERED: &[Row] = &[
         &[("a", "f", X)],
     ),
     (
-        "another id with every piece",
+        "another id with every delta",
         &[
             r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}"#,
             r#"{"tool_calls":[{"index":0,"id":"b","function":{"arguments":":1}"}}]}"#,
@@ -171,16 +174,16 @@ const NUMBERED: &[Row] = &[
 
 /// Proves: G53, G76
 #[test]
-fn calls_are_told_apart_however_they_are_numbered() {
-    for (what, deltas, expected) in NUMBERED {
+fn calls_are_distinguished_however_they_are_numbered() {
+    for (case, deltas, expected) in NUMBERING_CASES {
         let response = stream(deltas, r#""stop""#);
-        assert_eq!(calls(&response), *expected, "{what}");
-        assert_eq!(response.finish, Finish::ToolCalls, "{what}");
-        for (part, (id, ..)) in response.answer.parts.iter().zip(*expected) {
-            assert_eq!(part.native.is_some(), !id.is_empty(), "{what}");
+        assert_eq!(calls(&response), *expected, "{case}");
+        assert_eq!(response.finish_reason, FinishReason::ToolCalls, "{case}");
+        for (part, (id, ..)) in response.message.parts.iter().zip(*expected) {
+            assert_eq!(part.provider_block.is_some(), !id.is_empty(), "{case}");
         }
         if let [delta] = deltas {
-            assert_eq!(message(delta), response, "{what}");
+            assert_eq!(message(delta), response, "{case}");
         }
     }
 }
@@ -195,7 +198,7 @@ fn numbers_in_arguments_stay_as_they_were_written() {
 
 #[test]
 fn thoughts_are_found_under_each_name() {
-    for (deltas, whole, native) in [
+    for (deltas, expected, native) in [
         (
             &[
                 r#"{"reasoning_content":"Hm"}"#,
@@ -210,7 +213,7 @@ fn thoughts_are_found_under_each_name() {
             r#"{"reasoning":"Hmm.","content":"So."}"#,
             r#"{"reasoning":"Hmm."}"#,
         ),
-        // The same in both is said once.
+        // The same reasoning in both fields counts once.
         (
             &[r#"{"reasoning":"Hmm.","reasoning_content":"Hmm."}"#, r#"{"content":"So."}"#],
             r#"{"reasoning":"Hmm.","reasoning_content":"Hmm.","content":"So."}"#,
@@ -236,11 +239,11 @@ fn thoughts_are_found_under_each_name() {
         ),
     ] {
         let response = stream(deltas, r#""stop""#);
-        assert_eq!(response.answer.reasoning(), "Hmm.");
-        assert_eq!(response.answer.shown(), "So.");
-        let [thought, _] = &response.answer.parts[..] else { panic!("{response:?}") };
-        assert_eq!(thought.native.as_ref().unwrap().block.get(), native);
-        assert_eq!(message(whole), response);
+        assert_eq!(response.message.reasoning(), "Hmm.");
+        assert_eq!(response.message.visible_text(), "So.");
+        let [thought, _] = &response.message.parts[..] else { panic!("{response:?}") };
+        assert_eq!(thought.provider_block.as_ref().unwrap().json.get(), native);
+        assert_eq!(message(expected), response);
     }
 }
 
@@ -249,97 +252,104 @@ fn parts_of_an_unknown_kind_are_kept() {
     let part = r#"{"type":"image_url", "image_url":{"url":"data:x","n":1.0}}"#;
     let content = format!(r#"{{"content":[{{"type":"text","text":"See:"}},{part}]}}"#);
     let response = message(&content);
-    assert_eq!(response.answer.shown(), "See:");
-    let other = &response.answer.parts[1];
-    assert_eq!((&other.said, other.native.as_ref().unwrap().block.get()), (&Said::Other, part));
+    assert_eq!(response.message.visible_text(), "See:");
+    let other = &response.message.parts[1];
+    assert_eq!(
+        (&other.content, other.provider_block.as_ref().unwrap().json.get()),
+        (&PartContent::Other, part)
+    );
     assert_eq!(stream(&[&content], r#""stop""#), response);
 }
 
 #[test]
 fn only_the_first_of_several_answers_is_taken() {
     let data = r#"{"choices":[{"index":1,"delta":{"content":"B"}},{"index":0,"delta":{"content":"A"},"finish_reason":"stop"}]}"#;
-    let response = streamed(Wire::OpenAiChat, &events(&[data])).unwrap();
-    assert_eq!(response.answer.shown(), "A");
+    let response = decode_stream(ProviderApi::OpenAiChat, &sse_events(&[data])).unwrap();
+    assert_eq!(response.message.visible_text(), "A");
 }
 
 #[test]
 fn a_server_that_does_not_stream_is_read_all_the_same() {
     let body = r#"
         {"model":"m","choices":[{"message":{"content":"{\"a\"}","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}"#;
-    let response = streamed(Wire::OpenAiChat, &format!("{body}\n\n")).unwrap();
-    assert_eq!(response, whole(Wire::OpenAiChat, body).unwrap());
+    let response = decode_stream(ProviderApi::OpenAiChat, &format!("{body}\n\n")).unwrap();
+    assert_eq!(response, decode_body(ProviderApi::OpenAiChat, body).unwrap());
     assert_eq!(calls(&response), [("a", "f", "{}")]);
     assert_eq!(
-        streamed(Wire::OpenAiChat, &body[..body.len() - 1]).unwrap_err().class,
-        Class::Connection
+        decode_stream(ProviderApi::OpenAiChat, &body[..body.len() - 1]).unwrap_err().kind,
+        LlmErrorKind::Connection
     );
 }
 
 /// Proves: G79
 #[test]
-fn a_failure_in_the_midst_of_an_answer_keeps_what_was_written() {
+fn an_error_in_the_middle_of_a_response_has_the_partial_output() {
     let text = r#"{"choices":[{"delta":{"content":"Once"}}]}"#;
-    for (data, class, message) in [
+    for (data, kind, message) in [
         (
             r#"{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}"#,
-            Class::Later { after: None },
+            LlmErrorKind::RetryLater { after: None },
             "slow down",
         ),
-        (r#"{"error":{"message":"no more","code":402}}"#, Class::Billing, "no more"),
-        (r#"{"error":"it broke"}"#, Class::Later { after: None }, "it broke"),
+        (r#"{"error":{"message":"no more","code":402}}"#, LlmErrorKind::Billing, "no more"),
+        (r#"{"error":"it broke"}"#, LlmErrorKind::RetryLater { after: None }, "it broke"),
         (
             r#"{"object":"error","message":"bad key","type":"AuthenticationError","code":401}"#,
-            Class::Key,
+            LlmErrorKind::Authentication,
             "bad key",
         ),
         (
             r#"{"choices":[{"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"upstream"}}]}"#,
-            Class::Later { after: None },
+            LlmErrorKind::RetryLater { after: None },
             "upstream",
         ),
-        ("{\"cho", Class::Unreadable, "a chunk is no JSON object"),
+        ("{\"cho", LlmErrorKind::InvalidResponse, "a chunk is not a JSON object"),
         (
             r#"{"error":{}}"#,
-            Class::Later { after: None },
-            "the answer says that it failed, but not why",
+            LlmErrorKind::RetryLater { after: None },
+            "the response reports an error without a message",
         ),
     ] {
-        let failed = streamed(Wire::OpenAiChat, &events(&[text, data, "[DONE]"])).unwrap_err();
+        let failed = decode_stream(ProviderApi::OpenAiChat, &sse_events(&[text, data, "[DONE]"]))
+            .unwrap_err();
         assert_eq!(
             failed,
-            Fault { class, message: message.to_owned(), written: Some("Once".to_owned()) },
+            ApiError { kind, message: message.to_owned(), partial_output: Some("Once".to_owned()) },
             "{data}"
         );
     }
     let body = r#"{"error":{"message":"no more","code":402}}"#;
-    assert_eq!(whole(Wire::OpenAiChat, body).unwrap_err().class, Class::Billing);
-    assert_eq!(streamed(Wire::OpenAiChat, body).unwrap_err().class, Class::Billing);
+    assert_eq!(decode_body(ProviderApi::OpenAiChat, body).unwrap_err().kind, LlmErrorKind::Billing);
+    assert_eq!(
+        decode_stream(ProviderApi::OpenAiChat, body).unwrap_err().kind,
+        LlmErrorKind::Billing
+    );
 }
 
 #[test]
 fn an_event_named_error_is_a_failure_whatever_it_holds() {
-    for (data, class, message) in [
-        (r#"{"message":"no","code":401}"#, Class::Key, "no"),
-        ("it broke", Class::Unreadable, "it broke"),
+    for (data, kind, message) in [
+        (r#"{"message":"no","code":401}"#, LlmErrorKind::Authentication, "no"),
+        ("it broke", LlmErrorKind::InvalidResponse, "it broke"),
     ] {
         let body = format!("event: error\ndata: {data}\n\n");
-        let failed = streamed(Wire::OpenAiChat, &body).unwrap_err();
-        assert_eq!(failed, Fault { class, message: message.to_owned(), written: None });
+        let error = decode_stream(ProviderApi::OpenAiChat, &body).unwrap_err();
+        assert_eq!(error, ApiError { kind, message: message.to_owned(), partial_output: None });
     }
 }
 
 #[test]
-fn a_message_that_repeats_the_pieces_before_it_is_not_read_twice() {
+fn a_message_that_repeats_the_chunks_before_it_is_not_read_twice() {
     let first = r#"{"choices":[{"delta":{"content":"A"}}]}"#;
     let last = r#"{"choices":[{"message":{"content":"A"},"finish_reason":"stop"}]}"#;
     for data in [&[first, last][..], &[last]] {
-        let response = streamed(Wire::OpenAiChat, &events(data)).unwrap();
-        assert_eq!(response.answer.shown(), "A");
+        let response = decode_stream(ProviderApi::OpenAiChat, &sse_events(data)).unwrap();
+        assert_eq!(response.message.visible_text(), "A");
     }
 }
 
 #[test]
-fn what_is_no_answer_of_this_wire_is_unreadable() {
+fn a_body_of_another_api_is_an_invalid_response() {
     for body in [
         "",
         "<html>",
@@ -348,6 +358,10 @@ fn what_is_no_answer_of_this_wire_is_unreadable() {
         r#"{"choices":[]}"#,
         r#"{"choices":[{"text":"x","finish_reason":"stop"}]}"#,
     ] {
-        assert_eq!(whole(Wire::OpenAiChat, body).unwrap_err().class, Class::Unreadable, "{body}");
+        assert_eq!(
+            decode_body(ProviderApi::OpenAiChat, body).unwrap_err().kind,
+            LlmErrorKind::InvalidResponse,
+            "{body}"
+        );
     }
 }

@@ -1,13 +1,15 @@
-//! Streams that are not quite as OpenAI's.
+//! Tests of streams that deviate from OpenAI's.
 
-use crate::provider::codec::cuts::{calls, events, read, streamed, whole};
-use crate::provider::codec::{Fault, LIST};
-use crate::provider::{Class, Finish, Response, Wire};
+use crate::provider::codec::chunking::{
+    calls, decode_body, decode_chunked, decode_stream, sse_events,
+};
+use crate::provider::codec::{ApiError, MAX_LIST_ITEMS};
+use crate::provider::{FinishReason, LlmErrorKind, ProviderApi, Response};
 
 const COMPLETED: &str = r#"{"type":"response.completed","response":{"status":"completed"}}"#;
 
 fn stream(data: &[&str]) -> Response {
-    streamed(Wire::OpenAiResponses, &events(data)).unwrap()
+    decode_stream(ProviderApi::OpenAiResponses, &sse_events(data)).unwrap()
 }
 
 /// Proves: G53, G76
@@ -20,14 +22,14 @@ fn the_finished_item_counts_whatever_came_before() {
     let in_response = r#"{"type":"response.completed","response":{"output":[{"type":"function_call","id":"fc","call_id":"c","name":"f","arguments":"{\"a\":1}"}]}}"#;
     for data in [
         &[added, first, second, done, COMPLETED][..],
-        // Pieces are missing.
+        // A delta is missing.
         &[added, first, done, COMPLETED],
         &[added, done, COMPLETED],
         &[done, COMPLETED],
-        // Pieces come before the item they are of.
+        // A delta comes before the start of its item.
         &[first, added, second, done, COMPLETED],
         &[first, second, done, COMPLETED],
-        // Nothing is said of the item's end but in the response.
+        // Only the response object contains the finished item.
         &[added, first, in_response],
         &[first, in_response],
         &[in_response],
@@ -35,13 +37,13 @@ fn the_finished_item_counts_whatever_came_before() {
     ] {
         let response = stream(data);
         assert_eq!(calls(&response), [("c", "f", r#"{"a":1}"#)], "{data:?}");
-        assert!(response.answer.parts[0].native.is_some(), "{data:?}");
-        assert_eq!(response.finish, Finish::ToolCalls);
+        assert!(response.message.parts[0].provider_block.is_some(), "{data:?}");
+        assert_eq!(response.finish_reason, FinishReason::ToolCalls);
     }
-    // The item is said nowhere: its pieces are all there is.
+    // The finished item never comes: only its deltas exist.
     let response = stream(&[added, first, second, COMPLETED]);
     assert_eq!(calls(&response), [("c", "f", r#"{"a":1}"#)]);
-    assert!(response.answer.parts[0].native.is_none());
+    assert!(response.message.parts[0].provider_block.is_none());
 }
 
 #[test]
@@ -49,7 +51,7 @@ fn a_thought_has_its_content_from_its_own_end_or_from_that_of_the_response() {
     let item = |content: &str| {
         format!(r#"{{"type":"reasoning","id":"rs","summary":[],"encrypted_content":{content}}}"#)
     };
-    for (done, completed, kept) in
+    for (done, completed, expected) in
         [("\"a\"", "\"b\"", "\"a\""), ("null", "\"b\"", "\"b\""), ("\"a\"", "null", "\"a\"")]
     {
         let (done, completed) = (item(done), item(completed));
@@ -58,13 +60,13 @@ fn a_thought_has_its_content_from_its_own_end_or_from_that_of_the_response() {
         let completed =
             format!(r#"{{"type":"response.completed","response":{{"output":[{completed}]}}}}"#);
         let response = stream(&[&done, &completed]);
-        let [thought] = &response.answer.parts[..] else { panic!("{response:?}") };
-        assert_eq!(thought.native.as_ref().unwrap().block.get(), item(kept));
+        let [thought] = &response.message.parts[..] else { panic!("{response:?}") };
+        assert_eq!(thought.provider_block.as_ref().unwrap().json.get(), item(expected));
     }
 }
 
 #[test]
-fn half_a_surrogate_pair_is_joined_with_the_other_in_the_next_piece() {
+fn half_a_surrogate_pair_is_joined_with_the_other_in_the_next_chunk() {
     let added = r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"fc","call_id":"c","name":"f","arguments":""}}"#;
     let delta = |delta: &str| {
         format!(
@@ -77,99 +79,107 @@ fn half_a_surrogate_pair_is_joined_with_the_other_in_the_next_piece() {
 }
 
 #[test]
-fn an_item_of_too_many_parts_loses_nothing_that_was_written_before() {
+fn an_item_of_too_many_parts_loses_no_partial_output() {
     let text = r#"{"type":"response.output_text.delta","output_index":0,"delta":"Once"}"#;
-    let content = vec!["{}"; LIST + 1].join(",");
+    let content = vec!["{}"; MAX_LIST_ITEMS + 1].join(",");
     let item = format!(r#"{{"type":"message","content":[{content}]}}"#);
     for last in [
         format!(r#"{{"type":"response.output_item.done","output_index":1,"item":{item}}}"#),
         format!(r#"{{"type":"response.completed","response":{{"output":[{{}},{item}]}}}}"#),
     ] {
-        let body = events(&[text, &last]);
-        let (failed, _) = read(Wire::OpenAiResponses, true, body.as_bytes(), &[1 << 20]);
-        assert_eq!(failed.unwrap_err().written.as_deref(), Some("Once"));
+        let body = sse_events(&[text, &last]);
+        let (error, _) =
+            decode_chunked(ProviderApi::OpenAiResponses, true, body.as_bytes(), &[1 << 20]);
+        assert_eq!(error.unwrap_err().partial_output.as_deref(), Some("Once"));
     }
 }
 
 #[test]
-fn events_that_say_no_index_are_told_apart_by_the_id() {
+fn events_without_an_index_are_matched_by_the_id() {
     let text = |id: &str, delta: &str| {
         format!(r#"{{"type":"response.output_text.delta","item_id":"{id}","delta":"{delta}"}}"#)
     };
     let (a, b, c) = (text("m1", "A"), text("m2", "C"), text("m1", "B"));
     let response = stream(&[&a, &b, COMPLETED]);
-    assert_eq!(response.answer.shown(), "AC");
-    assert_eq!(response.answer.parts.len(), 2);
+    assert_eq!(response.message.visible_text(), "AC");
+    assert_eq!(response.message.parts.len(), 2);
     let output = r#"{"type":"response.completed","response":{"output":[{"type":"message","id":"m1","content":[{"type":"output_text","text":"AB"}]}]}}"#;
     let response = stream(&[&a, &c, output]);
-    assert_eq!((response.answer.shown().as_str(), response.answer.parts.len()), ("AB", 1));
+    assert_eq!((response.message.visible_text().as_str(), response.message.parts.len()), ("AB", 1));
     let nameless = r#"{"type":"response.output_text.delta","delta":"B"}"#;
-    assert_eq!(stream(&[&a, nameless, COMPLETED]).answer.shown(), "AB");
+    assert_eq!(stream(&[&a, nameless, COMPLETED]).message.visible_text(), "AB");
 }
 
 #[test]
-fn a_refusal_and_open_thoughts_are_read_piece_by_piece() {
+fn a_refusal_and_reasoning_text_are_streamed() {
     let thought = r#"{"type":"response.reasoning_text.delta","output_index":0,"content_index":0,"delta":"Hmm."}"#;
     let refusal =
         r#"{"type":"response.refusal.delta","output_index":1,"content_index":0,"delta":"No."}"#;
     let output = r#""output":[{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"Hmm."}]},{"type":"message","content":[{"type":"refusal","refusal":"No."}]}]"#;
     let completed = format!(r#"{{"type":"response.completed","response":{{{output}}}}}"#);
     let response = stream(&[thought, refusal, &completed]);
-    assert_eq!(response, whole(Wire::OpenAiResponses, &format!("{{{output}}}")).unwrap());
     assert_eq!(
-        (response.answer.reasoning(), response.answer.shown()),
+        response,
+        decode_body(ProviderApi::OpenAiResponses, &format!("{{{output}}}")).unwrap()
+    );
+    assert_eq!(
+        (response.message.reasoning(), response.message.visible_text()),
         ("Hmm.".into(), "No.".into())
     );
-    assert_eq!(response.finish, Finish::Refused);
-    assert_eq!(stream(&[refusal, COMPLETED]).finish, Finish::Refused);
+    assert_eq!(response.finish_reason, FinishReason::Refusal);
+    assert_eq!(stream(&[refusal, COMPLETED]).finish_reason, FinishReason::Refusal);
 }
 
 #[test]
 fn the_name_of_an_event_is_enough() {
     let body = "event: response.output_text.delta\ndata: {\"delta\":\"Hi\"}\n\nevent: response.completed\ndata: {}\n\n";
-    assert_eq!(streamed(Wire::OpenAiResponses, body).unwrap().answer.shown(), "Hi");
+    assert_eq!(
+        decode_stream(ProviderApi::OpenAiResponses, body).unwrap().message.visible_text(),
+        "Hi"
+    );
 }
 
 #[test]
 fn a_server_that_does_not_stream_is_read_all_the_same() {
     let body = r#"{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}"#;
-    let response = streamed(Wire::OpenAiResponses, body).unwrap();
-    assert_eq!(response, whole(Wire::OpenAiResponses, body).unwrap());
+    let response = decode_stream(ProviderApi::OpenAiResponses, body).unwrap();
+    assert_eq!(response, decode_body(ProviderApi::OpenAiResponses, body).unwrap());
 }
 
 /// Proves: G79
 #[test]
-fn a_failure_in_the_midst_of_an_answer_keeps_what_was_written() {
+fn an_error_in_the_middle_of_a_response_has_the_partial_output() {
     let text = r#"{"type":"response.output_text.delta","output_index":0,"delta":"Once"}"#;
-    let later = Class::Later { after: None };
-    for (data, class, message) in [
+    let retry_later = LlmErrorKind::RetryLater { after: None };
+    for (data, kind, message) in [
         (
             r#"{"type":"error","code":"rate_limit_exceeded","message":"slow","param":null}"#,
-            later,
+            retry_later,
             "slow",
         ),
         (
             r#"{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"long"}}"#,
-            Class::TooLong,
+            LlmErrorKind::ContextLength,
             "long",
         ),
         (
             r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"broke"}}}"#,
-            later,
+            retry_later,
             "broke",
         ),
         (
             r#"{"type":"response.completed","response":{"status":"failed","error":{"code":"invalid_prompt","message":"no"}}}"#,
-            Class::Refused,
+            LlmErrorKind::Refusal,
             "no",
         ),
-        (r#"{"error":{"code":401,"message":"who"}}"#, Class::Key, "who"),
-        ("{\"ty", Class::Unreadable, "an event is no JSON object"),
+        (r#"{"error":{"code":401,"message":"who"}}"#, LlmErrorKind::Authentication, "who"),
+        ("{\"ty", LlmErrorKind::InvalidResponse, "an event is not a JSON object"),
     ] {
-        let failed = streamed(Wire::OpenAiResponses, &events(&[text, data])).unwrap_err();
+        let failed =
+            decode_stream(ProviderApi::OpenAiResponses, &sse_events(&[text, data])).unwrap_err();
         assert_eq!(
             failed,
-            Fault { class, message: message.to_owned(), written: Some("Once".to_owned()) },
+            ApiError { kind, message: message.to_owned(), partial_output: Some("Once".to_owned()) },
             "{data}"
         );
     }

@@ -1,79 +1,98 @@
-//! A handshake with a server of which the system does not tell whether it runs yet.
+//! Handshake on a system that does not report whether the server runs.
 
 use std::sync::Arc;
 
-use innkeeper_testkit::Peer;
+use innkeeper_testkit::InMemoryServer;
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::super::Limit;
+use super::super::StartDeadline;
 use super::*;
-use crate::callback::Callbacks;
-use crate::event::Events;
-use crate::server::session::{Limits, Outgoing, Owner};
-use crate::tasks::Tasks;
+use crate::callback::CallbackRegistry;
+use crate::event::EventPublisher;
+use crate::server::session::{OutgoingRequest, SessionContext, SessionLimits};
+use crate::tasks::BackgroundTasks;
 
-const OWN: Duration = Duration::from_secs(1);
-const INSTALL: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(1);
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-fn clock(all: Duration) -> Clock {
-    let limit = |allowed: Duration| Limit { ends: Instant::now() + allowed, allowed };
-    Clock { own: limit(OWN), installs: INSTALL, install_timeout: INSTALL, all: limit(all) }
+fn clock(all: Duration) -> StartClock {
+    let limit = |timeout: Duration| StartDeadline { deadline: Instant::now() + timeout, timeout };
+    StartClock {
+        server_deadline: limit(START_TIMEOUT),
+        install_remaining: INSTALL_TIMEOUT,
+        install_timeout: INSTALL_TIMEOUT,
+        overall_deadline: limit(all),
+    }
 }
 
-/// Asks a server that says something unasked after `fetching`, and answers `slow` after that.
-async fn ask(
+/// Sends a request to a server that sends a notification after `fetching` and responds after
+/// `slow`.
+async fn run_handshake(
     fetching: Duration,
     slow: Duration,
-    clock: &mut Clock,
-) -> Result<(), (Phase, StartReason)> {
-    let (mut peer, reader, writer) = Peer::new();
+    clock: &mut StartClock,
+) -> Result<(), (StartPhase, StartFailureReason)> {
+    let (mut peer, reader, writer) = InMemoryServer::new();
     let server: Arc<str> = "fx".into();
-    let (callbacks, tasks) = (Callbacks::default(), Tasks::default());
-    let owner = Owner { server, callbacks, events: Events::new(), tasks };
-    let session = Session::open(owner, reader, writer, Limits::default());
+    let (callbacks, tasks) = (CallbackRegistry::default(), BackgroundTasks::default());
+    let owner = SessionContext { server, callbacks, events: EventPublisher::new(), tasks };
+    let session = Session::open(owner, reader, writer, SessionLimits::default());
     let params = json!({});
-    let asked = Outgoing::new(session.next_id(), "initialize", &params, latest(clock));
+    let outgoing =
+        OutgoingRequest::new(session.next_id(), "initialize", &params, latest_deadline(clock));
     let handshake = async {
-        let answer = session.request(asked).await;
-        assert!(answer.is_ok(), "{answer:?}");
+        let response = session.request(outgoing).await;
+        assert!(response.is_ok(), "{response:?}");
         Ok(())
     };
-    let mut body = Body::Connection(None);
-    let play = async {
+    let mut body = ServerInstance::Connection(None);
+    let server_side = async {
         let request = peer.expect("initialize").await;
         sleep(fetching).await;
         peer.notify("notifications/message", json!({})).await;
         sleep(slow).await;
-        peer.reply(&request["id"], json!({})).await;
+        peer.respond(&request["id"], json!({})).await;
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        result = unseen(&mut body, &session, clock, handshake) => result,
-        () = play => unreachable!(),
+        result = handshake_during_install(&mut body, &session, clock, handshake) => result,
+        () = server_side => unreachable!(),
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_time_until_the_first_message_is_not_taken_from_the_start_of_the_server() {
-    let mut clock = clock(INSTALL * 3);
-    ask(INSTALL - OWN, OWN / 2, &mut clock).await.unwrap();
-    assert!(clock.installs <= OWN);
+    let mut clock = clock(INSTALL_TIMEOUT * 3);
+    run_handshake(INSTALL_TIMEOUT - START_TIMEOUT, START_TIMEOUT / 2, &mut clock).await.unwrap();
+    assert!(clock.install_remaining <= START_TIMEOUT);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_was_heard_of_has_its_own_time_and_no_more() {
-    let (phase, reason) = ask(INSTALL - OWN, OWN * 2, &mut clock(INSTALL * 3)).await.unwrap_err();
-    assert_eq!(phase, Phase::Handshake);
-    assert!(matches!(reason, StartReason::TimedOut(OWN)), "{reason:?}");
+async fn a_server_that_sent_a_message_has_its_own_start_timeout_and_no_more() {
+    let (phase, reason) = run_handshake(
+        INSTALL_TIMEOUT - START_TIMEOUT,
+        START_TIMEOUT * 2,
+        &mut clock(INSTALL_TIMEOUT * 3),
+    )
+    .await
+    .unwrap_err();
+    assert_eq!(phase, StartPhase::Handshake);
+    assert!(matches!(reason, StartFailureReason::TimedOut(START_TIMEOUT)), "{reason:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_never_heard_of_fails_at_the_limit_for_installing_or_that_of_all() {
-    let (phase, reason) = ask(INSTALL * 2, OWN, &mut clock(INSTALL * 3)).await.unwrap_err();
-    assert_eq!(phase, Phase::Install);
-    assert!(matches!(reason, StartReason::TimedOut(INSTALL)), "{reason:?}");
-    let (phase, reason) = ask(INSTALL * 2, OWN, &mut clock(INSTALL / 2)).await.unwrap_err();
-    assert_eq!(phase, Phase::Install);
-    assert!(matches!(reason, StartReason::StartLimit(_)), "{reason:?}");
+async fn a_server_that_sends_no_message_fails_at_the_install_timeout_or_the_overall_one() {
+    let (phase, reason) =
+        run_handshake(INSTALL_TIMEOUT * 2, START_TIMEOUT, &mut clock(INSTALL_TIMEOUT * 3))
+            .await
+            .unwrap_err();
+    assert_eq!(phase, StartPhase::Install);
+    assert!(matches!(reason, StartFailureReason::TimedOut(INSTALL_TIMEOUT)), "{reason:?}");
+    let (phase, reason) =
+        run_handshake(INSTALL_TIMEOUT * 2, START_TIMEOUT, &mut clock(INSTALL_TIMEOUT / 2))
+            .await
+            .unwrap_err();
+    assert_eq!(phase, StartPhase::Install);
+    assert!(matches!(reason, StartFailureReason::StartTimeout(_)), "{reason:?}");
 }

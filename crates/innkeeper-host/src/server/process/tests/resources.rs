@@ -1,4 +1,4 @@
-//! What starting and ending servers costs: nothing that is not given back.
+//! Tests that starts and stops of servers leak no resources.
 
 use super::super::{Supervisor, spawn, stop};
 use super::*;
@@ -8,24 +8,27 @@ fn open_files() -> usize {
 }
 
 fn zombies() -> usize {
-    let own = Some(rustix::process::getpid());
-    crate::shim::tree::every().iter().filter(|stat| stat.parent == own && stat.zombie).count()
+    let host_pid = Some(rustix::process::getpid());
+    crate::shim::tree::all_processes()
+        .iter()
+        .filter(|stat| stat.parent == host_pid && stat.zombie)
+        .count()
 }
 
 /// Proves: FR2.11, TR2.5
 #[tokio::test]
 async fn fifty_servers_one_after_the_other_leave_no_file_thread_or_zombie() {
     for supervisor in [shim(), Supervisor::Group] {
-        let mark = Mark::new();
-        let launch = mark.script("echo; cat; sleep 0.001");
+        let tag = ProcessTag::new();
+        let launch = tag.script("echo; cat; sleep 0.001");
         let cycle = async |kind: usize| {
             let (mut process, mut pipes) = spawn(&launch, &supervisor, None).await.unwrap();
-            line(&mut pipes).await;
+            read_line(&mut pipes).await;
             match kind % 3 {
-                0 => assert!(!stop(&mut process, || drop(pipes), PATIENCE).await.leftovers),
+                0 => assert!(!stop(&mut process, || drop(pipes), TEST_TIMEOUT).await.leftovers),
                 1 => {
                     process.kill();
-                    gone(&mut process).await;
+                    expect_tree_gone(&mut process).await;
                 }
                 _ => drop((process, pipes)),
             }
@@ -35,7 +38,7 @@ async fn fifty_servers_one_after_the_other_leave_no_file_thread_or_zombie() {
         for kind in 0..50 {
             cycle(kind).await;
         }
-        mark.reaches(0);
+        tag.wait_for_count(0);
         eventually("no zombie", || zombies() == 0);
         eventually("no open file more than before", || open_files() <= before);
         eventually("no thread more", || {
@@ -54,7 +57,7 @@ async fn fifty_servers_one_after_the_other_leave_no_file_thread_or_zombie() {
 #[test]
 fn an_application_that_reaps_every_child_itself_still_learns_the_exit_code() {
     let test = "server::process::tests::resources::runs_a_server_while_reaping_everything";
-    let mut host = other_test_process(test, &[(REAPER, "1")]);
+    let mut host = spawn_test_process(test, &[(REAPER, "1")]);
     let output = std::io::read_to_string(host.stdout.take().unwrap()).unwrap();
     assert!(host.wait().unwrap().success(), "{output}");
     assert!(output.contains("seen: exit code 3"), "{output}");
@@ -77,10 +80,10 @@ fn runs_a_server_while_reaping_everything() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         for _ in 0..10 {
-            let mark = Mark::new();
-            let (mut process, _pipes) = start(&mark.script("exit 3")).await;
-            println!("seen: {}", exited(&mut process).await);
-            gone(&mut process).await;
+            let tag = ProcessTag::new();
+            let (mut process, _pipes) = start(&tag.script("exit 3")).await;
+            println!("seen: {}", expect_exit(&mut process).await);
+            expect_tree_gone(&mut process).await;
         }
     });
 }

@@ -1,4 +1,4 @@
-//! A server without a shim: a process group that the host signals itself.
+//! A server without a shim, in a process group that the host signals.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -8,35 +8,35 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use tokio::sync::watch;
 
-use super::{Pipes, pid, pipes, record};
-use crate::ledger::{Entry, Kind, Ledger};
-use crate::server::process::{Exit, Launch, SpawnError};
+use super::{StdioPipes, pid, pipes, record};
+use crate::ledger::{Ledger, LedgerEntry, ProcessKind};
+use crate::server::process::{ExitStatus, ProcessSpec, SpawnError};
 
-/// How often a killed group is looked at until it is empty, and how long in all: what is left then
-/// cannot be killed.
-const PAUSE: Duration = Duration::from_millis(5);
-const ROUNDS: usize = 200;
+/// Interval of the checks whether a killed group is empty. Their number is limited, because processes
+/// that remain afterwards cannot be killed.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+const MAX_POLLS: usize = 200;
 
-/// A server's process, leader of a group.
+/// A server process that leads a process group.
 #[derive(Debug)]
-pub(super) struct Grouped {
+pub(super) struct GroupProcess {
     id: u32,
-    leader: Leader,
-    state: watch::Receiver<State>,
+    leader: GroupLeader,
+    state: watch::Receiver<GroupState>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum GroupState {
     Running,
-    Exited(Exit),
-    Gone(Exit),
+    Exited(ExitStatus),
+    Gone(ExitStatus),
 }
 
-/// The group while its leader has not been reaped; its number may mean another one afterwards.
+/// The leader's id until it is reaped; the system may reuse the id afterwards.
 #[derive(Clone, Debug)]
-pub(super) struct Leader(Arc<Mutex<Option<Pid>>>);
+pub(super) struct GroupLeader(Arc<Mutex<Option<Pid>>>);
 
-impl Leader {
+impl GroupLeader {
     pub(super) fn signal(&self, signal: Signal) {
         if let Some(group) = *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             let _ = rustix::process::kill_process_group(group, signal);
@@ -50,95 +50,101 @@ impl Leader {
 
 #[expect(clippy::disallowed_methods, reason = "this is where a server's process is made")]
 pub(super) fn spawn(
-    launch: &Launch,
+    launch: &ProcessSpec,
     ledger: Option<&Ledger>,
-) -> Result<(Grouped, Pipes), SpawnError> {
+) -> Result<(GroupProcess, StdioPipes), SpawnError> {
     let command = launch.command.as_str();
-    let (pipes, ends) = pipes::open().map_err(|error| SpawnError::other(command, error))?;
-    let mut made = Command::new(&launch.program);
-    made.args(&launch.args)
+    let (pipes, server_ends) = pipes::open().map_err(|error| SpawnError::other(command, error))?;
+    let mut process_command = Command::new(&launch.program);
+    process_command
+        .args(&launch.args)
         .env_clear()
         .envs(launch.env.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::from(ends.stdin))
-        .stdout(Stdio::from(ends.stdout))
-        .stderr(Stdio::from(ends.stderr))
+        .stdin(Stdio::from(server_ends.stdin))
+        .stdout(Stdio::from(server_ends.stdout))
+        .stderr(Stdio::from(server_ends.stderr))
         .process_group(0);
     if let Some(cwd) = &launch.cwd {
-        made.current_dir(cwd);
+        process_command.current_dir(cwd);
     }
-    let child = made.spawn().map_err(|source| match &launch.cwd {
+    let child = process_command.spawn().map_err(|source| match &launch.cwd {
         Some(cwd) if cwd.join(".").metadata().is_err() => {
-            SpawnError::Directory { command: command.into(), source }
+            SpawnError::WorkingDirectory { command: command.into(), source }
         }
         _ => SpawnError::from_exec(command, source, launch.program.exists()),
     })?;
-    drop(made);
+    drop(process_command);
     let id = child.id();
-    let leader = Leader(Arc::new(Mutex::new(pid(id))));
-    let entry = record(ledger, Kind::Group, id);
-    let (tell, state) = watch::channel(State::Running);
-    let (theirs, grouped) = (leader.clone(), Grouped { id, leader, state });
+    let leader = GroupLeader(Arc::new(Mutex::new(pid(id))));
+    let entry = record(ledger, ProcessKind::Group, id);
+    let (state_sender, state) = watch::channel(GroupState::Running);
+    let (thread_leader, grouped) = (leader.clone(), GroupProcess { id, leader, state });
     let thread = std::thread::Builder::new().name("innkeeper-wait".to_owned());
     thread
-        .spawn(move || wait(child, &theirs, &tell, entry))
+        .spawn(move || wait_and_reap(child, &thread_leader, &state_sender, entry))
         .map_err(|error| SpawnError::other(command, error))?;
     Ok((grouped, pipes))
 }
 
-/// Waits for the leader, ends the rest of its group, and reaps it last: until then the number of
-/// the group cannot come to mean another one.
-fn wait(mut child: Child, leader: &Leader, tell: &watch::Sender<State>, entry: Option<Entry>) {
+/// Waits for the leader, kills the rest of its group, and reaps the leader last, so that the system
+/// cannot reuse the group id before.
+fn wait_and_reap(
+    mut child: Child,
+    leader: &GroupLeader,
+    state_sender: &watch::Sender<GroupState>,
+    entry: Option<LedgerEntry>,
+) {
     let group = pid(child.id());
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let status = group.and_then(|pid| {
         rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), ended)).ok().flatten()
     });
     let exit = match status.map(|status| (status.exit_status(), status.terminating_signal())) {
-        Some((Some(code), _)) => Exit::Code(code),
-        Some((None, Some(signal))) => Exit::Signal(signal),
-        _ => Exit::Unknown,
+        Some((Some(code), _)) => ExitStatus::Code(code),
+        Some((None, Some(signal))) => ExitStatus::Signal(signal),
+        _ => ExitStatus::Unknown,
     };
-    tell.send_replace(State::Exited(exit));
+    state_sender.send_replace(GroupState::Exited(exit));
     leader.signal(Signal::KILL);
     leader.forget();
     drop(child.wait());
-    for _ in 0..ROUNDS {
-        if group.is_none_or(is_empty) {
+    for _ in 0..MAX_POLLS {
+        if group.is_none_or(is_group_empty) {
             break;
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
     drop(entry);
-    tell.send_replace(State::Gone(exit));
+    state_sender.send_replace(GroupState::Gone(exit));
 }
 
-/// Whether nothing of a group runs any more. Members that have ended count until their new parent
-/// takes note, which some init processes never do, so they are looked at where that is possible.
-fn is_empty(group: Pid) -> bool {
+/// Returns whether no process of a group runs. Zombies keep a group alive until they are reaped,
+/// and some init processes never reap, so zombies are ignored where the system reports them.
+fn is_group_empty(group: Pid) -> bool {
     if rustix::process::test_kill_process_group(group).is_err() {
         return true;
     }
     #[cfg(target_os = "linux")]
-    return !crate::shim::tree::every()
+    return !crate::shim::tree::all_processes()
         .iter()
         .any(|stat| stat.group == Some(group) && !stat.zombie);
     #[cfg(not(target_os = "linux"))]
     return false;
 }
 
-impl Grouped {
+impl GroupProcess {
     pub(super) fn id(&self) -> u32 {
         self.id
     }
 
-    pub(super) fn exit(&self) -> Option<Exit> {
+    pub(super) fn exit_status(&self) -> Option<ExitStatus> {
         match *self.state.borrow() {
-            State::Running => None,
-            State::Exited(exit) | State::Gone(exit) => Some(exit),
+            GroupState::Running => None,
+            GroupState::Exited(exit) | GroupState::Gone(exit) => Some(exit),
         }
     }
 
-    pub(super) fn killer(&self) -> Leader {
+    pub(super) fn kill_handle(&self) -> GroupLeader {
         self.leader.clone()
     }
 
@@ -151,21 +157,21 @@ impl Grouped {
         self.leader.signal(Signal::KILL);
     }
 
-    pub(super) async fn exited(&mut self) -> Exit {
-        let ended = self.state.wait_for(|state| !matches!(state, State::Running)).await;
+    pub(super) async fn wait(&mut self) -> ExitStatus {
+        let ended = self.state.wait_for(|state| !matches!(state, GroupState::Running)).await;
         match ended.as_deref() {
-            Ok(State::Exited(exit) | State::Gone(exit)) => *exit,
-            Ok(State::Running) | Err(_) => Exit::Unknown,
+            Ok(GroupState::Exited(exit) | GroupState::Gone(exit)) => *exit,
+            Ok(GroupState::Running) | Err(_) => ExitStatus::Unknown,
         }
     }
 
-    pub(super) async fn gone(&mut self) {
-        // The sender goes away with its thread, which ends with the same news.
-        drop(self.state.wait_for(|state| matches!(state, State::Gone(_))).await);
+    pub(super) async fn wait_tree(&mut self) {
+        // If the sender is dropped with its thread, the wait ends as well.
+        drop(self.state.wait_for(|state| matches!(state, GroupState::Gone(_))).await);
     }
 }
 
-impl Drop for Grouped {
+impl Drop for GroupProcess {
     fn drop(&mut self) {
         self.kill();
     }

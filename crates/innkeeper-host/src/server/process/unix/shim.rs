@@ -1,4 +1,4 @@
-//! A server beside its shim: the host's half of the control socket.
+//! A server with a shim: the host side of the control socket.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice};
@@ -16,124 +16,137 @@ use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::sweep::{Left, Mark, soon, sweep};
-use super::{Pipes, confine, pid, pipes, reap, record};
-use crate::ledger::{Entry, Kind, Ledger};
-use crate::server::process::{Exit, Launch, Limit, SpawnError};
-use crate::shim::wire::{KILL, Part, REPORT_LIMIT, Report, SEND, Start, TERMINATE};
+use super::sweep::{SweepTarget, TreeTag, sweep, sweep_deadline};
+use super::{StdioPipes, confine, pid, pipes, reap, record};
+use crate::ledger::{Ledger, LedgerEntry, ProcessKind};
+use crate::server::process::{ExitStatus, ProcessLimit, ProcessSpec, SpawnError};
+use crate::shim::wire::{
+    KILL, LaunchRequest, LaunchStage, MAX_REPORT_BYTES, SEND_FLAGS, ShimReport, TERMINATE,
+};
 
-/// How long a shim may take to start the server: it executes two programs, which only a file
-/// system that does not answer makes slow.
-const START_LIMIT: Duration = Duration::from_secs(20);
+/// Timeout for a shim to start the server: the shim executes two programs, which is slow only on an
+/// unresponsive file system.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A server's process and the shim beside it.
+/// A server process with its shim.
 #[derive(Debug)]
-pub(super) struct Supervised {
+pub(super) struct ShimProcess {
     id: u32,
-    shim: Shim,
-    heard: Vec<u8>,
-    exit: Option<Exit>,
-    over: Over,
+    shim: ShimChild,
+    received: Vec<u8>,
+    exit_status: Option<ExitStatus>,
+    limit_state: LimitState,
     reaped: Option<oneshot::Receiver<()>>,
 }
 
-/// What is known of limits when the server ends.
+/// The limits that can explain the exit of a server.
 #[derive(Clone, Copy, Debug)]
-struct Over {
-    /// Whether its processor time is limited: else that signal has another sender.
-    cpu: bool,
-    /// Whether it had too many processes.
-    processes: bool,
+struct LimitState {
+    /// Whether CPU time is limited; otherwise SIGXCPU has another sender.
+    cpu_limited: bool,
+    /// Whether the server exceeded its process limit.
+    processes_exceeded: bool,
 }
 
-impl Over {
-    /// How it ended, by its limit where that is known.
-    fn exit(self, exit: Exit) -> Exit {
+impl LimitState {
+    /// Returns the limit that caused the exit if known, else the status.
+    fn attribute_exit(self, exit: ExitStatus) -> ExitStatus {
         match exit {
-            Exit::Signal(signal) if self.cpu && signal == Signal::XCPU.as_raw() => {
-                Exit::OverLimit(Limit::CpuSeconds)
+            ExitStatus::Signal(signal) if self.cpu_limited && signal == Signal::XCPU.as_raw() => {
+                ExitStatus::LimitExceeded(ProcessLimit::CpuSeconds)
             }
-            Exit::Signal(_) if self.processes => Exit::OverLimit(Limit::Processes),
+            ExitStatus::Signal(_) if self.processes_exceeded => {
+                ExitStatus::LimitExceeded(ProcessLimit::Processes)
+            }
             exit => exit,
         }
     }
 }
 
-/// The way to a shim; keeps neither it nor the tree alive.
+/// The control socket of a shim; keeps neither the shim nor the tree alive.
 #[derive(Clone, Debug)]
-pub(super) struct Control(Arc<UnixStream>);
+pub(super) struct ShimControl(Arc<UnixStream>);
 
-impl Control {
+impl ShimControl {
     pub(super) fn kill(&self) {
-        self.ask(KILL);
+        self.send_command(KILL);
     }
 
-    /// Ends the conversation, also for the clones; the shim takes it for the end of the host.
+    /// Shuts down the socket, also for all clones; the shim treats this as the exit of the host.
     fn close(&self) {
         let _ = rustix::net::shutdown(&*self.0, Shutdown::Both);
     }
 
-    /// One byte always fits unless thousands are unread, and then the same was asked before.
-    fn ask(&self, what: u8) {
-        let _ = rustix::net::send(&*self.0, &[what], SEND);
+    /// Sends a command byte. The send fails only if thousands of commands are unread; they include
+    /// this command.
+    fn send_command(&self, command: u8) {
+        let _ = rustix::net::send(&*self.0, &[command], SEND_FLAGS);
     }
 }
 
-/// The shim process. Dropping it tells the shim that the host is gone and has it reaped.
+/// The shim process. Dropping it signals the shim that the host is gone, and starts the reaping.
 #[derive(Debug)]
-struct Shim {
-    control: Control,
+struct ShimChild {
+    control: ShimControl,
     child: Option<Child>,
     id: u32,
-    entries: Vec<Entry>,
-    server: Option<u32>,
-    /// What each process of the tree has in its environment, unless it took it out.
-    mark: Mark,
-    gone: bool,
+    entries: Vec<LedgerEntry>,
+    server_pid: Option<u32>,
+    /// Tag in the environment of every process of the tree that does not remove it.
+    tag: TreeTag,
+    tree_gone: bool,
 }
 
-impl Shim {
+impl ShimChild {
     #[expect(clippy::disallowed_methods, reason = "this is where a shim's process is made")]
     fn start(
         program: &PathBuf,
         args: &[OsString],
-        mark: Mark,
+        process_tag: TreeTag,
         ledger: Option<&Ledger>,
     ) -> io::Result<Self> {
-        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        let control = Control(Arc::new(UnixStream::from_std(ours)?));
+        let (host_end, shim_end) = std::os::unix::net::UnixStream::pair()?;
+        host_end.set_nonblocking(true)?;
+        let control = ShimControl(Arc::new(UnixStream::from_std(host_end)?));
         let child = Command::new(program)
             .args(args)
-            .stdin(OwnedFd::from(theirs))
+            .stdin(OwnedFd::from(shim_end))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
         let id = child.id();
-        let entries = record(ledger, Kind::Shim, id).into_iter().collect();
-        Ok(Self { control, child: Some(child), id, entries, server: None, mark, gone: false })
+        let entries = record(ledger, ProcessKind::Shim, id).into_iter().collect();
+        Ok(Self {
+            control,
+            child: Some(child),
+            id,
+            entries,
+            server_pid: None,
+            tag: process_tag,
+            tree_gone: false,
+        })
     }
 
-    /// Has the shim waited for; `None` if that was asked before.
+    /// Starts reaping the shim; `None` if reaping was started before.
     fn reap(&mut self) -> Option<oneshot::Receiver<()>> {
         let mut child = self.child.take()?;
         let entries = std::mem::take(&mut self.entries);
-        let (gone, mark) = (self.gone, self.mark.clone());
-        let (session, server) = (pid(self.id), self.server.and_then(pid));
+        let (is_tree_gone, process_tag) = (self.tree_gone, self.tag.clone());
+        let (session, server) = (pid(self.id), self.server_pid.and_then(pid));
         reap(move || {
             if server.is_none() {
-                end_unproven(&mut child);
+                terminate_unverified(&mut child);
             }
             let clean = child.wait().is_ok_and(|status| status.success());
-            // A shim that did not end by itself was killed, and left the tree behind.
-            if !gone && !clean {
-                sweep(Left { session, server, mark: Some(&mark) }, soon());
+            // A shim that exits with a failure was killed and left its tree running.
+            if !is_tree_gone && !clean {
+                sweep(SweepTarget { session, server, tag: Some(&process_tag) }, sweep_deadline());
             }
             drop(entries);
         })
     }
 
-    /// Lets a shim that the server has stopped go on.
+    /// Resumes a shim that the server has stopped.
     fn wake(&self) {
         if let (Some(_), Some(shim)) = (&self.child, pid(self.id)) {
             let _ = rustix::process::kill_process(shim, Signal::CONT);
@@ -141,20 +154,20 @@ impl Shim {
     }
 }
 
-/// Ends a program that has not shown to be a shim, unless it ends by itself within a second.
-fn end_unproven(child: &mut Child) {
-    const ROUNDS: usize = 200;
-    const PAUSE: Duration = Duration::from_millis(5);
-    for _ in 0..ROUNDS {
+/// Kills a program that has not proved to be a shim, unless it exits within a second.
+fn terminate_unverified(child: &mut Child) {
+    const MAX_POLLS: usize = 200;
+    const POLL_INTERVAL: Duration = Duration::from_millis(5);
+    for _ in 0..MAX_POLLS {
         if !matches!(child.try_wait(), Ok(None)) {
             return;
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
     drop(child.kill());
 }
 
-impl Drop for Shim {
+impl Drop for ShimChild {
     fn drop(&mut self) {
         self.control.close();
         self.wake();
@@ -162,69 +175,91 @@ impl Drop for Shim {
     }
 }
 
-/// Starts a shim, hands it the launch, and waits for the server's process id.
+/// Starts a shim, sends the launch, and waits for the id of the server process.
 pub(super) async fn spawn(
-    launch: &Launch,
+    launch: &ProcessSpec,
     (program, args): (&PathBuf, &[OsString]),
     ledger: Option<&Ledger>,
-) -> Result<(Supervised, Pipes), SpawnError> {
+) -> Result<(ShimProcess, StdioPipes), SpawnError> {
     let command = launch.command.as_str();
-    let failed = |error: io::Error| match error.kind() {
+    let spawn_error = |error: io::Error| match error.kind() {
         io::ErrorKind::ArgumentListTooLong => SpawnError::TooLarge { command: command.into() },
         _ => SpawnError::supervisor(command, error),
     };
-    let mark = Mark::new();
-    let frame = frame(launch, &mark, program, args).map_err(failed)?;
-    let (pipes, ends) = pipes::open().map_err(|error| SpawnError::other(command, error))?;
-    let shim = Shim::start(program, args, mark, ledger).map_err(failed)?;
-    let heard = Vec::with_capacity(REPORT_LIMIT);
-    let over = Over { cpu: launch.bounds.limits.cpu_seconds.is_some(), processes: false };
-    let mut process = Supervised { id: 0, shim, heard, exit: None, over, reaped: None };
-    let started = timeout(START_LIMIT, async {
-        process.shim.control.send(&frame, ends).await?;
-        process.report().await
+    let tag = TreeTag::new();
+    let frame = encode_launch(launch, &tag, program, args).map_err(spawn_error)?;
+    let (pipes, server_ends) = pipes::open().map_err(|error| SpawnError::other(command, error))?;
+    let shim = ShimChild::start(program, args, tag, ledger).map_err(spawn_error)?;
+    let buffer = Vec::with_capacity(MAX_REPORT_BYTES);
+    let limit_outcome = LimitState {
+        cpu_limited: launch.confinement.limits.cpu_seconds.is_some(),
+        processes_exceeded: false,
+    };
+    let mut process = ShimProcess {
+        id: 0,
+        shim,
+        received: buffer,
+        exit_status: None,
+        limit_state: limit_outcome,
+        reaped: None,
+    };
+    let started = timeout(START_TIMEOUT, async {
+        process.shim.control.send_launch(&frame, server_ends).await?;
+        process.next_report().await
     });
     match started.await {
-        Ok(Ok(Some(Report::Started(id)))) => {
+        Ok(Ok(Some(ShimReport::Started(id)))) => {
             process.id = id;
-            process.shim.server = Some(id);
-            process.shim.entries.extend(record(ledger, Kind::Server, id));
+            process.shim.server_pid = Some(id);
+            process.shim.entries.extend(record(ledger, ProcessKind::Server, id));
             Ok((process, pipes))
         }
-        Ok(Ok(Some(Report::Failed(Part::Directory, errno)))) => Err(SpawnError::Directory {
-            command: command.into(),
-            source: io::Error::from_raw_os_error(errno),
-        }),
-        Ok(Ok(Some(Report::Failed(Part::Bounds, errno)))) => {
-            Err(SpawnError::bounds(command, confine::words(errno)))
+        Ok(Ok(Some(ShimReport::Failed(LaunchStage::WorkingDirectory, errno)))) => {
+            Err(SpawnError::WorkingDirectory {
+                command: command.into(),
+                source: io::Error::from_raw_os_error(errno),
+            })
         }
-        Ok(Ok(Some(Report::Failed(Part::Program, errno)))) => {
+        Ok(Ok(Some(ShimReport::Failed(LaunchStage::Confinement, errno)))) => {
+            Err(SpawnError::confinement(command, confine::describe_errno(errno)))
+        }
+        Ok(Ok(Some(ShimReport::Failed(LaunchStage::Program, errno)))) => {
             let error = io::Error::from_raw_os_error(errno);
             Err(SpawnError::from_exec(command, error, launch.program.exists()))
         }
-        Ok(Ok(_)) => Err(failed(io::ErrorKind::UnexpectedEof.into())),
-        Ok(Err(error)) => Err(failed(error)),
-        Err(_) => Err(failed(io::ErrorKind::TimedOut.into())),
+        Ok(Ok(_)) => Err(spawn_error(io::ErrorKind::UnexpectedEof.into())),
+        Ok(Err(error)) => Err(spawn_error(error)),
+        Err(_) => Err(spawn_error(io::ErrorKind::TimedOut.into())),
     }
 }
 
-fn frame(launch: &Launch, mark: &Mark, shim: &Path, shim_args: &[OsString]) -> io::Result<Vec<u8>> {
+fn encode_launch(
+    launch: &ProcessSpec,
+    tag: &TreeTag,
+    shim: &Path,
+    shim_args: &[OsString],
+) -> io::Result<Vec<u8>> {
     let env = launch.env.iter().map(|(k, v)| (k.as_os_str().into(), v.as_os_str().into()));
-    let start = Start {
+    let start = LaunchRequest {
         program: launch.program.as_os_str().into(),
         args: launch.args.iter().map(|arg| arg.as_os_str().into()).collect(),
-        env: env.chain([mark.variable()]).collect(),
+        env: env.chain([tag.variable()]).collect(),
         cwd: launch.cwd.as_ref().map(|cwd| cwd.as_os_str().into()),
-        confine: confine::confine(&launch.bounds, shim, shim_args)?,
-        processes: launch.bounds.limits.processes,
+        confine: confine::confine_command(&launch.confinement, shim, shim_args)?,
+        processes: launch.confinement.limits.processes,
     };
     start.encode()
 }
 
-impl Control {
-    /// Sends the launch with the server's ends attached, and closes them here.
-    async fn send(&self, frame: &[u8], ends: pipes::Ends) -> io::Result<()> {
-        let fds = [ends.stdin.as_fd(), ends.stdout.as_fd(), ends.stderr.as_fd()];
+impl ShimControl {
+    /// Sends the launch with the server's pipe ends, and closes them in the host.
+    async fn send_launch(
+        &self,
+        frame: &[u8],
+        server_ends: pipes::ServerPipeEnds,
+    ) -> io::Result<()> {
+        let fds =
+            [server_ends.stdin.as_fd(), server_ends.stdout.as_fd(), server_ends.stderr.as_fd()];
         let sent = self
             .0
             .async_io(Interest::WRITABLE, || {
@@ -232,14 +267,14 @@ impl Control {
                 let mut ancillary = SendAncillaryBuffer::new(&mut space);
                 ancillary.push(SendAncillaryMessage::ScmRights(&fds));
                 let slices = [IoSlice::new(frame)];
-                Ok(rustix::net::sendmsg(&*self.0, &slices, &mut ancillary, SEND)?)
+                Ok(rustix::net::sendmsg(&*self.0, &slices, &mut ancillary, SEND_FLAGS)?)
             })
             .await?;
         let mut rest = &frame[sent..];
         while !rest.is_empty() {
             self.0.writable().await?;
             match self.0.try_write(rest) {
-                Ok(written) => rest = &rest[written..],
+                Ok(count) => rest = &rest[count..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
@@ -248,16 +283,16 @@ impl Control {
     }
 }
 
-impl Supervised {
+impl ShimProcess {
     pub(super) fn id(&self) -> u32 {
         self.id
     }
 
-    pub(super) fn exit(&self) -> Option<Exit> {
-        self.exit
+    pub(super) fn exit_status(&self) -> Option<ExitStatus> {
+        self.exit_status
     }
 
-    pub(super) fn killer(&self) -> Control {
+    pub(super) fn kill_handle(&self) -> ShimControl {
         self.shim.control.clone()
     }
 
@@ -267,7 +302,7 @@ impl Supervised {
     }
 
     pub(super) fn terminate(&self) {
-        self.shim.control.ask(TERMINATE);
+        self.shim.control.send_command(TERMINATE);
     }
 
     pub(super) fn kill(&self) {
@@ -275,19 +310,20 @@ impl Supervised {
         self.shim.wake();
     }
 
-    pub(super) async fn exited(&mut self) -> Exit {
+    pub(super) async fn wait(&mut self) -> ExitStatus {
         loop {
-            if let Some(exit) = self.exit {
+            if let Some(exit) = self.exit_status {
                 return exit;
             }
-            self.hear().await;
+            self.handle_report().await;
         }
     }
 
-    pub(super) async fn gone(&mut self) {
+    pub(super) async fn wait_tree(&mut self) {
         while self.reaped.is_none() && self.shim.child.is_some() {
-            if !self.hear().await {
-                // A shim that is not understood is not to be waited for as if it were.
+            if !self.handle_report().await {
+                // Close the socket so that the host does not wait for reports of a shim that sends
+                // invalid data.
                 self.shim.control.close();
                 self.reaped = self.shim.reap();
             }
@@ -298,38 +334,41 @@ impl Supervised {
         }
     }
 
-    /// Takes in the next report; `false` once there will be none.
-    async fn hear(&mut self) -> bool {
-        match self.report().await {
-            Ok(Some(Report::Exited(exit))) => self.exit = Some(self.over.exit(exit)),
-            Ok(Some(Report::TooMany)) => self.over.processes = true,
-            Ok(Some(Report::Gone)) => self.shim.gone = true,
-            Ok(Some(Report::Started(_) | Report::Failed(..))) => {}
+    /// Handles the next report; returns `false` at the end of the reports.
+    async fn handle_report(&mut self) -> bool {
+        match self.next_report().await {
+            Ok(Some(ShimReport::Exited(exit))) => {
+                self.exit_status = Some(self.limit_state.attribute_exit(exit));
+            }
+            Ok(Some(ShimReport::TooManyProcesses)) => self.limit_state.processes_exceeded = true,
+            Ok(Some(ShimReport::Gone)) => self.shim.tree_gone = true,
+            Ok(Some(ShimReport::Started(_) | ShimReport::Failed(..))) => {}
             Ok(None) | Err(_) => {
-                self.exit.get_or_insert(Exit::Unsupervised);
+                self.exit_status.get_or_insert(ExitStatus::Unsupervised);
                 return false;
             }
         }
         true
     }
 
-    /// The next report, `None` when the shim has ended; cancel-safe, as what was read is kept.
-    async fn report(&mut self) -> io::Result<Option<Report>> {
+    /// Returns the next report, `None` after the exit of the shim; cancel-safe, because received
+    /// bytes are stored.
+    async fn next_report(&mut self) -> io::Result<Option<ShimReport>> {
         loop {
-            if let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.heard.drain(..=end).collect();
-                let report = std::str::from_utf8(&line[..end]).ok().and_then(Report::parse);
+            if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.received.drain(..=end).collect();
+                let report = std::str::from_utf8(&line[..end]).ok().and_then(ShimReport::parse);
                 return report.map(Some).ok_or(io::ErrorKind::InvalidData.into());
             }
-            if self.heard.len() > REPORT_LIMIT {
+            if self.received.len() > MAX_REPORT_BYTES {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             let control = &self.shim.control.0;
             control.readable().await?;
-            let mut bytes = [0; REPORT_LIMIT];
+            let mut bytes = [0; MAX_REPORT_BYTES];
             match control.try_read(&mut bytes) {
                 Ok(0) => return Ok(None),
-                Ok(count) => self.heard.extend_from_slice(&bytes[..count]),
+                Ok(count) => self.received.extend_from_slice(&bytes[..count]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
                 Err(error) => return Err(error),

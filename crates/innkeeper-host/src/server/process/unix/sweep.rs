@@ -1,81 +1,81 @@
-//! Ends what a killed shim has left behind.
+//! Kills the processes that a killed shim left running.
 
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use crate::shim::wire::Os;
+use crate::shim::wire::WireOsString;
 
-/// The pause between two rounds of killing; every process that can be found is gone after the second.
-const PAUSE: Duration = Duration::from_millis(10);
+/// Pause between two rounds of kills; two rounds are enough for every process that can be found.
+const ROUND_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long is spent on one tree that does not end.
-const LIMIT: Duration = Duration::from_millis(500);
+/// Maximum time spent on one tree that survives.
+const SWEEP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How much of a process's environment is looked through, in bytes: several times what any has.
+/// Maximum number of bytes read of a process's environment: several times a usual environment.
 #[cfg(target_os = "linux")]
-const ENVIRONMENT: u64 = 1 << 20;
+const MAX_ENVIRONMENT_BYTES: u64 = 1 << 20;
 
-/// The variable by which the processes of one tree are known, wherever they have gone.
-const TREE: &str = "INNKEEPER_TREE";
+/// Environment variable that identifies the processes of one tree in any group or session.
+const TREE_VARIABLE: &str = "INNKEEPER_TREE";
 
-/// What every process of one tree has in its environment, unless it took it out.
+/// The tag in the environment of every process of a tree that does not remove it.
 #[derive(Clone, Debug)]
-pub(crate) struct Mark(String);
+pub(crate) struct TreeTag(String);
 
-impl Mark {
+impl TreeTag {
     pub(super) fn new() -> Self {
         Self(format!("{:032x}", fastrand::u128(..)))
     }
 
-    pub(super) fn variable(&self) -> (Os, Os) {
-        (OsStr::new(TREE).into(), OsStr::new(&self.0).into())
+    pub(super) fn variable(&self) -> (WireOsString, WireOsString) {
+        (OsStr::new(TREE_VARIABLE).into(), OsStr::new(&self.0).into())
     }
 
-    /// Whether a process of this user carries it.
+    /// Returns whether a process of the current user has this tag.
     #[cfg(target_os = "linux")]
-    fn is_on(&self, pid: Pid) -> bool {
+    fn is_carried_by(&self, pid: Pid) -> bool {
         use std::io::Read;
         use std::os::unix::fs::MetadataExt;
 
         let Ok(file) = std::fs::File::open(format!("/proc/{pid}/environ")) else { return false };
-        let own = rustix::process::geteuid().as_raw();
-        if !file.metadata().is_ok_and(|file| file.uid() == own) {
+        let own_uid = rustix::process::geteuid().as_raw();
+        if !file.metadata().is_ok_and(|file| file.uid() == own_uid) {
             return false;
         }
         let mut environment = Vec::new();
-        let variable = format!("{TREE}={}", self.0);
-        file.take(ENVIRONMENT).read_to_end(&mut environment).is_ok()
-            && environment.split(|byte| *byte == 0).any(|one| one == variable.as_bytes())
+        let variable = format!("{TREE_VARIABLE}={}", self.0);
+        file.take(MAX_ENVIRONMENT_BYTES).read_to_end(&mut environment).is_ok()
+            && environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
     }
 }
 
-/// By what the processes that are left are known.
+/// The properties that identify the remaining processes of a tree.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Left<'a> {
-    /// The session of the shim.
+pub(crate) struct SweepTarget<'a> {
+    /// Session of the shim.
     pub(crate) session: Option<Pid>,
-    /// The server, with its group and all below it.
+    /// Main process of the server, with its group and its descendants.
     pub(crate) server: Option<Pid>,
-    /// What its processes carry, where that is known.
-    pub(crate) mark: Option<&'a Mark>,
+    /// Tag of the processes, if known.
+    pub(crate) tag: Option<&'a TreeTag>,
 }
 
-/// When a sweep that begins now gives up.
+/// Returns the deadline of a sweep that starts now.
 #[expect(clippy::disallowed_methods, reason = "a sweep runs without a runtime")]
-pub(crate) fn soon() -> Instant {
-    Instant::now() + LIMIT
+pub(crate) fn sweep_deadline() -> Instant {
+    Instant::now() + SWEEP_TIMEOUT
 }
 
-/// Kills what is left of one tree. Blocks until it is gone, for half a second at most and not past
-/// `end`. Returns how many processes were killed.
+/// Kills the remaining processes of one tree. Blocks until they are gone, at most half a second and
+/// not past the given deadline. Returns the number of killed processes.
 #[expect(clippy::disallowed_methods, reason = "a sweep runs without a runtime")]
-pub(crate) fn sweep(left: Left<'_>, end: Instant) -> usize {
+pub(crate) fn sweep(target: SweepTarget<'_>, deadline: Instant) -> usize {
     let mut killed = std::collections::HashSet::new();
-    let end = end.min(soon());
+    let deadline = deadline.min(sweep_deadline());
     loop {
-        let members = members(left);
+        let members = members(target);
         if members.is_empty() {
             break;
         }
@@ -85,36 +85,36 @@ pub(crate) fn sweep(left: Left<'_>, end: Instant) -> usize {
             }
         }
         killed.extend(members);
-        if Instant::now() >= end {
+        if Instant::now() >= deadline {
             break;
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(ROUND_INTERVAL);
     }
     killed.len()
 }
 
 #[cfg(target_os = "linux")]
-fn members(left: Left<'_>) -> Vec<Pid> {
-    let Left { session, server, mark } = left;
-    let own = rustix::process::getpid();
+fn members(target: SweepTarget<'_>) -> Vec<Pid> {
+    let SweepTarget { session, server, tag: process_tag } = target;
+    let own_pid = rustix::process::getpid();
     let below = server.map(crate::shim::tree::descendants).unwrap_or_default();
-    crate::shim::tree::every()
+    crate::shim::tree::all_processes()
         .into_iter()
-        .filter(|stat| !stat.zombie && stat.pid != own)
+        .filter(|stat| !stat.zombie && stat.pid != own_pid)
         .filter(|stat| {
             (session.is_some() && stat.session == session)
                 || (server.is_some() && (stat.group == server || Some(stat.pid) == server))
                 || below.contains(&stat.pid)
-                || mark.is_some_and(|mark| mark.is_on(stat.pid))
+                || process_tag.is_some_and(|process_tag| process_tag.is_carried_by(stat.pid))
         })
         .map(|stat| stat.pid)
         .collect()
 }
 
-/// Elsewhere the server's group is all that can be named.
+/// Kills the server's group; returns no members, because this system does not list processes.
 #[cfg(not(target_os = "linux"))]
-fn members(left: Left<'_>) -> Vec<Pid> {
-    let _ = (left.session, left.mark);
+fn members(left: SweepTarget<'_>) -> Vec<Pid> {
+    let _ = (left.session, left.tag);
     if let Some(server) = left.server {
         let _ = rustix::process::kill_process_group(server, Signal::KILL);
     }

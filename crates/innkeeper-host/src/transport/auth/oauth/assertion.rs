@@ -1,4 +1,4 @@
-//! A client that proves with a key who it is: the signed statement in place of a secret.
+//! Signed client assertions (`private_key_jwt`) in place of a client secret.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,55 +10,65 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::json;
 
-/// How long a statement holds, in seconds: it is used at once.
-const HOLDS: u64 = 300;
+/// Lifetime of an assertion in seconds. The client uses the assertion immediately.
+const ASSERTION_LIFETIME_SECS: u64 = 300;
 
-/// The kinds of signatures, with their names in a statement.
-const KINDS: [(SignatureScheme, &str); 3] = [
+/// The signature algorithms with their JWT names.
+const SIGNATURE_ALGORITHMS: [(SignatureScheme, &str); 3] = [
     (SignatureScheme::ECDSA_NISTP256_SHA256, "ES256"),
     (SignatureScheme::RSA_PKCS1_SHA256, "RS256"),
     (SignatureScheme::ED25519, "EdDSA"),
 ];
 
-/// States to `audience` that this is `client`, signed with its key in PEM.
+/// Signs an assertion of `client` for `audience` with a private key in PEM.
 ///
 /// # Errors
-/// The key cannot be used; the words have nothing of it.
-pub(super) fn assertion(key: &str, client: &str, audience: &str) -> Result<String, &'static str> {
-    let unfit = "`oauth.privateKey` is no private key in PEM, of P-256, Ed25519 or RSA";
-    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| unfit)?;
-    let key = any_supported_type(&key).map_err(|_| unfit)?;
-    let found = KINDS.iter().find_map(|(kind, name)| Some((key.choose_scheme(&[*kind])?, *name)));
-    let (signer, name) = found.ok_or(unfit)?;
+///
+/// Returns an error if the key is unusable. The message contains no part of the key.
+pub(super) fn sign_assertion(
+    key: &str,
+    client: &str,
+    audience: &str,
+) -> Result<String, &'static str> {
+    let invalid_key = "`oauth.privateKey` is not a PEM private key of type P-256, Ed25519 or RSA";
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| invalid_key)?;
+    let key = any_supported_type(&key).map_err(|_| invalid_key)?;
+    let algorithm = SIGNATURE_ALGORITHMS
+        .iter()
+        .find_map(|(kind, name)| Some((key.choose_scheme(&[*kind])?, *name)));
+    let (signer, name) = algorithm.ok_or(invalid_key)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let head = json!({ "alg": name, "typ": "client-authentication+jwt" });
-    let said = json!({
+    let claims = json!({
         "iss": client, "sub": client, "aud": audience,
-        "iat": now, "exp": now + HOLDS,
-        // It only has to be another one every time.
+        "iat": now, "exp": now + ASSERTION_LIFETIME_SECS,
+        // The id must only be unique.
         "jti": format!("{:032x}", fastrand::u128(..)),
     });
     let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-    let text =
-        format!("{}.{}", encode(head.to_string().as_bytes()), encode(said.to_string().as_bytes()));
-    let signature = signer.sign(text.as_bytes()).map_err(|_| unfit)?;
+    let text = format!(
+        "{}.{}",
+        encode(head.to_string().as_bytes()),
+        encode(claims.to_string().as_bytes())
+    );
+    let signature = signer.sign(text.as_bytes()).map_err(|_| invalid_key)?;
     let signature = match name {
-        "ES256" => flat(&signature).ok_or(unfit)?,
+        "ES256" => der_signature_to_raw(&signature).ok_or(invalid_key)?,
         _ => signature,
     };
     Ok(format!("{text}.{}", encode(&signature)))
 }
 
-/// The two numbers of a signature side by side, as statements have them; TLS has them in DER.
-fn flat(der: &[u8]) -> Option<Vec<u8>> {
+/// Converts a DER signature (TLS) to the two concatenated integers of JWT.
+fn der_signature_to_raw(der: &[u8]) -> Option<Vec<u8>> {
     let [0x30, _, numbers @ ..] = der else { return None };
-    let (first, rest) = number(numbers)?;
-    let (second, _) = number(rest)?;
+    let (first, rest) = parse_der_integer(numbers)?;
+    let (second, _) = parse_der_integer(rest)?;
     Some([first, second].concat())
 }
 
-/// One number of 32 bytes, and what follows it.
-fn number(der: &[u8]) -> Option<([u8; 32], &[u8])> {
+/// Parses one integer of 32 bytes and returns the remaining bytes.
+fn parse_der_integer(der: &[u8]) -> Option<([u8; 32], &[u8])> {
     let [0x02, length, rest @ ..] = der else { return None };
     let (digits, rest) = rest.split_at_checked(usize::from(*length))?;
     let zeros = digits.iter().take_while(|digit| **digit == 0).count();
@@ -75,16 +85,16 @@ mod tests {
     #[test]
     fn numbers_of_any_length_are_filled_up_to_thirty_two_bytes() {
         let der = [0x30, 8, 0x02, 2, 0, 0xff, 0x02, 2, 1, 2];
-        let flat = flat(&der).unwrap();
+        let flat = der_signature_to_raw(&der).unwrap();
         assert_eq!(flat.len(), 64);
         assert_eq!((flat[31], flat[62], flat[63]), (0xff, 1, 2));
-        assert!(super::flat(&[0x30, 3, 0x02, 9, 1]).is_none());
-        assert!(super::flat(&[]).is_none());
+        assert!(super::der_signature_to_raw(&[0x30, 3, 0x02, 9, 1]).is_none());
+        assert!(super::der_signature_to_raw(&[]).is_none());
     }
 
     #[test]
     fn a_key_that_is_none_is_not_quoted() {
-        let error = assertion("canary-5f1e", "us", "https://sso.example").unwrap_err();
+        let error = sign_assertion("canary-5f1e", "us", "https://sso.example").unwrap_err();
         assert!(!error.contains("canary"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Signing in: from a server's refusal to a token.
+//! The sign-in flow: from a challenge to a token.
 
 use std::time::Duration;
 
@@ -6,229 +6,252 @@ use reqwest::Url;
 use rmcp::transport::auth::WWWAuthenticateParams;
 use tokio::time::timeout;
 
-use super::super::access::is_bearer;
-use super::super::record::{Client, Token};
-use super::super::{AuthFault, Challenge, Visit};
-use super::library::Library;
-use super::{Inner, State, enterprise};
-use crate::audit::Fact;
-use crate::config::{Grant, Secret};
+use super::super::bearer_auth::is_bearer;
+use super::super::stored_auth::{RegisteredClient, StoredToken};
+use super::super::{AuthErrorKind, AuthorizationRequest, Challenge};
+use super::authorization_server::AuthorizationServer;
+use super::{OauthInner, OauthState, enterprise};
+use crate::audit::AuditEvent;
+use crate::config::{OauthGrant, Secret};
 
-/// How long a person may take to sign in; the authorization server's page lasts as long.
-const SIGN_IN: Duration = Duration::from_secs(300);
+/// Timeout for a person's sign-in. The page of the authorization server is valid as long.
+const USER_SIGN_IN_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The scope that has an authorization server give tokens that can be renewed.
-const OFFLINE: &str = "offline_access";
+/// The scope for a refresh token.
+const OFFLINE_ACCESS: &str = "offline_access";
 
-/// The scopes that a refusal asks for.
-pub(super) fn scopes_of(challenge: &Challenge, url: &Url) -> Vec<String> {
-    let told = challenge.header.as_deref().map(|header| WWWAuthenticateParams::parse(header, url));
-    let scope = told.and_then(|told| told.scope).unwrap_or_default();
+/// Returns the scopes that a challenge requires.
+pub(super) fn required_scopes(challenge: &Challenge, url: &Url) -> Vec<String> {
+    let params =
+        challenge.header.as_deref().map(|header| WWWAuthenticateParams::parse(header, url));
+    let scope = params.and_then(|params| params.scope).unwrap_or_default();
     scope.split_whitespace().map(str::to_owned).collect()
 }
 
-impl Inner {
-    /// Finds the authorization server, led by what the server said in refusing a request.
+impl OauthInner {
+    /// Discovers the authorization server with the information in the challenge.
     pub(super) async fn discover(
         &self,
         challenge: Option<&Challenge>,
-    ) -> Result<Library, AuthFault> {
+    ) -> Result<AuthorizationServer, AuthErrorKind> {
         let header = challenge.and_then(|challenge| challenge.header.as_deref());
         if let Some(header) = header {
-            self.check_pointer(header)?;
+            self.check_metadata_url(header)?;
         }
-        let terms = &self.terms;
-        let library = Library::discover(terms.http.clone(), &terms.url, header).await?;
+        let context = &self.context;
+        let library =
+            AuthorizationServer::discover(context.http.clone(), &context.url, header).await?;
         let asks_for_one = header.is_some_and(|header| header.get(..6).is_some_and(is_bearer));
         if !library.is_published() && !asks_for_one {
-            return Err(AuthFault::NoWay);
+            return Err(AuthErrorKind::NoAuthorizationServer);
         }
         Ok(library)
     }
 
-    /// A pointer to where no request may go ends the sign-in; nothing else is tried in its place.
-    fn check_pointer(&self, header: &str) -> Result<(), AuthFault> {
+    /// Rejects a challenge whose `resource_metadata` URL is not allowed. No other URL is tried
+    /// instead.
+    fn check_metadata_url(&self, header: &str) -> Result<(), AuthErrorKind> {
         const KEY: &str = "resource_metadata=";
         let Some(at) = header.to_ascii_lowercase().find(KEY) else { return Ok(()) };
-        let told = header[at + KEY.len()..].trim_start();
-        let told = match told.strip_prefix('"') {
+        let metadata_url = header[at + KEY.len()..].trim_start();
+        let metadata_url = match metadata_url.strip_prefix('"') {
             Some(quoted) => quoted.split('"').next().unwrap_or_default(),
-            None => told.split([',', ' ']).next().unwrap_or_default(),
+            None => metadata_url.split([',', ' ']).next().unwrap_or_default(),
         };
-        let refused = || AuthFault::address("`resource_metadata`", told);
-        let taken = WWWAuthenticateParams::parse(header, &self.terms.url).resource_metadata_url;
-        let taken = taken.filter(|url| self.terms.http.allows(url));
-        taken.map(drop).ok_or_else(refused)
+        let disallowed = || AuthErrorKind::disallowed_address("`resource_metadata`", metadata_url);
+        let allowed_url =
+            WWWAuthenticateParams::parse(header, &self.context.url).resource_metadata_url;
+        let allowed_url = allowed_url.filter(|url| self.context.http.allows(url));
+        allowed_url.map(drop).ok_or_else(disallowed)
     }
 
-    /// Gets a token by whatever the configuration and the authorization server have in common.
+    /// Requests a token with the grant of the configuration.
     pub(super) async fn sign_in(
         &self,
-        state: &mut State,
+        state: &mut OauthState,
         challenge: &Challenge,
-        wanted: Vec<String>,
-    ) -> Result<Secret, AuthFault> {
+        requested_scopes: Vec<String>,
+    ) -> Result<Secret, AuthErrorKind> {
         let mut library = self.discover(Some(challenge)).await?;
-        self.stay_home(state, library.issuer())?;
-        self.forget_others(&mut state.record, library.issuer());
-        let scopes = self.scopes(state, &library, wanted).await;
-        Fact::SigningIn.tell(&self.terms.server);
-        let config = &self.terms.config;
+        self.check_issuer(state, library.issuer())?;
+        self.discard_other_issuer(&mut state.stored, library.issuer());
+        let scopes = self.scopes_to_request(state, &library, requested_scopes).await;
+        AuditEvent::SigningIn.emit(&self.context.server);
+        let config = &self.context.config;
         let token = match (&config.enterprise, config.grant) {
             (Some(enterprise), _) => {
-                let client = self.configured(String::new()).ok_or(AuthFault::Nobody)?;
-                enterprise::token(&self.terms, enterprise, &library, client, &scopes).await?
+                let client =
+                    self.configured_client(String::new()).ok_or(AuthErrorKind::NoUserAgent)?;
+                enterprise::request_token(&self.context, enterprise, &library, client, &scopes)
+                    .await?
             }
-            (None, Grant::AuthorizationCode) => {
-                self.by_person(state, &mut library, &scopes).await?
+            (None, OauthGrant::AuthorizationCode) => {
+                self.sign_in_user(state, &mut library, &scopes).await?
             }
-            (None, Grant::ClientCredentials) => {
-                let client = self.configured(String::new()).ok_or(AuthFault::Nobody)?;
-                let url = &self.terms.url;
+            (None, OauthGrant::ClientCredentials) => {
+                let client =
+                    self.configured_client(String::new()).ok_or(AuthErrorKind::NoUserAgent)?;
+                let url = &self.context.url;
                 match &config.private_key {
-                    Some(key) => library.own_token_by_key(url, client, key, &scopes).await?,
-                    None => library.own_token(url, client, &scopes).await?,
+                    Some(key) => library.client_assertion_token(url, client, key, &scopes).await?,
+                    None => library.client_credentials_token(url, client, &scopes).await?,
                 }
             }
         };
-        state.record.token = Some(token);
-        state.record.requested = scopes;
-        state.library = Some(library);
+        state.stored.token = Some(token);
+        state.stored.requested = scopes;
+        state.authorization_server = Some(library);
         self.save(state);
-        Fact::SignedIn.tell(&self.terms.server);
-        self.set(state.record.token.as_ref()).ok_or(AuthFault::NoWay)
+        AuditEvent::SignedIn.emit(&self.context.server);
+        self.set_current(state.stored.token.as_ref()).ok_or(AuthErrorKind::NoAuthorizationServer)
     }
 
-    /// All that was asked for so far, and what is asked for now.
-    async fn scopes(&self, state: &State, library: &Library, wanted: Vec<String>) -> Vec<String> {
-        let config = &self.terms.config;
+    /// Returns all previously requested scopes and the new scopes.
+    async fn scopes_to_request(
+        &self,
+        state: &OauthState,
+        library: &AuthorizationServer,
+        requested_scopes: Vec<String>,
+    ) -> Vec<String> {
+        let config = &self.context.config;
         let first = match config.scopes.is_empty() {
-            true => library.scopes().await,
+            true => library.initial_scopes().await,
             false => config.scopes.clone(),
         };
         let mut scopes: Vec<String> = Vec::new();
-        for scope in state.record.requested.iter().cloned().chain(first).chain(wanted) {
+        for scope in state.stored.requested.iter().cloned().chain(first).chain(requested_scopes) {
             if !scopes.contains(&scope) {
                 scopes.push(scope);
             }
         }
-        scopes.retain(|scope| scope != OFFLINE || library.offers(OFFLINE));
-        if !self.wants_person() {
-            scopes.retain(|scope| scope != OFFLINE);
+        scopes.retain(|scope| scope != OFFLINE_ACCESS || library.supports_scope(OFFLINE_ACCESS));
+        if !self.requires_user() {
+            scopes.retain(|scope| scope != OFFLINE_ACCESS);
         } else if !scopes.is_empty()
-            && library.offers(OFFLINE)
-            && !scopes.iter().any(|scope| scope == OFFLINE)
+            && library.supports_scope(OFFLINE_ACCESS)
+            && !scopes.iter().any(|scope| scope == OFFLINE_ACCESS)
         {
-            scopes.push(OFFLINE.to_owned());
+            scopes.push(OFFLINE_ACCESS.to_owned());
         }
         scopes
     }
 
-    /// Keeps the client of the configuration to one authorization server: what a server names may
-    /// change, and the next one would get the secret of the first.
-    fn stay_home(&self, state: &mut State, issuer: &str) -> Result<(), AuthFault> {
-        let config = &self.terms.config;
+    /// Restricts the configured client to one authorization server. A server can name another
+    /// authorization server later, which would receive the client's secret.
+    fn check_issuer(&self, state: &mut OauthState, issuer: &str) -> Result<(), AuthErrorKind> {
+        let config = &self.context.config;
         let Some(client) = &config.client_id else { return Ok(()) };
-        let home = match &config.issuer {
-            Some(home) => home.expose(),
-            None if let Some(home) = state.record.homes.get(client.expose()) => home,
+        let expected = match &config.issuer {
+            Some(expected) => expected.expose(),
+            None if let Some(expected) = state.stored.client_issuers.get(client.expose()) => {
+                expected
+            }
             None => {
-                state.record.homes.insert(client.expose().clone(), issuer.to_owned());
+                state.stored.client_issuers.insert(client.expose().clone(), issuer.to_owned());
                 self.save(state);
                 return Ok(());
             }
         };
-        if home.trim_end_matches('/') == issuer.trim_end_matches('/') {
+        if expected.trim_end_matches('/') == issuer.trim_end_matches('/') {
             return Ok(());
         }
-        let (named, home) = (AuthFault::words(issuer), AuthFault::words(home));
-        Err(AuthFault::OtherIssuer { named, home })
+        let (found, expected) =
+            (AuthErrorKind::sanitize(issuer), AuthErrorKind::sanitize(expected));
+        Err(AuthErrorKind::IssuerMismatch { found, expected })
     }
 
-    /// The client of the configuration.
-    fn configured(&self, redirect_uri: String) -> Option<Client> {
-        let config = &self.terms.config;
+    /// Returns the client of the configuration.
+    fn configured_client(&self, redirect_uri: String) -> Option<RegisteredClient> {
+        let config = &self.context.config;
         let secret = config.client_secret.as_ref().map(|secret| secret.expose().to_owned());
-        Some(Client { id: config.client_id.as_ref()?.expose().clone(), secret, redirect_uri })
+        Some(RegisteredClient {
+            id: config.client_id.as_ref()?.expose().clone(),
+            secret,
+            redirect_uri,
+        })
     }
 
-    /// A person signs in with a browser.
-    async fn by_person(
+    /// Lets a person sign in with a browser.
+    async fn sign_in_user(
         &self,
-        state: &mut State,
-        library: &mut Library,
+        state: &mut OauthState,
+        library: &mut AuthorizationServer,
         scopes: &[String],
-    ) -> Result<Token, AuthFault> {
-        let agent = self.terms.agent.clone().ok_or(AuthFault::Nobody)?;
-        if library.is_published() && !library.knows_pkce() {
-            let why = "its authorization server does not say that it knows PKCE with `S256`";
-            return Err(AuthFault::Discovery(why.into()));
+    ) -> Result<StoredToken, AuthErrorKind> {
+        let agent = self.context.user_agent.clone().ok_or(AuthErrorKind::NoUserAgent)?;
+        if library.is_published() && !library.supports_pkce() {
+            let reason = "the authorization server does not announce PKCE with `S256`";
+            return Err(AuthErrorKind::Discovery(reason.into()));
         }
-        let redirect = self.terms.config.redirect_uri.as_ref();
+        let redirect = self.context.config.redirect_uri.as_ref();
         let redirect = redirect.map_or_else(|| agent.redirect_uri(), |uri| uri.expose().clone());
-        let client = self.client(state, library, &redirect, scopes).await?;
-        library.be(&client)?;
-        let page = library.page(scopes).await?;
-        let refused = || AuthFault::address("authorization endpoint", &page);
-        let url = Url::parse(&page).map_err(|_| refused())?;
-        if !self.terms.http.allows(&url) {
-            return Err(refused());
+        let client = self.resolve_client(state, library, &redirect, scopes).await?;
+        library.set_client(&client)?;
+        let page = library.authorization_url(scopes).await?;
+        let disallowed = || AuthErrorKind::disallowed_address("authorization endpoint", &page);
+        let url = Url::parse(&page).map_err(|_| disallowed())?;
+        if !self.context.http.allows(&url) {
+            return Err(disallowed());
         }
-        let server = self.terms.server.clone();
-        let visit = agent.visit(Visit { server, url: page, redirect_uri: redirect });
-        let came_back = timeout(SIGN_IN, visit).await.map_err(|_| AuthFault::Late(SIGN_IN))?;
-        let came_back = came_back.map_err(|why| AuthFault::NotAsked(AuthFault::words(&why)))?;
-        if let Some(why) = declined(&came_back) {
-            return Err(AuthFault::Declined(why));
+        let server = self.context.server.clone();
+        let visit =
+            agent.authorize(AuthorizationRequest { server, url: page, redirect_uri: redirect });
+        let came_back = timeout(USER_SIGN_IN_TIMEOUT, visit)
+            .await
+            .map_err(|_| AuthErrorKind::Timeout(USER_SIGN_IN_TIMEOUT))?;
+        let came_back = came_back
+            .map_err(|reason| AuthErrorKind::UserAgentFailed(AuthErrorKind::sanitize(&reason)))?;
+        if let Some(reason) = authorization_error(&came_back) {
+            return Err(AuthErrorKind::Declined(reason));
         }
         let issuer = library.issuer().to_owned();
         let exchanged = library.exchange(&came_back, client, scopes).await;
         if exchanged.is_err() {
-            // It may be the client that is not known any more.
-            state.record.clients.remove(&issuer);
+            // The authorization server may have deleted the client.
+            state.stored.clients.remove(&issuer);
             self.save(state);
         }
         exchanged
     }
 
-    /// Who asks: the client of the configuration, else the one that is described at an address,
-    /// else one that was registered before or is registered now.
-    async fn client(
+    /// Returns the client: the configured client, else the client metadata URL, else a client that
+    /// was registered before, else a newly registered client.
+    async fn resolve_client(
         &self,
-        state: &mut State,
-        library: &mut Library,
+        state: &mut OauthState,
+        library: &mut AuthorizationServer,
         redirect: &str,
         scopes: &[String],
-    ) -> Result<Client, AuthFault> {
-        if let Some(client) = self.configured(redirect.to_owned()) {
+    ) -> Result<RegisteredClient, AuthErrorKind> {
+        if let Some(client) = self.configured_client(redirect.to_owned()) {
             return Ok(client);
         }
-        if let Some(url) = &self.terms.config.client_metadata_url
-            && library.takes_client_metadata()
+        if let Some(url) = &self.context.config.client_metadata_url
+            && library.supports_client_metadata()
         {
             let (id, redirect_uri) = (url.expose().clone(), redirect.to_owned());
-            return Ok(Client { id, secret: None, redirect_uri });
+            return Ok(RegisteredClient { id, secret: None, redirect_uri });
         }
-        let known = state.record.clients.get(library.issuer());
-        if let Some(client) = known.filter(|client| client.redirect_uri == redirect) {
+        let registered = state.stored.clients.get(library.issuer());
+        if let Some(client) = registered.filter(|client| client.redirect_uri == redirect) {
             return Ok(client.clone());
         }
         let client = library.register(redirect, scopes).await?;
-        state.record.clients.insert(library.issuer().to_owned(), client.clone());
+        state.stored.clients.insert(library.issuer().to_owned(), client.clone());
         self.save(state);
         Ok(client)
     }
 }
 
-/// Why the authorization server sent the person back without a code.
-fn declined(came_back: &str) -> Option<Box<str>> {
+/// Returns the error of an authorization response without a code.
+fn authorization_error(came_back: &str) -> Option<Box<str>> {
     let url = Url::parse(came_back).ok()?;
-    let told = |name: &str| {
+    let query_value = |name: &str| {
         let value = url.query_pairs().find(|(key, _)| key == name)?.1;
         Some(value.into_owned())
     };
-    let error = told("error")?;
-    Some(AuthFault::words(&match told("error_description") {
+    let error = query_value("error")?;
+    Some(AuthErrorKind::sanitize(&match query_value("error_description") {
         Some(description) => format!("{error}: {description}"),
         None => error,
     }))

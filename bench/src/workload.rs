@@ -1,0 +1,158 @@
+//! The workload of a benchmark client and its command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Length of a short message in bytes.
+const SHORT_MESSAGE_BYTES: usize = 100;
+/// Length of a long result in bytes.
+const LONG_RESULT_BYTES: usize = 1_000_000;
+
+/// Maximum pipe size of an unprivileged user in bytes.
+const DEFAULT_PIPE_BYTES: usize = 1 << 20;
+
+/// The load of a benchmark.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum BenchCase {
+    /// 100 bytes per message and result, one call at a time.
+    Sequential,
+    /// 100 bytes per message and result, fifty calls in flight.
+    Concurrent,
+    /// A short request with a result of one megabyte of text.
+    LargeResult,
+    /// A message of one megabyte and the same result.
+    LargeMessage,
+    /// Start of the servers, lists, idle time, shutdown.
+    Start,
+}
+
+/// The transport to the server.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Transport {
+    /// A child process with pipes.
+    Stdio,
+    /// Streamable HTTP with JSON responses.
+    HttpJson,
+    /// Streamable HTTP; each response is an SSE stream of one event.
+    HttpEvents,
+}
+
+/// The workload of one client process.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// The name of the load on the command line.
+    pub name: String,
+    /// The load.
+    pub case: BenchCase,
+    /// The transport to the server.
+    pub transport: Transport,
+    /// Whether calls run on a multi-thread runtime.
+    pub multi_thread: bool,
+    /// The duration of the measurement.
+    pub duration: Duration,
+    /// The number of servers of the start case.
+    pub server_count: usize,
+    /// The pipe size in bytes that the raw pipe requests; zero keeps the default of the kernel.
+    ///
+    /// By default the maximum for an unprivileged user, which the host also requests: a lower bound
+    /// must not have a smaller pipe.
+    pub pipe_bytes: usize,
+    /// Whether the host logs each call.
+    pub log_calls: bool,
+    /// The program of the echo server; the HTTP echo server is in the same directory.
+    pub echo_program: PathBuf,
+}
+
+impl Workload {
+    /// Parses `--name value` pairs.
+    ///
+    /// # Errors
+    ///
+    /// A message that names the missing or invalid argument.
+    pub fn parse(arguments: &[String]) -> Result<Self, String> {
+        let mut work = Self {
+            name: "sequential".to_owned(),
+            case: BenchCase::Sequential,
+            transport: Transport::Stdio,
+            multi_thread: false,
+            duration: Duration::from_secs(1),
+            server_count: 20,
+            pipe_bytes: DEFAULT_PIPE_BYTES,
+            log_calls: true,
+            echo_program: PathBuf::new(),
+        };
+        for pair in arguments.chunks(2) {
+            let [name, value] = pair else { return Err(format!("`{}` needs a value", pair[0])) };
+            let wrong = || format!("invalid value `{value}` for `{name}`");
+            match name.as_str() {
+                "--case" => {
+                    (work.case, work.transport) = from_name(value).ok_or_else(wrong)?;
+                    work.name.clone_from(value);
+                }
+                "--runtime" => work.multi_thread = value == "multi",
+                "--seconds" => {
+                    work.duration = Duration::from_secs_f64(value.parse().map_err(|_| wrong())?);
+                }
+                "--servers" => work.server_count = value.parse().map_err(|_| wrong())?,
+                "--pipe" => work.pipe_bytes = value.parse().map_err(|_| wrong())?,
+                "--log" => work.log_calls = value != "off",
+                "--echo" => work.echo_program = PathBuf::from(value),
+                _ => return Err(format!("unknown argument `{name}`")),
+            }
+        }
+        if work.echo_program.as_os_str().is_empty() {
+            return Err("`--echo` with the path of the echo server is required".to_owned());
+        }
+        Ok(work)
+    }
+
+    /// The number of concurrent calls.
+    pub fn in_flight(&self) -> usize {
+        if self.case == BenchCase::Concurrent { 50 } else { 1 }
+    }
+}
+
+/// The load and the transport of a name on the command line.
+fn from_name(name: &str) -> Option<(BenchCase, Transport)> {
+    Some(match name {
+        "sequential" => (BenchCase::Sequential, Transport::Stdio),
+        "flight" => (BenchCase::Concurrent, Transport::Stdio),
+        "result" => (BenchCase::LargeResult, Transport::Stdio),
+        "message" => (BenchCase::LargeMessage, Transport::Stdio),
+        "start" => (BenchCase::Start, Transport::Stdio),
+        "http" => (BenchCase::Sequential, Transport::HttpJson),
+        "http-events" => (BenchCase::Sequential, Transport::HttpEvents),
+        "http-flight" => (BenchCase::Concurrent, Transport::HttpJson),
+        "http-result" => (BenchCase::LargeResult, Transport::HttpJson),
+        _ => return None,
+    })
+}
+
+impl BenchCase {
+    /// The `message` argument of a call.
+    pub fn message(self) -> String {
+        match self {
+            Self::Sequential | Self::Concurrent => message_text(SHORT_MESSAGE_BYTES),
+            Self::LargeMessage => message_text(LONG_RESULT_BYTES),
+            Self::LargeResult | Self::Start => String::new(),
+        }
+    }
+
+    /// The `bytes` argument of a call, if the case has one.
+    pub fn bytes(self) -> Option<usize> {
+        (self == Self::LargeResult).then_some(LONG_RESULT_BYTES)
+    }
+
+    /// The number of text bytes of a correct response.
+    pub fn response_text_len(self) -> usize {
+        self.bytes().unwrap_or_else(|| self.message().len())
+    }
+}
+
+/// Text of `length` bytes with a newline every 100 bytes, so that JSON must escape characters.
+pub fn message_text(length: usize) -> String {
+    const LETTERS: &[u8] = b"etaoin shrdlu cmfwyp vbgkjq xz ";
+    (1..=length)
+        .map(|at| if at % 100 == 0 { '\n' } else { char::from(LETTERS[at % LETTERS.len()]) })
+        .collect()
+}

@@ -1,0 +1,103 @@
+//! The result of a run.
+
+use std::time::Duration;
+
+use innkeeper_toolcall::Json;
+
+use crate::conversation::Message;
+use crate::run::{CallOrigin, CorrectionExample, Run, RunOutcome, RunStats, ToolCallMode};
+use crate::tools::ToolOutput;
+
+/// The result of one run.
+#[derive(Debug)]
+pub struct RunResult {
+    /// The outcome of the run.
+    pub outcome: RunOutcome,
+    /// The model's last text; empty if the model gave none.
+    pub text: String,
+    /// The tool calls, in the order in which they ended.
+    pub tool_calls: Vec<ToolCallRecord>,
+    /// The counts of the run.
+    pub stats: RunStats,
+    /// The tool call mode at the end of the run.
+    pub tool_call_mode: Option<ToolCallMode>,
+    /// Calls that the model got wrong first and right later.
+    pub correction_examples: Vec<CorrectionExample>,
+    /// The duration of the run.
+    pub elapsed: Duration,
+}
+
+/// The record of one tool call that was run or refused.
+#[derive(Clone, Debug)]
+pub struct ToolCallRecord {
+    /// The iteration of the run, counted from 1.
+    pub iteration: u32,
+    /// The id of the call in the conversation.
+    pub id: String,
+    /// The public name of the tool.
+    pub tool: String,
+    /// The arguments.
+    pub arguments: Json,
+    /// The output of the tool; `None` if the tool returned nothing.
+    pub output: Option<ToolOutput>,
+    /// Whether the tool returned a result without an error.
+    pub success: bool,
+    /// The result text that the model gets.
+    pub result_text: String,
+    /// The duration of the call.
+    pub elapsed: Duration,
+    /// The origin of the call.
+    pub origin: CallOrigin,
+    /// The number of failed attempts before the call.
+    pub retries: u32,
+    /// The reasoning or, without reasoning, the text before the call.
+    pub reasoning: String,
+}
+
+impl RunResult {
+    pub(super) fn new(
+        outcome: RunOutcome,
+        run: &Run<'_>,
+        tool_calls: Vec<ToolCallRecord>,
+        elapsed: Duration,
+    ) -> Self {
+        let text = match run.conversation().messages().last() {
+            Some(Message::Assistant(message)) => message.visible_text().trim().to_owned(),
+            Some(Message::User(_) | Message::ToolResults(_)) | None => String::new(),
+        };
+        Self {
+            outcome,
+            text,
+            tool_calls,
+            stats: run.stats().clone(),
+            tool_call_mode: Some(run.tool_call_mode()),
+            correction_examples: run.correction_examples().to_vec(),
+            elapsed,
+        }
+    }
+
+    pub(super) fn not_sent(reason: String, elapsed: Duration) -> Self {
+        Self {
+            outcome: RunOutcome::NotSent { reason },
+            text: String::new(),
+            tool_calls: Vec::new(),
+            stats: RunStats::default(),
+            tool_call_mode: None,
+            correction_examples: Vec::new(),
+            elapsed,
+        }
+    }
+
+    /// Whether the model gave its last response, and the response is complete.
+    pub fn is_success(&self) -> bool {
+        match self.outcome {
+            RunOutcome::Completed => true,
+            RunOutcome::Truncated
+            | RunOutcome::Refused
+            | RunOutcome::IterationLimit
+            | RunOutcome::NoValidCall { .. }
+            | RunOutcome::Failed(_)
+            | RunOutcome::NotSent { .. } => false,
+        }
+    }
+}

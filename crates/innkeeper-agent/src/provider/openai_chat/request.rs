@@ -1,0 +1,193 @@
+//! Encodes a request for the Chat Completions API.
+
+mod message;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::conversation;
+use crate::provider::codec::{ApiError, EncodeRequest, HttpRequest};
+use crate::provider::openai::is_strict;
+use crate::provider::tool_encoding::EncodedTool;
+use crate::provider::{InferenceServer, OutputConstraint, ToolChoice};
+use message::ChatMessage;
+
+#[derive(Serialize)]
+struct RequestBody<'r> {
+    model: &'r str,
+    messages: Vec<ChatMessage<'r>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stop: &'r [String],
+    #[serde(flatten)]
+    constraint: ConstraintParams<'r>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct Tool<'r> {
+    r#type: &'static str,
+    function: FunctionDefinition<'r>,
+}
+
+#[derive(Serialize)]
+struct FunctionDefinition<'r> {
+    name: &'r str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'r str,
+    parameters: &'r Value,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    strict: bool,
+}
+
+/// The parameters of an output constraint; at most one is set.
+#[derive(Default, Serialize)]
+struct ConstraintParams<'r> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grammar: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ebnf: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_outputs: Option<Value>,
+}
+
+pub(in crate::provider) fn encode(
+    encode_request: EncodeRequest<'_>,
+) -> Result<HttpRequest, ApiError> {
+    let EncodeRequest { request, encoded_tools, model, capabilities, streaming } = encode_request;
+    let with_tools = capabilities.native_tools && !encoded_tools.is_empty();
+    let max_tokens = request.max_tokens.or(capabilities.default_max_tokens);
+    let body = RequestBody {
+        model,
+        messages: messages(encode_request),
+        tools: if with_tools {
+            encoded_tools.as_slice().iter().map(tool).collect()
+        } else {
+            Vec::new()
+        },
+        tool_choice: match &request.tool_choice {
+            ToolChoice::None if with_tools => Some("none"),
+            ToolChoice::Required if with_tools && capabilities.forced_choice => Some("required"),
+            ToolChoice::Auto | ToolChoice::None | ToolChoice::Required => None,
+        },
+        reasoning_effort: (with_tools && capabilities.quirks.reasoning_effort_none)
+            .then_some("none"),
+        temperature: request
+            .temperature
+            .filter(|temperature| capabilities.temperature && temperature.is_finite()),
+        max_tokens: max_tokens.filter(|_| !capabilities.quirks.max_completion_tokens),
+        max_completion_tokens: max_tokens.filter(|_| capabilities.quirks.max_completion_tokens),
+        stop: if capabilities.stop_sequences { &request.stop_sequences } else { &[] },
+        constraint: constraint_params(encode_request),
+        stream: streaming,
+        stream_options: streaming.then_some(StreamOptions { include_usage: true }),
+    };
+    let body = serde_json::to_vec(&body);
+    let body = body.map_err(|error| {
+        ApiError::new(crate::provider::LlmErrorKind::InvalidRequest, error.to_string())
+    })?;
+    Ok(HttpRequest { path: "/chat/completions".to_owned(), headers: Vec::new(), body })
+}
+
+fn messages(encode_request: EncodeRequest<'_>) -> Vec<ChatMessage<'_>> {
+    let mut messages = Vec::with_capacity(encode_request.request.messages.len() + 1);
+    if !encode_request.request.system.is_empty() {
+        messages.push(ChatMessage::system(&encode_request.request.system));
+    }
+    let mut after_results = false;
+    for message in &encode_request.request.messages {
+        match message {
+            conversation::Message::User(text) => {
+                if after_results && !encode_request.capabilities.quirks.max_completion_tokens {
+                    messages.push(ChatMessage::separator());
+                }
+                messages.push(ChatMessage::user(text));
+            }
+            conversation::Message::Assistant(assistant_message) => {
+                messages.push(ChatMessage::assistant(assistant_message, encode_request));
+            }
+            conversation::Message::ToolResults(results) => {
+                messages.extend(results.iter().map(ChatMessage::tool));
+            }
+        }
+        after_results = matches!(message, conversation::Message::ToolResults(_));
+    }
+    messages
+}
+
+fn tool(encoded_tool: &EncodedTool) -> Tool<'_> {
+    Tool {
+        r#type: "function",
+        function: FunctionDefinition {
+            name: &encoded_tool.alias,
+            description: &encoded_tool.description,
+            parameters: encoded_tool.schema(),
+            strict: encoded_tool.lowered_schema.strict,
+        },
+    }
+}
+
+fn constraint_params(encode_request: EncodeRequest<'_>) -> ConstraintParams<'_> {
+    let capabilities = encode_request.capabilities;
+    let mut params = ConstraintParams::default();
+    match &encode_request.request.output_constraint {
+        Some(OutputConstraint::JsonSchema(schema)) if capabilities.constraints.json_schema => {
+            let strict = is_strict(schema);
+            let named_schema = json!({"name": "answer", "schema": schema, "strict": strict});
+            params.response_format =
+                Some(json!({"type": "json_schema", "json_schema": named_schema}));
+        }
+        Some(OutputConstraint::Gbnf(text)) if capabilities.constraints.gbnf => {
+            match capabilities.server {
+                InferenceServer::Vllm => params.structured_outputs = Some(json!({"grammar": text})),
+                InferenceServer::Sglang => params.ebnf = Some(text),
+                InferenceServer::Provider
+                | InferenceServer::LlamaCpp
+                | InferenceServer::LmStudio
+                | InferenceServer::OpenRouter => {
+                    params.grammar = Some(text);
+                }
+            }
+        }
+        Some(OutputConstraint::StructuralTag(tag)) if capabilities.constraints.structural_tag => {
+            match capabilities.server {
+                InferenceServer::Vllm => {
+                    // As a string, because vLLM passes the value to the grammar engine unparsed.
+                    params.structured_outputs = Some(json!({"structural_tag": tag.to_string()}));
+                }
+                InferenceServer::Provider
+                | InferenceServer::LlamaCpp
+                | InferenceServer::Sglang
+                | InferenceServer::LmStudio
+                | InferenceServer::OpenRouter => params.response_format = Some(tag.clone()),
+            }
+        }
+        Some(
+            OutputConstraint::JsonSchema(_)
+            | OutputConstraint::Gbnf(_)
+            | OutputConstraint::StructuralTag(_),
+        )
+        | None => {}
+    }
+    params
+}

@@ -1,0 +1,226 @@
+//! Assembles tool calls from the deltas of different servers.
+//!
+//! OpenAI sends an index with every delta, and the id and the name with the first. Other servers
+//! send no index, or 0 for every call, no ids, arguments as an object instead of text, or the name
+//! with every delta.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+
+use crate::conversation::{ContentPart, PartContent, ProviderBlock, ToolCall};
+use crate::provider::codec::{
+    ApiError, MAX_CONTENT_PARTS, ObjectView, StringJoiner, decode_string,
+};
+use crate::provider::openai::{BraceTracker, ObjectBuilder, to_raw};
+use crate::provider::{ProviderApi, StreamChunk};
+
+/// Members of a delta with a known meaning. All other members are stored for later requests.
+const KNOWN_MEMBERS: [&str; 6] = ["index", "id", "type", "function", "name", "arguments"];
+
+#[derive(Default)]
+pub(super) struct ToolCallAccumulator {
+    calls: Vec<PartialToolCall>,
+    by_index: HashMap<u64, usize>,
+    by_id: HashMap<String, usize>,
+}
+
+#[derive(Default)]
+struct PartialToolCall {
+    id: String,
+    name: String,
+    arguments: String,
+    joiner: StringJoiner,
+    brace_tracker: BraceTracker,
+    /// Other members of the call, such as signatures of reasoning.
+    extra_members: ObjectBuilder,
+    /// Whether the start chunk of the call was emitted.
+    is_start_emitted: bool,
+}
+
+/// The members of one delta.
+struct ToolCallDelta<'a> {
+    index: Option<u64>,
+    id: Option<String>,
+    name: Option<String>,
+    arguments: Option<&'a RawValue>,
+}
+
+impl ToolCallAccumulator {
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Whether the arguments of every call are complete.
+    pub(super) fn are_closed(&self) -> bool {
+        self.calls.iter().all(|call| call.brace_tracker.is_closed())
+    }
+
+    /// Feeds the `tool_calls` of a message or a delta.
+    pub(super) fn feed(
+        &mut self,
+        entries: &[ObjectView<'_>],
+        is_complete: bool,
+        chunks: &mut Vec<StreamChunk>,
+    ) -> Result<(), ApiError> {
+        for (at, entry) in entries.iter().enumerate() {
+            let delta = ToolCallDelta::from_entry(entry);
+            // Two entries of one list without indexes are two calls.
+            let begins = is_complete || (at > 0 && delta.index.is_none() && delta.name.is_some());
+            let at = match self.find_call(&delta).filter(|_| !begins) {
+                Some(at) => at,
+                None => self.start_call()?,
+            };
+            self.apply_delta(at, delta, entry, chunks);
+        }
+        Ok(())
+    }
+
+    /// Finds the call that a delta continues.
+    fn find_call(&self, delta: &ToolCallDelta<'_>) -> Option<usize> {
+        let by_id = || self.by_id.get(delta.id.as_ref()?).copied();
+        let at = match delta.index {
+            Some(index) => match self.by_index.get(&index) {
+                Some(at) => *at,
+                None => by_id().filter(|_| delta.name.is_none())?,
+            },
+            None if delta.id.is_some() => by_id()?,
+            None => self.calls.len().checked_sub(1)?,
+        };
+        (!self.calls[at].is_superseded_by(delta)).then_some(at)
+    }
+
+    fn start_call(&mut self) -> Result<usize, ApiError> {
+        if self.calls.len() == MAX_CONTENT_PARTS {
+            return Err(ApiError::too_many("calls"));
+        }
+        self.calls.push(PartialToolCall::default());
+        Ok(self.calls.len() - 1)
+    }
+
+    fn apply_delta(
+        &mut self,
+        at: usize,
+        delta: ToolCallDelta<'_>,
+        entry: &ObjectView<'_>,
+        chunks: &mut Vec<StreamChunk>,
+    ) {
+        let ToolCallDelta { index, id, name, arguments } = delta;
+        if let Some(index) = index {
+            self.by_index.insert(index, at);
+        }
+        let call = &mut self.calls[at];
+        if let Some(id) = id.filter(|_| call.id.is_empty()) {
+            self.by_id.insert(id.clone(), at);
+            call.id = id;
+        }
+        if let Some(name) = name.filter(|_| call.name.is_empty()) {
+            call.name = name;
+        }
+        let others = entry.iter().filter(|(name, _)| !KNOWN_MEMBERS.contains(name));
+        for (name, value) in others.filter_map(|(name, _)| Some((name, entry.get(name)?))) {
+            call.extra_members.set_if_absent(name, &value);
+        }
+        let text = |raw| call.joiner.decode_next(raw).unwrap_or_else(|| raw.get().to_owned());
+        let arguments = arguments.map(text).unwrap_or_default();
+        call.append_arguments(&arguments);
+        if call.is_start_emitted {
+            if !arguments.is_empty() {
+                chunks.push(StreamChunk::ArgumentsDelta { index: at, fragment: arguments });
+            }
+        } else if !call.name.is_empty() {
+            call.emit_start(at, chunks);
+        }
+    }
+
+    /// Ends all calls: emits missing start chunks and sets empty arguments to `{}`, unless the
+    /// response is truncated.
+    pub(super) fn flush(&mut self, is_truncated: bool, chunks: &mut Vec<StreamChunk>) {
+        for (index, call) in self.calls.iter_mut().enumerate() {
+            if !call.is_start_emitted {
+                call.emit_start(index, chunks);
+            }
+            if call.arguments.trim().is_empty() && !is_truncated {
+                call.append_arguments("{}");
+                chunks.push(StreamChunk::ArgumentsDelta { index, fragment: "{}".to_owned() });
+            }
+        }
+    }
+
+    pub(super) fn into_parts(self, model: &str) -> impl Iterator<Item = ContentPart> {
+        self.calls.into_iter().map(move |call| call.into_part(model))
+    }
+}
+
+impl<'a> ToolCallDelta<'a> {
+    fn from_entry(entry: &ObjectView<'a>) -> Self {
+        let function = entry.object("function").unwrap_or_default();
+        let arguments = function.get("arguments").or_else(|| entry.get("arguments"));
+        Self {
+            index: entry.number("index"),
+            id: entry.non_empty_text("id"),
+            name: function.non_empty_text("name").or_else(|| entry.non_empty_text("name")),
+            arguments,
+        }
+    }
+
+    /// Whether the arguments of this delta start a JSON object.
+    fn begins_object(&self) -> bool {
+        let begins = |text: &str| text.trim_start().starts_with('{');
+        self.arguments.is_some_and(|raw| {
+            decode_string(raw).map_or_else(|| begins(raw.get()), |decoded| begins(&decoded))
+        })
+    }
+}
+
+impl PartialToolCall {
+    /// Whether a delta for the same index starts another call. A new id alone does not: some
+    /// servers generate an id for each delta.
+    fn is_superseded_by(&self, delta: &ToolCallDelta<'_>) -> bool {
+        let Some(name) = &delta.name else { return false };
+        let other_id = delta.id.as_ref().is_some_and(|id| !self.id.is_empty() && *id != self.id);
+        let other_name = !self.name.is_empty() && *name != self.name;
+        let starts_again =
+            delta.id.is_none() && self.brace_tracker.is_closed() && delta.begins_object();
+        other_id || other_name || starts_again
+    }
+
+    fn append_arguments(&mut self, arguments: &str) {
+        let mut rest = arguments.as_bytes();
+        while let Some(at) = self.brace_tracker.push(rest) {
+            rest = &rest[at..];
+        }
+        self.arguments.push_str(arguments);
+    }
+
+    fn emit_start(&mut self, index: usize, chunks: &mut Vec<StreamChunk>) {
+        self.is_start_emitted = true;
+        chunks.push(StreamChunk::ToolCallStart { index, name: self.name.clone() });
+        if !self.arguments.is_empty() {
+            chunks.push(StreamChunk::ArgumentsDelta { index, fragment: self.arguments.clone() });
+        }
+    }
+
+    /// Converts the call to a content part. The raw call is stored only if every server accepts it.
+    fn into_part(self, model: &str) -> ContentPart {
+        let Self { id, name, arguments, extra_members, .. } = self;
+        let mut provider_block = None;
+        if !id.is_empty() && ObjectView::parse(&arguments).is_some() {
+            let mut members = ObjectBuilder::default();
+            members.set_if_absent("id", &id);
+            members.set_if_absent("type", &"function");
+            members.set_if_absent(
+                "function",
+                &serde_json::json!({"name": name, "arguments": arguments}),
+            );
+            members.append(extra_members);
+            let model = model.to_owned();
+            provider_block =
+                Some(ProviderBlock { api: ProviderApi::OpenAiChat, model, json: to_raw(&members) });
+        }
+        ContentPart {
+            content: PartContent::ToolCall(ToolCall { id, name, arguments }),
+            provider_block,
+        }
+    }
+}

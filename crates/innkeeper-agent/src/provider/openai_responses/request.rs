@@ -1,0 +1,184 @@
+//! Encodes a request for the Responses API.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::conversation::{AssistantMessage, ContentPart, Message, PartContent};
+use crate::provider::codec::{ApiError, EncodeRequest, HttpRequest, arguments_object};
+use crate::provider::openai::is_strict;
+use crate::provider::tool_encoding::EncodedTool;
+
+use super::output_item::is_encrypted_reasoning;
+use crate::provider::{LlmErrorKind, OutputConstraint, ProviderApi, ToolChoice};
+
+#[derive(Serialize)]
+struct RequestBody<'r> {
+    model: &'r str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    instructions: &'r str,
+    input: Vec<InputItem<'r>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    include: Vec<&'static str>,
+    store: bool,
+    stream: bool,
+}
+
+#[derive(Serialize)]
+struct Tool<'r> {
+    r#type: &'static str,
+    name: &'r str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'r str,
+    parameters: &'r Value,
+    /// Always sent: without the parameter the provider tries strict mode.
+    strict: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum InputItem<'r> {
+    Verbatim(&'r RawValue),
+    Encoded(Value),
+}
+
+pub(in crate::provider) fn encode(
+    encode_request: EncodeRequest<'_>,
+) -> Result<HttpRequest, ApiError> {
+    let EncodeRequest { request, encoded_tools, model, capabilities, streaming } = encode_request;
+    let with_tools = capabilities.native_tools && !encoded_tools.is_empty();
+    let body = RequestBody {
+        model,
+        instructions: &request.system,
+        input: input(encode_request),
+        tools: if with_tools {
+            encoded_tools.as_slice().iter().map(tool).collect()
+        } else {
+            Vec::new()
+        },
+        tool_choice: match &request.tool_choice {
+            ToolChoice::None if with_tools => Some("none"),
+            ToolChoice::Required if with_tools && capabilities.forced_choice => Some("required"),
+            ToolChoice::Auto | ToolChoice::None | ToolChoice::Required => None,
+        },
+        temperature: request
+            .temperature
+            .filter(|temperature| capabilities.temperature && temperature.is_finite()),
+        max_output_tokens: request.max_tokens.or(capabilities.default_max_tokens),
+        text: text_format(encode_request),
+        include: if capabilities.quirks.encrypted_reasoning {
+            vec!["reasoning.encrypted_content"]
+        } else {
+            Vec::new()
+        },
+        store: false,
+        stream: streaming,
+    };
+    let body = serde_json::to_vec(&body);
+    let body =
+        body.map_err(|error| ApiError::new(LlmErrorKind::InvalidRequest, error.to_string()))?;
+    Ok(HttpRequest { path: "/responses".to_owned(), headers: Vec::new(), body })
+}
+
+fn tool(encoded_tool: &EncodedTool) -> Tool<'_> {
+    Tool {
+        r#type: "function",
+        name: &encoded_tool.alias,
+        description: &encoded_tool.description,
+        parameters: encoded_tool.schema(),
+        strict: encoded_tool.lowered_schema.strict,
+    }
+}
+
+fn text_format(encode_request: EncodeRequest<'_>) -> Option<Value> {
+    match &encode_request.request.output_constraint {
+        Some(OutputConstraint::JsonSchema(schema))
+            if encode_request.capabilities.constraints.json_schema =>
+        {
+            let strict = is_strict(schema);
+            let format = json!({
+                "type": "json_schema",
+                "name": "answer",
+                "schema": schema,
+                "strict": strict,
+            });
+            Some(json!({"format": format}))
+        }
+        Some(
+            OutputConstraint::JsonSchema(_)
+            | OutputConstraint::Gbnf(_)
+            | OutputConstraint::StructuralTag(_),
+        )
+        | None => None,
+    }
+}
+
+fn input(encode_request: EncodeRequest<'_>) -> Vec<InputItem<'_>> {
+    let mut items = Vec::new();
+    for message in &encode_request.request.messages {
+        match message {
+            Message::User(text) => items.push(message_item("user", text)),
+            Message::Assistant(assistant) => {
+                push_assistant_items(assistant, encode_request, &mut items);
+            }
+            Message::ToolResults(results) => items.extend(results.iter().map(|result| {
+                InputItem::Encoded(json!({
+                    "type": "function_call_output",
+                    "call_id": result.id,
+                    "output": result.text,
+                }))
+            })),
+        }
+    }
+    items
+}
+
+/// Appends the items of an assistant message. Items go back verbatim with their ids. Exception:
+/// with encrypted reasoning, a reasoning item without its content refers to an item that the
+/// provider did not store. Later items are bound to that item by id, so all items of the message
+/// are encoded anew.
+fn push_assistant_items<'r>(
+    assistant: &'r AssistantMessage,
+    encode_request: EncodeRequest<'r>,
+    items: &mut Vec<InputItem<'r>>,
+) {
+    let native = |part: &'r ContentPart| {
+        part.provider_block.as_ref()?.for_model(ProviderApi::OpenAiResponses, encode_request.model)
+    };
+    let is_lost = |part: &ContentPart| {
+        matches!(part.content, PartContent::Reasoning(_)) && !is_encrypted_reasoning(part)
+    };
+    let has_lost_reasoning = encode_request.capabilities.quirks.encrypted_reasoning
+        && assistant.parts.iter().any(is_lost);
+    // The API rejects reasoning that no other item follows.
+    let last =
+        assistant.parts.iter().rposition(|part| !matches!(part.content, PartContent::Reasoning(_)));
+    for part in assistant.parts.iter().take(last.map_or(0, |last| last + 1)) {
+        match (&part.content, native(part).filter(|_| !has_lost_reasoning)) {
+            (_, Some(block)) => items.push(InputItem::Verbatim(block)),
+            (PartContent::Text(text), None) if text.is_empty() => {}
+            (PartContent::Text(text), None) => items.push(message_item("assistant", text)),
+            (PartContent::ToolCall(call), None) => items.push(InputItem::Encoded(json!({
+                "type": "function_call",
+                "call_id": call.id,
+                "name": encode_request.encoded_tools.alias(&call.name),
+                "arguments": arguments_object(&call.arguments).get(),
+            }))),
+            (PartContent::Reasoning(_) | PartContent::Other, None) => {}
+        }
+    }
+}
+
+fn message_item<'r>(role: &str, text: &str) -> InputItem<'r> {
+    InputItem::Encoded(json!({"type": "message", "role": role, "content": text}))
+}

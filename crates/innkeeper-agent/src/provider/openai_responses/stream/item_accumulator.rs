@@ -1,0 +1,173 @@
+//! Assembles one streamed output item.
+
+use serde_json::value::RawValue;
+
+use crate::conversation::{ContentPart, PartContent, ToolCall};
+use crate::provider::StreamChunk;
+use crate::provider::codec::StringJoiner;
+use crate::provider::openai_responses::output_item::{
+    OutputItem, PARAGRAPH_SEPARATOR, is_encrypted_reasoning,
+};
+
+/// The type of a delta. Reasoning deltas have a paragraph number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum DeltaKind {
+    Text,
+    Refusal,
+    ReasoningSummary(u64),
+    ReasoningText(u64),
+    Arguments,
+}
+
+#[derive(Default)]
+pub(super) struct ItemAccumulator {
+    /// The type of the last delta.
+    last_kind: Option<DeltaKind>,
+    /// The concatenated deltas.
+    received: String,
+    joiner: StringJoiner,
+    call: Option<StartedCall>,
+    /// The part of the finished item.
+    finished_part: Option<ContentPart>,
+    pub(super) is_refusal: bool,
+}
+
+/// A call with an emitted start chunk.
+struct StartedCall {
+    index: usize,
+    id: String,
+    name: String,
+}
+
+impl ItemAccumulator {
+    /// Whether the accumulator needs the given item: its own item is missing, or is reasoning
+    /// without encrypted content. Some servers send that content only in the response object.
+    pub(super) fn lacks(&self, item: &OutputItem) -> bool {
+        self.finished_part.as_ref().is_none_or(|finished| {
+            !is_encrypted_reasoning(finished) && is_encrypted_reasoning(&item.part)
+        })
+    }
+
+    pub(super) fn feed_delta(
+        &mut self,
+        kind: DeltaKind,
+        delta: &RawValue,
+        chunks: &mut Vec<StreamChunk>,
+    ) {
+        let delta = self.joiner.decode_next(delta).unwrap_or_default();
+        if delta.is_empty() {
+            return;
+        }
+        let paragraph = match (self.last_kind, kind) {
+            (None, _) | (_, DeltaKind::Text | DeltaKind::Refusal | DeltaKind::Arguments) => false,
+            (Some(before), DeltaKind::ReasoningSummary(_) | DeltaKind::ReasoningText(_)) => {
+                before != kind
+            }
+        };
+        self.last_kind = Some(kind);
+        self.is_refusal |= kind == DeltaKind::Refusal;
+        let delta = if paragraph { format!("{PARAGRAPH_SEPARATOR}{delta}") } else { delta };
+        self.received.push_str(&delta);
+        match (kind, &self.call) {
+            (DeltaKind::Text | DeltaKind::Refusal, _) => chunks.push(StreamChunk::Text(delta)),
+            (DeltaKind::ReasoningSummary(_) | DeltaKind::ReasoningText(_), _) => {
+                chunks.push(StreamChunk::Reasoning(delta));
+            }
+            (DeltaKind::Arguments, Some(call)) => {
+                chunks.push(StreamChunk::ArgumentsDelta { index: call.index, fragment: delta });
+            }
+            // The name of the call is not known yet.
+            (DeltaKind::Arguments, None) => {}
+        }
+    }
+
+    /// Emits the start of a call and the arguments received before. Returns `false` if the start
+    /// was already emitted.
+    pub(super) fn start_call(
+        &mut self,
+        index: usize,
+        id: &str,
+        name: &str,
+        chunks: &mut Vec<StreamChunk>,
+    ) -> bool {
+        if self.call.is_some() {
+            return false;
+        }
+        let (id, name) = (id.to_owned(), name.to_owned());
+        chunks.push(StreamChunk::ToolCallStart { index, name: name.clone() });
+        if !self.received.is_empty() {
+            chunks.push(StreamChunk::ArgumentsDelta { index, fragment: self.received.clone() });
+        }
+        self.call = Some(StartedCall { index, id, name });
+        true
+    }
+
+    /// Stores the finished item and emits the content that its deltas did not contain. Returns
+    /// `true` if this starts a call.
+    pub(super) fn finish(
+        &mut self,
+        calls: usize,
+        item: OutputItem,
+        chunks: &mut Vec<StreamChunk>,
+    ) -> bool {
+        let OutputItem { part, is_refusal } = item;
+        self.is_refusal |= is_refusal;
+        let rest = |all: &str| all.strip_prefix(&self.received).unwrap_or_default().to_owned();
+        let mut has_started = false;
+        match &part.content {
+            PartContent::Text(text) => {
+                let rest = rest(text);
+                if !rest.is_empty() {
+                    chunks.push(StreamChunk::Text(rest));
+                }
+            }
+            PartContent::Reasoning(text) => {
+                let rest = rest(text);
+                if !rest.is_empty() {
+                    chunks.push(StreamChunk::Reasoning(rest));
+                }
+            }
+            PartContent::ToolCall(call) => {
+                let fragment = rest(&call.arguments);
+                has_started = self.start_call(calls, &call.id, &call.name, chunks);
+                let index = self.call.as_ref().map_or(calls, |open_call| open_call.index);
+                if !fragment.is_empty() {
+                    chunks.push(StreamChunk::ArgumentsDelta { index, fragment });
+                }
+            }
+            PartContent::Other => {}
+        }
+        self.finished_part = Some(part);
+        has_started
+    }
+
+    /// Returns the visible text so far.
+    pub(super) fn partial_output(&self) -> &str {
+        match self.last_kind {
+            Some(DeltaKind::Text | DeltaKind::Refusal) => &self.received,
+            Some(
+                DeltaKind::ReasoningSummary(_) | DeltaKind::ReasoningText(_) | DeltaKind::Arguments,
+            )
+            | None => "",
+        }
+    }
+
+    /// Returns the part of the finished item, or the deltas if the finished item never came.
+    pub(super) fn into_part(self) -> Option<ContentPart> {
+        if self.finished_part.is_some() {
+            return self.finished_part;
+        }
+        let received = self.received;
+        let content = match (self.call, self.last_kind) {
+            (Some(StartedCall { id, name, .. }), _) => {
+                PartContent::ToolCall(ToolCall { id, name, arguments: received })
+            }
+            (None, Some(DeltaKind::Text | DeltaKind::Refusal)) => PartContent::Text(received),
+            (None, Some(DeltaKind::ReasoningSummary(_) | DeltaKind::ReasoningText(_))) => {
+                PartContent::Reasoning(received)
+            }
+            (None, Some(DeltaKind::Arguments) | None) => return None,
+        };
+        Some(ContentPart::new(content))
+    }
+}

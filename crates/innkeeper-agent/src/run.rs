@@ -1,0 +1,458 @@
+//! Sans-I/O state machine of one run.
+//!
+//! A run leads from a user message to the model's last response. The module does no I/O and reads
+//! no clock: [`Run::start`] and each input return the next [`Effect`], which the caller performs
+//! before it reports the outcome as the next input. The conversation stays valid however a run
+//! ends, even by a drop: every call has a result.
+
+mod config;
+mod correction;
+mod effect;
+mod request;
+mod response_parser;
+mod stats;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_toolcall::prompt::FailedAttempt;
+
+use crate::conversation::{Conversation, ConversationError, Message, ToolResult};
+use crate::provider::{FinishReason, LlmError, LlmErrorKind, Response};
+use correction::{CorrectionState, RetryDecision};
+use response_parser::{ParsedCall, ParsedResponse};
+
+pub use config::{RunConfig, RunLimits, ToolCalling};
+pub use effect::{CallOrigin, Effect, PendingCall, RunOutcome};
+pub use request::ToolCallMode;
+pub use stats::{CorrectionExample, RunStats};
+
+/// Longest `Retry-After` delay that a run waits for. A provider that demands more is unavailable
+/// for now.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
+
+/// Initial and maximum delay before a failed request is retried.
+const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
+const MAX_BACKOFF: Duration = Duration::from_secs(8);
+
+/// Maximum number of retries of a request that failed without a response from the provider.
+const MAX_CONNECTION_RETRIES: u32 = 2;
+
+/// The state of one run. See the [module](self).
+#[derive(Debug)]
+pub struct Run<'c> {
+    config: Arc<RunConfig>,
+    conversation: &'c mut Conversation,
+    tool_call_mode: ToolCallMode,
+    correction: CorrectionState,
+    /// The model's text in each attempt of the current correction.
+    attempt_texts: Vec<String>,
+    /// Whether the model has made a native call, which proves that the model got the tools.
+    has_called_natively: bool,
+    /// Number of invalid native calls in the last response.
+    rejected_calls: u32,
+    retries_remaining: u32,
+    consecutive_failures: u32,
+    call_results: Vec<(String, String, Option<ToolResult>)>,
+    stats: RunStats,
+    correction_examples: Vec<CorrectionExample>,
+}
+
+impl<'c> Run<'c> {
+    /// Starts a run with a user message. Pending calls of an earlier run get error results.
+    ///
+    /// # Errors
+    ///
+    /// [`ConversationError::MessageTooLong`] if the message exceeds the limit.
+    pub fn start(
+        config: Arc<RunConfig>,
+        conversation: &'c mut Conversation,
+        message: &str,
+    ) -> Result<(Self, Effect), ConversationError> {
+        conversation.fail_pending(INTERRUPTED_MESSAGE);
+        conversation.push_user(message)?;
+        let mode = config.initial_tool_call_mode();
+        let retries_remaining = config.limits.retry_budget;
+        let correction = CorrectionState::new(&config);
+        let mut run = Self {
+            config,
+            conversation,
+            tool_call_mode: mode,
+            correction,
+            attempt_texts: Vec::new(),
+            has_called_natively: false,
+            rejected_calls: 0,
+            retries_remaining,
+            consecutive_failures: 0,
+            call_results: Vec::new(),
+            stats: RunStats { usage_is_complete: true, ..RunStats::default() },
+            correction_examples: Vec::new(),
+        };
+        let effect = run.next_iteration();
+        Ok((run, effect))
+    }
+
+    /// Returns the current tool call mode.
+    pub fn tool_call_mode(&self) -> ToolCallMode {
+        self.tool_call_mode
+    }
+
+    /// Returns the counts so far.
+    pub fn stats(&self) -> &RunStats {
+        &self.stats
+    }
+
+    /// Returns the corrected calls so far, as training examples.
+    pub fn correction_examples(&self) -> &[CorrectionExample] {
+        &self.correction_examples
+    }
+
+    /// Returns the conversation in its current state.
+    pub fn conversation(&self) -> &Conversation {
+        self.conversation
+    }
+
+    /// Handles the end of a delay.
+    pub fn on_delay(&mut self) -> Effect {
+        self.request_effect()
+    }
+
+    /// Handles a response of the model. `jitter`, from 0 to 1, varies the delays.
+    pub fn on_response(&mut self, response: &Response, jitter: f64) -> Effect {
+        self.consecutive_failures = 0;
+        self.stats.responses += 1;
+        match response.usage {
+            Some(usage) => self.stats.usage = self.stats.usage.saturating_add(usage),
+            None => self.stats.usage_is_complete = false,
+        }
+        if self.tool_call_mode == ToolCallMode::Native && self.server_dropped_tools(response) {
+            self.tool_call_mode = ToolCallMode::Prompt;
+            return Effect::Sleep(Duration::ZERO);
+        }
+        let mut parsed =
+            response_parser::parse_response(&self.config, response, self.correction.constrained);
+        if parsed.calls.is_empty()
+            && parsed.problems.is_empty()
+            && let Some(problem) = empty_response_problem(response)
+        {
+            parsed.problems.push(FailedAttempt::new(problem));
+        }
+        let native = response.message.calls().next().is_some();
+        self.has_called_natively |= native;
+        self.check_text_calls(&mut parsed, native);
+        if let Some(problem) = merge_errors(std::mem::take(&mut parsed.problems)) {
+            return self.request_correction(problem, response.message.visible_text(), jitter);
+        }
+        if !parsed.calls.is_empty() && !native {
+            self.record_correction(response);
+        }
+        self.attempt_texts.clear();
+        self.accept_response(parsed, response)
+    }
+
+    /// Handles a failed request. `jitter`, from 0 to 1, varies the delays.
+    pub fn on_error(&mut self, mut error: LlmError, jitter: f64) -> Effect {
+        *self.stats.failures.entry(error.kind.name()).or_default() += 1;
+        if error.kind == LlmErrorKind::ToolsUnsupported
+            && self.tool_call_mode == ToolCallMode::Native
+            && self.config.allows_prompt_mode()
+        {
+            self.tool_call_mode = ToolCallMode::Prompt;
+            return Effect::Sleep(Duration::ZERO);
+        }
+        if error.kind == LlmErrorKind::MalformedToolCall {
+            // The text that the server could not parse may contain the call.
+            let Some(output) = error.partial_output.take() else {
+                return self.request_correction(
+                    FailedAttempt::new(&*error.message),
+                    String::new(),
+                    jitter,
+                );
+            };
+            let response = Response {
+                finish_reason: FinishReason::MalformedToolCall,
+                ..Response::from_text(output)
+            };
+            return self.on_response(&response, jitter);
+        }
+        if matches!(error.kind, LlmErrorKind::LocalRateLimit { .. }) {
+            // No request was sent.
+            self.stats.requests -= 1;
+        }
+        if matches!(
+            error.kind,
+            LlmErrorKind::Connection | LlmErrorKind::TimedOut | LlmErrorKind::InvalidResponse
+        ) {
+            self.stats.usage_is_complete = false;
+        }
+        let after = error.kind.retry_after();
+        let waits = after.is_none_or(|after| after <= MAX_RETRY_AFTER);
+        // Retries rarely help if the server is missing or does not respond.
+        let max_retries = match matches!(error.kind, LlmErrorKind::RetryLater { .. }) {
+            true => self.retries_remaining,
+            false => MAX_CONNECTION_RETRIES
+                .saturating_sub(self.consecutive_failures)
+                .min(self.retries_remaining),
+        };
+        if !error.kind.is_retryable() || !waits || max_retries == 0 {
+            return Effect::Finish(RunOutcome::Failed(error));
+        }
+        let own_backoff = correction::backoff(INITIAL_BACKOFF, self.consecutive_failures, jitter)
+            .min(MAX_BACKOFF);
+        self.consecutive_failures += 1;
+        self.retries_remaining -= 1;
+        self.stats.request_retries += 1;
+        Effect::Sleep(after.unwrap_or_default().max(own_backoff))
+    }
+
+    /// Handles the result of a call that was run or refused. `text` is the result for the model.
+    pub fn on_tool_result(&mut self, id: &str, text: String, is_error: bool) -> Effect {
+        let open = self
+            .call_results
+            .iter_mut()
+            .find(|(call_id, _, result)| call_id == id && result.is_none());
+        let Some((id, name, result)) = open else { return Effect::AwaitTools };
+        let (id, name) = (id.clone(), name.clone());
+        *result = Some(ToolResult { id, name, text, is_error });
+        if self.call_results.iter().any(|(_, _, result)| result.is_none()) {
+            return Effect::AwaitTools;
+        }
+        self.flush_results(INTERRUPTED_MESSAGE);
+        self.next_iteration()
+    }
+
+    /// Accepts a response without problems.
+    fn accept_response(&mut self, parsed: ParsedResponse, response: &Response) -> Effect {
+        let ParsedResponse { message, calls, .. } = parsed;
+        let retries = self.correction.attempts.len() as u32 + self.rejected_calls;
+        let constrained = self.correction.constrained;
+        self.correction = CorrectionState::default();
+        self.rejected_calls = 0;
+        let reasoning = match message.reasoning() {
+            thought if thought.is_empty() => message.visible_text(),
+            thought => thought,
+        };
+        // The run adds a result for every call, so no call is pending here.
+        if self.conversation.push_assistant(message).is_err() {
+            return Effect::Finish(RunOutcome::NotSent {
+                reason: "a call has no result".to_owned(),
+            });
+        }
+        if calls.is_empty() {
+            return match response.finish_reason {
+                FinishReason::Length | FinishReason::ContextFull => {
+                    Effect::Finish(RunOutcome::Truncated)
+                }
+                FinishReason::Refusal => Effect::Finish(RunOutcome::Refused),
+                FinishReason::Paused => self.next_iteration(),
+                FinishReason::Stop
+                | FinishReason::ToolCalls
+                | FinishReason::MalformedToolCall
+                | FinishReason::Other(_) => Effect::Finish(RunOutcome::Completed),
+            };
+        }
+        let ids: Vec<(String, String)> = self
+            .conversation
+            .pending_calls()
+            .map(|pending| (pending.id.clone(), pending.name.clone()))
+            .collect();
+        let too_many = calls.len() > self.config.limits.max_calls;
+        let refused_whole = response.finish_reason == FinishReason::Refusal;
+        let mut planned = Vec::new();
+        for ((id, name), ParsedCall { call, origin }) in ids.into_iter().zip(calls) {
+            let fits = call.map_err(|rejected| self.config.rejection_message(&rejected)).and_then(
+                |call| {
+                    let problems = self
+                        .config
+                        .blocked_message(&call)
+                        .or_else(|| self.config.violation_message(&call));
+                    problems.map_or(Ok(call), Err)
+                },
+            );
+            let rejection = match fits {
+                Ok(_) if refused_whole => Some(DECLINED_MESSAGE.to_owned()),
+                Ok(_) if too_many => Some(self.config.too_many_calls_message()),
+                Ok(call) => {
+                    let origin =
+                        if retries > 0 && !constrained { CallOrigin::Corrected } else { origin };
+                    let (id, reasoning) = (id.clone(), reasoning.clone());
+                    planned.push(PendingCall { id, call, origin, retries, reasoning });
+                    None
+                }
+                Err(reason) => Some(reason),
+            };
+            let result = rejection.map(|text| {
+                self.rejected_calls += 1;
+                ToolResult { id: id.clone(), name: name.clone(), text, is_error: true }
+            });
+            self.call_results.push((id, name, result));
+        }
+        if refused_whole {
+            self.flush_results(DECLINED_MESSAGE);
+            return Effect::Finish(RunOutcome::Refused);
+        }
+        if planned.is_empty() {
+            self.flush_results(INTERRUPTED_MESSAGE);
+            return self.next_iteration();
+        }
+        Effect::CallTools(planned)
+    }
+
+    /// Calls in the text are all run or none: a problem of one call rejects the response. A native
+    /// call gets an error result of its own.
+    fn check_text_calls(&self, parsed: &mut ParsedResponse, native: bool) {
+        if native {
+            return;
+        }
+        for parsed_call in &parsed.calls {
+            if let Ok(call) = &parsed_call.call
+                && let Some(problem) = self
+                    .config
+                    .blocked_message(call)
+                    .or_else(|| self.config.violation_message(call))
+            {
+                parsed.problems.push(FailedAttempt::new(problem));
+            }
+        }
+        if parsed.calls.len() > self.config.limits.max_calls {
+            parsed.problems.push(FailedAttempt::new(self.config.too_many_calls_message()));
+        }
+    }
+
+    /// Requests a correction of an invalid response, within the limits.
+    fn request_correction(&mut self, problem: FailedAttempt, text: String, chance: f64) -> Effect {
+        self.attempt_texts.push(text);
+        let next = if self.retries_remaining == 0 {
+            self.correction.attempts.push(problem);
+            RetryDecision::GiveUp
+        } else {
+            self.correction.record_failure(&self.config, problem, chance)
+        };
+        match next {
+            RetryDecision::Retry(delay) => {
+                self.retries_remaining -= 1;
+                self.stats.corrections += 1;
+                Effect::Sleep(delay)
+            }
+            RetryDecision::Constrain => {
+                self.retries_remaining -= 1;
+                self.stats.corrections += 1;
+                self.correction.constrained = true;
+                Effect::Sleep(Duration::ZERO)
+            }
+            RetryDecision::GiveUp => {
+                let attempts = std::mem::take(&mut self.correction.attempts);
+                Effect::Finish(RunOutcome::NoValidCall { attempts })
+            }
+        }
+    }
+
+    fn record_correction(&mut self, response: &Response) {
+        let texts = std::mem::take(&mut self.attempt_texts);
+        let problems = self.correction.attempts.iter().map(|attempt| attempt.problem.clone());
+        let attempts: Vec<_> = texts.into_iter().zip(problems).collect();
+        if !attempts.is_empty() {
+            let user_message =
+                self.conversation.messages().iter().rev().find_map(|message| match message {
+                    Message::User(text) => Some(text.to_string()),
+                    Message::Assistant(_) | Message::ToolResults(_) => None,
+                });
+            let (user_message, corrected_text) =
+                (user_message.unwrap_or_default(), response.message.visible_text());
+            self.correction_examples.push(CorrectionExample {
+                user_message,
+                attempts,
+                corrected_text,
+            });
+        }
+    }
+
+    /// Returns whether the server read so few tokens that the tools cannot have been among them.
+    fn server_dropped_tools(&self, response: &Response) -> bool {
+        let read = response.usage.map(|usage| usage.prompt_tokens);
+        let least = request::estimate_tool_tokens(&self.config.tools) as u64 / 2;
+        self.config.capabilities.may_drop_tools
+            && !self.has_called_natively
+            && response.message.calls().next().is_none()
+            && least > MIN_DETECTABLE_TOKENS
+            && read.is_some_and(|read| read > 0 && read < least)
+            && self.config.allows_prompt_mode()
+    }
+
+    fn next_iteration(&mut self) -> Effect {
+        if self.stats.iterations >= self.config.limits.max_iterations {
+            return Effect::Finish(RunOutcome::IterationLimit);
+        }
+        self.stats.iterations += 1;
+        self.request_effect()
+    }
+
+    fn request_effect(&mut self) -> Effect {
+        let mode =
+            if self.correction.constrained { ToolCallMode::Prompt } else { self.tool_call_mode };
+        let attempts = &self.correction.attempts;
+        match request::build_request(&self.config, self.conversation, mode, attempts) {
+            Ok(mut request) => {
+                request.temperature = self.correction.temperature(&self.config);
+                if self.correction.constrained {
+                    request.output_constraint = self.config.constraint();
+                    request.messages.splice(..0, request::few_shot_example(&self.config));
+                }
+                self.stats.requests += 1;
+                Effect::SendRequest(Box::new(request))
+            }
+            Err(error) => Effect::Finish(RunOutcome::NotSent { reason: error.to_string() }),
+        }
+    }
+
+    /// Adds the results of the calls to the conversation; missing results become errors with the
+    /// text `why`.
+    fn flush_results(&mut self, reason: &str) {
+        let results =
+            std::mem::take(&mut self.call_results).into_iter().map(|(id, name, result)| {
+                let missing = || ToolResult { id, name, text: reason.to_owned(), is_error: true };
+                result.unwrap_or_else(missing)
+            });
+        if self.conversation.push_tool_results(results.collect()).is_err() {
+            self.conversation.fail_pending(reason);
+        }
+    }
+}
+
+/// Completes the conversation when the caller drops the run.
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.flush_results(INTERRUPTED_MESSAGE);
+    }
+}
+
+/// Result of a call that was interrupted.
+const INTERRUPTED_MESSAGE: &str = "interrupted: unknown whether the call completed";
+
+/// Result of a call in a response that ended with a refusal.
+const DECLINED_MESSAGE: &str = "not run: the model refused the request";
+
+/// Minimum number of tool tokens at which dropped tools are detectable.
+const MIN_DETECTABLE_TOKENS: u64 = 20;
+
+/// Returns the problem of a response without text or calls.
+fn empty_response_problem(response: &Response) -> Option<&'static str> {
+    let has_text = !response.message.visible_text().trim().is_empty();
+    match response.finish_reason {
+        FinishReason::MalformedToolCall => Some("the call could not be read"),
+        FinishReason::ToolCalls => Some("a call was announced and is not there"),
+        FinishReason::Stop | FinishReason::Other(_) if !has_text => Some("the answer is empty"),
+        FinishReason::Stop
+        | FinishReason::Other(_)
+        | FinishReason::Length
+        | FinishReason::ContextFull
+        | FinishReason::Refusal
+        | FinishReason::Paused => None,
+    }
+}
+
+/// Merges all problems of one response into one.
+fn merge_errors(problems: Vec<FailedAttempt>) -> Option<FailedAttempt> {
+    let texts: Vec<_> = problems.into_iter().map(|problem| problem.problem).collect();
+    (!texts.is_empty()).then(|| FailedAttempt::new(texts.join("; ")))
+}

@@ -1,0 +1,180 @@
+//! The configuration of a run, constant for its duration.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_toolcall::grammar::{CallSchemaOptions, GbnfOptions, OutputShape, call_schema, gbnf};
+use innkeeper_toolcall::prompt::Template;
+use innkeeper_toolcall::{
+    Format, RejectReason, RejectedCall, Repair, ResolvedCall, ToolValidator, Tools,
+    quote_for_prompt,
+};
+
+use super::ToolCallMode;
+use crate::conversation::HistoryBudget;
+use crate::provider::{Capabilities, OutputConstraint};
+use crate::safety::ToolBlocklist;
+
+/// Maximum number of characters of a string without a limit in the schema, in constrained output:
+/// weak models generate endless strings.
+const MAX_STRING_CHARS: u64 = 200;
+
+/// The setting for native or prompted tool calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolCalling {
+    /// Native calls if the model accepts tools, else calls in the text. The run changes to calls in
+    /// the text if the provider or the server turns out not to support tools.
+    #[default]
+    Auto,
+    /// Native calls, whatever the model supports.
+    Native,
+    /// Calls in the text, for every model.
+    Prompt,
+    /// Calls in the text, with a constrained first response: the server enforces the call syntax
+    /// until a tool has returned a result; after that, responses are unconstrained. The same as
+    /// `Prompt` if the server supports no constraint.
+    Constrained,
+}
+
+/// The limits of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunLimits {
+    /// Maximum number of iterations, without retried responses. Default: 10.
+    pub max_iterations: u32,
+    /// Maximum number of calls per response. If a response has more calls, none is run. Default:
+    /// 128.
+    pub max_calls: usize,
+    /// Maximum number of retries and corrections per run. Default: 8.
+    pub retry_budget: u32,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        Self { max_iterations: 10, max_calls: 128, retry_budget: 8 }
+    }
+}
+
+/// The configuration of a run.
+#[derive(Debug)]
+pub struct RunConfig {
+    /// The system prompt.
+    pub system: String,
+    /// The tools that the model may call.
+    pub tools: Arc<Tools>,
+    /// The validator of the arguments.
+    pub tool_validator: Arc<ToolValidator>,
+    /// The template that describes the tools in the prompt.
+    pub template: Template,
+    /// The format of calls in the model's text.
+    pub format: Format,
+    /// The setting for native or prompted tool calls.
+    pub tool_calling: ToolCalling,
+    /// The capabilities of the model.
+    pub capabilities: Capabilities,
+    /// The token budget of the history.
+    pub history_budget: HistoryBudget,
+    /// The required context window, for servers that need to be told.
+    pub context_tokens: Option<u32>,
+    /// Maximum number of tokens in one response.
+    pub max_tokens: u32,
+    /// Whether the provider caches the tools and the system prompt for later requests.
+    pub prompt_caching: bool,
+    /// The temperature of the first attempt; `None` for the provider's default.
+    pub temperature: Option<f64>,
+    /// The reduction of the temperature for each further attempt.
+    pub temperature_reduction: f64,
+    /// Maximum number of correction requests for one response.
+    pub max_retries: u32,
+    /// The delay before the first correction request; the delay doubles with each further request.
+    pub retry_delay: Duration,
+    /// The limits of the run.
+    pub limits: RunLimits,
+    /// Tools that are blocked. A call of a blocked tool gets an error that says so.
+    pub blocklist: ToolBlocklist,
+}
+
+impl RunConfig {
+    pub(super) fn initial_tool_call_mode(&self) -> ToolCallMode {
+        match self.tool_calling {
+            ToolCalling::Prompt | ToolCalling::Constrained => ToolCallMode::Prompt,
+            ToolCalling::Native => ToolCallMode::Native,
+            ToolCalling::Auto if self.capabilities.native_tools => ToolCallMode::Native,
+            ToolCalling::Auto => ToolCallMode::Prompt,
+        }
+    }
+
+    /// Returns whether the run may change from native calls to calls in the text.
+    pub(super) fn allows_prompt_mode(&self) -> bool {
+        self.tool_calling != ToolCalling::Native
+    }
+
+    /// Returns whether the server enforces the call syntax in the first response.
+    pub(super) fn constrains_first_response(&self) -> bool {
+        self.tool_calling == ToolCalling::Constrained && self.can_constrain()
+    }
+
+    pub(super) fn can_constrain(&self) -> bool {
+        self.constraint().is_some()
+    }
+
+    /// Returns the constraint that enforces a call of one of the tools.
+    pub(super) fn constraint(&self) -> Option<OutputConstraint> {
+        let takes = self.capabilities.constraints;
+        let limit = Some(MAX_STRING_CHARS);
+        let keys = self.template.family().call_keys();
+        let options =
+            CallSchemaOptions { string_limit: limit, keys, ..CallSchemaOptions::default() };
+        let schema =
+            || Some(OutputConstraint::JsonSchema(call_schema(&self.tools, options)?.schema));
+        let options = GbnfOptions { string_limit: Some(MAX_STRING_CHARS) };
+        let grammar =
+            || Some(OutputConstraint::Gbnf(gbnf(&self.tools, OutputShape::Call, options)?.text));
+        let constrained = takes.json_schema.then(schema).flatten();
+        constrained.or_else(|| takes.gbnf.then(grammar).flatten())
+    }
+
+    /// Returns the violations of the schema as a message, if there are any.
+    pub(super) fn violation_message(&self, call: &ResolvedCall) -> Option<String> {
+        // Without a verdict of the validator, the runner checks the arguments.
+        let violations = self.tool_validator.violations(call).unwrap_or_default();
+        if violations.is_empty() {
+            return None;
+        }
+        let each: Vec<_> = violations.iter().map(ToString::to_string).collect();
+        Some(format!("arguments of `{}` do not fit: {}", call.name, each.join("; ")))
+    }
+
+    /// Returns the message to the model for an invalid call.
+    pub(super) fn rejection_message(&self, rejected: &RejectedCall) -> String {
+        if rejected.reason == RejectReason::UnknownTool && self.blocklist.is_blocked(&rejected.name)
+        {
+            return blocked_tool_message(&rejected.name);
+        }
+        rejected.to_string()
+    }
+
+    /// Returns the message for a call of a blocked tool. The resolver may have mapped the name of a
+    /// blocked tool to a similar allowed name.
+    pub(super) fn blocked_message(&self, call: &ResolvedCall) -> Option<String> {
+        let written_name = call.repairs.iter().find_map(|repair| match repair {
+            Repair::Name { written_name, .. } => Some(written_name),
+            Repair::Syntax { .. }
+            | Repair::EmbeddedSyntax { .. }
+            | Repair::Coercion { .. }
+            | Repair::Omitted { .. } => None,
+        })?;
+        self.blocklist.is_blocked(written_name).then(|| blocked_tool_message(written_name))
+    }
+
+    pub(super) fn too_many_calls_message(&self) -> String {
+        let max_calls = self.limits.max_calls;
+        format!("too many calls at once: {max_calls} at most, none was run")
+    }
+}
+
+const MAX_SHOWN_NAME_CHARS: usize = 60;
+
+fn blocked_tool_message(written_name: &str) -> String {
+    let shown_name: String = written_name.chars().take(MAX_SHOWN_NAME_CHARS).collect();
+    format!("the tool {} may not be called here", quote_for_prompt(&shown_name))
+}

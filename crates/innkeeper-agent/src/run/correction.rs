@@ -1,0 +1,72 @@
+//! Limits, delays and temperature of corrections after invalid calls.
+
+use std::time::Duration;
+
+use innkeeper_toolcall::prompt::FailedAttempt;
+
+use super::RunConfig;
+
+/// Maximum delay between two attempts.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
+
+/// Maximum jitter, as a fraction of the delay.
+const JITTER: f64 = 0.3;
+
+/// The failed attempts at one response.
+#[derive(Debug, Default)]
+pub(super) struct CorrectionState {
+    /// The problem of each attempt, oldest first.
+    pub(super) attempts: Vec<FailedAttempt>,
+    /// Whether the server enforces the call syntax in the next response.
+    pub(super) constrained: bool,
+}
+
+/// The decision after a failed attempt.
+#[derive(Debug, PartialEq)]
+pub(super) enum RetryDecision {
+    /// Send a correction request after this delay.
+    Retry(Duration),
+    /// Send a correction request with constrained output.
+    Constrain,
+    GiveUp,
+}
+
+impl CorrectionState {
+    /// Starts without attempts.
+    pub(super) fn new(config: &RunConfig) -> Self {
+        Self { attempts: Vec::new(), constrained: config.constrains_first_response() }
+    }
+
+    /// Records a failed attempt. A model that repeats a problem will repeat it again, so two equal
+    /// problems in a row end the unconstrained retries.
+    pub(super) fn record_failure(
+        &mut self,
+        config: &RunConfig,
+        problem: FailedAttempt,
+        chance: f64,
+    ) -> RetryDecision {
+        let same = self.attempts.last() == Some(&problem);
+        self.attempts.push(problem);
+        if same || self.attempts.len() > config.max_retries as usize {
+            let free = !self.constrained && config.can_constrain();
+            return if free { RetryDecision::Constrain } else { RetryDecision::GiveUp };
+        }
+        RetryDecision::Retry(backoff(config.retry_delay, self.attempts.len() as u32 - 1, chance))
+    }
+
+    /// Returns the temperature of the next attempt.
+    pub(super) fn temperature(&self, config: &RunConfig) -> Option<f64> {
+        let attempts = self.attempts.len() as f64;
+        let cooler = (config.temperature? - config.temperature_reduction * attempts).max(0.0);
+        // Rounding: 0.7 minus 0.3 is 0.4, not 0.3999999999999999.
+        Some((cooler * 1e6).round() / 1e6)
+    }
+}
+
+/// Returns the delay before the attempt after `retries` others; `chance` is from 0 to 1.
+pub(super) fn backoff(first: Duration, retries: u32, chance: f64) -> Duration {
+    let doubled = first.saturating_mul(2_u32.saturating_pow(retries)).min(MAX_RETRY_DELAY);
+    // Also maps NaN to 0.
+    let chance = if chance > 0.0 { chance.min(1.0) } else { 0.0 };
+    doubled.mul_f64(1.0 + JITTER * chance)
+}

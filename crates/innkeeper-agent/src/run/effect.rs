@@ -1,0 +1,93 @@
+//! The next action of a run, or its outcome.
+
+use std::time::Duration;
+
+use innkeeper_toolcall::ResolvedCall;
+use innkeeper_toolcall::prompt::FailedAttempt;
+
+use crate::provider::{LlmError, Request};
+
+/// The action that the caller performs next.
+#[derive(Debug)]
+pub enum Effect {
+    /// Send the request, then call [`Run::on_response`](super::Run::on_response) or
+    /// [`Run::on_error`](super::Run::on_error).
+    SendRequest(Box<Request>),
+    /// Wait for this duration, then call [`Run::on_delay`](super::Run::on_delay).
+    Sleep(Duration),
+    /// Run these calls in any order, and call [`Run::on_tool_result`](super::Run::on_tool_result)
+    /// for each.
+    CallTools(Vec<PendingCall>),
+    /// Wait for the remaining calls.
+    AwaitTools,
+    /// The run has ended.
+    Finish(RunOutcome),
+}
+
+/// A call to be run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PendingCall {
+    /// The id of the call in the conversation.
+    pub id: String,
+    /// The call. Its arguments match the tool's schema, as far as the validator can check.
+    pub call: ResolvedCall,
+    /// The origin of the call.
+    pub origin: CallOrigin,
+    /// The number of failed attempts before the call.
+    pub retries: u32,
+    /// The reasoning or the text before the call, in the same response.
+    pub reasoning: String,
+}
+
+/// The way in which a model made a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CallOrigin {
+    /// A native call of the provider's API.
+    Native,
+    /// A valid call in the text.
+    Recovered,
+    /// A call that the parser repaired.
+    Repaired,
+    /// A call that the model corrected after an error.
+    Corrected,
+    /// A call in constrained output.
+    Constrained,
+}
+
+impl CallOrigin {
+    /// Returns the name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Recovered => "recovered",
+            Self::Repaired => "repaired",
+            Self::Corrected => "corrected",
+            Self::Constrained => "constrained",
+        }
+    }
+}
+
+/// The outcome of a run.
+#[derive(Debug)]
+pub enum RunOutcome {
+    /// The model gave its last response.
+    Completed,
+    /// The last response was truncated at the token limit.
+    Truncated,
+    /// The model, or a filter of the provider, refused.
+    Refused,
+    /// The model still called tools at the iteration limit.
+    IterationLimit,
+    /// The model did not write a valid call.
+    NoValidCall {
+        /// The problem of each attempt.
+        attempts: Vec<FailedAttempt>,
+    },
+    /// The request failed.
+    Failed(LlmError),
+    /// The request could not be built.
+    NotSent {
+        /// The cause.
+        reason: String,
+    },
+}

@@ -1,0 +1,165 @@
+//! Builds the next request, in native or prompt mode.
+
+use std::sync::Arc;
+
+use innkeeper_toolcall::Tools;
+use innkeeper_toolcall::prompt::{self, FailedAttempt, TemplateError};
+
+use super::RunConfig;
+use crate::conversation::{AssistantMessage, Conversation, Message, PartContent, estimate_tokens};
+use crate::provider::Request;
+use crate::tool_output;
+
+/// The way in which a model calls tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolCallMode {
+    /// With the native calls of the provider's API.
+    Native,
+    /// In its text, with instructions in the prompt.
+    Prompt,
+}
+
+/// Builds the next request; the errors of failed attempts come last.
+pub(super) fn build_request(
+    config: &RunConfig,
+    conversation: &Conversation,
+    mode: ToolCallMode,
+    attempts: &[FailedAttempt],
+) -> Result<Request, TemplateError> {
+    let (system, tools) = match mode {
+        ToolCallMode::Native => (config.system.clone(), config.tools.clone()),
+        ToolCallMode::Prompt => {
+            (config.template.system_prompt(&config.system, &config.tools)?, Arc::default())
+        }
+    };
+    let mut trimmed = config
+        .history_budget
+        .trim(conversation.messages(), estimate_tokens(&system) + estimate_tool_tokens(&tools));
+    // Without tools, some providers reject messages with calls and results.
+    let as_text =
+        mode == ToolCallMode::Prompt || tools.is_empty() && trimmed.iter().any(is_tool_results);
+    if as_text {
+        trimmed.iter_mut().for_each(|message| *message = to_text_message(config, message));
+    }
+    if !attempts.is_empty() {
+        trimmed.push(Message::User(correction_message(config, mode, attempts).into()));
+    }
+    let messages = merge_user_messages(trimmed);
+    Ok(Request {
+        system,
+        messages,
+        tools,
+        max_tokens: Some(config.max_tokens),
+        context_tokens: config.context_tokens,
+        prompt_caching: config.prompt_caching,
+        ..Request::default()
+    })
+}
+
+fn is_tool_results(message: &Message) -> bool {
+    matches!(message, Message::ToolResults(_))
+}
+
+/// Returns the message to the model after failed attempts.
+fn correction_message(
+    config: &RunConfig,
+    mode: ToolCallMode,
+    attempts: &[FailedAttempt],
+) -> String {
+    match mode {
+        ToolCallMode::Prompt => prompt::retry_prompt(config.template.family(), attempts),
+        ToolCallMode::Native => {
+            let mut text = "IMPORTANT: Previous attempts failed with these errors:".to_owned();
+            for (at, attempt) in attempts.iter().enumerate() {
+                text.push_str(&format!("\nAttempt {}: {}", at + 1, attempt.problem));
+            }
+            text + "\n\nCall tools as you were told to, not in the text of your answer."
+        }
+    }
+}
+
+/// Merges adjacent user messages: some models reject two in a row.
+fn merge_user_messages(messages: Vec<Message>) -> Vec<Message> {
+    let mut joined = Vec::with_capacity(messages.len());
+    let mut person = Vec::new();
+    for message in messages {
+        match message {
+            Message::User(text) => person.push(text),
+            Message::Assistant(_) | Message::ToolResults(_) => {
+                joined.extend(take_user_message(&mut person));
+                joined.push(message);
+            }
+        }
+    }
+    joined.extend(take_user_message(&mut person));
+    joined
+}
+
+fn take_user_message(person: &mut Vec<Arc<str>>) -> Option<Message> {
+    let text = match person.as_slice() {
+        [] => return None,
+        [text] => text.clone(),
+        texts => texts.join("\n\n").into(),
+    };
+    person.clear();
+    Some(Message::User(text))
+}
+
+/// Returns an example question with its call, in the form of earlier messages. With the example, a
+/// weak model under constrained output takes the arguments from the user's question instead of
+/// copying them from another example. The tool of the example is not available, so the constraint
+/// rejects a copy of the call.
+pub(super) fn few_shot_example(config: &RunConfig) -> [Message; 2] {
+    let (name_key, arguments) = config.template.family().call_keys();
+    let call = format!(r#"{{"{name_key}": "temperature", "{arguments}": {{"city": "Oslo"}}}}"#);
+    let question = "What is the temperature in Oslo?".into();
+    [Message::User(question), Message::Assistant(AssistantMessage::from_text(call).into())]
+}
+
+/// Estimates the number of tokens of the tools.
+pub(super) fn estimate_tool_tokens(tools: &Tools) -> usize {
+    let each = tools.iter().map(|tool| {
+        estimate_tokens(&tool.name)
+            + estimate_tokens(&tool.description)
+            + estimate_tokens(&tool.input_schema.to_string())
+    });
+    each.sum()
+}
+
+/// Converts calls and results to text, for a model without native tools.
+fn to_text_message(config: &RunConfig, message: &Message) -> Message {
+    match message {
+        Message::User(_) => message.clone(),
+        Message::Assistant(assistant) => Message::Assistant(
+            AssistantMessage::from_text(assistant_text(config, assistant)).into(),
+        ),
+        Message::ToolResults(results) => {
+            let lines = results.iter().map(|result| {
+                tool_output::result_line(&result.name, None, &result.text, result.is_error)
+            });
+            Message::User(tool_output::results_message(lines).into())
+        }
+    }
+}
+
+/// Returns a response as the text that the model wrote, or the text of its native calls.
+fn assistant_text(config: &RunConfig, message: &AssistantMessage) -> String {
+    let family = config.template.family();
+    let mut text = String::new();
+    for part in &message.parts {
+        match &part.content {
+            PartContent::Text(content) => text.push_str(content),
+            PartContent::ToolCall(call) => {
+                if !text.is_empty() && !text.ends_with('\n') {
+                    text.push('\n');
+                }
+                text.push_str(&family.call_start(&call.name));
+                text.push_str(&call.arguments);
+                text.push_str(family.call_end());
+                text.push('\n');
+            }
+            PartContent::Reasoning(_) | PartContent::Other => {}
+        }
+    }
+    text.trim_end().to_owned()
+}

@@ -1,0 +1,179 @@
+//! The result of a run as JSON, as `ask --json` prints it.
+
+use innkeeper_toolcall::Json;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::agent::{RunResult, ToolCallRecord};
+use crate::provider::LlmProvider;
+use crate::run::{RunOutcome, ToolCallMode};
+
+/// The result of a run.
+#[derive(Debug, Serialize)]
+pub struct RunJson<'r> {
+    /// Whether the model gave its last response, and at least one tool call, if any, succeeded.
+    pub success: bool,
+    /// The model's last text; `null` if the model gave none.
+    pub final_result: Option<&'r str>,
+    /// The reason for a failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The tool calls, in the order in which they ended.
+    pub tool_chain: Vec<ToolCallJson<'r>>,
+    /// The counts and durations of the run.
+    pub execution_metadata: ExecutionMetadata<'r>,
+}
+
+/// A tool call.
+#[derive(Debug, Serialize)]
+pub struct ToolCallJson<'r> {
+    /// The iteration of the run, counted from 1.
+    pub iteration: u32,
+    /// The public name of the tool.
+    pub tool_name: &'r str,
+    /// The arguments.
+    pub arguments: &'r Json,
+    /// Whether the tool returned a result without an error.
+    pub success: bool,
+    /// The result object of the tool.
+    pub result: Option<&'r RawValue>,
+    /// The error.
+    pub error: Option<&'r str>,
+    /// The duration in seconds.
+    pub execution_time: f64,
+    /// The reasoning or, without reasoning, the text before the call.
+    pub reasoning: &'r str,
+    /// The number of failed attempts before the call.
+    pub retry_attempt: u32,
+    /// The origin of the call: `native`, `recovered`, `repaired`, `corrected` or `constrained`.
+    pub mechanism: &'static str,
+    /// The id of the call in the conversation.
+    pub tool_call_id: &'r str,
+}
+
+/// The counts and durations of a run.
+#[derive(Debug, Serialize)]
+pub struct ExecutionMetadata<'r> {
+    /// The duration in seconds.
+    pub total_execution_time: f64,
+    /// The number of iterations.
+    pub total_iterations: u32,
+    /// The number of available tools.
+    pub tools_discovered: usize,
+    /// The percentage of successful tool calls; 100 without calls.
+    pub success_rate: f64,
+    /// The token usage, as reported by the provider.
+    pub token_usage: TokenUsage,
+    /// The name of the provider.
+    pub provider: &'r str,
+    /// The name of the model.
+    pub model: &'r str,
+    /// The tool call mode at the end of the run: `native` or `prompt`.
+    pub tool_calling: Option<&'static str>,
+    /// The number of requests, including retries.
+    pub requests: u32,
+    /// The number of requests after invalid calls.
+    pub corrections: u32,
+    /// The number of requests after failures of the provider.
+    pub repeated: u32,
+}
+
+/// The token usage of all responses.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct TokenUsage {
+    /// The number of input tokens.
+    pub prompt_tokens: u64,
+    /// The number of output tokens.
+    pub completion_tokens: u64,
+    /// The sum of both.
+    pub total_tokens: u64,
+    /// Whether every response reported its usage. The sums exclude responses without a report.
+    pub available: bool,
+}
+
+impl<'r> RunJson<'r> {
+    /// Creates the JSON form of a run's result.
+    pub fn new(report: &'r RunResult, provider: &'r dyn LlmProvider, tools: usize) -> Self {
+        let succeeded = report.tool_calls.iter().filter(|record| record.success).count();
+        let all_failed = !report.tool_calls.is_empty() && succeeded == 0;
+        let success_rate = match report.tool_calls.len() {
+            0 => 100.0,
+            all => succeeded as f64 * 100.0 / all as f64,
+        };
+        let usage = report.stats.usage;
+        let error = failure_message(&report.outcome)
+            .or_else(|| all_failed.then(|| "all tool calls failed".to_owned()));
+        Self {
+            success: error.is_none(),
+            final_result: (!report.text.is_empty()).then_some(&*report.text),
+            error,
+            tool_chain: report.tool_calls.iter().map(tool_call_json).collect(),
+            execution_metadata: ExecutionMetadata {
+                total_execution_time: report.elapsed.as_secs_f64(),
+                total_iterations: report.stats.iterations,
+                tools_discovered: tools,
+                success_rate,
+                token_usage: TokenUsage {
+                    prompt_tokens: usage.prompt_tokens,
+                    completion_tokens: usage.completion_tokens,
+                    total_tokens: usage.total_tokens(),
+                    available: report.stats.usage_is_complete && report.stats.responses > 0,
+                },
+                provider: provider.name(),
+                model: provider.model(),
+                tool_calling: report.tool_call_mode.map(|mode| match mode {
+                    ToolCallMode::Native => "native",
+                    ToolCallMode::Prompt => "prompt",
+                }),
+                requests: report.stats.requests,
+                corrections: report.stats.corrections,
+                repeated: report.stats.request_retries,
+            },
+        }
+    }
+}
+
+fn tool_call_json(record: &ToolCallRecord) -> ToolCallJson<'_> {
+    ToolCallJson {
+        iteration: record.iteration,
+        tool_name: &record.tool,
+        arguments: &record.arguments,
+        success: record.success,
+        result: record.output.as_ref().map(|output| output.raw()),
+        error: (!record.success).then_some(&*record.result_text),
+        execution_time: record.elapsed.as_secs_f64(),
+        reasoning: &record.reasoning,
+        retry_attempt: record.retries,
+        mechanism: record.origin.name(),
+        tool_call_id: &record.id,
+    }
+}
+
+/// Returns the reason why the run has no last response.
+fn failure_message(ended: &RunOutcome) -> Option<String> {
+    match ended {
+        RunOutcome::Completed => None,
+        RunOutcome::Truncated => Some("the response was truncated at the token limit".to_owned()),
+        RunOutcome::Refused => Some("the model refused to respond".to_owned()),
+        RunOutcome::IterationLimit => {
+            Some("iteration limit reached while the model still called tools".to_owned())
+        }
+        RunOutcome::NoValidCall { attempts } => {
+            let last = attempts.last().map(|attempt| attempt.problem.as_str()).unwrap_or_default();
+            Some(format!(
+                "no valid tool call after {} attempts; last error: {last}",
+                attempts.len()
+            ))
+        }
+        RunOutcome::Failed(error) => {
+            let mut message = error.to_string();
+            let mut source = std::error::Error::source(error);
+            while let Some(cause) = source {
+                message.push_str(&format!(": {cause}"));
+                source = cause.source();
+            }
+            Some(message)
+        }
+        RunOutcome::NotSent { reason } => Some(format!("request not sent: {reason}")),
+    }
+}

@@ -1,0 +1,80 @@
+//! A single server whose tools keep their own names.
+
+use innkeeper_host::{Config, ConfigError, Environment, Host, StartError};
+use serde_json::{Value, json};
+
+use super::{AvailableTool, ToolCallFuture, ToolRunner, catalog_tools};
+
+/// The name of the server in errors and logs.
+const SERVER_NAME: &str = "server";
+
+/// A host with one server. Its tools have their own names, without the server's name.
+#[derive(Clone, Debug)]
+pub struct SingleServer(Host);
+
+/// The reason why the server did not become ready.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The command is not valid.
+    #[error("invalid server command `{command}`")]
+    Command {
+        /// The command as given.
+        command: String,
+        /// The problems of the command.
+        source: ConfigError,
+    },
+    /// The server did not become ready.
+    #[error("server `{command}` did not start")]
+    Start {
+        /// The command as given.
+        command: String,
+        /// The cause.
+        source: StartError,
+    },
+}
+
+impl SingleServer {
+    /// Starts a program with unmodified arguments and performs the MCP handshake over stdio. The
+    /// server gets the same short list of variables of `environment` as every stdio server.
+    ///
+    /// # Errors
+    ///
+    /// The command is invalid, or the server is not ready after 30 s.
+    pub async fn connect(
+        command: &str,
+        args: &[&str],
+        environment: &Environment,
+    ) -> Result<Self, ConnectError> {
+        let literal = |text: &str| text.replace("${", "$${");
+        let args: Vec<String> = args.iter().map(|arg| literal(arg)).collect();
+        let entry = json!({"type": "stdio", "command": literal(command), "args": args});
+        let file = json!({"servers": {SERVER_NAME: entry}, "host": {"allowBareNames": true}});
+        let here = environment.current_dir().unwrap_or(std::path::Path::new("."));
+        let command_name = || command.to_owned();
+        let config = Config::from_value(&file, "the command", here, environment)
+            .map_err(|source| ConnectError::Command { command: command_name(), source })?;
+        let host = Host::start(config)
+            .await
+            .map_err(|source| ConnectError::Start { command: command_name(), source })?;
+        Ok(Self(host))
+    }
+
+    /// Returns the host, for its status, events and shutdown.
+    pub fn host(&self) -> &Host {
+        &self.0
+    }
+}
+
+impl ToolRunner for SingleServer {
+    fn list_tools(&self) -> Vec<AvailableTool> {
+        catalog_tools(&self.0.catalog(), |_, own_name| own_name)
+    }
+
+    fn call_tool<'r>(&'r self, name: &'r str, arguments: Value) -> ToolCallFuture<'r> {
+        // A tool's own name may equal the public name of another tool, so both get the server's
+        // name as prefix.
+        Box::pin(async move {
+            Ok(self.0.call_tool(&format!("{SERVER_NAME}.{name}"), arguments).await?.into())
+        })
+    }
+}

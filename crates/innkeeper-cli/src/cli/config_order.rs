@@ -1,0 +1,57 @@
+//! Moves `--config` options behind the command.
+
+use std::ffi::OsString;
+
+/// Global options with a value, which may be the next argument.
+const OPTIONS_WITH_VALUE: [&str; 4] = ["--config", "--log-level", "--log-format", "--timeout"];
+
+/// Moves each `--config` before the command to a place after the command.
+///
+/// Reason: clap lets a repeated option after the command replace the same option before the
+/// command; a file given before the command would be ignored without an error.
+pub(super) fn move_config_after_command(line: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut args = line.into_iter();
+    let mut ordered: Vec<OsString> = args.next().into_iter().collect();
+    let mut config = Vec::new();
+    while let Some(arg) = args.next() {
+        let text = arg.to_string_lossy();
+        let is_option = text.starts_with('-');
+        let into = if text.starts_with("--config") { &mut config } else { &mut ordered };
+        let takes_next = OPTIONS_WITH_VALUE.contains(&&*text);
+        into.push(arg);
+        if takes_next {
+            into.extend(args.next());
+        } else if !is_option {
+            break;
+        }
+    }
+    ordered.append(&mut config);
+    ordered.extend(args);
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reorder(line: &str) -> String {
+        let args = move_config_after_command(line.split(' ').map(OsString::from));
+        let args: Vec<_> = args.iter().map(|arg| arg.to_str().unwrap()).collect();
+        args.join(" ")
+    }
+
+    #[test]
+    fn config_files_before_the_command_come_before_those_after_it() {
+        assert_eq!(
+            reorder("i --json --config a --timeout 5 --config=b call --config c x --config d"),
+            "i --json --timeout 5 call --config a --config=b --config c x --config d"
+        );
+    }
+
+    #[test]
+    fn arguments_after_the_command_stay_where_they_are() {
+        for line in ["i call x --config", "i", "i --json", "i --log-level call tools"] {
+            assert_eq!(reorder(line), line);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Converts the transport keys, which all hosts spell nearly the same way.
+
+use serde_json::{Map, Value};
+
+use super::entry::ServerEntry;
+
+/// Converts all transport keys; returns false if there is no transport.
+pub(super) fn convert_transport(entry: &mut ServerEntry) -> bool {
+    let stated = entry.take_any(&["type", "transport"]);
+    let kind = stated.as_ref().and_then(|value| transport_type(value.as_str()?));
+    if let (Some(stated), None) = (&stated, kind) {
+        entry.add_note(format!("transport {stated} is unknown; detected from the other keys"));
+    }
+    let has_url = ["url", "httpUrl", "serverUrl"].iter().any(|key| entry.has(key));
+    match kind {
+        Some("stdio") => convert_stdio(entry),
+        Some(kind) => convert_remote(entry, Some(kind)),
+        None if entry.has("command") => convert_stdio(entry),
+        None if has_url => convert_remote(entry, None),
+        None => false,
+    }
+}
+
+fn transport_type(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "stdio" | "local" => "stdio",
+        "http" | "streamable-http" | "streamableHttp" | "streamable_http" | "remote" => "http",
+        "sse" => "sse",
+        "ws" | "websocket" => "websocket",
+        _ => return None,
+    })
+}
+
+fn convert_stdio(entry: &mut ServerEntry) -> bool {
+    let Some(command) = entry.take_string("command") else { return false };
+    entry.set("type", "stdio");
+    entry.set("command", command);
+    match entry.take("args").map(to_strings) {
+        Some(Some(args)) => entry.set("args", args),
+        Some(None) => entry.add_note("`args` is not a list of strings; not imported"),
+        None => {}
+    }
+    entry.convert("cwd", "cwd");
+    if let Some(env) = entry.take("env") {
+        convert_env(entry, env);
+    }
+    entry.convert("envFile", "envFile");
+    true
+}
+
+/// Converts numbers and booleans in a list to strings.
+fn to_strings(value: Value) -> Option<Value> {
+    let Value::Array(items) = value else { return None };
+    items.into_iter().map(to_string_value).map(|item| item.filter(Value::is_string)).collect()
+}
+
+/// Converts a string, number or boolean to a string; keeps null.
+fn to_string_value(value: Value) -> Option<Value> {
+    match value {
+        Value::String(_) | Value::Null => Some(value),
+        Value::Number(number) => Some(number.to_string().into()),
+        Value::Bool(truth) => Some(truth.to_string().into()),
+        Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+fn convert_env(entry: &mut ServerEntry, env: Value) {
+    let Value::Object(env) = env else {
+        return entry.add_note("`env` is not an object; not imported");
+    };
+    let mut converted = Map::new();
+    for (name, value) in env {
+        match to_string_value(value) {
+            Some(value) => drop(converted.insert(name, value)),
+            None => entry.add_note(format!("`env.{name}` is not a string; not imported")),
+        }
+    }
+    entry.set("env", converted);
+}
+
+fn convert_remote(entry: &mut ServerEntry, kind: Option<&str>) -> bool {
+    let Some(url) = ["url", "httpUrl", "serverUrl"].iter().find_map(|key| entry.take_string(key))
+    else {
+        return false;
+    };
+    let kind = kind.unwrap_or_else(|| infer_transport_type(&url));
+    if url.starts_with("unix:") || url.starts_with("pipe:") {
+        entry.add_note("its address is a local socket, which innkeeper does not support");
+    }
+    entry.set("type", kind);
+    entry.set("url", url);
+    if let Some(value) = entry.take("headers") {
+        match parse_headers(value) {
+            Some(headers) => entry.set("headers", headers),
+            None => entry.add_note("`headers` is not a set of headers; not imported"),
+        }
+    }
+    true
+}
+
+fn infer_transport_type(url: &str) -> &'static str {
+    let socket = url.starts_with("ws://") || url.starts_with("wss://");
+    if socket { "websocket" } else { "http" }
+}
+
+/// Parses headers from an object, or from a list of `Name: value`.
+fn parse_headers(value: Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(headers) => {
+            headers.into_iter().map(|(name, value)| Some((name, to_string_value(value)?))).collect()
+        }
+        Value::Array(lines) => lines
+            .into_iter()
+            .map(|line| {
+                let (name, value) = line.as_str()?.split_once(':')?;
+                Some((name.trim().to_owned(), value.trim().into()))
+            })
+            .collect(),
+        _ => None,
+    }
+}

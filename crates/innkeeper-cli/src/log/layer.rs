@@ -1,0 +1,130 @@
+//! A tracing layer that writes each event as one line.
+
+use std::cell::Cell;
+use std::time::SystemTime;
+
+use tracing::level_filters::LevelFilter;
+use tracing::subscriber::Interest;
+use tracing::{Event, Level as TracingLevel, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, Layer};
+
+use super::fields::{CriticalVisitor, FieldWriter, write_json};
+use super::{LogFormat, LogLevel};
+use crate::output::escape_inline;
+use crate::timestamp::write_rfc3339;
+
+/// Prefix of the targets of all events of this project.
+const OWN_TARGETS: &str = "innkeeper";
+
+/// Maximum number of bytes a thread retains for its next line.
+const MAX_RETAINED_LINE_BYTES: usize = 16 << 10;
+
+thread_local! {
+    static LINE: Cell<String> = const { Cell::new(String::new()) };
+}
+
+/// Writes events of this project from the minimum level on, and of libraries from `warning` on.
+#[derive(Debug)]
+pub(super) struct LogLayer<W> {
+    pub(super) min_level: LogLevel,
+    pub(super) format: LogFormat,
+    pub(super) colour: bool,
+    pub(super) write: W,
+}
+
+impl<S: Subscriber, W: Fn(&str) + 'static> Layer<S> for LogLayer<W> {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if self.is_enabled(metadata) { Interest::always() } else { Interest::never() }
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        self.is_enabled(metadata)
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.min_level.level_filter())
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let severity = event_level(event);
+        if severity < self.min_level {
+            return;
+        }
+        // A value that logs while it is formatted, and a thread that is exiting, use a new buffer.
+        let mut line = LINE.try_with(Cell::take).unwrap_or_default();
+        line.clear();
+        match self.format {
+            LogFormat::Json => write_json_line(&mut line, severity, event),
+            LogFormat::Text => write_text_line(&mut line, severity, event, self.colour),
+        }
+        (self.write)(&line);
+        if line.capacity() <= MAX_RETAINED_LINE_BYTES {
+            let _ = LINE.try_with(|cell| cell.set(line));
+        }
+    }
+}
+
+impl<W> LogLayer<W> {
+    fn is_enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let is_own = metadata.target().starts_with(OWN_TARGETS);
+        let least = self.min_level.level_filter();
+        *metadata.level() <= if is_own { least } else { least.min(LevelFilter::WARN) }
+    }
+}
+
+fn write_json_line(line: &mut String, severity: LogLevel, event: &Event<'_>) {
+    line.push_str("{\"ts\":\"");
+    write_rfc3339(SystemTime::now(), line);
+    line.push_str("\",\"severity\":\"");
+    line.push_str(severity.as_str());
+    line.push_str("\",\"event\":");
+    let mut fields = FieldWriter::new(line, LogFormat::Json, severity);
+    event.record(&mut fields);
+    fields.finish(|line| write_json(line, event.metadata().name()));
+    line.push_str("}\n");
+}
+
+fn write_text_line(line: &mut String, severity: LogLevel, event: &Event<'_>, colour: bool) {
+    write_rfc3339(SystemTime::now(), line);
+    line.push(' ');
+    if colour {
+        line.push_str("\x1b[");
+        line.push_str(ansi_code(severity));
+        line.push('m');
+    }
+    let start = line.len();
+    line.push_str(severity.as_str());
+    line.extend(std::iter::repeat_n(' ', (start + LEVEL_COLUMN_WIDTH).saturating_sub(line.len())));
+    line.push_str(if colour { "\x1b[0m " } else { " " });
+    let mut fields = FieldWriter::new(line, LogFormat::Text, severity);
+    event.record(&mut fields);
+    fields.finish(|line| line.push_str(&escape_inline(event.metadata().name())));
+    line.push('\n');
+}
+
+/// Width of the severity column: the longest severity.
+const LEVEL_COLUMN_WIDTH: usize = "critical".len();
+
+/// Returns the severity of an event: an error with `severity="critical"` is critical.
+fn event_level(event: &Event<'_>) -> LogLevel {
+    match *event.metadata().level() {
+        TracingLevel::ERROR => {
+            let mut critical = CriticalVisitor::default();
+            event.record(&mut critical);
+            if critical.is_critical() { LogLevel::Critical } else { LogLevel::Error }
+        }
+        TracingLevel::WARN => LogLevel::Warning,
+        TracingLevel::INFO => LogLevel::Info,
+        TracingLevel::DEBUG | TracingLevel::TRACE => LogLevel::Debug,
+    }
+}
+
+fn ansi_code(severity: LogLevel) -> &'static str {
+    match severity {
+        LogLevel::Debug => "2",
+        LogLevel::Info => "32",
+        LogLevel::Warning => "33",
+        LogLevel::Error => "31",
+        LogLevel::Critical => "1;31",
+    }
+}

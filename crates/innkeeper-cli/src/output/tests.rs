@@ -1,0 +1,54 @@
+//! Tests of the output streams.
+
+use super::*;
+
+#[test]
+fn data_goes_to_stdout_and_diagnostics_to_stderr() {
+    let (mut output, out, err) = capture::captured_output(false, false);
+    output.print_data("data").unwrap();
+    output.status("talk").unwrap();
+    output.labelled_status(Style::Note, "note", "more talk").unwrap();
+    assert_eq!(out.text(), "data\n");
+    assert_eq!(err.text(), "talk\nnote: more talk\n");
+}
+
+#[test]
+fn colours_appear_only_where_the_stream_takes_them() {
+    let (mut output, _, err) = capture::captured_output(false, true);
+    output.labelled_status(Style::Error, "error", "broken").unwrap();
+    assert_eq!(err.text(), "\u{1b}[1;31merror\u{1b}[0m: broken\n");
+}
+
+#[test]
+fn escape_codes_in_diagnostics_are_shown_and_not_obeyed() {
+    let (mut output, _, err) = capture::captured_output(false, true);
+    output.status("\u{1b}[2Jgone\nforged line").unwrap();
+    assert_eq!(err.text(), "\\u{1b}[2Jgone\\nforged line\n");
+}
+
+#[test]
+fn text_of_a_server_is_exact_for_a_program_and_harmless_on_a_terminal() {
+    let text = "a\n\u{1b}[2Jb";
+    let (mut output, out, _) = capture::captured_output(false, false);
+    output.print_untrusted(text).unwrap();
+    assert_eq!(out.text(), "a\n\u{1b}[2Jb\n");
+    let (mut output, out, _) = capture::captured_output(false, true);
+    output.print_untrusted(text).unwrap();
+    assert_eq!(out.text(), "a\n\\u{1b}[2Jb\n");
+}
+
+#[test]
+fn a_table_goes_to_stdout_with_its_headings_set_off() {
+    let mut table = Table::new(["NAME", "STATE"]);
+    table.add_row(["files", "ready"]);
+    let (mut output, out, _) = capture::captured_output(false, true);
+    output.print_table(&table).unwrap();
+    assert_eq!(out.text(), "\u{1b}[1mNAME   STATE\u{1b}[0m\nfiles  ready\n");
+}
+
+#[test]
+fn a_value_for_a_program_is_one_line_of_json() {
+    let (mut output, out, _) = capture::captured_output(true, false);
+    output.print_json(&serde_json::json!({"a": [1, 2]})).unwrap();
+    assert_eq!(out.text(), "{\"a\":[1,2]}\n");
+}

@@ -1,0 +1,127 @@
+//! Browser sign-in: prints the authorization URL and receives the redirect.
+
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener};
+use std::time::Duration;
+
+use innkeeper_host::{AuthorizationRequest, RedirectFuture, UserAgent, display_safe};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Maximum number of bytes in a request; a request with a code and a state has a few hundred.
+const MAX_REQUEST_BYTES: usize = 16 << 10;
+
+/// Timeout of one connection.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Page shown after the sign-in.
+const SUCCESS_PAGE: &str = "<!doctype html><title>Innkeeper</title><p>You can close this page.\n";
+
+/// A local listener for the redirect of an authorization server.
+#[derive(Debug)]
+pub(crate) struct RedirectListener {
+    listener: TcpListener,
+    port: u16,
+}
+
+impl RedirectListener {
+    /// Listens on a free local port.
+    pub(crate) fn listen() -> std::io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let port = listener.local_addr()?.port();
+        Ok(Self { listener, port })
+    }
+}
+
+impl UserAgent for RedirectListener {
+    fn redirect_uri(&self) -> String {
+        format!("http://127.0.0.1:{}/callback", self.port)
+    }
+
+    fn authorize(&self, visit: AuthorizationRequest) -> RedirectFuture {
+        let listener = self.listener.try_clone();
+        let origin = format!("http://127.0.0.1:{}", self.port);
+        Box::pin(async move {
+            let describe_error = |error: std::io::Error| error.to_string();
+            let listener = tokio::net::TcpListener::from_std(listener.map_err(describe_error)?);
+            let listener = listener.map_err(describe_error)?;
+            let (server, page) = (display_safe(&visit.server), display_safe(&visit.url));
+            let prompt = format!("Sign in at `{server}` with a browser:\n\n    {page}\n\n");
+            std::io::stderr().write_all(prompt.as_bytes()).map_err(describe_error)?;
+            let state = state_param(&visit.url).ok_or("the authorization URL has no `state`")?;
+            loop {
+                let (stream, _) = listener.accept().await.map_err(describe_error)?;
+                // Browsers also request an icon, and other programs may connect. A silent
+                // connection times out.
+                let callback = timeout(REQUEST_TIMEOUT, read_callback(stream, &state)).await;
+                if let Ok(Ok(Some(target))) = callback {
+                    return Ok(format!("{origin}{target}"));
+                }
+            }
+        })
+    }
+}
+
+/// Returns the `state` parameter of a URL, still encoded.
+fn state_param(url: &str) -> Option<String> {
+    let (_, query) = url.split_once('?')?;
+    let state = query.split(['&', '#']).find_map(|pair| pair.strip_prefix("state="));
+    state.map(str::to_owned)
+}
+
+/// Reads a request; returns the path and query of the redirect, or `None` for any other request.
+async fn read_callback(mut stream: TcpStream, state: &str) -> std::io::Result<Option<String>> {
+    let mut request = Vec::new();
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < MAX_REQUEST_BYTES {
+        if stream.read_buf(&mut request).await? == 0 {
+            break;
+        }
+    }
+    let request = String::from_utf8_lossy(&request);
+    let target = request.strip_prefix("GET ").and_then(|rest| rest.split(' ').next());
+    let is_callback = |target: &&str| {
+        target.starts_with("/callback?") && state_param(target).as_deref() == Some(state)
+    };
+    let target = target.filter(is_callback).map(str::to_owned);
+    let (status, page) =
+        if target.is_some() { ("200 OK", SUCCESS_PAGE) } else { ("404 Not Found", "") };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\
+         Referrer-Policy: no-referrer\r\nConnection: close\r\n\r\n{page}",
+        page.len()
+    );
+    // The request is already read, so a failed response does no harm.
+    drop(stream.write_all(head.as_bytes()).await);
+    Ok(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_the_redirect_with_the_right_state_is_accepted() {
+        let browser = RedirectListener::listen().unwrap();
+        let (server, redirect_uri) = ("web".into(), browser.redirect_uri());
+        let url = "https://sso.example/page?client_id=a&state=right".to_owned();
+        let visit = browser.authorize(AuthorizationRequest { server, url, redirect_uri });
+        let port = browser.port;
+        let knock = async |target: &str| {
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+            stream.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
+            let mut response = String::new();
+            stream.read_to_string(&mut response).await.unwrap();
+            response
+        };
+        let knocks = async {
+            assert!(knock("/favicon.ico").await.starts_with("HTTP/1.1 404"));
+            assert!(knock("/callback?code=x&state=wrong").await.starts_with("HTTP/1.1 404"));
+            assert!(knock("/callback?code=x&state=right").await.contains("close this page"));
+        };
+        let (came_back, ()) = tokio::join!(visit, knocks);
+        let expected = format!("http://127.0.0.1:{port}/callback?code=x&state=right");
+        assert_eq!(came_back, Ok(expected));
+    }
+}

@@ -1,0 +1,112 @@
+//! Describes a launch completely, without secrets.
+
+use std::path::Path;
+
+use innkeeper_host::LaunchSpec;
+use innkeeper_host::config::{GuardModes, IdToken, ResourceLimits};
+use serde::Serialize;
+
+pub(super) const TRUST_PROMPT: &str =
+    "Trust these servers until their configuration changes? [y/N] ";
+
+/// Warning for `mcp.json` if the user cannot be asked.
+pub(super) const UNDECIDED_WARNING: &str =
+    "starting servers of `mcp.json` without a trust decision; use `--trust` to store one";
+
+pub(super) fn opening_line(file: &Path) -> String {
+    format!("the servers of `{}` are not trusted yet:", file.display())
+}
+
+/// Returns one line per property of the launch. Expanded variables appear only in the prompt, never
+/// in other messages.
+pub(super) fn launch_lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = |label: &str, text: String| {
+        if !text.is_empty() {
+            lines.push(format!("{label}: {text}"));
+        }
+    };
+    let quoted = |names: &[String]| join(names.iter().map(|name| format!("`{name}`")), ", ");
+    let with_expansion = |source: &str, meaning: Option<String>| match meaning
+        .filter(|meaning| to_decide && meaning != source)
+    {
+        Some(meaning) => format!("`{source}` = `{meaning}`"),
+        None => format!("`{source}`"),
+    };
+    // Names of programs and directories are not secret.
+    let command = launch.command.iter();
+    let command =
+        command.map(|text| with_expansion(text.as_written(), Some(text.expose().clone())));
+    line("command", join(command, ""));
+    let args = launch.args.iter().zip(launch.arg_expansions());
+    line(
+        "arguments",
+        join(args.map(|(arg, meaning)| with_expansion(arg.as_written(), meaning)), " "),
+    );
+    let directory = launch.cwd.iter();
+    let directory = directory
+        .map(|text| with_expansion(text.as_written(), Some(text.expose().display().to_string())));
+    let mut directory = join(directory, "");
+    if let Some(current_directory) =
+        launch.directory.as_ref().filter(|_| to_decide && directory.is_empty())
+    {
+        directory = format!("`{}` (current directory)", current_directory.display());
+    }
+    line("directory", directory);
+    let loaders: Vec<_> = launch.code_loading_variables().collect();
+    let variables = launch.env.iter().map(|name| {
+        let marked = if loaders.contains(&&**name) { " (loads code)" } else { "" };
+        format!("`{name}`{marked}")
+    });
+    line("variables", join(variables, ", "));
+    line("unset variables", quoted(&launch.unset_env));
+    if launch.inherit_env {
+        line("environment", "all variables of this shell".to_owned());
+    }
+    let url = launch.url.iter().map(|url| with_expansion(url.as_written(), launch.url_expansion()));
+    line("address", join(url, ""));
+    line("headers", quoted(&launch.headers));
+    let helper = launch.headers_helper.iter().zip(launch.headers_helper_expansions());
+    let helper = helper.map(|(argument, meaning)| with_expansion(argument.as_written(), meaning));
+    line("header command", join(helper, " "));
+    let limits = (launch.limits != ResourceLimits::default()).then_some(&launch.limits);
+    line("limits", limits.map(to_json).unwrap_or_default());
+    line("sandbox", launch.sandbox.as_ref().map(to_json).unwrap_or_default());
+    line("sign-in", launch.oauth.as_ref().map(to_json).unwrap_or_default());
+    let enterprise = launch.oauth.iter().filter_map(|oauth| oauth.enterprise.as_ref());
+    let sent = enterprise.map(|auth| {
+        let to = &auth.token_endpoint;
+        let to = with_expansion(to.as_written(), Some(to.expose().clone()));
+        match &auth.id_token {
+            IdToken::Value(_) => format!("a token to {to}"),
+            IdToken::File(file) => {
+                let path = file.expose().display().to_string();
+                format!("the file {} to {to}", with_expansion(file.as_written(), Some(path)))
+            }
+        }
+    });
+    line("sends", join(sent, ""));
+    let loose = launch.packages.iter().filter(|package| package.version.is_none());
+    let loose = loose.map(|package| match package.is_location() {
+        true => format!("the current content of `{}`", package.name),
+        false => format!("the latest version of `{}`", package.name),
+    });
+    line("package", join(loose, ", "));
+    if launch.uses_shell {
+        line(
+            "shell",
+            "runs a command from the arguments, which can fetch more packages".to_owned(),
+        );
+    }
+    let guard = (launch.guard != GuardModes::default()).then_some(&launch.guard);
+    line("guard", guard.map(to_json).unwrap_or_default());
+    lines
+}
+
+fn to_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn join(items: impl IntoIterator<Item = String>, between: &str) -> String {
+    items.into_iter().collect::<Vec<_>>().join(between)
+}

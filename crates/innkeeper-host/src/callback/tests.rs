@@ -1,0 +1,108 @@
+//! Tests of callbacks.
+
+use super::*;
+
+fn fixed_callback(text: &'static str) -> Arc<dyn Callback> {
+    Arc::new(move |_: ServerRequest| async move { Ok(json!(text)) })
+}
+
+async fn respond(callbacks: &CallbackRegistry, server: &str, method: &str) -> Option<Value> {
+    let request = ServerRequest { server: server.into(), method: method.into(), params: None };
+    callbacks.respond(request)?.await.ok()
+}
+
+/// Proves: FR5.2
+#[tokio::test]
+async fn the_callback_of_a_server_takes_precedence_and_none_unregisters() {
+    let callbacks = CallbackRegistry::default();
+    assert!(respond(&callbacks, "a", method::ROOTS_LIST).await.is_none());
+    callbacks.set(&CallbackCapabilities::all(), Some(&fixed_callback("all")));
+    callbacks
+        .set(&CallbackCapabilities::roots().for_server("a"), Some(&fixed_callback("a's roots")));
+    assert_eq!(respond(&callbacks, "a", method::ROOTS_LIST).await, Some(json!("a's roots")));
+    assert_eq!(respond(&callbacks, "b", method::ROOTS_LIST).await, Some(json!("all")));
+    assert_eq!(respond(&callbacks, "a", "own/method").await, Some(json!("all")));
+    callbacks.set(&CallbackCapabilities::roots().for_server("a"), None);
+    assert_eq!(respond(&callbacks, "a", method::ROOTS_LIST).await, Some(json!("all")));
+    callbacks.set(&CallbackCapabilities::all(), None);
+    assert!(respond(&callbacks, "a", method::ROOTS_LIST).await.is_none());
+}
+
+#[tokio::test]
+async fn a_form_that_asks_for_a_secret_is_refused_unless_the_application_wants_it() {
+    let properties = json!({ "password": { "type": "string" } });
+    let params = json!({ "message": "?", "requestedSchema": { "properties": properties } });
+    let request = ServerRequest {
+        server: "a".into(),
+        method: method::ELICITATION_CREATE.into(),
+        params: Some(to_raw_value(&params).unwrap()),
+    };
+    let callbacks = CallbackRegistry::default();
+    callbacks.set(&CallbackCapabilities::elicitation(), Some(&fixed_callback("filled in")));
+    let error = callbacks.respond(request.clone()).unwrap().await.unwrap_err();
+    assert_eq!(error.code, code::INVALID_PARAMS);
+    callbacks.set(
+        &CallbackCapabilities::elicitation().allow_secret_forms().for_server("a"),
+        Some(&fixed_callback("a's")),
+    );
+    assert_eq!(callbacks.respond(request.clone()).unwrap().await, Ok(json!("a's")));
+    let other = ServerRequest { server: "b".into(), ..request };
+    assert!(callbacks.respond(other).unwrap().await.is_err());
+}
+
+#[tokio::test]
+async fn an_elicitation_mode_that_was_not_declared_is_rejected_before_the_application_is_called() {
+    let form = json!({ "city": {} });
+    let server_request = |method: &str, params: &Value| ServerRequest {
+        server: "a".into(),
+        method: method.into(),
+        params: Some(to_raw_value(params).unwrap()),
+    };
+    let urls = [
+        json!({ "mode": "url", "url": "https://a", "message": "?" }),
+        json!({ "mode": "url", "requestedSchema": { "properties": form } }),
+        json!({ "mode": "voice", "message": "?" }),
+    ];
+    let tools = [json!({ "tools": [] }), json!({ "toolChoice": { "mode": "auto" } })];
+    let callbacks = CallbackRegistry::default();
+    let is_rejected = |request: &ServerRequest| {
+        callbacks.rejection(request).is_some_and(|no| no.code == code::INVALID_PARAMS)
+    };
+    callbacks.set(&CallbackCapabilities::all(), Some(&fixed_callback("all")));
+    for params in &urls {
+        assert!(is_rejected(&server_request(method::ELICITATION_CREATE, params)), "{params}");
+    }
+    for params in &tools {
+        assert!(is_rejected(&server_request(method::SAMPLING_CREATE_MESSAGE, params)), "{params}");
+    }
+    assert!(!is_rejected(&server_request(
+        method::SAMPLING_CREATE_MESSAGE,
+        &json!({ "tools": null })
+    )));
+    assert!(!is_rejected(&server_request(method::ELICITATION_CREATE, &json!({ "mode": null }))));
+    callbacks.set(&CallbackCapabilities::elicitation_with_urls(), Some(&fixed_callback("urls")));
+    callbacks.set(&CallbackCapabilities::sampling_with_tools(), Some(&fixed_callback("tools")));
+    assert!(!is_rejected(&server_request(method::ELICITATION_CREATE, &urls[0])));
+    assert!(is_rejected(&server_request(method::ELICITATION_CREATE, &urls[2])));
+    for params in &tools {
+        assert!(!is_rejected(&server_request(method::SAMPLING_CREATE_MESSAGE, params)), "{params}");
+    }
+}
+
+#[test]
+fn only_capabilities_with_a_callback_are_declared_and_only_to_their_server() {
+    let callbacks = CallbackRegistry::default();
+    let declared = |server: &str| -> Value {
+        serde_json::from_str(callbacks.capabilities(server).get()).unwrap()
+    };
+    assert_eq!(declared("a"), json!({}));
+    callbacks.set(
+        &CallbackCapabilities::sampling_with_tools().for_server("a"),
+        Some(&fixed_callback("x")),
+    );
+    callbacks.set(&CallbackCapabilities::elicitation_with_urls(), Some(&fixed_callback("x")));
+    callbacks.set(&CallbackCapabilities::custom(), Some(&fixed_callback("x")));
+    let elicitation = json!({ "form": {}, "url": {} });
+    assert_eq!(declared("a"), json!({ "sampling": { "tools": {} }, "elicitation": elicitation }),);
+    assert_eq!(declared("b"), json!({ "elicitation": elicitation }));
+}

@@ -1,0 +1,121 @@
+//! Prompts, resources and templates that the guard withholds.
+
+use innkeeper_protocol::view::{Prompt, Resource, ResourceTemplate};
+
+use crate::config::GuardMode;
+use crate::guard::{self, ItemKind, Verdict};
+use crate::server::listing::{Definition, ServerListing};
+
+/// The guard's verdict on a definition, or on the instructions if there is no item.
+pub(crate) type DefinitionFinding = (Option<(ItemKind, Box<str>)>, Verdict);
+
+/// An excluded item with the reason.
+type ExcludedItem<V> = (Definition<V>, String);
+
+/// The excluded items of one server. Other settings can offer the items again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExcludedItems {
+    prompts: Vec<ExcludedItem<Prompt>>,
+    resources: Vec<ExcludedItem<Resource>>,
+    templates: Vec<ExcludedItem<ResourceTemplate>>,
+}
+
+impl ExcludedItems {
+    /// Moves the items that the guard withholds out of a listing. Adds all findings to `findings`.
+    pub(super) fn extract(
+        listing: &mut ServerListing,
+        mode: GuardMode,
+        findings: &mut Vec<DefinitionFinding>,
+    ) -> Self {
+        let list = &mut listing.resource_templates;
+        Self {
+            prompts: extract_excluded(
+                &mut listing.prompts,
+                ItemKind::Prompt,
+                mode,
+                |prompt| &prompt.name,
+                findings,
+            ),
+            resources: extract_excluded(
+                &mut listing.resources,
+                ItemKind::Resource,
+                mode,
+                |resource| &resource.uri,
+                findings,
+            ),
+            templates: extract_excluded(
+                list,
+                ItemKind::Template,
+                mode,
+                |template| &template.uri_template,
+                findings,
+            ),
+        }
+    }
+
+    /// Adds the excluded items to a listing.
+    pub(super) fn restore_into(&self, listing: &mut ServerListing) {
+        fn add<V: Clone>(to: &mut Vec<Definition<V>>, out: &[ExcludedItem<V>]) {
+            to.extend(out.iter().map(|(item, _)| item.clone()));
+        }
+        add(&mut listing.prompts, &self.prompts);
+        add(&mut listing.resources, &self.resources);
+        add(&mut listing.resource_templates, &self.templates);
+    }
+
+    /// Returns the reason why a prompt is excluded.
+    pub(super) fn prompt_reason(&self, name: &str) -> Option<&str> {
+        let out = self.prompts.iter().find(|(prompt, _)| prompt.view.name == name);
+        out.map(|(_, reason)| reason.as_str())
+    }
+
+    /// Returns the reason why a resource is excluded.
+    pub(super) fn resource_reason(&self, uri: &str) -> Option<&str> {
+        let out = self.resources.iter().find(|(resource, _)| resource.view.uri == uri);
+        out.map(|(_, reason)| reason.as_str())
+    }
+
+    /// Returns the reason why a template that equals or matches the URI is excluded.
+    pub(super) fn template_reason(&self, uri: &str) -> Option<&str> {
+        let is_it =
+            |candidate: &ResourceTemplate| candidate.uri_template == uri || candidate.matches(uri);
+        let out = self.templates.iter().find(|(template, _)| is_it(&template.view));
+        out.map(|(_, reason)| reason.as_str())
+    }
+}
+
+/// Scans the definitions of a list and removes the withheld definitions from the list.
+fn extract_excluded<V>(
+    list: &mut Vec<Definition<V>>,
+    kind: ItemKind,
+    mode: GuardMode,
+    name: impl Fn(&V) -> &String,
+    findings: &mut Vec<DefinitionFinding>,
+) -> Vec<ExcludedItem<V>> {
+    if mode == GuardMode::Off {
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    let mut retained = Vec::with_capacity(list.len());
+    for item in list.drain(..) {
+        let Some(verdict) = guard::scan_definition(kind, &item.raw, mode) else {
+            retained.push(item);
+            continue;
+        };
+        let (withheld, reason) = (verdict.withheld, exclusion_reason(&verdict));
+        findings.push((Some((kind, name(&item.view).as_str().into())), verdict));
+        if withheld {
+            out.push((item, reason));
+        } else {
+            retained.push(item);
+        }
+    }
+    *list = retained;
+    out
+}
+
+/// Returns the first finding with a hint how to allow the item.
+pub(super) fn exclusion_reason(verdict: &Verdict) -> String {
+    let first = verdict.findings.first().map(ToString::to_string).unwrap_or_default();
+    format!("{first}; set `guard.definitions` to `flag` to allow")
+}

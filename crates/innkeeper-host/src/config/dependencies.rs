@@ -1,0 +1,168 @@
+//! Checks across servers: unknown or cyclic dependencies, duplicate servers.
+
+use std::collections::{HashMap, HashSet};
+
+use indexmap::IndexMap;
+
+use super::check::ServerDraft;
+use super::diagnostic::{Diagnostic, Severity};
+use super::graph;
+use super::key_location::{PathSegment, key_segment, locate};
+use super::key_path::escape_for_message;
+use super::load::ParsedSource;
+use super::server::TransportConfig;
+use super::unknown_keys::similar;
+
+/// A draft with the index of its source and of its entry in that source.
+#[derive(Debug)]
+pub(super) struct LocatedDraft {
+    pub(super) source_index: usize,
+    pub(super) entry_index: usize,
+    pub(super) draft: ServerDraft,
+}
+
+/// Reports dependencies that are unknown, disabled, repeated or cyclic.
+pub(super) fn check(drafts: &[LocatedDraft], sources: &mut [ParsedSource<'_>]) {
+    let names = || drafts.iter().map(|located| located.draft.name.as_str());
+    let state: HashMap<&str, bool> =
+        names().zip(drafts.iter().map(|located| located.draft.disabled)).collect();
+    for located in drafts.iter().filter(|located| !located.draft.disabled) {
+        let own_name = located.draft.name.as_str();
+        let mut seen: HashSet<&str> = HashSet::new();
+        for (index, name) in &located.draft.dependencies {
+            let mut report = |severity, message: String| {
+                report_dependency(sources, located, *index, severity, message);
+            };
+            if !seen.insert(name) {
+                report(
+                    Severity::Warning,
+                    format!("duplicate dependency `{}`", escape_for_message(name)),
+                );
+            } else if name == own_name {
+                report(Severity::Error, "depends on itself".to_owned());
+            } else {
+                match state.get(name.as_str()) {
+                    Some(false) => {}
+                    Some(true) => report(Severity::Error, format!("`{name}` is disabled")),
+                    None => {
+                        report(
+                            Severity::Error,
+                            format!("no server `{}`", escape_for_message(name)),
+                        );
+                        suggest(name, names().filter(|other| *other != own_name), located, sources);
+                    }
+                }
+            }
+        }
+    }
+    check_cycles(drafts, sources);
+}
+
+/// Maximum number of names compared with an unknown name: bounds the time for a file with thousands
+/// of both.
+const MAX_COMPARED_NAMES: usize = 256;
+
+fn suggest<'a>(
+    name: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+    located: &LocatedDraft,
+    sources: &mut [ParsedSource<'_>],
+) {
+    let report = &mut sources[located.source_index].report;
+    if !report.is_full()
+        && let Some(suggestion) = similar(name, names.take(MAX_COMPARED_NAMES))
+    {
+        report.hint(format!("did you mean `{suggestion}`?"));
+    }
+}
+
+fn check_cycles(drafts: &[LocatedDraft], sources: &mut [ParsedSource<'_>]) {
+    let enabled = drafts.iter().filter(|located| !located.draft.disabled);
+    let by_name: IndexMap<&str, &LocatedDraft> =
+        enabled.map(|located| (located.draft.name.as_str(), located)).collect();
+    let edges: IndexMap<&str, Vec<&str>> = by_name
+        .iter()
+        .map(|(own_name, located)| {
+            let others = located.draft.dependencies.iter().map(|(_, name)| name.as_str());
+            (*own_name, others.filter(|name| name != own_name).collect())
+        })
+        .collect();
+    for cycle in graph::find_cycles(&edges) {
+        let Some((first, next)) = cycle.first().zip(cycle.get(1)) else {
+            continue;
+        };
+        let message = format!("depends on itself: {} -> {first}", cycle.join(" -> "));
+        if let Some(located) = by_name.get(first)
+            && let Some((index, _)) =
+                located.draft.dependencies.iter().find(|(_, name)| name == next)
+        {
+            report_dependency(sources, located, *index, Severity::Error, message);
+        }
+    }
+}
+
+fn report_dependency(
+    sources: &mut [ParsedSource<'_>],
+    located: &LocatedDraft,
+    index: usize,
+    severity: Severity,
+    message: String,
+) {
+    let parsed = &mut sources[located.source_index];
+    if parsed.report.is_full() {
+        return parsed.report.count_omitted(severity);
+    }
+    let entry = &parsed.document.servers[located.entry_index];
+    let segments = [key_segment("dependencies"), PathSegment::Index(index)];
+    let location = locate(&entry.node, &entry.path, &segments);
+    let position = parsed.report.source().position(location.at);
+    parsed
+        .report
+        .push(Diagnostic { severity, ..Diagnostic::error(&position, location.key, message) });
+}
+
+/// Warns about two servers with the same process or endpoint.
+pub(super) fn check_duplicates(drafts: &[LocatedDraft], sources: &mut [ParsedSource<'_>]) {
+    let mut seen: HashMap<Vec<String>, &str> = HashMap::new();
+    for LocatedDraft { source_index: parsed, entry_index, draft } in drafts {
+        let Some(config) = &draft.config else {
+            continue;
+        };
+        match seen.get(&launch_key(&config.transport)) {
+            None => {
+                seen.insert(launch_key(&config.transport), &draft.name);
+            }
+            Some(first) => {
+                let parsed = &mut sources[*parsed];
+                let entry = &parsed.document.servers[*entry_index];
+                let message = format!("same server as `{first}` under another name");
+                parsed.report.warning(entry.at, &entry.path, message);
+            }
+        }
+    }
+}
+
+/// Returns the parts of a transport that identify the server.
+fn launch_key(transport: &TransportConfig) -> Vec<String> {
+    let mut launch = vec![transport.kind().to_owned()];
+    let pairs = match transport {
+        TransportConfig::Stdio { command, args, env, unset_env: _, cwd } => {
+            launch.push(command.expose().clone());
+            launch.push(args.len().to_string());
+            launch.extend(args.iter().map(|arg| arg.expose().clone()));
+            launch.extend(cwd.as_ref().map(|cwd| cwd.expose().to_string_lossy().into_owned()));
+            env
+        }
+        TransportConfig::Http { url, headers }
+        | TransportConfig::Sse { url, headers }
+        | TransportConfig::WebSocket { url, headers } => {
+            launch.push(url.expose().clone());
+            headers
+        }
+    };
+    let mut pairs: Vec<String> =
+        pairs.iter().map(|(name, value)| format!("{name}={}", value.expose())).collect();
+    pairs.sort();
+    launch.extend(pairs);
+    launch
+}

@@ -1,0 +1,170 @@
+//! A named text with line and column lookup, and its diagnostics.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::diagnostic::{Diagnostic, Position, Severity};
+
+/// Maximum number of problems reported for one file: more problems have a common cause.
+pub(super) const MAX_DIAGNOSTICS: usize = 256;
+
+/// Byte offset of a node in the text; `None` for a configuration that is not a text.
+pub(super) type SourceOffset = Option<usize>;
+
+/// The name of a configuration and the offsets of its lines.
+#[derive(Debug)]
+pub(super) struct SourceText {
+    name: Arc<str>,
+    lines: Vec<usize>,
+    text: String,
+    /// Number of characters before each block of the text, which bounds the cost of a very long
+    /// line.
+    chars_before_block: Vec<usize>,
+}
+
+const BLOCK_BYTES: usize = 1024;
+
+impl SourceText {
+    pub(super) fn from_text(name: &str, text: &str) -> Self {
+        let lines =
+            std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
+        let mut characters = 0;
+        let counted = text.as_bytes().chunks(BLOCK_BYTES).map(|block| {
+            let before = characters;
+            characters += count_chars(block);
+            before
+        });
+        Self {
+            name: name.into(),
+            chars_before_block: counted.collect(),
+            lines: lines.collect(),
+            text: text.to_owned(),
+        }
+    }
+
+    pub(super) fn without_text(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            lines: Vec::new(),
+            text: String::new(),
+            chars_before_block: Vec::new(),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn position(&self, at: SourceOffset) -> Position {
+        let (line, column) = at.map_or((0, 0), |at| self.line_and_column(at));
+        Position { source: Arc::clone(&self.name), line, column }
+    }
+
+    fn line_and_column(&self, at: usize) -> (u32, u32) {
+        let line = self.lines.partition_point(|start| *start <= at);
+        let start = line.checked_sub(1).map_or(0, |index| self.lines[index]);
+        let column = self.characters_before(at) - self.characters_before(start) + 1;
+        (to_u32_saturating(line), to_u32_saturating(column))
+    }
+
+    fn characters_before(&self, at: usize) -> usize {
+        let at = at.min(self.text.len());
+        let block = at / BLOCK_BYTES;
+        let counted = self.chars_before_block.get(block).copied();
+        // `at` may be the end of the text, one past the last block.
+        let (before, from) = match counted {
+            Some(before) => (before, block * BLOCK_BYTES),
+            None => (
+                self.chars_before_block.last().copied().unwrap_or(0),
+                block.saturating_sub(1) * BLOCK_BYTES,
+            ),
+        };
+        before + count_chars(&self.text.as_bytes()[from..at])
+    }
+}
+
+/// Returns the number of characters that start in `bytes`.
+fn count_chars(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| (**byte & 0xC0) != 0x80).count()
+}
+
+fn to_u32_saturating(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// The problems of one source, up to a limit, with positions.
+#[derive(Debug)]
+pub(super) struct Diagnostics {
+    source: SourceText,
+    entries: Vec<Diagnostic>,
+    omitted: usize,
+    omitted_error: bool,
+}
+
+impl Diagnostics {
+    pub(super) fn new(source: SourceText) -> Self {
+        Self { source, entries: Vec::new(), omitted: 0, omitted_error: false }
+    }
+
+    pub(super) fn source(&self) -> &SourceText {
+        &self.source
+    }
+
+    pub(super) fn error(
+        &mut self,
+        at: SourceOffset,
+        key: impl fmt::Display,
+        message: impl Into<String>,
+    ) {
+        let position = self.source.position(at);
+        self.push(Diagnostic::error(&position, key.to_string(), message));
+    }
+
+    pub(super) fn warning(
+        &mut self,
+        at: SourceOffset,
+        key: impl fmt::Display,
+        message: impl Into<String>,
+    ) {
+        let position = self.source.position(at);
+        self.push(Diagnostic::warning(&position, key.to_string(), message));
+    }
+
+    /// Returns whether the limit is reached, so that callers can skip building messages.
+    pub(super) fn is_full(&self) -> bool {
+        self.entries.len() >= MAX_DIAGNOSTICS
+    }
+
+    /// Adds a hint to the last problem.
+    pub(super) fn hint(&mut self, hint: impl Into<String>) {
+        if self.omitted == 0
+            && let Some(problem) = self.entries.last_mut()
+        {
+            problem.hint = Some(hint.into());
+        }
+    }
+
+    pub(super) fn push(&mut self, problem: Diagnostic) {
+        if self.is_full() {
+            self.count_omitted(problem.severity);
+        } else {
+            self.entries.push(problem);
+        }
+    }
+
+    /// Counts a problem without a message.
+    pub(super) fn count_omitted(&mut self, severity: Severity) {
+        self.omitted += 1;
+        self.omitted_error |= severity == Severity::Error;
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Diagnostic> {
+        if self.omitted > 0 {
+            let more = format!("{} more problems omitted", self.omitted);
+            let severity = if self.omitted_error { Severity::Error } else { Severity::Warning };
+            let last = Diagnostic::error(&self.source.position(None), "", more);
+            self.entries.push(Diagnostic { severity, ..last });
+        }
+        self.entries
+    }
+}

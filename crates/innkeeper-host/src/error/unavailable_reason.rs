@@ -1,0 +1,101 @@
+//! The reason why a server is unavailable.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::display::Seconds;
+use crate::server::process::ExitStatus;
+use crate::transport::auth::AuthErrorKind;
+
+/// The reason why a server is unavailable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnavailableReason {
+    /// The process ended.
+    Exited(ExitStatus),
+    /// The server closed its stdout while its process was running.
+    ClosedOutput,
+    /// Writing to the server's stdin failed.
+    ClosedInput,
+    /// The limit of consecutive timeouts was reached (`unavailableAfterTimeouts`). The process
+    /// keeps running.
+    Unresponsive {
+        /// Number of consecutive timeouts.
+        calls: u32,
+    },
+    /// The server never became ready.
+    NotStarted(Box<str>),
+    /// The server is still starting.
+    Starting,
+    /// The host is shutting down or was shut down.
+    Shutdown,
+    /// Results that the application has not consumed fill the server's memory budget.
+    ResultBufferFull,
+    /// The server sent too many invalid messages in a row, or lines without an end.
+    InvalidMessages,
+    /// The connection could not be established.
+    Unreachable(Box<str>),
+    /// The connection was lost before the response.
+    ConnectionLost(Box<str>),
+    /// The server rejected the connection, or does not support the requested protocol.
+    ConnectionRejected(Box<str>),
+    /// The server requires a token, and no available token is valid.
+    Unauthorized(Box<AuthErrorKind>),
+    /// The server or a proxy accepts no requests now: HTTP 429, 502 or 503.
+    Busy {
+        /// HTTP status code.
+        status: u16,
+        /// Requested wait (`Retry-After`).
+        retry_after: Option<Duration>,
+    },
+}
+
+impl UnavailableReason {
+    /// Returns the name in metrics.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Exited(_) => "exited",
+            Self::ClosedOutput => "closed_output",
+            Self::ClosedInput => "closed_input",
+            Self::Unresponsive { .. } => "silent",
+            Self::NotStarted(_) => "not_started",
+            Self::Starting => "starting",
+            Self::Shutdown => "shutdown",
+            Self::ResultBufferFull => "results_not_taken",
+            Self::InvalidMessages => "noise",
+            Self::Unreachable(_) => "unreachable",
+            Self::ConnectionLost(_) => "broken",
+            Self::ConnectionRejected(_) => "refused",
+            Self::Unauthorized(_) => "not_signed_in",
+            Self::Busy { .. } => "busy",
+        }
+    }
+}
+
+impl fmt::Display for UnavailableReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(exit_status) => write!(f, "process ended with {exit_status}"),
+            Self::ClosedOutput => f.write_str("the server closed its stdout"),
+            Self::ClosedInput => f.write_str("the server closed its stdin"),
+            Self::Unresponsive { calls: 1 } => f.write_str("a call timed out"),
+            Self::Unresponsive { calls } => {
+                write!(f, "{calls} consecutive calls timed out")
+            }
+            Self::NotStarted(reason) => write!(f, "start failed: {reason}"),
+            Self::Starting => f.write_str("still starting"),
+            Self::Shutdown => f.write_str("the host is shutting down"),
+            Self::ResultBufferFull => {
+                f.write_str("result buffer full: earlier results not consumed")
+            }
+            Self::InvalidMessages => f.write_str("too many invalid messages"),
+            Self::Unreachable(cause) => write!(f, "cannot connect: {cause}"),
+            Self::ConnectionLost(cause) => write!(f, "connection lost: {cause}"),
+            Self::ConnectionRejected(cause) => write!(f, "connection rejected: {cause}"),
+            Self::Unauthorized(error) => error.fmt(f),
+            Self::Busy { status, retry_after: None } => write!(f, "busy (HTTP {status})"),
+            Self::Busy { status, retry_after: Some(after) } => {
+                write!(f, "busy (HTTP {status}), retry after {}", Seconds(*after))
+            }
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Scans the traffic of one server by its guard settings.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::fingerprints::SecretFingerprints;
+use super::injection::{TextSource, find_injections};
+use super::item_kind::ItemKind;
+use super::normalize::normalized_forms;
+use super::parameters::{ToolParameters, split_words};
+use super::sandbox_paths::{SandboxPaths, is_file_url};
+use super::text_nodes::{
+    PathSegment, TextNode, front_and_back, parse_within_limits, segment_names, walk_text_nodes,
+    walk_unparsed_text,
+};
+use super::{Finding, FindingKind, MAX_FINDINGS, cloud_metadata, credential_files, shell};
+use crate::config::{GuardMode, ServerConfig};
+use crate::text::{has_hidden_characters, hidden_characters, is_model_visible};
+
+/// The result of a scan: findings, and whether the content is withheld.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Verdict {
+    /// At least one and at most [`MAX_FINDINGS`] findings.
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) withheld: bool,
+}
+
+impl Verdict {
+    fn new(findings: Vec<Finding>, mode: GuardMode) -> Option<Self> {
+        let withheld = mode == GuardMode::Refuse;
+        (!findings.is_empty()).then_some(Self { findings, withheld })
+    }
+}
+
+/// Collects the findings of one definition, call or result; each kind and place once.
+struct FindingCollector<'p> {
+    place_prefix: &'static str,
+    /// The tool's declared arguments, if known.
+    parameters: Option<&'p ToolParameters>,
+    findings: Vec<Finding>,
+}
+
+impl<'p> FindingCollector<'p> {
+    fn new(place_prefix: &'static str, parameters: Option<&'p ToolParameters>) -> Self {
+        Self { place_prefix, parameters, findings: Vec::new() }
+    }
+
+    fn add(&mut self, kind: FindingKind, segments: &[PathSegment<'_>], reason: &'static str) {
+        if self.findings.len() >= MAX_FINDINGS {
+            return;
+        }
+        let declares = |name: &str| self.parameters.is_some_and(|declared| declared.declares(name));
+        let finding = Finding::new(kind, self.place_prefix, segments, declares, reason);
+        let is_known = |other: &Finding| other.kind == finding.kind && other.place == finding.place;
+        if !self.findings.iter().any(is_known) {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Returns `Break` when the maximum number of findings is reached.
+    fn control_flow(&self) -> ControlFlow<()> {
+        if self.findings.len() < MAX_FINDINGS {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    }
+}
+
+/// Scans the definition of a tool, prompt, resource or template.
+pub(crate) fn scan_definition(kind: ItemKind, raw: &RawValue, mode: GuardMode) -> Option<Verdict> {
+    if mode == GuardMode::Off {
+        return None;
+    }
+    let mut findings = FindingCollector::new(kind.definition_place(), None);
+    if has_hidden_characters(raw) {
+        findings.add(FindingKind::HiddenText, &[], "contains hidden characters");
+    }
+    let value = parse_within_limits(raw);
+    let each = |node: TextNode<'_, '_>| scan_definition_text(node, &mut findings);
+    // Both walks stop early after the maximum number of findings.
+    let _enough = match &value {
+        Some(value) => walk_text_nodes(value, is_not_model_visible, each),
+        None => walk_unparsed_text(raw.get(), each),
+    };
+    Verdict::new(findings.findings, mode)
+}
+
+fn is_not_model_visible(segments: &[PathSegment<'_>], name: &str, value: &Value) -> bool {
+    !is_model_visible(segment_names(segments).next_back(), name, value)
+}
+
+/// Scans the instructions of a server.
+pub(crate) fn scan_instructions(text: &str, mode: GuardMode) -> Option<Verdict> {
+    if mode == GuardMode::Off {
+        return None;
+    }
+    let mut findings = FindingCollector::new("instructions", None);
+    if !hidden_characters(text).is_empty() {
+        findings.add(FindingKind::HiddenText, &[], "contains hidden characters");
+    }
+    let _enough =
+        front_and_back(text).try_for_each(|node| scan_definition_text(node, &mut findings));
+    Verdict::new(findings.findings, mode)
+}
+
+fn scan_definition_text(
+    node: TextNode<'_, '_>,
+    findings: &mut FindingCollector<'_>,
+) -> ControlFlow<()> {
+    for form in normalized_forms(node.text) {
+        for (kind, reason) in find_injections(&form.plain, TextSource::Definition) {
+            findings.add(kind, node.steps, reason);
+        }
+    }
+    findings.control_flow()
+}
+
+/// The scanner for calls of a tool or requests for a prompt or resource. There is no scanner if the
+/// guard is off.
+#[derive(Debug)]
+pub(crate) struct Scanner {
+    item_kind: ItemKind,
+    server: Arc<str>,
+    /// Scanner for arguments, if their mode is not off.
+    arguments: Option<ArgumentScanner>,
+    results: GuardMode,
+    fingerprints: Arc<SecretFingerprints>,
+}
+
+#[derive(Debug)]
+struct ArgumentScanner {
+    mode: GuardMode,
+    parameters: ToolParameters,
+    sandbox_paths: Option<SandboxPaths>,
+}
+
+impl Scanner {
+    pub(crate) fn new(
+        config: &ServerConfig,
+        server: &Arc<str>,
+        schema: &RawValue,
+        secret_prints: &Arc<SecretFingerprints>,
+    ) -> Option<Self> {
+        let modes = config.guard;
+        let reads = modes.arguments != GuardMode::Off;
+        if !reads && modes.results == GuardMode::Off {
+            return None;
+        }
+        let reading = || ArgumentScanner {
+            mode: modes.arguments,
+            parameters: ToolParameters::from_schema(schema),
+            sandbox_paths: SandboxPaths::from_config(config),
+        };
+        let arguments = reads.then(reading);
+        let (kind, server, secret_prints) = (ItemKind::Tool, server.clone(), secret_prints.clone());
+        Some(Self {
+            item_kind: kind,
+            server,
+            arguments,
+            results: modes.results,
+            fingerprints: secret_prints,
+        })
+    }
+
+    /// Creates the scanner for a prompt or resource, which scans only the contents.
+    pub(crate) fn for_contents(
+        kind: ItemKind,
+        config: &ServerConfig,
+        server: &Arc<str>,
+        secret_prints: &Arc<SecretFingerprints>,
+    ) -> Option<Self> {
+        let results = config.guard.results;
+        let (server, secret_prints) = (server.clone(), secret_prints.clone());
+        let looks = results != GuardMode::Off;
+        looks.then_some(Self {
+            item_kind: kind,
+            server,
+            arguments: None,
+            results,
+            fingerprints: secret_prints,
+        })
+    }
+
+    /// Returns the kind of the scanned item.
+    pub(crate) fn item_kind(&self) -> ItemKind {
+        self.item_kind
+    }
+
+    /// Scans arguments before they are sent.
+    pub(crate) fn scan_arguments(&self, arguments: &Value) -> Option<Verdict> {
+        let reading = self.arguments.as_ref()?;
+        let mut findings = FindingCollector::new("arguments", Some(&reading.parameters));
+        if reading.parameters.has_undeclared(arguments) {
+            findings.add(FindingKind::UndeclaredArgument, &[], "argument not declared by the tool");
+        }
+        let each = |node: TextNode<'_, '_>| {
+            self.scan_argument_text(node, reading, &mut findings);
+            findings.control_flow()
+        };
+        let _enough = walk_text_nodes(arguments, |_, _, _| false, each);
+        Verdict::new(findings.findings, reading.mode)
+    }
+
+    fn scan_argument_text(
+        &self,
+        node: TextNode<'_, '_>,
+        reading: &ArgumentScanner,
+        findings: &mut FindingCollector<'_>,
+    ) {
+        let TextNode { steps, text, .. } = node;
+        let is_code = reading.parameters.is_code_or_prose(steps);
+        if has_smuggled_text(text) {
+            findings.add(FindingKind::HiddenText, steps, "contains hidden characters");
+        }
+        let sandbox_paths = reading.sandbox_paths.as_ref();
+        if sandbox_paths
+            .is_some_and(|sandbox_paths| is_path(&node) && sandbox_paths.is_outside(text))
+        {
+            let reason = "outside the directories of the server's `sandbox`";
+            findings.add(FindingKind::PathOutsideSandbox, steps, reason);
+        }
+        for form in normalized_forms(text) {
+            if self.fingerprints.has_foreign_secret(&self.server, &form.exact) {
+                let reason = "contains a credential from another server";
+                findings.add(FindingKind::CrossServerCredential, steps, reason);
+            }
+            // A path or address in prose is only mentioned; code may contain either.
+            if is_prose(&node) {
+                continue;
+            }
+            if credential_files::mentions_credential_file(&form.exact) {
+                findings.add(FindingKind::CredentialFile, steps, "names a credential file");
+            }
+            if cloud_metadata::mentions_metadata_address(&form.exact) {
+                let reason = "names a cloud metadata address";
+                findings.add(FindingKind::MetadataAddress, steps, reason);
+            }
+            if !is_code && shell::has_syntax(&form.exact) {
+                findings.add(FindingKind::ShellSyntax, steps, "contains shell syntax outside code");
+            }
+        }
+    }
+
+    /// Scans a result or contents and stores fingerprints of credentials, up to the maximum of
+    /// findings.
+    pub(crate) fn scan_result(&self, raw: &RawValue) -> Option<Verdict> {
+        if self.results == GuardMode::Off {
+            return None;
+        }
+        let mut findings = FindingCollector::new(self.item_kind.result_place(), None);
+        let each = |node: TextNode<'_, '_>| self.scan_response_text(node, &mut findings);
+        let _enough = match parse_within_limits(raw) {
+            Some(value) => walk_text_nodes(&value, |_, _, _| false, each),
+            None => walk_unparsed_text(raw.get(), each),
+        };
+        Verdict::new(findings.findings, self.results)
+    }
+
+    /// Scans the message and data of an error.
+    pub(crate) fn scan_error(&self, message: &str, data: Option<&RawValue>) -> Option<Verdict> {
+        if self.results == GuardMode::Off {
+            return None;
+        }
+        let mut findings = FindingCollector::new(self.item_kind.error_place(), None);
+        let mut each = |node: TextNode<'_, '_>| self.scan_response_text(node, &mut findings);
+        let flow = front_and_back(message).try_for_each(&mut each);
+        if let Some(data) = data.filter(|_| flow.is_continue()) {
+            let _enough = match parse_within_limits(data) {
+                Some(value) => walk_text_nodes(&value, |_, _, _| false, &mut each),
+                None => walk_unparsed_text(data.get(), &mut each),
+            };
+        }
+        Verdict::new(findings.findings, self.results)
+    }
+
+    fn scan_response_text(
+        &self,
+        node: TextNode<'_, '_>,
+        findings: &mut FindingCollector<'_>,
+    ) -> ControlFlow<()> {
+        if has_smuggled_text(node.text) {
+            findings.add(FindingKind::HiddenText, node.steps, "contains hidden characters");
+        }
+        for form in normalized_forms(node.text) {
+            for (kind, reason) in find_injections(&form.plain, TextSource::Result) {
+                findings.add(kind, node.steps, reason);
+            }
+            if self.fingerprints.remember(&self.server, &form.exact) {
+                findings.add(FindingKind::Secret, node.steps, "contains a key, token or password");
+            }
+        }
+        findings.control_flow()
+    }
+}
+
+/// Returns whether a text contains tag characters or reverses the order of letters. Ordinary text
+/// has neither, but often has zero-width characters and direction marks.
+fn has_smuggled_text(text: &str) -> bool {
+    let mut flag = false;
+    for character in text.chars() {
+        match character {
+            // Flags of regions consist of tag characters.
+            '\u{1f3f4}' => flag = true,
+            '\u{e0020}'..='\u{e007e}' if !flag => return true,
+            '\u{e0020}'..='\u{e007f}' => {}
+            '\u{202d}' | '\u{202e}' => return true,
+            _ => flag = false,
+        }
+    }
+    false
+}
+
+/// Names of arguments with text for people.
+const PROSE_ARGUMENT_NAMES: [&str; 14] = [
+    "content",
+    "contents",
+    "text",
+    "body",
+    "message",
+    "description",
+    "title",
+    "summary",
+    "comment",
+    "prompt",
+    "subject",
+    "caption",
+    "note",
+    "question",
+];
+
+fn is_prose(node: &TextNode<'_, '_>) -> bool {
+    PROSE_ARGUMENT_NAMES.contains(&&*node.name().to_ascii_lowercase())
+}
+
+/// Last words in the names of path arguments.
+const PATH_NAME_ENDINGS: [&str; 20] = [
+    "path",
+    "paths",
+    "pathname",
+    "filepath",
+    "filepaths",
+    "file",
+    "files",
+    "filename",
+    "filenames",
+    "dir",
+    "dirs",
+    "dirname",
+    "directory",
+    "directories",
+    "folder",
+    "folders",
+    "root",
+    "roots",
+    "cwd",
+    "workdir",
+];
+
+/// Returns whether a value is a path, by its name or as a file URL.
+fn is_path(node: &TextNode<'_, '_>) -> bool {
+    let text = node.text;
+    if is_file_url(text) {
+        return true;
+    }
+    let by_name =
+        split_words(node.name()).last().is_some_and(|word| PATH_NAME_ENDINGS.contains(&&*word));
+    by_name && !node.is_name && !text.contains("://") && !text.contains(['\n', '\0'])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! Counts and latencies per server.
+
+pub(crate) mod prometheus;
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::error::CallErrorKind;
+use crate::event::CallOutcome;
+
+/// The upper bounds of duration histogram buckets in seconds, from the OpenTelemetry semantic
+/// conventions for MCP.
+pub(crate) const DURATION_BUCKETS_SECS: [f64; 14] =
+    [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+
+/// Maximum recorded latency (one hour, in microseconds). A slower call counts as this value.
+const MAX_LATENCY_MICROS: u64 = 3_600_000_000;
+
+/// The metrics of one server since the start of the host. Latencies are in milliseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ServerMetrics {
+    /// Number of calls that were sent or attempted.
+    pub request_count: u64,
+    /// Number of calls with a result that is not an error.
+    pub success_count: u64,
+    /// Number of failed calls, including tool errors.
+    pub error_count: u64,
+    /// Number of calls with an `isError` result; included in `error_count`.
+    pub tool_error_count: u64,
+    /// Number of calls whose caller dropped the future; included only in `request_count`.
+    pub cancelled_count: u64,
+    /// `success_count` divided by the number of finished calls, 0 to 1; 1 without finished calls.
+    pub success_rate: f64,
+    /// `error_count` divided by the number of finished calls, 0 to 1.
+    pub error_rate: f64,
+    /// Mean latency.
+    pub avg_latency: f64,
+    /// Minimum latency.
+    pub min_latency: f64,
+    /// Maximum latency.
+    pub max_latency: f64,
+    /// Latency at the 50th percentile.
+    pub p50_latency: f64,
+    /// Latency at the 95th percentile.
+    pub p95_latency: f64,
+    /// Latency at the 99th percentile.
+    pub p99_latency: f64,
+    /// Number of prompts and resources from the cache; not included in the counts above.
+    pub cache_hits: u64,
+    /// Number of prompts and resources that the server returned.
+    pub cache_misses: u64,
+    /// Current number of cache entries.
+    pub cache_entries: usize,
+    /// Current size of the cache in bytes.
+    pub cache_bytes: u64,
+}
+
+/// A copy of the counters. Latencies are in microseconds.
+#[derive(Clone, Debug)]
+pub(crate) struct MetricsSnapshot {
+    successes: u64,
+    tool_errors: u64,
+    /// Indexed by [`CallErrorKind`].
+    failures_by_kind: [u64; CallErrorKind::ALL.len()],
+    cancelled: u64,
+    total_latency_micros: u64,
+    latencies: Histogram<u64>,
+    last_success: Option<Instant>,
+    cache_hits: u64,
+    cache_misses: u64,
+}
+
+/// The live counters of [`ServerMetrics`].
+#[derive(Debug)]
+pub(crate) struct MetricsRecorder(Mutex<MetricsSnapshot>);
+
+impl MetricsRecorder {
+    pub(crate) fn new() -> Self {
+        // Two significant digits need about 20 kB for a server with calls of one hour, a tenth of
+        // the memory for three digits. The histogram grows with the slowest call, so a server
+        // without calls needs almost no memory.
+        let latencies = Histogram::new(2).expect("a constant number of digits");
+        Self(Mutex::new(MetricsSnapshot {
+            successes: 0,
+            tool_errors: 0,
+            failures_by_kind: [0; CallErrorKind::ALL.len()],
+            cancelled: 0,
+            total_latency_micros: 0,
+            latencies,
+            last_success: None,
+            cache_hits: 0,
+            cache_misses: 0,
+        }))
+    }
+
+    pub(crate) fn record(&self, outcome: CallOutcome, latency: Duration, now: Instant) {
+        let mut counts = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match outcome {
+            CallOutcome::Ok => {
+                counts.successes += 1;
+                counts.last_success = Some(now);
+            }
+            CallOutcome::ToolError => counts.tool_errors += 1,
+            CallOutcome::Failed(kind) => counts.failures_by_kind[kind as usize] += 1,
+            CallOutcome::Cancelled => {
+                counts.cancelled += 1;
+                return;
+            }
+        }
+        let micros = u64::try_from(latency.as_micros()).unwrap_or(MAX_LATENCY_MICROS).max(1);
+        counts.total_latency_micros += micros;
+        // The histogram resizes automatically, so `record` cannot fail.
+        let _ = counts.latencies.record(micros.min(MAX_LATENCY_MICROS));
+    }
+
+    /// Counts a prompt or resource as cache hit or cache miss.
+    pub(crate) fn record_cache_lookup(&self, hit: bool) {
+        let mut counts = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *if hit { &mut counts.cache_hits } else { &mut counts.cache_misses } += 1;
+    }
+
+    /// Returns the time of the last call with a result that is not an error.
+    pub(crate) fn last_success(&self) -> Option<Instant> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).last_success
+    }
+
+    /// Returns a copy, so that no call waits for a reader of the metrics.
+    pub(crate) fn snapshot(&self) -> MetricsSnapshot {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn server_metrics(&self) -> ServerMetrics {
+        let counts = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let errors = counts.failures_by_kind.iter().sum::<u64>() + counts.tool_errors;
+        let ended = counts.successes + errors;
+        let share = |n: u64| if ended == 0 { 0.0 } else { n as f64 / ended as f64 };
+        let millis = |micros: u64| if ended == 0 { 0.0 } else { micros as f64 / 1000.0 };
+        ServerMetrics {
+            request_count: ended + counts.cancelled,
+            success_count: counts.successes,
+            error_count: errors,
+            tool_error_count: counts.tool_errors,
+            cancelled_count: counts.cancelled,
+            success_rate: if ended == 0 { 1.0 } else { share(counts.successes) },
+            error_rate: share(errors),
+            avg_latency: millis(counts.total_latency_micros.checked_div(ended).unwrap_or(0)),
+            min_latency: millis(counts.latencies.min()),
+            max_latency: millis(counts.latencies.max()),
+            p50_latency: millis(counts.latencies.value_at_quantile(0.50)),
+            p95_latency: millis(counts.latencies.value_at_quantile(0.95)),
+            p99_latency: millis(counts.latencies.value_at_quantile(0.99)),
+            cache_hits: counts.cache_hits,
+            cache_misses: counts.cache_misses,
+            // `Host::metrics` sets these fields from the server's connection.
+            cache_entries: 0,
+            cache_bytes: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves: FR9.3
+    #[test]
+    fn three_successes_and_one_error_are_counted_with_their_rates_and_latencies() {
+        let (recorder, now) = (MetricsRecorder::new(), Instant::now());
+        for millis in [1, 2, 3] {
+            recorder.record(CallOutcome::Ok, Duration::from_millis(millis), now);
+        }
+        recorder.record(
+            CallOutcome::Failed(CallErrorKind::Timeout),
+            Duration::from_millis(10),
+            now,
+        );
+        recorder.record(CallOutcome::Cancelled, Duration::from_secs(9), now);
+        let metrics = recorder.server_metrics();
+        assert_eq!((metrics.request_count, metrics.success_count, metrics.error_count), (5, 3, 1));
+        assert_eq!(
+            (metrics.success_rate, metrics.error_rate, metrics.cancelled_count),
+            (0.75, 0.25, 1)
+        );
+        assert_eq!(metrics.avg_latency, 4.0);
+        assert!((9.9..10.2).contains(&metrics.max_latency), "{}", metrics.max_latency);
+    }
+
+    #[test]
+    fn a_server_without_requests_has_no_failures() {
+        let metrics = MetricsRecorder::new().server_metrics();
+        assert_eq!(
+            (metrics.request_count, metrics.success_rate, metrics.error_rate),
+            (0, 1.0, 0.0)
+        );
+        assert_eq!((metrics.min_latency, metrics.p99_latency), (0.0, 0.0));
+    }
+}

@@ -1,0 +1,101 @@
+//! Validates a tool's structured result against its output schema.
+
+use innkeeper_protocol::skim;
+use serde_json::value::RawValue;
+
+use super::{ArgumentSchema, whole_value_problem};
+use crate::error::ArgumentProblem;
+
+/// Maximum size of checked structured content in bytes, equal to the maximum schema size: the
+/// caller waits for the check, which parses everything.
+const MAX_CHECKED_BYTES: usize = 256 << 10;
+
+/// The output schema of one tool, compiled once at the first result.
+#[derive(Debug)]
+pub(crate) struct ResultSchema(ArgumentSchema);
+
+impl ResultSchema {
+    /// Checks a schema without compiling it; the schema may describe any value.
+    ///
+    /// # Errors
+    ///
+    /// Returns why results cannot be checked with the schema.
+    pub(crate) fn new(raw: &RawValue) -> Result<Self, String> {
+        ArgumentSchema::new_bounded(raw, |_| true).map(Self)
+    }
+
+    /// Returns the first problem of a result's structured content. Returns `None` if the content
+    /// matches, or if it cannot be checked: content above 256 KiB, a too costly schema, or an
+    /// invalid schema.
+    pub(crate) fn check(&self, result: &RawValue) -> Option<ArgumentProblem> {
+        let Some(content) = skim::member(result.get(), "structuredContent") else {
+            return whole_value_problem("`structuredContent` is missing").pop();
+        };
+        if content.len() > MAX_CHECKED_BYTES {
+            return None;
+        }
+        self.0.first_violation(&serde_json::from_str(content).ok()?).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+
+    fn check(schema: &serde_json::Value, result: &serde_json::Value) -> Option<String> {
+        let schema = ResultSchema::new(&to_raw_value(schema).unwrap()).unwrap();
+        let problem = schema.check(&to_raw_value(result).unwrap())?;
+        Some(format!("{} {}", problem.pointer, problem.message))
+    }
+
+    #[test]
+    fn violations_and_missing_content_are_reported() {
+        let schema = json!({"type": "object", "properties": {"sum": {"type": "number"}}});
+        let problem =
+            |content| check(&schema, &json!({"content": [], "structuredContent": content}));
+        assert_eq!(problem(json!({"sum": 3})), None);
+        assert_eq!(problem(json!({"sum": "three"})).unwrap(), "/sum expected number, found string");
+        assert!(problem(json!([])).is_some());
+        assert_eq!(check(&schema, &json!({})).unwrap(), " `structuredContent` is missing");
+    }
+
+    #[test]
+    fn results_may_be_any_value_where_the_schema_says_so() {
+        let list = json!({"type": "array", "items": {"type": "integer"}});
+        assert_eq!(check(&list, &json!({"structuredContent": [1, 2]})), None);
+        assert!(check(&list, &json!({"structuredContent": [1, "2"]})).is_some());
+    }
+
+    #[test]
+    fn content_at_the_limit_is_checked_and_content_past_it_is_not() {
+        let schema = json!({"type": "integer"});
+        let text = |bytes: usize| json!({"structuredContent": "x".repeat(bytes - 2)});
+        assert!(check(&schema, &text(MAX_CHECKED_BYTES)).is_some());
+        assert_eq!(check(&schema, &text(MAX_CHECKED_BYTES + 1)), None);
+    }
+
+    #[test]
+    fn of_many_misfits_below_a_long_name_one_is_made() {
+        let list = json!({"type": "array", "items": {"type": "string"}});
+        let schema = json!({"additionalProperties": list});
+        let content = json!({"x".repeat(100_000): vec![1; 50_000]});
+        let problem = check(&schema, &json!({ "structuredContent": content })).unwrap();
+        assert!(problem.len() < 2_000, "{}", problem.len());
+    }
+
+    #[test]
+    fn a_schema_that_cannot_be_compiled_or_would_cost_too_much_flags_nothing() {
+        assert_eq!(check(&json!({"type": "nothing"}), &json!({"structuredContent": 1})), None);
+        let mut doubling = json!({});
+        for level in 0..40 {
+            let below = format!("#/$defs/{}", level + 1);
+            doubling[level.to_string()] = json!({"allOf": [{"$ref": below}, {"$ref": below}]});
+        }
+        doubling["40"] = json!({});
+        let bomb = to_raw_value(&json!({"$ref": "#/$defs/0", "$defs": doubling})).unwrap();
+        assert!(ResultSchema::new(&bomb).is_err());
+    }
+}

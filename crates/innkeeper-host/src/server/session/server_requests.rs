@@ -1,0 +1,181 @@
+//! Requests of a server, passed to the application's callback within limits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use innkeeper_protocol::RequestId;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::SessionState;
+use crate::audit::AuditEvent;
+use crate::callback::{CallbackError, CallbackRegistry, RequestKind, ServerRequest};
+use crate::tasks::BackgroundTasks;
+use crate::text::display_prefix;
+
+/// Maximum number of concurrent requests per server, for the model or the user of the application.
+const MAX_CONCURRENT_REQUESTS: usize = 4;
+
+/// Maximum number of queued requests; more requests indicate a faulty server.
+const MAX_QUEUED_REQUESTS: usize = 16;
+
+/// Maximum number of queued elicitations; further elicitations are declined.
+const MAX_QUEUED_ELICITATIONS: usize = 4;
+
+/// Maximum number of characters shown of a method name.
+const MAX_SHOWN_CHARS: usize = 64;
+
+/// The open requests of one server.
+#[derive(Debug)]
+pub(super) struct ServerRequests {
+    callbacks: CallbackRegistry,
+    tasks: BackgroundTasks,
+    callback_timeout: Duration,
+    open_requests: AtomicUsize,
+    open_elicitations: AtomicUsize,
+    rejected_count: AtomicU64,
+    request_permits: Semaphore,
+    /// Permit for one elicitation at a time, because a user reads one at a time.
+    elicitation_permit: Semaphore,
+}
+
+impl ServerRequests {
+    pub(super) fn new(
+        callbacks: CallbackRegistry,
+        tasks: BackgroundTasks,
+        callback_timeout: Duration,
+    ) -> Self {
+        Self {
+            callbacks,
+            tasks,
+            callback_timeout,
+            open_requests: AtomicUsize::new(0),
+            open_elicitations: AtomicUsize::new(0),
+            rejected_count: AtomicU64::new(0),
+            request_permits: Semaphore::new(MAX_CONCURRENT_REQUESTS),
+            elicitation_permit: Semaphore::new(1),
+        }
+    }
+
+    pub(super) fn tasks(&self) -> &BackgroundTasks {
+        &self.tasks
+    }
+
+    /// Reports a rejected request: each of the first, then each power of two, so that a flood
+    /// cannot flood the log.
+    fn report_rejection(&self, request: &ServerRequest, explanation: &str) {
+        let count = self.rejected_count.fetch_add(1, Ordering::Relaxed) + 1;
+        if count <= 16 || count.is_power_of_two() {
+            let shown_method = &display_prefix(&request.method, MAX_SHOWN_CHARS);
+            AuditEvent::RequestRefused { subject: shown_method, reason: explanation, count }
+                .emit(&request.server);
+        }
+    }
+
+    /// Returns whether a callback is running for a request of the server.
+    pub(super) fn is_busy(&self) -> bool {
+        self.open_requests.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// Passes a request to the application; rejects it at once without a callback or with too many open
+/// requests.
+pub(super) fn handle_request(
+    shared: &Arc<SessionState>,
+    id: RequestId,
+    method: &str,
+    params: Option<&RawValue>,
+) {
+    let state = &shared.server_requests;
+    let kind = RequestKind::from_method(method);
+    let request = ServerRequest {
+        server: shared.server.clone(),
+        method: method.into(),
+        params: params.map(ToOwned::to_owned),
+    };
+    if !state.callbacks.has_callback(&request.server, kind) {
+        state.report_rejection(&request, "no callback registered");
+        return reject(shared, &id, &CallbackError::method_not_found());
+    }
+    let is_elicitation = kind == RequestKind::Elicitation;
+    let open = OpenRequest::new(shared.clone(), id, is_elicitation);
+    if is_elicitation
+        && state.open_elicitations.load(Ordering::Relaxed) > 1 + MAX_QUEUED_ELICITATIONS
+    {
+        state.report_rejection(&request, "too many elicitations at once");
+        return open.respond(Ok(json!({ "action": "decline" })));
+    }
+    if state.open_requests.load(Ordering::Relaxed) > MAX_CONCURRENT_REQUESTS + MAX_QUEUED_REQUESTS {
+        state.report_rejection(&request, "too many requests at once");
+        return open.respond(Err(CallbackError::internal_error("too many requests at once")));
+    }
+    state.tasks.spawn(async move {
+        let state = &open.shared.server_requests;
+        let responding = async {
+            let _user = if is_elicitation { state.elicitation_permit.acquire().await.ok() } else { None };
+            let _turn = state.request_permits.acquire().await;
+            match state.callbacks.respond(request) {
+                Some(answering) => answering.await,
+                None => Err(CallbackError::method_not_found()),
+            }
+        };
+        let response = tokio::select! {
+            biased;
+            answer = timeout(state.callback_timeout, responding) => answer.unwrap_or_else(|_| {
+                Err(CallbackError::internal_error("the callback timed out"))
+            }),
+            // The connection is closed, so a response cannot be sent.
+            _ = open.shared.pending.closed() => Err(CallbackError::internal_error("the session is closed")),
+        };
+        open.respond(response);
+    });
+}
+
+fn reject(shared: &SessionState, id: &RequestId, error: &CallbackError) {
+    shared.outbound.respond_error(id, error.code, &error.message);
+}
+
+/// An open request. The server gets a response however the request ends, even after a panic of the
+/// callback.
+struct OpenRequest {
+    shared: Arc<SessionState>,
+    id: Option<RequestId>,
+    is_elicitation: bool,
+}
+
+impl OpenRequest {
+    fn new(shared: Arc<SessionState>, id: RequestId, is_elicitation: bool) -> Self {
+        shared.server_requests.open_requests.fetch_add(1, Ordering::Relaxed);
+        shared
+            .server_requests
+            .open_elicitations
+            .fetch_add(usize::from(is_elicitation), Ordering::Relaxed);
+        Self { shared, id: Some(id), is_elicitation }
+    }
+
+    fn respond(mut self, response: Result<Value, CallbackError>) {
+        let Some(id) = self.id.take() else { return };
+        match response {
+            Ok(result) => self.shared.outbound.respond(&id, &result),
+            Err(error) => reject(&self.shared, &id, &error),
+        }
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.take() {
+            reject(&self.shared, &id, &CallbackError::internal_error("the callback failed"));
+        }
+        // The server was waiting for the host, so the idle time of its calls starts again.
+        self.shared.pending.touch_all();
+        self.shared.server_requests.open_requests.fetch_sub(1, Ordering::Relaxed);
+        self.shared
+            .server_requests
+            .open_elicitations
+            .fetch_sub(usize::from(self.is_elicitation), Ordering::Relaxed);
+    }
+}

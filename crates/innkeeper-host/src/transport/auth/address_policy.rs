@@ -1,0 +1,234 @@
+//! The addresses to which authorization requests for a server may go.
+//!
+//! A server is untrusted and can name any URL.
+
+use std::collections::HashSet;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use reqwest::Url;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+/// The network class of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum AddressClass {
+    /// This machine.
+    Loopback,
+    /// A private network.
+    Private,
+    /// The public internet.
+    Public,
+    /// An address without an authorization server: link-local (cloud metadata services), multicast,
+    /// unspecified and reserved addresses.
+    Forbidden,
+}
+
+/// Allows requests to public addresses. Allows other addresses only if the server's own address has
+/// the same class.
+#[derive(Clone, Debug)]
+pub(super) struct AddressPolicy {
+    server: Arc<Url>,
+    /// Hosts from a trusted source: proxies of the environment.
+    trusted_hosts: Arc<[String]>,
+}
+
+impl AddressPolicy {
+    pub(super) fn new(server: &Url, trusted: Vec<String>) -> Self {
+        Self { server: Arc::new(server.clone()), trusted_hosts: trusted.into() }
+    }
+
+    /// Returns whether the text of the URL is allowed. The resolver checks DNS names later.
+    pub(super) fn allows(&self, url: &Url) -> bool {
+        if url.origin() == self.server.origin() {
+            return true;
+        }
+        let (server, kind) = (classify_host(&self.server), classify_host(url));
+        let both_here =
+            server == Some(AddressClass::Loopback) && kind == Some(AddressClass::Loopback);
+        match url.scheme() {
+            "https" => {}
+            "http" if both_here => return true,
+            _ => return false,
+        }
+        match kind {
+            // `None` means a DNS name.
+            None | Some(AddressClass::Public) => {
+                url.host_str().is_some_and(|host| !host.is_empty())
+            }
+            Some(AddressClass::Forbidden) => false,
+            Some(AddressClass::Loopback | AddressClass::Private) => kind == server,
+        }
+    }
+
+    async fn resolve(self, name: String) -> io::Result<Vec<SocketAddr>> {
+        // The connector sets the port.
+        let addresses: Vec<SocketAddr> = tokio::net::lookup_host((&*name, 0)).await?.collect();
+        let is_name = |host: &str| host.eq_ignore_ascii_case(&name);
+        if self.server.host_str().is_some_and(is_name)
+            || self.trusted_hosts.iter().any(|host| is_name(host))
+        {
+            return Ok(addresses);
+        }
+        if addresses.iter().all(|address| classify(address.ip()) == AddressClass::Public) {
+            return Ok(addresses);
+        }
+        let servers: HashSet<AddressClass> = match classify_host(&self.server) {
+            Some(kind) => HashSet::from([kind]),
+            None => {
+                let host = self.server.host_str().unwrap_or_default();
+                let server_addresses = tokio::net::lookup_host((host, 0)).await?;
+                server_addresses.map(|address| classify(address.ip())).collect()
+            }
+        };
+        let allowed = |address: &SocketAddr| match classify(address.ip()) {
+            AddressClass::Public => true,
+            AddressClass::Forbidden => false,
+            kind @ (AddressClass::Loopback | AddressClass::Private) => servers.contains(&kind),
+        };
+        let allowed: Vec<SocketAddr> = addresses.into_iter().filter(allowed).collect();
+        if allowed.is_empty() {
+            return Err(io::Error::other("address not allowed for authorization requests"));
+        }
+        Ok(allowed)
+    }
+}
+
+impl Resolve for AddressPolicy {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (guard, name) = (self.clone(), name.as_str().to_owned());
+        Box::pin(async move {
+            let addresses = guard.resolve(name).await?;
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Classifies a host without a resolver; `None` for other names.
+fn classify_host(url: &Url) -> Option<AddressClass> {
+    let host = url.host_str()?;
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse() {
+        return Some(classify(address));
+    }
+    let name = host.trim_end_matches('.').to_ascii_lowercase();
+    if name == "localhost" || name.ends_with(".localhost") {
+        return Some(AddressClass::Loopback);
+    }
+    (name == "metadata" || name.ends_with(".internal")).then_some(AddressClass::Forbidden)
+}
+
+fn classify(address: IpAddr) -> AddressClass {
+    match address {
+        IpAddr::V4(address) => classify_v4(address),
+        IpAddr::V6(address) => classify_v6(address),
+    }
+}
+
+fn classify_v4(address: Ipv4Addr) -> AddressClass {
+    let octets = address.octets();
+    match octets {
+        _ if address.is_loopback() => AddressClass::Loopback,
+        // 100.64.0.0/10 is shared address space (carrier-grade NAT).
+        _ if address.is_private() => AddressClass::Private,
+        [100, 64..=127, ..] => AddressClass::Private,
+        // A cloud agent, and networks for benchmarks.
+        [168, 63, 129, 16] | [198, 18 | 19, ..] => AddressClass::Forbidden,
+        [0 | 224..=255, ..] => AddressClass::Forbidden,
+        _ if address.is_link_local() => AddressClass::Forbidden,
+        _ => AddressClass::Public,
+    }
+}
+
+fn classify_v6(address: Ipv6Addr) -> AddressClass {
+    if address.is_loopback() {
+        return AddressClass::Loopback;
+    }
+    let [a, b, c, d, e, f, g, h] = address.segments();
+    let last = Ipv4Addr::from((u32::from(g) << 16) | u32::from(h));
+    match [a, b, c, d, e, f] {
+        // IPv4 addresses in IPv6: mapped, NAT64 and 6to4.
+        [0, 0, 0, 0, 0, 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0] => classify_v4(last),
+        [0x2002, high, low, ..] => {
+            classify_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
+        }
+        [0, 0, 0, 0, 0, 0] | [0x2001, 0, ..] | [0x64, 0xff9b, 1, ..] => AddressClass::Forbidden,
+        [0xfd00, 0xec2, ..] => AddressClass::Forbidden,
+        [0xfc00..=0xfdff, ..] => AddressClass::Private,
+        [0xfe80..=0xffff, ..] => AddressClass::Forbidden,
+        _ => AddressClass::Public,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(server: &str, url: &str) -> bool {
+        AddressPolicy::new(&Url::parse(server).unwrap(), Vec::new())
+            .allows(&Url::parse(url).unwrap())
+    }
+
+    #[test]
+    fn only_addresses_of_the_servers_class_are_allowed() {
+        let public = "https://mcp.example.com/mcp";
+        for url in
+            ["https://sso.example.org/", "https://93.184.216.34/", "https://mcp.example.com/x"]
+        {
+            assert!(allows(public, url), "{url}");
+        }
+        let disallowed = [
+            "http://sso.example.org/",
+            "https://127.0.0.1/",
+            "https://localhost/",
+            "https://a.localhost./",
+            "https://10.0.0.1/",
+            "https://192.168.1.1/",
+            "https://100.64.0.1/",
+            "https://169.254.169.254/latest/meta-data",
+            "http://169.254.169.254/latest/meta-data",
+            "https://2852039166/",
+            "https://0x7f.1/",
+            "https://[::1]/",
+            "https://[::ffff:127.0.0.1]/",
+            "https://[::ffff:169.254.169.254]/",
+            "https://[64:ff9b::7f00:1]/",
+            "https://[2002:7f00:1::]/",
+            "https://[fd00:ec2::254]/",
+            "https://[fe80::1]/",
+            "https://[fc00::1]/",
+            "https://0.0.0.0/",
+            "https://metadata.google.internal/",
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "unix:///run/x.sock",
+        ];
+        for url in disallowed {
+            assert!(!allows(public, url), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_server_on_this_machine_may_name_others_on_it_and_none_on_the_network_around() {
+        let here = "http://127.0.0.1:8080/mcp";
+        assert!(allows(here, "http://localhost:9000/"));
+        assert!(allows(here, "https://127.0.0.2/"));
+        assert!(allows(here, "https://sso.example.org/"));
+        assert!(!allows(here, "http://sso.example.org/"));
+        assert!(!allows(here, "https://10.0.0.1/"));
+        assert!(!allows(here, "http://169.254.169.254/"));
+        assert!(allows("https://10.0.0.5/mcp", "https://10.0.0.6/"));
+        assert!(!allows("https://10.0.0.5/mcp", "https://127.0.0.1/"));
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_to_this_machine_is_refused_for_a_server_elsewhere() {
+        let public =
+            AddressPolicy::new(&Url::parse("https://93.184.216.34/mcp").unwrap(), Vec::new());
+        assert!(public.clone().resolve("localhost".to_owned()).await.is_err());
+        let here = AddressPolicy::new(&Url::parse("http://127.0.0.1/mcp").unwrap(), Vec::new());
+        assert!(here.resolve("localhost".to_owned()).await.is_ok());
+        let proxied = AddressPolicy { trusted_hosts: ["localhost".to_owned()].into(), ..public };
+        assert!(proxied.resolve("localhost".to_owned()).await.is_ok());
+    }
+}

@@ -1,0 +1,172 @@
+//! The stored sign-in of one server, shared between processes.
+//!
+//! The store is a file that only the owner can read, or the application's `TokenStore`.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tokio::time::{Instant, sleep};
+
+use super::TokenStore;
+use super::stored_auth::StoredAuth;
+use crate::config::Secret;
+
+/// Timeout for the lock while another process renews a token: as long as one request.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Interval between two attempts to take the lock.
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Maximum file size in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// The number of the next temporary file of this process.
+static NEXT_FILE_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// The store for the record of one server at one URL.
+pub(super) struct AuthStore {
+    backend: StoreBackend,
+    /// The file name without an extension.
+    file_stem: String,
+}
+
+enum StoreBackend {
+    Directory(PathBuf),
+    /// The application's store, with the directory for locks if there is one.
+    Custom(Arc<dyn TokenStore>, Option<PathBuf>),
+}
+
+impl AuthStore {
+    /// Creates a store, or returns `None` if tokens stay in memory.
+    pub(super) fn new(
+        directory: Option<&Path>,
+        other: Option<&Arc<dyn TokenStore>>,
+        server: &str,
+        url: &str,
+    ) -> Option<Self> {
+        let backend = match (directory.map(Path::to_owned), other) {
+            (directory, Some(other)) => StoreBackend::Custom(other.clone(), directory),
+            (Some(directory), None) => StoreBackend::Directory(directory),
+            (None, None) => return None,
+        };
+        let hash = Sha256::digest(url.as_bytes());
+        let hash: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        Some(Self { backend, file_stem: format!("{server}-{hash}") })
+    }
+
+    fn path(&self, directory: &Path, extension: &str) -> PathBuf {
+        directory.join(format!("{}.{extension}", self.file_stem))
+    }
+
+    /// Loads the record, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the record is not readable or is invalid.
+    pub(super) fn load(&self) -> io::Result<Option<StoredAuth>> {
+        // The parser's error message may contain a token.
+        let invalid = |_| io::Error::other("invalid token record");
+        let directory = match &self.backend {
+            StoreBackend::Directory(directory) => directory,
+            StoreBackend::Custom(other, _) => {
+                let stored = other.load(&self.file_stem)?;
+                return stored
+                    .map(|stored| serde_json::from_str(stored.expose()).map_err(invalid))
+                    .transpose();
+            }
+        };
+        let path = self.path(directory, "json");
+        match fs::metadata(&path) {
+            Ok(attributes) if attributes.len() > MAX_FILE_BYTES => {
+                return Err(io::Error::other("file too large"));
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        serde_json::from_slice(&fs::read(path)?).map(Some).map_err(invalid)
+    }
+
+    /// Replaces the record atomically.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the record cannot be written.
+    pub(super) fn save(&self, record: &StoredAuth) -> io::Result<()> {
+        let directory = match &self.backend {
+            StoreBackend::Directory(directory) => directory,
+            StoreBackend::Custom(other, _) => {
+                let text = serde_json::to_string(record)?;
+                return other.save(&self.file_stem, &Secret::new(text));
+            }
+        };
+        create_private_dir(directory)?;
+        let number = NEXT_FILE_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let new = self.path(directory, &format!("{}-{number}.new", std::process::id()));
+        let result = write_record(&new, &self.path(directory, "json"), record);
+        if result.is_err() {
+            drop(fs::remove_file(&new));
+        }
+        result
+    }
+
+    /// Locks the token renewal against other processes until the file is dropped. Returns `None`
+    /// without a directory for locks.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the lock fails or another process holds the lock for too long.
+    pub(super) async fn lock(&self) -> io::Result<Option<File>> {
+        let (StoreBackend::Directory(directory) | StoreBackend::Custom(_, Some(directory))) =
+            &self.backend
+        else {
+            return Ok(None);
+        };
+        create_private_dir(directory)?;
+        let lock = private_file_options().open(self.path(directory, "lock"))?;
+        let deadline = Instant::now() + LOCK_TIMEOUT;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Some(lock)),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    sleep(LOCK_POLL_INTERVAL).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn write_record(new: &Path, path: &Path, record: &StoredAuth) -> io::Result<()> {
+    let mut file = private_file_options().truncate(true).open(new)?;
+    file.write_all(&serde_json::to_vec_pretty(record)?)?;
+    file.sync_all()?;
+    fs::rename(new, path)
+}
+
+/// Returns the options for a file that only the owner can access.
+fn private_file_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    options
+}
+
+fn create_private_dir(directory: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
+    }
+    #[cfg(not(unix))]
+    fs::create_dir_all(directory)
+}

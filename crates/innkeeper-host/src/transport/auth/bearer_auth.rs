@@ -1,0 +1,236 @@
+//! Bearer authentication of one server's requests.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::{RequestBuilder, Response, StatusCode};
+use tokio::sync::{oneshot, watch};
+
+use super::{AuthError, AuthErrorKind, Challenge, ProtectedResource, TokenFuture, TokenProvider};
+use crate::audit::AuditEvent;
+use crate::config::Secret;
+use crate::error::UnavailableReason;
+use crate::server::session::RequestError;
+use crate::tasks::BackgroundTasks;
+use crate::transport::http::send_error;
+use crate::transport::sent_secrets::SentSecrets;
+
+/// Maximum number of retries of one request with another token: one for an expired token, one for a
+/// new sign-in and one for an additional scope. More retries do not help: the server rejects every
+/// token.
+const MAX_TOKEN_RETRIES: u32 = 3;
+
+/// Maximum length of a `WWW-Authenticate` header in bytes. A longer header is ignored.
+const MAX_CHALLENGE_BYTES: usize = 8 << 10;
+
+/// The result of a running sign-in, shared by all waiting requests.
+type PendingToken = watch::Receiver<Option<Result<Secret, AuthError>>>;
+
+/// The bearer authentication of one server.
+pub(in crate::transport) struct BearerAuth {
+    resource: ProtectedResource,
+    provider: Arc<dyn TokenProvider>,
+    tasks: BackgroundTasks,
+    pending: Mutex<Option<PendingToken>>,
+    /// The number of successful sign-ins, at this URL and at previous URLs.
+    sign_ins: AtomicU32,
+}
+
+impl fmt::Debug for BearerAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BearerAuth").field("resource", &self.resource).finish_non_exhaustive()
+    }
+}
+
+impl BearerAuth {
+    /// `initial_sign_ins` is the number of successful sign-ins at previous URLs of the server.
+    pub(super) fn new(
+        resource: ProtectedResource,
+        provider: Arc<dyn TokenProvider>,
+        tasks: BackgroundTasks,
+        initial_sign_ins: u32,
+    ) -> Self {
+        let (pending, sign_ins) = (Mutex::default(), AtomicU32::new(initial_sign_ins));
+        Self { resource, provider, tasks, pending, sign_ins }
+    }
+
+    /// Sends a request with a token, and retries the request with another token after a challenge.
+    pub(in crate::transport) async fn send(
+        self: &Arc<Self>,
+        mut request: RequestBuilder,
+    ) -> Result<Response, RequestError> {
+        let mut token = self.current_token().await.map_err(not_signed_in)?;
+        let mut retries = 0;
+        loop {
+            let retry = request.try_clone();
+            let response = with_bearer(request, token.as_ref()).send().await;
+            let mut response = response.map_err(|error| send_error(&error))?;
+            let status = response.status();
+            let Some(header) = parse_challenge(status, response.headers()) else {
+                if let Some(token) = &token {
+                    SentSecrets::attach(&mut response, token);
+                }
+                return Ok(response);
+            };
+            AuditEvent::AccessDenied { status: status.as_u16() }.emit(&self.resource.server);
+            retries += 1;
+            let (Some(next), true) = (retry, retries <= MAX_TOKEN_RETRIES) else {
+                let kind = AuthErrorKind::TokenRejected { status: status.as_u16() };
+                return Err(not_signed_in(self.error(kind)));
+            };
+            request = next;
+            let challenge =
+                Challenge { status: status.as_u16(), header, rejected_token: token.take() };
+            token = Some(self.replacement_token(challenge).await.map_err(not_signed_in)?);
+        }
+    }
+
+    /// Sends a request once with the current token, if there is one.
+    pub(in crate::transport) async fn send_once(
+        &self,
+        request: RequestBuilder,
+    ) -> Result<Response, RequestError> {
+        let token = self.current_token().await.ok().flatten();
+        let sent = with_bearer(request, token.as_ref()).send().await;
+        sent.map_err(|error| send_error(&error))
+    }
+
+    fn error(&self, kind: AuthErrorKind) -> AuthError {
+        AuthError { server: self.resource.server.clone(), kind }
+    }
+
+    /// Converts a panic of the token provider into an error. The provider may belong to the
+    /// application.
+    fn catch_panic<T: 'static>(&self, start: impl FnOnce() -> TokenFuture<T>) -> TokenFuture<T> {
+        let server = self.resource.server.clone();
+        let started = catch_unwind(AssertUnwindSafe(start));
+        Box::pin(async move {
+            let result = match started {
+                Ok(authorizing) => AssertUnwindSafe(authorizing).catch_unwind().await,
+                Err(panic) => Err(panic),
+            };
+            let kind = AuthErrorKind::Other("the token provider panicked".into());
+            result.unwrap_or_else(|_| Err(AuthError { server, kind }))
+        })
+    }
+
+    async fn current_token(&self) -> Result<Option<Secret>, AuthError> {
+        let mut token = self.catch_panic(|| self.provider.token(&self.resource));
+        if let Some(ready) = (&mut token).now_or_never() {
+            return ready;
+        }
+        // A renewal that is cancelled half-way may invalidate the token, so a task completes it.
+        let (done, result) = oneshot::channel();
+        self.tasks.spawn(async move { drop(done.send(token.await)) });
+        result.await.unwrap_or_else(|_| Err(self.error(AuthErrorKind::Shutdown)))
+    }
+
+    /// Returns another token. Concurrent requests share one sign-in.
+    async fn replacement_token(
+        self: &Arc<Self>,
+        challenge: Challenge,
+    ) -> Result<Secret, AuthError> {
+        let mut flight = self.join_or_start_sign_in(challenge);
+        let outcome = flight.wait_for(Option::is_some).await;
+        let result = outcome.ok().and_then(|outcome| outcome.clone());
+        result.unwrap_or_else(|| Err(self.error(AuthErrorKind::Shutdown)))
+    }
+
+    pub(super) fn add_sign_ins(&self, count: u32) {
+        self.sign_ins.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Returns the number of successful sign-ins.
+    pub(super) fn sign_in_count(&self) -> u32 {
+        self.sign_ins.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the running sign-in, if there is one.
+    pub(super) async fn wait_sign_in(&self) -> Option<Result<(), AuthErrorKind>> {
+        let mut flight = self.pending()?;
+        let outcome = flight.wait_for(Option::is_some).await.ok()?.clone()?;
+        Some(outcome.map(drop).map_err(|error| error.kind))
+    }
+
+    /// Returns whether a sign-in is running.
+    pub(super) fn is_signing_in(&self) -> bool {
+        self.pending().is_some_and(|flight| flight.has_changed().is_ok())
+    }
+
+    fn pending(&self) -> Option<PendingToken> {
+        let flight = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        flight.clone()
+    }
+
+    fn join_or_start_sign_in(self: &Arc<Self>, challenge: Challenge) -> PendingToken {
+        let mut flight = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        // A sign-in whose task was aborted never completes.
+        if let Some(flight) = flight.as_ref().filter(|flight| flight.has_changed().is_ok()) {
+            return flight.clone();
+        }
+        let (sender, receiver) = watch::channel(None);
+        *flight = Some(receiver.clone());
+        let challenged = || self.provider.on_challenge(&self.resource, challenge);
+        let signing_in = self.catch_panic(challenged);
+        let access = self.clone();
+        self.tasks.spawn(async move {
+            let result = signing_in.await;
+            if let Err(error) = &result {
+                AuditEvent::NotSignedIn { reason: &error.kind.to_string() }.emit(&error.server);
+            }
+            access.add_sign_ins(u32::from(result.is_ok()));
+            // Clear the sign-in before the result is sent, so that a later rejection starts a new
+            // sign-in.
+            *access.pending.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            drop(sender.send(Some(result)));
+        });
+        receiver
+    }
+}
+
+fn with_bearer(request: RequestBuilder, token: Option<&Secret>) -> RequestBuilder {
+    let Some(token) = token else { return request };
+    match HeaderValue::from_str(&format!("Bearer {}", token.expose())) {
+        Ok(mut value) => {
+            value.set_sensitive(true);
+            request.header(AUTHORIZATION, value)
+        }
+        // The server will send a challenge because the invalid token is not sent.
+        Err(_) => request,
+    }
+}
+
+/// Returns the `WWW-Authenticate` header of a response that requires another token.
+fn parse_challenge(status: StatusCode, headers: &HeaderMap) -> Option<Option<String>> {
+    let text = |value: &HeaderValue| {
+        value.to_str().ok().filter(|text| text.len() <= MAX_CHALLENGE_BYTES).map(str::to_owned)
+    };
+    let challenges: Vec<String> =
+        headers.get_all(WWW_AUTHENTICATE).iter().filter_map(text).collect();
+    let bearer = |challenge: &&String| challenge.trim_start().get(..6).is_some_and(is_bearer);
+    let header = challenges.iter().find(bearer).or(challenges.first());
+    match status {
+        StatusCode::UNAUTHORIZED => Some(header.cloned()),
+        StatusCode::FORBIDDEN
+            if header.is_some_and(|challenge| challenge.contains("insufficient_scope")) =>
+        {
+            Some(header.cloned())
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn is_bearer(scheme: &str) -> bool {
+    scheme.eq_ignore_ascii_case("bearer")
+}
+
+fn not_signed_in(error: AuthError) -> RequestError {
+    RequestError::Unavailable {
+        reason: UnavailableReason::Unauthorized(Box::new(error.kind)),
+        sent: false,
+    }
+}

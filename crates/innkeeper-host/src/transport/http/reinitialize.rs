@@ -1,0 +1,224 @@
+//! Starts a new session after the server forgot the old session.
+
+use std::time::Duration;
+
+use innkeeper_protocol::envelope::{self, Incoming, Message};
+use innkeeper_protocol::sse::{SseDecoder, SseEvent};
+use innkeeper_protocol::{ErrorObject, Revision, http, method, skim};
+use reqwest::Response;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+
+use super::post::strip_bom;
+use super::session::{CONTROL_TIMEOUT, HttpSession, InitializeRequest};
+use super::status_error;
+use crate::error::{ProtocolError, UnavailableReason};
+use crate::server::session::RequestError;
+
+/// Timeout for the `initialize` response: the default timeout of a first handshake.
+const REINITIALIZE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The reason why no new session started.
+#[derive(Debug)]
+enum ReinitializeError {
+    /// The request failed.
+    Request(RequestError),
+    /// The server returned an error.
+    Rejected(ErrorObject),
+    /// The server answered with a different revision than negotiated.
+    RevisionChanged,
+    /// The response is absent or invalid.
+    InvalidResponse,
+    /// The timeout expired.
+    Timeout,
+}
+
+impl ReinitializeError {
+    /// Converts the error for the request that needs the session. That request did not run. The
+    /// server's message is dropped because it answers `initialize`, not the request.
+    fn into_request_error(self) -> RequestError {
+        let not = |detail: &str| {
+            UnavailableReason::ConnectionLost(
+                format!("cannot re-establish the session: {detail}").into(),
+            )
+        };
+        let reason = match self {
+            Self::Request(RequestError::Unavailable { reason, .. }) => reason,
+            Self::Request(RequestError::Protocol(ProtocolError::HttpStatus { status, .. })) => {
+                not(&format!("HTTP {status}"))
+            }
+            Self::Request(RequestError::ErrorResponse(error)) | Self::Rejected(error) => {
+                not(&format!("error {}", error.code))
+            }
+            Self::Request(RequestError::Protocol(_)) | Self::InvalidResponse => {
+                not("invalid response")
+            }
+            Self::RevisionChanged => not("different protocol revision"),
+            Self::Request(RequestError::Timeout) | Self::Timeout => not("no response in time"),
+        };
+        RequestError::Unavailable { reason, sent: false }
+    }
+}
+
+impl HttpSession {
+    /// Starts a new session in place of `expired`, unless another task already did.
+    ///
+    /// The error states that the caller's request was not sent.
+    pub(super) async fn reinitialize(&self, expired: &HeaderValue) -> Result<(), RequestError> {
+        let _turn = self.reinitialize_lock.lock().await;
+        let init_request =
+            self.initialize_request().filter(|_| self.session_id().as_ref() == Some(expired));
+        let Some(init_request) = init_request else { return Ok(()) };
+        let server = self.inbound.server();
+        tracing::warn!(server, "session expired, re-initializing");
+        let initialized = timeout(REINITIALIZE_TIMEOUT, self.initialize(&init_request)).await;
+        let headers = initialized
+            .unwrap_or(Err(ReinitializeError::Timeout))
+            .map_err(ReinitializeError::into_request_error)?;
+        let mut body = Vec::new();
+        drop(envelope::write_notification(&mut body, method::INITIALIZED, None::<&()>));
+        let notification = self.send(self.build_post(headers.get(http::SESSION_ID), body.into()));
+        drop(timeout(CONTROL_TIMEOUT, notification).await);
+        // Other tasks see the session only now. A caller that gave up earlier leaves the old
+        // session for renewal.
+        self.set_session(init_request, &headers);
+        self.inbound.mark_reinitialized();
+        Ok(())
+    }
+
+    /// Sends `initialize` again and returns the headers of a successful response.
+    async fn initialize(
+        &self,
+        init_request: &InitializeRequest,
+    ) -> Result<HeaderMap, ReinitializeError> {
+        let response = self.send(self.build_post(None, init_request.body.clone())).await;
+        let response = response.map_err(ReinitializeError::Request)?;
+        if !response.status().is_success() {
+            return Err(ReinitializeError::Request(status_error(response).await));
+        }
+        let headers = response.headers().clone();
+        self.read_response(response, init_request.id).await?;
+        Ok(headers)
+    }
+
+    /// Reads until the response to this request. The other content of the result is known from the
+    /// first handshake.
+    async fn read_response(
+        &self,
+        mut response: Response,
+        id: u64,
+    ) -> Result<(), ReinitializeError> {
+        let (limit, revision) = (self.inbound.max_message_bytes(), self.inbound.revision());
+        let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let streamed =
+            kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with(b"text/event-stream"));
+        let (mut decoder, mut body, mut read) = (SseDecoder::new(limit), Vec::new(), 0);
+        while let Ok(Some(chunk)) = response.chunk().await {
+            read += chunk.len();
+            if read > limit {
+                return Err(ReinitializeError::InvalidResponse);
+            }
+            if !streamed {
+                body.extend_from_slice(&chunk);
+                continue;
+            }
+            decoder.feed(&chunk);
+            while let Some(event) = decoder.next_event() {
+                if let SseEvent::Message { name: "message", data, .. } = event
+                    && let Some(judged) = match_response(data, id, revision)
+                {
+                    return judged;
+                }
+            }
+        }
+        match_response(strip_bom(&body), id, revision)
+            .unwrap_or(Err(ReinitializeError::InvalidResponse))
+    }
+}
+
+/// Returns whether the message responds to this request and starts a session; `None` for other
+/// messages.
+fn match_response(
+    text: &[u8],
+    id: u64,
+    agreed: Option<Revision>,
+) -> Option<Result<(), ReinitializeError>> {
+    let check_incoming = |incoming| match incoming {
+        Incoming::Response { id: response_id, outcome }
+            if response_id.as_client_id() == Some(id) =>
+        {
+            Some(
+                outcome
+                    .map_err(ReinitializeError::Rejected)
+                    .and_then(|result| check_revision(result, agreed)),
+            )
+        }
+        Incoming::Response { .. } | Incoming::Request { .. } | Incoming::Notification { .. } => {
+            None
+        }
+    };
+    match envelope::parse(text).ok()? {
+        Message::Single(incoming) => check_incoming(incoming),
+        Message::Batch(all) => all.into_iter().flatten().find_map(check_incoming),
+    }
+}
+
+fn check_revision(result: &RawValue, agreed: Option<Revision>) -> Result<(), ReinitializeError> {
+    let version = skim::member(result.get(), "protocolVersion");
+    let version = version.and_then(|version| serde_json::from_str::<String>(version).ok());
+    match (version, agreed) {
+        (None, _) => Err(ReinitializeError::InvalidResponse),
+        (Some(version), Some(agreed)) if version == agreed.as_str() => Ok(()),
+        (Some(_), _) => Err(ReinitializeError::RevisionChanged),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_result_in_the_negotiated_revision_establishes_another_session() {
+        let agreed = "2025-11-25".parse().ok();
+        let describe = |text: &str| match match_response(text.as_bytes(), 7, agreed) {
+            None => "none".to_owned(),
+            Some(Ok(())) => "begun".to_owned(),
+            Some(Err(why)) => match why.into_request_error() {
+                RequestError::Unavailable { reason, sent: false } => reason.to_string(),
+                other => panic!("{other:?}"),
+            },
+        };
+        let not =
+            |detail: &str| format!("connection lost: cannot re-establish the session: {detail}");
+        let result = r#"{"jsonrpc":"2.0","id":7,"result":{"protocolVersion":"2025-11-25"}}"#;
+        let rejected =
+            r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"call me instead"}}"#;
+        for (text, expected) in [
+            (result, "begun".to_owned()),
+            (&format!("[{result}]"), "begun".to_owned()),
+            (&result.replace("2025-11", "2025-06"), not("different protocol revision")),
+            (&result.replace("2025-11-25", "3000-01-01"), not("different protocol revision")),
+            (r#"{"jsonrpc":"2.0","id":7,"result":{}}"#, not("invalid response")),
+            (rejected, not("error -32603")),
+            (&result.replace('7', "8"), "none".to_owned()),
+            (r#"{"jsonrpc":"2.0","method":"notifications/message"}"#, "none".to_owned()),
+            ("", "none".to_owned()),
+        ] {
+            assert_eq!(describe(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_request_of_a_session_that_was_not_re_established_has_not_run() {
+        let expected_reason = UnavailableReason::ConnectionLost("reset".into());
+        let error = ReinitializeError::Request(RequestError::Unavailable {
+            reason: expected_reason.clone(),
+            sent: true,
+        });
+        let error = error.into_request_error();
+        assert!(
+            matches!(error, RequestError::Unavailable { reason, sent: false } if reason == expected_reason)
+        );
+    }
+}

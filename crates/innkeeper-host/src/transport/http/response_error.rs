@@ -1,0 +1,128 @@
+//! Converts HTTP error responses and connection errors to request errors.
+
+use std::error::Error;
+use std::time::Duration;
+
+use innkeeper_protocol::{ErrorObject, skim};
+use reqwest::Response;
+use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+
+use crate::error::{ProtocolError, UnavailableReason};
+use crate::server::session::RequestError;
+use crate::text::display_safe;
+use crate::transport::sent_secrets::SentSecrets;
+
+/// Maximum number of bytes of an error body to read.
+const MAX_BODY_BYTES: usize = 64 << 10;
+
+/// Timeout for reading the body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Maximum length of the displayed body, in characters.
+const MAX_SHOWN_CHARS: usize = 200;
+
+/// Converts an error of the HTTP client.
+pub(in crate::transport) fn send_error(error: &reqwest::Error) -> RequestError {
+    let message = describe_error(error);
+    if error.is_connect() {
+        RequestError::Unavailable { reason: UnavailableReason::Unreachable(message), sent: false }
+    } else {
+        RequestError::Unavailable {
+            reason: UnavailableReason::ConnectionLost(message),
+            sent: !error.is_builder(),
+        }
+    }
+}
+
+/// Describes the causes of an error without the URL, which may contain secrets.
+pub(in crate::transport) fn describe_error(error: &reqwest::Error) -> Box<str> {
+    // The outermost message contains the URL; the causes are its sources.
+    let mut causes = Vec::new();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        causes.push(error.to_string());
+        cause = error.source();
+    }
+    causes.dedup();
+    if causes.is_empty() {
+        causes.push("HTTP request failed".to_owned());
+    }
+    display_safe(&causes.join(": ")).into()
+}
+
+/// Converts a response without a success status. The host does not follow redirects: the other
+/// server would receive the headers for this URL.
+pub(in crate::transport) async fn status_error(mut response: Response) -> RequestError {
+    let status = response.status().as_u16();
+    let retry_after = parse_retry_after(response.headers());
+    let moved = describe_redirect(&response);
+    let sent = SentSecrets::from_response(&response);
+    let mut body = Vec::new();
+    let reading = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            body.extend_from_slice(&chunk);
+            if body.len() > MAX_BODY_BYTES {
+                body.truncate(MAX_BODY_BYTES);
+                break;
+            }
+        }
+    };
+    // After a timeout the received part of the body is sufficient.
+    drop(timeout(BODY_TIMEOUT, reading).await);
+    if matches!(status, 429 | 502 | 503) {
+        // With 502 the gateway may have forwarded the request.
+        let may_have_run = status == 502;
+        return RequestError::Unavailable {
+            reason: UnavailableReason::Busy { status, retry_after },
+            sent: may_have_run,
+        };
+    }
+    if let Some(error) = parse_error_object(&body, &sent) {
+        return RequestError::ErrorResponse(error);
+    }
+    let text = moved.unwrap_or_else(|| String::from_utf8_lossy(&body).into_owned());
+    let text = sent.mask(text);
+    let text: String = text.trim().chars().take(MAX_SHOWN_CHARS).collect();
+    let text = display_safe(&text).replace('\n', " ").into();
+    RequestError::Protocol(ProtocolError::HttpStatus { status, body: text })
+}
+
+/// Parses the JSON-RPC error in a body with any id: the response belongs to this request. An error
+/// without `jsonrpc` comes from a gateway.
+fn parse_error_object(body: &[u8], sent: &SentSecrets) -> Option<ErrorObject> {
+    let text = std::str::from_utf8(body).ok()?.trim();
+    if skim::member(text, "jsonrpc") != Some(r#""2.0""#) {
+        return None;
+    }
+    let error: Value = serde_json::from_str(skim::member(text, "error")?).ok()?;
+    let data = error.get("data").map(|data| sent.mask(data.to_string()));
+    Some(ErrorObject {
+        code: error.get("code")?.as_i64()?,
+        message: sent.mask(error.get("message")?.as_str()?.to_owned()),
+        data: data.and_then(|data| RawValue::from_string(data).ok()),
+    })
+}
+
+/// Describes a redirect with a hint. Shows only the origin because the path may contain secrets.
+fn describe_redirect(response: &Response) -> Option<String> {
+    let to = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
+    let (here, to) = (response.url(), response.url().join(to.to_str().ok()?).ok()?);
+    let origin = to.origin().ascii_serialization();
+    let change = if here.origin() != to.origin() {
+        format!("the target is `{origin}`")
+    } else if to.path().strip_suffix('/') == Some(here.path()) {
+        "the target ends with a slash".to_owned()
+    } else {
+        format!("the target is another path of `{origin}`")
+    };
+    Some(format!("redirects are not followed; {change}; if the target is right, change `url`"))
+}
+
+/// Parses `Retry-After` in seconds. A date is ignored.
+fn parse_retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}

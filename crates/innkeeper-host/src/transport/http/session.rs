@@ -1,0 +1,166 @@
+//! The state of one Streamable HTTP session: target, era, session id, `initialize` request.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use innkeeper_protocol::{Revision, http};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::timeout;
+
+use super::super::HttpTarget;
+use crate::server::session::{InboundSink, RequestError};
+
+/// The accepted content types.
+const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// Timeout for the `DELETE` of a session, and for the `initialized` notification of a new session.
+pub(super) const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Maximum number of notifications and responses sent concurrently: each needs a connection, and a
+/// server can cause thousands.
+const MAX_CONCURRENT_NOTIFICATIONS: usize = 16;
+
+/// The era of the server, as far as the handshake determined it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::transport) enum NegotiatedEra {
+    /// The handshake is not complete.
+    Unknown,
+    /// The era with sessions.
+    Legacy,
+    /// The era in which each request is independent.
+    Modern,
+}
+
+/// The `initialize` request that started the session.
+#[derive(Clone, Debug)]
+pub(super) struct InitializeRequest {
+    pub(super) id: u64,
+    pub(super) body: Bytes,
+}
+
+/// One Streamable HTTP session.
+#[derive(Debug)]
+pub(super) struct HttpSession {
+    target: Arc<HttpTarget>,
+    pub(super) inbound: InboundSink,
+    session_id: watch::Sender<Option<HeaderValue>>,
+    initialize_request: Mutex<Option<InitializeRequest>>,
+    /// Locked during a re-initialization: one at a time.
+    pub(super) reinitialize_lock: tokio::sync::Mutex<()>,
+    /// The permits for outgoing notifications and responses.
+    pub(super) notification_permits: Semaphore,
+    /// Notified of every request that the server accepted.
+    accepted: Notify,
+}
+
+impl HttpSession {
+    pub(super) fn new(target: Arc<HttpTarget>, inbound: InboundSink) -> Self {
+        Self {
+            target,
+            inbound,
+            session_id: watch::Sender::default(),
+            initialize_request: Mutex::default(),
+            reinitialize_lock: tokio::sync::Mutex::default(),
+            notification_permits: Semaphore::new(MAX_CONCURRENT_NOTIFICATIONS),
+            accepted: Notify::new(),
+        }
+    }
+
+    fn lock_initialize_request(&self) -> MutexGuard<'_, Option<InitializeRequest>> {
+        self.initialize_request.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn era(&self) -> NegotiatedEra {
+        match self.inbound.revision().map(Revision::era) {
+            None => NegotiatedEra::Unknown,
+            Some(innkeeper_protocol::Era::Legacy) => NegotiatedEra::Legacy,
+            Some(innkeeper_protocol::Era::Modern) => NegotiatedEra::Modern,
+        }
+    }
+
+    /// Returns the id of the current session.
+    pub(super) fn session_id(&self) -> Option<HeaderValue> {
+        self.session_id.borrow().clone()
+    }
+
+    /// Resolves when the current session is not `session`.
+    pub(super) async fn wait_session_change(&self, session: Option<&HeaderValue>) {
+        // `self` owns the sender, so the wait cannot fail.
+        drop(self.session_id.subscribe().wait_for(|now| now.as_ref() != session).await);
+    }
+
+    /// Returns the request that started the session.
+    pub(super) fn initialize_request(&self) -> Option<InitializeRequest> {
+        self.lock_initialize_request().clone()
+    }
+
+    /// Stores the session of a successful `initialize`.
+    pub(super) fn set_session(&self, init_request: InitializeRequest, headers: &HeaderMap) {
+        *self.lock_initialize_request() = Some(init_request);
+        self.session_id.send_replace(headers.get(http::SESSION_ID).cloned());
+    }
+
+    /// Builds a request with the common headers and the session id.
+    pub(super) fn build_request(
+        &self,
+        method: Method,
+        session: Option<&HeaderValue>,
+    ) -> RequestBuilder {
+        let mut headers = self.target.headers.clone();
+        let events = HeaderValue::from_static("text/event-stream");
+        headers.insert(ACCEPT, if method == Method::GET { events } else { ACCEPTED_TYPES });
+        if let Some(session) = session {
+            insert_header(&mut headers, http::SESSION_ID, session.clone());
+        }
+        if let Some(revision) = self.inbound.revision() {
+            let revision = HeaderValue::from_static(revision.as_str());
+            insert_header(&mut headers, http::PROTOCOL_VERSION, revision);
+        }
+        self.target.client.request(method, self.target.url.clone()).headers(headers)
+    }
+
+    /// Sends a request with credentials.
+    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, RequestError> {
+        let response = self.target.send(request).await?;
+        if response.status().is_success() {
+            self.accepted.notify_waiters();
+        }
+        Ok(response)
+    }
+
+    /// Resolves when the server accepts a request that is sent after the first poll.
+    pub(super) async fn wait_accepted(&self) {
+        self.accepted.notified().await;
+    }
+
+    /// Builds a POST request with a JSON body.
+    pub(super) fn build_post(&self, session: Option<&HeaderValue>, body: Bytes) -> RequestBuilder {
+        let json = HeaderValue::from_static("application/json");
+        self.build_request(Method::POST, session).header(CONTENT_TYPE, json).body(body)
+    }
+
+    /// Ends the session on the server, if there is one.
+    pub(super) async fn end_session(&self) {
+        let session = self.session_id();
+        if let Some(session) = session {
+            let ended = self.target.send_once(self.build_request(Method::DELETE, Some(&session)));
+            let status = timeout(CONTROL_TIMEOUT, ended).await.ok().and_then(Result::ok);
+            let status = status.map(|response| response.status());
+            if status.is_none_or(|status| {
+                !status.is_success() && status != StatusCode::METHOD_NOT_ALLOWED
+            }) {
+                tracing::debug!(server = self.inbound.server(), "session end not confirmed");
+            }
+        }
+    }
+}
+
+/// Sets a header with the name from the specification.
+fn insert_header(headers: &mut HeaderMap, name: &'static str, value: HeaderValue) {
+    if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
+        headers.insert(name, value);
+    }
+}

@@ -1,0 +1,177 @@
+//! Lexers that select a call syntax by the characters after a marker.
+
+use super::json_calls::JsonCalls;
+use super::name_first::NameFirst;
+use super::tagged_parameters::TaggedParameters;
+use super::{
+    DecodeResult, LexStatus, LexUpdate, Lexer, PrefixMatch, leading_whitespace_len, match_prefix,
+};
+use crate::event::TextEnd;
+use crate::parse::Completeness;
+
+/// The lexer for the text after a marker; unknown before the first character that is not white
+/// space.
+enum DispatchTarget {
+    Unknown,
+    Json(JsonCalls),
+    NameFirst(NameFirst),
+    TaggedParameters(Box<TaggedParameters>),
+}
+
+impl DispatchTarget {
+    fn as_lexer_mut(&mut self) -> Option<&mut dyn Lexer> {
+        match self {
+            Self::Unknown => None,
+            Self::Json(lexer) => Some(lexer),
+            Self::NameFirst(lexer) => Some(lexer),
+            Self::TaggedParameters(lexer) => Some(lexer.as_mut()),
+        }
+    }
+}
+
+/// Skips white space, calls `choose` once, and passes all further input to the chosen lexer.
+struct LexerDispatch {
+    target: DispatchTarget,
+    whitespace_len: usize,
+}
+
+impl LexerDispatch {
+    const fn new() -> Self {
+        Self { target: DispatchTarget::Unknown, whitespace_len: 0 }
+    }
+
+    /// Processes input. `choose` returns `None` if it needs more text.
+    fn lex(
+        &mut self,
+        input: &str,
+        text_end: Option<TextEnd>,
+        update: &mut LexUpdate,
+        choose: impl FnOnce(&str) -> Option<DispatchTarget>,
+    ) -> LexStatus {
+        let mut at = 0;
+        if self.target.as_lexer_mut().is_none() {
+            at = leading_whitespace_len(input);
+            self.whitespace_len += at;
+            if at == input.len() {
+                return LexStatus::NeedMore { held: 0 };
+            }
+            match choose(&input[at..]) {
+                Some(chosen) => self.target = chosen,
+                None => return LexStatus::NeedMore { held: input.len() - at },
+            }
+        }
+        let Some(lexer) = self.target.as_lexer_mut() else {
+            return LexStatus::NotACall { used: at };
+        };
+        match lexer.lex(&input[at..], text_end, update) {
+            LexStatus::NeedMore { held } => {
+                shift_offsets(update, at);
+                LexStatus::NeedMore { held }
+            }
+            LexStatus::Done { used } => {
+                shift_offsets(update, at);
+                LexStatus::Done { used: at + used }
+            }
+            LexStatus::NotACall { used } => {
+                shift_offsets(update, at);
+                LexStatus::NotACall { used: at + used }
+            }
+        }
+    }
+
+    fn decode<'t>(&self, text: &'t str, completeness: Completeness) -> DecodeResult<'t> {
+        let text = text.get(self.whitespace_len..).unwrap_or_default();
+        match &self.target {
+            DispatchTarget::Unknown => Ok(Vec::new()),
+            DispatchTarget::Json(lexer) => lexer.decode(text, completeness),
+            DispatchTarget::NameFirst(lexer) => lexer.decode(text, completeness),
+            DispatchTarget::TaggedParameters(lexer) => lexer.decode(text, completeness),
+        }
+    }
+}
+
+impl LexerDispatch {
+    fn was_intended(&self) -> bool {
+        match &self.target {
+            DispatchTarget::Unknown => false,
+            DispatchTarget::Json(lexer) => lexer.was_intended(),
+            DispatchTarget::NameFirst(lexer) => lexer.was_intended(),
+            DispatchTarget::TaggedParameters(lexer) => lexer.was_intended(),
+        }
+    }
+}
+
+fn shift_offsets(update: &mut LexUpdate, by: usize) {
+    update.name_at += by;
+    update.fragment = update.fragment.take().map(|range| range.start + by..range.end + by);
+}
+
+/// The lexer for the text after `<tool_call>`.
+pub(crate) struct ToolCallTag(LexerDispatch);
+
+impl Default for ToolCallTag {
+    fn default() -> Self {
+        Self(LexerDispatch::new())
+    }
+}
+
+impl Lexer for ToolCallTag {
+    fn lex(&mut self, input: &str, text_end: Option<TextEnd>, update: &mut LexUpdate) -> LexStatus {
+        self.0.lex(input, text_end, update, |rest| match match_prefix(rest, "<function=") {
+            _ if rest.starts_with(['{', '[', '`']) => {
+                Some(DispatchTarget::Json(JsonCalls::tagged("</tool_call>")))
+            }
+            PrefixMatch::Yes => Some(DispatchTarget::TaggedParameters(Box::new(
+                TaggedParameters::tagged_function(),
+            ))),
+            PrefixMatch::Partial => None,
+            PrefixMatch::No => {
+                Some(DispatchTarget::TaggedParameters(Box::new(TaggedParameters::glm())))
+            }
+        })
+    }
+
+    fn decode<'t>(&self, text: &'t str, completeness: Completeness) -> DecodeResult<'t> {
+        self.0.decode(text, completeness)
+    }
+
+    fn lacks_only_closers(&mut self, held: usize) -> bool {
+        self.0.target.as_lexer_mut().is_some_and(|lexer| lexer.lacks_only_closers(held))
+    }
+
+    fn was_intended(&self) -> bool {
+        self.0.was_intended()
+    }
+}
+
+/// The lexer for the text after `[TOOL_CALLS]`.
+pub(crate) struct MistralToolCalls(LexerDispatch);
+
+impl Default for MistralToolCalls {
+    fn default() -> Self {
+        Self(LexerDispatch::new())
+    }
+}
+
+impl Lexer for MistralToolCalls {
+    fn lex(&mut self, input: &str, text_end: Option<TextEnd>, update: &mut LexUpdate) -> LexStatus {
+        self.0.lex(input, text_end, update, |rest| {
+            Some(match rest.starts_with(['{', '[']) {
+                true => DispatchTarget::Json(JsonCalls::separated()),
+                false => DispatchTarget::NameFirst(NameFirst::adjacent()),
+            })
+        })
+    }
+
+    fn decode<'t>(&self, text: &'t str, completeness: Completeness) -> DecodeResult<'t> {
+        self.0.decode(text, completeness)
+    }
+
+    fn lacks_only_closers(&mut self, held: usize) -> bool {
+        self.0.target.as_lexer_mut().is_some_and(|lexer| lexer.lacks_only_closers(held))
+    }
+
+    fn was_intended(&self) -> bool {
+        self.0.was_intended()
+    }
+}

@@ -1,0 +1,176 @@
+//! Conversion to a strict dialect: closed objects, explicit types, provider limits.
+
+use super::losses::{LossCollector, SchemaLoss, SchemaLossKind};
+use super::merge::allow_null;
+use super::node::{AdditionalProperties, RefTarget, SchemaNode, SchemaTree};
+use super::rules::StrictRules;
+use super::type_set::TypeSet;
+
+/// Maximum number of references followed to check whether a schema accepts `null`.
+const MAX_REFERENCE_CHAIN: usize = 32;
+
+/// The share of a request's limits that one schema uses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct StrictUsage {
+    pub(super) properties: usize,
+    pub(super) optional: usize,
+    pub(super) unions: usize,
+}
+
+/// Converts a lowered tree to the strict form.
+///
+/// # Errors
+///
+/// Returns the first keyword that the strict form does not support.
+pub(super) fn make_strict(
+    tree: &mut SchemaTree,
+    strict: &StrictRules,
+    losses: &mut LossCollector,
+) -> Result<StrictUsage, SchemaLoss> {
+    let nullable = |node: &SchemaNode| accepts_null(node, tree, MAX_REFERENCE_CHAIN);
+    let nullable_definitions: Vec<bool> =
+        tree.definitions.iter().map(|entry| nullable(&entry.node)).collect();
+    let reachable = tree.reachable_definitions();
+    let mut lowering =
+        StrictLowering { strict, losses, nullable_definitions, usage: StrictUsage::default() };
+    if matches!(tree.root.members.additional_properties, AdditionalProperties::Unspecified) {
+        lowering.close_object(&mut tree.root);
+    }
+    lowering.make_node_strict(&mut tree.root, 1)?;
+    for (definition, _) in
+        tree.definitions.iter_mut().zip(reachable).filter(|(_, is_reachable)| *is_reachable)
+    {
+        lowering.make_node_strict(&mut definition.node, 1)?;
+    }
+    Ok(lowering.usage)
+}
+
+fn accepts_null(node: &SchemaNode, tree: &SchemaTree, chain: usize) -> bool {
+    let null = serde_json::Value::Null;
+    let here = node.types.intersects(TypeSet::NULL)
+        && node.enum_values.as_ref().is_none_or(|choices| choices.contains(&null));
+    let Some(chain) = chain.checked_sub(1) else { return false };
+    let inside = match node.ref_target {
+        RefTarget::Definition(at) => accepts_null(&tree.definitions[at].node, tree, chain),
+        RefTarget::None | RefTarget::Truncated => true,
+    };
+    let union = node.any_of.is_empty()
+        || node.any_of.iter().any(|branch| accepts_null(branch, tree, chain));
+    here && inside && union
+}
+
+struct StrictLowering<'a> {
+    strict: &'a StrictRules,
+    losses: &'a mut LossCollector,
+    /// For each definition, whether the definition accepts `null`.
+    nullable_definitions: Vec<bool>,
+    usage: StrictUsage,
+}
+
+fn not_strict_loss(node: &SchemaNode, keyword: &str) -> SchemaLoss {
+    SchemaLoss {
+        pointer: node.at.clone(),
+        keyword: keyword.to_owned(),
+        kind: SchemaLossKind::NotStrict,
+    }
+}
+
+impl StrictLowering<'_> {
+    fn make_node_strict(&mut self, node: &mut SchemaNode, level: usize) -> Result<(), SchemaLoss> {
+        match node.ref_target {
+            RefTarget::Truncated => return Err(not_strict_loss(node, "$ref")),
+            RefTarget::Definition(_) => return Ok(()),
+            RefTarget::None => {}
+        }
+        if level > self.strict.max_depth {
+            return Err(not_strict_loss(node, "properties"));
+        }
+        if !node.any_of.is_empty() {
+            return node
+                .any_of
+                .iter_mut()
+                .try_for_each(|branch| self.make_node_strict(branch, level));
+        }
+        if node.types == TypeSet::ANY {
+            return Err(not_strict_loss(node, "type"));
+        }
+        if node.types.intersects(TypeSet::OBJECT) {
+            self.make_object_strict(node, level)?;
+        }
+        if node.types.intersects(TypeSet::ARRAY) {
+            let Some(items) = &mut node.array_items.items else {
+                return Err(not_strict_loss(node, "items"));
+            };
+            self.make_node_strict(items, level + 1)?;
+        }
+        Ok(())
+    }
+
+    fn close_object(&mut self, node: &mut SchemaNode) {
+        node.members.additional_properties = AdditionalProperties::Closed;
+        self.losses.add(&node.at, "additionalProperties", SchemaLossKind::Narrowed);
+    }
+
+    fn make_object_strict(
+        &mut self,
+        node: &mut SchemaNode,
+        level: usize,
+    ) -> Result<(), SchemaLoss> {
+        match node.members.additional_properties {
+            AdditionalProperties::Closed => {}
+            AdditionalProperties::Unspecified if !node.members.properties.is_empty() => {
+                self.close_object(node);
+            }
+            AdditionalProperties::Unspecified
+            | AdditionalProperties::Open
+            | AdditionalProperties::Schema(_) => {
+                return Err(not_strict_loss(node, "additionalProperties"));
+            }
+        }
+        let at = node.at.clone();
+        for property in &mut node.members.properties {
+            self.make_node_strict(&mut property.node, level + 1)?;
+            self.usage.properties += 1;
+            if self.usage.properties > self.strict.max_properties {
+                return Err(SchemaLoss {
+                    pointer: at,
+                    keyword: "properties".into(),
+                    kind: SchemaLossKind::NotStrict,
+                });
+            }
+            if !property.required && self.strict.all_required {
+                property.required = true;
+                self.losses.add(&property.node.at, "required", SchemaLossKind::Replaced);
+                if !self.accepts_null(&property.node) {
+                    allow_null(&mut property.node);
+                    property.absent_as_null = true;
+                }
+            }
+            self.usage.optional += usize::from(!property.required);
+            let several =
+                property.node.types != TypeSet::ANY && property.node.types.named_types().len() > 1;
+            self.usage.unions += usize::from(several || !property.node.any_of.is_empty());
+        }
+        let StrictRules { max_optional, max_unions, .. } = *self.strict;
+        if self.usage.optional > max_optional {
+            return Err(not_strict_loss(node, "required"));
+        }
+        if self.usage.unions > max_unions {
+            return Err(not_strict_loss(node, "anyOf"));
+        }
+        Ok(())
+    }
+
+    fn accepts_null(&self, node: &SchemaNode) -> bool {
+        let null = serde_json::Value::Null;
+        let linked = match node.ref_target {
+            RefTarget::Definition(at) => self.nullable_definitions.get(at) == Some(&true),
+            RefTarget::None | RefTarget::Truncated => true,
+        };
+        linked
+            && node.types.intersects(TypeSet::NULL)
+            && node.enum_values.as_ref().is_none_or(|choices| choices.contains(&null))
+            && (node.any_of.is_empty()
+                || node.any_of.iter().any(|branch| self.accepts_null(branch)))
+    }
+}

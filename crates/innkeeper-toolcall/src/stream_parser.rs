@@ -1,0 +1,321 @@
+//! Streaming parser that separates visible text from tool calls.
+//!
+//! The parser processes each byte once, except for a bounded look-ahead and for text that looks
+//! like a call but is not a call. Text is emitted at once, except for an end that may be the start
+//! of a marker. The parser stores only that end, bounded by the longest marker and look-ahead, and
+//! the open call, bounded by [`ParserLimits`].
+
+mod bytes;
+mod context;
+mod harmony;
+mod markers;
+mod open_call;
+mod reasoning;
+mod text;
+
+use std::sync::Arc;
+
+use crate::Tools;
+use crate::event::{ParseEvent, TextEnd};
+use crate::format::{Format, MarkerKind};
+use crate::lexer::OpaqueJson;
+use context::TextContext;
+use harmony::HarmonyHeader;
+use markers::Markers;
+use open_call::OpenCall;
+use reasoning::{CallSection, HeldCall, ReasoningState};
+
+/// Limits on the text that the parser stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParserLimits {
+    /// Maximum number of characters stored for a possible call that has not yet named an offered
+    /// tool. Longer text is not a call. Default: 200.
+    pub max_undecided_chars: usize,
+    /// Maximum length of a call in bytes, including its markers. A longer call is rejected, and its
+    /// rest is text. Default: 1 MiB. The text within `max_undecided_chars` is always stored.
+    pub max_call_bytes: usize,
+}
+
+impl Default for ParserLimits {
+    fn default() -> Self {
+        Self { max_undecided_chars: 200, max_call_bytes: 1 << 20 }
+    }
+}
+
+/// Options of a tool-call parser.
+#[derive(Debug, Clone)]
+pub struct ParserOptions {
+    /// The format of the model's calls. Default: automatic detection.
+    pub format: Format,
+    /// The limits on stored text.
+    pub limits: ParserLimits,
+    /// The end of the prompt, if known. The parser detects from the prompt whether the model is
+    /// already reasoning: a `<think>` without its end is sufficient.
+    pub prompt: Option<String>,
+}
+
+impl Default for ParserOptions {
+    fn default() -> Self {
+        Self { format: Format::Detect, limits: ParserLimits::default(), prompt: None }
+    }
+}
+
+/// The state of the parser, for debugging.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParserState {
+    /// In text for the user.
+    Narrative,
+    /// In text that may become a call.
+    MaybeToolStart,
+    /// In a call of an offered tool.
+    InToolCall,
+    /// After a call, before any other text.
+    AfterToolCall,
+    /// In the model's reasoning.
+    Reasoning,
+}
+
+/// The receiver of events.
+pub type ParseEventSink<'s> = dyn FnMut(ParseEvent<'_>) + 's;
+
+/// The current parse mode.
+#[derive(Debug)]
+enum ParseMode {
+    Text,
+    Reasoning(ReasoningState),
+    /// A complete call in reasoning. The call counts only if the reasoning does not continue after
+    /// the call.
+    HeldCall(Box<HeldCall>),
+    CallSection(CallSection),
+    OpenCall(Box<OpenCall>),
+    /// JSON data that is not a call.
+    OpaqueJson(OpaqueJson),
+    HarmonyHeader(HarmonyHeader),
+    HarmonyBody(harmony::HarmonyBody),
+}
+
+/// A streaming parser for tool calls; see the [module](self).
+#[derive(Debug)]
+pub struct ToolCallParser {
+    tools: Arc<Tools>,
+    markers: Markers,
+    limits: ParserLimits,
+    mode: ParseMode,
+    context: TextContext,
+    /// The end of the last chunk, which needs more text for a decision.
+    held: String,
+    /// The first bytes of an incomplete character, three at most.
+    partial_char: Vec<u8>,
+    /// The number of calls that have started.
+    call_count: usize,
+    after_call: bool,
+    saw_reasoning: bool,
+}
+
+/// Maximum number of bytes of the next chunk that are joined to the held text: more than a marker
+/// and its look-ahead.
+const MAX_JOINED_BYTES: usize = 1024;
+
+impl ToolCallParser {
+    /// Creates a parser for one response of a model with these tools.
+    pub fn new(tools: Arc<Tools>, options: &ParserOptions) -> Self {
+        let markers = Markers::new(options.format.markers());
+        let mode = initial_mode(&markers, options);
+        let ParserLimits { max_undecided_chars, max_call_bytes } = options.limits;
+        let max_undecided_chars = max_undecided_chars.clamp(1, usize::MAX / 4);
+        Self {
+            tools,
+            markers,
+            limits: ParserLimits {
+                max_call_bytes: max_call_bytes.max(4 * max_undecided_chars),
+                max_undecided_chars,
+            },
+            mode,
+            context: TextContext::default(),
+            held: String::new(),
+            partial_char: Vec::new(),
+            call_count: 0,
+            after_call: false,
+            saw_reasoning: false,
+        }
+    }
+
+    /// Parses the next chunk of text and emits events to `sink`. The chunks may have any length.
+    pub fn push(&mut self, chunk: &str, sink: &mut ParseEventSink<'_>) {
+        let mut rest = chunk;
+        while !self.held.is_empty() && !rest.is_empty() {
+            // The held text never needs more bytes than this for a decision.
+            let split_at = floor_char_boundary(rest, MAX_JOINED_BYTES);
+            let mut joined = std::mem::take(&mut self.held);
+            joined.push_str(&rest[..split_at]);
+            rest = &rest[split_at..];
+            let read = self.parse(&joined, None, sink);
+            let remaining = joined.len() - read;
+            if remaining <= split_at {
+                // The rest is entirely part of this chunk: continue without a copy.
+                rest = &chunk[chunk.len() - rest.len() - remaining..];
+                break;
+            }
+            joined.drain(..read);
+            self.held = joined;
+        }
+        if rest.is_empty() {
+            return;
+        }
+        let read = self.parse(rest, None, sink);
+        self.held.push_str(&rest[read..]);
+    }
+
+    /// Ends the text and emits the remaining events. Held text becomes text, and an open call
+    /// becomes `Incomplete`.
+    pub fn finish(&mut self, text_end: TextEnd, sink: &mut ParseEventSink<'_>) {
+        self.flush_partial_char(sink);
+        let held = std::mem::take(&mut self.held);
+        let read = self.parse(&held, Some(text_end), sink);
+        self.flush(&held[read..], text_end, sink);
+    }
+
+    /// Returns the state after the last chunk.
+    pub fn state(&self) -> ParserState {
+        match &self.mode {
+            ParseMode::Text
+            | ParseMode::CallSection(_)
+            | ParseMode::HarmonyHeader(_)
+            | ParseMode::HarmonyBody(_)
+                if !self.held.is_empty() =>
+            {
+                ParserState::MaybeToolStart
+            }
+            ParseMode::Text if self.after_call => ParserState::AfterToolCall,
+            ParseMode::Text | ParseMode::OpaqueJson(_) => ParserState::Narrative,
+            ParseMode::Reasoning(_) | ParseMode::HeldCall(_) => ParserState::Reasoning,
+            ParseMode::CallSection(_) => ParserState::AfterToolCall,
+            ParseMode::OpenCall(open) if open.is_decided() => ParserState::InToolCall,
+            ParseMode::OpenCall(_) | ParseMode::HarmonyHeader(_) => ParserState::MaybeToolStart,
+            ParseMode::HarmonyBody(body) if body.is_reasoning() => ParserState::Reasoning,
+            ParseMode::HarmonyBody(_) => ParserState::Narrative,
+        }
+    }
+
+    /// Parses until the rest is too short for a decision. Returns the number of consumed bytes.
+    fn parse(
+        &mut self,
+        input: &str,
+        text_end: Option<TextEnd>,
+        sink: &mut ParseEventSink<'_>,
+    ) -> usize {
+        let mut at = 0;
+        let mut asked_at_end = false;
+        while at < input.len() || text_end.is_some() && !asked_at_end {
+            let rest = &input[at..];
+            asked_at_end = rest.is_empty();
+            let progress = match &mut self.mode {
+                ParseMode::Text => self.parse_text(rest, text_end, sink),
+                ParseMode::Reasoning(_) => self.parse_reasoning(rest, text_end, sink),
+                ParseMode::HeldCall(_) => self.parse_held_call(rest, text_end, sink),
+                ParseMode::CallSection(_) => self.parse_call_section(rest, text_end, sink),
+                ParseMode::OpenCall(_) => self.parse_open_call(rest, text_end, sink),
+                ParseMode::OpaqueJson(_) => self.parse_opaque_json(rest, sink),
+                ParseMode::HarmonyHeader(_) => self.parse_harmony_header(rest, text_end, sink),
+                ParseMode::HarmonyBody(_) => self.parse_harmony_body(rest, text_end, sink),
+            };
+            at += progress.consumed;
+            if !progress.can_continue {
+                break;
+            }
+        }
+        at
+    }
+
+    /// Emits the text that was held for a decision.
+    fn flush(&mut self, rest: &str, text_end: TextEnd, sink: &mut ParseEventSink<'_>) {
+        match std::mem::replace(&mut self.mode, ParseMode::Text) {
+            ParseMode::Text | ParseMode::OpaqueJson(_) => self.emit_visible_text(rest, sink),
+            ParseMode::Reasoning(_) => emit(rest, sink, ParseEvent::Reasoning),
+            ParseMode::HeldCall(pending) if text_end == TextEnd::Stop => {
+                self.commit_held_call(*pending, sink);
+                emit(rest, sink, ParseEvent::Markup);
+            }
+            ParseMode::HeldCall(pending) => {
+                // The reasoning might have continued.
+                let HeldCall { open_call, trailing_text } = *pending;
+                self.finish_open_call(open_call, &(trailing_text + rest), text_end, sink);
+            }
+            ParseMode::CallSection(section) => section.finish(rest, sink),
+            ParseMode::OpenCall(open) => self.finish_open_call(*open, rest, text_end, sink),
+            ParseMode::HarmonyHeader(header) => header.finish(rest, text_end, sink),
+            ParseMode::HarmonyBody(body) => body.emit(rest, sink),
+        }
+    }
+
+    /// Emits text for the user.
+    fn emit_visible_text(&mut self, text: &str, sink: &mut ParseEventSink<'_>) {
+        if text.is_empty() {
+            return;
+        }
+        self.context.push(text);
+        self.after_call = self.after_call && text.trim().is_empty();
+        sink(ParseEvent::Text(text));
+    }
+}
+
+/// The result of one parse step.
+#[derive(Debug, Clone, Copy)]
+struct ParseProgress {
+    consumed: usize,
+    /// Whether parsing can continue at once. Otherwise the rest is too short for a decision.
+    can_continue: bool,
+}
+
+impl ParseProgress {
+    const fn continue_after(consumed: usize) -> Self {
+        Self { consumed, can_continue: true }
+    }
+
+    const fn wait_after(consumed: usize) -> Self {
+        Self { consumed, can_continue: false }
+    }
+}
+
+/// Emits an event for `text`, unless `text` is empty.
+fn emit<'t>(
+    text: &'t str,
+    sink: &mut ParseEventSink<'_>,
+    event: impl FnOnce(&'t str) -> ParseEvent<'t>,
+) {
+    if !text.is_empty() {
+        sink(event(text));
+    }
+}
+
+/// Returns the greatest character boundary at or before `at`.
+fn floor_char_boundary(text: &str, at: usize) -> usize {
+    if at >= text.len() {
+        return text.len();
+    }
+    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// Returns the parse mode in which the prompt ends.
+fn initial_mode(markers: &Markers, options: &ParserOptions) -> ParseMode {
+    let prompt = options.prompt.as_deref().unwrap_or_default();
+    let reasoning = markers.iter().find_map(|marker| match marker.kind {
+        MarkerKind::ReasoningStart { end_texts, allows_calls } => {
+            let after = &prompt[prompt.rfind(marker.text)?..];
+            let open = end_texts.iter().all(|end| !after.contains(end));
+            open.then(|| ReasoningState::new(markers, end_texts, allows_calls))
+        }
+        MarkerKind::StrayReasoningEnd
+        | MarkerKind::Markup
+        | MarkerKind::CallSection { .. }
+        | MarkerKind::Call(_)
+        | MarkerKind::HarmonyHeader => None,
+    });
+    match reasoning {
+        Some(reasoning) => ParseMode::Reasoning(reasoning),
+        None if options.format == Format::Harmony || prompt.ends_with("<|start|>assistant") => {
+            ParseMode::HarmonyHeader(HarmonyHeader::from_prompt_end())
+        }
+        None => ParseMode::Text,
+    }
+}

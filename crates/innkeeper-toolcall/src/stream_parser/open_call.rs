@@ -1,0 +1,385 @@
+//! Parser for an open call.
+
+use super::reasoning::HeldCall;
+use super::{ParseEventSink, ParseMode, ParseProgress, ToolCallParser, emit, floor_char_boundary};
+use crate::call::{RejectReason, RejectedCall, resolve_call};
+use crate::event::{IncompleteReason, ParseEvent, TextEnd};
+use crate::format::LexerKind;
+use crate::lexer::fence::FENCE;
+use crate::lexer::{LexStatus, LexUpdate, Lexer, OpaqueJson, RawCall, new_lexer};
+use crate::parse::Completeness;
+use crate::resolve::resolve;
+
+/// Maximum number of bytes per step in an undecided call: more than any look-ahead.
+const MAX_UNDECIDED_WINDOW_BYTES: usize = 2048;
+
+/// A call that has not ended, with its complete text.
+pub(super) struct OpenCall {
+    lexer: Box<dyn Lexer>,
+    lexer_kind: Option<LexerKind>,
+    /// The text from the marker on.
+    raw_text: String,
+    /// The length of the marker.
+    marker_len: usize,
+    /// The parse mode after the call.
+    return_mode: ParseMode,
+    /// The index of the call, if `CallStart` was emitted.
+    index: Option<usize>,
+    /// The name of the tool.
+    name: Option<String>,
+    decided: bool,
+    /// Whether the call exceeded the limit. Its rest is text.
+    overflowed: bool,
+    completeness: Completeness,
+}
+
+impl std::fmt::Debug for OpenCall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenCall")
+            .field("lexer_kind", &self.lexer_kind)
+            .field("raw_text", &self.raw_text)
+            .finish_non_exhaustive()
+    }
+}
+
+impl OpenCall {
+    pub(super) fn new(marker: &str, lexer_kind: LexerKind, return_mode: ParseMode) -> Self {
+        Self::with_lexer(new_lexer(lexer_kind), Some(lexer_kind), marker, return_mode)
+    }
+
+    /// Creates a call with an existing lexer. `prefix` is the text read so far.
+    pub(super) fn with_lexer(
+        lexer: Box<dyn Lexer>,
+        lexer_kind: Option<LexerKind>,
+        prefix: &str,
+        return_mode: ParseMode,
+    ) -> Self {
+        Self {
+            lexer,
+            lexer_kind,
+            raw_text: prefix.to_owned(),
+            marker_len: prefix.len(),
+            return_mode,
+            index: None,
+            name: None,
+            decided: false,
+            overflowed: false,
+            completeness: Completeness::Complete,
+        }
+    }
+
+    pub(super) fn is_decided(&self) -> bool {
+        self.decided
+    }
+
+    pub(super) fn raw_text(&self) -> &str {
+        &self.raw_text
+    }
+
+    pub(super) fn into_return_mode(self) -> ParseMode {
+        self.return_mode
+    }
+
+    /// Whether prose can look like the start of a call in this syntax.
+    fn is_ambiguous(&self) -> bool {
+        matches!(
+            self.lexer_kind,
+            Some(LexerKind::BareJson | LexerKind::Fence | LexerKind::Pythonic | LexerKind::React)
+        )
+    }
+
+    fn is_in_reasoning(&self) -> bool {
+        matches!(self.return_mode, ParseMode::Reasoning(_))
+    }
+
+    fn body(&self) -> &str {
+        self.raw_text.get(self.marker_len..).unwrap_or_default()
+    }
+
+    /// Returns the end of the part of `input` that may be stored before the call has named an
+    /// offered tool, if the input is longer.
+    fn undecided_end(&self, input: &str, limit: usize) -> Option<usize> {
+        let remaining = limit.saturating_sub(self.raw_text.chars().count());
+        input.char_indices().nth(remaining).map(|(at, _)| at)
+    }
+}
+
+impl ToolCallParser {
+    pub(super) fn parse_open_call(
+        &mut self,
+        input: &str,
+        text_end: Option<TextEnd>,
+        sink: &mut ParseEventSink<'_>,
+    ) -> ParseProgress {
+        let ParseMode::OpenCall(mut open) = std::mem::replace(&mut self.mode, ParseMode::Text)
+        else {
+            return ParseProgress::continue_after(0);
+        };
+        let mut update = LexUpdate::default();
+        // An undecided call is read in small steps, because most of its text would be read again.
+        let undecided = open.is_ambiguous() && !open.decided;
+        let max_window = if undecided {
+            MAX_UNDECIDED_WINDOW_BYTES.max(4 * self.limits.max_undecided_chars)
+        } else {
+            input.len()
+        };
+        let window = floor_char_boundary(input, max_window);
+        let (input, text_end, clipped) =
+            (&input[..window], text_end.filter(|_| window == input.len()), window < input.len());
+        let status = open.lexer.lex(input, text_end, &mut update);
+        let read = match status {
+            LexStatus::NeedMore { held } => input.len() - held,
+            LexStatus::Done { used } | LexStatus::NotACall { used } => used,
+        };
+        if undecided {
+            let limit = open.undecided_end(input, self.limits.max_undecided_chars);
+            let is_known =
+                update.name.as_ref().is_some_and(|name| resolve(&self.tools, name).is_some());
+            let until = if is_known { update.name_at } else { read };
+            if let Some(split_at) = limit.filter(|split_at| *split_at < until) {
+                let text = open.raw_text.clone() + &input[..split_at];
+                let data =
+                    text.starts_with(['{', '[']).then(|| OpaqueJson::from_prefix(&text)).flatten();
+                let progress = self.abandon_open_call(*open, &input[..split_at], split_at, sink);
+                if let Some(data) = data {
+                    self.mode = ParseMode::OpaqueJson(data);
+                }
+                return progress;
+            }
+        }
+        let remaining = self.limits.max_call_bytes.saturating_sub(open.raw_text.len());
+        let accepted = if read > remaining { floor_char_boundary(input, remaining) } else { read };
+        if update.name_at <= accepted {
+            self.set_tool_name(&mut open, &update, sink);
+        }
+        if open.overflowed {
+            self.emit_as_text(&open, &input[..read], sink);
+        } else {
+            if let (Some(index), Some(range)) = (open.index, update.fragment) {
+                let fragment = range.start..range.end.min(accepted);
+                emit(input.get(fragment).unwrap_or_default(), sink, |fragment| {
+                    ParseEvent::Arguments { index, fragment }
+                });
+            }
+            open.raw_text.push_str(&input[..accepted]);
+            if accepted < read {
+                self.reject_oversized(&mut open, sink);
+                self.emit_as_text(&open, &input[accepted..read], sink);
+            }
+        }
+        match status {
+            LexStatus::NeedMore { .. } => {
+                self.mode = ParseMode::OpenCall(open);
+                if clipped {
+                    ParseProgress::continue_after(read)
+                } else {
+                    ParseProgress::wait_after(read)
+                }
+            }
+            LexStatus::Done { .. } => {
+                self.complete_open_call(*open, sink);
+                ParseProgress::continue_after(read)
+            }
+            LexStatus::NotACall { .. } => {
+                let data = open.lexer.take_opaque_json();
+                let progress = self.abandon_open_call(*open, "", read, sink);
+                if let Some(data) = data {
+                    self.mode = ParseMode::OpaqueJson(data);
+                }
+                progress
+            }
+        }
+    }
+
+    /// Records the tool name and emits `CallStart` for an offered tool.
+    fn set_tool_name(
+        &mut self,
+        open: &mut OpenCall,
+        update: &LexUpdate,
+        sink: &mut ParseEventSink<'_>,
+    ) {
+        let Some(raw_name) = &update.name else { return };
+        let tools = std::sync::Arc::clone(&self.tools);
+        let Some(matched) = resolve(&tools, raw_name) else {
+            open.name = Some(raw_name.clone());
+            return;
+        };
+        open.decided = true;
+        open.name = Some(matched.tool.name.clone());
+        if !update.in_list && !open.is_in_reasoning() && !open.overflowed && open.index.is_none() {
+            let index = self.call_count;
+            self.call_count += 1;
+            open.index = Some(index);
+            sink(ParseEvent::CallStart { index, name: &matched.tool.name });
+        }
+    }
+
+    /// Emits text that is not a call as reasoning or as text.
+    fn emit_as_text(&mut self, open: &OpenCall, text: &str, sink: &mut ParseEventSink<'_>) {
+        if open.is_in_reasoning() {
+            emit(text, sink, ParseEvent::Reasoning);
+        } else {
+            self.emit_visible_text(text, sink);
+        }
+    }
+
+    /// Rejects a call that exceeds the limit.
+    fn reject_oversized(&mut self, open: &mut OpenCall, sink: &mut ParseEventSink<'_>) {
+        let text = std::mem::take(&mut open.raw_text);
+        open.overflowed = true;
+        if open.is_in_reasoning() {
+            emit(&text, sink, ParseEvent::Reasoning);
+            return;
+        }
+        let limit = self.limits.max_call_bytes;
+        let rejected = rejected_call(open, RejectReason::TooLong(limit));
+        sink(ParseEvent::Rejected { index: open.index, rejected: &rejected, text: &text });
+        self.context.push(&text);
+    }
+
+    /// Ends a call that turned out not to be a call. `more` is its last text; `read` is the number
+    /// of consumed bytes.
+    fn abandon_open_call(
+        &mut self,
+        mut open: OpenCall,
+        more: &str,
+        read: usize,
+        sink: &mut ParseEventSink<'_>,
+    ) -> ParseProgress {
+        open.raw_text.push_str(more);
+        // A fenced block that is only partly a call is an example.
+        let example = open.lexer_kind == Some(LexerKind::Fence);
+        let intended =
+            open.lexer.was_intended() && (open.decided || !open.is_ambiguous()) && !example;
+        let intended = intended || open.index.is_some();
+        let ticks =
+            open.raw_text.lines().filter(|line| line.trim_start().starts_with(FENCE)).count();
+        if open.overflowed {
+        } else if intended && !open.is_in_reasoning() {
+            let rejected = rejected_call(
+                &open,
+                RejectReason::Malformed("it does not go on as a call does".to_owned()),
+            );
+            sink(ParseEvent::Rejected {
+                index: open.index,
+                rejected: &rejected,
+                text: &open.raw_text,
+            });
+            self.context.push(&open.raw_text);
+        } else {
+            let text = std::mem::take(&mut open.raw_text);
+            self.emit_as_text(&open, &text, sink);
+        }
+        if example {
+            self.context.in_fence = ticks % 2 == 1;
+        }
+        self.mode = open.return_mode;
+        ParseProgress::continue_after(read)
+    }
+
+    fn complete_open_call(&mut self, open: OpenCall, sink: &mut ParseEventSink<'_>) {
+        if open.overflowed {
+            self.mode = open.return_mode;
+        } else if open.is_in_reasoning() {
+            self.mode = ParseMode::HeldCall(Box::new(HeldCall::new(open)));
+        } else {
+            self.emit_calls(&open, sink);
+            self.mode = open.return_mode;
+        }
+    }
+
+    /// Decodes a complete call and emits its events.
+    pub(super) fn emit_calls(&mut self, open: &OpenCall, sink: &mut ParseEventSink<'_>) {
+        let decoded = match open.lexer.decode(open.body(), open.completeness) {
+            Ok(calls) if calls.is_empty() && open.is_ambiguous() => {
+                return self.emit_visible_text(&open.raw_text, sink);
+            }
+            Ok(calls) if calls.is_empty() => {
+                Err(RejectReason::Malformed("there is no call in it".to_owned()))
+            }
+            Err(_) if open.is_ambiguous() && !open.decided => {
+                return self.emit_visible_text(&open.raw_text, sink);
+            }
+            other => other,
+        };
+        self.context.reset();
+        let calls = match decoded {
+            Ok(calls) => calls,
+            Err(reason) => {
+                let rejected = rejected_call(open, reason);
+                return sink(ParseEvent::Rejected {
+                    index: open.index,
+                    rejected: &rejected,
+                    text: &open.raw_text,
+                });
+            }
+        };
+        let mut index = open.index;
+        let mut text = open.raw_text.as_str();
+        for raw_call in calls {
+            let call =
+                resolve_call(&self.tools, &raw_call.name, raw_call.arguments, open.completeness);
+            match call {
+                Ok(mut call) => {
+                    call.repairs.splice(0..0, raw_call.repairs);
+                    let index = index.take().unwrap_or_else(|| {
+                        self.call_count += 1;
+                        self.call_count - 1
+                    });
+                    self.after_call = true;
+                    sink(ParseEvent::Call { index, call: &call, text });
+                }
+                Err(rejected) => {
+                    sink(ParseEvent::Rejected { index: index.take(), rejected: &rejected, text });
+                }
+            }
+            text = "";
+        }
+    }
+
+    /// Handles the end of the text inside the call.
+    pub(super) fn finish_open_call(
+        &mut self,
+        mut open: OpenCall,
+        rest: &str,
+        text_end: TextEnd,
+        sink: &mut ParseEventSink<'_>,
+    ) {
+        if open.overflowed {
+            return self.emit_as_text(&open, rest, sink);
+        }
+        let fits = open.raw_text.len() + rest.len() <= self.limits.max_call_bytes;
+        if text_end == TextEnd::Stop
+            && open.decided
+            && fits
+            && open.lexer.lacks_only_closers(rest.len())
+        {
+            open.completeness = Completeness::Stopped;
+            let text = open.raw_text.clone() + rest;
+            let decoded = open
+                .lexer
+                .decode(text.get(open.marker_len..).unwrap_or_default(), open.completeness);
+            let call = |raw_call: RawCall<'_>| {
+                resolve_call(&self.tools, &raw_call.name, raw_call.arguments, Completeness::Stopped)
+            };
+            if decoded.is_ok_and(|calls| calls.into_iter().all(|raw_call| call(raw_call).is_ok())) {
+                open.raw_text = text;
+                return self.emit_calls(&open, sink);
+            }
+        }
+        open.raw_text.push_str(rest);
+        if open.is_ambiguous() && !open.decided {
+            return self.emit_visible_text(&open.raw_text, sink);
+        }
+        let reason = match text_end {
+            TextEnd::Stop => IncompleteReason::Stopped,
+            TextEnd::Length => IncompleteReason::Length,
+            TextEnd::Interrupted => IncompleteReason::Interrupted,
+        };
+        sink(ParseEvent::Incomplete { index: open.index, reason, text: &open.raw_text });
+    }
+}
+
+fn rejected_call(open: &OpenCall, reason: RejectReason) -> RejectedCall {
+    RejectedCall { name: open.name.clone().unwrap_or_default(), reason, suggestions: Vec::new() }
+}

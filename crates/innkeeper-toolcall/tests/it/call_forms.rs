@@ -1,0 +1,212 @@
+//! Call forms of document 001, split at every position.
+
+use std::sync::Arc;
+
+use innkeeper_toolcall::{
+    IncompleteReason, ParseEvent, ParserOptions, RejectReason, TextEnd, Tool, ToolCallParser, Tools,
+};
+use serde_json::json;
+
+/// The parsed output, which must not depend on the chunks.
+#[derive(Debug, Default, PartialEq)]
+struct ParsedOutput {
+    /// Visible text, including rejected calls.
+    visible_text: String,
+    /// Arguments of each call of `echo`.
+    calls: Vec<String>,
+    /// Reasons of the rejected calls.
+    rejections: Vec<String>,
+}
+
+fn tools() -> Arc<Tools> {
+    Arc::new(
+        ["echo", "write_file"].map(|name| Tool::new(name, "", json!({}))).into_iter().collect(),
+    )
+}
+
+fn parse(chunks: &[&str], text_end: TextEnd) -> ParsedOutput {
+    let mut output = ParsedOutput::default();
+    let mut sink = |event: ParseEvent<'_>| match event {
+        ParseEvent::Text(text) => output.visible_text.push_str(text),
+        ParseEvent::Call { call, .. } => {
+            output.calls.push(format!("{}{}", call.name, call.arguments));
+        }
+        ParseEvent::Rejected { rejected, text, .. } => {
+            output.visible_text.push_str(text);
+            let unknown = rejected.reason == RejectReason::UnknownTool;
+            output.rejections.push(if unknown { "unknown" } else { "malformed" }.to_owned());
+        }
+        ParseEvent::Incomplete { reason, text, .. } => {
+            output.visible_text.push_str(text);
+            output.rejections.push(format!("{reason:?}"));
+        }
+        ParseEvent::Reasoning(_)
+        | ParseEvent::Markup(_)
+        | ParseEvent::CallStart { .. }
+        | ParseEvent::Arguments { .. } => {}
+    };
+    let mut parser = ToolCallParser::new(tools(), &ParserOptions::default());
+    for chunk in chunks {
+        parser.push(chunk, &mut sink);
+    }
+    parser.finish(text_end, &mut sink);
+    output
+}
+
+/// Parses the text whole, in two chunks split at every position, and character by character.
+fn parse_at_every_cut_with_finish(text: &str, text_end: TextEnd) -> ParsedOutput {
+    let whole = parse(&[text], text_end);
+    for (at, _) in text.char_indices() {
+        let (first, other) = text.split_at(at);
+        assert_eq!(parse(&[first, other], text_end), whole, "cut at {at} of {text}");
+    }
+    let letters: Vec<&str> = text.split_inclusive(|_| true).collect();
+    assert_eq!(parse(&letters, text_end), whole, "letter by letter: {text}");
+    whole
+}
+
+fn parse_at_every_cut(text: &str) -> ParsedOutput {
+    parse_at_every_cut_with_finish(text, TextEnd::Interrupted)
+}
+
+fn expected_output(expected_text: &str, calls: &[&str], rejected: &[&str]) -> ParsedOutput {
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    ParsedOutput {
+        visible_text: expected_text.to_owned(),
+        calls: owned(calls),
+        rejections: owned(rejected),
+    }
+}
+
+/// Proves: S26
+#[test]
+fn braces_and_quotes_in_strings_do_not_count_and_nested_objects_do() {
+    let arguments = [
+        r#"{"message":"}"}"#,
+        r#"{"message":"{{{"}"#,
+        r#"{"message":"say \"}\" now"}"#,
+        r#"{"message":"a\\"}"#,
+        r#"{"message":"\\\"}]"}"#,
+        r#"{"message":"é}日\n"}"#,
+        r#"{"message":{"deep":{"deeper":[{"}":"]"},{}]}}}"#,
+    ];
+    for arguments in arguments {
+        let text = format!("A {{\"tool\":\"echo\",\"params\":{arguments}}} B");
+        let seen_now = parse_at_every_cut(&text);
+        assert_eq!(
+            seen_now,
+            expected_output("A  B", &[&format!("echo{arguments}")], &[]),
+            "{text}"
+        );
+    }
+}
+
+/// Proves: S27
+#[test]
+fn what_stands_behind_a_call_in_the_same_chunk_survives() {
+    let call = r#"{"tool": "echo", "params": {"message": "x"}}"#;
+    let expected = r#"echo{"message":"x"}"#;
+    for (before, after) in [
+        ("I'll use ", " to help."),
+        ("", "."),
+        ("", "\n\nDone."),
+        ("So: ", " }"),
+        ("", " \"quoted\""),
+    ] {
+        let text = format!("{before}{call}{after}");
+        assert_eq!(
+            parse_at_every_cut(&text),
+            expected_output(&format!("{before}{after}"), &[expected], &[]),
+            "{text}"
+        );
+    }
+}
+
+/// Proves: S28
+#[test]
+fn what_is_no_call_is_text_again() {
+    for text in [
+        "In Rust: { key: value } and on.",
+        "{ key: value }",
+        "{\n  key: value\n}\n",
+        "fn main() { println!(\"{}\", 1); }",
+        "{\"data\": {\"tool\": 1}}",
+        "{\"tool\": 5, \"params\": {}}",
+        "{}",
+        "a { b",
+        "}} {{ ][",
+        "{\"name\": \"Ada\", \"age\": 36}",
+    ] {
+        let read = parse_at_every_cut(text);
+        assert_eq!((read.visible_text.as_str(), read.calls.len()), (text, 0));
+    }
+}
+
+/// Proves: S29
+#[test]
+fn a_call_may_follow_another_at_once() {
+    let call =
+        |message: &str| format!(r#"{{"tool": "echo", "params": {{"message": "{message}"}}}}"#);
+    let calls = [r#"echo{"message":"1"}"#, r#"echo{"message":"2"}"#];
+    for (between, expected_text) in [("\n", "\n"), ("", ""), (" ", " "), (" and ", " and ")] {
+        let text = format!("{}{between}{}", call("1"), call("2"));
+        assert_eq!(
+            parse_at_every_cut(&text),
+            expected_output(expected_text, &calls, &[]),
+            "{text}"
+        );
+    }
+}
+
+/// Proves: S46
+#[test]
+fn a_malformed_call_is_shown_and_not_run() {
+    for text in [
+        r#"{"tool": "echo", "params": {"message": ]}"#,
+        r#"{"tool": "echo", "params": "not an object"}"#,
+        r#"<tool_call>{"name": "echo", "arguments": [1]}</tool_call>"#,
+    ] {
+        assert_eq!(parse_at_every_cut(text), expected_output(text, &[], &["malformed"]), "{text}");
+    }
+}
+
+/// Proves: S46
+#[test]
+fn an_incomplete_call_is_shown_and_not_run_even_where_its_model_stopped() {
+    let text = r#"{"tool": "echo", "params": {"message": "hel"#;
+    assert_eq!(
+        parse_at_every_cut_with_finish(text, TextEnd::Length),
+        expected_output(text, &[], &["Length"])
+    );
+    let name = r#"So {"tool": "ec"#;
+    assert_eq!(
+        parse_at_every_cut_with_finish(name, TextEnd::Stop),
+        expected_output(name, &[], &[])
+    );
+}
+
+/// Proves: S46
+#[test]
+fn a_call_is_not_run_where_the_stream_breaks_off_in_it_wherever_that_is() {
+    let full_text = r#"{"tool": "echo", "params": {"message": "a}b"}}"#;
+    for (at, _) in full_text.char_indices().skip(1) {
+        let text = format!("Look: {}", &full_text[..at]);
+        let read = parse_at_every_cut(&text);
+        assert_eq!((read.visible_text.as_str(), read.calls.len()), (text.as_str(), 0));
+        let reasons = read
+            .rejections
+            .iter()
+            .all(|reason| *reason == format!("{:?}", IncompleteReason::Interrupted));
+        assert!(reasons, "{read:?}");
+    }
+    assert_eq!(parse_at_every_cut(full_text).calls.len(), 1);
+}
+
+/// Proves: S46
+#[test]
+fn a_call_of_an_unknown_tool_is_shown_and_not_run() {
+    let bare = r#"{"tool": "nobody", "params": {}}"#;
+    assert_eq!(parse_at_every_cut(bare), expected_output(bare, &[], &["unknown"]));
+    let tagged = r#"<tool_call>{"name": "nobody", "arguments": {}}</tool_call>"#;
+    assert_eq!(parse_at_every_cut(tagged), expected_output(tagged, &[], &["unknown"]));
+}

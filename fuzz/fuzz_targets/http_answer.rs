@@ -1,4 +1,0 @@
-//! An answer over HTTP.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|input: &[u8]| innkeeper_host::fuzz_http_answer(input));

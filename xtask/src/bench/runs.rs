@@ -1,0 +1,100 @@
+//! The benchmark cases with their clients.
+
+/// One client in one case.
+#[derive(Debug)]
+pub(super) struct BenchRun {
+    pub(super) case: &'static str,
+    pub(super) peer: &'static str,
+    pub(super) runtime: &'static str,
+}
+
+impl BenchRun {
+    /// Whether the client is Innkeeper.
+    pub(super) fn is_innkeeper(&self) -> bool {
+        self.peer == INNKEEPER
+    }
+}
+
+pub(super) const RAW_PIPE: &str = "bare";
+pub(super) const RMCP: &str = "rmcp";
+pub(super) const INNKEEPER: &str = "innkeeper";
+
+macro_rules! bench_runs {
+    ($case:literal) => {
+        &[
+            BenchRun { case: $case, peer: RAW_PIPE, runtime: "current" },
+            BenchRun { case: $case, peer: RMCP, runtime: "current" },
+            BenchRun { case: $case, peer: INNKEEPER, runtime: "current" },
+            BenchRun { case: $case, peer: RAW_PIPE, runtime: "multi" },
+            BenchRun { case: $case, peer: RMCP, runtime: "multi" },
+            BenchRun { case: $case, peer: INNKEEPER, runtime: "multi" },
+        ]
+    };
+}
+
+/// HTTP has no raw pipe: every client over HTTP starts from an HTTP client.
+macro_rules! http_bench_runs {
+    ($case:literal) => {
+        &[
+            BenchRun { case: $case, peer: RMCP, runtime: "current" },
+            BenchRun { case: $case, peer: INNKEEPER, runtime: "current" },
+            BenchRun { case: $case, peer: RMCP, runtime: "multi" },
+            BenchRun { case: $case, peer: INNKEEPER, runtime: "multi" },
+        ]
+    };
+}
+
+/// Every case with its clients.
+pub(super) const BENCH_RUNS: &[&[BenchRun]] = &[
+    bench_runs!("sequential"),
+    bench_runs!("flight"),
+    bench_runs!("result"),
+    bench_runs!("message"),
+    bench_runs!("start"),
+    http_bench_runs!("http"),
+    http_bench_runs!("http-events"),
+    http_bench_runs!("http-flight"),
+    http_bench_runs!("http-result"),
+];
+
+/// The title of a case and its figure columns.
+pub(super) fn case_columns(case: &str) -> (&'static str, &'static [FigureColumn]) {
+    match case {
+        "sequential" => ("100 B, one at a time", &[MEDIAN_MICROS, CPU_PER_CALL]),
+        "flight" => ("100 B, 50 in flight", &[CALL_RATE, CPU_PER_CALL]),
+        "result" => ("1 MB result", &[MEDIAN_MILLIS, PEAK_MEMORY]),
+        "message" => ("1 MB round trip", &[MEDIAN_MILLIS, PEAK_MEMORY]),
+        "http" => ("HTTP, 100 B, one at a time", &[MEDIAN_MICROS, CPU_PER_CALL]),
+        "http-events" => ("HTTP (SSE), 100 B, one at a time", &[MEDIAN_MICROS, CPU_PER_CALL]),
+        "http-flight" => ("HTTP, 100 B, 50 in flight", &[CALL_RATE, CPU_PER_CALL]),
+        "http-result" => ("HTTP, 1 MB result", &[MEDIAN_MILLIS, PEAK_MEMORY]),
+        _ => ("20 servers", &[READY_TIME, IDLE_MEMORY, SUPERVISOR_MEMORY, CLOSE_TIME]),
+    }
+}
+
+/// A column of a case: JSON key, heading, and the divisor that converts the unit.
+#[derive(Debug)]
+pub(super) struct FigureColumn {
+    pub(super) key: &'static str,
+    pub(super) heading: &'static str,
+    pub(super) divisor: f64,
+}
+
+const MEDIAN_MICROS: FigureColumn =
+    FigureColumn { key: "p50_us", heading: "median µs", divisor: 1.0 };
+const MEDIAN_MILLIS: FigureColumn =
+    FigureColumn { key: "p50_us", heading: "median ms", divisor: 1e3 };
+const CALL_RATE: FigureColumn =
+    FigureColumn { key: "per_second", heading: "thousand calls/s", divisor: 1e3 };
+const CPU_PER_CALL: FigureColumn =
+    FigureColumn { key: "cpu_us", heading: "CPU µs per call", divisor: 1.0 };
+const PEAK_MEMORY: FigureColumn =
+    FigureColumn { key: "peak_rss_kb", heading: "peak memory MB", divisor: 1024.0 };
+const READY_TIME: FigureColumn =
+    FigureColumn { key: "ready_ms", heading: "ready ms", divisor: 1.0 };
+const IDLE_MEMORY: FigureColumn =
+    FigureColumn { key: "idle_kb", heading: "idle memory MB", divisor: 1024.0 };
+const SUPERVISOR_MEMORY: FigureColumn =
+    FigureColumn { key: "supervisors_kb", heading: "supervisors' memory MB", divisor: 1024.0 };
+const CLOSE_TIME: FigureColumn =
+    FigureColumn { key: "close_ms", heading: "shutdown ms", divisor: 1.0 };

@@ -1,0 +1,112 @@
+//! Finds the tests that claim requirements.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::repository::Repository;
+use crate::source::SourceFile;
+
+/// The start of a claim in the comment above a test, before its ids.
+const CLAIM_PREFIX: &str = "/// Proves:";
+
+/// A test with the requirements that it claims.
+#[derive(Debug, PartialEq)]
+pub(super) struct Verification {
+    pub(super) path: String,
+    pub(super) test_name: String,
+    pub(super) requirement_ids: Vec<String>,
+}
+
+impl fmt::Display for Verification {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.path, self.test_name)
+    }
+}
+
+/// Returns all claims in the repository, and the claims without a test.
+pub(super) fn find_verifications(repository: &Repository) -> (Vec<Verification>, Vec<String>) {
+    let (mut proofs, mut problems) = (Vec::new(), Vec::new());
+    for (path, source) in repository.sources() {
+        // Only comments count: the tests of this program quote claims in literals.
+        let lines: Vec<(&str, &str)> = source.comments.lines().zip(source.code.lines()).collect();
+        for (at, (comment, _)) in lines.iter().enumerate() {
+            let Some(claim) = comment.trim().strip_prefix(CLAIM_PREFIX) else { continue };
+            let requirement_ids: Vec<String> = claim
+                .split(',')
+                .map(|id| id.trim().to_owned())
+                .filter(|id| !id.is_empty())
+                .collect();
+            match next_test_name(&lines[at + 1..]).filter(|_| !requirement_ids.is_empty()) {
+                Some(test_name) => {
+                    proofs.push(Verification { path: path.to_owned(), test_name, requirement_ids });
+                }
+                None => {
+                    problems
+                        .push(format!("{path}:{}: claim without ids or without a test", at + 1));
+                }
+            }
+        }
+    }
+    (proofs, problems)
+}
+
+/// The names of all tests in a file.
+pub(crate) fn test_names(source: &SourceFile) -> BTreeSet<String> {
+    let lines: Vec<(&str, &str)> = source.comments.lines().zip(source.code.lines()).collect();
+    let attributes = (0..lines.len()).filter(|at| lines[*at].1.trim_start().starts_with("#["));
+    attributes.filter_map(|at| next_test_name(&lines[at..])).collect()
+}
+
+/// The name of the next test, after comments and attributes only.
+fn next_test_name(lines: &[(&str, &str)]) -> Option<String> {
+    let mut is_test = false;
+    for (comment, code) in lines {
+        let code = code.trim();
+        if let Some(attribute) = code.strip_prefix("#[") {
+            let name = attribute.split(['(', ']']).next().unwrap_or_default();
+            is_test |= name == "test" || name.ends_with("::test");
+        } else if let Some((_, rest)) = code.split_once("fn ") {
+            let name = rest.split(['(', '<']).next().unwrap_or_default();
+            return is_test.then(|| name.trim().to_owned());
+        } else if comment.trim().is_empty() {
+            return None;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scan(text: &str) -> (Vec<Verification>, Vec<String>) {
+        let mut repository = Repository::default();
+        repository.insert("a.rs", text);
+        find_verifications(&repository)
+    }
+
+    #[test]
+    fn claims_are_read_above_any_kind_of_test() {
+        let text = "/// Proves: N1, FR2.3\n#[test]\nfn plain() {}\n/// Proves: N2\n/// More words.\n#[tokio::test(flavor = \"multi_thread\")]\n#[cfg(unix)]\nasync fn waiting() {}\n";
+        let (proofs, problems) = scan(text);
+        assert!(problems.is_empty());
+        assert_eq!(proofs[0].requirement_ids, ["N1", "FR2.3"]);
+        assert_eq!(
+            (proofs[0].test_name.as_str(), proofs[1].test_name.as_str()),
+            ("plain", "waiting")
+        );
+    }
+
+    #[test]
+    fn a_claim_above_no_test_is_a_problem() {
+        for text in [
+            "/// Proves: N1\nfn no_test() {}\n",
+            "/// Proves: N1\n\n#[test]\nfn too_far() {}\n",
+            "/// Proves:\n#[test]\nfn nothing() {}\n",
+            "/// Proves: N1\n",
+        ] {
+            let (proofs, problems) = scan(text);
+            assert_eq!((proofs.len(), problems.len()), (0, 1), "{text}");
+        }
+    }
+}
