@@ -43,10 +43,14 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     let mut steps = Steps::default();
     steps.run("format", check_format);
     steps.run("tidy", || tidy::run(&[]));
-    steps.run("rows", || requirements::run(&[]));
+    steps.run("requirements", || requirements::run(&[]));
     steps.run("lint", || {
         let lint = "clippy --locked --workspace --all-targets --features xtask/soak -- -D warnings";
         Program::cargo(lint).run()
+    });
+    steps.run("documentation", || {
+        let doc = "doc --locked --workspace --no-deps";
+        Program::cargo(doc).env("RUSTDOCFLAGS", "-D warnings").run()
     });
     let built = steps.run("build", || Program::cargo(BUILD_ARGS).run());
     steps.run("servers", || join_task(providing));

@@ -34,6 +34,25 @@ pub use statistics::{CALL_ORIGINS, Statistics};
 pub use stream::{AgentEvent, AgentStream};
 
 /// An agent: a model, the tools that the model may call, and their conversation.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use innkeeper_agent::agent::{Agent, AgentSettings};
+/// use innkeeper_agent::provider::{Response, ScriptedProvider};
+/// use innkeeper_host::{Config, Host};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), innkeeper_host::StartError> {
+/// let host = Host::start(Config::default()).await?;
+/// let model = ScriptedProvider::new([Ok(Response::from_text("Four."))]);
+/// let mut agent = Agent::new(Arc::new(model), Arc::new(host), AgentSettings::default());
+/// let result = agent.run("What is two plus two?").await;
+/// assert_eq!(result.text, "Four.");
+/// # Ok(()) }
+/// ```
 pub struct Agent {
     provider: Arc<dyn LlmProvider>,
     runner: Arc<dyn ToolRunner>,
@@ -122,7 +141,24 @@ impl Agent {
         self.run_loop(message, false, &mut |_| {}).await
     }
 
-    /// Works like [`Agent::run`], and passes each event to `sink` while the run goes on.
+    /// Works like [`Agent::run`], and passes each event to `sink` while the run goes on. `sink`
+    /// must not block. Dropping the future cancels the run, as for [`Agent::run`].
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use innkeeper_agent::agent::{Agent, AgentEventRef};
+    ///
+    /// # async fn example(agent: &mut Agent) {
+    /// let show = |event: AgentEventRef<'_>| {
+    ///     if let AgentEventRef::Text(text) = event {
+    ///         print!("{text}");
+    ///     }
+    /// };
+    /// let result = agent.run_streaming("Summarize a.txt.", show).await;
+    /// println!("\n{} tool calls", result.tool_calls.len());
+    /// # }
+    /// ```
     pub async fn run_streaming(
         &mut self,
         message: &str,

@@ -126,6 +126,25 @@ pub enum ChatError {
 }
 
 /// The tools of a [`ToolRunner`] for a chat application. Clones share the chat.
+///
+/// # Examples
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use innkeeper_agent::{Chat, ChatSettings};
+/// # use innkeeper_host::{Config, Host};
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let host = Host::start(Config::default()).await?;
+/// let chat = Chat::new(Arc::new(host), ChatSettings::default())?;
+/// let chunks = futures_util::stream::iter(["Hello, ".to_owned(), "world.".to_owned()]);
+/// let mut response = chat.start_run().read_response(chunks)?;
+/// while let Some(segment) = response.segment_stream.recv().await {
+///     print!("{}", segment.visible_text().unwrap_or_default());
+/// }
+/// assert_eq!(response.results_as_message().await, None);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Chat(Arc<ChatInner>);
 

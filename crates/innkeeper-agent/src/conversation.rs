@@ -28,6 +28,24 @@ pub const MAX_BYTES: usize = 64 << 20;
 /// conversation evicts the oldest exchanges; if only one exchange remains, the conversation evicts
 /// its oldest iterations. The last user message and the newest iteration always remain. An
 /// iteration is a response, its continuations after a pause, and the results of its calls.
+///
+/// # Examples
+///
+/// ```
+/// # use innkeeper_agent::conversation::{Conversation, ConversationError, ToolResult};
+/// # use innkeeper_agent::provider::Response;
+/// let mut conversation = Conversation::new();
+/// conversation.push_user("What is in a.txt?")?;
+/// let calls = Response::from_tool_calls([("files.read", r#"{"path": "a.txt"}"#)]);
+/// conversation.push_assistant(calls.message)?;
+/// let results = conversation.pending_calls().map(|call| {
+///     let (id, name) = (call.id.clone(), call.name.clone());
+///     ToolResult { id, name, text: "Hello.".to_owned(), is_error: false }
+/// });
+/// conversation.push_tool_results(results.collect())?;
+/// assert_eq!(conversation.messages().len(), 3);
+/// # Ok::<(), ConversationError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
     messages: Vec<Message>,

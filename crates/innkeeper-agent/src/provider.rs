@@ -41,9 +41,32 @@ pub use scripted::ScriptedProvider;
 /// A language model that answers requests.
 ///
 /// Dropping a future or a stream cancels the request. Chunks that were not returned yet are lost.
+///
+/// # Examples
+///
+/// ```
+/// use innkeeper_agent::provider::{LlmError, LlmProvider, Request, Response};
+///
+/// struct Echo;
+///
+/// #[async_trait::async_trait]
+/// impl LlmProvider for Echo {
+///     async fn generate(&self, request: Request) -> Result<Response, LlmError> {
+///         Ok(Response::from_text(request.to_prompt_text()))
+///     }
+///     fn name(&self) -> &str {
+///         "echo"
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait LlmProvider: Send + Sync {
-    /// Sends one request and returns the complete response.
+    /// Sends one request and returns the complete response. The agent drops the future after
+    /// [`AgentSettings::response_timeout`](crate::agent::AgentSettings::response_timeout).
+    ///
+    /// # Errors
+    ///
+    /// See [`LlmErrorKind`], which decides whether the agent sends the request again.
     async fn generate(&self, request: Request) -> Result<Response, LlmError>;
 
     /// Returns the name of the provider, for messages and results.

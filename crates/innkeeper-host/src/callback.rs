@@ -62,6 +62,23 @@ pub type CallbackFuture = Pin<Box<dyn Future<Output = Result<Value, CallbackErro
 /// The host handles at most four requests of a server at a time and queues sixteen more; the host
 /// rejects further requests. After the server's `maxTotalTimeout` the host drops the future and
 /// responds with an error.
+///
+/// # Examples
+///
+/// ```
+/// use innkeeper_host::{CallbackCapabilities, Config, Host, ServerRequest};
+/// use serde_json::json;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), innkeeper_host::StartError> {
+/// let answer = |request: ServerRequest| async move {
+///     println!("{} asks: {:?}", request.server, request.params);
+///     Ok(json!({"action": "accept", "content": {"name": "Ada"}}))
+/// };
+/// let host = Host::builder(Config::default())
+///     .callback(&CallbackCapabilities::elicitation(), answer).start().await?;
+/// # Ok(()) }
+/// ```
 pub trait Callback: Send + Sync + 'static {
     /// Handles one request and returns the future of the response.
     fn respond(&self, request: ServerRequest) -> CallbackFuture;

@@ -100,7 +100,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads one file against the environment of this process.
+    /// Reads one file against the environment of this process. A file has at most
+    /// [`MAX_FILE_BYTES`].
     ///
     /// Only this convenience function reads the process environment; [`Config::load`] takes an
     /// [`Environment`].
@@ -108,6 +109,18 @@ impl Config {
     /// # Errors
     ///
     /// Returns every problem of the file if at least one problem is an error.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use innkeeper_host::Config;
+    ///
+    /// let config = Config::from_file("mcp.json")?;
+    /// for warning in &config.warnings {
+    ///     println!("{warning}");
+    /// }
+    /// # Ok::<(), innkeeper_host::ConfigError>(())
+    /// ```
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         Self::load(&[path.as_ref().to_owned()], &Environment::from_process())
     }
@@ -139,9 +152,27 @@ impl Config {
 
     /// Reads a JSON value that the application built; problems have no line numbers.
     ///
+    /// `source_name` names the value in problems, `base_dir` is the base of relative paths, and
+    /// `env` supplies the variables.
+    ///
     /// # Errors
     ///
     /// Returns every problem of the value if at least one problem is an error.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use innkeeper_host::{Config, Environment};
+    /// use serde_json::json;
+    ///
+    /// let value = json!({"mcpServers": {"files": {"command": "serve", "args": ["${DATA}"]}}});
+    /// let environment = Environment::from_pairs([("DATA", "documents")]);
+    /// let config = Config::from_value(&value, "settings", Path::new("."), &environment)?;
+    /// assert!(config.servers.contains_key("files"));
+    /// # Ok::<(), innkeeper_host::ConfigError>(())
+    /// ```
     pub fn from_value(
         value: &serde_json::Value,
         source_name: &str,

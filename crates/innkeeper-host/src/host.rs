@@ -27,6 +27,23 @@ pub use status::ServerStatus;
 
 /// A set of running MCP servers with one namespace. Clones share the host. When the last clone is
 /// dropped without [`Host::shutdown`], the host kills all servers at once.
+///
+/// # Examples
+///
+/// ```no_run
+/// use innkeeper_host::{Config, Host};
+/// use serde_json::json;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let host = Host::start(Config::from_file("mcp.json")?).await?;
+/// let result = host.call_tool("files.read", json!({"path": "a.txt"})).await?;
+/// println!("{}", result.raw());
+/// let report = host.shutdown().await;
+/// println!("clean: {}, after {:?}", report.is_clean(), report.took);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Host(Arc<HostInner>);
 
@@ -40,7 +57,8 @@ struct HostInner {
 }
 
 impl Host {
-    /// Starts all servers of a configuration with default options.
+    /// Starts all servers of a configuration with default options. The time limits and the effect
+    /// of a dropped future are those of [`HostBuilder::start`].
     ///
     /// # Errors
     ///
@@ -62,6 +80,25 @@ impl Host {
 
     /// Subscribes to the events from now on. A receiver that lags more than 1,024 events loses the
     /// oldest events.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use innkeeper_host::{Host, HostEvent};
+    /// use tokio::sync::broadcast::error::RecvError;
+    ///
+    /// # async fn example(host: &Host) {
+    /// let mut events = host.events();
+    /// loop {
+    ///     match events.recv().await {
+    ///         Ok(HostEvent::Ready { server, tools, .. }) => println!("{server}: {tools} tools"),
+    ///         Ok(_) => {}
+    ///         Err(RecvError::Lagged(count)) => println!("{count} events lost"),
+    ///         Err(RecvError::Closed) => break,
+    ///     }
+    /// }
+    /// # }
+    /// ```
     pub fn events(&self) -> broadcast::Receiver<HostEvent> {
         self.0.registry.events().subscribe()
     }

@@ -59,6 +59,23 @@ pub enum PinPolicy {
 }
 
 /// The pins of all servers of a configuration.
+///
+/// # Examples
+///
+/// ```no_run
+/// use innkeeper_host::{Host, Lock};
+///
+/// # fn example(host: &Host) -> Result<(), Box<dyn std::error::Error>> {
+/// match Lock::from_file("mcp.lock")? {
+///     Some(lock) => {
+///         for change in lock.compare(&host.pins()) {
+///             println!("{}: {}", change.server, change.description);
+///         }
+///     }
+///     None => std::fs::write("mcp.lock", host.pins().to_text()?)?,
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Lock {
@@ -127,7 +144,7 @@ impl Default for Lock {
 }
 
 impl Lock {
-    /// Reads a lock file; returns `None` if the file does not exist.
+    /// Reads a lock file of at most [`MAX_LOCK_BYTES`]; returns `None` if the file does not exist.
     ///
     /// # Errors
     ///

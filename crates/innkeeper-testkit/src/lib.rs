@@ -1,6 +1,6 @@
 //! Test tools for MCP hosts: faulty servers, a scripted model, process checks.
 //!
-//! [`fixture`] configures the fixture server `innkeeper-fixture-server`, a process over stdio, and
+//! [`fixture()`] configures the fixture server `innkeeper-fixture-server`, a process over stdio, and
 //! [`Journal`] reads what the server received. [`RemoteServer`] serves the same fixture server over
 //! HTTP, SSE, a WebSocket or a unix socket, with the faults of these transports. [`InMemoryServer`]
 //! is a server in memory, for tests with paused time. [`ScriptedLlm`] is a model with scripted

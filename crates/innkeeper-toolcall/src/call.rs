@@ -77,6 +77,23 @@ pub enum RejectReason {
 /// # Errors
 ///
 /// Returns the reason why the call is rejected.
+///
+/// # Examples
+///
+/// ```
+/// use innkeeper_toolcall::{Completeness, RawArguments, Tool, Tools, resolve_call};
+///
+/// let schema = serde_json::json!({"properties": {"count": {"type": "integer"}}});
+/// let tools = Tools::from_iter([Tool::new("list", "Lists files.", schema)]);
+/// let arguments = RawArguments::Text("{'count': '3',}");
+/// let call = resolve_call(&tools, "LIST", arguments, Completeness::Complete)?;
+/// assert_eq!(call.name, "list");
+/// assert_eq!(call.arguments.to_string(), r#"{"count":3}"#);
+/// for repair in &call.repairs {
+///     println!("{repair:?}");
+/// }
+/// # Ok::<(), innkeeper_toolcall::RejectedCall>(())
+/// ```
 pub fn resolve_call(
     tools: &Tools,
     raw_name: &str,

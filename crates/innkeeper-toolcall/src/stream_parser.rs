@@ -95,6 +95,25 @@ enum ParseMode {
 }
 
 /// A streaming parser for tool calls; see the [module](self).
+///
+/// # Examples
+///
+/// ```
+/// use innkeeper_toolcall::{ParseEvent, ParserOptions, TextEnd, Tool, ToolCallParser, Tools};
+///
+/// let schema = serde_json::json!({"properties": {"path": {"type": "string"}}});
+/// let tools = Tools::from_iter([Tool::new("read", "Reads a file.", schema)]);
+/// let mut parser = ToolCallParser::new(tools.into(), &ParserOptions::default());
+/// let mut called = Vec::new();
+/// let mut sink = |event: ParseEvent<'_>| match event {
+///     ParseEvent::Call { call, .. } => called.push(format!("{} {}", call.name, call.arguments)),
+///     other => print!("{}", other.text()),
+/// };
+/// parser.push(r#"I read it. <tool_call>{"name": "read", "argum"#, &mut sink);
+/// parser.push(r#"ents": {"path": "a.txt"}}</tool_call>"#, &mut sink);
+/// parser.finish(TextEnd::Stop, &mut sink);
+/// assert_eq!(called, [r#"read {"path":"a.txt"}"#]);
+/// ```
 #[derive(Debug)]
 pub struct ToolCallParser {
     tools: Arc<Tools>,
@@ -117,7 +136,8 @@ pub struct ToolCallParser {
 const MAX_JOINED_BYTES: usize = 1024;
 
 impl ToolCallParser {
-    /// Creates a parser for one response of a model with these tools.
+    /// Creates a parser for one response of a model with these tools. `max_undecided_chars` is at
+    /// least 1, and `max_call_bytes` at least four times `max_undecided_chars`.
     pub fn new(tools: Arc<Tools>, options: &ParserOptions) -> Self {
         let markers = Markers::new(options.format.markers());
         let mode = initial_mode(&markers, options);

@@ -56,6 +56,22 @@ pub enum NotValidated {
 }
 
 /// Validator of tool arguments. Share one validator, because compiled schemas are cached.
+///
+/// # Examples
+///
+/// ```
+/// use innkeeper_toolcall::{Json, ResolvedCall, Tool, ToolValidator, Tools};
+/// use serde_json::json;
+///
+/// let schema = json!({"type": "object", "required": ["path"]});
+/// let validator = ToolValidator::new(Tools::from_iter([Tool::new("read", "", schema)]));
+/// let arguments = Json::from(&json!({}));
+/// let call = ResolvedCall { name: "read".to_owned(), arguments, repairs: Vec::new() };
+/// let violations = validator.violations(&call)?;
+/// assert_eq!(violations.len(), 1);
+/// println!("{}", violations[0]);
+/// # Ok::<(), innkeeper_toolcall::NotValidated>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct ToolValidator {
     tools: Tools,

@@ -82,7 +82,24 @@ impl std::fmt::Debug for AgentStream<'_> {
 }
 
 impl Agent {
-    /// Starts [`Agent::run_streaming`] as a stream of events.
+    /// Returns the events of [`Agent::run_streaming`] as a stream. The run starts with the first
+    /// poll. Dropping the stream cancels the run.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use futures_util::StreamExt as _;
+    /// use innkeeper_agent::agent::{Agent, AgentEvent};
+    ///
+    /// # async fn example(agent: &mut Agent) {
+    /// let mut events = agent.stream("Summarize a.txt.");
+    /// while let Some(event) = events.next().await {
+    ///     if let AgentEvent::Text(text) = event {
+    ///         print!("{text}");
+    ///     }
+    /// }
+    /// # }
+    /// ```
     pub fn stream<'a>(&'a mut self, message: &'a str) -> AgentStream<'a> {
         let waiting = EventQueue::default();
         let queue = waiting.clone();

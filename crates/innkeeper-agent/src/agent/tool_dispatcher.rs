@@ -73,11 +73,11 @@ impl ToolDispatcher<'_> {
         planned: PendingCall,
     ) -> (PendingCall, ToolCallOutcome, std::time::Duration) {
         let start = Instant::now();
-        let came = match execute_call(self.runner, &planned.call).await {
+        let call_outcome = match execute_call(self.runner, &planned.call).await {
             Ok(output) => ToolCallOutcome::Completed(output),
             Err(error) => ToolCallOutcome::Failed(error),
         };
-        (planned, came, start.elapsed())
+        (planned, call_outcome, start.elapsed())
     }
 
     async fn decide(&self, planned: &PendingCall) -> ApprovalDecision {
@@ -100,13 +100,13 @@ impl ToolDispatcher<'_> {
 
 /// Records the end of a call, and reports it to the run and the sink.
 fn finish_call(
-    (planned, came, elapsed): (PendingCall, ToolCallOutcome, std::time::Duration),
+    (planned, call_outcome, elapsed): (PendingCall, ToolCallOutcome, std::time::Duration),
     run: &mut Run<'_>,
     records: &mut Vec<ToolCallRecord>,
     sink: &mut EventSink<'_>,
 ) -> Effect {
     let PendingCall { id, call, origin, retries, reasoning } = planned;
-    let (outcome, success, result_text, output) = match came {
+    let (outcome, success, result_text, output) = match call_outcome {
         ToolCallOutcome::Completed(output) => {
             let success = !output.is_error();
             let outcome = if success { "done" } else { "tool_error" };

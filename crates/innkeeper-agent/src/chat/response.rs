@@ -164,7 +164,7 @@ impl ResponseResults {
     /// until every call has ended, whether or not the application reads the streams.
     ///
     /// Returns `None` if no call was run: the run is over. Otherwise the response counts as one
-    /// iteration of the run.
+    /// iteration of the run. Cancel-safe.
     pub async fn as_message(&self) -> Option<String> {
         poll_fn(|context| self.task.queue.poll_finished(context)).await;
         let message = self.task.queue.results_message();

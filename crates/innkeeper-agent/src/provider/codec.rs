@@ -1,6 +1,6 @@
 //! Codecs of the provider APIs, without I/O.
 //!
-//! Each [`ProviderApi`](super::ProviderApi) has a module beside this one with three functions:
+//! Each [`ProviderApi`] has a module beside this one with three functions:
 //! `encode` turns a request into an HTTP request, `response_decoder` returns a decoder for the
 //! response body in chunks of any size, and `decode_error` decodes an HTTP error response. This
 //! module holds the shared parts.

@@ -15,6 +15,22 @@ const MAX_RECORDED_REQUESTS: usize = 1_000;
 
 /// A provider with scripted replies. Each request gets the next reply; after the last reply, each
 /// request gets an error.
+///
+/// # Examples
+///
+/// ```
+/// use innkeeper_agent::provider::{LlmProvider as _, Request, Response, ScriptedProvider};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), innkeeper_agent::provider::LlmError> {
+/// let call = Response::from_tool_calls([("files.read", r#"{"path": "a.txt"}"#)]);
+/// let model = ScriptedProvider::new([Ok(call)]);
+/// let response = model.generate(Request::default()).await?;
+/// assert_eq!(response.message.calls().count(), 1);
+/// assert!(model.generate(Request::default()).await.is_err());
+/// assert_eq!(model.requests().len(), 2);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct ScriptedProvider {
     name: String,

@@ -209,7 +209,7 @@ fn suggest_sources(sources: &[ModelSource], supported: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if supported && !has_source(|source| matches!(source, ModelSource::Installed)) {
         lines.push(
-            "`innkeeper model fetch` (160 MB, no key), then `innkeeper demo --model local`".into(),
+            "`innkeeper model fetch` (161 MB, no key), then `innkeeper demo --model local`".into(),
         );
     }
     let missing: Vec<&str> = ["anthropic", "openai", "gemini"]

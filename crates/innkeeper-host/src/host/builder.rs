@@ -29,6 +29,24 @@ use crate::transport::auth::{AuthManager, TokenProvider, TokenStore, UserAgent};
 use crate::trust::TrustPolicy;
 
 /// The options of a host in addition to its configuration.
+///
+/// # Examples
+///
+/// ```no_run
+/// use innkeeper_host::{Config, Host, Lock, PinPolicy, TrustPolicy};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut builder = Host::builder(Config::from_file("mcp.json")?)
+///     .client_info("example-app", "1.0.0")
+///     .watch(TrustPolicy::from_fn(|launch| launch.name == "files"));
+/// if let Some(lock) = Lock::from_file("mcp.lock")? {
+///     builder = builder.pins(lock, PinPolicy::Refuse);
+/// }
+/// let host = builder.start().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct HostBuilder {
     config: Config,
@@ -172,8 +190,8 @@ impl HostBuilder {
         self
     }
 
-    /// Subscribes to the events from now on, including the start. A receiver that lags loses the
-    /// oldest events.
+    /// Subscribes to the events from now on, including the start. A receiver that lags more than
+    /// 1,024 events loses the oldest events.
     pub fn events(&self) -> broadcast::Receiver<HostEvent> {
         self.events.subscribe()
     }
@@ -195,7 +213,10 @@ impl HostBuilder {
 
     /// Starts all servers in dependency order.
     ///
-    /// Dropping the future kills the started servers.
+    /// The host's `startTimeout` (default: 60 s) limits the start of all servers together; the
+    /// `initTimeout` of each server (default: 30 s) limits the start of that server. Package
+    /// installations have their own limit, `installTimeout` (default: 5 minutes). Dropping the
+    /// future kills the started servers.
     ///
     /// # Errors
     ///

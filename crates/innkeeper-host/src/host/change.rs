@@ -29,7 +29,8 @@ impl Host {
     }
 
     /// Reloads with options: applies a given configuration, or restarts the changed servers at
-    /// once. Each server is unavailable only during its own restart.
+    /// once. Each server is unavailable only during its own restart. Dropping the future does not
+    /// stop the reload.
     ///
     /// # Errors
     ///

@@ -11,13 +11,28 @@ use crate::callback::{Callback, CallbackCapabilities};
 use crate::error::CallError;
 
 impl Host {
-    /// Calls the tool `{server}.{tool}` and returns the result as the server sent it.
+    /// Calls the tool `{server}.{tool}` and returns the result as the server sent it. The arguments
+    /// are a JSON object; `null` stands for an object without members.
     ///
-    /// Dropping the future cancels the call on the server. A later response is discarded.
+    /// The server's `timeout` applies (default: 30 s). Progress restarts the timeout, up to the
+    /// server's `maxTotalTimeout` (default: 10 minutes). Dropping the future cancels the call on
+    /// the server. A later response is discarded.
     ///
     /// # Errors
     ///
     /// See [`CallError`]. A result with `isError` is a result, not an error.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(host: innkeeper_host::Host) {
+    /// match host.call_tool("files.read", serde_json::json!({"path": "a.txt"})).await {
+    ///     Ok(result) if result.is_error() => println!("failed: {}", result.raw()),
+    ///     Ok(result) => println!("{}", result.raw()),
+    ///     Err(error) => println!("no result: {error}"),
+    /// }
+    /// # }
+    /// ```
     pub async fn call_tool(
         &self,
         name: &str,
@@ -26,11 +41,31 @@ impl Host {
         self.call_tool_with(name, arguments, CallOptions::default()).await
     }
 
-    /// Calls a tool with options, for example a timeout or progress.
+    /// Calls a tool with options, for example a timeout or progress. Dropping the future cancels
+    /// the call, as for [`Host::call_tool`].
     ///
     /// # Errors
     ///
     /// See [`Host::call_tool`].
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use innkeeper_host::{CallError, CallOptions, Host};
+    /// # async fn example(host: Host) -> Result<(), CallError> {
+    /// let (progress, mut steps) = tokio::sync::mpsc::channel(16);
+    /// let timeout = Some(std::time::Duration::from_secs(120));
+    /// let options = CallOptions { timeout, progress: Some(progress), ..CallOptions::default() };
+    /// let call = host.call_tool_with("files.index", serde_json::json!({}), options);
+    /// let show = async {
+    ///     while let Some(step) = steps.recv().await {
+    ///         println!("{} of {:?}", step.progress, step.total);
+    ///     }
+    /// };
+    /// let (result, ()) = tokio::join!(call, show);
+    /// println!("{}", result?.raw());
+    /// # Ok(()) }
+    /// ```
     pub async fn call_tool_with(
         &self,
         name: &str,
@@ -48,6 +83,9 @@ impl Host {
     /// `ageSeconds` in `_meta`. If `guard.results` enables scanning, the host also scans cached
     /// results that were not scanned clean before.
     ///
+    /// Dropping the future cancels the request, unless another call shares the result: that call
+    /// then sends its own request.
+    ///
     /// # Errors
     ///
     /// See [`CallError`]. A missing required argument is a validation error.
@@ -61,7 +99,8 @@ impl Host {
     }
 
     /// Reads a resource from the named server, else from the server that lists the URI, else from a
-    /// server with a matching template. The cache works as for [`Host::get_prompt`].
+    /// server with a matching template. The cache and a dropped future have the same effect as for
+    /// [`Host::get_prompt`].
     ///
     /// # Errors
     ///
@@ -109,7 +148,7 @@ impl Host {
 
     /// Requests completions for an argument of a prompt or template. `argument` is the name and the
     /// partial value; `context_arguments` are the arguments with known values. Returns the result
-    /// as the server sent it.
+    /// as the server sent it. Dropping the future cancels the request.
     ///
     /// # Errors
     ///

@@ -56,6 +56,7 @@ pub(crate) struct ConfineCommand {
     /// Program that was started as this shim and understands the confinement.
     pub(crate) program: WireOsString,
     pub(crate) args: Vec<WireOsString>,
+    #[serde(rename = "bounds")]
     pub(crate) confinement: Confinement,
 }
 

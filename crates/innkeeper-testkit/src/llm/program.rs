@@ -20,9 +20,9 @@ is appended to FILE as a line of JSON: method, path, query, headers, body.
 
 A script is JSON: {\"steps\": [STEP…], \"then_always\": STEP, \"chunks\": BYTES, \"models\": [NAME…],
 \"props\": {…} or \"chat_template_caps\": {…}}. A step has one of
-  \"answer\": {\"parts\": [{\"says\": TEXT}, {\"thinks\": TEXT},
-             {\"calls\": {\"name\": NAME, \"arguments\": {…}}},
-             {\"raw_arguments\": {\"name\": NAME, \"text\": TEXT}}],
+  \"answer\": {\"parts\": [{\"text\": TEXT}, {\"reasoning\": TEXT},
+             {\"tool_call\": {\"name\": NAME, \"arguments\": {…}}},
+             {\"raw_tool_call\": {\"name\": NAME, \"text\": TEXT}}],
              \"usage\": [READ, WRITTEN], \"cached_tokens\": N, \"reasoning_tokens\": N,
              \"cut\": true, \"refuses\": true, \"ends_in_error\": TEXT}
   \"failure\": {\"status\": N, \"error\": TEXT, \"code\": WORD}

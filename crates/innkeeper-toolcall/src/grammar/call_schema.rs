@@ -72,6 +72,20 @@ pub struct CallSchema {
 /// other than letters, digits and underscores, and all unknown keywords. Removed without a report:
 /// descriptions and other annotations, which belong in the prompt. Referenced schemas move to the
 /// `$defs` of the root.
+///
+/// # Examples
+///
+/// ```
+/// use innkeeper_toolcall::grammar::{CallSchemaOptions, call_schema};
+/// use innkeeper_toolcall::{Tool, Tools};
+/// use serde_json::json;
+///
+/// let schema = json!({"properties": {"path": {"type": "string", "pattern": "^[a-z]+$"}}});
+/// let tools = Tools::from_iter([Tool::new("read", "Reads a file.", schema)]);
+/// let calls = call_schema(&tools, CallSchemaOptions::default()).expect("a tool is available");
+/// assert_eq!(calls.schema["anyOf"][0]["properties"]["name"], json!({"const": "read"}));
+/// assert_eq!(calls.losses[0].keyword, "pattern");
+/// ```
 pub fn call_schema(tools: &Tools, options: CallSchemaOptions) -> Option<CallSchema> {
     if tools.is_empty() {
         return None;

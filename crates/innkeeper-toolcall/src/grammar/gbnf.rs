@@ -64,6 +64,20 @@ pub struct Gbnf {
 }
 
 /// Returns the grammar of calls of these tools. `None` without tools, because no call is possible.
+///
+/// # Examples
+///
+/// ```
+/// use innkeeper_toolcall::grammar::{GbnfOptions, OutputShape, gbnf};
+/// use innkeeper_toolcall::{Tool, Tools};
+///
+/// let schema = serde_json::json!({"properties": {"path": {"type": "string"}}});
+/// let tools = Tools::from_iter([Tool::new("read", "Reads a file.", schema)]);
+/// let grammar = gbnf(&tools, OutputShape::Call, GbnfOptions::default());
+/// let grammar = grammar.expect("a tool is available");
+/// assert!(grammar.text.starts_with("root ::="));
+/// assert!(grammar.losses.is_empty());
+/// ```
 pub fn gbnf(tools: &Tools, shape: OutputShape, options: GbnfOptions) -> Option<Gbnf> {
     if tools.is_empty() {
         return None;

@@ -78,7 +78,7 @@ async fn the_worked_examples_are_as_the_page_says_however_they_are_cut() {
 #[test]
 fn the_trace_of_states_is_as_the_page_says() {
     let rows = table_rows(section("## States"));
-    let at = rows.iter().position(|row| row[0] == "piece").unwrap();
+    let at = rows.iter().position(|row| row[0] == "chunk").unwrap();
     let tools = [Tool::new("echo", "", json!({}))].into_iter().collect();
     let mut parser = ToolCallParser::new(Arc::new(tools), &ParserOptions::default());
     let trace = &rows[at + 2..];
