@@ -22,6 +22,10 @@ pub(crate) use servers::{
 pub(crate) const BUILD_ARGS: &str =
     "build --locked --workspace --all-targets --features xtask/soak";
 
+/// The packages whose documentation has examples.
+const DOCTEST_ARGS: &str = "test --locked --doc --package innkeeper-host --package innkeeper-agent \
+     --package innkeeper-toolcall --package innkeeper";
+
 /// Separate workspaces, which are formatted if they exist.
 const SEPARATE_WORKSPACES: &[&str] =
     &["bench/Cargo.toml", "bench/parser/Cargo.toml", "fuzz/Cargo.toml"];
@@ -62,7 +66,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
             let line = "run --locked --workspace --features xtask/soak --profile ci";
             CargoTool::NEXTEST.install()?.args(line).run()
         });
-        steps.run("doctests", || Program::cargo("test --locked --doc --package innkeeper").run());
+        steps.run("doctests", || Program::cargo(DOCTEST_ARGS).run());
         steps.run("conformance", || conformance::run(&[]));
         steps.run("tool calls", || toolcalls::run(&[]));
         steps.run("providers", || providers::run(&[]));

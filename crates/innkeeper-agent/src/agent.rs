@@ -344,7 +344,7 @@ impl ModelClient<'_> {
                 | StreamChunk::ArgumentsDelta { .. }) => showing.push(&chunk, sink),
             }
         }
-        let message = "the response ends before it is complete";
+        let message = "the response is incomplete";
         Err(LlmError::new(self.provider.name(), LlmErrorKind::Connection, message))
     }
 }

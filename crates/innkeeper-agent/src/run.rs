@@ -439,9 +439,9 @@ const MIN_DETECTABLE_TOKENS: u64 = 20;
 fn empty_response_problem(response: &Response) -> Option<&'static str> {
     let has_text = !response.message.visible_text().trim().is_empty();
     match response.finish_reason {
-        FinishReason::MalformedToolCall => Some("the call could not be read"),
-        FinishReason::ToolCalls => Some("a call was announced and is not there"),
-        FinishReason::Stop | FinishReason::Other(_) if !has_text => Some("the answer is empty"),
+        FinishReason::MalformedToolCall => Some("the tool call is malformed"),
+        FinishReason::ToolCalls => Some("the response announces a tool call but contains none"),
+        FinishReason::Stop | FinishReason::Other(_) if !has_text => Some("the response is empty"),
         FinishReason::Stop
         | FinishReason::Other(_)
         | FinishReason::Length

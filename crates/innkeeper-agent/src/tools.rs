@@ -83,7 +83,7 @@ pub enum ToolError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// The arguments do not match the tool's schema; the call was not sent.
-    #[error("arguments of `{tool}` do not fit: {}", ViolationList(.violations))]
+    #[error("invalid arguments for `{tool}`: {}", ViolationList(.violations))]
     InvalidArguments {
         /// The name of the tool.
         tool: String,
@@ -99,7 +99,7 @@ pub enum ToolError {
         number: String,
     },
     /// The application has not read enough results; the call was not sent.
-    #[error("tool `{tool}` was not run: {limit} bytes of calls and results are unread")]
+    #[error("tool `{tool}` was not run: unread calls and results reached {limit} bytes")]
     BufferFull {
         /// The name of the tool.
         tool: String,

@@ -127,13 +127,13 @@ impl HttpProvider {
     ///
     /// # Errors
     ///
-    /// No model is set and the server reports none.
+    /// No model is set and the server reports no model.
     pub async fn probe_server(&mut self) -> Result<(), LlmError> {
         let base = self.endpoint.base_url.trim_end_matches('/').to_owned();
         if self.endpoint.model.is_empty() {
             let models = self.get_json(&format!("{base}/models")).await?.unwrap_or_default();
             let Some(first) = models.pointer("/data/0/id").and_then(Value::as_str) else {
-                let message = "no model is configured and the server reports none";
+                let message = "no model is configured and the server reports no model";
                 return Err(self.error(LlmErrorKind::NotFound, message));
             };
             let capabilities = Capabilities::for_model(self.endpoint.api, first);
@@ -165,10 +165,7 @@ impl HttpProvider {
             let response = self.authenticate(self.client()?.get(url)).send().await;
             let response = response.map_err(|error| self.connection_error(error))?;
             if matches!(response.status().as_u16(), 401 | 403) {
-                return Err(self.error(
-                    LlmErrorKind::Authentication,
-                    "the server rejected the API key or requires one",
-                ));
+                return Err(self.error(LlmErrorKind::Authentication, "missing or rejected API key"));
             }
             if !response.status().is_success() {
                 return Ok(None);

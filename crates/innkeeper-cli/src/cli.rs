@@ -43,10 +43,10 @@ pub(crate) struct GlobalOptions {
     /// Default: the first of `mcp.json`, `.vscode/mcp.json` and `.mcp.json` in this directory.
     #[arg(long = "config", value_name = "FILE", global = true)]
     pub(crate) config: Vec<PathBuf>,
-    /// Trust the configuration in this directory and remember it
+    /// Trust the servers of the configuration file in this directory, and store the decision
     ///
-    /// Without this option, innkeeper asks once for each new or changed server. Files given with
-    /// `--config` are trusted.
+    /// Without this option, innkeeper asks on the terminal once for each new or changed server.
+    /// Files given with `--config` are trusted.
     #[arg(long, global = true)]
     pub(crate) trust: bool,
     /// Print exactly one JSON value on stdout
@@ -72,7 +72,7 @@ pub(crate) struct GlobalOptions {
         global = true
     )]
     pub(crate) log_format: LogFormat,
-    /// Timeout of one request to a server
+    /// Timeout of one request to a server; default: `timeout` of the server
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, global = true)]
     pub(crate) timeout: Option<Duration>,
 }
@@ -84,9 +84,9 @@ pub(crate) enum Command {
     Host(HostCommand),
     /// Convert the MCP configuration of another host to `mcp.json` on stdout
     Import(ImportArgs),
-    /// Find tool calls in model output on stdin; prints JSON Lines
+    /// Find tool calls in model output on stdin, and print JSON Lines
     Extract(ExtractArgs),
-    /// Summarize a chat log per tool
+    /// Print the number and the duration of the calls in a chat log, per tool
     LogStats(LogStatsArgs),
     /// Export failed and corrected tool calls as training pairs
     ExportRetries(ExportRetriesArgs),

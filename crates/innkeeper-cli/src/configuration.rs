@@ -20,8 +20,13 @@ pub(crate) fn config_files(explicit: &[PathBuf]) -> Result<Vec<PathBuf>, CliErro
     }
     match DEFAULT_CONFIG_FILES.iter().find(|file| Path::new(file).is_file()) {
         Some(file) => Ok(vec![PathBuf::from(file)]),
-        None => Err(CliError::usage("no configuration found: `mcp.json`, `.vscode/mcp.json` and `.mcp.json` do not exist in this directory")
-            .with_hint("use `--config FILE`, or run `innkeeper import > mcp.json` to create one")),
+        None => {
+            let message = "no configuration found: `mcp.json`, `.vscode/mcp.json` and `.mcp.json` \
+                           do not exist in this directory";
+            let hint = "use `--config FILE`, or run `innkeeper import > mcp.json` to create \
+                        `mcp.json`";
+            Err(CliError::usage(message).with_hint(hint))
+        }
     }
 }
 
@@ -70,7 +75,7 @@ pub(crate) fn config_for_item(
     }
     let servers: Vec<&str> = config.servers.keys().map(String::as_str).collect();
     Err(CliError::usage(format!("`{name}` does not start with a server name"))
-        .with_hint(format!("use SERVER.NAME with one of the servers {}", servers.join(", "))))
+        .with_hint(format!("use SERVER.NAME; the servers are {}", servers.join(", "))))
 }
 
 /// Returns the part of the configuration that one server needs.
@@ -78,7 +83,9 @@ pub(crate) fn config_for_server(config: &Config, server: &str) -> Result<Config,
     config.select(&[server]).map_err(|error| {
         let failure = CliError::usage(error.to_string());
         match (&error.disabled, &error.similar) {
-            (Some(_), _) => failure.with_hint("remove `disabled` there"),
+            (Some(_), _) => {
+                failure.with_hint("remove `disabled` from the definition of the server")
+            }
             (None, Some(similar)) => failure.with_hint(format!("did you mean `{similar}`?")),
             (None, None) => failure,
         }

@@ -127,9 +127,8 @@ fn start_error(error: &StartError) -> CliError {
                 failure = failure
                     .with_hint(format!("run `innkeeper login {}` to sign in", server.server));
             }
-            failure.with_hint(
-                "set `required: false` to start the other servers without a server that fails",
-            )
+            failure
+                .with_hint("set `required: false` for a failed server to start the other servers")
         }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) use sink::LogSink;
 /// Minimum log level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum LogLevel {
-    /// All messages; never the body of a request or a response
+    /// All messages, without the bodies of requests and responses
     Debug,
     /// Normal events, warnings and errors
     Info,
@@ -28,7 +28,7 @@ pub(crate) enum LogLevel {
     Warning,
     /// Errors
     Error,
-    /// Only errors that make the program useless
+    /// Only violated invariants of the host
     Critical,
 }
 

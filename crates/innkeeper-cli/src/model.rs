@@ -66,7 +66,7 @@ struct InstallRecord {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InstalledModelError {
     /// A file of the model is missing, truncated or unreadable.
-    #[error("the model `{name}` is damaged: `{path}`")]
+    #[error("the model `{name}` is damaged: cannot use `{path}`")]
     Damaged { name: &'static str, path: String, source: io::Error },
 }
 

@@ -51,7 +51,7 @@ impl From<LockError> for CliError {
                 failure.with_hint("remove the file and run `innkeeper lock`")
             }
             LockError::UnsupportedVersion { .. } => {
-                failure.with_hint("install a newer `innkeeper` to read it")
+                failure.with_hint("install a newer `innkeeper` to read the file")
             }
         }
     }

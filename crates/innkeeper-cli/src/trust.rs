@@ -51,7 +51,8 @@ pub(crate) fn ensure_trusted(
         if confirm(output, &file, &undecided, io::stdin().lock())? {
             return Ok(store_decision(output, store, &undecided)?);
         }
-        return Err(CliError::usage("no server was started"));
+        let message = format!("the servers of `{}` are not trusted", file.display());
+        return Err(CliError::usage(message));
     }
     let is_own = file == Path::new(OWN_CONFIG_FILE) && !is_strict;
     let undecided_loaders: Vec<_> = undecided
@@ -75,7 +76,7 @@ fn is_strict(environment: &Environment) -> Result<bool, CliError> {
         "" => Ok(false),
         "strict" => Ok(true),
         other => Err(CliError::usage(format!("invalid value `{other}` of `{TRUST_VARIABLE}`"))
-            .with_hint("set `strict`, or unset the variable for the default")),
+            .with_hint(format!("set `{TRUST_VARIABLE}=strict`, or unset `{TRUST_VARIABLE}`"))),
     }
 }
 
@@ -147,7 +148,7 @@ fn confirm(
 fn untrusted_error(file: &Path, denied: &[LaunchSpec], for_loaders: bool) -> CliError {
     let file = file.display();
     let mut failure = if for_loaders {
-        CliError::usage(format!("untrusted `{file}` sets variables that load code"))
+        CliError::usage(format!("`{file}` is not trusted and sets variables that load code"))
     } else {
         CliError::usage(format!("the servers of `{file}` are not trusted"))
     };
@@ -158,8 +159,8 @@ fn untrusted_error(file: &Path, denied: &[LaunchSpec], for_loaders: bool) -> Cli
         }
     }
     failure.with_hint(format!(
-        "use `--config {file}` to trust the servers once, `--trust` to trust and remember them, \
-         or run the command on a terminal to be asked"
+        "use `--config {file}` to trust the servers for this command, or use `--trust` to store \
+         the trust decision; on a terminal, innkeeper asks"
     ))
 }
 

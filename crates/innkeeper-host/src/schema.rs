@@ -71,7 +71,7 @@ const MAX_COPIED_BYTES: u64 = 128 << 20;
 
 /// Message for arguments whose problems would take too long to locate.
 const UNLOCATED_MESSAGE: &str =
-    "does not match the schema; too large or too deep to locate the problem";
+    "does not match the schema; the value is too large or too deep to locate the problem";
 
 /// The JSON Schema of a tool's arguments, compiled once at the first use.
 pub(crate) struct ArgumentSchema {

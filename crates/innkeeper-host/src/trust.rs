@@ -53,7 +53,7 @@ impl TrustPolicy {
 impl fmt::Debug for TrustPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::AllowAll => "Everything",
+            Self::AllowAll => "AllowAll",
             Self::Ask(_) => "Ask",
         })
     }

@@ -211,7 +211,7 @@ impl fmt::Display for RejectedCall {
             RejectReason::TooLong(limit) => write!(f, "the call is longer than {limit} bytes"),
             RejectReason::Malformed(message) => f.write_str(message),
             RejectReason::Truncated => {
-                write!(f, "the call of {name} was cut off before it was complete")
+                write!(f, "the call of {name} is truncated")
             }
             RejectReason::InvalidJson(error) => {
                 write!(f, "the arguments of {name} are not valid JSON: {error}")
@@ -223,10 +223,7 @@ impl fmt::Display for RejectedCall {
                 write!(f, "the argument {} of {name} is given twice", quote_backticks(argument))
             }
             RejectReason::TooDeep => {
-                write!(
-                    f,
-                    "the arguments of {name} have more than {MAX_DEPTH} values inside one another"
-                )
+                write!(f, "the arguments of {name} are nested deeper than {MAX_DEPTH} levels")
             }
         }
     }

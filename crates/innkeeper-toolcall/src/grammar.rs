@@ -60,6 +60,12 @@ impl fmt::Display for GrammarLoss {
             GrammarLossKind::Dropped => "not enforced",
             GrammarLossKind::Narrowed => "enforced too strictly",
         };
+        if keyword == LIMIT_EXCEEDED {
+            return write!(
+                f,
+                "the schema at `{pointer}` of `{tool}` is too deep or too large and is {effect}"
+            );
+        }
         write!(f, "`{keyword}` at `{pointer}` in the input schema of `{tool}` is {effect}")
     }
 }

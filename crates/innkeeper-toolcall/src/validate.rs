@@ -179,7 +179,7 @@ impl fmt::Display for NotValidated {
             }
             Self::TooCostly { tool } => write!(
                 f,
-                "arguments of {} too large or too deep to validate",
+                "the arguments of {} are too large or too deep to validate",
                 quote_backticks(tool)
             ),
         }

@@ -149,7 +149,7 @@
 //! #[async_trait]
 //! impl LlmProvider for Parrot {
 //!     async fn generate(&self, request: LlmRequest) -> Result<LlmResponse> {
-//!         Ok(LlmResponse::text(request.prompt()))
+//!         Ok(LlmResponse::from_text(request.to_prompt_text()))
 //!     }
 //!     fn name(&self) -> &str {
 //!         "parrot"

@@ -75,7 +75,7 @@ pub struct AgentStream<'a> {
 
 impl std::fmt::Debug for AgentStream<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Happenings")
+        f.debug_struct("AgentStream")
             .field("ended", &self.run_future.is_none())
             .finish_non_exhaustive()
     }

@@ -141,7 +141,7 @@ impl RunConfig {
             return None;
         }
         let each: Vec<_> = violations.iter().map(ToString::to_string).collect();
-        Some(format!("arguments of `{}` do not fit: {}", call.name, each.join("; ")))
+        Some(format!("invalid arguments for `{}`: {}", call.name, each.join("; ")))
     }
 
     /// Returns the message to the model for an invalid call.
@@ -168,7 +168,7 @@ impl RunConfig {
 
     pub(super) fn too_many_calls_message(&self) -> String {
         let max_calls = self.limits.max_calls;
-        format!("too many calls at once: {max_calls} at most, none was run")
+        format!("too many calls in one response: maximum is {max_calls}; no call was run")
     }
 }
 

@@ -151,7 +151,7 @@ impl ParsedResponse {
             }
             ParseEvent::Incomplete { text, .. } => {
                 parts.push(PartContent::Text, text);
-                self.problems.push(FailedAttempt::new("the call ends before it is complete"));
+                self.problems.push(FailedAttempt::new("the tool call is incomplete"));
             }
         }
     }

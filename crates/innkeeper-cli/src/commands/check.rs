@@ -58,12 +58,13 @@ fn describe_unpinned(package: &Package) -> (String, Option<String>) {
     if package.is_location() {
         return (format!("runs the current content of `{name}` at each start"), None);
     }
-    let hint = format!("pin the version that you reviewed: `{name}@1.2.3` (`pipx`: `==1.2.3`)");
+    let hint =
+        format!("pin the version that you reviewed: `{name}@1.2.3`, or `{name}==1.2.3` for `pipx`");
     (format!("runs the latest version of `{name}`"), Some(hint))
 }
 
 fn describe_shell_launch() -> (String, Option<String>) {
-    let message = "runs a shell command, which can fetch any package".to_owned();
+    let message = "runs a shell command that can fetch any package".to_owned();
     (message, Some("list the packages with `-p` and start the program without `-c`".to_owned()))
 }
 

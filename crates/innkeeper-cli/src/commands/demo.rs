@@ -180,7 +180,7 @@ fn print_report(
 fn print_model_sources(output: &mut Output, sources: &ModelSources) -> std::io::Result<()> {
     output.status("No language model was used: every call above is scripted.")?;
     if sources.available.is_empty() {
-        output.status("No model found on this machine. To use one:")?;
+        output.status("No model found on this machine. To use a model:")?;
     } else {
         output.status("To use a model of this machine:")?;
         for source in &sources.available {

@@ -47,7 +47,7 @@ pub(crate) fn export_retries(
 }
 
 fn invalid_line_error(file: &Path, line: usize) -> CliError {
-    let text = format!("{}:{line}: not a line of `ask --retries`", file.display());
+    let text = format!("`{}:{line}` is not a line of `ask --retries`", file.display());
     CliError::usage(text)
 }
 

@@ -1,4 +1,4 @@
-//! `graph`: prints the start order of the servers in waves.
+//! `graph`: prints the start order of the servers as dependency waves.
 
 use serde_json::json;
 

@@ -158,7 +158,11 @@ fn report_check(
         return Ok(output.status(&format!("lock verified: {}", describe_counts(current)))?);
     }
     if !changes.is_empty() {
-        output.labelled_status(Style::Hint, "hint", "run `innkeeper lock` to accept")?;
+        output.labelled_status(
+            Style::Hint,
+            "hint",
+            "run `innkeeper lock` to accept the changes",
+        )?;
     }
     Err(CliError::without_message(CliExitCode::Failed))
 }

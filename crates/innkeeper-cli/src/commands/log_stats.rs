@@ -1,4 +1,4 @@
-//! `log-stats`: summarizes a chat log per tool.
+//! `log-stats`: prints the number and the duration of the calls in a chat log, per tool.
 
 use innkeeper_agent::chat::event_log::{LogAnalyzer, ToolStats};
 use serde_json::json;

@@ -22,7 +22,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &LoginArgs) -> Resul
     config.host.start_timeout = LOGIN_TIMEOUT;
     if let Some(server) = config.servers.get_mut(&args.server) {
         if matches!(server.transport, TransportConfig::Stdio { .. }) {
-            let message = format!("server `{}` is a local program and has no sign-in", args.server);
+            let message = format!("server `{}` uses stdio and has no sign-in", args.server);
             return Err(CliError::usage(message));
         }
         (server.init_timeout, server.required) = (LOGIN_TIMEOUT, true);

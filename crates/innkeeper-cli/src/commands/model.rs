@@ -137,7 +137,7 @@ async fn serve(context: &mut CommandContext, args: ModelServeArgs) -> Result<(),
     let (bundle, dir) = (find_bundle(args.name.as_deref())?, models_dir(context, args.dir)?);
     let Some(model) = InstalledModel::open(bundle, &dir)? else {
         return Err(CliError::failure(format!("the model `{}` is not installed", bundle.name))
-            .with_hint("run `innkeeper model fetch` to install it"));
+            .with_hint("run `innkeeper model fetch` to install the model"));
     };
     let signals = listen_for_signals(&mut context.signals, &mut context.output)?;
     let mut server = match signals.run_until_signal(model.serve(args.port)).await {
@@ -174,7 +174,7 @@ fn find_bundle(name: Option<&str>) -> Result<&'static ModelBundle, CliError> {
     BUNDLES.into_iter().find(|bundle| bundle.name == name).ok_or_else(|| {
         let names: Vec<_> = BUNDLES.iter().map(|bundle| format!("`{}`", bundle.name)).collect();
         CliError::usage(format!("unknown model `{name}`"))
-            .with_hint(format!("available: {}", names.join(", ")))
+            .with_hint(format!("use one of {}", names.join(", ")))
     })
 }
 

@@ -30,7 +30,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result
                 Some(text) => output.print_untrusted(text)?,
                 None => {
                     let uri = content["uri"].as_str().unwrap_or(&args.uri);
-                    let text = format!("`{uri}` is binary; use `--json` to print it in base64");
+                    let text =
+                        format!("the resource `{uri}` is binary; use `--json` to print base64");
                     output.labelled_status(Style::Note, "note", &text)?;
                 }
             }

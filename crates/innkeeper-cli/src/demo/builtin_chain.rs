@@ -93,7 +93,7 @@ fn extract_text_and_word(
     let longest = words.max_by_key(|word| word.chars().count()).unwrap_or_default();
     state.longest_word = longest.to_owned();
     if state.longest_word.is_empty() {
-        return Err(UnexpectedResult("a single word"));
+        return Err(UnexpectedResult("a word"));
     }
     Ok(format!("the longest word is `{}`", state.longest_word))
 }
@@ -102,13 +102,14 @@ fn extract_matching_notes(
     state: &mut ChainState,
     result: &Value,
 ) -> Result<String, UnexpectedResult> {
-    let notes =
-        result["structuredContent"]["notes"].as_array().ok_or(UnexpectedResult("any notes"))?;
+    let notes = result["structuredContent"]["notes"]
+        .as_array()
+        .ok_or(UnexpectedResult("the found notes"))?;
     let id_and_title =
         |note: &Value| Some((note["id"].as_str()?.to_owned(), note["title"].as_str()?.to_owned()));
     state.found_notes = notes.iter().filter_map(id_and_title).collect();
     if !state.found_notes.iter().any(|(id, _)| *id == state.note_id) {
-        return Err(UnexpectedResult("the note that was just added"));
+        return Err(UnexpectedResult("the added note"));
     }
     Ok(format!("`{}` is one of {} notes found", state.note_id, state.found_notes.len()))
 }

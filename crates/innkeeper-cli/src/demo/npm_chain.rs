@@ -104,7 +104,7 @@ fn count_lines_and_words(
     state.line_count = text.lines().count() as u64;
     state.word_count = text.split_whitespace().count() as u64;
     if state.word_count == 0 {
-        return Err(UnexpectedResult("a single word"));
+        return Err(UnexpectedResult("a word"));
     }
     Ok(format!("{} lines, {} words", state.line_count, state.word_count))
 }
@@ -115,7 +115,7 @@ fn extract_sum(state: &mut ChainState, result: &Value) -> Result<String, Unexpec
     let number = digits.and_then(|digits| digits.parse().ok());
     state.sum = number.ok_or(UnexpectedResult("a number"))?;
     let right = state.sum == state.line_count + state.word_count;
-    right.then(|| format!("the sum is {}", state.sum)).ok_or(UnexpectedResult("the right sum"))
+    right.then(|| format!("the sum is {}", state.sum)).ok_or(UnexpectedResult("the correct sum"))
 }
 
 fn sentence(state: &ChainState) -> String {

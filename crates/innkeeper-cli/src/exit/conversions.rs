@@ -12,7 +12,7 @@ impl From<ImportError> for CliError {
             ImportError::NotFound { searched_files, .. } => {
                 let looked: Vec<_> =
                     searched_files.iter().map(|file| format!("`{file}`")).collect();
-                failure.with_hint(format!("searched {}", looked.join(", ")))
+                failure.with_detail(format!("searched {}", looked.join(", ")))
             }
             ImportError::Unreadable { source, .. } => failure.with_source(source),
             ImportError::Malformed { source, .. } => failure.with_source(source),
@@ -105,7 +105,7 @@ mod tests {
             ImportError::Unreadable { file: file_name(), source: permission_denied() },
             ImportError::TooLarge { file: file_name() },
             ImportError::Malformed { file: file_name(), source: "line 1".into() },
-            ImportError::NotAnObject { file: file_name(), key: "mcpServers".into() },
+            ImportError::NotAnObject { file: file_name(), subject: "`mcpServers`".into() },
         ];
         insta::assert_snapshot!(all.map(report_text).join("\n"));
     }

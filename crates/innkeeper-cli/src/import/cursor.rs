@@ -28,7 +28,7 @@ pub(super) fn translate(entry: &mut ServerEntry) -> bool {
         convert_oauth(entry, auth);
     }
     for key in ["autoApprove", "alwaysAllow"] {
-        entry.skip(key, "the application decides which calls are confirmed");
+        entry.skip(key, "the application decides which calls need an approval");
     }
     reachable
 }

@@ -27,8 +27,12 @@ pub(crate) enum ImportError {
     TooLarge { file: String },
     #[error("cannot parse `{file}`")]
     Malformed { file: String, source: Box<dyn std::error::Error + Send + Sync> },
-    #[error("`{file}`: `{key}` must be an object")]
-    NotAnObject { file: String, key: String },
+    #[error("`{file}`: {subject} must be an object")]
+    NotAnObject {
+        file: String,
+        /// The key in back-ticks, or a description of the value.
+        subject: String,
+    },
 }
 
 impl ImportError {

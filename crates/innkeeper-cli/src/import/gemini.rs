@@ -31,7 +31,7 @@ pub(super) fn parse_servers(
 pub(super) fn translate(entry: &mut ServerEntry) -> bool {
     let streams = entry.has("httpUrl");
     if streams {
-        entry.skip("url", "`httpUrl` overrides it");
+        entry.skip("url", "`httpUrl` has precedence");
     }
     let stated = entry.has("type") || entry.has("transport") || entry.has("command");
     let reachable = transport::convert_transport(entry);
@@ -47,7 +47,7 @@ pub(super) fn translate(entry: &mut ServerEntry) -> bool {
     if let Some(oauth) = entry.take("oauth") {
         convert_oauth(entry, oauth);
     }
-    entry.skip("trust", "the application decides which calls are confirmed");
+    entry.skip("trust", "the application decides which calls need an approval");
     entry.skip("description", "innkeeper shows the server's own description");
     entry.skip("authProviderType", "innkeeper does not support this sign-in provider");
     reachable

@@ -86,7 +86,7 @@ fn vscode_inputs_become_variables_and_all_else_is_converted_or_noted() {
     );
     let notes = note_texts(&imported);
     insta::assert_snapshot!(notes.join("\n"), @r"
-    `.vscode/mcp.json`: `${workspaceFolder}` now means the directory of the new file
+    `.vscode/mcp.json`: `${workspaceFolder}` refers to the directory of the new file
     `.vscode/mcp.json`: `${input:api-key}` became `${API_KEY}`: set `API_KEY` in the environment (The key)
     `.vscode/mcp.json`: `${input:region}` became `${REGION}`: set `REGION` in the environment
     `.vscode/mcp.json`: server `search`: `sandboxEnabled` is not imported: set `sandbox` with `read`, `write` and `network`
@@ -137,7 +137,14 @@ fn claude_code_reads_local_before_project_before_user() {
     assert_eq!(servers["d"]["args"], json!(["${X:-y}"]));
     let notes = note_texts(&imported);
     assert!(notes.iter().any(|note| note.contains("headersHelper")), "{notes:?}");
-    assert_eq!(notes.iter().filter(|note| note.contains("hides it")).count(), 2, "{notes:?}");
+    assert_eq!(
+        notes
+            .iter()
+            .filter(|note| note.contains("an earlier file has a server of the same name"))
+            .count(),
+        2,
+        "{notes:?}"
+    );
     assert_eq!(notes.len(), 3, "{notes:?}");
 }
 

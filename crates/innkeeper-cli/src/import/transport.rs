@@ -9,7 +9,9 @@ pub(super) fn convert_transport(entry: &mut ServerEntry) -> bool {
     let stated = entry.take_any(&["type", "transport"]);
     let kind = stated.as_ref().and_then(|value| transport_type(value.as_str()?));
     if let (Some(stated), None) = (&stated, kind) {
-        entry.add_note(format!("transport {stated} is unknown; detected from the other keys"));
+        entry.add_note(format!(
+            "unknown transport {stated}; the other keys determine the transport"
+        ));
     }
     let has_url = ["url", "httpUrl", "serverUrl"].iter().any(|key| entry.has(key));
     match kind {
@@ -84,15 +86,17 @@ fn convert_remote(entry: &mut ServerEntry, kind: Option<&str>) -> bool {
         return false;
     };
     let kind = kind.unwrap_or_else(|| infer_transport_type(&url));
-    if url.starts_with("unix:") || url.starts_with("pipe:") {
-        entry.add_note("its address is a local socket, which innkeeper does not support");
+    if url.starts_with("pipe:") {
+        entry.add_note("`url` is a named pipe; innkeeper does not support named pipes");
     }
     entry.set("type", kind);
     entry.set("url", url);
     if let Some(value) = entry.take("headers") {
         match parse_headers(value) {
             Some(headers) => entry.set("headers", headers),
-            None => entry.add_note("`headers` is not a set of headers; not imported"),
+            None => entry.add_note(
+                "`headers` is neither an object nor a list of `Name: value`; not imported",
+            ),
         }
     }
     true

@@ -50,7 +50,7 @@ pub(super) fn rewrite_editor_variable(inside: &str, notes: &mut Vec<String>) -> 
     let text = match inside {
         "userHome" | "pathSeparator" | "/" | "cwd" => return VariableRewrite::Keep,
         "workspaceFolder" | "workspaceFolderBasename" => {
-            format!("`${{{inside}}}` now means the directory of the new file")
+            format!("`${{{inside}}}` refers to the directory of the new file")
         }
         _ => format!("`${{{inside}}}` is unknown and stays unchanged"),
     };

@@ -33,9 +33,9 @@ pub(crate) struct Python {
 /// Why a Python run failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PythonError {
-    #[error("`python3` is not on the `PATH`; its `pip` downloads the packages")]
+    #[error("cannot download the packages: `python3` is not on the `PATH`")]
     Missing,
-    #[error("`python3` has no `pip`, which downloads the packages")]
+    #[error("cannot download the packages: `python3` has no `pip`")]
     NoPip,
     #[error("cannot start `python3`")]
     Spawn { source: io::Error },

@@ -51,16 +51,16 @@ pub(crate) enum ServeError {
     NoFreePort { source: io::Error },
     #[error("cannot listen on port {port}")]
     PortUnavailable { port: u16, source: io::Error },
-    #[error("cannot start the server of `{name}`")]
+    #[error("cannot start the model server of `{name}`")]
     Spawn { name: &'static str, source: io::Error },
-    #[error("cannot connect to the server of `{name}`")]
+    #[error("cannot connect to the model server of `{name}`")]
     HttpClient { name: &'static str, source: HttpClientError },
     /// The server exited, before or after it was ready.
-    #[error("the server of `{name}` exited with {status}")]
+    #[error("the model server of `{name}` exited: {status}")]
     Exited { name: &'static str, status: ExitStatus, stderr_lines: Vec<String> },
-    #[error("the server of `{name}` was not ready within {} s", STARTUP_TIMEOUT.as_secs())]
+    #[error("the model server of `{name}` was not ready within {} s", STARTUP_TIMEOUT.as_secs())]
     StartupTimeout { name: &'static str, stderr_lines: Vec<String> },
-    #[error("another server than `{name}` responds on port {port}")]
+    #[error("a server without the model `{name}` responds on port {port}")]
     UnexpectedServer { name: &'static str, port: u16 },
 }
 

@@ -37,7 +37,7 @@ pub(crate) enum ArgumentSourceError {
     TooLong { origin: String },
     #[error("`--args` is not a JSON object")]
     NotAnObject { source: serde_json::Error },
-    #[error("`--args` has the duplicate key `{key}` in one object")]
+    #[error("`--args` has an object with the duplicate key `{key}`")]
     DuplicateKey { key: String },
 }
 

@@ -11,7 +11,7 @@ pub(super) const TRUST_PROMPT: &str =
 
 /// Warning for `mcp.json` if the user cannot be asked.
 pub(super) const UNDECIDED_WARNING: &str =
-    "starting servers of `mcp.json` without a trust decision; use `--trust` to store one";
+    "accepted `mcp.json` without a trust decision; use `--trust` to store a trust decision";
 
 pub(super) fn opening_line(file: &Path) -> String {
     format!("the servers of `{}` are not trusted yet:", file.display())
@@ -95,7 +95,7 @@ pub(super) fn launch_lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> 
     if launch.uses_shell {
         line(
             "shell",
-            "runs a command from the arguments, which can fetch more packages".to_owned(),
+            "runs a command from the arguments; the command can fetch more packages".to_owned(),
         );
     }
     let guard = (launch.guard != GuardModes::default()).then_some(&launch.guard);

@@ -43,7 +43,7 @@ fn a_failure_is_text_on_stderr_and_with_json_one_value_on_stdout() {
     assert_eq!(utf8(&plain.stdout), "");
     insta::assert_snapshot!(utf8(&plain.stderr), @r"
     error: no configuration of `cursor` found
-      hint: searched `.cursor/mcp.json`, `~/.cursor/mcp.json`
+      searched `.cursor/mcp.json`, `~/.cursor/mcp.json`
     ");
     let json = run(&["import", "cursor", "--json"], dir.path());
     assert_eq!(json.status.code(), Some(2));

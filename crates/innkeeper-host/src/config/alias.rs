@@ -149,7 +149,7 @@ fn insert_member(
         None => members.push(member),
         Some(other) => {
             let other = other.key_path(&KeyPath::from_prefix(path)).to_string();
-            let message = format!("means the same as `{other}`; keep only one");
+            let message = format!("means the same as `{other}`; remove one of the two keys");
             report.error(member.at, member.key_path(key_path), message);
         }
     }

@@ -101,7 +101,7 @@ impl<'de> Deserialize<'de> for ByteSize {
             RawByteSize::Number(bytes) => Some(Self(bytes)),
             RawByteSize::Text(text) => Self::parse(&text),
         }
-        .ok_or_else(|| de::Error::custom("not a size"))
+        .ok_or_else(|| de::Error::custom("expected a size such as `512 MiB`"))
     }
 }
 

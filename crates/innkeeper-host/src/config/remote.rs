@@ -141,7 +141,8 @@ pub(super) fn helper(
             launch::expand_list(checker, "headersHelper", command_line)?
         }
         raw::HeadersHelper::Program(line) if line.contains(char::is_whitespace) => {
-            checker.error(&segments, "contains whitespace, and no shell splits it");
+            checker
+                .error(&segments, "contains whitespace; a command with arguments must be a list");
             let words: Vec<&str> = line.split_whitespace().collect();
             checker.report.hint(format!("write a list, such as `{}`", serde_json::json!(words)));
             return None;

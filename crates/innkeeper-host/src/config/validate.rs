@@ -187,7 +187,7 @@ fn quote(value: &Value) -> String {
 
 fn join_alternatives(names: &[String]) -> String {
     match names {
-        [] => "something else".to_owned(),
+        [] => "another value".to_owned(),
         [only] => only.clone(),
         [before @ .., last] => format!("{} or {last}", before.join(", ")),
     }

@@ -57,7 +57,7 @@ impl ConfigWatcher {
         };
         let refuse = |message: String| ConfigError(vec![Diagnostic::error(&position, "", message)]);
         if config.origin.files().is_empty() {
-            return Err(refuse("not a file, so it cannot be watched".to_owned()));
+            return Err(refuse("cannot watch: the configuration has no files".to_owned()));
         }
         let read = config.origin.content_hash;
         Self::watch_files(files, read)
@@ -140,7 +140,7 @@ fn describe_notify_error(error: &notify::Error) -> String {
         notify::ErrorKind::Generic(message) => message.clone(),
         notify::ErrorKind::Io(error) => error.kind().to_string(),
         notify::ErrorKind::PathNotFound => "no such directory".to_owned(),
-        notify::ErrorKind::WatchNotFound => "not watched".to_owned(),
+        notify::ErrorKind::WatchNotFound => "no watch for this path".to_owned(),
         notify::ErrorKind::InvalidConfig(_) => "not supported".to_owned(),
         notify::ErrorKind::MaxFilesWatch => "too many watched files on this machine".to_owned(),
     }

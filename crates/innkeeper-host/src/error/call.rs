@@ -70,7 +70,7 @@ pub enum CallError {
     /// The call ran, and the guard withheld its result. A retry would run the call again.
     #[error(
         "the result of `{item}` of server `{server}` was withheld after the call ran: {}; \
-         set `guard.results` to `flag` to let such results pass",
+         set `guard.results` to `flag` to allow such results",
         JoinedList(findings)
     )]
     Withheld {

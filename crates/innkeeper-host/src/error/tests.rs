@@ -74,7 +74,7 @@ fn expected(error: &CallError) -> (ErrorClass, bool, &'static str) {
             ErrorClass::Withheld,
             true,
             "the result of `read` of server `files` was withheld after the call ran: result /x: \
-             contains hidden characters; set `guard.results` to `flag` to let such results pass",
+             contains hidden characters; set `guard.results` to `flag` to allow such results",
         ),
     }
 }

@@ -213,10 +213,11 @@ impl HostBuilder {
 
     /// Starts all servers in dependency order.
     ///
-    /// The host's `startTimeout` (default: 60 s) limits the start of all servers together; the
-    /// `initTimeout` of each server (default: 30 s) limits the start of that server. Package
-    /// installations have their own limit, `installTimeout` (default: 5 minutes). Dropping the
-    /// future kills the started servers.
+    /// The host's `startTimeout` (default: 60 s) limits the start of all servers together. The
+    /// `initTimeout` of each server (default: 30 s) limits the start of that server, without the
+    /// package installation, which `installTimeout` (default: 5 minutes) limits. Neither
+    /// `startTimeout` nor `initTimeout` includes a sign-in. Dropping the future kills the started
+    /// servers.
     ///
     /// # Errors
     ///

@@ -83,8 +83,8 @@ impl Host {
     /// `ageSeconds` in `_meta`. If `guard.results` enables scanning, the host also scans cached
     /// results that were not scanned clean before.
     ///
-    /// Dropping the future cancels the request, unless another call shares the result: that call
-    /// then sends its own request.
+    /// Dropping the future cancels the request that this call sent. A concurrent call that waits
+    /// for the same result then sends its own request.
     ///
     /// # Errors
     ///

@@ -150,7 +150,7 @@ fn compare_annotations(
             (hint(before, *missing), hint(after, *missing), *safe_value)
         }) {
             Some((Some(old), Some(new), _)) if old == new => {
-                (ChangeClass::Compatible, "states the previous default")
+                (ChangeClass::Compatible, "equals the default")
             }
             Some((Some(_), Some(new), safe_value)) if new != safe_value => {
                 (ChangeClass::Breaking, "claims to be less safe than before")

@@ -261,16 +261,10 @@ impl SchemaComparison<'_, '_> {
 
     /// Reports an added or removed keyword with its default value.
     fn report_equivalent(&mut self, path: &str, before: KeywordValue<'_>, after: KeywordValue<'_>) {
-        self.add_change(
-            ChangeClass::Compatible,
-            path,
-            "states the previous default",
-            before,
-            after,
-        );
+        self.add_change(ChangeClass::Compatible, path, "equals the default", before, after);
     }
 
-    /// Reports a change that allows more or less. In results, either can break a consumer.
+    /// Reports a change that allows more or fewer values. In results, either can break a consumer.
     fn report_constraint(
         &mut self,
         path: &str,
@@ -283,9 +277,9 @@ impl SchemaComparison<'_, '_> {
         let alarmed = new_warning(self.names, self.changes.server, &olds, &news);
         let (change_class, reason) = match (alarmed, wider) {
             (Some(reason), _) => (ChangeClass::Suspicious, reason),
-            (None, true) if self.is_output => (ChangeClass::Breaking, "allows more"),
-            (None, true) => (ChangeClass::Compatible, "allows no less"),
-            (None, false) => (ChangeClass::Breaking, "allows less"),
+            (None, true) if self.is_output => (ChangeClass::Breaking, "allows more values"),
+            (None, true) => (ChangeClass::Compatible, "allows all previous values"),
+            (None, false) => (ChangeClass::Breaking, "allows fewer values"),
         };
         self.add_change(change_class, path, reason, before, after);
     }

@@ -45,7 +45,7 @@ impl SchemaBounds {
         let at_one_value = longest_and_heaviest(graph, &order, weigh);
         let cost = node_groups.unfolded_weight(graph, weigh).max(at_one_value.1);
         if cost > MAX_COST {
-            return Err(format!("references expand to a cost of more than {MAX_COST}"));
+            return Err(format!("validation cost with expanded references exceeds {MAX_COST}"));
         }
         let cyclic: Vec<bool> =
             (0..graph.nodes.len()).map(|node| node_groups.is_cyclic(graph, node)).collect();

@@ -73,7 +73,7 @@ impl SchemaGraph {
     ///
     /// # Errors
     ///
-    /// Returns the reference that leads out of the schema or has no target.
+    /// Returns the reference that points outside the schema or has no target.
     pub(super) fn from_schema(schema: &Value, id_keyword: &'static str) -> Result<Self, String> {
         let mut graph = SchemaReader::new(schema, id_keyword).read()?;
         graph.mark_evaluated();

@@ -78,7 +78,10 @@ impl<'s> SchemaReader<'s> {
             self.graph.nodes[from].edges.extend(edges);
         }
         if self.has_nested_base && referring {
-            return Err(format!("references together with a nested `{}`", self.id_keyword));
+            return Err(format!(
+                "unsupported combination of references and a nested `{}`",
+                self.id_keyword
+            ));
         }
         Ok(self.graph)
     }

@@ -17,10 +17,11 @@ pub(super) enum ReferenceTarget<'s> {
 ///
 /// # Errors
 ///
-/// Returns a message if the reference leads out of the schema or has no target; nothing is fetched.
+/// Returns a message if the reference points outside the schema or has no target. Nothing is
+/// fetched.
 pub(super) fn resolve<'s>(schema: &'s Value, text: &'s str) -> Result<ReferenceTarget<'s>, String> {
     let Some(fragment) = text.strip_prefix('#') else {
-        return Err(format!("reference {} leads out of the schema", quote(text)));
+        return Err(format!("reference {} points outside the schema", quote(text)));
     };
     if fragment.is_empty() {
         return Ok(ReferenceTarget::Subschema(schema));

@@ -215,7 +215,10 @@ async fn a_path_that_is_no_file_is_reported_as_not_watched_and_the_host_runs() {
     let event =
         wait_for_event(&mut events, |event| matches!(event, HostEvent::ReloadFailed { .. })).await;
     let HostEvent::ReloadFailed { diagnostics } = event else { unreachable!() };
-    assert_eq!(diagnostics[0].to_string(), "mcp.json: not a file, so it cannot be watched");
+    assert_eq!(
+        diagnostics[0].to_string(),
+        "mcp.json: cannot watch: the configuration has no files"
+    );
     host.call_tool("one.echo", json!({"message": "on"})).await.unwrap();
     host.shutdown().await;
 }

@@ -68,7 +68,9 @@ pub enum ParamHeaderError {
         found: String,
     },
     /// The annotated property is not reachable through `properties` alone.
-    #[error("`x-mcp-header` with {annotation} is not on a property with a static path")]
+    #[error(
+        "the property with `x-mcp-header` {annotation} is not reachable through `properties` alone"
+    )]
     NotStaticPath {
         /// The raw annotation.
         annotation: String,

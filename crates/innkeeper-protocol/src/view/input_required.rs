@@ -53,7 +53,7 @@ impl InputRequiredResult {
         let requests = InputRequest::parse_all(&result)?;
         if requests.is_none() && state.is_none() {
             let pointer = result.pointer_to("inputRequests");
-            return Err(ViewError::new(pointer, "an object, or `requestState`", None));
+            return Err(ViewError::new(pointer, "`inputRequests` or `requestState`", None));
         }
         Ok(Self {
             input_requests: requests.unwrap_or_default(),

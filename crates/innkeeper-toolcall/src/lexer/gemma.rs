@@ -137,7 +137,7 @@ impl Lexer for Gemma {
         let mut reader = GemmaDecoder { text, at: from, depth: 0 };
         let value = reader.parse_value();
         let value = value.ok_or_else(|| {
-            RejectReason::Malformed("its arguments are not in the notation of its name".to_owned())
+            RejectReason::Malformed("the arguments do not have the form `{key:value}`".to_owned())
         })?;
         Ok(vec![RawCall::new(name, RawArguments::Value(value))])
     }

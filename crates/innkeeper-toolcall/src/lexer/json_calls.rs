@@ -365,7 +365,7 @@ fn decode_value(
         }
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {
             Err(RejectReason::Malformed(
-                "a call has to be an object with a name and its arguments".to_owned(),
+                "a call must be an object with a name and arguments".to_owned(),
             ))
         }
     }
@@ -385,13 +385,15 @@ fn decode_object(
             }
             Json::String(text) if NAME_KEYS.contains(&key.as_str()) => {
                 if name.replace(text).is_some() {
-                    return Err(RejectReason::Malformed("the call has two names".to_owned()));
+                    return Err(RejectReason::Malformed(
+                        "the call has two members with a name".to_owned(),
+                    ));
                 }
             }
             value if ARGUMENTS_KEYS.contains(&key.as_str()) => {
                 if arguments.replace(value).is_some() {
                     return Err(RejectReason::Malformed(
-                        "the call has its arguments twice".to_owned(),
+                        "the call has two members with arguments".to_owned(),
                     ));
                 }
             }
@@ -409,7 +411,7 @@ fn decode_object(
     match arguments {
         Some(value) => Ok(RawCall::new(name, RawArguments::Value(value))),
         None if bare => Err(RejectReason::Malformed(
-            "the call has no arguments; where none are needed, write `{}`".to_owned(),
+            "the call has no arguments; write `{}` for a tool without parameters".to_owned(),
         )),
         None => Ok(RawCall::new(name, RawArguments::Value(Json::Object(Vec::new())))),
     }

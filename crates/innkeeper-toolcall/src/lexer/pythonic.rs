@@ -122,7 +122,7 @@ impl Lexer for Pythonic {
         match &self.json_list {
             Some(list) => list.decode_values(text, completeness),
             None => PythonDecoder { text, at: 1, depth: 0 }.parse_calls().ok_or_else(|| {
-                RejectReason::Malformed("the list of calls is not Python".to_owned())
+                RejectReason::Malformed("the list of calls is not valid Python".to_owned())
             }),
         }
     }

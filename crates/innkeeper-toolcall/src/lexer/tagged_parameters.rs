@@ -509,7 +509,7 @@ impl Lexer for TaggedParameters {
             (true, false) => RawArguments::Value(Json::Object(values)),
             (false, false) => {
                 return Err(RejectReason::Malformed(
-                    "some of its arguments do not say their type".to_owned(),
+                    "some arguments of the call have no type".to_owned(),
                 ));
             }
         };

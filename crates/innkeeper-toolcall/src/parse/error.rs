@@ -96,7 +96,7 @@ impl fmt::Display for ParseErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Expected { expected, found: None } => {
-                write!(f, "expected {expected}, but the text ends")
+                write!(f, "expected {expected}, found the end of the text")
             }
             Self::Expected { expected, found: Some(found) } if found.is_control() => {
                 write!(f, "expected {expected}, found a control character")
@@ -104,11 +104,9 @@ impl fmt::Display for ParseErrorKind {
             Self::Expected { expected, found: Some(found) } => {
                 write!(f, "expected {expected}, found `{found}`")
             }
-            Self::DuplicateKey => f.write_str("the same key stands twice in one object"),
+            Self::DuplicateKey => f.write_str("duplicate key in an object"),
             Self::NotFinite => f.write_str("NaN and Infinity are not JSON; use a number or null"),
-            Self::InvalidNumber => {
-                f.write_str("not a JSON number; put it in double quotes if it is text")
-            }
+            Self::InvalidNumber => f.write_str("not a JSON number; put text in double quotes"),
             Self::BareWord => f.write_str(
                 "a bare word is not a value; put text in double quotes, or use true, false or null",
             ),
@@ -116,12 +114,12 @@ impl fmt::Display for ParseErrorKind {
                 f.write_str("a line break or tab in a string must be written as \\n or \\t")
             }
             Self::InvalidEscape => f.write_str("not a JSON escape; write a backslash as \\\\"),
-            Self::LoneSurrogate => f.write_str("half of a surrogate pair is not a character"),
+            Self::LoneSurrogate => f.write_str("a lone surrogate is not a character"),
             Self::MixedQuotes => {
-                f.write_str("a string must open and close with the same plain double quotes")
+                f.write_str("a string must start and end with a plain double quote")
             }
-            Self::TooDeep => write!(f, "more than {} values inside one another", super::MAX_DEPTH),
-            Self::TrailingText => f.write_str("nothing may follow the value"),
+            Self::TooDeep => write!(f, "nested deeper than {} levels", super::MAX_DEPTH),
+            Self::TrailingText => f.write_str("unexpected text after the value"),
         }
     }
 }

@@ -307,7 +307,7 @@ fn an_error_names_the_position_and_what_was_expected() {
     );
     assert_eq!(
         message("[1"),
-        "line 1, column 3 (byte 2): expected `,` or `]` after the item, but the text ends"
+        "line 1, column 3 (byte 2): expected `,` or `]` after the item, found the end of the text"
     );
     assert!(message("[a]").ends_with("put text in double quotes, or use true, false or null"));
 }

@@ -258,7 +258,9 @@ impl ToolCallParser {
         } else if intended && !open.is_in_reasoning() {
             let rejected = rejected_call(
                 &open,
-                RejectReason::Malformed("it does not go on as a call does".to_owned()),
+                RejectReason::Malformed(
+                    "the text after the start of the call is malformed".to_owned(),
+                ),
             );
             sink(ParseEvent::Rejected {
                 index: open.index,
@@ -295,7 +297,7 @@ impl ToolCallParser {
                 return self.emit_visible_text(&open.raw_text, sink);
             }
             Ok(calls) if calls.is_empty() => {
-                Err(RejectReason::Malformed("there is no call in it".to_owned()))
+                Err(RejectReason::Malformed("the block of calls contains no call".to_owned()))
             }
             Err(_) if open.is_ambiguous() && !open.decided => {
                 return self.emit_visible_text(&open.raw_text, sink);

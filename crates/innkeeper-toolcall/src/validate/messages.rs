@@ -62,7 +62,7 @@ fn describe_error(error: &ValidationError<'_>) -> String {
                 Some(types) if !types.is_empty() => {
                     format!("expected {}, found {actual}", types.concat().join(" or "))
                 }
-                _ => format!("fits none of the {} alternatives", context.len()),
+                _ => format!("matches none of the {} alternatives", context.len()),
             }
         }
         Kind::Required { property } => {
@@ -86,9 +86,9 @@ fn describe_error(error: &ValidationError<'_>) -> String {
         Kind::MinItems { limit } => format!("must have {limit} items or more"),
         Kind::MaxItems { limit } => format!("must have {limit} items or fewer"),
         Kind::Pattern { pattern } => format!("must match the pattern {}", quote_backticks(pattern)),
-        Kind::FalseSchema => "must not be given".to_owned(),
-        Kind::OneOfMultipleValid { .. } => "fits more than one of the alternatives".to_owned(),
-        Kind::Not { .. } => "must not be what is excluded here".to_owned(),
+        Kind::FalseSchema => "is not allowed".to_owned(),
+        Kind::OneOfMultipleValid { .. } => "matches more than one of the alternatives".to_owned(),
+        Kind::Not { .. } => "must not match the excluded schema".to_owned(),
         // Other errors are rare, and the library's message without the value is sufficient.
         _ => error.masked().to_string(),
     }
@@ -120,8 +120,8 @@ pub(super) fn describe_pointer(pointer: &str) -> String {
 fn describe_value(value: &Value) -> String {
     match value {
         Value::String(text) => quote_backticks(text),
-        Value::Array(_) => "a certain array".to_owned(),
-        Value::Object(_) => "a certain object".to_owned(),
+        Value::Array(_) => "a specific array".to_owned(),
+        Value::Object(_) => "a specific object".to_owned(),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }

@@ -274,7 +274,7 @@ fn a_pattern_that_is_costly_is_not_applied_to_a_long_text() {
 #[test]
 fn an_argument_in_another_spelling_of_one_that_is_left_out_does_not_fit() {
     let schema = json!({"properties": {"user_id": {}, "id": {}}});
-    let expected = "`/userId`: there is no such argument; did you mean `user_id`?";
+    let expected = "`/userId`: unknown property; did you mean `user_id`?";
     assert_eq!(joined_messages(schema.clone(), r#"{"userId": 1, "more": 2}"#), expected);
     for fits in [r#"{"userId": 1, "user_id": 2}"#, r#"{"uid": 1}"#, r#"{"_": 1}"#, "{}"] {
         assert_eq!(joined_messages(schema.clone(), fits), "", "{fits}");

@@ -36,7 +36,7 @@ pub(super) fn violations(schema: &Value, arguments: &Value) -> Vec<Violation> {
         .map(|(name, suggestion)| {
             let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
             let message =
-                format!("there is no such argument; did you mean {}?", quote_backticks(suggestion));
+                format!("unknown property; did you mean {}?", quote_backticks(suggestion));
             Violation { pointer: truncate_pointer(pointer), message }
         })
         .collect()

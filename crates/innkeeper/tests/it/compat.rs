@@ -147,6 +147,6 @@ async fn a_failed_call_is_a_result_with_an_error_and_the_lock_is_never_held() {
     let received = tokio::time::timeout(Duration::from_secs(20), handle.tool_stream.recv());
     let tool = received.await.unwrap().unwrap();
     let error = tool.result["error"].as_str().unwrap();
-    assert!(error.starts_with("arguments of `add` do not fit"), "{error}");
+    assert!(error.starts_with("invalid arguments for `add`: "), "{error}");
     guard.close().await;
 }

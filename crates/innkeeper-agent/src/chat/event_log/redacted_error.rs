@@ -31,7 +31,7 @@ fn describe_call_error(error: &CallError) -> String {
         CallError::Withheld { server, findings, .. } => {
             format!("the result of server `{server}` is withheld (findings: {})", findings.len())
         }
-        CallError::Routing(_) => "the name matches no tool, or several".to_owned(),
+        CallError::Routing(_) => "the name matches no tool or several tools".to_owned(),
         CallError::Timeout { .. } | CallError::Protocol { .. } => error.to_string(),
     }
 }

@@ -147,7 +147,7 @@ impl LlmProvider for CorrectableModel {
 fn names_a_problem(message: &str) -> bool {
     let attempt = message.lines().find_map(|line| line.strip_prefix("Attempt 1: "));
     attempt.is_some_and(|attempt_text| {
-        attempt_text.contains('`') || attempt_text.contains("ends before it is complete")
+        attempt_text.contains('`') || attempt_text.contains("the tool call is incomplete")
     })
 }
 

@@ -21,7 +21,7 @@ pub(super) fn approver_for(approve: ApprovalArg) -> Result<Option<Arc<dyn Approv
             Ok(Some(Arc::new(TerminalApprover)))
         }
         ApprovalArg::Ask => Err(CliError::usage("`--approve ask` needs a terminal")
-            .with_hint("use `--approve all` to run every call, `--approve never` to run none")),
+            .with_hint("use `--approve all` to run every call, `--approve never` to run no calls")),
     }
 }
 
@@ -39,9 +39,9 @@ impl Approver for TerminalApprover {
         });
         match (asked, reply.await) {
             (Ok(_), Ok(Ok(true))) => ApprovalDecision::Approve,
-            (Ok(_), Ok(Ok(false))) => ApprovalDecision::Deny("the user said no".to_owned()),
+            (Ok(_), Ok(Ok(false))) => ApprovalDecision::Deny("the user denied the call".to_owned()),
             (Ok(_), Ok(Err(_)) | Err(_)) | (Err(_), _) => {
-                ApprovalDecision::Deny("the user could not be asked".to_owned())
+                ApprovalDecision::Deny("the approval prompt failed".to_owned())
             }
         }
     }

@@ -104,7 +104,7 @@ fn lookup_error(error: &ModelLookupError) -> CliError {
     let failure = CliError::usage(error.to_string());
     match error {
         ModelLookupError::UnknownProvider { .. } => {
-            failure.with_hint("select one with `--provider`")
+            failure.with_hint("use `--provider NAME` with a supported provider")
         }
         ModelLookupError::MissingKey { .. } => {
             failure.with_hint("set the variable, or name another variable with `--api-key-env NAME`; keys are not accepted as arguments")

@@ -37,8 +37,10 @@ pub(super) fn enterprise(
             Some(IdToken::File(ExpandedValue::new(path, file.as_written())))
         }
         (Some(_), Some(_)) => {
-            checker
-                .error(&key_path("idToken"), "not allowed together with `idTokenFile`; remove one");
+            checker.error(
+                &key_path("idToken"),
+                "not allowed together with `idTokenFile`; remove one of the two keys",
+            );
             None
         }
         (None, None) => {

@@ -161,9 +161,9 @@ fn problems_are_reported_by_the_key_that_stands_in_the_file() {
     mcp.json:2:20 mcpServers.a.httpUrl: expected string
     mcp.json:2:34 mcpServers.a.enabled: expected boolean
     mcp.json:2:57 mcpServers.a.includeTools[0]: expected string
-    mcp.json:3:34 mcpServers.b.httpUrl: means the same as `serverUrl`; keep only one
-    mcp.json:3:73 mcpServers.b.enabledTools: means the same as `tools`; keep only one
-    mcp.json:4:48 mcpServers.c.enabled_tools: means the same as `includeTools`; keep only one
+    mcp.json:3:34 mcpServers.b.httpUrl: means the same as `serverUrl`; remove one of the two keys
+    mcp.json:3:73 mcpServers.b.enabledTools: means the same as `tools`; remove one of the two keys
+    mcp.json:4:48 mcpServers.c.enabled_tools: means the same as `includeTools`; remove one of the two keys
     mcp.json:5:3 mcpServers.d: same server as `c` under another name
     mcp.json:5:25 mcpServers.d.sandbox: not supported by this host; ignored
     ");

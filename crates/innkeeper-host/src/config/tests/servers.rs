@@ -333,7 +333,7 @@ fn oauth_settings_are_read_and_inconsistent_ones_reported() {
         (r#""clientId": "us", "enterprise": {"idToken": "t"}"#, "oauth.enterprise: needs `issuer`"),
         (
             r#""clientId": "us", "enterprise": {"idToken": "t", "idTokenFile": "f"}"#,
-            "oauth.enterprise.idToken: not allowed together with `idTokenFile`; remove one",
+            "oauth.enterprise.idToken: not allowed together with `idTokenFile`; remove one of the two keys",
         ),
         (r#""clientId": "us", "enterprise": {}"#, "needs an `idToken` or an `idTokenFile`"),
         (

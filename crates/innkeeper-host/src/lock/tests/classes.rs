@@ -110,7 +110,7 @@ fn an_argument_is_compatible_when_optional_and_breaking_when_required() {
 #[test]
 fn a_narrower_schema_is_breaking_and_a_wider_one_compatible() {
     let none = Value::Null;
-    let (less, more) = ("breaking allows less", "compatible allows no less");
+    let (less, more) = ("breaking allows fewer values", "compatible allows all previous values");
     for (keyword, narrow, wide) in [
         ("type", json!("string"), json!(["string", "null"])),
         ("type", json!("integer"), json!("number")),
@@ -137,7 +137,7 @@ fn a_narrower_schema_is_breaking_and_a_wider_one_compatible() {
         "additionalProperties",
         &none,
         &json!(true),
-        "compatible states the previous default",
+        "compatible equals the default",
     );
 }
 
@@ -170,7 +170,7 @@ fn a_result_may_gain_members_and_nothing_else() {
     to(schema(json!({})), "breaking /outputSchema/properties/a: removed");
     to(Value::Null, "breaking /outputSchema removed");
     let wider = json!({"type": ["string", "null"]});
-    to(schema(json!({"a": wider})), "breaking /outputSchema/properties/a/type: allows more");
+    to(schema(json!({"a": wider})), "breaking /outputSchema/properties/a/type: allows more values");
     assert_change("outputSchema", &Value::Null, &old, "compatible /outputSchema added");
 }
 
@@ -195,7 +195,7 @@ fn a_hint_that_promises_more_is_suspicious_and_one_that_promises_less_breaks() {
     ] {
         hint(&none, &json!({key: value}), key, expected);
         hint(&json!({key: value}), &none, key, "breaking claims to be less safe than before");
-        hint(&none, &json!({key: !value}), key, "compatible states the previous default");
+        hint(&none, &json!({key: !value}), key, "compatible equals the default");
         hint(&none, &json!({key: "no"}), key, "suspicious changed");
     }
     hint(&none, &json!({"title": "T"}), "title", "compatible added");

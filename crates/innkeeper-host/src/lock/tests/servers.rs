@@ -101,7 +101,7 @@ fn the_worst_change_of_a_tool_is_reported_first_and_with_both_values() {
     let changes = tools(&[old]).compare(&tools(&[new]));
     let expected = [
         "suspicious one.a /description: text changed",
-        "breaking one.a /inputSchema/type: allows less",
+        "breaking one.a /inputSchema/type: allows fewer values",
         "compatible one.a /title: text changed",
     ];
     assert_eq!(descriptions(&changes), expected);

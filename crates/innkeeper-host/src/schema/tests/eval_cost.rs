@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{check, fits, pointers, read, whole};
 
 const UNLOCATED_MESSAGE: &str =
-    "does not match the schema; too large or too deep to locate the problem";
+    "does not match the schema; the value is too large or too deep to locate the problem";
 
 const TOO_LARGE: &str = "too large to be checked against the tool's input schema";
 

@@ -225,7 +225,7 @@ impl SessionState {
         let Some(listener) =
             id.and_then(|id| self.pending.record_progress(id, notification.progress))
         else {
-            self.log_unusable("progress that decreased or has an unknown token", None);
+            self.log_unusable("progress with a decreased value or an unknown token", None);
             return;
         };
         let Some(listener) = listener else { return };

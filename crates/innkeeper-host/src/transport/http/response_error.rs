@@ -118,7 +118,9 @@ fn describe_redirect(response: &Response) -> Option<String> {
     } else {
         format!("the target is another path of `{origin}`")
     };
-    Some(format!("redirects are not followed; {change}; if the target is right, change `url`"))
+    Some(format!(
+        "redirects are not followed; {change}; if the target is correct, set `url` to the target"
+    ))
 }
 
 /// Parses `Retry-After` in seconds. A date is ignored.

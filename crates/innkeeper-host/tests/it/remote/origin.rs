@@ -37,8 +37,10 @@ async fn a_redirect_is_followed_nowhere_and_takes_no_secret_along() {
             other => panic!("another fault: {other:?}"),
         }
         assert!(!error.to_string().contains("swordfish"), "{error}");
-        let next_step =
-            format!("the target is `{}`; if the target is right, change `url`", elsewhere.origin());
+        let next_step = format!(
+            "the target is `{}`; if the target is correct, set `url` to the target",
+            elsewhere.origin()
+        );
         assert!(error.to_string().ends_with(&next_step), "{error}");
         let audited = log.security_lines();
         assert_eq!((audited.len(), &audited[0]["audit"]), (1, &json!("address-refused")));

@@ -45,7 +45,7 @@ fn either_requests_or_a_state_are_enough_and_neither_is_not() {
     assert!(read(r#"{"inputRequests":{}}"#).input_requests.is_empty());
     let error =
         InputRequiredResult::from_raw(&raw(r#"{"resultType":"input_required"}"#)).unwrap_err();
-    let expected = "expected an object, or `requestState` at `/inputRequests`, found nothing";
+    let expected = "expected `inputRequests` or `requestState` at `/inputRequests`, found nothing";
     assert_eq!(error.to_string(), expected);
 }
 
