@@ -178,7 +178,7 @@ mod tests {
          innkeeper-agent\tfunction\trun\tcall_tool\n",
     );
 
-    fn found(path: &str, text: &str) -> usize {
+    fn violation_count(path: &str, text: &str) -> usize {
         violations(check_retired_names, &[TABLE, (path, text)]).len()
     }
 
@@ -193,7 +193,7 @@ mod tests {
             "const SHOWN: usize = 1;\n",
             "mod revive;\n",
         ] {
-            assert_eq!(found(path, text), 1, "{text}");
+            assert_eq!(violation_count(path, text), 1, "{text}");
         }
     }
 
@@ -201,10 +201,10 @@ mod tests {
     fn uses_tests_other_crates_and_kept_names_are_not_caught() {
         let path = "crates/innkeeper-host/src/a.rs";
         let uses = "fn a() {\n    let far: u8 = 1;\n    let x = B { far: 2 };\n    x.sip(Noise, SHOWN);\n}\n";
-        assert_eq!(found(path, uses), 0);
-        assert_eq!(found(path, "#[cfg(test)]\nmod tests {\n    fn sip() {}\n}\n"), 0);
-        assert_eq!(found("crates/innkeeper-cli/src/a.rs", "fn sip() {}\n"), 0);
-        assert_eq!(found("crates/innkeeper-agent/src/agent.rs", "fn run() {}\n"), 0);
+        assert_eq!(violation_count(path, uses), 0);
+        assert_eq!(violation_count(path, "#[cfg(test)]\nmod tests {\n    fn sip() {}\n}\n"), 0);
+        assert_eq!(violation_count("crates/innkeeper-cli/src/a.rs", "fn sip() {}\n"), 0);
+        assert_eq!(violation_count("crates/innkeeper-agent/src/agent.rs", "fn run() {}\n"), 0);
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn pointers(schema: &Value, arguments: &Value) -> Vec<String> {
 }
 
 /// Returns the only problem, which concerns the whole arguments.
-fn whole(schema: &Value, arguments: &Value) -> String {
+fn only_message(schema: &Value, arguments: &Value) -> String {
     match check(schema, arguments).as_slice() {
         [(pointer, message)] if pointer.is_empty() => message.clone(),
         other => panic!("{other:?}"),

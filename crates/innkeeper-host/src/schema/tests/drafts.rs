@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{check, fits, pointers, read, whole};
+use super::{check, fits, only_message, pointers, read};
 
 /// Proves: FR4.5
 #[test]
@@ -71,7 +71,7 @@ fn an_unknown_dialect_is_refused_by_name() {
 fn a_schema_that_does_not_compile_is_one_problem_that_says_where() {
     let schema = json!({"properties": {"a": {"type": "text"}}});
     assert_eq!(
-        whole(&schema, &json!({})),
+        only_message(&schema, &json!({})),
         "unusable input schema of the tool: invalid at \"/properties/a/type\"",
     );
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{check, fits, pointers, read, whole};
+use super::{check, fits, only_message, pointers, read};
 
 const UNLOCATED_MESSAGE: &str =
     "does not match the schema; the value is too large or too deep to locate the problem";
@@ -28,8 +28,8 @@ fn a_recursion_that_fans_out_is_checked_at_any_depth_when_all_fits() {
 #[test]
 fn a_recursion_that_fans_out_is_explained_up_to_a_depth() {
     assert_eq!(pointers(&fanning(), &nested(14, json!(1))), ["/x".repeat(14)]);
-    assert_eq!(whole(&fanning(), &nested(15, json!(1))), UNLOCATED_MESSAGE);
-    assert_eq!(whole(&fanning(), &nested(120, json!(1))), UNLOCATED_MESSAGE);
+    assert_eq!(only_message(&fanning(), &nested(15, json!(1))), UNLOCATED_MESSAGE);
+    assert_eq!(only_message(&fanning(), &nested(120, json!(1))), UNLOCATED_MESSAGE);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn documents_of_many_kinds_of_parts_within_parts_are_checked_at_any_depth() {
                 .to_owned(),
         )],
     );
-    assert_eq!(whole(&schema, &document(50, "sell")), UNLOCATED_MESSAGE);
+    assert_eq!(only_message(&schema, &document(50, "sell")), UNLOCATED_MESSAGE);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn what_is_nested_too_deep_for_the_stack_is_refused() {
     }
     assert!(fits(&recursive, &nested(30, json!({}))));
     assert_eq!(
-        whole(&recursive, &nested(100, json!({}))),
+        only_message(&recursive, &nested(100, json!({}))),
         "nested too deeply for the tool's input schema",
     );
 }
@@ -102,7 +102,7 @@ fn many_arguments_times_a_costly_schema_are_refused() {
     parts.insert("a14".to_owned(), json!({"minimum": 0}));
     let schema = json!({"$defs": parts, "properties": {"all": {"items": {"$ref": "#/$defs/a0"}}}});
     assert!(fits(&schema, &json!({"all": [1, 2, 3]})));
-    assert_eq!(whole(&schema, &json!({"all": vec![1; 30]})), TOO_LARGE);
+    assert_eq!(only_message(&schema, &json!({"all": vec![1; 30]})), TOO_LARGE);
 }
 
 #[test]
@@ -124,8 +124,10 @@ fn one_mistake_in_a_long_list_is_still_found() {
 fn errors_of_alternatives_do_not_copy_large_arguments_often() {
     let each: Vec<Value> = (0..800).map(|index| json!({"required": [index.to_string()]})).collect();
     let schema = json!({"anyOf": each});
-    assert_eq!(whole(&schema, &json!({"text": "x".repeat(1 << 20)})), UNLOCATED_MESSAGE);
-    assert!(whole(&schema, &json!({"text": "x"})).starts_with("missing required property \"0\""));
+    assert_eq!(only_message(&schema, &json!({"text": "x".repeat(1 << 20)})), UNLOCATED_MESSAGE);
+    assert!(
+        only_message(&schema, &json!({"text": "x"})).starts_with("missing required property \"0\"")
+    );
 }
 
 mod patterns {
@@ -147,7 +149,7 @@ mod patterns {
     #[test]
     fn a_huge_repetition_is_refused_when_it_is_compiled() {
         assert_eq!(
-            whole(&matching("(a{1000}){1000}"), &json!({"a": "a"})),
+            only_message(&matching("(a{1000}){1000}"), &json!({"a": "a"})),
             "unusable input schema of the tool: \
              pattern \"(a{1000}){1000}\" is invalid or too large",
         );
@@ -157,7 +159,7 @@ mod patterns {
     fn a_large_pattern_is_not_matched_against_a_long_text() {
         let schema = matching("^(0|1)*1(0|1){500}$");
         assert!(fits(&schema, &json!({"a": "1".repeat(501)})));
-        assert_eq!(whole(&schema, &json!({"a": "1".repeat(50_000)})), TOO_LARGE);
+        assert_eq!(only_message(&schema, &json!({"a": "1".repeat(50_000)})), TOO_LARGE);
     }
 
     #[test]
@@ -165,7 +167,7 @@ mod patterns {
         let schema = matching(r"^(?!\.)(?!.*\.\.)[a-z.]+@([a-z]+\.)+[a-z]{2,}$");
         assert!(fits(&schema, &json!({"a": "some.one@example.com"})));
         assert_eq!(pointers(&schema, &json!({"a": "some..one@example.com"})), ["/a"]);
-        assert_eq!(whole(&schema, &json!({"a": "a".repeat(50_000)})), TOO_LARGE);
+        assert_eq!(only_message(&schema, &json!({"a": "a".repeat(50_000)})), TOO_LARGE);
     }
 
     #[test]
@@ -181,7 +183,7 @@ mod patterns {
     fn names_of_properties_count_as_texts() {
         let schema = json!({"patternProperties": {"^(0|1)*1(0|1){500}$": true}});
         assert!(fits(&schema, &json!({"1": 1})));
-        assert_eq!(whole(&schema, &json!({"1".repeat(50_000): 1})), TOO_LARGE);
+        assert_eq!(only_message(&schema, &json!({"1".repeat(50_000): 1})), TOO_LARGE);
     }
 
     #[test]

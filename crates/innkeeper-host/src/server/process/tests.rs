@@ -155,7 +155,7 @@ pub(crate) async fn expect_tree_gone(process: &mut Process) {
 }
 
 /// Starts a shell that is not a server.
-#[expect(clippy::disallowed_methods, reason = "a process that the room knows nothing of")]
+#[expect(clippy::disallowed_methods, reason = "a process that the module does not track")]
 pub(crate) fn shell(script: &str) -> Child {
     Command::new("sh").arg("-c").arg(script).stdout(Stdio::piped()).spawn().unwrap()
 }

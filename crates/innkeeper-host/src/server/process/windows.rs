@@ -4,7 +4,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::process::{ExitStatus, Stdio};
+use std::process::{self, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 
@@ -118,7 +118,7 @@ impl Process {
 
     /// Waits for the process inside the job wrapper, because the wrapper waits for the whole job.
     /// Each poll may create a new future: the child stores the state of the wait.
-    fn poll_main(&self, context: &mut Context<'_>) -> Poll<std::io::Result<ExitStatus>> {
+    fn poll_main(&self, context: &mut Context<'_>) -> Poll<std::io::Result<process::ExitStatus>> {
         let mut job = lock(&self.job);
         let main = job.inner_mut().wait();
         pin!(main).poll(context)

@@ -43,7 +43,7 @@ fn runs_a_server_until_it_is_killed() {
 
 /// Starts a process that holds the host's end of the control socket, like a process forked by the
 /// application.
-#[expect(clippy::disallowed_methods, reason = "a process that the room knows nothing of")]
+#[expect(clippy::disallowed_methods, reason = "a process that the module does not track")]
 fn copy_control_socket(process: &Process) {
     let copy = process.control_socket().unwrap();
     drop(Command::new("/bin/sleep").arg("600").stdin(copy).spawn().unwrap());
