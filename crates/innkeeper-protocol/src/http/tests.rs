@@ -207,7 +207,7 @@ fn an_annotation_anywhere_but_on_a_property_is_refused() {
     for schema in schemas {
         let error = schema_error(&schema);
         assert!(
-            error.contains("`x-mcp-header` with \"A\" is not on a property"),
+            error.contains("`x-mcp-header` \"A\" is not reachable through `properties`"),
             "{schema}: {error}"
         );
     }

@@ -35,7 +35,7 @@ fn a_short_schema_that_doubles_thirty_times_is_refused_within_ten_milliseconds()
     let schema = chain(30, |next| json!({"allOf": [next, next]}));
     assert!(schema.to_string().len() < 2_000);
     assert!(time(|| drop(read(&schema).unwrap_err())) < Duration::from_millis(10));
-    assert!(read(&schema).unwrap_err().ends_with("to a cost of more than 100000"));
+    assert!(read(&schema).unwrap_err().ends_with("references exceeds 100000"));
     let mild = chain(10, |next| json!({"allOf": [next, next]}));
     assert!(fits(&mild, &json!({})));
 }
@@ -43,14 +43,14 @@ fn a_short_schema_that_doubles_thirty_times_is_refused_within_ten_milliseconds()
 #[test]
 fn doubling_through_properties_is_refused_as_well() {
     let schema = chain(30, |next| json!({"properties": {"a": next, "b": next}}));
-    assert!(read(&schema).unwrap_err().ends_with("to a cost of more than 100000"));
+    assert!(read(&schema).unwrap_err().ends_with("references exceeds 100000"));
 }
 
 #[test]
 fn doubling_within_a_recursion_is_refused_as_well() {
     let mut schema = chain(30, |next| json!({"allOf": [next, next]}));
     schema["$defs"]["a30"] = json!({"properties": {"again": {"$ref": "#"}}});
-    assert!(read(&schema).unwrap_err().ends_with("to a cost of more than 100000"));
+    assert!(read(&schema).unwrap_err().ends_with("references exceeds 100000"));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn asking_at_every_level_what_was_not_evaluated_is_refused() {
     for _ in 0..16 {
         schema = json!({"anyOf": [schema], "unevaluatedProperties": {"type": "integer"}});
     }
-    assert!(read(&schema).unwrap_err().ends_with("to a cost of more than 100000"));
+    assert!(read(&schema).unwrap_err().ends_with("references exceeds 100000"));
     let once = json!({"anyOf": [{"properties": {"a": true}}], "unevaluatedProperties": false});
     assert_eq!(check(&once, &json!({"a": 1, "b": 2}))[0].0, "/b");
 }
