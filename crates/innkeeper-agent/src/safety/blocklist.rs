@@ -82,10 +82,9 @@ impl ToolBlocklist {
             }
             segment_patterns.push(segments);
         }
-        let globs = compile(&globs).map_err(|source| {
-            let pattern = "all patterns together".to_owned();
-            PatternError::Regex { pattern, source }
-        })?;
+        // Each pattern is valid, so the set of all patterns exceeds a limit.
+        let globs = compile(&globs)
+            .map_err(|source| PatternError::Regex { pattern: globs.join("|"), source })?;
         Ok(Self { name_parts: segment_patterns, regexes: globs })
     }
 
