@@ -2,8 +2,6 @@
 
 use std::error::Error;
 
-use crate::error::ServerFailure;
-
 /// The `tracing` target of the audit log.
 ///
 /// Each line has the fields `security` (always `true`), `audit` (the kind of event) and `server`.
@@ -15,7 +13,7 @@ pub const TARGET: &str = "innkeeper::audit";
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AuditEvent<'a> {
     /// The server failed to start.
-    StartFailed { required: bool, error: &'a ServerFailure },
+    StartFailed { required: bool, error: &'a (dyn Error + 'static) },
     /// The server has no trust decision that allows the start.
     NotTrusted,
     /// A resource limit or a part of the sandbox has no effect.
@@ -200,7 +198,7 @@ mod tests {
     use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
     use super::*;
-    use crate::error::{StartFailureReason, StartPhase};
+    use crate::error::{ServerFailure, StartFailureReason, StartPhase};
 
     type Fields = BTreeMap<&'static str, String>;
 

@@ -23,8 +23,7 @@ use tokio::sync::SetOnce;
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::CacheConfig as Policy;
-use crate::server::connection::MAX_REQUEST_TIMEOUT;
-use crate::server::session::ListChanges;
+use crate::deadline::MAX_REQUEST_TIMEOUT;
 use store::{CacheHit, LruStore};
 
 /// The key of a cache entry.
@@ -256,10 +255,10 @@ impl Cache {
 
     /// Removes the entries that the server reported as changed, and does not store the results of
     /// running requests for them.
-    pub(crate) fn invalidate_changed(&self, change: ListChanges) {
+    pub(crate) fn invalidate_changed(&self, resources: bool, prompts: bool) {
         self.invalidate_where(|key| match key {
-            CacheKey::Resource(_) => change.resources,
-            CacheKey::Prompt(..) => change.prompts,
+            CacheKey::Resource(_) => resources,
+            CacheKey::Prompt(..) => prompts,
         });
     }
 

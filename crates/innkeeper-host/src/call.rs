@@ -15,15 +15,16 @@ use tokio::sync::mpsc;
 use crate::audit::AuditEvent;
 use crate::cache::FetchedResult;
 use crate::catalog::Catalog;
+use crate::connection::meta::Meta;
+use crate::connection::round_trips::RoundTripParams;
+use crate::connection::subscriptions::{MAX_SUBSCRIPTIONS, SubscribeOutcome};
+use crate::connection::{Connection, RequestSpec, ResultRejection};
+use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::error::{ArgumentProblem, CallError};
 use crate::event::CallOutcome;
 use crate::guard::{Finding, ItemKind, Scanner, Verdict};
 use crate::schema::ResultSchema;
-use crate::server::connection::{Connection, MAX_REQUEST_TIMEOUT, RequestSpec, ResultRejection};
-use crate::server::meta::Meta;
-use crate::server::round_trips::RoundTripParams;
-use crate::server::session::{Progress, RequestError};
-use crate::server::subscriptions::{MAX_SUBSCRIPTIONS, SubscribeOutcome};
+use crate::session::{Progress, RequestError};
 
 pub(crate) use contents::{get_prompt, read_resource};
 

@@ -5,6 +5,7 @@
 
 mod entry;
 mod excluded_items;
+mod pin_mismatch;
 mod route;
 mod security_warning;
 
@@ -15,13 +16,14 @@ use indexmap::IndexMap;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
+use crate::connection::listing::ServerListing;
 use crate::error::{CallError, RoutingError, UnavailableReason};
 use crate::guard::{Finding, ItemKind};
 use crate::lifecycle::ServerState;
 use crate::name;
-use crate::server::listing::ServerListing;
 
 pub(crate) use entry::{CatalogEntry, ExcludedTool};
+pub(crate) use pin_mismatch::{PinMismatch, WithheldTools};
 pub(crate) use route::{PromptRoute, ResourceRoute, ToolRoute};
 pub use security_warning::SecurityWarning;
 

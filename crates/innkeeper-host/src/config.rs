@@ -43,6 +43,7 @@ mod secret_scan;
 mod settings;
 
 mod dependencies;
+pub(crate) mod difference;
 mod graph;
 mod load;
 mod names;

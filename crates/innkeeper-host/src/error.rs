@@ -6,6 +6,7 @@
 mod class;
 
 mod argument;
+mod auth;
 mod call;
 mod protocol;
 mod routing;
@@ -17,6 +18,7 @@ mod start;
 pub(crate) mod display;
 
 pub use argument::ArgumentProblem;
+pub use auth::{AuthError, AuthErrorKind};
 pub use call::{CallError, CallErrorKind};
 pub use class::ErrorClass;
 pub use protocol::ProtocolError;

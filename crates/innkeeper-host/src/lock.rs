@@ -28,14 +28,14 @@ use serde_json::value::RawValue;
 
 use crate::catalog::CatalogEntry;
 use crate::config::{ServerConfig, read_bytes};
-use crate::server::listing::Definition;
+use crate::connection::listing::Definition;
 
 pub use change::{ChangeClass, PinChange};
 pub use error::LockError;
 pub use launch::PinnedLaunch;
 pub use package::Package;
 pub(crate) use package::{RunnerPackages, packages_for_transport as fetched};
-pub(crate) use pin_verifier::{PinMismatch, PinVerifier, WithheldTools};
+pub(crate) use pin_verifier::PinVerifier;
 
 /// Maximum size of a lock file in bytes: two full tool lists, pretty-printed.
 pub const MAX_LOCK_BYTES: u64 = 64 << 20;

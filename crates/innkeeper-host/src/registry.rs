@@ -11,16 +11,14 @@ use tokio::sync::SetOnce;
 use tokio::time::Instant;
 
 use crate::audit::AuditEvent;
-use crate::catalog::{Catalog, CatalogEntry, CatalogServer, SecurityWarning};
+use crate::catalog::{Catalog, CatalogEntry, CatalogServer, PinMismatch, SecurityWarning};
+use crate::connection::listing::Quarantined;
+use crate::connection::report_findings;
 use crate::error::UnavailableReason;
 use crate::event::{EventPublisher, HostEvent};
 use crate::lifecycle::{LifecycleEvent, ServerState, next_state};
-use crate::lock::{Lock, PinMismatch, PinVerifier, PinnedServer};
-use crate::restart::is_failure;
-use crate::server::connection::report_findings;
-use crate::server::listing::Quarantined;
-use crate::server::{LiveStatus, Server, ServerHandle};
-use crate::shutdown::ServerStopReport;
+use crate::lock::{Lock, PinVerifier, PinnedServer};
+use crate::server::{LiveStatus, Server, ServerHandle, ServerStopReport};
 
 /// The servers of one host.
 #[derive(Debug)]
@@ -167,7 +165,7 @@ impl Registry {
         let members = self.server_set.load();
         let unavailable = members.configured.values().map(|server| CatalogServer {
             name: server.name.clone(),
-            state: crate::ServerState::Shutdown,
+            state: ServerState::Shutdown,
             transport: server.config().transport.kind(),
             unavailable_reason: Some(UnavailableReason::Shutdown),
             entry: server.status().entry.clone(),
@@ -306,7 +304,7 @@ impl Registry {
             let mut status = server.status();
             match next_state(status.state, LifecycleEvent::Failed) {
                 Some(state) => status.state = state,
-                None if status.was_unresponsive() && is_failure(&cause) => {}
+                None if status.was_unresponsive() && cause.is_failure() => {}
                 None => return false,
             }
             // The entry stays: it maps resources to their server.

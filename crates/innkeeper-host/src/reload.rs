@@ -1,7 +1,5 @@
 //! Applies a new configuration to a running host.
 
-pub(crate) mod difference;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,6 +8,7 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, timeout};
 
 use crate::audit::AuditEvent;
+use crate::config::difference;
 use crate::config::{
     Config, ConfigError, ConfigWatcher, Diagnostic, Environment, HostConfig, ServerConfig,
 };
@@ -17,6 +16,7 @@ use crate::error::{RestartError, ServerFailure};
 use crate::event::HostEvent;
 use crate::guard;
 use crate::registry::Registry;
+use crate::server::endpoint_resolution;
 use crate::server::launch::{Launcher, StartDeadline};
 use crate::server::{Server, ServerSettings};
 use crate::shutdown::{self, DRAIN_TIMEOUT};
@@ -206,7 +206,7 @@ impl Reloader {
                 report.not_trusted.push(server.name.as_str().into());
             }
         }
-        let prepared = start::prepare(launched, &self.environment)?.into_iter();
+        let prepared = endpoint_resolution::prepare(launched, &self.environment)?.into_iter();
         let mut prepared: HashMap<String, ServerSettings> =
             prepared.map(|settings| (settings.config.name.clone(), settings)).collect();
         let (mut retained_servers, mut servers) = (Vec::new(), Vec::new());

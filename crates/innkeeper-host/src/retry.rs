@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::config::RetryPolicy;
 use crate::error::UnavailableReason;
-use crate::server::session::{RequestError, RequestResult};
+use crate::session::{RequestError, RequestResult};
 
 /// Maximum number of retries of any caller; also the upper limit of `retry.max`.
 const MAX_RETRIES: u32 = 10;

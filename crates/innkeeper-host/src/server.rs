@@ -1,54 +1,29 @@
-//! One configured server: its settings, its status and its supervising task.
+//! One configured server: its settings and its status.
 
-pub(crate) mod connection;
 pub(crate) mod endpoint_resolution;
-pub(crate) mod handshake;
 pub(crate) mod instance;
 pub(crate) mod launch;
-mod list_refresh;
-pub(crate) mod list_ttls;
-pub(crate) mod listen;
-pub(crate) mod listing;
-pub(crate) mod meta;
-pub(crate) mod process;
-pub(crate) mod round_trips;
-pub(crate) mod session;
-pub(crate) mod stderr;
-pub(crate) mod subscriptions;
-pub(crate) mod task_poll;
-pub(crate) mod timeout_streak;
+mod restart_backoff;
+mod stop_report;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::sync::{SetOnce, mpsc, oneshot};
-use tokio::time::{Instant, timeout};
 
 use crate::catalog::CatalogEntry;
-use crate::config::ServerConfig;
+use crate::config::difference::ConfigDifference;
+use crate::config::{ServerConfig, difference};
 use crate::error::{StartFailureReason, UnavailableReason};
 use crate::lifecycle::ServerState;
 use crate::metrics::MetricsRecorder;
-use crate::registry::Registry;
-use crate::reload::difference::{self, ConfigDifference};
-use crate::restart::{self, RestartBackoff};
-use crate::shutdown::{ServerStopReport, StopStage};
+use crate::process::stderr::StderrTail;
+use crate::process::{KillHandle, ProcessContainment};
 use endpoint_resolution::EndpointResolution;
-use instance::ServerInstance;
-use launch::{Endpoint, StartedServer};
-pub(crate) use list_refresh::follow_changes;
-use process::{KillHandle, ProcessContainment};
-
-/// Time to wait for the last output of an exited server, or for the exit of a server that closed
-/// its output, before pending calls fail.
-const OUTPUT_GRACE: Duration = Duration::from_millis(80);
-
-/// Time for a remote server to receive the cancellation of its tasks: one or two round trips.
-const TASK_CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// Time for a killed process tree to exit.
-const EXIT_GRACE: Duration = Duration::from_secs(1);
+use launch::Endpoint;
+pub(crate) use restart_backoff::RestartBackoff;
+pub use stop_report::{ServerStopReport, StopStage};
 
 /// A server of the configuration.
 #[derive(Debug)]
@@ -108,7 +83,7 @@ pub(crate) struct ServerHandle {
     pub(crate) containment: Option<ProcessContainment>,
     pub(crate) kill_handle: Option<KillHandle>,
     pub(crate) stop: mpsc::Sender<StopRequest>,
-    pub(crate) stderr: stderr::StderrTail,
+    pub(crate) stderr: StderrTail,
 }
 
 /// A request to stop a server within `grace`.
@@ -179,7 +154,7 @@ impl Server {
     }
 
     /// Records that the process was reaped: the system may reuse its id.
-    fn mark_exited(&self) {
+    pub(crate) fn mark_exited(&self) {
         if let Some(running) = &mut self.status().handle {
             (running.pid, running.containment) = (None, None);
         }
@@ -187,120 +162,5 @@ impl Server {
 
     pub(crate) fn status(&self) -> MutexGuard<'_, LiveStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Supervises a ready server until it fails or is stopped; calls `fallen` after a failure.
-pub(crate) async fn supervise(
-    registry: Arc<Registry>,
-    server: Arc<Server>,
-    mut running: StartedServer,
-    mut stop_requests: mpsc::Receiver<StopRequest>,
-    fallen: impl FnOnce() + Send,
-) {
-    let mut is_unavailable = false;
-    let ready = server.status().entry.clone();
-    let reporter = ready.and_then(|catalog_entry| catalog_entry.connection.telemetry.clone());
-    let mut session = reporter.map(|reporter| reporter.start_session());
-    let stop_request = tokio::select! {
-        biased;
-        order = stop_requests.recv() => order,
-        lost = wait_until_unavailable(&mut running) => {
-            is_unavailable = true;
-            if let Some(session) = session.take() {
-                session.fail(&lost);
-            }
-            running.session.close(lost.clone());
-            if matches!(lost, UnavailableReason::Exited(_)) {
-                server.mark_exited();
-            }
-            let failed = restart::is_failure(&lost);
-            if registry.mark_unavailable(&server, lost) && failed {
-                fallen();
-            }
-            running.instance.kill();
-            // A tree that survives the kill is reported when the server is stopped.
-            if timeout(EXIT_GRACE, running.instance.wait_tree()).await.is_ok() {
-                server.mark_exited();
-            }
-            stop_requests.recv().await
-        }
-    };
-    let Some(StopRequest { grace, done }) = stop_request else { return };
-    let report = stop(&server, &mut running, is_unavailable, grace).await;
-    registry.mark_stopped(&server, &report);
-    // The requester may have stopped waiting; the server is stopped anyway.
-    drop(done.send(report));
-}
-
-/// Waits until the server becomes unavailable and returns the most specific reason.
-async fn wait_until_unavailable(running: &mut StartedServer) -> UnavailableReason {
-    let StartedServer { instance, session, .. } = running;
-    tokio::select! {
-        // A closed session knows the reason; the end of the output follows from it.
-        biased;
-        exit = instance.wait() => {
-            session.stop_throttling();
-            drop(timeout(OUTPUT_GRACE, session.output_ended()).await);
-            UnavailableReason::Exited(exit)
-        }
-        lost = session.closed() => {
-            timeout(OUTPUT_GRACE, instance.wait()).await.map_or(lost, UnavailableReason::Exited)
-        }
-        () = session.output_ended() => {
-            timeout(OUTPUT_GRACE, instance.wait()).await.map_or(UnavailableReason::ClosedOutput, UnavailableReason::Exited)
-        }
-    }
-}
-
-async fn stop(
-    server: &Server,
-    running: &mut StartedServer,
-    is_unavailable: bool,
-    grace: Duration,
-) -> ServerStopReport {
-    let session = running.session.clone();
-    let close = move || {
-        session.close(UnavailableReason::Shutdown);
-        session.close_input();
-    };
-    let process = match &mut running.instance {
-        ServerInstance::Child(process) => process,
-        ServerInstance::Connection(_) => {
-            if !is_unavailable {
-                // Tasks of a child process end with it; tasks of a remote server continue unless
-                // cancelled.
-                running.session.cancel_tasks(TASK_CANCEL_TIMEOUT.min(grace)).await;
-            }
-            return disconnect(server, close, &mut running.instance, is_unavailable, grace).await;
-        }
-    };
-    let report = process::stop(process, close, grace).await;
-    ServerStopReport {
-        server: server.name.clone(),
-        stage: if is_unavailable { StopStage::AlreadyGone } else { StopStage::from(report.stage) },
-        exit: Some(report.exit),
-        took: report.took,
-        leftovers: report.leftovers,
-    }
-}
-
-/// Disconnects from a remote server within the grace period.
-async fn disconnect(
-    server: &Server,
-    close: impl FnOnce(),
-    connection: &mut ServerInstance,
-    is_unavailable: bool,
-    grace: Duration,
-) -> ServerStopReport {
-    let started = Instant::now();
-    close();
-    let leftovers = timeout(grace.max(EXIT_GRACE), connection.wait_tree()).await.is_err();
-    ServerStopReport {
-        server: server.name.clone(),
-        stage: if is_unavailable { StopStage::AlreadyGone } else { StopStage::Disconnected },
-        exit: None,
-        took: started.elapsed(),
-        leftovers,
     }
 }

@@ -3,75 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
 use crate::config::Config;
+use crate::process::ExitStatus;
 use crate::registry::Registry;
-use crate::server::process::{ExitStatus, ProcessStopStage};
 use crate::server::{Server, StopRequest};
 use crate::tasks::TaskGroup;
+
+pub use crate::server::{ServerStopReport, StopStage};
 
 /// Time for running calls to finish after the stop of their server or of the host.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Time in addition to the grace period of a wave, for the kill and the reaping.
 const KILL_GRACE: Duration = Duration::from_secs(2);
-
-/// The stage at which a server stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StopStage {
-    /// The server exited after its input was closed.
-    OnEof,
-    /// The server exited after SIGTERM.
-    OnTerm,
-    /// The server was killed.
-    OnKill,
-    /// The connection was closed; the process of a remote server is not managed by the host.
-    Disconnected,
-    /// The server had already exited.
-    AlreadyGone,
-}
-
-impl StopStage {
-    /// Returns the name used in JSON and logs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OnEof => "on-eof",
-            Self::OnTerm => "on-term",
-            Self::OnKill => "on-kill",
-            Self::Disconnected => "disconnected",
-            Self::AlreadyGone => "already-gone",
-        }
-    }
-}
-
-impl From<ProcessStopStage> for StopStage {
-    fn from(stopped: ProcessStopStage) -> Self {
-        match stopped {
-            ProcessStopStage::OnEof => Self::OnEof,
-            ProcessStopStage::OnTerm => Self::OnTerm,
-            ProcessStopStage::OnKill => Self::OnKill,
-        }
-    }
-}
-
-/// The report of one stopped server.
-#[derive(Clone, Debug)]
-pub struct ServerStopReport {
-    /// Name of the server.
-    pub server: Arc<str>,
-    /// Stage at which the server stopped.
-    pub stage: StopStage,
-    /// Exit status of the process; `None` for a remote server.
-    pub exit: Option<ExitStatus>,
-    /// Time from closing the input until the server was gone.
-    pub took: Duration,
-    /// Whether processes of its tree could not be terminated in time.
-    pub leftovers: bool,
-}
 
 /// The report of a shutdown, in the order of the configuration.
 #[derive(Clone, Debug, Default)]

@@ -18,8 +18,8 @@ use tokio::sync::oneshot;
 
 use crate::audit::AuditEvent;
 use crate::config::{Environment, OauthConfig, Secret, TransportConfig};
-use crate::server::process::ProcessSpec;
-use crate::server::session::{RequestError, Session, SessionContext, SessionLimits};
+use crate::process::ProcessSpec;
+use crate::session::{RequestError, Session, SessionContext, SessionLimits};
 use crate::telemetry::NetworkAttributes;
 use auth::{AuthManager, BearerAuth, HeadersHelper};
 use sent_secrets::SentSecrets;

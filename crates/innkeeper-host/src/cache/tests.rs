@@ -268,12 +268,12 @@ async fn a_list_change_drops_its_kind_and_an_update_its_uri() {
     }
     cache.invalidate_uri("fx://a");
     assert!(!is_cached(&cache, "fx://a") && is_cached(&cache, "fx://b"));
-    cache.invalidate_changed(ListChanges { tools: true, ..ListChanges::default() });
+    cache.invalidate_changed(false, false);
     assert_eq!(cache.size().0, 2, "nothing is kept of tools");
-    cache.invalidate_changed(ListChanges { resources: true, ..ListChanges::default() });
+    cache.invalidate_changed(true, false);
     assert!(!is_cached(&cache, "fx://b"));
     assert_eq!(server.read(&cache, &prompt).await.unwrap(), r#"{"n":1}"#, "prompts stay");
-    cache.invalidate_changed(ListChanges { prompts: true, ..ListChanges::default() });
+    cache.invalidate_changed(false, true);
     assert_eq!(server.read(&cache, &prompt).await.unwrap(), r#"{"n":2}"#);
     assert_eq!(server.request_count.get(), 2);
 }

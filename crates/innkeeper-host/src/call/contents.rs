@@ -12,13 +12,13 @@ use serde_json::{Map, Value};
 use super::{CallOptions, ItemParams, scan_request_error};
 use crate::cache::{CacheKey, CacheRead, CacheReadError, CachedResult, FetchedResult};
 use crate::catalog::Catalog;
+use crate::connection::meta::Meta;
+use crate::connection::round_trips::RoundTripParams;
+use crate::connection::{Connection, RequestSpec, ResultRejection};
 use crate::error::{ArgumentProblem, CallError, UnavailableReason};
 use crate::event::CallOutcome;
 use crate::guard::{ItemKind, Scanner};
-use crate::server::connection::{Connection, RequestSpec, ResultRejection};
-use crate::server::meta::Meta;
-use crate::server::round_trips::RoundTripParams;
-use crate::server::session::RequestError;
+use crate::session::RequestError;
 
 #[derive(Serialize)]
 struct ReadParams<'a> {

@@ -12,13 +12,13 @@ use super::excluded_items::{self, DefinitionFinding, ExcludedItems};
 use super::route::{PromptRoute, ResourceRoute, ToolRoute};
 use super::security_warning::{self, SecurityWarning};
 use crate::arguments::ArgumentRules;
+use crate::catalog::{PinMismatch, WithheldTools};
 use crate::config::{DenyReason, ServerConfig, TransportConfig};
+use crate::connection::Connection;
+use crate::connection::listing::{Definition, Quarantined, ServerListing};
 use crate::guard::{self, ItemKind, Scanner, SecretFingerprints};
-use crate::lock::{PinMismatch, WithheldTools};
 use crate::name;
 use crate::schema::{ArgumentSchema, ResultSchema};
-use crate::server::connection::Connection;
-use crate::server::listing::{Definition, Quarantined, ServerListing};
 
 /// The part of the catalog that belongs to one server.
 #[derive(Debug)]

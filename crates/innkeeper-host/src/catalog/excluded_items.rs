@@ -3,8 +3,8 @@
 use innkeeper_protocol::view::{Prompt, Resource, ResourceTemplate};
 
 use crate::config::GuardMode;
+use crate::connection::listing::{Definition, ServerListing};
 use crate::guard::{self, ItemKind, Verdict};
-use crate::server::listing::{Definition, ServerListing};
 
 /// The guard's verdict on a definition, or on the instructions if there is no item.
 pub(crate) type DefinitionFinding = (Option<(ItemKind, Box<str>)>, Verdict);

@@ -6,9 +6,9 @@ use std::time::Duration;
 use innkeeper_protocol::http::ParamHeaders;
 
 use crate::arguments::ArgumentRules;
+use crate::connection::Connection;
 use crate::guard::Scanner;
 use crate::schema::{ArgumentSchema, ResultSchema};
-use crate::server::connection::Connection;
 
 /// The route to a tool.
 #[derive(Debug)]

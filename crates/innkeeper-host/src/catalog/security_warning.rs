@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use innkeeper_protocol::view::Tool;
 
+use crate::connection::listing::Definition;
 use crate::name;
-use crate::server::listing::Definition;
 use crate::text::{ConfusableNames, has_hidden_characters, hidden_characters};
 
 /// Maximum number of warnings per server and kind. A person does not read more.

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::errors::{ParseError, ParseErrorKind};
-use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind};
+use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind, ast};
 use serde_json::{Map, Number, Value};
 
 use super::key_path::KeyPath;

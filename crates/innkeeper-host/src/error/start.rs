@@ -7,10 +7,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::display::{ErrorChain, FailureList, Seconds};
-use super::{CallError, ErrorClass, ProtocolError, UnavailableReason};
+use super::{AuthErrorKind, CallError, ErrorClass, ProtocolError, UnavailableReason};
 use crate::config::ConfigError;
-use crate::server::process::ExitStatus;
-use crate::transport::auth::AuthErrorKind;
+use crate::process::ExitStatus;
 
 /// The reason why a host could not start; no server is left running.
 #[derive(Debug, thiserror::Error)]

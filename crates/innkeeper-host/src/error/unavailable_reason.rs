@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::AuthErrorKind;
 use super::display::Seconds;
-use crate::server::process::ExitStatus;
-use crate::transport::auth::AuthErrorKind;
+use crate::process::ExitStatus;
 
 /// The reason why a server is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +67,29 @@ impl UnavailableReason {
             Self::ConnectionRejected(_) => "refused",
             Self::Unauthorized(_) => "not_signed_in",
             Self::Busy { .. } => "busy",
+        }
+    }
+}
+
+impl UnavailableReason {
+    /// Returns whether the server failed, so that a restart can help.
+    pub(crate) fn is_failure(&self) -> bool {
+        match self {
+            Self::Exited(_)
+            | Self::ClosedOutput
+            | Self::ClosedInput
+            | Self::InvalidMessages
+            | Self::Unreachable(_)
+            | Self::ConnectionLost(_)
+            | Self::ConnectionRejected(_)
+            | Self::Busy { .. } => true,
+            // The server may still be working, or is not the cause.
+            Self::Unresponsive { .. }
+            | Self::NotStarted(_)
+            | Self::Starting
+            | Self::Shutdown
+            | Self::Unauthorized(_)
+            | Self::ResultBufferFull => false,
         }
     }
 }

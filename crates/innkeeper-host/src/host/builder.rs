@@ -9,18 +9,18 @@ use tokio::sync::{Mutex, OnceCell, broadcast};
 use super::{Host, HostInner};
 use crate::callback::{Callback, CallbackCapabilities, CallbackRegistry};
 use crate::config::{Config, ConfigError, ConfigWatcher, Diagnostic, Environment};
+use crate::connection::handshake::ClientInfo;
 use crate::error::StartError;
 use crate::event::{EventPublisher, HostEvent};
 use crate::guard;
-use crate::ledger::Ledger;
 use crate::lock::{Lock, PinPolicy, PinVerifier};
+use crate::process::Supervisor;
+use crate::process::ledger::Ledger;
 use crate::registry::Registry;
 use crate::reload::Reloader;
-use crate::server::Server;
-use crate::server::handshake::ClientInfo;
 use crate::server::launch::Launcher;
-use crate::server::process::Supervisor;
-use crate::server::session::SessionLimits;
+use crate::server::{Server, endpoint_resolution};
+use crate::session::SessionLimits;
 use crate::start;
 use crate::tasks::{self, BackgroundTasks};
 use crate::telemetry::Telemetry;
@@ -205,7 +205,7 @@ impl HostBuilder {
     /// the warnings.
     pub fn check(&self) -> Result<Vec<Diagnostic>, ConfigError> {
         let environment = self.environment.as_ref().unwrap_or(&self.config.environment);
-        let prepared = start::prepare(self.config.servers.values(), environment)?;
+        let prepared = endpoint_resolution::prepare(self.config.servers.values(), environment)?;
         let problems =
             prepared.iter().filter_map(|settings| settings.endpoint.diagnostic().cloned());
         Ok(problems.collect())
@@ -229,7 +229,7 @@ impl HostBuilder {
         // The watcher exists before the start, so a change during the start is detected.
         let watch = watch.map(|trust| (ConfigWatcher::new(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
-        let servers = start::prepare(config.servers.values(), &environment)?;
+        let servers = endpoint_resolution::prepare(config.servers.values(), &environment)?;
         guard::prepare(config.servers.values());
         let servers = servers.into_iter().map(|settings| Arc::new(Server::new(settings)));
         let bare = config.host.allow_bare_names;

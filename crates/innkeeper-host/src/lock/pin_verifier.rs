@@ -1,13 +1,11 @@
 //! Verifies a server's listing against its pins on every read.
 
-use std::collections::HashMap;
-
 use innkeeper_protocol::view::Tool;
 
 use super::{Lock, MAX_DEFINITION_BYTES, PinPolicy, PinnedServer, PinnedText, canonical, launch};
-use crate::catalog::CatalogEntry;
+use crate::catalog::{CatalogEntry, PinMismatch};
 use crate::config::ServerConfig;
-use crate::server::listing::Definition;
+use crate::connection::listing::Definition;
 use crate::text::display_safe;
 
 const REASON_CHANGED: &str = "changed since it was pinned; run `innkeeper lock --check`";
@@ -19,14 +17,6 @@ const REASON_NOT_PINNED: &str = "not pinned; run `innkeeper lock` to accept";
 pub(crate) struct PinVerifier {
     pub(crate) lock: Lock,
     pub(crate) policy: PinPolicy,
-}
-
-/// One item that does not match its pin.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct PinMismatch {
-    pub(crate) subject: String,
-    pub(crate) reason: &'static str,
-    pub(crate) withheld: bool,
 }
 
 impl PinVerifier {
@@ -85,6 +75,3 @@ fn mismatched_tools(pinned: &PinnedServer, entry: &CatalogEntry) -> Vec<(Box<str
     };
     entry.listing.tools.iter().filter_map(mismatch_reason).collect()
 }
-
-/// Withheld tools by name, with the reason of each.
-pub(crate) type WithheldTools = HashMap<Box<str>, &'static str>;

@@ -13,14 +13,14 @@ use super::*;
 use crate::cache::Cache;
 use crate::callback::CallbackRegistry;
 use crate::config::{Config, Environment};
-use crate::server::connection::Connection;
-use crate::server::list_ttls::ListTtls;
-use crate::server::listing::{Definition, ServerListing};
-use crate::server::meta::ClientMeta;
-use crate::server::session::{Session, SessionContext, SessionLimits};
-use crate::server::subscriptions::Subscriptions;
-use crate::server::timeout_streak::TimeoutStreak;
-use crate::start;
+use crate::connection::Connection;
+use crate::connection::list_ttls::ListTtls;
+use crate::connection::listing::{Definition, ServerListing};
+use crate::connection::meta::ClientMeta;
+use crate::connection::subscriptions::Subscriptions;
+use crate::connection::timeout_streak::TimeoutStreak;
+use crate::server::endpoint_resolution;
+use crate::session::{Session, SessionContext, SessionLimits};
 use crate::tasks::BackgroundTasks;
 
 fn config(denied: &[&str]) -> Config {
@@ -71,7 +71,7 @@ fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> C
 #[tokio::test]
 async fn a_tool_that_a_reload_denies_does_not_come_back_with_an_entry_built_before() {
     let (before, after) = (config(&[]), config(&["write"]));
-    let settings = start::prepare(before.servers.values(), &Environment::default());
+    let settings = endpoint_resolution::prepare(before.servers.values(), &Environment::default());
     let server = Arc::new(Server::new(settings.unwrap().remove(0)));
     let (events, tasks) = (EventPublisher::new(), BackgroundTasks::default());
     let registry = Registry::new([server.clone()], false, events.clone(), None);

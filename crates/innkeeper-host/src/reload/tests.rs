@@ -12,7 +12,7 @@ fn config(level: &str) -> Config {
 }
 
 fn settings(config: &Config) -> ServerSettings {
-    let prepared = start::prepare(config.servers.values(), &Environment::default());
+    let prepared = endpoint_resolution::prepare(config.servers.values(), &Environment::default());
     prepared.unwrap().remove(0)
 }
 

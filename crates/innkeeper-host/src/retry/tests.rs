@@ -5,7 +5,7 @@ use std::future::{pending, ready};
 use innkeeper_protocol::ErrorObject;
 
 use super::*;
-use crate::server::process::ExitStatus;
+use crate::process::ExitStatus;
 
 const DEFAULTS: RetryPolicy = RetryPolicy {
     max: 3,

@@ -1,12 +1,16 @@
-//! Resolves the endpoint of a server whose program may be missing.
+//! Resolves the endpoint of a server: its program with environment, or its URL.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::ServerSettings;
 use super::launch::Endpoint;
-use super::process::{self, ProcessSpec};
-use crate::config::Diagnostic;
+use crate::config::{
+    ConfigError, Diagnostic, Environment, ServerConfig, Severity, TransportConfig,
+};
 use crate::error::StartFailureReason;
+use crate::process::{self, Confinement, ProcessSpec};
+use crate::transport::RemoteEndpoint;
 
 /// The endpoint of a server, as far as known before its start.
 #[derive(Clone, Debug)]
@@ -58,4 +62,111 @@ impl MissingProgram {
             }
         }
     }
+}
+
+/// Resolves the program and builds the environment of every server before any starts (TR10.1,
+/// TR8.3). The program of an optional server may be missing.
+pub(crate) fn prepare<'c>(
+    servers: impl IntoIterator<Item = &'c ServerConfig>,
+    parent: &Environment,
+) -> Result<Vec<ServerSettings>, ConfigError> {
+    let mut prepared = Vec::new();
+    let mut problems = Vec::new();
+    for server in servers {
+        match resolve_endpoint(server, parent) {
+            Ok(server_endpoint) => {
+                problems.extend(server_endpoint.diagnostic().cloned());
+                prepared.push(ServerSettings {
+                    config: Arc::new(server.clone()),
+                    endpoint: server_endpoint,
+                });
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.iter().any(Diagnostic::is_error) {
+        Err(ConfigError(problems))
+    } else {
+        Ok(prepared)
+    }
+}
+
+fn resolve_endpoint(
+    server: &ServerConfig,
+    parent: &Environment,
+) -> Result<EndpointResolution, Diagnostic> {
+    let problem = |key: &str, message: String, hint: Option<String>| Diagnostic {
+        severity: Severity::Error,
+        source: server.position.source.to_string(),
+        line: server.position.line,
+        column: server.position.column,
+        key: format!("servers.{}.{key}", server.name),
+        message,
+        hint,
+    };
+    if let Some(remote) = RemoteEndpoint::from_config(&server.transport, parent) {
+        let remote = remote.map_err(|(key, message)| problem(key, message, None))?;
+        let helper = resolve_headers_helper(server, parent);
+        let helper = helper.map_err(|message| problem("headersHelper", message, None))?;
+        return Ok(EndpointResolution::Found(Arc::new(Endpoint::Remote(
+            remote.with_helper(helper),
+        ))));
+    }
+    let TransportConfig::Stdio { command, args, env, unset_env, cwd } = &server.transport else {
+        return Err(problem("type", "unsupported server type".to_owned(), None));
+    };
+    let declared = env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
+    let env = process::child_environment(parent, server.inherit_env, &declared.collect());
+    let mut env = env.map_err(|error| problem("env", error.to_string(), None))?;
+    env.retain(|(name, _)| !unset_env.iter().any(|unset| name == unset.as_str()));
+    let cwd = cwd.as_ref().map(|cwd| cwd.expose().as_path());
+    let base_dir = cwd.or(parent.current_dir()).unwrap_or(Path::new(".")).to_owned();
+    // The program is resolved and started in the same directory. The current directory is
+    // inherited, because it may not be possible to enter it again.
+    let is_current = std::env::current_dir().is_ok_and(|is_current| is_current == base_dir);
+    let cwd = cwd.map(Path::to_owned).or_else(|| (!is_current).then(|| base_dir.clone()));
+    let resolved = process::resolve(command.expose(), &env, &base_dir).map_err(|error| {
+        let message = error.with_command(command.as_written()).to_string();
+        problem("command", message, Some("install the command, or give its full path".to_owned()))
+    });
+    let args = args.iter().map(|arg| arg.expose().into()).collect();
+    let server_confinement = Confinement::new(server.limits, server.sandbox.as_ref(), &base_dir);
+    let launch = |program| {
+        let command = command.as_written().into();
+        ProcessSpec { command, program, args, env, cwd, confinement: server_confinement }
+    };
+    match resolved {
+        Ok(program) => Ok(EndpointResolution::Found(Arc::new(Endpoint::Child(launch(program))))),
+        Err(problem) if server.required => Err(problem),
+        Err(problem) => {
+            let diagnostic = Diagnostic { severity: Severity::Warning, ..problem };
+            let (command, spec) = (command.expose().clone(), launch(PathBuf::new()));
+            Ok(EndpointResolution::Missing(Arc::new(MissingProgram {
+                command,
+                base_dir,
+                spec,
+                diagnostic,
+            })))
+        }
+    }
+}
+
+/// Resolves the program that prints headers for a remote server; it gets the default environment
+/// and the server's name.
+fn resolve_headers_helper(
+    server: &ServerConfig,
+    parent: &Environment,
+) -> Result<Option<ProcessSpec>, String> {
+    let Some((program, args)) = server.headers_helper.split_first() else { return Ok(None) };
+    let variables = [("INNKEEPER_SERVER".to_owned(), server.name.clone())];
+    let env = process::child_environment(parent, false, &variables.into());
+    let env = env.map_err(|error| error.to_string())?;
+    let from = parent.current_dir().unwrap_or(Path::new("."));
+    let resolved = process::resolve(program.expose(), &env, from);
+    let resolved =
+        resolved.map_err(|error| error.with_command(program.as_written()).to_string())?;
+    let (command, cwd) = (program.as_written().into(), parent.current_dir().map(Path::to_owned));
+    let args = args.iter().map(|arg| arg.expose().into()).collect();
+    let limits = Confinement::default();
+    Ok(Some(ProcessSpec { command, program: resolved, args, env, cwd, confinement: limits }))
 }

@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::process::{ExitStatus, KillHandle, LaunchProbe, Process, ProcessContainment};
+use crate::process::{ExitStatus, KillHandle, LaunchProbe, Process, ProcessContainment};
 
 /// The part of a running server that must be terminated.
 #[derive(Debug)]

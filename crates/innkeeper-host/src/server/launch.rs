@@ -10,32 +10,34 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::connection::Connection;
-use super::handshake::{
-    ClientInfo, HandshakeClient, HandshakeProbe, HandshakeResult, perform_handshake,
-};
+use super::Server;
 use super::instance::ServerInstance;
-use super::list_ttls::ListTtls;
-use super::listing::{Quarantined, read_all};
-use super::meta::ClientMeta;
-use super::process::{self, Process, ProcessSpec, StdioPipes, Supervisor};
-use super::session::{Session, SessionContext, SessionLimits};
-use super::stderr::StderrTail;
-use super::subscriptions::Subscriptions;
-use super::timeout_streak::TimeoutStreak;
-use super::{Server, listen, listing};
+use crate::audit::AuditEvent;
 use crate::cache::Cache;
 use crate::callback::CallbackRegistry;
 use crate::catalog::CatalogEntry;
+use crate::connection::handshake::{
+    ClientInfo, HandshakeClient, HandshakeProbe, HandshakeResult, perform_handshake,
+};
+use crate::connection::list_ttls::ListTtls;
+use crate::connection::listing::{Quarantined, read_all};
+use crate::connection::meta::ClientMeta;
+use crate::connection::subscriptions::Subscriptions;
+use crate::connection::timeout_streak::TimeoutStreak;
+use crate::connection::{Connection, listen, listing};
 use crate::error::{
-    CallError, CallErrorKind, ServerFailure, StartFailureReason, StartPhase, UnavailableReason,
+    AuthErrorKind, CallError, CallErrorKind, ServerFailure, StartFailureReason, StartPhase,
+    UnavailableReason,
 };
 use crate::event::{EventPublisher, HostEvent};
 use crate::guard::SecretFingerprints;
-use crate::ledger::Ledger;
+use crate::process::ledger::Ledger;
+use crate::process::stderr::StderrTail;
+use crate::process::{self, Process, ProcessSpec, StdioPipes, Supervisor};
+use crate::session::{Session, SessionContext, SessionLimits};
 use crate::tasks::BackgroundTasks;
 use crate::telemetry::{NetworkAttributes, Telemetry};
-use crate::transport::auth::{AuthErrorKind, AuthManager};
+use crate::transport::auth::AuthManager;
 use crate::transport::{HelperLaunchContext, RemoteEndpoint, TransportHandle, TransportKind};
 
 /// Time to wait for the exit or the last stderr output of a failed launch.
@@ -161,11 +163,7 @@ impl Launcher {
         waits: bool,
     ) -> Result<(StartedServer, CatalogEntry, Duration), ServerFailure> {
         if let Endpoint::Child(launch) = endpoint {
-            launch.confinement.report_unapplied_settings(
-                &server.name,
-                &self.supervisor,
-                &self.events,
-            );
+            self.report_unapplied_settings(&server.name, launch);
         }
         let started = Instant::now();
         let timeout = server.config().init_timeout;
@@ -237,6 +235,15 @@ impl Launcher {
             earlier_failure = Some(miss);
             sleep(delay).await;
             attempt += 1;
+        }
+    }
+
+    /// Reports each limit and each part of the sandbox that has no effect on this system.
+    fn report_unapplied_settings(&self, server: &Arc<str>, launch: &ProcessSpec) {
+        for (key, reason) in launch.confinement.unapplied_settings(&self.supervisor) {
+            AuditEvent::LimitNotApplied { key, reason: &reason }.emit(server);
+            let server = server.clone();
+            self.events.publish(HostEvent::LimitNotApplied { server, key, reason });
         }
     }
 

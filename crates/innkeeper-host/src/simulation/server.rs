@@ -16,7 +16,7 @@ use super::plan::{ServerPlan, chance, millis};
 use super::server_io::{HostInput, ServerIo};
 use super::state::Simulation;
 use crate::error::UnavailableReason;
-use crate::server::session;
+use crate::session;
 
 /// A scheduled action of a server.
 enum ServerAction {

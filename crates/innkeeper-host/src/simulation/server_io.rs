@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-use crate::server::session::{InboundSink, OutboundCommand, OutboundReceiver, RequestError};
+use crate::session::{InboundSink, OutboundCommand, OutboundReceiver, RequestError};
 
 /// Size of the read buffer in bytes.
 const READ_BUFFER_BYTES: usize = 8 << 10;

@@ -13,8 +13,8 @@ use super::plan::ServerPlan;
 use super::process::{ProcessControl, ProcessSignal, ProcessState, SimulatedProcess};
 use super::server::SimulatedServer;
 use super::server_io::ServerIo;
-use crate::server::process::{ExitStatus, ProcessSpec};
-use crate::server::session::{Session, SessionContext, SessionLimits};
+use crate::process::{ExitStatus, ProcessSpec};
+use crate::session::{Session, SessionContext, SessionLimits};
 use crate::transport::TransportHandle;
 
 /// Capacity of a pipe in bytes, as on Linux.

@@ -8,7 +8,6 @@ mod address_policy;
 mod auth_store;
 mod bearer_auth;
 mod client;
-mod error;
 mod headers_helper;
 mod manager;
 mod oauth;
@@ -21,8 +20,8 @@ use std::sync::Arc;
 
 use crate::config::Secret;
 
+use crate::error::{AuthError, AuthErrorKind};
 pub(super) use bearer_auth::BearerAuth;
-pub use error::{AuthError, AuthErrorKind};
 pub(super) use headers_helper::HeadersHelper;
 pub(crate) use headers_helper::HelperLaunchContext;
 pub(crate) use manager::AuthManager;

@@ -20,7 +20,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::HttpTarget;
-use crate::server::session::{InboundSink, MessageKind, OutboundCommand, OutboundReceiver};
+use crate::session::{InboundSink, MessageKind, OutboundCommand, OutboundReceiver};
 use crate::tasks::TaskGroup;
 use events::StreamEnd;
 use session::{HttpSession, NegotiatedEra};

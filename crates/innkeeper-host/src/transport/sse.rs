@@ -15,7 +15,7 @@ use super::HttpTarget;
 use super::http::{cancelled_notification, describe_error, status_error};
 use crate::audit::AuditEvent;
 use crate::error::UnavailableReason;
-use crate::server::session::{
+use crate::session::{
     CoopBudget, InboundSink, MessageKind, OutboundCommand, OutboundReceiver, RequestError,
 };
 use crate::tasks::TaskGroup;
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use crate::callback::CallbackRegistry;
     use crate::event::EventPublisher;
-    use crate::server::session::{OutgoingRequest, Session, SessionContext, SessionLimits};
+    use crate::session::{OutgoingRequest, Session, SessionContext, SessionLimits};
     use crate::tasks::BackgroundTasks;
 
     /// Some servers respond to a POST only after the tool ended.

@@ -20,9 +20,7 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use super::HttpTarget;
 use super::http::cancelled_notification;
 use crate::error::UnavailableReason;
-use crate::server::session::{
-    CoopBudget, InboundSink, OutboundCommand, OutboundReceiver, RequestError,
-};
+use crate::session::{CoopBudget, InboundSink, OutboundCommand, OutboundReceiver, RequestError};
 use crate::text::display_safe;
 
 /// Timeout for the close frame.

@@ -68,9 +68,9 @@ fn call_errors() -> [ErrorTests; 3] {
                 a_server_is_starting_then_ready_then_unavailable_and_at_the_end_shut_down,
             Shutdown => "tests/it/calls/server_loss.rs"
                 calls_under_way_at_a_shutdown_end_with_it,
-            ResultBufferFull => "src/server/session/tests.rs"
+            ResultBufferFull => "src/session/tests.rs"
                 results_nobody_takes_hold_up_reading_and_not_the_memory,
-            InvalidMessages => "src/server/session/tests.rs"
+            InvalidMessages => "src/session/tests.rs"
                 a_thousand_invalid_lines_in_a_row_are_tolerated_and_the_next_ends_the_session,
             Unreachable => "tests/it/remote/retry.rs"
                 a_server_that_cannot_be_reached_is_unavailable_and_nothing_has_run,
@@ -90,19 +90,19 @@ fn protocol_errors() -> ErrorTests {
     proofs!(ProtocolError {
         Malformed => "tests/it/faults/bytes.rs"
             a_malformed_answer_with_a_readable_id_is_an_error_within_250_milliseconds,
-        InvalidResult => "src/server/handshake/tests.rs"
+        InvalidResult => "src/connection/handshake/tests.rs"
             a_wrongly_typed_response_is_a_protocol_error_that_points_at_the_member,
         TooLarge => "tests/it/remote/limits.rs"
             an_answer_over_the_limit_is_a_protocol_error_and_the_next_one_is_given,
-        UnsupportedRevision => "src/server/handshake/tests.rs"
+        UnsupportedRevision => "src/connection/handshake/tests.rs"
             an_unknown_revision_is_refused_naming_both_sides,
-        Serialization => "src/server/session/tests.rs"
+        Serialization => "src/session/tests.rs"
             a_request_over_the_write_limit_is_refused_and_the_next_one_goes_out,
         TooManyRoundTrips => "tests/it/round_trips.rs"
             a_server_that_asks_for_ever_is_given_eight_round_trips,
         InputDenied => "tests/it/round_trips.rs"
             without_anybody_who_answers_the_call_fails_and_says_what_was_asked_for,
-        UnexpectedResultType => "src/server/round_trips.rs"
+        UnexpectedResultType => "src/connection/round_trips.rs"
             a_result_of_an_unknown_type_is_rejected,
         HttpStatus => "tests/it/remote/malformed.rs"
             a_refusal_without_json_is_a_protocol_error_that_shows_how_it_begins,
@@ -110,7 +110,7 @@ fn protocol_errors() -> ErrorTests {
             an_html_page_or_another_content_type_is_a_protocol_error,
         MissingResponse => "tests/it/remote/malformed.rs"
             json_without_the_answer_is_a_protocol_error,
-        NoTaskResult => "src/server/task_poll/tests.rs"
+        NoTaskResult => "src/connection/task_poll/tests.rs"
             a_task_that_ended_without_a_result_says_how,
         TaskExpired => "tests/it/tasks.rs"
             a_forgotten_task_is_an_error_and_after_its_time_an_expired_one,

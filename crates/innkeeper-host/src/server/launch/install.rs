@@ -7,9 +7,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{StartClock, run_while_alive};
 use crate::error::{CallError, StartFailureReason, StartPhase};
+use crate::process::{LaunchProbe, ProcessSpec};
 use crate::server::instance::ServerInstance;
-use crate::server::process::{LaunchProbe, ProcessSpec};
-use crate::server::session::Session;
+use crate::session::Session;
 
 /// Interval of the checks whether a package runner has started the server.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

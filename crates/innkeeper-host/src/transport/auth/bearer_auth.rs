@@ -14,7 +14,7 @@ use super::{AuthError, AuthErrorKind, Challenge, ProtectedResource, TokenFuture,
 use crate::audit::AuditEvent;
 use crate::config::Secret;
 use crate::error::UnavailableReason;
-use crate::server::session::RequestError;
+use crate::session::RequestError;
 use crate::tasks::BackgroundTasks;
 use crate::transport::http::send_error;
 use crate::transport::sent_secrets::SentSecrets;

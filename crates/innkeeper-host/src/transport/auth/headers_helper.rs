@@ -16,9 +16,9 @@ use tokio::time::timeout;
 
 use super::AuthErrorKind;
 use crate::error::UnavailableReason;
-use crate::ledger::Ledger;
-use crate::server::process::{self, ExitStatus, ProcessSpec, StdioPipes, Supervisor};
-use crate::server::session::RequestError;
+use crate::process::ledger::Ledger;
+use crate::process::{self, ExitStatus, ProcessSpec, StdioPipes, Supervisor};
+use crate::session::RequestError;
 use crate::transport::http::send_error;
 use crate::transport::sent_secrets::SentSecrets;
 

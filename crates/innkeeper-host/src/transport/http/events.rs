@@ -8,7 +8,7 @@ use reqwest::Response;
 use tokio::time::timeout;
 
 use super::response_error::describe_error;
-use crate::server::session::{CoopBudget, InboundSink};
+use crate::session::{CoopBudget, InboundSink};
 
 /// Time to wait for the end of the stream after the response, so that the connection is reusable.
 const STREAM_END_GRACE: Duration = Duration::from_millis(250);

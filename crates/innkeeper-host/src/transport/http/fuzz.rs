@@ -23,7 +23,7 @@ use super::session::HttpSession;
 use crate::callback::CallbackRegistry;
 use crate::config::Environment;
 use crate::event::EventPublisher;
-use crate::server::session::{OutgoingRequest, Session, SessionContext, SessionLimits};
+use crate::session::{OutgoingRequest, Session, SessionContext, SessionLimits};
 use crate::tasks::BackgroundTasks;
 use crate::transport::{HttpTarget, RemoteEndpoint, TransportKind, client};
 

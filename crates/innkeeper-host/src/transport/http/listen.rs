@@ -11,9 +11,8 @@ use tokio::time::sleep;
 
 use super::events::{ResumeState, read_events};
 use super::session::HttpSession;
-use crate::error::UnavailableReason;
-use crate::server::session::RequestError;
-use crate::transport::auth::AuthErrorKind;
+use crate::error::{AuthErrorKind, UnavailableReason};
+use crate::session::RequestError;
 
 /// Initial delay before the stream is opened again, without `retry` from the server. Doubles with
 /// every failure.

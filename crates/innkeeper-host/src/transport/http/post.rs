@@ -13,7 +13,7 @@ use super::events::{ResumeState, read_events};
 use super::session::{HttpSession, InitializeRequest};
 use super::{NegotiatedEra, StreamEnd, send_error, status_error};
 use crate::error::{ProtocolError, UnavailableReason};
-use crate::server::session::RequestError;
+use crate::session::RequestError;
 use crate::text::display_safe;
 
 /// Timeout for an outgoing notification or response, including the wait for a permit. No caller

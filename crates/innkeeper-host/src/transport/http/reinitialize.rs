@@ -14,7 +14,7 @@ use super::post::strip_bom;
 use super::session::{CONTROL_TIMEOUT, HttpSession, InitializeRequest};
 use super::status_error;
 use crate::error::{ProtocolError, UnavailableReason};
-use crate::server::session::RequestError;
+use crate::session::RequestError;
 
 /// Timeout for the `initialize` response: the default timeout of a first handshake.
 const REINITIALIZE_TIMEOUT: Duration = Duration::from_secs(30);

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::error::{ProtocolError, UnavailableReason};
-use crate::server::session::RequestError;
+use crate::session::RequestError;
 use crate::text::display_safe;
 use crate::transport::sent_secrets::SentSecrets;
 

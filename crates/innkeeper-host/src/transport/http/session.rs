@@ -11,7 +11,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::timeout;
 
 use super::super::HttpTarget;
-use crate::server::session::{InboundSink, RequestError};
+use crate::session::{InboundSink, RequestError};
 
 /// The accepted content types.
 const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");

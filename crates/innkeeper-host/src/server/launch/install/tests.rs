@@ -10,7 +10,7 @@ use super::super::StartDeadline;
 use super::*;
 use crate::callback::CallbackRegistry;
 use crate::event::EventPublisher;
-use crate::server::session::{OutgoingRequest, SessionContext, SessionLimits};
+use crate::session::{OutgoingRequest, SessionContext, SessionLimits};
 use crate::tasks::BackgroundTasks;
 
 const START_TIMEOUT: Duration = Duration::from_secs(1);

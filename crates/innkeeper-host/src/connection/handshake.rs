@@ -1,0 +1,316 @@
+//! The handshake: negotiates the protocol era and revision with a server.
+//!
+//! A modern server may reject `initialize` permanently after it received `server/discover`, and a
+//! legacy server may never respond to `server/discover`. After a timeout, the host therefore sends
+//! both requests, and the first usable response decides. The host does not kill a slow server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_protocol::envelope::code;
+use innkeeper_protocol::request_meta::{DiscoverResult, EXTENSION_TASKS, RequestMeta};
+use innkeeper_protocol::view::{InitializeResult, ServerCapabilities};
+use innkeeper_protocol::{Era, ErrorObject, Revision, method};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use crate::connection::{call_error, millis};
+use crate::error::{CallError, ProtocolError};
+use crate::session::{OutgoingRequest, RequestError, RequestResult, Session};
+
+/// Time to wait for the response to `server/discover` before `initialize` is sent as well. Slow
+/// interpreters need up to 5 s to start on a loaded machine; a wrong guess costs one message.
+const DISCOVER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Maximum number of characters shown of a server's revisions.
+const MAX_SHOWN_CHARS: usize = 200;
+
+/// The client information that the host sends to servers.
+#[derive(Clone, Debug)]
+pub struct ClientInfo {
+    /// Name of the application.
+    pub name: String,
+    /// Version of the application.
+    pub version: String,
+}
+
+impl Default for ClientInfo {
+    fn default() -> Self {
+        Self { name: "innkeeper".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
+    }
+}
+
+/// The request that starts the handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HandshakeProbe {
+    /// `server/discover`, as the specification recommends.
+    Discover,
+    /// `initialize`, for a server whose process exited after `server/discover`.
+    Initialize,
+    /// Only `initialize`, for a transport that exists only in the legacy era.
+    InitializeOnly,
+}
+
+/// The client side of a handshake: its identity and its capabilities.
+#[derive(Debug)]
+pub(crate) struct HandshakeClient<'a> {
+    pub(crate) server: &'a Arc<str>,
+    pub(crate) info: &'a ClientInfo,
+    pub(crate) capabilities: Box<RawValue>,
+}
+
+/// The result of a handshake.
+#[derive(Debug)]
+pub(crate) struct HandshakeResult {
+    pub(crate) revision: Revision,
+    pub(crate) meta: Option<Box<RawValue>>,
+    pub(crate) capabilities: ServerCapabilities,
+    pub(crate) server_info: Option<Box<RawValue>>,
+    pub(crate) instructions: Option<String>,
+}
+
+/// Agrees with the server on an era and a revision before the deadline.
+pub(crate) async fn perform_handshake(
+    session: &Session,
+    client: HandshakeClient<'_>,
+    opening: HandshakeProbe,
+    deadline: Instant,
+) -> Result<HandshakeResult, CallError> {
+    let started = Instant::now();
+    let modern_capabilities = with_extensions(&client.capabilities);
+    let handshake = Handshake { session, client, modern_capabilities, deadline };
+    handshake.run(opening).await.map_err(|(error, method)| {
+        call_error(
+            handshake.client.server,
+            error,
+            method,
+            deadline.saturating_duration_since(started),
+        )
+    })
+}
+
+/// The state of one of the two requests.
+enum ProbeState {
+    NotSent,
+    /// The request must not be sent.
+    Excluded,
+    Pending,
+    Rejected(RequestError),
+}
+
+struct Handshake<'a> {
+    session: &'a Session,
+    client: HandshakeClient<'a>,
+    /// Client capabilities in the format of the modern era.
+    modern_capabilities: Box<RawValue>,
+    deadline: Instant,
+}
+
+type HandshakeError = (RequestError, &'static str);
+
+impl Handshake<'_> {
+    async fn run(&self, opening: HandshakeProbe) -> Result<HandshakeResult, HandshakeError> {
+        let discover = self.discover();
+        let initialize = self.initialize();
+        tokio::pin!(discover, initialize);
+        let (mut modern, mut legacy) = match opening {
+            HandshakeProbe::Discover => (ProbeState::Pending, ProbeState::NotSent),
+            HandshakeProbe::Initialize => (ProbeState::NotSent, ProbeState::Pending),
+            HandshakeProbe::InitializeOnly => (ProbeState::Excluded, ProbeState::Pending),
+        };
+        let silence = tokio::time::sleep(DISCOVER_TIMEOUT);
+        tokio::pin!(silence);
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut discover, if matches!(modern, ProbeState::Pending) => match answer {
+                    Ok(result) => match self.accept_modern(&result.into_inner()) {
+                        Ok(greeting) => return Ok(greeting),
+                        // Some servers answer every method with an arbitrary result; the other
+                        // request decides.
+                        Err((fault, _)) => {
+                            modern = ProbeState::Rejected(fault);
+                            legacy = send_if_unsent(legacy);
+                        }
+                    },
+                    Err(RequestError::ErrorResponse(error)) if is_unsupported_revision(&error) => {
+                        modern = ProbeState::Rejected(rejected_revision_error(&error));
+                        legacy = send_if_unsent(legacy);
+                    }
+                    Err(fault @ (RequestError::ErrorResponse(_) | RequestError::Protocol(_))) => {
+                        modern = ProbeState::Rejected(fault);
+                        legacy = send_if_unsent(legacy);
+                    }
+                    Err(fault) => return Err((fault, method::SERVER_DISCOVER)),
+                },
+                answer = &mut initialize, if matches!(legacy, ProbeState::Pending) => match answer {
+                    Ok(result) => return self.accept_legacy(&result.into_inner()),
+                    Err(RequestError::ErrorResponse(error))
+                        if is_modern_error(error.code) && !matches!(modern, ProbeState::Excluded) =>
+                    {
+                        legacy = ProbeState::Rejected(RequestError::ErrorResponse(error));
+                        modern = send_if_unsent(modern);
+                    }
+                    Err(fault @ (RequestError::ErrorResponse(_) | RequestError::Protocol(_)))
+                        if matches!(modern, ProbeState::Pending) =>
+                    {
+                        legacy = ProbeState::Rejected(fault);
+                    }
+                    Err(fault) => return Err((fault, method::INITIALIZE)),
+                },
+                () = &mut silence, if matches!(legacy, ProbeState::NotSent) => legacy = ProbeState::Pending,
+            }
+            if let (ProbeState::Rejected(_), ProbeState::Rejected(_)) = (&modern, &legacy) {
+                let ProbeState::Rejected(failure) = modern else { continue };
+                return Err((failure, method::SERVER_DISCOVER));
+            }
+        }
+    }
+
+    fn request_meta(&self) -> RequestMeta<'_> {
+        RequestMeta {
+            revision: Revision::LATEST,
+            client_name: &self.client.info.name,
+            client_version: &self.client.info.version,
+            capabilities: Some(&self.modern_capabilities),
+            log_level: None,
+        }
+    }
+
+    async fn discover(&self) -> RequestResult {
+        let params = json!({ "_meta": self.request_meta().to_meta(None) });
+        let response = self.request(method::SERVER_DISCOVER, &params).await;
+        match &response {
+            // The error lists the requested revision as supported, so the request is sent again.
+            Err(RequestError::ErrorResponse(error))
+                if supports_revision(error, Revision::LATEST) =>
+            {
+                self.request(method::SERVER_DISCOVER, &params).await
+            }
+            _ => response,
+        }
+    }
+
+    async fn initialize(&self) -> RequestResult {
+        let params = json!({
+            "protocolVersion": Revision::LATEST_LEGACY,
+            "capabilities": self.client.capabilities,
+            "clientInfo": { "name": self.client.info.name, "version": self.client.info.version },
+        });
+        self.request(method::INITIALIZE, &params).await
+    }
+
+    async fn request(&self, method: &'static str, params: &Value) -> RequestResult {
+        let id = self.session.next_id();
+        let outgoing = OutgoingRequest::new(id, method, params, self.deadline);
+        let outgoing = OutgoingRequest { cancellable: false, ..outgoing };
+        let sent_at = Instant::now();
+        let response = self.session.request(outgoing).await;
+        let (server, latency_ms) = (&**self.client.server, millis(sent_at.elapsed()));
+        // A rejection also reveals the era, so it is not logged as an error.
+        let outcome = response.as_ref().map_or_else(|error| error.kind().as_str(), |_| "ok");
+        tracing::info!(server, method, id, latency_ms, outcome, "request");
+        response
+    }
+
+    fn accept_modern(&self, raw: &RawValue) -> Result<HandshakeResult, HandshakeError> {
+        let discovered = DiscoverResult::from_raw(raw)
+            .map_err(|error| (shape_error(error), method::SERVER_DISCOVER))?;
+        let latest = Revision::LATEST.as_str();
+        if !discovered.supported_versions.iter().any(|version| version == latest) {
+            let server_versions = discovered.supported_versions.join(", ");
+            return Err((unknown_revision_error(&server_versions), method::SERVER_DISCOVER));
+        }
+        self.session.set_revision(Revision::LATEST);
+        Ok(HandshakeResult {
+            revision: Revision::LATEST,
+            meta: Some(self.request_meta().to_meta(None)),
+            capabilities: discovered.capabilities,
+            server_info: discovered.server_info,
+            instructions: discovered.instructions,
+        })
+    }
+
+    fn accept_legacy(&self, raw: &RawValue) -> Result<HandshakeResult, HandshakeError> {
+        let discovered = InitializeResult::from_raw(raw)
+            .map_err(|error| (shape_error(error), method::INITIALIZE))?;
+        let revision = discovered.protocol_version.parse::<Revision>().ok();
+        let Some(revision) = revision.filter(|revision| revision.era() == Era::Legacy) else {
+            return Err((unknown_revision_error(&discovered.protocol_version), method::INITIALIZE));
+        };
+        self.session.set_revision(revision);
+        self.session.notify(method::INITIALIZED);
+        Ok(HandshakeResult {
+            revision,
+            meta: None,
+            capabilities: discovered.capabilities,
+            server_info: Some(discovered.server_info_raw),
+            instructions: discovered.instructions,
+        })
+    }
+}
+
+/// Adds the extensions that the host supports to the capabilities.
+fn with_extensions(capabilities: &RawValue) -> Box<RawValue> {
+    let mut all: Map<String, Value> = serde_json::from_str(capabilities.get()).unwrap_or_default();
+    all.insert("extensions".to_owned(), json!({ EXTENSION_TASKS: {} }));
+    // Serialization of an object with string keys cannot fail.
+    to_raw_value(&all).unwrap_or_default()
+}
+
+fn send_if_unsent(probe: ProbeState) -> ProbeState {
+    match probe {
+        ProbeState::NotSent => ProbeState::Pending,
+        other => other,
+    }
+}
+
+/// Returns whether only servers of the modern era use this error code.
+fn is_modern_error(code: i64) -> bool {
+    [
+        code::HEADER_MISMATCH,
+        code::MISSING_REQUIRED_CLIENT_CAPABILITY,
+        code::UNSUPPORTED_PROTOCOL_VERSION,
+    ]
+    .contains(&code)
+}
+
+fn is_unsupported_revision(error: &ErrorObject) -> bool {
+    error.code == code::UNSUPPORTED_PROTOCOL_VERSION
+}
+
+/// Returns whether a version error lists this revision as supported.
+fn supports_revision(error: &ErrorObject, revision: Revision) -> bool {
+    let data =
+        error.data.as_deref().and_then(|data| serde_json::from_str::<Value>(data.get()).ok());
+    let supported = data.as_ref().and_then(|data| data.get("supported")?.as_array());
+    is_unsupported_revision(error)
+        && supported.is_some_and(|all| all.iter().any(|version| *version == revision.as_str()))
+}
+
+fn rejected_revision_error(error: &ErrorObject) -> RequestError {
+    let data = error.data.as_deref().and_then(|data| {
+        let data: Value = serde_json::from_str(data.get()).ok()?;
+        Some(data.get("supported")?.to_string())
+    });
+    unknown_revision_error(&data.unwrap_or_else(|| error.message.clone()))
+}
+
+fn unknown_revision_error(server_versions: &str) -> RequestError {
+    let known_versions: Vec<&str> =
+        Revision::ALL.iter().map(|revision| revision.as_str()).collect();
+    let server_versions = server_versions.chars().take(MAX_SHOWN_CHARS).collect::<String>();
+    let server_versions = crate::text::display_safe(&server_versions).into();
+    RequestError::Protocol(ProtocolError::UnsupportedRevision {
+        requested: server_versions,
+        supported: known_versions.join(", ").into(),
+    })
+}
+
+fn shape_error(error: innkeeper_protocol::ViewError) -> RequestError {
+    RequestError::Protocol(ProtocolError::InvalidResult(error))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+//! The lists of a server, fetched page by page within limits.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use innkeeper_protocol::view::{
+    ListCapability, Page, Prompt, Resource, ResourceTemplate, ServerCapabilities, Tool,
+};
+use innkeeper_protocol::{ViewError, method};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::list_ttls;
+use super::meta::Meta;
+use crate::connection::Connection;
+use crate::error::{CallError, ProtocolError};
+use crate::name;
+use crate::session::{CoopBudget, ListChanges};
+
+/// Maximum number of pages per list: far above any known server, and the limit for an endless list.
+pub(crate) const MAX_PAGES: usize = 64;
+
+/// Maximum number of items per list, so that one server cannot exhaust the catalog.
+pub(crate) const MAX_ITEMS: usize = 10_000;
+
+/// Maximum size of one list in bytes.
+pub(crate) const MAX_LIST_BYTES: usize = 32 << 20;
+
+/// Maximum number of characters shown of a rejected name.
+const MAX_SHOWN_CHARS: usize = 64;
+
+/// Maximum size in bytes of a cursor that is sent back.
+const MAX_CURSOR_BYTES: usize = 64 << 10;
+
+/// An item as the server sent it, with the host's view of it.
+#[derive(Clone, Debug)]
+pub struct Definition<V> {
+    /// Definition, byte for byte.
+    pub raw: Box<RawValue>,
+    /// Leniently parsed view of the definition.
+    pub view: V,
+}
+
+impl<V> Serialize for Definition<V> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.raw.serialize(serializer)
+    }
+}
+
+/// The tools, prompts, resources and resource templates of one server.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerListing {
+    /// Tools in the order of the server.
+    pub tools: Vec<Definition<Tool>>,
+    /// Prompts in the order of the server.
+    pub prompts: Vec<Definition<Prompt>>,
+    /// Resources in the order of the server.
+    pub resources: Vec<Definition<Resource>>,
+    /// Resource templates in the order of the server.
+    pub resource_templates: Vec<Definition<ResourceTemplate>>,
+}
+
+impl ServerListing {
+    /// Returns whether both listings have the same definitions, byte for byte, in any order: a
+    /// rebuilt listing has excluded items at the end.
+    pub(crate) fn has_same_items(&self, other: &Self) -> bool {
+        fn texts<V>(definitions: &[Definition<V>]) -> Vec<&str> {
+            let mut texts: Vec<&str> =
+                definitions.iter().map(|definition| definition.raw.get()).collect();
+            texts.sort_unstable();
+            texts
+        }
+        fn same<V>(left: &[Definition<V>], other: &[Definition<V>]) -> bool {
+            left.len() == other.len() && texts(left) == texts(other)
+        }
+        same(&self.tools, &other.tools)
+            && same(&self.prompts, &other.prompts)
+            && same(&self.resources, &other.resources)
+            && same(&self.resource_templates, &other.resource_templates)
+    }
+}
+
+/// An item that was excluded, with the reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Quarantined {
+    pub(crate) subject: String,
+    pub(crate) reason: String,
+}
+
+/// Fetches all lists that the server declares, concurrently.
+pub(crate) async fn read_all(
+    connection: &Connection,
+    capabilities: &ServerCapabilities,
+    timeout: Duration,
+    excluded: &mut Vec<Quarantined>,
+) -> Result<ServerListing, CallError> {
+    let mut listing = ServerListing::default();
+    let change = ListChanges { tools: true, prompts: true, resources: true, notified: true };
+    refresh(connection, capabilities, change, timeout, &mut listing, excluded).await?;
+    Ok(listing)
+}
+
+/// Fetches the changed lists; the other lists stay.
+pub(crate) async fn refresh(
+    connection: &Connection,
+    capabilities: &ServerCapabilities,
+    change: ListChanges,
+    timeout: Duration,
+    listing: &mut ServerListing,
+    excluded: &mut Vec<Quarantined>,
+) -> Result<(), CallError> {
+    let needs_fetch =
+        |capability: &Option<ListCapability>, changed: bool| capability.is_some() && changed;
+    let list = |fetch: bool, method, member| async move {
+        if fetch {
+            fetch_list(connection, method, member, timeout).await.map(Some)
+        } else {
+            Ok(None)
+        }
+    };
+    let resources = capabilities.resources.is_some() && change.resources;
+    let (tools, prompts, resources, templates) = tokio::try_join!(
+        list(needs_fetch(&capabilities.tools, change.tools), method::TOOLS_LIST, "tools"),
+        list(needs_fetch(&capabilities.prompts, change.prompts), method::PROMPTS_LIST, "prompts"),
+        list(resources, method::RESOURCES_LIST, "resources"),
+        list(resources, method::RESOURCES_TEMPLATES_LIST, "resourceTemplates"),
+    )?;
+    let ttl_of = |list: &Option<RawList>| list.as_ref().and_then(|list| list.ttl);
+    let resources_ttl = list_ttls::min_ttl(ttl_of(&resources), ttl_of(&templates));
+    connection.list_ttls.record_refresh(change, [ttl_of(&tools), ttl_of(&prompts), resources_ttl]);
+    if let Some(list) = tools {
+        listing.tools = list.parse_items("tool", Tool::from_raw, |tool| &tool.name, excluded).await;
+    }
+    if let Some(list) = prompts {
+        listing.prompts =
+            list.parse_items("prompt", Prompt::from_raw, |prompt| &prompt.name, excluded).await;
+    }
+    if let Some(list) = resources {
+        listing.resources =
+            list.parse_items("resource", Resource::from_raw, |parsed| &parsed.uri, excluded).await;
+    }
+    if let Some(list) = templates {
+        let read = ResourceTemplate::from_raw;
+        listing.resource_templates = list
+            .parse_items("resource template", read, |parsed| &parsed.uri_template, excluded)
+            .await;
+    }
+    Ok(())
+}
+
+/// The raw items of one list with its problems.
+#[derive(Debug, Default)]
+struct RawList {
+    items: Vec<Box<RawValue>>,
+    issues: Vec<String>,
+    /// Shortest time to live of its pages.
+    ttl: Option<Duration>,
+}
+
+async fn fetch_list(
+    connection: &Connection,
+    method: &'static str,
+    member: &'static str,
+    timeout: Duration,
+) -> Result<RawList, CallError> {
+    let deadline = Instant::now() + timeout;
+    let mut list = RawList::default();
+    let mut cursors = HashSet::new();
+    let (mut bytes, mut cursor) = (0, None::<String>);
+    for _ in 0..MAX_PAGES {
+        let params =
+            ListParams { cursor: cursor.as_deref(), meta: connection.client_meta.meta(None) };
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let page = match connection.request_internal(method, &params, remaining).await {
+            // If the server declares a list but does not implement its method, the list is empty.
+            Err(CallError::Server { error, .. }) if error.code == METHOD_NOT_FOUND => {
+                list.issues
+                    .push("declared, but the server does not implement the method".to_owned());
+                return Ok(list);
+            }
+            other => other?,
+        };
+        bytes += page.get().len();
+        list.ttl = list_ttls::min_ttl(list.ttl, list_ttls::result_ttl(&page));
+        let page = Page::from_raw(&page, member)
+            .map_err(|error| shape_error(connection, method, error))?;
+        list.items.extend(page.items);
+        if page.left_out > 0 {
+            list.issues
+                .push(format!("{} entries are not objects or exceed the limit", page.left_out));
+        }
+        if list.items.len() > MAX_ITEMS || bytes > MAX_LIST_BYTES {
+            list.items.truncate(MAX_ITEMS);
+            list.issues.push(format!("exceeds {MAX_ITEMS} items or {MAX_LIST_BYTES} bytes"));
+            return Ok(list);
+        }
+        match page.next_cursor {
+            None => return Ok(list),
+            Some(next) if next.len() > MAX_CURSOR_BYTES => {
+                list.issues.push(format!("cursor exceeds {MAX_CURSOR_BYTES} bytes"));
+                return Ok(list);
+            }
+            Some(next) if !cursors.insert(next.clone()) => {
+                list.issues.push("repeated cursor; further pages ignored".to_owned());
+                return Ok(list);
+            }
+            Some(next) => cursor = Some(next),
+        }
+    }
+    list.issues.push(format!("exceeds {MAX_PAGES} pages; further pages ignored"));
+    Ok(list)
+}
+
+const METHOD_NOT_FOUND: i64 = innkeeper_protocol::envelope::code::METHOD_NOT_FOUND;
+
+fn shape_error(connection: &Connection, method: &'static str, error: ViewError) -> CallError {
+    CallError::Protocol {
+        server: connection.server.clone(),
+        item: method.into(),
+        source: ProtocolError::InvalidResult(error),
+    }
+}
+
+#[derive(Serialize)]
+struct ListParams<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<&'a str>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<Meta<'a>>,
+}
+
+impl RawList {
+    /// Parses the items; excludes only malformed, badly named and duplicate items.
+    async fn parse_items<V>(
+        self,
+        item_kind: &str,
+        read: impl Fn(&RawValue) -> Result<V, ViewError>,
+        key: impl Fn(&V) -> &str,
+        excluded: &mut Vec<Quarantined>,
+    ) -> Vec<Definition<V>> {
+        let mut names = HashSet::new();
+        let mut definitions = Vec::with_capacity(self.items.len());
+        let mut budget = CoopBudget::default();
+        for odd in self.issues {
+            excluded.push(Quarantined { subject: format!("{item_kind} list"), reason: odd });
+        }
+        for (index, raw) in self.items.into_iter().enumerate() {
+            budget.consume(raw.get().len()).await;
+            let view = match read(&raw) {
+                Ok(view) => view,
+                Err(error) => {
+                    let reason = error.to_string();
+                    excluded.push(Quarantined {
+                        subject: format!("{item_kind} number {index}"),
+                        reason,
+                    });
+                    continue;
+                }
+            };
+            let rejection = match item_kind {
+                "tool" | "prompt" => name::rejection_reason(key(&view)),
+                _ => None,
+            };
+            let doubled = || names.contains(key(&view)).then_some("duplicate name");
+            if let Some(reason) = rejection.or_else(doubled) {
+                let name: String = key(&view).chars().take(MAX_SHOWN_CHARS).collect();
+                let name = crate::text::display_safe(&name).replace('\n', "\\n");
+                let subject = format!("{item_kind} `{}`", name.replace('\t', "\\t"));
+                excluded.push(Quarantined { subject, reason: reason.to_owned() });
+                continue;
+            }
+            names.insert(key(&view).to_owned());
+            definitions.push(Definition { raw, view });
+        }
+        definitions
+    }
+}

@@ -1,0 +1,248 @@
+//! Multi-round-trip requests of the modern era.
+//!
+//! The server requests input, the application responds, and the host sends the same request again
+//! with the responses.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use innkeeper_protocol::view::{InputRequest, InputRequiredResult};
+use innkeeper_protocol::{method, skim};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+use tokio::time::{Instant, timeout_at};
+
+use crate::audit::AuditEvent;
+use crate::callback::{CallbackError, CallbackRegistry, RequestKind, ServerRequest};
+use crate::connection::Connection;
+use crate::error::ProtocolError;
+use crate::session::RequestError;
+use crate::telemetry::TraceContext;
+use crate::text::display_prefix;
+
+/// Maximum number of round trips per call; ends a call whose server requests input endlessly.
+pub(super) const MAX_ROUND_TRIPS: u32 = 8;
+
+/// Maximum number of characters shown of an unexpected result type.
+const MAX_SHOWN_CHARS: usize = 64;
+
+/// The additional parameters of further round trips.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct RoundTripParams {
+    /// Responses by the keys of the input requests.
+    #[serde(rename = "inputResponses", skip_serializing_if = "Option::is_none")]
+    pub(crate) responses: Option<Arc<RawValue>>,
+    /// State that the server expects back unchanged.
+    #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<Arc<RawValue>>,
+    /// Trace context of every attempt, sent in `_meta`.
+    #[serde(skip)]
+    pub(crate) trace_context: Option<Arc<TraceContext>>,
+}
+
+/// The type of a result.
+#[derive(Debug)]
+pub(super) enum ResultType {
+    /// A complete result.
+    Complete,
+    /// An input request: the request must be sent again with responses.
+    InputRequired,
+    /// A created task that will have the result.
+    Task,
+}
+
+impl ResultType {
+    /// Returns the type of a result of the modern era.
+    pub(super) fn from_result(result: &RawValue, method: &str) -> Result<Self, RequestError> {
+        let kind = skim::members(result.get()).find(|(key, _)| *key == "resultType");
+        match kind {
+            None | Some((_, "\"complete\"" | "null")) => Ok(Self::Complete),
+            Some((_, "\"input_required\"")) => Ok(Self::InputRequired),
+            Some((_, "\"task\"")) if method == method::TOOLS_CALL => Ok(Self::Task),
+            Some((_, other)) => {
+                let error = ProtocolError::UnexpectedResultType(
+                    display_prefix(other, MAX_SHOWN_CHARS).into(),
+                );
+                Err(RequestError::Protocol(error))
+            }
+        }
+    }
+}
+
+/// The round trips of one call.
+#[derive(Debug, Default)]
+pub(super) struct RoundTrips {
+    count: u32,
+    params: RoundTripParams,
+}
+
+impl RoundTrips {
+    /// Returns whether the call has had no further round trip.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Returns the additional parameters of the next request.
+    pub(super) fn params(&self) -> RoundTripParams {
+        self.params.clone()
+    }
+
+    /// Collects the input that a result requests.
+    pub(super) async fn gather_input(
+        &mut self,
+        connection: &Connection,
+        result: &RawValue,
+        deadline: Instant,
+    ) -> Result<(), RequestError> {
+        self.count += 1;
+        if self.count > MAX_ROUND_TRIPS {
+            return Err(RequestError::Protocol(ProtocolError::TooManyRoundTrips {
+                limit: MAX_ROUND_TRIPS,
+            }));
+        }
+        let input_required = InputRequiredResult::from_raw(result);
+        let input_required = input_required
+            .map_err(|error| RequestError::Protocol(ProtocolError::InvalidResult(error)))?;
+        let responses =
+            gather_responses(connection, &input_required.input_requests, deadline).await?;
+        self.params = RoundTripParams {
+            responses,
+            state: input_required.request_state.map(Arc::from),
+            trace_context: None,
+        };
+        Ok(())
+    }
+}
+
+/// Collects the responses of the application until the deadline, or until the connection closes.
+pub(super) async fn gather_responses(
+    connection: &Connection,
+    requests: &[InputRequest],
+    deadline: Instant,
+) -> Result<Option<Arc<RawValue>>, RequestError> {
+    tokio::select! {
+        biased;
+        reason = connection.session.closed() => Err(RequestError::Unavailable { reason, sent: true }),
+        answers = timeout_at(deadline, collect_responses(&connection.server, &connection.callbacks, requests)) => {
+            answers.map_err(|_| RequestError::Timeout)?
+        }
+    }
+}
+
+/// Collects the responses sequentially, because a user reads one request at a time.
+async fn collect_responses(
+    server: &Arc<str>,
+    callbacks: &CallbackRegistry,
+    requests: &[InputRequest],
+) -> Result<Option<Arc<RawValue>>, RequestError> {
+    if requests.is_empty() {
+        return Ok(None);
+    }
+    let denied = |method: &str, why_text: String| {
+        let method = display_prefix(method, MAX_SHOWN_CHARS).into();
+        RequestError::Protocol(ProtocolError::InputDenied { method, reason: why_text.into() })
+    };
+    let nobody = |method: &str| {
+        let (denied_method, explanation) =
+            (&*display_prefix(method, MAX_SHOWN_CHARS), "no callback registered");
+        AuditEvent::RequestRefused { subject: denied_method, reason: explanation, count: 1 }
+            .emit(server);
+        denied(method, explanation.to_owned())
+    };
+    let server_request = |InputRequest { method, params, .. }: &InputRequest| ServerRequest {
+        server: server.clone(),
+        method: method.as_str().into(),
+        params: params.clone(),
+    };
+    // Check all requests first, so that the user is not asked in vain.
+    for request in requests {
+        if !callbacks.has_callback(server, RequestKind::from_method(&request.method)) {
+            return Err(nobody(&request.method));
+        }
+        if let Some(callback_error) = callbacks.rejection(&server_request(request)) {
+            return Err(denied(&request.method, callback_error.message));
+        }
+    }
+    let mut responses: Map<String, Value> = Map::new();
+    for request in requests {
+        let answering = async {
+            match callbacks.respond(server_request(request)) {
+                Some(answering) => answering.await,
+                None => Err(CallbackError::method_not_found()),
+            }
+        };
+        // The callback runs in the caller's task; a panic must not end that task.
+        let response = AssertUnwindSafe(answering).catch_unwind().await;
+        let response = response
+            .unwrap_or_else(|_| Err(CallbackError::internal_error("the callback panicked")));
+        let response =
+            response.map_err(|callback_error| denied(&request.method, callback_error.message))?;
+        responses.insert(request.key.clone(), response);
+    }
+    let serialized = to_raw_value(&responses);
+    let serialized = serialized.map_err(|error| denied("", error.to_string()))?;
+    Ok(Some(serialized.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::callback::{Callback, CallbackCapabilities};
+
+    #[tokio::test]
+    async fn a_form_that_asks_for_a_secret_is_rejected_before_any_input_is_requested() {
+        let input_request = |key: &str, method: &str, params: Value| InputRequest {
+            key: key.to_owned(),
+            method: method.to_owned(),
+            params: Some(to_raw_value(&params).unwrap()),
+        };
+        let form = json!({ "requestedSchema": { "properties": { "password": {} } } });
+        let requests = [
+            input_request("first", method::SAMPLING_CREATE_MESSAGE, json!({})),
+            input_request("second", method::ELICITATION_CREATE, form),
+        ];
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let recorded = received.clone();
+        let callback: Arc<dyn Callback> = Arc::new(move |request: ServerRequest| {
+            recorded.lock().unwrap().push(request.method);
+            async { Ok(json!({})) }
+        });
+        let (server, callbacks) = ("a".into(), CallbackRegistry::default());
+        callbacks.set(&CallbackCapabilities::all(), Some(&callback));
+        let error = collect_responses(&server, &callbacks, &requests).await.unwrap_err();
+        let RequestError::Protocol(ProtocolError::InputDenied { method, reason }) = error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(&*method, method::ELICITATION_CREATE);
+        assert!(reason.contains("must not ask for secrets"), "{reason}");
+        assert!(received.lock().unwrap().is_empty(), "{received:?}");
+        callbacks.set(&CallbackCapabilities::elicitation().allow_secret_forms(), Some(&callback));
+        collect_responses(&server, &callbacks, &requests).await.unwrap().unwrap();
+        assert_eq!(received.lock().unwrap().len(), 2, "wanted, they are both asked");
+    }
+
+    #[test]
+    fn a_result_of_an_unknown_type_is_rejected() {
+        let result_type = |text: &str| {
+            let raw = RawValue::from_string(text.to_owned()).unwrap();
+            ResultType::from_result(&raw, method::TOOLS_CALL)
+        };
+        assert!(matches!(result_type(r#"{"resultType": "complete"}"#), Ok(ResultType::Complete)));
+        let error = result_type(r#"{"resultType": "poem\u001b"}"#).unwrap_err();
+        let RequestError::Protocol(error @ ProtocolError::UnexpectedResultType(_)) = error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(error.to_string(), r#"unexpected `resultType` "poem\u001b""#);
+        let raw = RawValue::from_string(r#"{"resultType": "task"}"#.to_owned()).unwrap();
+        assert!(
+            ResultType::from_result(&raw, method::PROMPTS_GET).is_err(),
+            "only calls become tasks"
+        );
+    }
+}

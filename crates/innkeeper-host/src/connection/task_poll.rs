@@ -1,0 +1,356 @@
+//! Polls a task until it has its result.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use innkeeper_protocol::envelope::code;
+use innkeeper_protocol::view::{MAX_TASK_ID_BYTES, Task, TaskStatus};
+use innkeeper_protocol::{Era, ErrorObject, method, skim};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::meta::Meta;
+use super::round_trips::{MAX_ROUND_TRIPS, gather_responses};
+use crate::connection::{Connection, RequestPermit, RequestSpec};
+use crate::deadline::MAX_REQUEST_TIMEOUT;
+use crate::error::{ProtocolError, UnavailableReason};
+use crate::retry::{Attempts, RetryNotice, RetryPlan};
+use crate::session::{Budgeted, DeadlineExtension, OutgoingRequest, RequestError, RequestResult};
+use crate::text::display_safe;
+
+/// Default poll interval if the server specifies none: short for a waiting user.
+const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Minimum poll interval, to avoid flooding the server.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Maximum poll interval, so that a result is fetched within this time.
+const MAX_POLL_INTERVAL: Duration = Duration::from_mins(1);
+
+/// Timeout of the request that cancels a task.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Maximum number of characters shown of a task's status message.
+const MAX_SHOWN_CHARS: usize = 200;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TaskParams<'a> {
+    task_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_responses: Option<Arc<RawValue>>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<Meta<'a>>,
+}
+
+/// Waits for the result of the task that a call created, at most until the deadline. Each response
+/// of the server may take the timeout of the call. If the wait ends before the task, even by
+/// dropping the future, the server is requested once to cancel the task.
+pub(super) async fn await_result<F>(
+    connection: &Connection,
+    spec: &RequestSpec<'_, F>,
+    created: &RawValue,
+    permit: Option<RequestPermit<'_>>,
+    max_deadline: Instant,
+) -> Result<Box<RawValue>, RequestError> {
+    let task = parse_task(created);
+    let id = task.as_ref().map_or_else(|_| task_id(created), |task| Some(task.id.clone()));
+    let deferred = TaskPoll {
+        connection,
+        item: spec.item,
+        // A task that is only partly readable is cancelled as well.
+        needs_cancel: AtomicBool::new(id.is_some()),
+        id: id.unwrap_or_default(),
+        started_at: Instant::now(),
+        idle_timeout: spec.timeout.min(MAX_REQUEST_TIMEOUT),
+        deadline: max_deadline,
+        retries: spec.retries.unwrap_or(connection.retry.max),
+        runtime: Handle::current(),
+    };
+    let task = task?;
+    let polling = async {
+        match connection.revision.era() {
+            Era::Modern => deferred.poll_modern(task, permit).await,
+            Era::Legacy => deferred.poll_legacy(task).await,
+        }
+    };
+    let result = tokio::select! {
+        biased;
+        () = connection.session.tasks_cancelled() => {
+            Err(RequestError::Unavailable { reason: UnavailableReason::Shutdown, sent: true })
+        }
+        result = polling => result,
+    };
+    result.map_err(|error| match error {
+        // `sent` refers to the call, which has run whatever happened to the later request.
+        RequestError::Unavailable { reason, .. } => {
+            RequestError::Unavailable { reason, sent: true }
+        }
+        other => other,
+    })
+}
+
+fn parse_task(raw: &RawValue) -> Result<Task, RequestError> {
+    Task::from_raw(raw).map_err(|error| RequestError::Protocol(ProtocolError::InvalidResult(error)))
+}
+
+/// Returns the task id even if the rest of the task is malformed.
+fn task_id(created: &RawValue) -> Option<String> {
+    let id = |object: &str| serde_json::from_str(skim::member(object, "taskId")?).ok();
+    let id: Option<String> = id(created.get()).or_else(|| id(skim::member(created.get(), "task")?));
+    id.filter(|id| id.len() <= MAX_TASK_ID_BYTES)
+}
+
+fn is_working(task: &Task) -> bool {
+    matches!(task.status, TaskStatus::Working | TaskStatus::Other(_))
+}
+
+/// A task that is being polled.
+struct TaskPoll<'a> {
+    connection: &'a Connection,
+    /// Name of the tool.
+    item: &'a str,
+    id: String,
+    started_at: Instant,
+    /// Timeout of each response.
+    idle_timeout: Duration,
+    /// Absolute deadline.
+    deadline: Instant,
+    /// Maximum number of retries of a lost request.
+    retries: u32,
+    /// Whether the task may still have to be cancelled.
+    needs_cancel: AtomicBool,
+    runtime: Handle,
+}
+
+impl TaskPoll<'_> {
+    /// Polls in revision 2026-07-28: `tasks/get` returns input requests and the result.
+    async fn poll_modern(
+        &self,
+        mut task: Task,
+        mut permit: Option<RequestPermit<'_>>,
+    ) -> Result<Box<RawValue>, RequestError> {
+        let (mut answered_keys, mut round_count) = (HashSet::new(), 0);
+        if is_working(&task) {
+            self.wait_interval(&task).await?;
+        }
+        loop {
+            task = self.poll(&task).await?;
+            if task.status.is_terminal() {
+                return task_result(task);
+            }
+            let mut questions = std::mem::take(&mut task.input_requests);
+            questions.retain(|input_request| !answered_keys.contains(&input_request.key));
+            if task.status == TaskStatus::InputRequired && !questions.is_empty() {
+                round_count += 1;
+                if round_count > MAX_ROUND_TRIPS {
+                    return Err(RequestError::Protocol(ProtocolError::TooManyRoundTrips {
+                        limit: MAX_ROUND_TRIPS,
+                    }));
+                }
+                // The callback may call this server, which needs a permit.
+                drop(permit.take());
+                let responses =
+                    gather_responses(self.connection, &questions, self.deadline).await?;
+                permit = self.connection.acquire_permit(self.deadline).await;
+                if permit.is_none() {
+                    return Err(RequestError::Timeout);
+                }
+                let params = TaskParams { input_responses: responses, ..self.params() };
+                self.request(method::TASKS_UPDATE, &params, self.request_deadline()).await?;
+                answered_keys.extend(questions.into_iter().map(|input_request| input_request.key));
+            }
+            self.wait_interval(&task).await?;
+        }
+    }
+
+    /// Polls in revision 2025-11-25: a separate request fetches the result, and input requests
+    /// arrive as server requests meanwhile.
+    async fn poll_legacy(&self, mut task: Task) -> Result<Box<RawValue>, RequestError> {
+        while is_working(&task) {
+            self.wait_interval(&task).await?;
+            task = self.poll(&task).await?;
+        }
+        match task.status {
+            TaskStatus::InputRequired => {}
+            TaskStatus::Cancelled => return task_result(task),
+            _ => return self.fetch_result(&task, self.request_deadline()).await,
+        }
+        let last = task.clone();
+        let result = self.fetch_result(&last, self.deadline);
+        // A server that waits for input, or processes it, still answers polls.
+        let watch = async {
+            while !task.status.is_terminal() {
+                self.wait_interval(&task).await?;
+                task = self.poll(&task).await?;
+            }
+            Ok::<(), RequestError>(())
+        };
+        tokio::pin!(result);
+        let forgotten = tokio::select! {
+            biased;
+            result = &mut result => return result,
+            watched = watch => match watched {
+                Ok(()) => None,
+                // Some servers delete a task as soon as they send its result.
+                Err(
+                    fault @ (RequestError::ErrorResponse(_) | RequestError::Protocol(ProtocolError::TaskExpired { .. })),
+                ) => Some(fault),
+                Err(fault) => return Err(fault),
+            },
+        };
+        match timeout_at(self.request_deadline(), result).await {
+            Ok(result) => result,
+            Err(_) => Err(forgotten.unwrap_or(RequestError::Timeout)),
+        }
+    }
+
+    /// Waits for the poll interval of the server, or for a notification of a changed task.
+    async fn wait_interval(&self, task: &Task) -> Result<(), RequestError> {
+        let requested = task.poll_interval_ms.map_or(DEFAULT_POLL_INTERVAL, Duration::from_millis);
+        let more = requested.clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL) - MIN_POLL_INTERVAL;
+        let session = &self.connection.session;
+        let wait = async {
+            let changed = session.task_changed();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            sleep(MIN_POLL_INTERVAL).await;
+            tokio::select! {
+                () = changed => {}
+                () = sleep(more) => {}
+            }
+        };
+        tokio::select! {
+            reason = session.closed() => Err(RequestError::Unavailable { reason, sent: true }),
+            waited = timeout_at(self.deadline, wait) => waited.map_err(|_| RequestError::Timeout),
+        }
+    }
+
+    /// Fetches the status of the task.
+    async fn poll(&self, last: &Task) -> Result<Task, RequestError> {
+        let response =
+            self.request(method::TASKS_GET, &self.params(), self.request_deadline()).await;
+        let task = parse_task(
+            &response
+                .map(Budgeted::into_inner)
+                .map_err(|error| self.map_unknown_task(error, last))?,
+        )?;
+        if task.status.is_terminal() {
+            self.needs_cancel.store(false, Ordering::Relaxed);
+        }
+        Ok(task)
+    }
+
+    /// Fetches the result; the server responds when the task is complete.
+    async fn fetch_result(
+        &self,
+        last: &Task,
+        deadline: Instant,
+    ) -> Result<Box<RawValue>, RequestError> {
+        let response = self.request(method::TASKS_RESULT, &self.params(), deadline).await;
+        if matches!(response, Ok(_) | Err(RequestError::ErrorResponse(_))) {
+            self.needs_cancel.store(false, Ordering::Relaxed);
+        }
+        response.map(Budgeted::into_inner).map_err(|error| self.map_unknown_task(error, last))
+    }
+
+    /// Maps the error for an unknown task, which the server may have deleted.
+    fn map_unknown_task(&self, failure: RequestError, last: &Task) -> RequestError {
+        match &failure {
+            RequestError::ErrorResponse(error) if error.code == code::INVALID_PARAMS => {}
+            _ => return failure,
+        }
+        self.needs_cancel.store(false, Ordering::Relaxed);
+        match last.ttl_ms.map(Duration::from_millis) {
+            Some(ttl) if self.started_at.elapsed() >= ttl => {
+                RequestError::Protocol(ProtocolError::TaskExpired { ttl })
+            }
+            _ => failure,
+        }
+    }
+
+    /// Sends a request about the task; all these requests are retry-safe.
+    async fn request(
+        &self,
+        method: &'static str,
+        params: &TaskParams<'_>,
+        deadline: Instant,
+    ) -> RequestResult {
+        let Self { connection, idle_timeout, deadline: max_deadline, .. } = *self;
+        let (policy, max) = (connection.retry, self.retries);
+        let mut attempts =
+            Attempts::new(RetryPlan { policy, max_retries: max, retry_safe: true, deadline });
+        let session = &connection.session;
+        loop {
+            let outgoing = OutgoingRequest {
+                name: Some(&self.id),
+                deadline_extension: Some(DeadlineExtension {
+                    idle_timeout,
+                    deadline: max_deadline,
+                }),
+                ..OutgoingRequest::new(session.next_id(), method, params, deadline)
+            };
+            let response = Some(session.request(outgoing).await);
+            let report =
+                |notice: RetryNotice<'_>| connection.report_retry(method, self.item, &notice);
+            let response = attempts.handle_result(response, session.closed(), report).await;
+            if let Some(response) = response.break_value() {
+                if matches!(
+                    response,
+                    Ok(_) | Err(RequestError::ErrorResponse(_) | RequestError::Protocol(_))
+                ) {
+                    connection.timeout_streak.reset();
+                }
+                return response;
+            }
+        }
+    }
+
+    fn params(&self) -> TaskParams<'_> {
+        let meta = self.connection.client_meta.meta(None);
+        TaskParams { task_id: &self.id, input_responses: None, meta }
+    }
+
+    /// Returns the deadline of a request that is sent now.
+    fn request_deadline(&self) -> Instant {
+        (Instant::now() + self.idle_timeout).min(self.deadline)
+    }
+}
+
+/// Returns the result of a terminal task.
+fn task_result(task: Task) -> Result<Box<RawValue>, RequestError> {
+    let error = task.error.as_deref().and_then(ErrorObject::from_raw);
+    let status = match (task.status, task.result, error) {
+        (TaskStatus::Completed, Some(result), _) => return Ok(result),
+        (TaskStatus::Failed, _, Some(error)) => return Err(RequestError::ErrorResponse(error)),
+        (TaskStatus::Completed, ..) => "completed",
+        (TaskStatus::Cancelled, ..) => "cancelled",
+        _ => "failed",
+    };
+    let message_text: String =
+        task.status_message.unwrap_or_default().chars().take(MAX_SHOWN_CHARS).collect();
+    let message = display_safe(&message_text).into();
+    Err(RequestError::Protocol(ProtocolError::NoTaskResult { status, message }))
+}
+
+impl Drop for TaskPoll<'_> {
+    fn drop(&mut self) {
+        let Connection { revision, tasks, session, .. } = self.connection;
+        let stops = revision.era() == Era::Modern || tasks.cancel;
+        if !stops || !self.needs_cancel.load(Ordering::Relaxed) {
+            return;
+        }
+        // Serialization of strings and numbers cannot fail.
+        let params = to_raw_value(&self.params()).unwrap_or_default();
+        // The caller may be dropped outside the runtime.
+        let _inside = self.runtime.enter();
+        session.send_detached(method::TASKS_CANCEL, self.id.clone(), params, CANCEL_TIMEOUT);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,245 @@
+//! Server processes on Unix, with a shim or in a process group.
+
+mod confine;
+mod group;
+mod pipes;
+mod shim;
+mod sweep;
+
+use rustix::process::Pid;
+use tokio::net::unix::pipe;
+use tokio::sync::oneshot;
+
+use super::{
+    ExitStatus, LaunchProbe, ProcessContainment, ProcessSpec, SpawnError, StdioPipes, Supervisor,
+};
+use crate::process::ledger::{Ledger, LedgerEntry};
+
+pub(crate) use sweep::{SweepTarget, sweep};
+
+/// The host's end of a server's stdin; dropping it sends end of file.
+pub(crate) type Stdin = pipe::Sender;
+/// The host's end of a server's stdout.
+pub(crate) type Stdout = pipe::Receiver;
+/// The host's end of a server's stderr.
+pub(crate) type Stderr = pipe::Receiver;
+
+/// A running server process with its descendants. Dropping it kills the whole tree, on any thread,
+/// with or without a runtime, and does not wait for the exit.
+#[derive(Debug)]
+pub(crate) struct Process(ProcessHandle);
+
+#[derive(Debug)]
+enum ProcessHandle {
+    Shim(shim::ShimProcess),
+    Group(group::GroupProcess),
+    #[cfg(test)]
+    Simulated {
+        process: crate::simulation::SimulatedProcess,
+    },
+}
+
+/// Starts a server. Cancellation kills the started processes.
+///
+/// # Errors
+/// The program, its working directory, its sandbox or the supervisor is unusable.
+pub(crate) async fn spawn(
+    launch: &ProcessSpec,
+    supervisor: &Supervisor,
+    ledger: Option<&Ledger>,
+) -> Result<(Process, StdioPipes), SpawnError> {
+    if let Some(reason) = launch.confinement.sandbox_unavailable_reason(supervisor) {
+        return Err(SpawnError::confinement(&launch.command, reason));
+    }
+    Ok(match supervisor {
+        Supervisor::Shim { program, args } => {
+            let (process, pipes) = shim::spawn(launch, (program, args), ledger).await?;
+            (Process(ProcessHandle::Shim(process)), pipes)
+        }
+        Supervisor::Group => {
+            let (process, pipes) = group::spawn(launch, ledger)?;
+            (Process(ProcessHandle::Group(process)), pipes)
+        }
+    })
+}
+
+#[cfg(test)]
+impl From<crate::simulation::SimulatedProcess> for Process {
+    fn from(process: crate::simulation::SimulatedProcess) -> Self {
+        Self(ProcessHandle::Simulated { process })
+    }
+}
+
+impl Process {
+    /// Returns the id of the server's main process.
+    pub(crate) fn id(&self) -> u32 {
+        match &self.0 {
+            ProcessHandle::Shim(process) => process.id(),
+            ProcessHandle::Group(process) => process.id(),
+            #[cfg(test)]
+            ProcessHandle::Simulated { process } => process.id(),
+        }
+    }
+
+    /// Returns how the tree is contained.
+    pub(crate) fn containment(&self) -> ProcessContainment {
+        match &self.0 {
+            ProcessHandle::Shim(_) if cfg!(target_os = "linux") => ProcessContainment::Tree,
+            ProcessHandle::Shim(_) | ProcessHandle::Group(_) => ProcessContainment::Group,
+            #[cfg(test)]
+            ProcessHandle::Simulated { .. } => ProcessContainment::Group,
+        }
+    }
+
+    /// Waits until the main process exits; cancel-safe, and can be called repeatedly.
+    pub(crate) async fn wait(&mut self) -> ExitStatus {
+        match &mut self.0 {
+            ProcessHandle::Shim(process) => process.wait().await,
+            ProcessHandle::Group(process) => process.wait().await,
+            #[cfg(test)]
+            ProcessHandle::Simulated { process } => process.wait().await,
+        }
+    }
+
+    /// Returns the exit status of the main process, if a wait has observed it.
+    pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
+        match &self.0 {
+            ProcessHandle::Shim(process) => process.exit_status(),
+            ProcessHandle::Group(process) => process.exit_status(),
+            #[cfg(test)]
+            ProcessHandle::Simulated { process } => process.exit(),
+        }
+    }
+
+    /// Sends SIGTERM to every process of the tree; never blocks.
+    pub(crate) fn terminate(&self) {
+        match &self.0 {
+            ProcessHandle::Shim(process) => process.terminate(),
+            ProcessHandle::Group(process) => process.terminate(),
+            #[cfg(test)]
+            ProcessHandle::Simulated { process } => process.terminate(),
+        }
+    }
+
+    /// Kills every process of the tree; never blocks.
+    pub(crate) fn kill(&self) {
+        match &self.0 {
+            ProcessHandle::Shim(process) => process.kill(),
+            ProcessHandle::Group(process) => process.kill(),
+            #[cfg(test)]
+            ProcessHandle::Simulated { process } => process.kill(),
+        }
+    }
+
+    /// Waits until the whole tree is gone and reaped; cancel-safe. Completes after a kill, and
+    /// after the exit of the main process.
+    pub(crate) async fn wait_tree(&mut self) {
+        match &mut self.0 {
+            ProcessHandle::Shim(process) => process.wait_tree().await,
+            ProcessHandle::Group(process) => process.wait_tree().await,
+            #[cfg(test)]
+            ProcessHandle::Simulated { process } => process.wait_tree().await,
+        }
+    }
+
+    /// Returns a handle that can kill the tree and does not keep it alive.
+    pub(crate) fn kill_handle(&self) -> KillHandle {
+        match &self.0 {
+            ProcessHandle::Shim(process) => KillHandle(KillTarget::Shim(process.kill_handle())),
+            ProcessHandle::Group(process) => KillHandle(KillTarget::Group(process.kill_handle())),
+            #[cfg(test)]
+            ProcessHandle::Simulated { process } => {
+                KillHandle(KillTarget::Simulated { kill_handle: process.kill_handle() })
+            }
+        }
+    }
+
+    /// Returns a copy of the host's end of the control socket.
+    #[cfg(test)]
+    pub(crate) fn control_socket(&self) -> Option<std::os::fd::OwnedFd> {
+        match &self.0 {
+            ProcessHandle::Shim(process) => process.control_socket().ok(),
+            ProcessHandle::Group(_) | ProcessHandle::Simulated { .. } => None,
+        }
+    }
+
+    /// Returns whether the main process, a launcher, has started the server; `None` if the system
+    /// does not report it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn has_started(&self, launching: &mut LaunchProbe) -> Option<bool> {
+        match &self.0 {
+            ProcessHandle::Shim(_) | ProcessHandle::Group(_) => {
+                Some(pid(self.id()).is_some_and(|pid| launching.has_started(pid)))
+            }
+            #[cfg(test)]
+            ProcessHandle::Simulated { .. } => None,
+        }
+    }
+
+    /// Returns `None`: this system does not report whether a launcher has started the server.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn has_started(&self, _launching: &mut LaunchProbe) -> Option<bool> {
+        None
+    }
+}
+
+/// A handle that kills one server's tree from any thread; no effect after the tree is gone.
+#[derive(Clone, Debug)]
+pub(crate) struct KillHandle(KillTarget);
+
+#[derive(Clone, Debug)]
+enum KillTarget {
+    Shim(shim::ShimControl),
+    Group(group::GroupLeader),
+    #[cfg(test)]
+    Simulated {
+        kill_handle: crate::simulation::SimulatedKillHandle,
+    },
+}
+
+impl KillHandle {
+    /// Kills every process of the tree; never blocks.
+    pub(crate) fn kill(&self) {
+        match &self.0 {
+            KillTarget::Shim(control) => control.kill(),
+            KillTarget::Group(leader) => leader.signal(rustix::process::Signal::KILL),
+            #[cfg(test)]
+            KillTarget::Simulated { kill_handle } => kill_handle.kill(),
+        }
+    }
+}
+
+fn pid(id: u32) -> Option<Pid> {
+    Pid::from_raw(id.try_into().ok()?)
+}
+
+/// Records a process in the ledger. If this fails, the server runs anyway: the record matters only
+/// if the host is killed.
+fn record(
+    ledger: Option<&Ledger>,
+    kind: crate::process::ledger::ProcessKind,
+    id: u32,
+) -> Option<LedgerEntry> {
+    let noted = ledger?.record(kind, id);
+    let log_error = |error: &std::io::Error| {
+        tracing::error!(severity = "critical", %error, "process not recorded in the ledger");
+    };
+    noted.inspect_err(log_error).ok()
+}
+
+/// Waits on a separate thread, because the host installs no signal handler in the application and
+/// needs no runtime here; the wait is short. `None` if the thread cannot be started.
+fn reap(wait: impl FnOnce() + Send + 'static) -> Option<oneshot::Receiver<()>> {
+    let (done, reaped) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("innkeeper-reap".to_owned());
+    let spawned = thread.spawn(move || {
+        wait();
+        let _ = done.send(());
+    });
+    spawned
+        .inspect_err(
+            |error| tracing::warn!(%error, "cannot start a thread to reap a child process"),
+        )
+        .ok()?;
+    Some(reaped)
+}

@@ -1,0 +1,508 @@
+//! One session with a server: matches responses to requests by id.
+
+mod budget;
+mod change_notifier;
+mod coop_budget;
+mod inbound;
+mod inbound_sink;
+mod multiline_detector;
+mod outbound;
+mod outbound_queue;
+mod pending;
+mod reader;
+mod server_requests;
+mod writer;
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use innkeeper_protocol::{Era, ErrorObject, Revision};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, SetOnce, mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use crate::callback::CallbackRegistry;
+use crate::error::{CallErrorKind, ProtocolError, UnavailableReason};
+use crate::event::EventPublisher;
+use crate::tasks::BackgroundTasks;
+
+pub(crate) use crate::rate_limiter::RateLimiter;
+pub(crate) use budget::{Budget, Budgeted};
+use change_notifier::ChangeNotifier;
+pub(crate) use change_notifier::ListChanges;
+pub(crate) use coop_budget::CoopBudget;
+pub(crate) use inbound_sink::InboundSink;
+use multiline_detector::MultilineDetector;
+use outbound::Outbound;
+pub(crate) use outbound_queue::{MessageKind, OutboundCommand, OutboundReceiver};
+use pending::PendingRequests;
+use reader::read_output;
+use server_requests::ServerRequests;
+use writer::SessionWriter;
+
+/// Time to wait for the exit status after the server closed its output or input.
+const EXIT_STATUS_GRACE: Duration = Duration::from_millis(250);
+
+/// The limits of one session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionLimits {
+    /// Maximum size of one line from the server in bytes. Default: 16 MiB, as in other hosts.
+    pub(crate) max_line_bytes: usize,
+    /// Maximum number of discarded bytes of oversized lines. Default: sixteen maximum lines.
+    pub(crate) max_discarded_bytes: u64,
+    /// Maximum number of queued outgoing bytes. Default: two of the largest expected model
+    /// requests.
+    pub(crate) max_write_queue_bytes: usize,
+    /// Maximum number of bytes in results that callers have not consumed. Default: four maximum
+    /// lines.
+    pub(crate) max_result_bytes: usize,
+    /// Timeout of a callback for a server request. Default: the timeout of a call.
+    pub(crate) callback_timeout: Duration,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        let callback_timeout = Duration::from_mins(10);
+        Self {
+            max_line_bytes: 16 << 20,
+            max_discarded_bytes: 256 << 20,
+            max_write_queue_bytes: 8 << 20,
+            max_result_bytes: 64 << 20,
+            callback_timeout,
+        }
+    }
+}
+
+/// The reason a request has no result.
+#[derive(Debug)]
+pub(crate) enum RequestError {
+    /// The server responded with an error object.
+    ErrorResponse(ErrorObject),
+    /// The response is invalid.
+    Protocol(ProtocolError),
+    /// The server is unavailable; `sent` is true if the server may have received the request.
+    Unavailable { reason: UnavailableReason, sent: bool },
+    /// The deadline passed without a response.
+    Timeout,
+}
+
+impl RequestError {
+    /// Returns the kind of the call error that results from this error.
+    pub(crate) fn kind(&self) -> CallErrorKind {
+        match self {
+            Self::ErrorResponse(_) => CallErrorKind::Server,
+            Self::Protocol(_) => CallErrorKind::Protocol,
+            Self::Unavailable { .. } => CallErrorKind::Unavailable,
+            Self::Timeout => CallErrorKind::Timeout,
+        }
+    }
+}
+
+/// A progress notification of a running request, in the order of the server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// Progress so far; increases.
+    pub progress: f64,
+    /// Total progress, if known.
+    pub total: Option<f64>,
+    /// Description of the current step.
+    pub message: Option<String>,
+}
+
+/// The outcome of one request: the raw result with its memory reservation, or an error.
+pub(crate) type RequestResult = Result<Budgeted<Box<RawValue>>, RequestError>;
+
+/// An outgoing request.
+#[derive(Debug)]
+pub(crate) struct OutgoingRequest<'a, P> {
+    pub(crate) id: u64,
+    pub(crate) method: &'static str,
+    pub(crate) params: &'a P,
+    /// Tool, prompt or URI, for transports that send it as a header.
+    pub(crate) name: Option<&'a str>,
+    /// Arguments that a transport must send as headers.
+    pub(crate) headers: &'a [(String, String)],
+    pub(crate) deadline: Instant,
+    /// How far progress or a running callback may extend the deadline.
+    pub(crate) deadline_extension: Option<DeadlineExtension>,
+    pub(crate) progress: Option<mpsc::Sender<Progress>>,
+    /// Whether the server is notified when the caller is dropped (the specification forbids this
+    /// for `initialize`).
+    pub(crate) cancellable: bool,
+    /// Whether the request stays open as long as the connection and does not count as in flight.
+    pub(crate) background: bool,
+}
+
+impl<'a, P> OutgoingRequest<'a, P> {
+    /// Creates a cancellable request with default options.
+    pub(crate) fn new(id: u64, method: &'static str, params: &'a P, deadline: Instant) -> Self {
+        let (name, headers) = (None, &[][..]);
+        Self {
+            id,
+            method,
+            params,
+            name,
+            headers,
+            deadline,
+            deadline_extension: None,
+            progress: None,
+            cancellable: true,
+            background: false,
+        }
+    }
+}
+
+/// A deadline that moves while the server shows activity.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeadlineExtension {
+    /// Maximum time without activity.
+    pub(crate) idle_timeout: Duration,
+    /// Absolute deadline.
+    pub(crate) deadline: Instant,
+}
+
+/// The server a session belongs to, with the callbacks it can use.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionContext {
+    pub(crate) server: Arc<str>,
+    pub(crate) callbacks: CallbackRegistry,
+    pub(crate) events: EventPublisher,
+    pub(crate) tasks: BackgroundTasks,
+}
+
+#[derive(Debug)]
+struct SessionState {
+    server: Arc<str>,
+    limits: SessionLimits,
+    pending: PendingRequests,
+    outbound: Outbound,
+    server_requests: ServerRequests,
+    budget: Budget,
+    rate_limiter: RateLimiter,
+    change_notifier: ChangeNotifier,
+    events: EventPublisher,
+    next_id: AtomicU64,
+    unusable_messages: AtomicU64,
+    /// Number of consecutive invalid lines since the last message.
+    consecutive_invalid_lines: AtomicU32,
+    /// Set by the first valid message.
+    first_message: SetOnce<()>,
+    multiline_detector: Mutex<MultilineDetector>,
+    revision: OnceLock<Revision>,
+    /// Notified when the server reports a changed task.
+    task_changed: Notify,
+    active_tasks: watch::Sender<ActiveTasks>,
+}
+
+/// The tasks that are polled or being cancelled.
+#[derive(Debug, Default)]
+struct ActiveTasks {
+    count: usize,
+    cancelled: bool,
+}
+
+/// A handle to the session; cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Session(Arc<SessionState>);
+
+impl Session {
+    /// Starts the reader and the writer; both tasks end with the connection or with the owner's
+    /// tasks.
+    pub(crate) fn open(
+        owner: SessionContext,
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+        limits: SessionLimits,
+    ) -> Self {
+        let tasks = owner.tasks.clone();
+        let outlet =
+            Outbound::Pipe(SessionWriter::new(Box::new(writer), limits.max_write_queue_bytes));
+        let session = Self::new(owner, outlet, limits);
+        tasks.spawn(read_output(session.0.clone(), reader));
+        tasks.spawn(flush(session.0.clone()));
+        session
+    }
+
+    /// Creates a session over a message transport, which sends the messages of the receiver and
+    /// passes incoming messages to the sink.
+    pub(crate) fn over_transport(
+        owner: SessionContext,
+        limits: SessionLimits,
+    ) -> (Self, InboundSink, OutboundReceiver) {
+        let (messages, receiver) = outbound_queue::channel(limits.max_write_queue_bytes);
+        let session = Self::new(owner, Outbound::Transport(messages), limits);
+        let inbound = InboundSink::new(session.0.clone());
+        (session, inbound, receiver)
+    }
+
+    fn new(owner: SessionContext, outbound: Outbound, limits: SessionLimits) -> Self {
+        let SessionContext { server, callbacks, events, tasks } = owner;
+        Self(Arc::new(SessionState {
+            server,
+            limits,
+            pending: PendingRequests::default(),
+            outbound,
+            server_requests: ServerRequests::new(callbacks, tasks, limits.callback_timeout),
+            budget: Budget::new(limits.max_result_bytes),
+            rate_limiter: RateLimiter::new(),
+            change_notifier: ChangeNotifier::default(),
+            events,
+            // A random start prevents a server from responding to requests before it receives them.
+            next_id: AtomicU64::new(fastrand::u64(1..1 << 31)),
+            unusable_messages: AtomicU64::new(0),
+            consecutive_invalid_lines: AtomicU32::new(0),
+            first_message: SetOnce::new(),
+            multiline_detector: Mutex::default(),
+            revision: OnceLock::new(),
+            task_changed: Notify::new(),
+            active_tasks: watch::Sender::default(),
+        }))
+    }
+
+    /// Returns the id of the next request; ids are unique.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.0.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Sends a request and waits for the response or the deadline. Dropping the future, or a
+    /// timeout, sends `notifications/cancelled`; a later response is discarded.
+    pub(crate) async fn request<P: Serialize>(&self, out: OutgoingRequest<'_, P>) -> RequestResult {
+        let shared = &*self.0;
+        let (id, deadline, extend) = (out.id, out.deadline, out.deadline_extension);
+        if !shared.outbound.has_capacity() {
+            let capacity =
+                tokio::time::timeout_at(deadline, shared.outbound.wait_for_capacity()).await;
+            capacity.map_err(|_| RequestError::Timeout)?;
+        }
+        let (responder, is_only_call) =
+            shared.pending.insert(id, out.progress.clone(), out.background)?;
+        let mut open = CancelOnDrop { shared, id, notify_server: false };
+        shared.outbound.send_request(&out, is_only_call)?;
+        open.notify_server = out.cancellable;
+        shared.await_response(id, responder, deadline, extend).await?
+    }
+
+    /// Counts a request with a response as open, and forwards its progress, until the guard is
+    /// dropped: its task continues at the server.
+    pub(crate) fn hold_open(
+        &self,
+        id: u64,
+        progress: Option<mpsc::Sender<Progress>>,
+    ) -> OpenTaskGuard {
+        self.0.pending.hold_open(id, progress);
+        OpenTaskGuard { id, active: ActiveTaskGuard::new(self.0.clone()) }
+    }
+
+    /// Sends a request in the background, ignores its response, and abandons it after `limit`. Must
+    /// be called within a runtime.
+    pub(crate) fn send_detached(
+        &self,
+        method: &'static str,
+        name: String,
+        params: Box<RawValue>,
+        limit: Duration,
+    ) {
+        let (session, guard) = (self.clone(), ActiveTaskGuard::new(self.0.clone()));
+        self.0.server_requests.tasks().spawn(async move {
+            let _begun = guard;
+            let deadline = Instant::now() + limit;
+            let outgoing = OutgoingRequest::new(session.next_id(), method, &params, deadline);
+            let outgoing = OutgoingRequest {
+                name: Some(&name),
+                cancellable: false,
+                background: true,
+                ..outgoing
+            };
+            if let Err(error) = session.request(outgoing).await {
+                let (server, outcome) = (&*session.0.server, error.kind().as_str());
+                tracing::debug!(server, method, outcome, "background request failed");
+            }
+        });
+    }
+
+    /// Ends all waits for tasks, so that the server is requested to cancel the tasks, and waits at
+    /// most `limit` until the server has received the requests.
+    pub(crate) async fn cancel_tasks(&self, limit: Duration) {
+        let mut active = self.0.active_tasks.subscribe();
+        self.0.active_tasks.send_modify(|active| active.cancelled = true);
+        drop(tokio::time::timeout(limit, active.wait_for(|active| active.count == 0)).await);
+    }
+
+    /// Waits until [`Self::cancel_tasks`] is called.
+    pub(crate) async fn tasks_cancelled(&self) {
+        // `self` holds the sender, so the wait cannot fail.
+        drop(self.0.active_tasks.subscribe().wait_for(|active| active.cancelled).await);
+    }
+
+    /// Waits for the next notification of a changed task, counted from the first poll or from
+    /// `enable`.
+    pub(crate) fn task_changed(&self) -> Notified<'_> {
+        self.0.task_changed.notified()
+    }
+
+    /// Queues a notification; drops the notification if the server does not read.
+    pub(crate) fn notify(&self, method: &'static str) {
+        self.0.outbound.send_notification(method, None::<&()>);
+    }
+
+    /// Disables throttling, to read the remaining output of an exited process quickly.
+    pub(crate) fn stop_throttling(&self) {
+        self.0.rate_limiter.stop();
+    }
+
+    /// Fails all pending requests and rejects new requests. The first reason is kept.
+    pub(crate) fn close(&self, reason: UnavailableReason) {
+        self.0.close(reason);
+    }
+
+    /// Closes the server's input after a last attempt to write the queue.
+    pub(crate) fn close_input(&self) {
+        self.0.outbound.close();
+    }
+
+    /// Waits for the first valid message.
+    pub(crate) async fn first_message(&self) {
+        self.0.first_message.wait().await;
+    }
+
+    /// Waits until the connection is closed and returns the reason.
+    pub(crate) async fn closed(&self) -> UnavailableReason {
+        self.0.pending.closed().await
+    }
+
+    /// Waits until the server's output has ended and is completely read.
+    pub(crate) async fn output_ended(&self) {
+        self.0.pending.output_ended().await;
+    }
+
+    /// Sets the negotiated revision. In the modern era, the host rejects requests of servers.
+    pub(crate) fn set_revision(&self, revision: Revision) {
+        // A handshake completes only once.
+        let _first = self.0.revision.set(revision);
+    }
+
+    /// Returns whether a callback is running for a request of the server.
+    pub(crate) fn has_open_server_requests(&self) -> bool {
+        self.0.server_requests.is_busy()
+    }
+
+    /// Returns the number of pending requests without background requests.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.0.pending.len()
+    }
+
+    /// Waits until no request is pending; the caller limits the wait.
+    pub(crate) async fn idle(&self) {
+        self.0.pending.idle().await;
+    }
+}
+
+impl SessionState {
+    fn is_modern(&self) -> bool {
+        self.revision.get().is_some_and(|revision| revision.era() == Era::Modern)
+    }
+
+    fn close(&self, reason: UnavailableReason) {
+        self.pending.close(&reason);
+        self.outbound.fail(reason);
+    }
+
+    /// Waits for a response; the deadline moves while the server shows activity.
+    async fn await_response(
+        &self,
+        id: u64,
+        mut receiver: oneshot::Receiver<RequestResult>,
+        mut deadline: Instant,
+        extend: Option<DeadlineExtension>,
+    ) -> Result<RequestResult, RequestError> {
+        loop {
+            if let Ok(receiver) = tokio::time::timeout_at(deadline, &mut receiver).await {
+                let connection_closed = || {
+                    Err(RequestError::Unavailable {
+                        reason: UnavailableReason::ClosedOutput,
+                        sent: true,
+                    })
+                };
+                return Ok(receiver.unwrap_or_else(|_| connection_closed()));
+            }
+            let Some(DeadlineExtension { idle_timeout, deadline: max_deadline }) = extend else {
+                return Err(RequestError::Timeout);
+            };
+            let now = Instant::now();
+            let last_activity_at = if self.server_requests.is_busy() {
+                Some(now)
+            } else {
+                self.pending.last_activity(id)
+            };
+            deadline = last_activity_at
+                .map_or(deadline, |last_activity_at| last_activity_at + idle_timeout)
+                .min(max_deadline);
+            if deadline <= now {
+                return Err(RequestError::Timeout);
+            }
+        }
+    }
+}
+
+/// A guard that counts a request with a response as open.
+#[derive(Debug)]
+pub(crate) struct OpenTaskGuard {
+    id: u64,
+    active: ActiveTaskGuard,
+}
+
+impl Drop for OpenTaskGuard {
+    fn drop(&mut self) {
+        self.active.0.pending.remove(self.id);
+    }
+}
+
+/// A guard that counts one task of a session as active.
+#[derive(Debug)]
+struct ActiveTaskGuard(Arc<SessionState>);
+
+impl ActiveTaskGuard {
+    fn new(shared: Arc<SessionState>) -> Self {
+        shared.active_tasks.send_modify(|active| active.count += 1);
+        Self(shared)
+    }
+}
+
+impl Drop for ActiveTaskGuard {
+    fn drop(&mut self) {
+        self.0.active_tasks.send_modify(|active| active.count -= 1);
+    }
+}
+
+/// A guard that notifies the server of a cancellation if the caller is dropped before the response.
+struct CancelOnDrop<'a> {
+    shared: &'a SessionState,
+    id: u64,
+    notify_server: bool,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        let unanswered = self.shared.pending.remove(self.id);
+        if unanswered {
+            self.shared.outbound.forget(self.id, self.notify_server);
+        }
+    }
+}
+
+/// Writes queued messages that could not be written at once.
+async fn flush(shared: Arc<SessionState>) {
+    let Outbound::Pipe(writer) = &shared.outbound else { return };
+    if let Some(reason) = writer.write_loop().await {
+        // A write to an exited process can fail before its exit status is known.
+        tokio::time::sleep(EXIT_STATUS_GRACE).await;
+        shared.close(reason);
+    }
+}
+
+#[cfg(test)]
+mod tests;

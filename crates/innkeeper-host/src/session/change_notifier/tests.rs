@@ -1,0 +1,79 @@
+//! Change notifications of an in-memory server.
+
+use std::time::Duration;
+
+use innkeeper_protocol::method;
+use innkeeper_testkit::InMemoryServer;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::*;
+use crate::cache::CacheKey;
+use crate::callback::CallbackRegistry;
+use crate::config;
+use crate::event::EventPublisher;
+use crate::session::{OutgoingRequest, SessionContext, SessionLimits};
+use crate::tasks::BackgroundTasks;
+
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Creates a session with a cache that contains these resources and one prompt.
+async fn session_with_cache(
+    uris: &[&str],
+) -> (InMemoryServer, Session, Arc<Cache>, BackgroundTasks) {
+    let (peer, reader, writer) = InMemoryServer::new();
+    let (tasks, callbacks, events) =
+        (BackgroundTasks::default(), CallbackRegistry::default(), EventPublisher::new());
+    let owner = SessionContext { server: "fx".into(), callbacks, events, tasks: tasks.clone() };
+    let session = Session::open(owner, reader, writer, SessionLimits::default());
+    let policy = config::CacheConfig { ttl: TEST_TIMEOUT, max_entries: 9, max_bytes: 1 << 20 };
+    let cache = Arc::new(Cache::new(policy));
+    session.set_cache(cache.clone());
+    let prompt = CacheKey::prompt("fx.greet", &serde_json::Map::new());
+    for key in uris.iter().copied().map(CacheKey::resource).chain([prompt]) {
+        let fetch =
+            |_| async { Ok::<Box<RawValue>, ()>(RawValue::from_string("{}".into()).unwrap()) };
+        cache.read(&key, false, TEST_TIMEOUT, fetch).await.unwrap();
+    }
+    (peer, session, cache, tasks)
+}
+
+/// Calls a tool whose server sends a notification before the response.
+async fn call(peer: &mut InMemoryServer, session: &Session, method: &str, params: Value) {
+    let nothing = json!({});
+    let deadline = Instant::now() + TEST_TIMEOUT;
+    let outgoing = OutgoingRequest::new(session.next_id(), method::TOOLS_CALL, &nothing, deadline);
+    let answering = async {
+        let received = peer.expect(method::TOOLS_CALL).await;
+        peer.notify(method, params).await;
+        peer.respond(&received["id"], json!({})).await;
+    };
+    let (response, ()) = tokio::join!(session.request(outgoing), answering);
+    response.unwrap();
+}
+
+/// The test does not handle the session's changes, as during a list refresh.
+///
+/// Proves: FR8.3
+#[tokio::test(start_paused = true)]
+async fn a_response_that_comes_after_a_change_notification_finds_the_old_copy_gone() {
+    let (mut peer, session, cache, _tasks) = session_with_cache(&["fx://a", "fx://b"]).await;
+    assert_eq!(cache.size().0, 3);
+    let updated = json!({"uri": "fx://a"});
+    call(&mut peer, &session, method::RESOURCES_UPDATED, updated).await;
+    assert_eq!(cache.size().0, 2, "the one that was updated");
+    call(&mut peer, &session, method::TOOLS_LIST_CHANGED, json!({})).await;
+    assert_eq!(cache.size().0, 2, "nothing is kept of tools");
+    call(&mut peer, &session, method::RESOURCES_LIST_CHANGED, json!({})).await;
+    assert_eq!(cache.size().0, 1, "the prompt");
+    call(&mut peer, &session, method::PROMPTS_LIST_CHANGED, json!({})).await;
+    assert_eq!(cache.size().0, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_is_dropped_in_the_moment_in_which_every_list_is_taken_for_changed() {
+    let (_peer, session, cache, _tasks) = session_with_cache(&["fx://a"]).await;
+    session.assume_changed();
+    assert_eq!(cache.size().0, 0);
+}

@@ -1,0 +1,202 @@
+//! Refreshes the lists of a server after change notifications.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_protocol::Era;
+use innkeeper_protocol::view::ServerCapabilities;
+use tokio::time::{Instant, sleep};
+
+use crate::catalog::CatalogEntry;
+use crate::connection::{listing, subscriptions};
+use crate::error::{CallError, UnavailableReason};
+use crate::event::HostEvent;
+use crate::registry::Registry;
+use crate::server::Server;
+use crate::session::{ListChanges, Session};
+
+/// Minimum interval between two refreshes.
+const MIN_REFRESH_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Number of consecutive refreshes before the backoff starts to double: enough for a server that
+/// completes its setup, too few for a server that sends a change after every refresh.
+const REFRESHES_BEFORE_BACKOFF: u32 = 8;
+
+/// Maximum backoff, so that later changes are still found within a few seconds.
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
+
+/// Handles the change notifications of a server until its session closes.
+pub(crate) async fn follow_changes(
+    registry: Arc<Registry>,
+    server: Arc<Server>,
+    session: Session,
+    capabilities: ServerCapabilities,
+) {
+    let Some(catalog_entry) = server.status().entry.clone() else { return };
+    let connection = catalog_entry.connection.clone();
+    drop(catalog_entry);
+    tokio::select! {
+        biased;
+        _ = session.closed() => {}
+        () = refresh_on_change(&registry, &server, &session, &capabilities) => {}
+        () = async {
+            match connection.revision.era() {
+                Era::Legacy => {
+                    let limit = server.config().timeout;
+                    subscriptions::resubscribe(&connection, limit).await;
+                }
+                // The subscription was started before the lists were fetched.
+                Era::Modern => std::future::pending().await,
+            }
+        } => {}
+    }
+}
+
+/// The backoff after each refresh.
+#[derive(Debug, Default)]
+struct RefreshBackoff {
+    consecutive_refreshes: u32,
+}
+
+impl RefreshBackoff {
+    /// Returns the backoff after a refresh that followed a quiet period of this length.
+    fn backoff(&mut self, quiet: Duration) -> Duration {
+        let is_consecutive = quiet < MIN_REFRESH_INTERVAL;
+        self.consecutive_refreshes =
+            if is_consecutive { self.consecutive_refreshes.saturating_add(1) } else { 0 };
+        let doublings = self.consecutive_refreshes.saturating_sub(REFRESHES_BEFORE_BACKOFF);
+        MIN_REFRESH_INTERVAL.saturating_mul(2_u32.saturating_pow(doublings)).min(MAX_BACKOFF)
+    }
+}
+
+/// Maximum number of consecutive retries of a failed refresh, until the server reports the next
+/// change.
+const MAX_FAILURES: u32 = 5;
+
+/// Backoff before the first retry; increases by this amount with each retry.
+const FAILURE_BACKOFF: Duration = Duration::from_secs(1);
+
+/// Refreshes a server's lists when it reports a change: the first time at once, then at most four
+/// times a second, less often if changes continue, and never two refreshes concurrently. An expired
+/// list makes a new catalog only if its items changed.
+async fn refresh_on_change(
+    registry: &Registry,
+    server: &Server,
+    session: &Session,
+    capabilities: &ServerCapabilities,
+) {
+    let (mut pace, mut failures) = (RefreshBackoff::default(), 0);
+    loop {
+        let waiting = Instant::now();
+        let change = session.changed().await;
+        let started = Instant::now();
+        let mut delay = MIN_REFRESH_INTERVAL;
+        let Some(catalog_entry) = server.status().entry.clone() else { return };
+        for uri in session.take_updated() {
+            let server = server.name.clone();
+            registry.events().publish(HostEvent::ResourceUpdated { server, uri });
+        }
+        if change != ListChanges::default() {
+            let read = refresh_lists(registry, server, &catalog_entry, capabilities, change).await;
+            delay = pace.backoff(started - waiting);
+            match read {
+                RefreshOutcome::Complete | RefreshOutcome::Blocked => failures = 0,
+                RefreshOutcome::RetryLater if failures >= MAX_FAILURES => failures = 0,
+                RefreshOutcome::RetryLater => {
+                    // The cached lists are outdated.
+                    failures += 1;
+                    sleep(FAILURE_BACKOFF * failures).await;
+                    session.request_refresh(change);
+                }
+            }
+            if delay > MIN_REFRESH_INTERVAL && delay < MAX_BACKOFF {
+                let pause_s = delay.as_secs_f64();
+                tracing::warn!(
+                    server = &*server.name,
+                    pause_s,
+                    "lists change continuously; refresh throttled"
+                );
+            }
+        }
+        sleep(delay.saturating_sub(started.elapsed())).await;
+    }
+}
+
+/// The outcome of a refresh.
+enum RefreshOutcome {
+    Complete,
+    /// The refresh failed and can be retried.
+    RetryLater,
+    /// The lists are not accessible, and a retry cannot help.
+    Blocked,
+}
+
+async fn refresh_lists(
+    registry: &Registry,
+    server: &Server,
+    entry: &CatalogEntry,
+    capabilities: &ServerCapabilities,
+    change: ListChanges,
+) -> RefreshOutcome {
+    let mut excluded = Vec::new();
+    let before = entry.full_listing();
+    let mut server_listing = before.clone();
+    let connection = &entry.connection;
+    let limit = server.config().timeout;
+    let read = listing::refresh(
+        connection,
+        capabilities,
+        change,
+        limit,
+        &mut server_listing,
+        &mut excluded,
+    );
+    match read.await {
+        Ok(()) if !change.notified && server_listing.has_same_items(&before) => {
+            RefreshOutcome::Complete
+        }
+        Ok(()) => {
+            let server_details = (entry.server_info.clone(), entry.instructions.clone());
+            let next = CatalogEntry::new(
+                connection.clone(),
+                &server.config(),
+                server_details,
+                server_listing,
+                &mut excluded,
+            );
+            registry.report_quarantined(server, &excluded);
+            registry.listing_changed(server, next);
+            RefreshOutcome::Complete
+        }
+        Err(error) => {
+            // An automatic retry must not ask the user to sign in again.
+            let person = matches!(
+                &error,
+                CallError::Unavailable { reason: UnavailableReason::Unauthorized(_), .. }
+            );
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(server = &*server.name, error, "list refresh failed");
+            if person { RefreshOutcome::Blocked } else { RefreshOutcome::RetryLater }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fault 39.
+    #[test]
+    fn the_backoff_grows_while_a_server_changes_its_lists_without_end_and_not_before() {
+        let mut pace = RefreshBackoff::default();
+        let mut delays = |quiet: u64, count: usize| -> Vec<u128> {
+            let quiet = Duration::from_millis(quiet);
+            (0..count).map(|_| pace.backoff(quiet).as_millis()).collect()
+        };
+        assert_eq!(delays(60_000, 1), [250]);
+        assert_eq!(delays(0, 8), [250; 8]);
+        assert_eq!(delays(249, 7), [500, 1000, 2000, 4000, 5000, 5000, 5000]);
+        assert_eq!(delays(0, 40)[39], 5000);
+        assert_eq!(delays(250, 1), [250], "a quiet moment and all is as before");
+    }
+}
