@@ -3,33 +3,42 @@
 use std::time::Duration;
 
 use innkeeper_host::config::Secret;
-use reqwest::RequestBuilder;
-use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
+use super::client::HttpErrorSource;
 use crate::provider::{LlmErrorKind, ProviderApi};
+
+/// Returns the headers of a JSON request: `content-type`, then the additional headers of the API.
+///
+/// # Errors
+///
+/// A header has an invalid name or value.
+pub(super) fn json_headers(
+    additional: Vec<(&'static str, String)>,
+) -> Result<HeaderMap, HttpErrorSource> {
+    let mut headers = HeaderMap::new();
+    headers.append(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    for (name, value) in additional {
+        headers.append(HeaderName::try_from(name)?, HeaderValue::try_from(value)?);
+    }
+    Ok(headers)
+}
 
 /// Adds the API key in the header of the API. A key that is not a valid header value is left out,
 /// and the provider then reports a missing key.
-pub(super) fn add_api_key(
-    request: RequestBuilder,
-    api: ProviderApi,
-    key: &Secret,
-) -> RequestBuilder {
+pub(super) fn add_api_key(headers: &mut HeaderMap, api: ProviderApi, key: &Secret) {
     let (name, value) = match api {
         ProviderApi::OpenAiChat | ProviderApi::OpenAiResponses | ProviderApi::Ollama => {
-            ("authorization", format!("Bearer {}", key.expose()))
+            (AUTHORIZATION, format!("Bearer {}", key.expose()))
         }
-        ProviderApi::Anthropic => ("x-api-key", key.expose().to_owned()),
+        ProviderApi::Anthropic => (HeaderName::from_static("x-api-key"), key.expose().to_owned()),
         ProviderApi::GeminiGenerate | ProviderApi::GeminiInteractions => {
-            ("x-goog-api-key", key.expose().to_owned())
+            (HeaderName::from_static("x-goog-api-key"), key.expose().to_owned())
         }
     };
-    match HeaderValue::try_from(value) {
-        Ok(mut value) => {
-            value.set_sensitive(true);
-            request.header(name, value)
-        }
-        Err(_) => request,
+    if let Ok(mut value) = HeaderValue::try_from(value) {
+        value.set_sensitive(true);
+        headers.append(name, value);
     }
 }
 

@@ -148,7 +148,6 @@ const FORMAT_NAMES: &[(&str, Format)] = &[
     ("mistral", Format::Mistral),
     ("deepseek", Format::DeepSeek),
     ("kimi", Format::Kimi),
-    ("glm-4-", Format::Detect),
     ("glm", Format::Glm),
     ("gemma", Format::Gemma),
     ("harmony", Format::Harmony),
@@ -161,6 +160,12 @@ const MODEL_FORMATS: &[(&str, Format)] = &[
     ("gpt-oss", Format::Harmony),
     ("deepseek", Format::DeepSeek),
     ("kimi", Format::Kimi),
+    // GLM-4 before 4.5 writes the name, a newline and JSON, without a marker: no format has this
+    // syntax.
+    ("glm-4-9b", Format::Detect),
+    ("glm-4-32b", Format::Detect),
+    ("glm4-9b", Format::Detect),
+    ("glm4:9b", Format::Detect),
     ("glm", Format::Glm),
     ("gemma-4", Format::Gemma),
     ("gemma4", Format::Gemma),
@@ -448,9 +453,23 @@ mod tests {
     }
 
     #[test]
+    fn only_glm_4_5_and_later_write_the_tags_of_glm() {
+        for model in
+            ["THUDM/glm-4-9b-chat", "zai-org/GLM-4-9B-0414", "GLM-4-32B-0414", "glm4:9b-chat-q4_0"]
+        {
+            assert_eq!(Format::for_model(model), Format::Detect, "{model}");
+        }
+        for model in ["zai-org/GLM-4.5-Air-FP8", "z-ai/glm-4.6", "glm-4-5", "glm-5", "glm4.7:9b"] {
+            assert_eq!(Format::for_model(model), Format::Glm, "{model}");
+        }
+    }
+
+    #[test]
     fn every_format_has_one_name_and_is_found_by_it() {
+        let mut formats = std::collections::HashSet::new();
         for (name, format) in FORMAT_NAMES {
             assert_eq!(Format::from_name(name), Some(*format));
+            assert!(formats.insert(*format), "`{name}` is a second name of {format:?}");
         }
         assert_eq!(Format::from_name("none"), None);
     }
