@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 
 use crate::audit::AuditEvent;
 use crate::cache::FetchedResult;
+use crate::callback::Callback;
 use crate::catalog::Catalog;
 use crate::connection::meta::Meta;
 use crate::connection::round_trips::RoundTripParams;
@@ -45,6 +46,15 @@ pub struct CallOptions {
     /// result replaces the cached result, and the call returns no stale result when the server is
     /// unavailable. Default: `false`. Results of tools are never cached.
     pub fresh: bool,
+    /// The callback for requests of the server that belong to this call, in place of the host's
+    /// callback. Default: `None`.
+    ///
+    /// Requests whose call is [`Unknown`](crate::CallReference::Unknown) go to the host's callback.
+    /// The host's callbacks declare the capabilities, so the host rejects a request without a
+    /// callback of the host. The end of the call drops the callback's running futures, and the
+    /// server receives an error. The cache does not store a result after a request to this
+    /// callback.
+    pub callback: Option<Arc<dyn Callback>>,
 }
 
 impl CallOptions {
@@ -203,6 +213,7 @@ pub(crate) async fn call_tool(
         retries: options.retries,
         retry_safe: route.retry_safe,
         as_task: route.as_task,
+        callback: options.callback.as_ref(),
     };
     let mut is_error = false;
     let report = |verdict| connection.report_findings(ItemKind::Tool, &route.name, verdict);
@@ -359,6 +370,7 @@ async fn request_with_params(
         retries: options.retries,
         retry_safe: true,
         as_task: false,
+        callback: options.callback.as_ref(),
     };
     let FetchedResult { result, .. } = connection.request(spec, |_| Ok(CallOutcome::Ok)).await?;
     Ok(result)

@@ -13,6 +13,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::audit::AuditEvent;
+use crate::event::CallReference;
 use crate::text::display_prefix;
 
 /// A request from a server to the application.
@@ -25,6 +26,8 @@ pub struct ServerRequest {
     pub method: Box<str>,
     /// The parameters as the server sent them.
     pub params: Option<Box<RawValue>>,
+    /// The call that the request belongs to.
+    pub call: CallReference,
 }
 
 /// The error of a callback, sent to the server as a JSON-RPC error.
@@ -82,6 +85,12 @@ pub type CallbackFuture = Pin<Box<dyn Future<Output = Result<Value, CallbackErro
 pub trait Callback: Send + Sync + 'static {
     /// Handles one request and returns the future of the response.
     fn respond(&self, request: ServerRequest) -> CallbackFuture;
+}
+
+impl fmt::Debug for dyn Callback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Callback")
+    }
 }
 
 impl<F, A> Callback for F
@@ -289,6 +298,11 @@ impl CallbackRegistry {
         });
     }
 
+    /// Returns whether the host has no callback.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.load().is_empty()
+    }
+
     /// Returns the callback for a kind of request of a server, with the declared capability.
     fn find(&self, server: &str, kind: RequestKind) -> Option<(CallbackEntry, Value)> {
         let entries = self.0.load();
@@ -331,14 +345,19 @@ impl CallbackRegistry {
         capabilities.rejection(kind, request)
     }
 
-    /// Starts the callback of a request. Returns `None` if no callback handles the request. The
-    /// first part of the callback runs inside this function.
-    pub(crate) fn respond(&self, request: ServerRequest) -> Option<CallbackFuture> {
+    /// Starts the callback of a request: the callback of the call, else the host's. Returns `None`
+    /// if the host has no callback for the request, because only the host's callbacks declare
+    /// capabilities. The first part of the callback runs inside this function.
+    pub(crate) fn respond(
+        &self,
+        request: ServerRequest,
+        call_callback: Option<&Arc<dyn Callback>>,
+    ) -> Option<CallbackFuture> {
         let kind = RequestKind::from_method(&request.method);
         let (CallbackEntry { capabilities, callback }, _) = self.find(&request.server, kind)?;
         match capabilities.rejection(kind, &request) {
             Some(error) => Some(Box::pin(async move { Err(error) })),
-            None => Some(callback.respond(request)),
+            None => Some(call_callback.unwrap_or(&callback).respond(request)),
         }
     }
 }

@@ -4,7 +4,9 @@ pub(crate) mod handshake;
 pub(crate) mod list_ttls;
 pub(crate) mod listen;
 pub(crate) mod listing;
+pub(crate) mod log_level;
 pub(crate) mod meta;
+mod result_rejection;
 pub(crate) mod round_trips;
 pub(crate) mod subscriptions;
 mod task_poll;
@@ -14,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::view::TasksCapability;
-use innkeeper_protocol::{Era, Revision, ViewError, skim};
+use innkeeper_protocol::{Era, Revision, skim};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
@@ -22,7 +24,7 @@ use tokio::time::Instant;
 
 use crate::audit::AuditEvent;
 use crate::cache::{Cache, FetchedResult};
-use crate::callback::CallbackRegistry;
+use crate::callback::{Callback, CallbackRegistry};
 use crate::config::RetryPolicy;
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::meta::ClientMeta;
@@ -31,15 +33,18 @@ use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
 use crate::deadline::{MAX_REQUEST_TIMEOUT, RequestDeadlines};
 use crate::error::display::RedactedCallError;
-use crate::error::{CallError, CallErrorKind, ProtocolError};
+use crate::error::{CallError, CallErrorKind};
 use crate::event::{CallOutcome, CallRecord, EventPublisher, HostEvent};
 use crate::guard::{Finding, ItemKind, SecretFingerprints, Verdict};
 use crate::metrics::MetricsRecorder;
 use crate::retry::{Attempts, RetryNotice, RetryPlan};
 use crate::session::{
-    Budgeted, DeadlineExtension, OutgoingRequest, Progress, RequestError, RequestResult, Session,
+    Budgeted, CallCallback, CallContext, DeadlineExtension, OutgoingRequest, Progress,
+    RequestError, RequestResult, Session,
 };
 use crate::telemetry::{ConnectionTelemetry, RequestSpan, TraceContext};
+
+pub(crate) use result_rejection::ResultRejection;
 
 /// The connection to one server that accepts requests.
 #[derive(Debug)]
@@ -49,6 +54,8 @@ pub(crate) struct Connection {
     pub(crate) revision: Revision,
     /// Task capabilities of the server in its protocol revision.
     pub(crate) tasks: TasksCapability,
+    /// Whether the server declares `logging`.
+    pub(crate) declares_logging: bool,
     /// `_meta` of every request of the modern era.
     pub(crate) client_meta: ClientMeta,
     pub(crate) permits: Semaphore,
@@ -66,21 +73,6 @@ pub(crate) struct Connection {
     pub(crate) secret_fingerprints: Arc<SecretFingerprints>,
     /// Emits spans and metrics; `None` disables telemetry without cost.
     pub(crate) telemetry: Option<ConnectionTelemetry>,
-}
-
-/// The reason a result is not returned to the application.
-#[derive(Debug)]
-pub(crate) enum ResultRejection {
-    /// The result is missing or unusable.
-    Error(RequestError),
-    /// The guard withheld the result.
-    Withheld(Vec<Finding>),
-}
-
-impl From<ViewError> for ResultRejection {
-    fn from(error: ViewError) -> Self {
-        Self::Error(RequestError::Protocol(ProtocolError::InvalidResult(error)))
-    }
 }
 
 /// A request to a server, including its retries.
@@ -101,6 +93,8 @@ pub(crate) struct RequestSpec<'a, F> {
     pub(crate) retry_safe: bool,
     /// Whether the request asks a server of the legacy era to create a task.
     pub(crate) as_task: bool,
+    /// The callback of the call for requests of the server.
+    pub(crate) callback: Option<&'a Arc<dyn Callback>>,
 }
 
 impl Connection {
@@ -126,6 +120,9 @@ impl Connection {
         let mut time = RequestDeadlines::new(record.sent_at, spec.timeout, self.max_total_timeout);
         let mut attempts = self.attempts(&spec, time.idle_deadline);
         let mut round_trips = RoundTrips::default();
+        let callback = spec.callback.map(CallCallback::new);
+        let (method, item) = (spec.method, spec.item);
+        let call = |id| CallContext { id, method, item, callback: callback.as_ref() };
         let response = loop {
             let (response, permit) = match self.acquire_permit(time.idle_deadline).await {
                 Some(permit) => {
@@ -137,7 +134,8 @@ impl Connection {
                         trace_context: record.trace_context(),
                         ..round_trips.params()
                     };
-                    let response = self.send(&spec, record.id, further, time).await;
+                    let response =
+                        self.send(&spec, record.id, Some(call(record.id)), further, time).await;
                     (Some(response), Some(permit))
                 }
                 None => {
@@ -162,13 +160,13 @@ impl Connection {
             let collected = match result_kind {
                 Ok(ResultType::Complete) => break Ok(result),
                 Ok(ResultType::Task) => {
-                    let _open = self.session.hold_open(record.id, spec.progress.cloned());
-                    break task_poll::await_result(self, &spec, &result, permit, time.deadline)
+                    let (call, deadline) = (call(record.id), time.deadline);
+                    break task_poll::await_result(self, &spec, call, &result, permit, deadline)
                         .await;
                 }
                 Ok(ResultType::InputRequired) => {
                     drop(permit);
-                    round_trips.gather_input(self, &result, time.deadline).await
+                    round_trips.gather_input(self, call(record.id), &result, time.deadline).await
                 }
                 Err(failure) => Err(failure),
             };
@@ -180,20 +178,12 @@ impl Connection {
                 (Instant::now() + spec.timeout.min(MAX_REQUEST_TIMEOUT)).min(time.deadline);
             attempts = self.attempts(&spec, time.idle_deadline);
         };
-        let judged = match response {
-            Ok(result) => check_result(&result).map(|outcome| (result, outcome)),
-            Err(failure) => Err(ResultRejection::Error(failure)),
-        };
-        let judged = judged.map_err(|rejection| match rejection {
-            ResultRejection::Error(failure) => {
-                suspect(&failure).map_or(ResultRejection::Error(failure), ResultRejection::Withheld)
-            }
-            ResultRejection::Withheld(findings) => ResultRejection::Withheld(findings),
-        });
-        match judged {
+        match ResultRejection::check(response, check_result, suspect) {
             Ok((result, outcome)) => {
                 record.finish(outcome);
-                Ok(FetchedResult { result, cacheable: round_trips.is_empty(), clean: false })
+                let own_input = callback.is_some_and(|callback| callback.is_used());
+                let cacheable = round_trips.is_empty() && !own_input;
+                Ok(FetchedResult { result, cacheable, clean: false })
             }
             Err(rejection) => {
                 let error = self.rejection_error(rejection, &spec, time, &mut record);
@@ -251,11 +241,13 @@ impl Connection {
             retries,
             retry_safe: is_retry_safe,
             as_task,
+            callback: None,
         };
         let mut attempts = self.attempts(&spec, time.idle_deadline);
         let response = loop {
             let next = *id.insert(self.session.next_id());
-            let response = Some(self.send(&spec, next, RoundTripParams::default(), time).await);
+            let response =
+                Some(self.send(&spec, next, None, RoundTripParams::default(), time).await);
             if let Some(response) = self.final_result(&mut attempts, &spec, response).await {
                 break response;
             }
@@ -338,6 +330,7 @@ impl Connection {
         &self,
         spec: &RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
         id: u64,
+        call: Option<CallContext<'_>>,
         further: RoundTripParams,
         time: RequestDeadlines,
     ) -> RequestResult {
@@ -351,6 +344,7 @@ impl Connection {
                 deadline: time.deadline,
             }),
             progress: spec.progress.cloned(),
+            call,
             ..outgoing
         };
         self.session.request(outgoing).await

@@ -1,5 +1,7 @@
 //! Events that a host publishes for applications.
 
+mod call_reference;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +11,8 @@ use tokio::sync::broadcast;
 use crate::config::Diagnostic;
 use crate::error::CallErrorKind;
 use crate::guard::Finding;
+
+pub use call_reference::CallReference;
 
 /// Number of events that a slow receiver may lag before it loses the oldest event. A start of 100
 /// servers with several retries fits.
@@ -110,6 +114,23 @@ pub enum HostEvent {
         logger: Option<String>,
         /// The payload: any JSON value. Escape it before display.
         data: Option<Box<RawValue>>,
+        /// `_meta` as the server sent it.
+        meta: Option<Arc<RawValue>>,
+        /// All parameters as the server sent them.
+        params: Arc<RawValue>,
+    },
+    /// The server sent a notification. The host publishes this event for every notification of at
+    /// most 64 KiB, before the event or the [`Progress`](crate::Progress) with the typed content.
+    Notification {
+        /// The name of the server.
+        server: Arc<str>,
+        /// The method, for example `notifications/message`, or a custom method. Escape it before
+        /// display.
+        method: Arc<str>,
+        /// The parameters as the server sent them.
+        params: Option<Arc<RawValue>>,
+        /// The call that the notification belongs to.
+        call: CallReference,
     },
     /// The catalog excludes an unusable item of a server.
     Quarantined {

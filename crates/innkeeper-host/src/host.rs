@@ -2,6 +2,7 @@
 
 mod builder;
 
+mod log_level;
 mod requests;
 mod status;
 
@@ -81,6 +82,10 @@ impl Host {
     /// Subscribes to the events from now on. A receiver that lags more than 1,024 events loses the
     /// oldest events.
     ///
+    /// The events contain every notification of the servers. To handle notifications, filter the
+    /// events for [`HostEvent::Notification`]; without a receiver the host does no work for
+    /// notifications of unknown methods.
+    ///
     /// # Examples
     ///
     /// ```no_run
@@ -92,6 +97,9 @@ impl Host {
     /// loop {
     ///     match events.recv().await {
     ///         Ok(HostEvent::Ready { server, tools, .. }) => println!("{server}: {tools} tools"),
+    ///         Ok(HostEvent::Notification { server, method, params, .. }) => {
+    ///             println!("{server}: {method:?} {}", params.map_or("null".into(), |raw| raw.to_string()));
+    ///         }
     ///         Ok(_) => {}
     ///         Err(RecvError::Lagged(count)) => println!("{count} events lost"),
     ///         Err(RecvError::Closed) => break,

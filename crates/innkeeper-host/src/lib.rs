@@ -62,10 +62,11 @@ pub use catalog::{Catalog, CatalogServer, SecurityWarning};
 pub use config::{Config, ConfigError, Environment};
 pub use connection::handshake::ClientInfo;
 pub use connection::listing::{Definition, ServerListing};
+pub use connection::log_level::LogLevel;
 pub use error::{
     AuthError, AuthErrorKind, CallError, CallErrorKind, ErrorClass, RestartError, StartError,
 };
-pub use event::HostEvent;
+pub use event::{CallReference, HostEvent};
 pub use guard::{Finding, FindingKind};
 pub use host::{Host, HostBuilder, ServerStatus};
 pub use lifecycle::ServerState;

@@ -1,14 +1,17 @@
 //! One session with a server: matches responses to requests by id.
 
 mod budget;
+mod call_context;
 mod change_notifier;
 mod coop_budget;
 mod inbound;
 mod inbound_sink;
 mod multiline_detector;
+mod notification_forwarding;
 mod outbound;
 mod outbound_queue;
 mod pending;
+mod progress;
 mod reader;
 mod server_requests;
 mod writer;
@@ -26,12 +29,15 @@ use tokio::sync::{Notify, SetOnce, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::callback::CallbackRegistry;
+use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::error::{CallErrorKind, ProtocolError, UnavailableReason};
 use crate::event::EventPublisher;
 use crate::tasks::BackgroundTasks;
 
 pub(crate) use crate::rate_limiter::RateLimiter;
 pub(crate) use budget::{Budget, Budgeted};
+use call_context::PendingCall;
+pub(crate) use call_context::{CallCallback, CallContext};
 use change_notifier::ChangeNotifier;
 pub(crate) use change_notifier::ListChanges;
 pub(crate) use coop_budget::CoopBudget;
@@ -40,6 +46,7 @@ use multiline_detector::MultilineDetector;
 use outbound::Outbound;
 pub(crate) use outbound_queue::{MessageKind, OutboundCommand, OutboundReceiver};
 use pending::PendingRequests;
+pub use progress::Progress;
 use reader::read_output;
 use server_requests::ServerRequests;
 use writer::SessionWriter;
@@ -102,17 +109,6 @@ impl RequestError {
     }
 }
 
-/// A progress notification of a running request, in the order of the server.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Progress {
-    /// Progress so far; increases.
-    pub progress: f64,
-    /// Total progress, if known.
-    pub total: Option<f64>,
-    /// Description of the current step.
-    pub message: Option<String>,
-}
-
 /// The outcome of one request: the raw result with its memory reservation, or an error.
 pub(crate) type RequestResult = Result<Budgeted<Box<RawValue>>, RequestError>;
 
@@ -135,6 +131,8 @@ pub(crate) struct OutgoingRequest<'a, P> {
     pub(crate) cancellable: bool,
     /// Whether the request stays open as long as the connection and does not count as in flight.
     pub(crate) background: bool,
+    /// The call that the request belongs to; `None` for requests of the host itself.
+    pub(crate) call: Option<CallContext<'a>>,
 }
 
 impl<'a, P> OutgoingRequest<'a, P> {
@@ -152,6 +150,7 @@ impl<'a, P> OutgoingRequest<'a, P> {
             progress: None,
             cancellable: true,
             background: false,
+            call: None,
         }
     }
 }
@@ -278,8 +277,9 @@ impl Session {
                 tokio::time::timeout_at(deadline, shared.outbound.wait_for_capacity()).await;
             capacity.map_err(|_| RequestError::Timeout)?;
         }
+        let call = shared.pending_call(out.call);
         let (responder, is_only_call) =
-            shared.pending.insert(id, out.progress.clone(), out.background)?;
+            shared.pending.insert(id, out.progress.clone(), out.background, call)?;
         let mut open = CancelOnDrop { shared, id, notify_server: false };
         shared.outbound.send_request(&out, is_only_call)?;
         open.notify_server = out.cancellable;
@@ -292,8 +292,9 @@ impl Session {
         &self,
         id: u64,
         progress: Option<mpsc::Sender<Progress>>,
+        call: CallContext<'_>,
     ) -> OpenTaskGuard {
-        self.0.pending.hold_open(id, progress);
+        self.0.pending.hold_open(id, progress, self.0.pending_call(Some(call)));
         OpenTaskGuard { id, active: ActiveTaskGuard::new(self.0.clone()) }
     }
 
@@ -406,6 +407,15 @@ impl SessionState {
         self.revision.get().is_some_and(|revision| revision.era() == Era::Modern)
     }
 
+    /// Returns the owned call of a request, if a message of the server may need the call.
+    fn pending_call(&self, call: Option<CallContext<'_>>) -> Option<PendingCall> {
+        let call = call?;
+        let needed = call.callback.is_some()
+            || self.server_requests.has_callbacks()
+            || self.events.has_subscribers();
+        needed.then(|| call.into())
+    }
+
     fn close(&self, reason: UnavailableReason) {
         self.pending.close(&reason);
         self.outbound.fail(reason);
@@ -455,9 +465,16 @@ pub(crate) struct OpenTaskGuard {
     active: ActiveTaskGuard,
 }
 
+impl OpenTaskGuard {
+    /// Records the id of the task, which messages of the server refer to.
+    pub(crate) fn set_task_id(&self, task_id: &str) {
+        self.active.0.pending.set_task_id(self.id, task_id);
+    }
+}
+
 impl Drop for OpenTaskGuard {
     fn drop(&mut self) {
-        self.active.0.pending.remove(self.id);
+        self.active.0.pending.remove(self.id, None);
     }
 }
 
@@ -487,7 +504,9 @@ struct CancelOnDrop<'a> {
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        let unanswered = self.shared.pending.remove(self.id);
+        let max_duration = self.shared.limits.callback_timeout.min(MAX_REQUEST_TIMEOUT);
+        let expiry = self.notify_server.then(|| Instant::now() + max_duration);
+        let unanswered = self.shared.pending.remove(self.id, expiry);
         if unanswered {
             self.shared.outbound.forget(self.id, self.notify_server);
         }

@@ -205,6 +205,7 @@ impl ContentRequest<'_> {
             retries,
             retry_safe,
             as_task,
+            callback: options.callback.as_ref(),
         };
         let Some(scanner) = scanner else {
             let check_result = |raw: &RawValue| Ok(check(raw).map(|()| CallOutcome::Ok)?);

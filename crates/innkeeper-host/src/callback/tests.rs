@@ -7,8 +7,13 @@ fn fixed_callback(text: &'static str) -> Arc<dyn Callback> {
 }
 
 async fn respond(callbacks: &CallbackRegistry, server: &str, method: &str) -> Option<Value> {
-    let request = ServerRequest { server: server.into(), method: method.into(), params: None };
-    callbacks.respond(request)?.await.ok()
+    let request = ServerRequest {
+        server: server.into(),
+        method: method.into(),
+        params: None,
+        call: CallReference::Unknown,
+    };
+    callbacks.respond(request, None)?.await.ok()
 }
 
 /// Proves: FR5.2
@@ -36,18 +41,19 @@ async fn a_form_that_asks_for_a_secret_is_refused_unless_the_application_wants_i
         server: "a".into(),
         method: method::ELICITATION_CREATE.into(),
         params: Some(to_raw_value(&params).unwrap()),
+        call: CallReference::Unknown,
     };
     let callbacks = CallbackRegistry::default();
     callbacks.set(&CallbackCapabilities::elicitation(), Some(&fixed_callback("filled in")));
-    let error = callbacks.respond(request.clone()).unwrap().await.unwrap_err();
+    let error = callbacks.respond(request.clone(), None).unwrap().await.unwrap_err();
     assert_eq!(error.code, code::INVALID_PARAMS);
     callbacks.set(
         &CallbackCapabilities::elicitation().allow_secret_forms().for_server("a"),
         Some(&fixed_callback("a's")),
     );
-    assert_eq!(callbacks.respond(request.clone()).unwrap().await, Ok(json!("a's")));
+    assert_eq!(callbacks.respond(request.clone(), None).unwrap().await, Ok(json!("a's")));
     let other = ServerRequest { server: "b".into(), ..request };
-    assert!(callbacks.respond(other).unwrap().await.is_err());
+    assert!(callbacks.respond(other, None).unwrap().await.is_err());
 }
 
 #[tokio::test]
@@ -57,6 +63,7 @@ async fn an_elicitation_mode_that_was_not_declared_is_rejected_before_the_applic
         server: "a".into(),
         method: method.into(),
         params: Some(to_raw_value(params).unwrap()),
+        call: CallReference::Unknown,
     };
     let urls = [
         json!({ "mode": "url", "url": "https://a", "message": "?" }),

@@ -1,16 +1,23 @@
 //! The `_meta` of requests: client, revision, trace context, progress token.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
+use innkeeper_protocol::request_meta::META_LOG_LEVEL;
 use innkeeper_protocol::skim;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
+use super::log_level::LogLevel;
 use crate::telemetry::TraceContext;
 
 /// The `_meta` members common to all requests to one server; empty in the legacy era.
 #[derive(Debug, Default)]
-pub(crate) struct ClientMeta(Vec<(String, Box<RawValue>)>);
+pub(crate) struct ClientMeta {
+    members: Vec<(String, Box<RawValue>)>,
+    /// The number of the log level in [`LogLevel::ALL`], from 1; 0 for none.
+    log_level: AtomicU8,
+}
 
 impl ClientMeta {
     /// Splits an object into its members once, so that requests need not parse it.
@@ -18,7 +25,20 @@ impl ClientMeta {
         let member = |(key, value): (&str, &str)| {
             Some((key.to_owned(), RawValue::from_string(value.to_owned()).ok()?))
         };
-        Self(skim::members(meta.get()).filter_map(member).collect())
+        let members = skim::members(meta.get()).filter_map(member).collect();
+        Self { members, log_level: AtomicU8::new(0) }
+    }
+
+    /// Sets the level of the log messages. Requests of the modern era contain the level.
+    pub(crate) fn set_log_level(&self, level: LogLevel) {
+        let number = LogLevel::ALL.iter().zip(1..).find(|(known, _)| **known == level);
+        self.log_level.store(number.map_or(0, |(_, number)| number), Ordering::Relaxed);
+    }
+
+    /// Returns the level of the log messages.
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        let index = usize::from(self.log_level.load(Ordering::Relaxed)).checked_sub(1)?;
+        LogLevel::ALL.get(index).copied()
     }
 
     /// Returns the `_meta` of one request, if not empty; a token requests progress.
@@ -32,7 +52,7 @@ impl ClientMeta {
         progress_token: Option<u64>,
         trace: Option<Arc<TraceContext>>,
     ) -> Option<Meta<'_>> {
-        let some = progress_token.is_some() || trace.is_some() || !self.0.is_empty();
+        let some = progress_token.is_some() || trace.is_some() || !self.members.is_empty();
         some.then_some(Meta { client_meta: self, progress_token, trace_context: trace })
     }
 }
@@ -51,8 +71,13 @@ impl Serialize for Meta<'_> {
         if let Some(token) = self.progress_token {
             map.serialize_entry("progressToken", &token)?;
         }
-        for (key, value) in &self.client_meta.0 {
+        for (key, value) in &self.client_meta.members {
             map.serialize_entry(key, value)?;
+        }
+        // A request of the legacy era contains no level.
+        let level = self.client_meta.log_level().filter(|_| !self.client_meta.members.is_empty());
+        if let Some(level) = level {
+            map.serialize_entry(META_LOG_LEVEL, &level)?;
         }
         for (key, value) in self.trace_context.iter().flat_map(|trace| trace.fields()) {
             map.serialize_entry(key, value)?;

@@ -18,7 +18,7 @@ use crate::audit::AuditEvent;
 use crate::callback::{CallbackError, CallbackRegistry, RequestKind, ServerRequest};
 use crate::connection::Connection;
 use crate::error::ProtocolError;
-use crate::session::RequestError;
+use crate::session::{CallCallback, CallContext, RequestError};
 use crate::telemetry::TraceContext;
 use crate::text::display_prefix;
 
@@ -93,6 +93,7 @@ impl RoundTrips {
     pub(super) async fn gather_input(
         &mut self,
         connection: &Connection,
+        call: CallContext<'_>,
         result: &RawValue,
         deadline: Instant,
     ) -> Result<(), RequestError> {
@@ -106,7 +107,7 @@ impl RoundTrips {
         let input_required = input_required
             .map_err(|error| RequestError::Protocol(ProtocolError::InvalidResult(error)))?;
         let responses =
-            gather_responses(connection, &input_required.input_requests, deadline).await?;
+            gather_responses(connection, call, &input_required.input_requests, deadline).await?;
         self.params = RoundTripParams {
             responses,
             state: input_required.request_state.map(Arc::from),
@@ -119,13 +120,14 @@ impl RoundTrips {
 /// Collects the responses of the application until the deadline, or until the connection closes.
 pub(super) async fn gather_responses(
     connection: &Connection,
+    call: CallContext<'_>,
     requests: &[InputRequest],
     deadline: Instant,
 ) -> Result<Option<Arc<RawValue>>, RequestError> {
     tokio::select! {
         biased;
         reason = connection.session.closed() => Err(RequestError::Unavailable { reason, sent: true }),
-        answers = timeout_at(deadline, collect_responses(&connection.server, &connection.callbacks, requests)) => {
+        answers = timeout_at(deadline, collect_responses(&connection.server, &connection.callbacks, call, requests)) => {
             answers.map_err(|_| RequestError::Timeout)?
         }
     }
@@ -135,6 +137,7 @@ pub(super) async fn gather_responses(
 async fn collect_responses(
     server: &Arc<str>,
     callbacks: &CallbackRegistry,
+    call: CallContext<'_>,
     requests: &[InputRequest],
 ) -> Result<Option<Arc<RawValue>>, RequestError> {
     if requests.is_empty() {
@@ -151,10 +154,12 @@ async fn collect_responses(
             .emit(server);
         denied(method, explanation.to_owned())
     };
+    let reference = call.reference();
     let server_request = |InputRequest { method, params, .. }: &InputRequest| ServerRequest {
         server: server.clone(),
         method: method.as_str().into(),
         params: params.clone(),
+        call: reference.clone(),
     };
     // Check all requests first, so that the user is not asked in vain.
     for request in requests {
@@ -168,7 +173,8 @@ async fn collect_responses(
     let mut responses: Map<String, Value> = Map::new();
     for request in requests {
         let answering = async {
-            match callbacks.respond(server_request(request)) {
+            let own = call.callback.map(CallCallback::use_callback);
+            match callbacks.respond(server_request(request), own) {
                 Some(answering) => answering.await,
                 None => Err(CallbackError::method_not_found()),
             }
@@ -215,7 +221,9 @@ mod tests {
         });
         let (server, callbacks) = ("a".into(), CallbackRegistry::default());
         callbacks.set(&CallbackCapabilities::all(), Some(&callback));
-        let error = collect_responses(&server, &callbacks, &requests).await.unwrap_err();
+        let (method, item, callback_of_call) = (method::TOOLS_CALL, "t", None);
+        let call = CallContext { id: 1, method, item, callback: callback_of_call };
+        let error = collect_responses(&server, &callbacks, call, &requests).await.unwrap_err();
         let RequestError::Protocol(ProtocolError::InputDenied { method, reason }) = error else {
             panic!("{error:?}")
         };
@@ -223,7 +231,7 @@ mod tests {
         assert!(reason.contains("must not ask for secrets"), "{reason}");
         assert!(received.lock().unwrap().is_empty(), "{received:?}");
         callbacks.set(&CallbackCapabilities::elicitation().allow_secret_forms(), Some(&callback));
-        collect_responses(&server, &callbacks, &requests).await.unwrap().unwrap();
+        collect_responses(&server, &callbacks, call, &requests).await.unwrap().unwrap();
         assert_eq!(received.lock().unwrap().len(), 2, "wanted, they are both asked");
     }
 

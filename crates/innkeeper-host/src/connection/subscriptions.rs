@@ -9,6 +9,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
+use super::log_level;
 use crate::connection::Connection;
 use crate::error::CallErrorKind;
 
@@ -78,7 +79,7 @@ impl Subscriptions {
     }
 }
 
-/// Renews all subscriptions whenever the session with a server of the legacy era is re-established;
+/// Renews the log level and all subscriptions whenever the session with a server of the legacy era is re-established;
 /// each request may take `limit`.
 pub(crate) async fn resubscribe(connection: &Connection, limit: Duration) {
     let mut backoff = INITIAL_BACKOFF;
@@ -87,6 +88,7 @@ pub(crate) async fn resubscribe(connection: &Connection, limit: Duration) {
     loop {
         if remaining.is_empty() {
             connection.session.reinitialized().await;
+            log_level::renew(connection);
             remaining = connection.subscriptions.all();
             remaining.reverse();
         }

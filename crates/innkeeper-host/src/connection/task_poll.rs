@@ -19,7 +19,9 @@ use crate::connection::{Connection, RequestPermit, RequestSpec};
 use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::error::{ProtocolError, UnavailableReason};
 use crate::retry::{Attempts, RetryNotice, RetryPlan};
-use crate::session::{Budgeted, DeadlineExtension, OutgoingRequest, RequestError, RequestResult};
+use crate::session::{
+    Budgeted, CallContext, DeadlineExtension, OutgoingRequest, RequestError, RequestResult,
+};
 use crate::text::display_safe;
 
 /// Default poll interval if the server specifies none: short for a waiting user.
@@ -53,15 +55,21 @@ struct TaskParams<'a> {
 pub(super) async fn await_result<F>(
     connection: &Connection,
     spec: &RequestSpec<'_, F>,
+    call: CallContext<'_>,
     created: &RawValue,
     permit: Option<RequestPermit<'_>>,
     max_deadline: Instant,
 ) -> Result<Box<RawValue>, RequestError> {
+    // The call is in flight, and its progress is forwarded, until the task ends.
+    let open = connection.session.hold_open(call.id, spec.progress.cloned(), call);
     let task = parse_task(created);
     let id = task.as_ref().map_or_else(|_| task_id(created), |task| Some(task.id.clone()));
+    if let Some(id) = &id {
+        open.set_task_id(id);
+    }
     let deferred = TaskPoll {
         connection,
-        item: spec.item,
+        call,
         // A task that is only partly readable is cancelled as well.
         needs_cancel: AtomicBool::new(id.is_some()),
         id: id.unwrap_or_default(),
@@ -112,8 +120,8 @@ fn is_working(task: &Task) -> bool {
 /// A task that is being polled.
 struct TaskPoll<'a> {
     connection: &'a Connection,
-    /// Name of the tool.
-    item: &'a str,
+    /// The call that created the task.
+    call: CallContext<'a>,
     id: String,
     started_at: Instant,
     /// Timeout of each response.
@@ -155,7 +163,7 @@ impl TaskPoll<'_> {
                 // The callback may call this server, which needs a permit.
                 drop(permit.take());
                 let responses =
-                    gather_responses(self.connection, &questions, self.deadline).await?;
+                    gather_responses(self.connection, self.call, &questions, self.deadline).await?;
                 permit = self.connection.acquire_permit(self.deadline).await;
                 if permit.is_none() {
                     return Err(RequestError::Timeout);
@@ -288,6 +296,7 @@ impl TaskPoll<'_> {
         loop {
             let outgoing = OutgoingRequest {
                 name: Some(&self.id),
+                call: Some(self.call),
                 deadline_extension: Some(DeadlineExtension {
                     idle_timeout,
                     deadline: max_deadline,
@@ -296,7 +305,7 @@ impl TaskPoll<'_> {
             };
             let response = Some(session.request(outgoing).await);
             let report =
-                |notice: RetryNotice<'_>| connection.report_retry(method, self.item, &notice);
+                |notice: RetryNotice<'_>| connection.report_retry(method, self.call.item, &notice);
             let response = attempts.handle_result(response, session.closed(), report).await;
             if let Some(response) = response.break_value() {
                 if matches!(

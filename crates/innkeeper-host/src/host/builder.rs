@@ -10,6 +10,7 @@ use super::{Host, HostInner};
 use crate::callback::{Callback, CallbackCapabilities, CallbackRegistry};
 use crate::config::{Config, ConfigError, ConfigWatcher, Diagnostic, Environment};
 use crate::connection::handshake::ClientInfo;
+use crate::connection::log_level::{LogLevel, LogLevels};
 use crate::error::StartError;
 use crate::event::{EventPublisher, HostEvent};
 use crate::guard;
@@ -55,6 +56,7 @@ pub struct HostBuilder {
     client: ClientInfo,
     environment: Option<Environment>,
     callbacks: CallbackRegistry,
+    log_levels: LogLevels,
     auth: AuthManager,
     events: EventPublisher,
     pin_verifier: Option<PinVerifier>,
@@ -72,6 +74,7 @@ impl HostBuilder {
             client: ClientInfo::default(),
             environment: None,
             callbacks: CallbackRegistry::default(),
+            log_levels: LogLevels::default(),
             auth: AuthManager::default(),
             events: EventPublisher::new(),
             pin_verifier: None,
@@ -120,6 +123,16 @@ impl HostBuilder {
     pub fn callback(self, capabilities: &CallbackCapabilities, callback: impl Callback) -> Self {
         let callback: Arc<dyn Callback> = Arc::new(callback);
         self.callbacks.set(capabilities, Some(&callback));
+        self
+    }
+
+    /// Sets the minimum level of the log messages of all servers, as [`Host::set_log_level`] does,
+    /// from their start. A server that rejects the level starts anyway. Default: the host sends no
+    /// level; a server of the legacy era then selects the level, and a server of the modern era
+    /// sends no log messages.
+    #[must_use]
+    pub fn log_level(self, level: LogLevel) -> Self {
+        self.log_levels.set_all(level);
         self
     }
 
@@ -225,7 +238,7 @@ impl HostBuilder {
     /// ready, stops all servers and returns every such server.
     pub async fn start(self) -> Result<Host, StartError> {
         let Self { config, supervisor, ledger, client, environment, .. } = self;
-        let Self { callbacks, auth, events, pin_verifier, watch, telemetry, .. } = self;
+        let Self { callbacks, log_levels, auth, events, pin_verifier, watch, telemetry, .. } = self;
         // The watcher exists before the start, so a change during the start is detected.
         let watch = watch.map(|trust| (ConfigWatcher::new(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
@@ -247,6 +260,7 @@ impl HostBuilder {
             start_timeout: config.host.start_timeout,
             install_timeout: config.host.install_timeout,
             callbacks,
+            log_levels,
             sign_in: auth,
             events,
             secret_fingerprints: Arc::default(),

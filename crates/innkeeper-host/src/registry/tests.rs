@@ -45,6 +45,7 @@ fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> C
         session: Session::open(owner, reader, writer, SessionLimits::default()),
         revision: Revision::V2025_11_25,
         tasks: TasksCapability::default(),
+        declares_logging: false,
         client_meta: ClientMeta::default(),
         permits: Semaphore::new(1),
         retry: config.retry,

@@ -21,6 +21,7 @@ use crate::connection::handshake::{
 };
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::listing::{Quarantined, read_all};
+use crate::connection::log_level::{self, LogLevels};
 use crate::connection::meta::ClientMeta;
 use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
@@ -63,6 +64,7 @@ pub(crate) struct Launcher {
     pub(crate) start_timeout: Duration,
     pub(crate) install_timeout: Duration,
     pub(crate) callbacks: CallbackRegistry,
+    pub(crate) log_levels: LogLevels,
     pub(crate) sign_in: AuthManager,
     pub(crate) events: EventPublisher,
     pub(crate) secret_fingerprints: Arc<SecretFingerprints>,
@@ -446,6 +448,7 @@ impl Launcher {
             session: running.session.clone(),
             revision,
             tasks: running.capabilities.tasks,
+            declares_logging: running.capabilities.logging,
             client_meta: meta.as_deref().map(ClientMeta::from_raw).unwrap_or_default(),
             permits: Semaphore::new(config.max_concurrent),
             retry: config.retry,
@@ -460,6 +463,7 @@ impl Launcher {
             secret_fingerprints: self.secret_fingerprints.clone(),
             telemetry: self.telemetry.for_connection(&server.name, revision, endpoint.network()),
         });
+        log_level::set_detached(&connection, self.log_levels.get(&server.name));
         listen::start(&connection, &running.capabilities, &self.tasks).await;
         let mut excluded = Vec::new();
         let remaining = clock.deadline().saturating_duration_since(Instant::now());

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use innkeeper_protocol::envelope::{Incoming, Message};
 use innkeeper_protocol::request_meta::META_SUBSCRIPTION_ID;
-use innkeeper_protocol::view::{LoggingMessageNotification, ProgressNotification};
 use innkeeper_protocol::{
     ErrorObject, Frame, MalformedKind, MalformedMessage, RequestId, envelope, method, skim,
 };
@@ -14,9 +13,9 @@ use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use super::change_notifier::{PROMPTS, RESOURCES, TOOLS};
-use super::{Progress, RequestError, SessionState, server_requests};
+use super::inbound_sink::MessageSource;
+use super::{RequestError, SessionState, server_requests};
 use crate::error::{ProtocolError, UnavailableReason};
-use crate::event::HostEvent;
 use crate::text::display_prefix;
 
 /// Maximum number of characters logged of an unknown name.
@@ -27,9 +26,6 @@ pub(super) const MAX_INVALID_LINES: u32 = 1000;
 
 /// Time to wait for the single-line form of a response that was also printed over multiple lines.
 const MULTILINE_GRACE: Duration = Duration::from_millis(100);
-
-/// Maximum size in bytes of a forwarded log message.
-const MAX_LOG_MESSAGE_BYTES: usize = 64 << 10;
 
 /// The class of an incoming message for the rate limiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,22 +55,22 @@ impl SessionState {
     /// Handles one line.
     pub(super) fn receive_frame(this: &Arc<Self>, frame: Frame<'_>) {
         match frame {
-            Frame::Line(line) => Self::receive_message(this, line),
+            Frame::Line(line) => Self::receive_message(this, line, MessageSource::Pipe),
             Frame::TooLong { head } => this.handle_too_long(head),
         }
     }
 
     /// Handles one message or a batch.
-    pub(super) fn receive_message(this: &Arc<Self>, text: &[u8]) {
+    pub(super) fn receive_message(this: &Arc<Self>, text: &[u8], source: MessageSource) {
         match envelope::parse(text) {
             Ok(Message::Single(incoming)) => {
-                this.charge(Self::dispatch(this, incoming), text.len());
+                this.charge(Self::dispatch(this, incoming, source), text.len());
             }
             Ok(Message::Batch(items)) => {
                 let mut awaited = false;
                 for item in items {
                     let class = match item {
-                        Ok(incoming) => Self::dispatch(this, incoming),
+                        Ok(incoming) => Self::dispatch(this, incoming, source),
                         Err(malformed) => {
                             this.handle_malformed(malformed);
                             MessageClass::Unsolicited
@@ -104,7 +100,7 @@ impl SessionState {
         }
     }
 
-    fn dispatch(this: &Arc<Self>, incoming: Incoming<'_>) -> MessageClass {
+    fn dispatch(this: &Arc<Self>, incoming: Incoming<'_>, source: MessageSource) -> MessageClass {
         if this.consecutive_invalid_lines.load(Ordering::Relaxed) != 0 {
             this.consecutive_invalid_lines.store(0, Ordering::Relaxed);
         }
@@ -115,11 +111,11 @@ impl SessionState {
         match incoming {
             Incoming::Response { id, outcome } => this.handle_response(&id, outcome),
             Incoming::Request { id, method, params } => {
-                Self::handle_request(this, id, &method, params);
+                Self::handle_request(this, id, &method, params, source);
                 MessageClass::Request
             }
             Incoming::Notification { method, params } => {
-                this.handle_notification(&method, params);
+                this.handle_notification(&method, params, source);
                 MessageClass::Unsolicited
             }
         }
@@ -154,25 +150,35 @@ impl SessionState {
         MessageClass::Awaited
     }
 
-    fn handle_request(this: &Arc<Self>, id: RequestId, method: &str, params: Option<&RawValue>) {
+    fn handle_request(
+        this: &Arc<Self>,
+        id: RequestId,
+        method: &str,
+        params: Option<&RawValue>,
+        source: MessageSource,
+    ) {
         if this.is_modern() {
             this.log_unusable("request from a server of the modern era", None);
         } else if method == method::PING {
             this.outbound.respond(&id, &serde_json::json!({}));
         } else {
-            server_requests::handle_request(this, id, method, params);
+            server_requests::handle_request(this, id, method, params, source);
         }
     }
 
-    fn handle_notification(&self, method: &str, params: Option<&RawValue>) {
+    fn handle_notification(&self, method: &str, params: Option<&RawValue>, source: MessageSource) {
+        if self.events.has_subscribers() {
+            self.publish_notification(method, params, source);
+        }
         match method {
-            method::PROGRESS => self.handle_progress(params),
+            method::PROGRESS => self.forward_progress(params),
             method::TOOLS_LIST_CHANGED => self.change_notifier.mark_changed(TOOLS),
             method::PROMPTS_LIST_CHANGED => self.change_notifier.mark_changed(PROMPTS),
             method::RESOURCES_LIST_CHANGED => self.change_notifier.mark_changed(RESOURCES),
             method::RESOURCES_UPDATED => self.handle_updated(params),
             method::SUBSCRIPTIONS_ACKNOWLEDGED => self.handle_acknowledged(params),
-            method::MESSAGE => self.handle_log(params),
+            // `publish_notification` has published the event.
+            method::MESSAGE => {}
             // A task poll starts at once; the content of an unsolicited notification is not
             // trusted.
             method::TASKS_STATUS | method::TASKS_CHANGED => self.task_changed.notify_waiters(),
@@ -197,45 +203,6 @@ impl SessionState {
         match id.and_then(RequestId::from_raw).as_ref().and_then(RequestId::as_client_id) {
             Some(id) => self.change_notifier.acknowledge(id),
             None => self.log_unusable("acknowledgement of unknown request", None),
-        }
-    }
-
-    /// Forwards a log message if a handler is registered.
-    fn handle_log(&self, params: Option<&RawValue>) {
-        if !self.events.has_subscribers() {
-            return;
-        }
-        let short = params.filter(|params| params.get().len() <= MAX_LOG_MESSAGE_BYTES);
-        match short.and_then(|params| LoggingMessageNotification::from_raw(params).ok()) {
-            Some(LoggingMessageNotification { level, logger, data }) => {
-                let server = self.server.clone();
-                self.events.publish(HostEvent::Message { server, level, logger, data });
-            }
-            None => self.log_unusable("oversized or malformed log message", None),
-        }
-    }
-
-    fn handle_progress(&self, params: Option<&RawValue>) {
-        let read = params.and_then(|params| ProgressNotification::from_raw(params).ok());
-        let Some(notification) = read else {
-            self.log_unusable("malformed progress", None);
-            return;
-        };
-        let id = notification.progress_token.as_client_id();
-        let Some(listener) =
-            id.and_then(|id| self.pending.record_progress(id, notification.progress))
-        else {
-            self.log_unusable("progress with a decreased value or an unknown token", None);
-            return;
-        };
-        let Some(listener) = listener else { return };
-        let progress = Progress {
-            progress: notification.progress,
-            total: notification.total,
-            message: notification.message,
-        };
-        if listener.try_send(progress).is_err() {
-            self.log_unusable("progress dropped; receiver too slow", None);
         }
     }
 
@@ -290,7 +257,7 @@ impl SessionState {
         }
     }
 
-    fn log_unusable(&self, what: &'static str, detail: Option<&MalformedMessage>) {
+    pub(super) fn log_unusable(&self, what: &'static str, detail: Option<&MalformedMessage>) {
         let count = self.unusable_messages.fetch_add(1, Ordering::Relaxed) + 1;
         // Log each of the first messages, then each power of two, so that a flood cannot flood the
         // log.

@@ -12,6 +12,17 @@ use crate::error::UnavailableReason;
 /// Interval of the checks whether a request is still pending.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
+/// The stream from which a message was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MessageSource {
+    /// The only stream of the server, which carries all messages.
+    Pipe,
+    /// The HTTP response to the request with this id.
+    Response(u64),
+    /// An HTTP stream for messages that do not belong to a request.
+    Standalone,
+}
+
 /// A sink for received messages; dropping it closes the session.
 #[derive(Debug)]
 pub(crate) struct InboundSink(Arc<SessionState>);
@@ -39,7 +50,18 @@ impl InboundSink {
     /// Handles one message; waits, for a bounded time, while the result budget is exhausted or
     /// unsolicited messages exceed the rate limit.
     pub(crate) async fn receive_message(&self, text: &[u8]) {
-        SessionState::receive_message(&self.0, text);
+        self.receive_from(text, MessageSource::Pipe).await;
+    }
+
+    /// Like [`Self::receive_message`], for a message on the HTTP response to the request with this
+    /// id, or on an HTTP stream without a request.
+    pub(crate) async fn receive_http_message(&self, text: &[u8], request_id: Option<u64>) {
+        let source = request_id.map_or(MessageSource::Standalone, MessageSource::Response);
+        self.receive_from(text, source).await;
+    }
+
+    async fn receive_from(&self, text: &[u8], source: MessageSource) {
+        SessionState::receive_message(&self.0, text, source);
         self.0.wait_for_capacity().await;
     }
 

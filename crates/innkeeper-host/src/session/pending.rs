@@ -6,8 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use super::call_context::PendingCall;
+use super::inbound_sink::MessageSource;
 use super::{Progress, RequestError, RequestResult};
 use crate::error::UnavailableReason;
+
+/// Maximum number of remembered cancelled requests. With more, no request counts as the only one
+/// until the last of them expires.
+const MAX_CANCELLED_REQUESTS: usize = 256;
 
 /// A pending request.
 #[derive(Debug)]
@@ -21,6 +27,10 @@ struct PendingRequest {
     last_activity: Option<Instant>,
     /// Whether the request is excluded from the number of calls.
     background: bool,
+    /// The call that the request belongs to; `None` for requests of the host itself.
+    call: Option<PendingCall>,
+    /// The task that the request created.
+    task_id: Option<Box<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -28,7 +38,38 @@ struct RequestTable {
     requests: HashMap<u64, PendingRequest>,
     /// Number of requests that are not in the background.
     call_count: usize,
+    cancelled: CancelledRequests,
     unavailable_reason: Option<UnavailableReason>,
+}
+
+/// Requests that the host cancelled and that the server may still process, each with the time at
+/// which it expires.
+#[derive(Debug, Default)]
+struct CancelledRequests {
+    expiry_by_id: HashMap<u64, Instant>,
+    overflow_expiry: Option<Instant>,
+}
+
+impl CancelledRequests {
+    fn insert(&mut self, id: u64, expiry: Instant) {
+        self.remove_expired();
+        if self.expiry_by_id.len() < MAX_CANCELLED_REQUESTS {
+            self.expiry_by_id.insert(id, expiry);
+        } else {
+            self.overflow_expiry = self.overflow_expiry.max(Some(expiry));
+        }
+    }
+
+    fn remove_expired(&mut self) {
+        let now = Instant::now();
+        self.expiry_by_id.retain(|_, expiry| *expiry > now);
+        self.overflow_expiry = self.overflow_expiry.filter(|expiry| *expiry > now);
+    }
+
+    fn is_empty(&mut self) -> bool {
+        self.remove_expired();
+        self.expiry_by_id.is_empty() && self.overflow_expiry.is_none()
+    }
 }
 
 /// The state of the connection, for tasks that wait for a change.
@@ -57,6 +98,7 @@ impl PendingRequests {
         id: u64,
         progress: Option<mpsc::Sender<Progress>>,
         background: bool,
+        call: Option<PendingCall>,
     ) -> Result<(oneshot::Receiver<RequestResult>, bool), RequestError> {
         let (sender, receiver) = oneshot::channel();
         let mut table = self.table();
@@ -72,13 +114,20 @@ impl PendingRequests {
             last_progress: initial_progress,
             last_activity,
             background,
+            call,
+            task_id: None,
         };
         table.requests.insert(id, waiter);
         Ok((receiver, is_only_call))
     }
 
     /// Counts a request with a response as open and forwards its progress until it is removed.
-    pub(super) fn hold_open(&self, id: u64, progress: Option<mpsc::Sender<Progress>>) {
+    pub(super) fn hold_open(
+        &self,
+        id: u64,
+        progress: Option<mpsc::Sender<Progress>>,
+        call: Option<PendingCall>,
+    ) {
         let (sender, initial_progress, last_activity, background) =
             (None, f64::NEG_INFINITY, None, false);
         let waiter = PendingRequest {
@@ -87,6 +136,8 @@ impl PendingRequests {
             last_progress: initial_progress,
             last_activity,
             background,
+            call,
+            task_id: None,
         };
         let mut table = self.table();
         if table.unavailable_reason.is_none() {
@@ -95,18 +146,63 @@ impl PendingRequests {
         }
     }
 
+    /// Records the task of a request that is held open.
+    pub(super) fn set_task_id(&self, id: u64, task_id: &str) {
+        if let Some(waiter) = self.table().requests.get_mut(&id) {
+            waiter.task_id = Some(task_id.into());
+        }
+    }
+
+    /// Returns the call that a message from this source belongs to.
+    pub(super) fn call_of(&self, source: MessageSource) -> Option<PendingCall> {
+        match source {
+            MessageSource::Pipe => self.only_call(),
+            MessageSource::Response(id) => self.call(id),
+            MessageSource::Standalone => None,
+        }
+    }
+
+    /// Returns the call of a pending request.
+    pub(super) fn call(&self, id: u64) -> Option<PendingCall> {
+        self.table().requests.get(&id)?.call.clone()
+    }
+
+    /// Returns the call that created a task.
+    pub(super) fn call_of_task(&self, task_id: &str) -> Option<PendingCall> {
+        let table = self.table();
+        let mut waiters = table.requests.values();
+        waiters.find(|waiter| waiter.task_id.as_deref() == Some(task_id))?.call.clone()
+    }
+
+    /// Returns the call that all requests in flight belong to.
+    fn only_call(&self) -> Option<PendingCall> {
+        let mut table = self.table();
+        if !table.cancelled.is_empty() {
+            return None;
+        }
+        let mut waiters = table.requests.values().filter(|waiter| !waiter.background);
+        let call = waiters.next()?.call.as_ref()?;
+        let same =
+            |waiter: &PendingRequest| waiter.call.as_ref().is_some_and(|other| other.id == call.id);
+        waiters.all(same).then(|| call.clone())
+    }
+
     /// Returns the sender for a request's response; the request counts as open until it is removed.
     pub(super) fn take_responder(&self, id: u64) -> Option<oneshot::Sender<RequestResult>> {
         let mut table = self.table();
-        let waiter = table.requests.get_mut(&id)?;
+        let Some(waiter) = table.requests.get_mut(&id) else {
+            table.cancelled.expiry_by_id.remove(&id);
+            return None;
+        };
         let sender = waiter.responder.take()?;
         // Reject progress after the response.
         waiter.last_progress = f64::INFINITY;
         Some(sender)
     }
 
-    /// Removes a request; returns whether it had no response.
-    pub(super) fn remove(&self, id: u64) -> bool {
+    /// Removes a request; returns whether it had no response. If the server may continue to process
+    /// the request without a response, `expiry` is the time at which the request counts as ended.
+    pub(super) fn remove(&self, id: u64, expiry: Option<Instant>) -> bool {
         let mut table = self.table();
         let waiter = table.requests.remove(&id);
         if waiter.as_ref().is_some_and(|waiter| !waiter.background) {
@@ -118,7 +214,11 @@ impl PendingRequests {
             self.connection_state
                 .send_if_modified(|state| !std::mem::replace(&mut state.idle, true));
         }
-        waiter.is_some_and(|waiter| waiter.responder.is_some())
+        let unanswered = waiter.as_ref().is_some_and(|waiter| waiter.responder.is_some());
+        if let Some(expiry) = expiry.filter(|_| unanswered) {
+            table.cancelled.insert(id, expiry);
+        }
+        unanswered
     }
 
     /// Records progress of a request and returns its progress receiver; `None` if the progress did
@@ -210,5 +310,27 @@ impl PendingRequests {
             }
             drop(state.wait_for(|state| state.idle).await);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn cancelled_requests_over_the_limit_expire_together_with_the_last_of_them() {
+        let mut cancelled = CancelledRequests::default();
+        let expiry = Instant::now() + Duration::from_secs(10);
+        (0..MAX_CANCELLED_REQUESTS as u64).for_each(|id| cancelled.insert(id, expiry));
+        assert!(cancelled.overflow_expiry.is_none(), "the limit is not exceeded");
+        cancelled.insert(1000, expiry + Duration::from_secs(1));
+        cancelled.insert(1001, expiry);
+        assert_eq!(cancelled.expiry_by_id.len(), MAX_CANCELLED_REQUESTS);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert!(!cancelled.is_empty(), "request 1000 is not expired");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(cancelled.is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! Requests of a server, passed to the application's callback within limits.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,8 +12,11 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::SessionState;
+use super::call_context::{CallCallbackHandle, PendingCall};
+use super::inbound_sink::MessageSource;
 use crate::audit::AuditEvent;
 use crate::callback::{CallbackError, CallbackRegistry, RequestKind, ServerRequest};
+use crate::event::CallReference;
 use crate::tasks::BackgroundTasks;
 use crate::text::display_prefix;
 
@@ -75,26 +79,36 @@ impl ServerRequests {
         }
     }
 
+    /// Returns whether the host has a callback.
+    pub(super) fn has_callbacks(&self) -> bool {
+        !self.callbacks.is_empty()
+    }
+
     /// Returns whether a callback is running for a request of the server.
     pub(super) fn is_busy(&self) -> bool {
         self.open_requests.load(Ordering::Relaxed) > 0
     }
 }
 
-/// Passes a request to the application; rejects it at once without a callback or with too many open
-/// requests.
+/// Passes a request to the callback of its call, else to the host's callback; rejects the request at
+/// once without a callback of the host or with too many open requests. The end of the call drops the
+/// future of the call's own callback.
 pub(super) fn handle_request(
     shared: &Arc<SessionState>,
     id: RequestId,
     method: &str,
     params: Option<&RawValue>,
+    source: MessageSource,
 ) {
     let state = &shared.server_requests;
     let kind = RequestKind::from_method(method);
+    let call = shared.request_call(params, source);
+    let call_callback = call.as_ref().and_then(|call| call.callback.clone());
     let request = ServerRequest {
         server: shared.server.clone(),
         method: method.into(),
         params: params.map(ToOwned::to_owned),
+        call: call.map_or(CallReference::Unknown, PendingCall::into_reference),
     };
     if !state.callbacks.has_callback(&request.server, kind) {
         state.report_rejection(&request, "no callback registered");
@@ -117,13 +131,21 @@ pub(super) fn handle_request(
         let responding = async {
             let _user = if is_elicitation { state.elicitation_permit.acquire().await.ok() } else { None };
             let _turn = state.request_permits.acquire().await;
-            match state.callbacks.respond(request) {
+            let own = call_callback.as_ref().map(CallCallbackHandle::use_callback);
+            match state.callbacks.respond(request, own) {
                 Some(answering) => answering.await,
                 None => Err(CallbackError::method_not_found()),
             }
         };
+        let call_ended = async {
+            match &call_callback {
+                Some(callback) => callback.call_ended().await,
+                None => pending().await,
+            }
+        };
         let response = tokio::select! {
             biased;
+            () = call_ended => Err(CallbackError::internal_error("the call has ended")),
             answer = timeout(state.callback_timeout, responding) => answer.unwrap_or_else(|_| {
                 Err(CallbackError::internal_error("the callback timed out"))
             }),

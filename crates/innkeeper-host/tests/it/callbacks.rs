@@ -1,5 +1,6 @@
 //! Requests from servers to the application during a call.
 
+mod call;
 mod flood;
 mod response;
 mod time;

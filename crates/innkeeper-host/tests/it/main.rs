@@ -18,6 +18,7 @@ mod guard;
 mod health;
 mod install;
 mod limits;
+mod log_level;
 mod order;
 mod pins;
 mod process;

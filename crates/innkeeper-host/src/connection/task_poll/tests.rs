@@ -53,6 +53,7 @@ pub(in crate::connection) fn connection_over(
         session,
         revision,
         tasks: TasksCapability { call: true, cancel: true },
+        declares_logging: false,
         client_meta: ClientMeta::default(),
         permits: Semaphore::new(1),
         max_total_timeout: MAX_TOTAL_TIMEOUT,
@@ -115,6 +116,7 @@ async fn call(
         retries: None,
         retry_safe: true,
         as_task: connection.revision.era() == Era::Legacy,
+        callback: None,
     };
     let reply = connection.request(spec, |_| Ok(CallOutcome::Ok)).await?;
     Ok(serde_json::from_str(reply.result.get()).unwrap())

@@ -78,12 +78,12 @@ impl ResumeState {
 pub(super) async fn read_events(
     inbound: &InboundSink,
     mut response: Response,
-    id: Option<u64>,
+    request_id: Option<u64>,
     resume: &mut ResumeState,
 ) -> StreamEnd {
     let mut decoder = SseDecoder::new(inbound.max_message_bytes());
     let mut budget = CoopBudget::default();
-    let is_answered = || id.is_some_and(|id| !inbound.is_awaited(id));
+    let is_answered = || request_id.is_some_and(|id| !inbound.is_awaited(id));
     resume.had_data = false;
     resume.empty_streams = resume.empty_streams.saturating_add(1);
     resume.is_resumed = resume.last_event_id.is_some();
@@ -109,7 +109,7 @@ pub(super) async fn read_events(
                     if !data.trim_ascii().is_empty() && resume.is_new(id) =>
                 {
                     resume.empty_streams = 0;
-                    inbound.receive_message(data).await;
+                    inbound.receive_http_message(data, request_id).await;
                 }
                 SseEvent::Message { .. } => {}
                 SseEvent::TooLong { head } => inbound.receive_too_long(head).await,

@@ -174,7 +174,7 @@ async fn read_json(
         }
         body.extend_from_slice(&chunk);
     }
-    http_session.inbound.receive_message(strip_bom(&body)).await;
+    http_session.inbound.receive_http_message(strip_bom(&body), Some(id)).await;
     if http_session.inbound.is_awaited(id) { Err(missing_response()) } else { Ok(()) }
 }
 

@@ -163,6 +163,7 @@ fn event_summary(event: &HostEvent) -> String {
         HostEvent::LimitNotApplied { key, .. } => format!("{key} not applied"),
         HostEvent::ResourceUpdated { .. } => "updated".to_owned(),
         HostEvent::Message { .. } => "message".to_owned(),
+        HostEvent::Notification { .. } => "notification".to_owned(),
         HostEvent::Restarting { attempt, .. } => format!("restarting {attempt}"),
         HostEvent::Reloaded { .. } => "reloaded".to_owned(),
         HostEvent::ReloadFailed { .. } => "reload failed".to_owned(),

@@ -1,0 +1,347 @@
+//! Tests of the calls that requests of a server belong to, and of the callbacks of calls.
+
+use std::time::Duration;
+
+use innkeeper_protocol::method;
+use innkeeper_testkit::InMemoryServer;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, advance};
+
+use super::super::{
+    InboundSink, OutboundReceiver, OutgoingRequest, RequestError, Session, SessionContext,
+    SessionLimits,
+};
+use super::*;
+use crate::callback::{CallbackCapabilities, CallbackRegistry, ServerRequest};
+use crate::event::EventPublisher;
+use crate::tasks::BackgroundTasks;
+
+/// The `maxTotalTimeout` of the server in these tests.
+const MAX_TOTAL_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// Capacity of the channels; more than the messages of a test.
+const CHANNEL_CAPACITY: usize = 16;
+
+type Requests = mpsc::Receiver<ServerRequest>;
+
+/// Returns a callback that records each request and responds with `name`.
+fn recording_callback(name: &'static str) -> (Arc<dyn Callback>, Requests) {
+    let (sender, requests) = mpsc::channel(CHANNEL_CAPACITY);
+    let callback = move |request: ServerRequest| {
+        sender.try_send(request).unwrap();
+        async move { Ok(json!({ "by": name })) }
+    };
+    (Arc::new(callback), requests)
+}
+
+/// Returns the context of a session whose host has a callback for sampling.
+fn context() -> (SessionContext, Requests) {
+    let (callbacks, tasks) = (CallbackRegistry::default(), BackgroundTasks::default());
+    let (callback, requests) = recording_callback("host");
+    callbacks.set(&CallbackCapabilities::sampling(), Some(&callback));
+    let (server, events) = ("fx".into(), EventPublisher::new());
+    (SessionContext { server, callbacks, events, tasks }, requests)
+}
+
+fn limits() -> SessionLimits {
+    SessionLimits { callback_timeout: MAX_TOTAL_TIMEOUT, ..SessionLimits::default() }
+}
+
+fn open_pipe() -> (InMemoryServer, Session, Requests, BackgroundTasks) {
+    let (owner, requests) = context();
+    let (peer, reader, writer) = InMemoryServer::new();
+    let tasks = owner.tasks.clone();
+    (peer, Session::open(owner, reader, writer, limits()), requests, tasks)
+}
+
+fn open_http() -> (InboundSink, OutboundReceiver, Session, Requests) {
+    let (owner, requests) = context();
+    let (session, sink, outbound) = Session::over_transport(owner, limits());
+    (sink, outbound, session, requests)
+}
+
+/// Calls the tool `item` with id `id`.
+async fn call(
+    session: &Session,
+    id: u64,
+    item: &str,
+    callback: Option<&CallCallback>,
+) -> Result<(), RequestError> {
+    let deadline = Instant::now() + Duration::from_mins(5);
+    let outgoing = OutgoingRequest {
+        call: Some(CallContext { id, method: method::TOOLS_CALL, item, callback }),
+        ..OutgoingRequest::new(id, method::TOOLS_CALL, &(), deadline)
+    };
+    session.request(outgoing).await.map(drop)
+}
+
+fn call_reference(id: u64, item: &str) -> CallReference {
+    CallReference::Call { id, method: method::TOOLS_CALL, item: item.into() }
+}
+
+/// Sends a request as the server and returns the response.
+async fn ask(peer: &mut InMemoryServer, id: &str, params: Value) -> Value {
+    peer.request(&json!(id), method::SAMPLING_CREATE_MESSAGE, params).await;
+    peer.expect_response(&json!(id)).await
+}
+
+fn sampling_request(id: &str) -> Vec<u8> {
+    let method = method::SAMPLING_CREATE_MESSAGE;
+    json!({ "jsonrpc": "2.0", "id": id, "method": method }).to_string().into_bytes()
+}
+
+async fn next_call(requests: &mut Requests) -> CallReference {
+    requests.recv().await.unwrap().call
+}
+
+#[tokio::test(start_paused = true)]
+async fn over_a_pipe_a_request_belongs_to_the_only_call_in_flight_and_never_to_one_of_two() {
+    let (mut peer, session, mut requests, _tasks) = open_pipe();
+    ask(&mut peer, "none", json!({})).await;
+    assert_eq!(next_call(&mut requests).await, CallReference::Unknown, "no call is in flight");
+    let serve = async {
+        let first = peer.expect(method::TOOLS_CALL).await;
+        ask(&mut peer, "one", json!({})).await;
+        assert_eq!(next_call(&mut requests).await, call_reference(1, "first"));
+        let second = async {
+            tokio::task::yield_now().await;
+            call(&session, 2, "second", None).await.unwrap();
+        };
+        let serve_second = async {
+            let second = peer.expect(method::TOOLS_CALL).await;
+            ask(&mut peer, "two", json!({})).await;
+            assert_eq!(next_call(&mut requests).await, CallReference::Unknown);
+            peer.respond(&second["id"], json!({})).await;
+        };
+        tokio::join!(second, serve_second);
+        ask(&mut peer, "one again", json!({})).await;
+        assert_eq!(next_call(&mut requests).await, call_reference(1, "first"));
+        peer.respond(&first["id"], json!({})).await;
+    };
+    let (result, ()) = tokio::join!(call(&session, 1, "first", None), serve);
+    result.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn over_a_pipe_a_request_of_the_host_itself_is_no_call_and_hides_the_only_call() {
+    let (mut peer, session, mut requests, _tasks) = open_pipe();
+    let deadline = Instant::now() + Duration::from_mins(5);
+    let list = session.request(OutgoingRequest::new(7, method::TOOLS_LIST, &(), deadline));
+    let serve = async {
+        let list = peer.expect(method::TOOLS_LIST).await;
+        ask(&mut peer, "list", json!({})).await;
+        assert_eq!(next_call(&mut requests).await, CallReference::Unknown);
+        let serve = async {
+            let called = peer.expect(method::TOOLS_CALL).await;
+            ask(&mut peer, "both", json!({})).await;
+            assert_eq!(next_call(&mut requests).await, CallReference::Unknown);
+            peer.respond(&called["id"], json!({})).await;
+        };
+        tokio::join!(call(&session, 1, "t", None), serve).0.unwrap();
+        peer.respond(&list["id"], json!({})).await;
+    };
+    tokio::join!(list, serve).0.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_counts_as_in_flight_until_its_response_or_its_maximum_duration() {
+    let (mut peer, session, mut requests, _tasks) = open_pipe();
+    let mut cancelled = Vec::new();
+    for id in [1, 2] {
+        tokio::select! {
+            _ = call(&session, id, "cancelled", None) => panic!("no response was sent"),
+            request = peer.expect(method::TOOLS_CALL) => cancelled.push(request),
+        }
+        peer.expect(method::CANCELLED).await;
+    }
+    let serve = async {
+        let request = peer.expect(method::TOOLS_CALL).await;
+        ask(&mut peer, "a", json!({})).await;
+        assert_eq!(next_call(&mut requests).await, CallReference::Unknown);
+        peer.respond(&cancelled[0]["id"], json!({})).await;
+        ask(&mut peer, "b", json!({})).await;
+        assert_eq!(next_call(&mut requests).await, CallReference::Unknown, "one is left");
+        peer.respond(&cancelled[1]["id"], json!({})).await;
+        ask(&mut peer, "c", json!({})).await;
+        assert_eq!(next_call(&mut requests).await, call_reference(3, "t"));
+        peer.respond(&request["id"], json!({})).await;
+    };
+    tokio::join!(call(&session, 3, "t", None), serve).0.unwrap();
+    tokio::select! {
+        _ = call(&session, 4, "cancelled", None) => panic!("no response was sent"),
+        _ = peer.expect(method::TOOLS_CALL) => {}
+    }
+    peer.expect(method::CANCELLED).await;
+    let millisecond = Duration::from_millis(1);
+    for (elapsed, expected) in [
+        (MAX_TOTAL_TIMEOUT - millisecond, CallReference::Unknown),
+        (2 * millisecond, call_reference(5, "t")),
+    ] {
+        advance(elapsed).await;
+        let serve = async {
+            let request = peer.expect(method::TOOLS_CALL).await;
+            ask(&mut peer, "d", json!({})).await;
+            assert_eq!(next_call(&mut requests).await, expected);
+            peer.respond(&request["id"], json!({})).await;
+        };
+        tokio::join!(call(&session, 5, "t", None), serve).0.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_on_an_http_response_belongs_to_its_call_and_on_another_stream_to_none() {
+    let (sink, _outbound, session, mut requests) = open_http();
+    let serve = async {
+        for (id, item) in [(2, "second"), (1, "first")] {
+            sink.receive_http_message(&sampling_request("a"), Some(id)).await;
+            assert_eq!(next_call(&mut requests).await, call_reference(id, item));
+        }
+        for id in [None, Some(99)] {
+            sink.receive_http_message(&sampling_request("b"), id).await;
+            assert_eq!(next_call(&mut requests).await, CallReference::Unknown);
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = call(&session, 1, "first", None) => panic!("no response was sent"),
+        _ = call(&session, 2, "second", None) => panic!("no response was sent"),
+        () = serve => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_with_a_related_task_belongs_to_the_call_that_created_the_task() {
+    let (mut peer, session, mut requests, _tasks) = open_pipe();
+    let context = |id| CallContext { id, method: method::TOOLS_CALL, item: "t", callback: None };
+    let open = [5, 6].map(|id| session.hold_open(id, None, context(id)));
+    open[0].set_task_id("task-5");
+    open[1].set_task_id("task-6");
+    let related = |task_id: &str| json!({ "_meta": { "io.modelcontextprotocol/related-task": { "taskId": task_id } } });
+    for (task_id, expected) in [
+        ("task-6", call_reference(6, "t")),
+        ("task-5", call_reference(5, "t")),
+        ("task-7", CallReference::Unknown),
+    ] {
+        ask(&mut peer, task_id, related(task_id)).await;
+        assert_eq!(next_call(&mut requests).await, expected);
+    }
+    drop(open);
+    ask(&mut peer, "ended", related("task-5")).await;
+    assert_eq!(next_call(&mut requests).await, CallReference::Unknown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn polls_of_a_task_belong_to_the_call_that_created_the_task() {
+    let (mut peer, session, mut requests, _tasks) = open_pipe();
+    let call = CallContext { id: 5, method: method::TOOLS_CALL, item: "t", callback: None };
+    let _open = session.hold_open(5, None, call);
+    let deadline = Instant::now() + Duration::from_mins(5);
+    let poll = OutgoingRequest::new(6, method::TASKS_GET, &(), deadline);
+    let poll = session.request(OutgoingRequest { call: Some(call), ..poll });
+    let serve = async {
+        let poll = peer.expect(method::TASKS_GET).await;
+        ask(&mut peer, "a", json!({})).await;
+        assert_eq!(next_call(&mut requests).await, call_reference(5, "t"));
+        peer.respond(&poll["id"], json!({})).await;
+    };
+    tokio::join!(poll, serve).0.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_callback_of_a_call_receives_its_requests_and_the_callback_of_the_host_the_others() {
+    let (sink, outbound, session, mut host_requests) = open_http();
+    let (callback, mut requests) = recording_callback("call");
+    let callback = CallCallback::new(&callback);
+    let serve = async {
+        sink.receive_http_message(&sampling_request("a"), Some(1)).await;
+        assert_eq!(next_call(&mut requests).await, call_reference(1, "own"));
+        sink.receive_http_message(&sampling_request("b"), Some(2)).await;
+        assert_eq!(next_call(&mut host_requests).await, call_reference(2, "host"));
+        sink.receive_http_message(&sampling_request("c"), None).await;
+        assert_eq!(next_call(&mut host_requests).await, CallReference::Unknown);
+        // The host declares only sampling.
+        let undeclared = json!({ "jsonrpc": "2.0", "id": "d", "method": method::ROOTS_LIST });
+        sink.receive_http_message(undeclared.to_string().as_bytes(), Some(1)).await;
+        next_response(&outbound, "d").await
+    };
+    assert!(!callback.is_used());
+    let rejection = tokio::select! {
+        biased;
+        _ = call(&session, 1, "own", Some(&callback)) => panic!("no response was sent"),
+        _ = call(&session, 2, "host", None) => panic!("no response was sent"),
+        rejection = serve => rejection,
+    };
+    assert_eq!(rejection["error"]["code"], -32601);
+    assert!(callback.is_used());
+    assert!(requests.try_recv().is_err() && host_requests.try_recv().is_err());
+}
+
+/// Returns the host's response to a request of the server.
+async fn next_response(outbound: &OutboundReceiver, id: &str) -> Value {
+    loop {
+        let Some(super::super::OutboundCommand::Send(message)) = outbound.next().await else {
+            continue;
+        };
+        let message: Value = serde_json::from_slice(&message.into_parts().1).unwrap();
+        if message["id"] == id {
+            return message;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_call_drops_its_callback_and_the_server_receives_an_error() {
+    struct NotifyOnDrop(mpsc::Sender<&'static str>);
+    impl Drop for NotifyOnDrop {
+        fn drop(&mut self) {
+            self.0.try_send("dropped").unwrap();
+        }
+    }
+    let (mut peer, session, _requests, _tasks) = open_pipe();
+    let (sender, mut progress) = mpsc::channel(CHANNEL_CAPACITY);
+    let callback: Arc<dyn Callback> = Arc::new(move |_: ServerRequest| {
+        let dropped = NotifyOnDrop(sender.clone());
+        async move {
+            dropped.0.try_send("started").unwrap();
+            std::future::pending().await
+        }
+    });
+    let callback = CallCallback::new(&callback);
+    let serve = async {
+        peer.expect(method::TOOLS_CALL).await;
+        peer.request(&json!("a"), method::SAMPLING_CREATE_MESSAGE, json!({})).await;
+        assert_eq!(progress.recv().await, Some("started"));
+    };
+    let started = Instant::now();
+    tokio::select! {
+        _ = call(&session, 1, "t", Some(&callback)) => panic!("no response was sent"),
+        () = serve => {}
+    }
+    drop(callback);
+    peer.expect(method::CANCELLED).await;
+    let response = peer.expect_response(&json!("a")).await;
+    assert_eq!(response["error"]["message"], "the call has ended");
+    assert_eq!(progress.recv().await, Some("dropped"));
+    assert_eq!(started.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_callback_and_a_subscriber_a_pending_request_does_not_store_its_call() {
+    for (subscribed, stored) in [(false, false), (true, true)] {
+        let (owner, _requests) = context();
+        let owner = SessionContext { callbacks: CallbackRegistry::default(), ..owner };
+        let events = owner.events.clone();
+        let _subscriber = subscribed.then(|| events.subscribe());
+        let (session, _sink, outbound) = Session::over_transport(owner, limits());
+        let check = async {
+            outbound.next().await.unwrap();
+            assert_eq!(session.0.pending.call(1).is_some(), stored);
+        };
+        tokio::select! {
+            biased;
+            _ = call(&session, 1, "t", None) => panic!("no response was sent"),
+            () = check => {}
+        }
+    }
+}
