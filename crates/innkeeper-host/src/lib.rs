@@ -8,6 +8,7 @@ pub mod host;
 
 mod arguments;
 pub mod audit;
+mod backoff;
 mod cache;
 pub mod call;
 pub mod callback;

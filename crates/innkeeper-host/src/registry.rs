@@ -18,7 +18,6 @@ use crate::lifecycle::{LifecycleEvent, ServerState, next_state};
 use crate::lock::{Lock, PinMismatch, PinVerifier, PinnedServer};
 use crate::restart::is_failure;
 use crate::server::connection::report_findings;
-use crate::server::listing::Quarantined;
 use crate::server::{LiveStatus, Server, ServerHandle};
 use crate::shutdown::ServerStopReport;
 
@@ -340,17 +339,6 @@ impl Registry {
             if status.state == ServerState::Starting && status.handle.is_none() {
                 status.state = ServerState::Shutdown;
             }
-        }
-    }
-
-    pub(crate) fn report_quarantined(&self, server: &Server, excluded: &[Quarantined]) {
-        for Quarantined { subject: what, reason } in excluded {
-            tracing::warn!(server = &*server.name, what, reason, "excluded from the catalog");
-            self.events.publish(HostEvent::Quarantined {
-                server: server.name.clone(),
-                subject: what.clone(),
-                reason: reason.clone(),
-            });
         }
     }
 

@@ -16,14 +16,14 @@ use super::handshake::{
 };
 use super::instance::ServerInstance;
 use super::list_ttls::ListTtls;
-use super::listing::{Quarantined, read_all};
+use super::listing::{read_all, report_quarantined};
 use super::meta::ClientMeta;
 use super::process::{self, Process, ProcessSpec, StdioPipes, Supervisor};
 use super::session::{Session, SessionContext, SessionLimits};
 use super::stderr::StderrTail;
 use super::subscriptions::Subscriptions;
 use super::timeout_streak::TimeoutStreak;
-use super::{Server, listen, listing};
+use super::{Server, listen};
 use crate::cache::Cache;
 use crate::callback::CallbackRegistry;
 use crate::catalog::CatalogEntry;
@@ -463,19 +463,8 @@ impl Launcher {
         let server_details = (server_info, instructions);
         let entry =
             CatalogEntry::new(connection, &server.config(), server_details, listing, &mut excluded);
-        self.report_quarantined(server, &excluded);
+        report_quarantined(&self.events, &server.name, &excluded);
         Ok(entry)
-    }
-
-    fn report_quarantined(&self, server: &Server, excluded: &[Quarantined]) {
-        for listing::Quarantined { subject: what, reason } in excluded {
-            tracing::warn!(server = &*server.name, what, reason, "excluded from the catalog");
-            self.events.publish(HostEvent::Quarantined {
-                server: server.name.clone(),
-                subject: what.clone(),
-                reason: reason.clone(),
-            });
-        }
     }
 }
 

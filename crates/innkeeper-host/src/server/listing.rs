@@ -1,6 +1,7 @@
 //! The lists of a server, fetched page by page within limits.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::view::{
@@ -16,6 +17,7 @@ use super::list_ttls;
 use super::meta::Meta;
 use super::session::{CoopBudget, ListChanges};
 use crate::error::{CallError, ProtocolError};
+use crate::event::{EventPublisher, HostEvent};
 use crate::name;
 
 /// Maximum number of pages per list: far above any known server, and the limit for an endless list.
@@ -87,6 +89,22 @@ impl ServerListing {
 pub(crate) struct Quarantined {
     pub(crate) subject: String,
     pub(crate) reason: String,
+}
+
+/// Logs the excluded items and publishes an event for each.
+pub(crate) fn report_quarantined(
+    events: &EventPublisher,
+    server: &Arc<str>,
+    excluded: &[Quarantined],
+) {
+    for Quarantined { subject: what, reason } in excluded {
+        tracing::warn!(server = &**server, what, reason, "excluded from the catalog");
+        events.publish(HostEvent::Quarantined {
+            server: server.clone(),
+            subject: what.clone(),
+            reason: reason.clone(),
+        });
+    }
 }
 
 /// Fetches all lists that the server declares, concurrently.
