@@ -3,6 +3,7 @@
 //!
 //! The modules stand from the bottom up: a module uses only modules before it.
 
+mod backoff;
 mod deadline;
 mod lifecycle;
 pub(crate) mod name;

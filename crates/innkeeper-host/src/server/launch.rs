@@ -20,11 +20,11 @@ use crate::connection::handshake::{
     ClientInfo, HandshakeClient, HandshakeProbe, HandshakeResult, perform_handshake,
 };
 use crate::connection::list_ttls::ListTtls;
-use crate::connection::listing::{Quarantined, read_all};
+use crate::connection::listing::{read_all, report_quarantined};
 use crate::connection::meta::ClientMeta;
 use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
-use crate::connection::{Connection, listen, listing};
+use crate::connection::{Connection, listen};
 use crate::error::{
     AuthErrorKind, CallError, CallErrorKind, ServerFailure, StartFailureReason, StartPhase,
     UnavailableReason,
@@ -470,19 +470,8 @@ impl Launcher {
         let server_details = (server_info, instructions);
         let entry =
             CatalogEntry::new(connection, &server.config(), server_details, listing, &mut excluded);
-        self.report_quarantined(server, &excluded);
+        report_quarantined(&self.events, &server.name, &excluded);
         Ok(entry)
-    }
-
-    fn report_quarantined(&self, server: &Server, excluded: &[Quarantined]) {
-        for listing::Quarantined { subject: what, reason } in excluded {
-            tracing::warn!(server = &*server.name, what, reason, "excluded from the catalog");
-            self.events.publish(HostEvent::Quarantined {
-                server: server.name.clone(),
-                subject: what.clone(),
-                reason: reason.clone(),
-            });
-        }
     }
 }
 

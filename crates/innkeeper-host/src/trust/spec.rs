@@ -111,7 +111,7 @@ impl LaunchSpec {
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new_with_prefix(self.launch_hash);
         hash.update(json!(self.guard).to_string());
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        format!("{:x}", hash.finalize())
     }
 
     /// Returns the names of variables that load code or a command, which runs in place of or beside
