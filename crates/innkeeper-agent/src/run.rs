@@ -260,15 +260,12 @@ impl<'c> Run<'c> {
         let refused_whole = response.finish_reason == FinishReason::Refusal;
         let mut planned = Vec::new();
         for ((id, name), ParsedCall { call, origin }) in ids.into_iter().zip(calls) {
-            let fits = call.map_err(|rejected| self.config.rejection_message(&rejected)).and_then(
-                |call| {
-                    let problems = self
-                        .config
-                        .blocked_message(&call)
-                        .or_else(|| self.config.violation_message(&call));
-                    problems.map_or(Ok(call), Err)
-                },
-            );
+            let fits = call
+                .map_err(|rejected| self.config.blocklist.rejection_message(&rejected))
+                .and_then(|call| {
+                    let problem = self.config.call_problem(&call);
+                    problem.map_or(Ok(call), Err)
+                });
             let rejection = match fits {
                 Ok(_) if refused_whole => Some(DECLINED_MESSAGE.to_owned()),
                 Ok(_) if too_many => Some(self.config.too_many_calls_message()),
@@ -306,10 +303,7 @@ impl<'c> Run<'c> {
         }
         for parsed_call in &parsed.calls {
             if let Ok(call) = &parsed_call.call
-                && let Some(problem) = self
-                    .config
-                    .blocked_message(call)
-                    .or_else(|| self.config.violation_message(call))
+                && let Some(problem) = self.config.call_problem(call)
             {
                 parsed.problems.push(FailedAttempt::new(problem));
             }

@@ -37,7 +37,7 @@ pub(super) fn parse_response(
     response: &Response,
     constrained: bool,
 ) -> ParsedResponse {
-    let tools = &config.tools;
+    let tools = &config.known_tools;
     let native_calls = response.message.calls().count();
     let native = native_calls > 0;
     let mut parsed = ParsedResponse::default();
@@ -103,7 +103,7 @@ impl ParsedResponse {
         // Constrained output is plain JSON, whatever the model's own call format is.
         let format = if constrained { Format::Detect } else { config.format };
         let options = ParserOptions { format, ..ParserOptions::default() };
-        let mut parser = ToolCallParser::new(config.tools.clone(), &options);
+        let mut parser = ToolCallParser::new(config.known_tools.clone(), &options);
         let mut parts = PartMerger::default();
         let mut take =
             |event: ParseEvent<'_>| self.handle_event(config, &mut parts, &event, constrained);
@@ -147,7 +147,8 @@ impl ParsedResponse {
             }
             ParseEvent::Rejected { rejected, text, .. } => {
                 parts.push(PartContent::Text, text);
-                self.problems.push(FailedAttempt::new(config.rejection_message(rejected)));
+                self.problems
+                    .push(FailedAttempt::new(config.blocklist.rejection_message(rejected)));
             }
             ParseEvent::Incomplete { text, .. } => {
                 parts.push(PartContent::Text, text);

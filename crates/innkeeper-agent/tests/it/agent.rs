@@ -4,6 +4,7 @@ mod constrained;
 mod corrections;
 mod failures;
 mod iterations;
+mod one_executor;
 mod safety;
 mod tool_call_modes;
 
