@@ -9,7 +9,6 @@ mod run_result;
 mod settings;
 mod statistics;
 mod stream;
-mod text_filter;
 mod tool_dispatcher;
 
 use std::sync::Arc;
@@ -24,7 +23,6 @@ use crate::provider::{LlmError, LlmErrorKind, LlmProvider, Request, Response, St
 use crate::run::{Effect, Run, RunConfig, RunOutcome};
 use crate::safety::{Approver, RateLimit};
 use crate::tools::ToolRunner;
-use text_filter::TextFilter;
 
 pub use crate::executor::{CacheSettings, DEFAULT_PARALLEL_CALLS};
 pub use event::AgentEventRef;
@@ -168,7 +166,6 @@ impl Agent {
             provider: &*self.provider,
             settings: &self.settings,
             rate_limit: self.rate_limit.as_ref(),
-            tools: &snapshot.known,
             streaming,
         };
         let mut records = Vec::new();
@@ -181,10 +178,12 @@ impl Agent {
         };
         let ended = loop {
             effect = match effect {
-                Effect::SendRequest(request) => match asker.send_request(*request, sink).await {
-                    Ok(response) => run.on_response(&response, fastrand::f64()),
-                    Err(error) => run.on_error(error, fastrand::f64()),
-                },
+                Effect::SendRequest(request) => {
+                    match asker.send_request(*request, &mut run, sink).await {
+                        Ok(response) => run.on_response(&response, fastrand::f64()),
+                        Err(error) => run.on_error(error, fastrand::f64()),
+                    }
+                }
                 Effect::Sleep(delay) => {
                     sink(AgentEventRef::Retrying { delay });
                     sleep(delay).await;
@@ -246,7 +245,6 @@ struct ModelClient<'a> {
     provider: &'a dyn LlmProvider,
     settings: &'a AgentSettings,
     rate_limit: Option<&'a RateLimit>,
-    tools: &'a Arc<innkeeper_toolcall::Tools>,
     streaming: bool,
 }
 
@@ -254,13 +252,14 @@ impl ModelClient<'_> {
     async fn send_request(
         &self,
         request: Request,
+        run: &mut Run<'_>,
         sink: &mut EventSink<'_>,
     ) -> Result<Response, LlmError> {
         self.acquire_rate_limit().await?;
         let limit = self.settings.response_timeout;
         let response = async {
             if self.streaming {
-                self.stream_response(request, sink).await
+                self.stream_response(request, run, sink).await
             } else {
                 self.provider.generate(request).await
             }
@@ -297,20 +296,19 @@ impl ModelClient<'_> {
     async fn stream_response(
         &self,
         request: Request,
+        run: &mut Run<'_>,
         sink: &mut EventSink<'_>,
     ) -> Result<Response, LlmError> {
-        let mut showing = TextFilter::new(self.tools, self.settings.format);
         let mut chunks = self.provider.stream(request);
         while let Some(chunk) = chunks.next().await {
-            match chunk? {
-                StreamChunk::Done(response) => {
-                    showing.finish(sink);
-                    return Ok(*response);
-                }
-                chunk @ (StreamChunk::Text(_)
+            let chunk = chunk?;
+            run.on_chunk(&chunk, &mut |event| sink(event.into()));
+            match chunk {
+                StreamChunk::Done(response) => return Ok(*response),
+                StreamChunk::Text(_)
                 | StreamChunk::Reasoning(_)
                 | StreamChunk::ToolCallStart { .. }
-                | StreamChunk::ArgumentsDelta { .. }) => showing.push(&chunk, sink),
+                | StreamChunk::ArgumentsDelta { .. } => {}
             }
         }
         let message = "the response is incomplete";

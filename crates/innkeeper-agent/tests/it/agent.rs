@@ -2,6 +2,7 @@
 
 mod constrained;
 mod corrections;
+mod displayed_text;
 mod failures;
 mod iterations;
 mod one_executor;
