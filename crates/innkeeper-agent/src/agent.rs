@@ -9,24 +9,22 @@ mod run_result;
 mod settings;
 mod statistics;
 mod stream;
-mod text_filter;
 mod tool_dispatcher;
 
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use innkeeper_toolcall::prompt::Template;
-use innkeeper_toolcall::{ToolValidator, Tools};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::conversation::Conversation;
+use crate::executor::{Executor, ToolSnapshot};
 use crate::provider::{LlmError, LlmErrorKind, LlmProvider, Request, Response, StreamChunk};
 use crate::run::{Effect, Run, RunConfig, RunOutcome};
 use crate::safety::{Approver, RateLimit};
-use crate::tools::{AvailableTool, ToolRunner};
-use text_filter::TextFilter;
-use tool_dispatcher::ToolDispatcher;
+use crate::tools::ToolRunner;
 
+pub use crate::executor::{CacheSettings, DEFAULT_PARALLEL_CALLS};
 pub use event::AgentEventRef;
 pub use run_result::{RunResult, ToolCallRecord};
 pub use settings::AgentSettings;
@@ -55,21 +53,11 @@ pub use stream::{AgentEvent, AgentStream};
 /// ```
 pub struct Agent {
     provider: Arc<dyn LlmProvider>,
-    runner: Arc<dyn ToolRunner>,
-    approver: Option<Arc<dyn Approver>>,
+    executor: Executor,
     settings: AgentSettings,
     rate_limit: Option<RateLimit>,
     conversation: Conversation,
-    /// The most recent list of tools. The schemas are compiled once per list.
-    tool_snapshot: ToolSnapshot,
     statistics: Statistics,
-}
-
-#[derive(Debug, Default)]
-struct ToolSnapshot {
-    available_tools: Vec<AvailableTool>,
-    tools: Arc<Tools>,
-    tool_validator: Arc<ToolValidator>,
 }
 
 impl std::fmt::Debug for Agent {
@@ -94,12 +82,10 @@ impl Agent {
         let rate_limit = settings.rate_limit_per_minute.map(RateLimit::per_minute);
         Self {
             provider,
-            runner,
-            approver: None,
+            executor: Executor::new(runner, settings.executor_settings()),
             settings,
             rate_limit,
             conversation: Conversation::new(),
-            tool_snapshot: ToolSnapshot::default(),
             statistics: Statistics::default(),
         }
     }
@@ -108,7 +94,7 @@ impl Agent {
     /// calls are denied.
     #[must_use]
     pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
-        self.approver = Some(approver);
+        self.executor.set_approver(approver);
         self
     }
 
@@ -174,20 +160,13 @@ impl Agent {
         sink: &mut EventSink<'_>,
     ) -> RunResult {
         let begun = Instant::now();
-        self.refresh_tools();
-        let config = Arc::new(self.run_config());
+        let snapshot = self.executor.tool_snapshot();
+        let config = Arc::new(self.run_config(&snapshot));
         let asker = ModelClient {
             provider: &*self.provider,
             settings: &self.settings,
             rate_limit: self.rate_limit.as_ref(),
-            tools: &self.tool_snapshot.tools,
             streaming,
-        };
-        let dispatcher = ToolDispatcher {
-            runner: &*self.runner,
-            approver: self.approver.as_deref(),
-            approval_policy: self.settings.approval_policy,
-            available_tools: &self.tool_snapshot.available_tools,
         };
         let mut records = Vec::new();
         let (mut run, mut effect) = match Run::start(config, &mut self.conversation, message) {
@@ -199,19 +178,24 @@ impl Agent {
         };
         let ended = loop {
             effect = match effect {
-                Effect::SendRequest(request) => match asker.send_request(*request, sink).await {
-                    Ok(response) => run.on_response(&response, fastrand::f64()),
-                    Err(error) => run.on_error(error, fastrand::f64()),
-                },
+                Effect::SendRequest(request) => {
+                    match asker.send_request(*request, &mut run, sink).await {
+                        Ok(response) => run.on_response(&response, fastrand::f64()),
+                        Err(error) => run.on_error(error, fastrand::f64()),
+                    }
+                }
                 Effect::Sleep(delay) => {
                     sink(AgentEventRef::Retrying { delay });
                     sleep(delay).await;
                     run.on_delay()
                 }
                 Effect::CallTools(planned) => {
-                    dispatcher.dispatch(planned, &mut run, &mut records, sink).await
+                    let executor = &self.executor;
+                    let (run, records) = (&mut run, &mut records);
+                    tool_dispatcher::dispatch(executor, &snapshot, planned, run, records, sink)
+                        .await
                 }
-                // `dispatcher` reports every call of an effect before it returns, so no call is
+                // `dispatch` reports every call of an effect before it returns, so no call is
                 // pending here.
                 Effect::AwaitTools => {
                     break RunOutcome::NotSent {
@@ -227,24 +211,7 @@ impl Agent {
         report
     }
 
-    /// Updates the snapshot if the runner lists other tools.
-    fn refresh_tools(&mut self) {
-        let available_tools: Vec<_> = self
-            .runner
-            .list_tools()
-            .into_iter()
-            .filter(|available| !self.settings.blocklist.is_blocked(&available.tool.name))
-            .collect();
-        if self.tool_snapshot.available_tools != available_tools {
-            let tools: Tools =
-                available_tools.iter().map(|available| available.tool.clone()).collect();
-            let tool_validator = Arc::new(ToolValidator::new(tools.clone()));
-            self.tool_snapshot =
-                ToolSnapshot { available_tools, tools: Arc::new(tools), tool_validator };
-        }
-    }
-
-    fn run_config(&self) -> RunConfig {
+    fn run_config(&self, snapshot: &ToolSnapshot) -> RunConfig {
         let settings = &self.settings;
         let template = settings.template.clone();
         let capabilities = self.provider.capabilities();
@@ -252,8 +219,9 @@ impl Agent {
             settings.history_and_window(capabilities.context_tokens);
         RunConfig {
             system: settings.system.clone(),
-            tools: self.tool_snapshot.tools.clone(),
-            tool_validator: self.tool_snapshot.tool_validator.clone(),
+            tools: snapshot.available.clone(),
+            known_tools: snapshot.known.clone(),
+            tool_validator: snapshot.tool_validator.clone(),
             template: template.unwrap_or_else(|| Template::for_model(self.provider.model())),
             format: settings.format,
             tool_calling: settings.tool_calling,
@@ -277,7 +245,6 @@ struct ModelClient<'a> {
     provider: &'a dyn LlmProvider,
     settings: &'a AgentSettings,
     rate_limit: Option<&'a RateLimit>,
-    tools: &'a Arc<Tools>,
     streaming: bool,
 }
 
@@ -285,13 +252,14 @@ impl ModelClient<'_> {
     async fn send_request(
         &self,
         request: Request,
+        run: &mut Run<'_>,
         sink: &mut EventSink<'_>,
     ) -> Result<Response, LlmError> {
         self.acquire_rate_limit().await?;
         let limit = self.settings.response_timeout;
         let response = async {
             if self.streaming {
-                self.stream_response(request, sink).await
+                self.stream_response(request, run, sink).await
             } else {
                 self.provider.generate(request).await
             }
@@ -328,20 +296,19 @@ impl ModelClient<'_> {
     async fn stream_response(
         &self,
         request: Request,
+        run: &mut Run<'_>,
         sink: &mut EventSink<'_>,
     ) -> Result<Response, LlmError> {
-        let mut showing = TextFilter::new(self.tools, self.settings.format);
         let mut chunks = self.provider.stream(request);
         while let Some(chunk) = chunks.next().await {
-            match chunk? {
-                StreamChunk::Done(response) => {
-                    showing.finish(sink);
-                    return Ok(*response);
-                }
-                chunk @ (StreamChunk::Text(_)
+            let chunk = chunk?;
+            run.on_chunk(&chunk, &mut |event| sink(event.into()));
+            match chunk {
+                StreamChunk::Done(response) => return Ok(*response),
+                StreamChunk::Text(_)
                 | StreamChunk::Reasoning(_)
                 | StreamChunk::ToolCallStart { .. }
-                | StreamChunk::ArgumentsDelta { .. }) => showing.push(&chunk, sink),
+                | StreamChunk::ArgumentsDelta { .. } => {}
             }
         }
         let message = "the response is incomplete";

@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod chat;
 pub mod conversation;
+mod executor;
 pub mod provider;
 pub mod run;
 pub mod run_json;

@@ -18,13 +18,14 @@ use std::time::Duration;
 use innkeeper_toolcall::prompt::FailedAttempt;
 
 use crate::conversation::{Conversation, ConversationError, Message, ToolResult};
-use crate::provider::{FinishReason, LlmError, LlmErrorKind, Response};
+use crate::provider::{FinishReason, LlmError, LlmErrorKind, Response, StreamChunk};
 use correction::{CorrectionState, RetryDecision};
-use response_parser::{ParsedCall, ParsedResponse};
+use response_parser::{ParsedCall, ParsedResponse, ResponseParser};
 
 pub use config::{RunConfig, RunLimits, ToolCalling};
 pub use effect::{CallOrigin, Effect, PendingCall, RunOutcome};
 pub use request::ToolCallMode;
+pub use response_parser::{ResponseEvent, ResponseEventSink};
 pub use stats::{CorrectionExample, RunStats};
 
 /// Longest `Retry-After` delay that a run waits for. A provider that demands more is unavailable
@@ -54,6 +55,8 @@ pub struct Run<'c> {
     retries_remaining: u32,
     consecutive_failures: u32,
     call_results: Vec<(String, String, Option<ToolResult>)>,
+    /// The parser of the response to the last request.
+    response_parser: Option<ResponseParser>,
     stats: RunStats,
     correction_examples: Vec<CorrectionExample>,
 }
@@ -85,6 +88,7 @@ impl<'c> Run<'c> {
             retries_remaining,
             consecutive_failures: 0,
             call_results: Vec::new(),
+            response_parser: None,
             stats: RunStats { usage_is_complete: true, ..RunStats::default() },
             correction_examples: Vec::new(),
         };
@@ -117,6 +121,14 @@ impl<'c> Run<'c> {
         self.request_effect()
     }
 
+    /// Handles a chunk of a streamed response, and passes what is to be displayed to `sink`. The
+    /// input after [`StreamChunk::Done`] is [`Self::on_response`] with the same response.
+    pub fn on_chunk(&mut self, chunk: &StreamChunk, sink: &mut ResponseEventSink<'_>) {
+        if let Some(parser) = &mut self.response_parser {
+            parser.push(chunk, sink);
+        }
+    }
+
     /// Handles a response of the model. `jitter`, from 0 to 1, varies the delays.
     pub fn on_response(&mut self, response: &Response, jitter: f64) -> Effect {
         self.consecutive_failures = 0;
@@ -129,8 +141,11 @@ impl<'c> Run<'c> {
             self.tool_call_mode = ToolCallMode::Prompt;
             return Effect::Sleep(Duration::ZERO);
         }
-        let mut parsed =
-            response_parser::parse_response(&self.config, response, self.correction.constrained);
+        let constrained = self.correction.constrained;
+        let parser = self.response_parser.take();
+        let parser =
+            parser.unwrap_or_else(|| ResponseParser::new(&self.config, constrained, false));
+        let mut parsed = parser.into_parsed(&self.config, response, constrained);
         if parsed.calls.is_empty()
             && parsed.problems.is_empty()
             && let Some(problem) = empty_response_problem(response)
@@ -260,15 +275,12 @@ impl<'c> Run<'c> {
         let refused_whole = response.finish_reason == FinishReason::Refusal;
         let mut planned = Vec::new();
         for ((id, name), ParsedCall { call, origin }) in ids.into_iter().zip(calls) {
-            let fits = call.map_err(|rejected| self.config.rejection_message(&rejected)).and_then(
-                |call| {
-                    let problems = self
-                        .config
-                        .blocked_message(&call)
-                        .or_else(|| self.config.violation_message(&call));
-                    problems.map_or(Ok(call), Err)
-                },
-            );
+            let fits = call
+                .map_err(|rejected| self.config.blocklist.rejection_message(&rejected))
+                .and_then(|call| {
+                    let problem = self.config.call_problem(&call);
+                    problem.map_or(Ok(call), Err)
+                });
             let rejection = match fits {
                 Ok(_) if refused_whole => Some(DECLINED_MESSAGE.to_owned()),
                 Ok(_) if too_many => Some(self.config.too_many_calls_message()),
@@ -306,10 +318,7 @@ impl<'c> Run<'c> {
         }
         for parsed_call in &parsed.calls {
             if let Ok(call) = &parsed_call.call
-                && let Some(problem) = self
-                    .config
-                    .blocked_message(call)
-                    .or_else(|| self.config.violation_message(call))
+                && let Some(problem) = self.config.call_problem(call)
             {
                 parsed.problems.push(FailedAttempt::new(problem));
             }
@@ -399,6 +408,9 @@ impl<'c> Run<'c> {
                     request.messages.splice(..0, request::few_shot_example(&self.config));
                 }
                 self.stats.requests += 1;
+                let (constrained, native) =
+                    (self.correction.constrained, !request.tools.is_empty());
+                self.response_parser = Some(ResponseParser::new(&self.config, constrained, native));
                 Effect::SendRequest(Box::new(request))
             }
             Err(error) => Effect::Finish(RunOutcome::NotSent { reason: error.to_string() }),

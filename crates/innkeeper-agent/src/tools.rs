@@ -1,6 +1,5 @@
 //! The tools that a model may call, and the interface that runs them.
 
-mod execute;
 mod lossless;
 mod single_server;
 
@@ -15,7 +14,6 @@ use innkeeper_toolcall::{Tool, Violation};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-pub(crate) use execute::execute_call;
 pub(crate) use lossless::to_lossless;
 pub use single_server::{ConnectError, SingleServer};
 
@@ -105,6 +103,14 @@ pub enum ToolError {
         tool: String,
         /// Maximum number of unread bytes.
         limit: usize,
+    },
+    /// A safety rule or the approver refused the call; the call was not sent.
+    #[error("not run: {reason}")]
+    Refused {
+        /// The name of the tool.
+        tool: String,
+        /// The reason, which the model gets.
+        reason: String,
     },
     /// The code that runs the tool panicked.
     #[error("tool `{tool}` panicked")]

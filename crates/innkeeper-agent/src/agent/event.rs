@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::run_result::ToolCallRecord;
+use crate::run::ResponseEvent;
 
 /// An event of a run. [`AgentEvent`](super::AgentEvent) is the owned form.
 #[derive(Clone, Copy, Debug)]
@@ -32,4 +33,14 @@ pub enum AgentEventRef<'e> {
         /// The delay before the request.
         delay: Duration,
     },
+}
+
+impl<'e> From<ResponseEvent<'e>> for AgentEventRef<'e> {
+    fn from(event: ResponseEvent<'e>) -> Self {
+        match event {
+            ResponseEvent::Text(text) => Self::Text(text),
+            ResponseEvent::Reasoning(text) => Self::Reasoning(text),
+            ResponseEvent::ToolCallDetected { tool } => Self::ToolCallDetected { tool },
+        }
+    }
 }

@@ -46,6 +46,8 @@ pub struct ToolCallRecord {
     pub result_text: String,
     /// The duration of the call.
     pub elapsed: Duration,
+    /// Whether the output comes from the cache.
+    pub cached: bool,
     /// The origin of the call.
     pub origin: CallOrigin,
     /// The number of failed attempts before the call.

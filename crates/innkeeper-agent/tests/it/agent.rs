@@ -2,8 +2,10 @@
 
 mod constrained;
 mod corrections;
+mod displayed_text;
 mod failures;
 mod iterations;
+mod one_executor;
 mod safety;
 mod tool_call_modes;
 

@@ -5,11 +5,11 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt as _;
 use innkeeper_toolcall::ResolvedCall;
 
-use super::{ToolError, ToolOutput, ToolRunner, to_lossless};
+use crate::tools::{ToolError, ToolOutput, ToolRunner, to_lossless};
 
 /// Runs a call without changing any of its numbers. A panic of the runner fails this call only,
 /// because the runner is code of the application.
-pub(crate) async fn execute_call(
+pub(super) async fn execute_call(
     runner: &dyn ToolRunner,
     call: &ResolvedCall,
 ) -> Result<ToolOutput, ToolError> {

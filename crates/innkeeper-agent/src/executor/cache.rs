@@ -27,7 +27,7 @@ impl Default for CacheSettings {
 
 /// Maximum number of bytes in a cached result, and in the arguments of its call. Together with the
 /// maximum number of results, the limit bounds the memory.
-pub(super) const MAX_ENTRY_BYTES: usize = 256 << 10;
+const MAX_ENTRY_BYTES: usize = 256 << 10;
 
 type CacheKey = (String, String);
 type ResultCell = Arc<OnceCell<Arc<ToolOutput>>>;
