@@ -5,6 +5,7 @@
 
 mod history_budget;
 mod message;
+mod provider_api;
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -14,6 +15,7 @@ pub use history_budget::{HistoryBudget, estimate_tokens};
 pub use message::{
     AssistantMessage, ContentPart, Message, PartContent, ProviderBlock, ToolCall, ToolResult,
 };
+pub use provider_api::ProviderApi;
 
 /// Maximum number of messages in a conversation, more than any model reads.
 pub const MAX_MESSAGES: usize = 10_000;

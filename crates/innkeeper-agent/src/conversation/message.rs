@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::provider::ProviderApi;
+use super::ProviderApi;
 
 /// A message of a conversation. Clones share the content, because each request contains all
 /// messages.

@@ -1,7 +1,6 @@
 //! Tests of the message order and of trimming.
 
 use super::*;
-use crate::provider::ProviderApi;
 
 fn call_part(id: &str) -> ContentPart {
     let (id, name) = (id.to_owned(), "tool".to_owned());
