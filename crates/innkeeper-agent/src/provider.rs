@@ -6,6 +6,7 @@
 
 mod api;
 mod capability;
+mod content_lowering;
 mod error;
 mod request;
 mod response;

@@ -106,14 +106,16 @@ fn finish_call(
     sink: &mut EventSink<'_>,
 ) -> Effect {
     let PendingCall { id, call, origin, retries, reasoning } = planned;
-    let (outcome, success, result_text, output) = match call_outcome {
+    let (outcome, success, content, output) = match call_outcome {
         ToolCallOutcome::Completed(output) => {
             let success = !output.is_error();
             let outcome = if success { "done" } else { "tool_error" };
-            (outcome, success, tool_output::to_text(&output), Some(output))
+            (outcome, success, tool_output::to_content(&output), Some(output))
         }
-        ToolCallOutcome::Failed(error) => ("failed", false, error.to_string(), None),
-        ToolCallOutcome::Denied(reason) => ("refused", false, format!("not run: {reason}"), None),
+        ToolCallOutcome::Failed(error) => ("failed", false, error.to_string().into(), None),
+        ToolCallOutcome::Denied(reason) => {
+            ("refused", false, format!("not run: {reason}").into(), None)
+        }
     };
     let milliseconds = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     emit_tool_executed(&call.name, &call.arguments.to_string(), outcome, milliseconds);
@@ -124,14 +126,14 @@ fn finish_call(
         arguments: call.arguments,
         output,
         success,
-        result_text,
+        result_text: content.to_text().into_owned(),
         elapsed,
         origin,
         retries,
         reasoning,
     };
     sink(AgentEventRef::ToolCallFinished(&record));
-    let effect = run.on_tool_result(&record.id, record.result_text.clone(), !success);
+    let effect = run.on_tool_result(&record.id, content, !success);
     records.push(record);
     effect
 }

@@ -1,7 +1,10 @@
 //! The six HTTP APIs of language model providers.
 
+use serde::{Deserialize, Serialize};
+
 /// An HTTP API of a language model provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProviderApi {
     /// OpenAI's Chat Completions API, which most other servers implement too.
     OpenAiChat,

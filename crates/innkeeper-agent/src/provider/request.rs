@@ -70,11 +70,12 @@ impl Request {
         let mut text = self.system.clone();
         for message in &self.messages {
             let (role, content) = match message {
-                Message::User(text) => ("User", text.to_string()),
-                Message::Assistant(assistant) => ("Assistant", assistant.visible_text()),
+                Message::User(content) => ("User", content.to_text()),
+                Message::Assistant(assistant) => ("Assistant", assistant.visible_text().into()),
                 Message::ToolResults(results) => {
-                    let lines: Vec<_> = results.iter().map(|result| result.text.as_str()).collect();
-                    ("Tool", lines.join("\n"))
+                    let lines: Vec<_> =
+                        results.iter().map(|result| result.content.to_text()).collect();
+                    ("Tool", lines.join("\n").into())
                 }
             };
             if !text.is_empty() {
