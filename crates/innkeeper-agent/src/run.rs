@@ -153,7 +153,7 @@ impl<'c> Run<'c> {
 
     /// Handles a failed request. `jitter`, from 0 to 1, varies the delays.
     pub fn on_error(&mut self, mut error: LlmError, jitter: f64) -> Effect {
-        *self.stats.failures.entry(error.kind.name()).or_default() += 1;
+        *self.stats.failures.entry(error.kind.name().into()).or_default() += 1;
         if error.kind == LlmErrorKind::ToolsUnsupported
             && self.tool_call_mode == ToolCallMode::Native
             && self.config.allows_prompt_mode()

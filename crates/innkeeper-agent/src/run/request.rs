@@ -1,5 +1,6 @@
 //! Builds the next request, in native or prompt mode.
 
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use innkeeper_toolcall::Tools;
@@ -14,7 +15,8 @@ use crate::provider::Request;
 use crate::tool_output;
 
 /// The way in which a model calls tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ToolCallMode {
     /// With the native calls of the provider's API.
     Native,

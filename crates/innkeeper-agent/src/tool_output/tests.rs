@@ -81,3 +81,18 @@ fn structured_content_is_used_where_there_is_no_text() {
         assert_eq!(to_text(&output(mixed_result)), format!("{expected}\na"));
     }
 }
+
+fn output_of(blocks: &Value) -> ToolOutput {
+    ToolOutput::new(to_raw_value(&json!({"content": blocks})).unwrap(), false)
+}
+
+#[test]
+fn an_output_of_more_text_than_the_limit_is_cut_where_its_whole_text_would_be() {
+    let image = json!({"type": "image", "mimeType": "image/png", "data": "aGVsbG8="});
+    for first in MAX_OUTPUT_BYTES - 40..MAX_OUTPUT_BYTES + 3 {
+        let text = json!({"type": "text", "text": "x".repeat(first)});
+        let last = json!({"type": "text", "text": "ü".repeat(9)});
+        let output = output_of(&json!([text, image, last]));
+        assert_eq!(to_text(&output), truncate(to_full_text(&output)), "{first}");
+    }
+}
