@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use innkeeper_toolcall::prompt::FailedAttempt;
 
+use crate::content::Content;
 use crate::conversation::{Conversation, ConversationError, Message, ToolResult};
 use crate::provider::{FinishReason, LlmError, LlmErrorKind, Response, StreamChunk};
 use correction::{CorrectionState, RetryDecision};
@@ -70,7 +71,7 @@ impl<'c> Run<'c> {
     pub fn start(
         config: Arc<RunConfig>,
         conversation: &'c mut Conversation,
-        message: &str,
+        message: impl Into<Content>,
     ) -> Result<(Self, Effect), ConversationError> {
         conversation.fail_pending(INTERRUPTED_MESSAGE);
         conversation.push_user(message)?;
@@ -167,7 +168,7 @@ impl<'c> Run<'c> {
 
     /// Handles a failed request. `jitter`, from 0 to 1, varies the delays.
     pub fn on_error(&mut self, mut error: LlmError, jitter: f64) -> Effect {
-        *self.stats.failures.entry(error.kind.name()).or_default() += 1;
+        *self.stats.failures.entry(error.kind.name().into()).or_default() += 1;
         if error.kind == LlmErrorKind::ToolsUnsupported
             && self.tool_call_mode == ToolCallMode::Native
             && self.config.allows_prompt_mode()
@@ -220,15 +221,21 @@ impl<'c> Run<'c> {
         Effect::Sleep(after.unwrap_or_default().max(own_backoff))
     }
 
-    /// Handles the result of a call that was run or refused. `text` is the result for the model.
-    pub fn on_tool_result(&mut self, id: &str, text: String, is_error: bool) -> Effect {
+    /// Handles the result of a call that was run or refused. `content` is the result for the
+    /// model.
+    pub fn on_tool_result(
+        &mut self,
+        id: &str,
+        content: impl Into<Content>,
+        is_error: bool,
+    ) -> Effect {
         let open = self
             .call_results
             .iter_mut()
             .find(|(call_id, _, result)| call_id == id && result.is_none());
         let Some((id, name, result)) = open else { return Effect::AwaitTools };
         let (id, name) = (id.clone(), name.clone());
-        *result = Some(ToolResult { id, name, text, is_error });
+        *result = Some(ToolResult { id, name, content: content.into(), is_error });
         if self.call_results.iter().any(|(_, _, result)| result.is_none()) {
             return Effect::AwaitTools;
         }
@@ -295,7 +302,12 @@ impl<'c> Run<'c> {
             };
             let result = rejection.map(|text| {
                 self.rejected_calls += 1;
-                ToolResult { id: id.clone(), name: name.clone(), text, is_error: true }
+                ToolResult {
+                    id: id.clone(),
+                    name: name.clone(),
+                    content: text.into(),
+                    is_error: true,
+                }
             });
             self.call_results.push((id, name, result));
         }
@@ -363,7 +375,7 @@ impl<'c> Run<'c> {
         if !attempts.is_empty() {
             let user_message =
                 self.conversation.messages().iter().rev().find_map(|message| match message {
-                    Message::User(text) => Some(text.to_string()),
+                    Message::User(content) => Some(content.to_text().into_owned()),
                     Message::Assistant(_) | Message::ToolResults(_) => None,
                 });
             let (user_message, corrected_text) =
@@ -422,7 +434,7 @@ impl<'c> Run<'c> {
     fn flush_results(&mut self, reason: &str) {
         let results =
             std::mem::take(&mut self.call_results).into_iter().map(|(id, name, result)| {
-                let missing = || ToolResult { id, name, text: reason.to_owned(), is_error: true };
+                let missing = || ToolResult { id, name, content: reason.into(), is_error: true };
                 result.unwrap_or_else(missing)
             });
         if self.conversation.push_tool_results(results.collect()).is_err() {

@@ -3,6 +3,7 @@
 mod lossless;
 mod single_server;
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
@@ -36,7 +37,7 @@ pub struct AvailableTool {
 }
 
 /// The output of a tool.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToolOutput {
     raw: Box<RawValue>,
     is_error: bool,

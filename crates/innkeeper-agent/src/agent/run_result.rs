@@ -1,5 +1,6 @@
 //! The result of a run.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 use innkeeper_toolcall::Json;
@@ -9,7 +10,7 @@ use crate::run::{CallOrigin, CorrectionExample, Run, RunOutcome, RunStats, ToolC
 use crate::tools::ToolOutput;
 
 /// The result of one run.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct RunResult {
     /// The outcome of the run.
     pub outcome: RunOutcome,
@@ -28,7 +29,7 @@ pub struct RunResult {
 }
 
 /// The record of one tool call that was run or refused.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToolCallRecord {
     /// The iteration of the run, counted from 1.
     pub iteration: u32,

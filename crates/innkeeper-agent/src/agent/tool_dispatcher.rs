@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{AgentEventRef, EventSink, ToolCallRecord};
+use crate::content::Content;
 use crate::executor::{CallQueue, Executor, QueueEvent, QueuedCall, StartRule};
 use crate::executor::{ToolExecution, ToolSnapshot};
 use crate::run::{Effect, PendingCall, Run};
@@ -37,35 +38,40 @@ pub(super) async fn dispatch(
             }
         };
         let Some(ended) = pending.get_mut(execution.index) else { continue };
-        let record = record(execution, ended, run.stats().iterations);
+        let (record, content) = record(execution, ended, run.stats().iterations);
         sink(AgentEventRef::ToolCallFinished(&record));
-        effect = run.on_tool_result(&record.id, record.result_text.clone(), !record.success);
+        effect = run.on_tool_result(&record.id, content, !record.success);
         records.push(record);
     }
 }
 
-/// Returns the record of a call that has ended.
-fn record(execution: ToolExecution, pending: &mut PendingCall, iteration: u32) -> ToolCallRecord {
+/// Returns the record of a call that has ended, and the content for the model.
+fn record(
+    execution: ToolExecution,
+    pending: &mut PendingCall,
+    iteration: u32,
+) -> (ToolCallRecord, Content) {
     let ToolExecution { tool, arguments, outcome, elapsed, cached, .. } = execution;
-    let (success, result_text, output) = match outcome {
+    let (success, content, output) = match outcome {
         Ok(output) => {
-            let text = tool_output::to_text(&output);
-            (!output.is_error(), text, Some(Arc::unwrap_or_clone(output)))
+            let content = tool_output::to_content(&output);
+            (!output.is_error(), content, Some(Arc::unwrap_or_clone(output)))
         }
-        Err(error) => (false, error.to_string(), None),
+        Err(error) => (false, Content::from(error.to_string()), None),
     };
-    ToolCallRecord {
+    let record = ToolCallRecord {
         iteration,
         id: std::mem::take(&mut pending.id),
         tool,
         arguments,
         output,
         success,
-        result_text,
+        result_text: content.to_text().into_owned(),
         elapsed,
         cached,
         origin: pending.origin,
         retries: pending.retries,
         reasoning: std::mem::take(&mut pending.reasoning),
-    }
+    };
+    (record, content)
 }

@@ -1,5 +1,7 @@
 //! The six provider APIs over HTTP, against a scripted server.
 
+mod media;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -293,7 +293,11 @@ impl Simulation {
         let mut full_history = messages.to_vec();
         full_history.push(Message::User("Go on.".into()));
         for max_tokens in [30, 150, 600, 1_000_000] {
-            let messages = HistoryBudget { max_tokens }.trim(&full_history, 0);
+            let messages = HistoryBudget { max_tokens }.trim(
+                &full_history,
+                0,
+                crate::content::ContentSupport::default(),
+            );
             if messages.len() < full_history.len() {
                 state.coverage.count("trimmed");
             }

@@ -35,6 +35,7 @@ async fn a_bad_call_is_corrected_by_asking_again_cooler_with_every_earlier_error
     let Some(Message::User(correction)) = requests[2].messages.last() else {
         panic!("no question")
     };
+    let correction = correction.to_text();
     let (first, two) = (correction.find("Attempt 1: "), correction.find("Attempt 2: "));
     assert!(correction.starts_with("Read a.") && first.is_some() && first < two, "{correction}");
     assert!(correction.contains("path"), "{correction}");
@@ -95,6 +96,7 @@ async fn a_missing_parameter_is_named_and_the_form_is_shown_again() {
     let Some(Message::User(correction)) = requests[1].messages.last() else {
         panic!("no question")
     };
+    let correction = correction.to_text();
     assert!(
         correction.contains("missing required property `path`") && correction.contains("`fs.read`"),
         "{correction}"
@@ -112,6 +114,7 @@ async fn an_unknown_tool_is_answered_with_the_one_that_may_be_meant() {
     let Some(Message::User(correction)) = requests[1].messages.last() else {
         panic!("no question")
     };
+    let correction = correction.to_text();
     assert!(
         correction.contains("fs.reed")
             && correction.contains("did you mean")
@@ -179,7 +182,9 @@ async fn arguments_that_cannot_be_read_are_an_error_to_the_model() {
         .messages
         .iter()
         .filter_map(|message| match message {
-            Message::ToolResults(results) => Some((results[0].is_error, results[0].text.clone())),
+            Message::ToolResults(results) => {
+                Some((results[0].is_error, results[0].content.to_text().into_owned()))
+            }
             Message::User(_) | Message::Assistant(_) => None,
         })
         .collect();

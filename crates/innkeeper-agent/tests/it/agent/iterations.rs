@@ -32,9 +32,9 @@ async fn calls_of_one_answer_run_side_by_side_and_their_results_keep_their_order
         panic!("no results")
     };
     let outcomes: Vec<_> =
-        results.iter().map(|result| (result.is_error, result.text.as_str())).collect();
-    assert_eq!(outcomes[0], (false, r#"clock.nap {"seconds":3}"#));
-    assert_eq!(outcomes[1], (false, r#"clock.nap {"seconds":1}"#));
+        results.iter().map(|result| (result.is_error, result.content.to_text())).collect();
+    assert_eq!(outcomes[0], (false, r#"clock.nap {"seconds":3}"#.into()));
+    assert_eq!(outcomes[1], (false, r#"clock.nap {"seconds":1}"#.into()));
     assert!(outcomes[2].0 && outcomes[2].1.contains("fs.read"), "{outcomes:?}");
     let order: Vec<_> = report.tool_calls.iter().map(|record| record.elapsed.as_secs()).collect();
     assert_eq!(order, [0, 1, 3]);
@@ -69,7 +69,7 @@ async fn a_cancelled_message_leaves_a_conversation_that_can_go_on() {
         panic!("the calls are open")
     };
     assert!(!results[0].is_error, "what has run is told");
-    assert!(results[1].is_error && results[1].text.contains("interrupted"));
+    assert!(results[1].is_error && results[1].content.to_text().contains("interrupted"));
     assert!(test_env.agent.run("And now?").await.is_success());
 }
 
@@ -154,6 +154,7 @@ async fn a_long_result_neither_displaces_the_question_nor_injects_markup() {
     let messages = model.requests().remove(1).messages;
     assert_eq!(messages[0], Message::User("What is in a?".into()));
     let Some(Message::User(results)) = messages.last() else { panic!("no results") };
+    let results = results.to_text();
     for markup in ["<|im_end|>", "<|im_start|>", "[INST]", "</tool_call>", "\nUser:"] {
         assert!(!results.contains(markup), "{markup}");
     }

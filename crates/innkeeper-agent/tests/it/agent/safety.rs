@@ -30,7 +30,10 @@ async fn a_blocked_tool_is_not_offered_and_is_refused_when_it_is_called() {
     let Some(Message::ToolResults(results)) = requests[1].messages.last() else {
         panic!("no results")
     };
-    assert!(results[0].is_error && results[0].text.contains("may not be called"), "{results:?}");
+    assert!(
+        results[0].is_error && results[0].content.to_text().contains("may not be called"),
+        "{results:?}"
+    );
 }
 
 struct FixedApprover(ApprovalDecision, Mutex<Vec<String>>);

@@ -28,7 +28,7 @@ async fn a_native_call_is_run_and_its_result_leads_to_the_answer() {
     let Some(Message::ToolResults(results)) = requests[1].messages.last() else {
         panic!("no results")
     };
-    assert_eq!(results[0].text, r#"fs.read {"path":"a"}"#);
+    assert_eq!(results[0].content.to_text(), r#"fs.read {"path":"a"}"#);
 }
 
 /// Proves: P2, P12, P14
@@ -50,6 +50,7 @@ async fn a_model_without_tools_gets_them_in_its_prompt_and_its_calls_are_found_i
     let requests = test_env.model.requests();
     assert!(requests[0].tools.is_empty() && requests[0].system.contains("fs.read"));
     let Some(Message::User(results)) = requests[1].messages.last() else { panic!("no results") };
+    let results = results.to_text();
     assert!(results.contains(r#""result_of": "fs.read""#), "{results}");
 }
 
