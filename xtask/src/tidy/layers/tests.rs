@@ -68,6 +68,7 @@ fn an_upward_use_is_caught_in_each_form() {
         "macro_rules! m { () => { $crate::high::run() }; }",
         "mod inner { use super::super::high::High; }",
         "mod inner { fn f() { crate::high::run() } }",
+        "mod inner { mod deep { use super::super::super::high::High; } }",
         "#[derive(crate::high::Derive)] struct X;",
         "#[serde(default = \"crate::high::count\")] struct X;",
         "#[path_of = \"crate::high::count\"] struct X;",
@@ -90,6 +91,9 @@ fn a_name_that_the_root_re_exports_is_a_use_of_the_module_behind_the_name() {
         assert!(found.len() == 1 && found[0].contains("uses `high`"), "{form}: {found:?}");
     }
     assert!(violations_of_middle("use crate::{Low, Unknown};").is_empty());
+    let root = format!("{ROOT}fn f() {{ use high::Local; }}\n");
+    let found = violations_with(&[("lib", &root), ("middle", "use crate::Local;")]);
+    assert!(found.is_empty(), "a name in a body is no name of the root: {found:?}");
     for export in ["pub use high::*;", "pub use crate::high::Found;", "pub use self::high::Found;"]
     {
         let root = format!("{ROOT}{export}\n");
@@ -147,6 +151,7 @@ fn test_code_is_exempt() {
         "#[cfg(test)]\nuse crate::high::High;",
         "#[cfg(test)]\nmod tests { use crate::high::High; }",
         "#[cfg(test)]\nmod tests;",
+        "mod tests;",
         "#[cfg(test)]\nmod probe;",
         "#[cfg(fuzzing)]\nmod probe;",
         "#[cfg(any(test, fuzzing))]\npub mod probe;",
