@@ -20,7 +20,7 @@ use crate::connection::round_trips::RoundTripParams;
 use crate::connection::subscriptions::{MAX_SUBSCRIPTIONS, SubscribeOutcome};
 use crate::connection::{Connection, RequestSpec, ResultRejection};
 use crate::deadline::MAX_REQUEST_TIMEOUT;
-use crate::error::{ArgumentProblem, CallError};
+use crate::error::{CallError, Violation};
 use crate::event::CallOutcome;
 use crate::guard::{Finding, ItemKind, Scanner, Verdict};
 use crate::schema::ResultSchema;
@@ -88,7 +88,7 @@ impl ToolResult {
     ///
     /// The check runs here and not during the call because the check parses the content as values,
     /// and a hostile schema can make the check take about a second.
-    pub fn output_schema_violation(&self) -> Option<ArgumentProblem> {
+    pub fn output_schema_violation(&self) -> Option<Violation> {
         self.output_schema.as_ref()?.check(&self.raw)
     }
 
@@ -165,7 +165,7 @@ pub(crate) async fn call_tool(
     } else {
         // The protocol requires an object, whatever the schema allows.
         let message = "expected object: tool arguments are named".to_owned();
-        vec![ArgumentProblem { pointer: String::new(), message }]
+        vec![Violation { pointer: String::new(), message }]
     };
     if !problems.is_empty() {
         return Err(CallError::Validation { item: route.public_name.clone(), problems });
@@ -225,10 +225,10 @@ pub(crate) async fn call_tool(
 }
 
 /// Converts a finding of the guard into a problem of an argument.
-fn argument_problem(finding: &Finding) -> ArgumentProblem {
+fn argument_problem(finding: &Finding) -> Violation {
     let pointer = finding.place.strip_prefix("arguments ").unwrap_or_default().to_owned();
     let message = format!("{}; set `guard.arguments` to `flag` to allow", finding.reason);
-    ArgumentProblem { pointer, message }
+    Violation { pointer, message }
 }
 
 /// Scans the server's text in an error response or a protocol error.
@@ -304,7 +304,7 @@ pub(crate) async fn subscribe(
     let outcome = connection.subscriptions.set(uri, subscribed);
     if outcome == SubscribeOutcome::TooMany {
         let message = format!("too many resource subscriptions: maximum is {MAX_SUBSCRIPTIONS}");
-        let problems = vec![ArgumentProblem { pointer: String::new(), message }];
+        let problems = vec![Violation { pointer: String::new(), message }];
         return Err(CallError::Validation { item: uri.into(), problems });
     }
     if connection.revision.era() == Era::Modern {

@@ -5,7 +5,6 @@
 
 mod class;
 
-mod argument;
 mod auth;
 mod call;
 mod protocol;
@@ -17,7 +16,6 @@ mod start;
 
 pub(crate) mod display;
 
-pub use argument::ArgumentProblem;
 pub use auth::{AuthError, AuthErrorKind};
 pub use call::{CallError, CallErrorKind};
 pub use class::ErrorClass;
@@ -26,6 +24,8 @@ pub use restart::RestartError;
 pub use routing::RoutingError;
 pub use start::{ServerFailure, StartError, StartFailureReason, StartPhase};
 pub use unavailable_reason::UnavailableReason;
+
+pub use innkeeper_schema::Violation;
 
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,7 @@ use innkeeper_agent::transport::{
 use innkeeper_host::Environment;
 use innkeeper_host::audit::TARGET;
 use innkeeper_host::config::Secret;
-use innkeeper_host::error::{ArgumentProblem, CallError, ProtocolError, UnavailableReason};
+use innkeeper_host::error::{CallError, ProtocolError, UnavailableReason, Violation};
 use innkeeper_protocol::ErrorObject;
 use innkeeper_testkit::{Script, ScriptedLlm, ScriptedReply};
 use innkeeper_toolcall::Tool;
@@ -272,7 +272,7 @@ impl ToolRunner for LeakingTools {
                     CallError::Protocol { server, item, source }
                 }
                 "misfit" => {
-                    let problem = ArgumentProblem { pointer: KEY.into(), message: KEY.into() };
+                    let problem = Violation { pointer: KEY.into(), message: KEY.into() };
                     CallError::Validation { item, problems: vec![problem] }
                 }
                 _ => return Ok(ToolOutput::new(to_raw_value(&result).unwrap(), true)),

@@ -15,7 +15,7 @@ use crate::catalog::Catalog;
 use crate::connection::meta::Meta;
 use crate::connection::round_trips::RoundTripParams;
 use crate::connection::{Connection, RequestSpec, ResultRejection};
-use crate::error::{ArgumentProblem, CallError, UnavailableReason};
+use crate::error::{CallError, UnavailableReason, Violation};
 use crate::event::CallOutcome;
 use crate::guard::{ItemKind, Scanner};
 use crate::session::RequestError;
@@ -75,16 +75,16 @@ pub(crate) async fn get_prompt(
 fn prompt_argument_problems(
     required: &[Box<str>],
     arguments: &Map<String, Value>,
-) -> Vec<ArgumentProblem> {
+) -> Vec<Violation> {
     let mut problems = Vec::new();
     for required in required.iter().filter(|required| !arguments.contains_key(&***required)) {
         let message = format!("missing required argument `{required}`");
-        problems.push(ArgumentProblem { pointer: String::new(), message });
+        problems.push(Violation { pointer: String::new(), message });
     }
     for (key, _) in arguments.iter().filter(|(_, value)| !value.is_string()) {
         let message = "expected string: prompt arguments are strings".to_owned();
         let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
-        problems.push(ArgumentProblem { pointer, message });
+        problems.push(Violation { pointer, message });
     }
     problems
 }

@@ -241,13 +241,19 @@ fn a_wrong_drawing_is_caught() {
 }
 
 #[test]
-fn a_crate_without_a_drawing_is_not_checked() {
+fn an_optional_crate_without_a_drawing_is_not_checked() {
     let files = [
-        ("crates/innkeeper-host/src/lib.rs", "mod a;\nmod b;\n"),
-        ("crates/innkeeper-host/src/a.rs", "use crate::b::B;\n"),
-        ("crates/innkeeper-host/src/b.rs", "use crate::a::A;\n"),
+        ("crates/innkeeper-other/src/lib.rs", "mod a;\nmod b;\n"),
+        ("crates/innkeeper-other/src/a.rs", "use crate::b::B;\n"),
+        ("crates/innkeeper-other/src/b.rs", "use crate::a::A;\n"),
     ];
     assert_eq!(violations_with(&files), [""; 0]);
+}
+
+#[test]
+fn a_host_without_a_drawing_is_caught() {
+    let found = violations_with(&[("crates/innkeeper-host/src/lib.rs", "")]);
+    assert!(found.len() == 1 && found[0].contains("`innkeeper-host`"), "{found:?}");
 }
 
 #[test]

@@ -10,17 +10,17 @@ const VALUE_BYTES: u64 = 72;
 
 /// The size of a JSON value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct ValueSize {
+pub(crate) struct ValueSize {
     /// Number of values, including itself.
-    pub(super) values: u64,
+    pub(crate) values: u64,
     /// Total length of names and strings, in bytes.
-    pub(super) text_bytes: u64,
+    pub(crate) text_bytes: u64,
     /// Nesting depth of arrays and objects.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
 }
 
 impl ValueSize {
-    pub(super) fn measure(value: &Value) -> Self {
+    pub(crate) fn measure(value: &Value) -> Self {
         let mut size = Self::default();
         size.add(value, 0);
         size
@@ -45,7 +45,7 @@ impl ValueSize {
     }
 
     /// Returns the approximate memory use, in bytes.
-    pub(super) fn memory_bytes(self) -> u64 {
+    pub(crate) fn memory_bytes(self) -> u64 {
         self.values * VALUE_BYTES + self.text_bytes
     }
 }

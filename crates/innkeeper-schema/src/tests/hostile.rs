@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::super::{CompiledSchema, ValueSize};
-use super::{check, fits, read};
+use super::{check, fits, limit_message, read};
+use crate::compiled::CompiledSchema;
+use crate::value_size::ValueSize;
 
 /// Returns the shortest of three runs, to exclude the load of the machine.
 #[expect(clippy::disallowed_methods, reason = "the time a computation takes is what is tested")]
@@ -35,7 +36,7 @@ fn a_short_schema_that_doubles_thirty_times_is_refused_within_ten_milliseconds()
     let schema = chain(30, |next| json!({"allOf": [next, next]}));
     assert!(schema.to_string().len() < 2_000);
     assert!(time(|| drop(read(&schema).unwrap_err())) < Duration::from_millis(10));
-    assert!(read(&schema).unwrap_err().ends_with("references exceeds 100000"));
+    assert!(limit_message(&schema).ends_with("references exceeds 100000"));
     let mild = chain(10, |next| json!({"allOf": [next, next]}));
     assert!(fits(&mild, &json!({})));
 }
@@ -43,14 +44,14 @@ fn a_short_schema_that_doubles_thirty_times_is_refused_within_ten_milliseconds()
 #[test]
 fn doubling_through_properties_is_refused_as_well() {
     let schema = chain(30, |next| json!({"properties": {"a": next, "b": next}}));
-    assert!(read(&schema).unwrap_err().ends_with("references exceeds 100000"));
+    assert!(limit_message(&schema).ends_with("references exceeds 100000"));
 }
 
 #[test]
 fn doubling_within_a_recursion_is_refused_as_well() {
     let mut schema = chain(30, |next| json!({"allOf": [next, next]}));
     schema["$defs"]["a30"] = json!({"properties": {"again": {"$ref": "#"}}});
-    assert!(read(&schema).unwrap_err().ends_with("references exceeds 100000"));
+    assert!(limit_message(&schema).ends_with("references exceeds 100000"));
 }
 
 #[test]
@@ -59,7 +60,7 @@ fn asking_at_every_level_what_was_not_evaluated_is_refused() {
     for _ in 0..16 {
         schema = json!({"anyOf": [schema], "unevaluatedProperties": {"type": "integer"}});
     }
-    assert!(read(&schema).unwrap_err().ends_with("references exceeds 100000"));
+    assert!(limit_message(&schema).ends_with("references exceeds 100000"));
     let once = json!({"anyOf": [{"properties": {"a": true}}], "unevaluatedProperties": false});
     assert_eq!(check(&once, &json!({"a": 1, "b": 2}))[0].0, "/b");
 }
@@ -69,7 +70,7 @@ fn a_chain_of_references_is_followed_up_to_a_depth() {
     let longest = chain(766, |next| next);
     assert!(fits(&longest, &json!({})));
     let longer = chain(767, |next| next);
-    assert!(read(&longer).unwrap_err().contains("nested subschemas"));
+    assert!(limit_message(&longer).contains("nested subschemas"));
 }
 
 #[test]
@@ -81,7 +82,7 @@ fn a_part_that_is_itself_is_refused() {
         json!({"$dynamicAnchor": "me", "not": {"$dynamicRef": "#me"}}),
     ];
     for circle in circles {
-        assert!(read(&circle).unwrap_err().contains("infinite self-reference"), "{circle}");
+        assert!(limit_message(&circle).contains("infinite self-reference"), "{circle}");
     }
 }
 
@@ -102,7 +103,7 @@ fn a_reference_out_of_the_schema_is_refused_and_nothing_is_fetched() {
     for reference in outside {
         for keyword in ["$ref", "$dynamicRef"] {
             let schema = json!({"properties": {"a": {keyword: reference}}});
-            assert!(read(&schema).unwrap_err().ends_with("points outside the schema"), "{schema}");
+            assert!(limit_message(&schema).ends_with("points outside the schema"), "{schema}");
         }
     }
     assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
@@ -134,14 +135,14 @@ fn a_name_that_a_thousand_anchors_share_is_refused_before_it_is_followed() {
     let references = vec![json!({"$dynamicRef": "#m"}); 1_200];
     let schema = json!({"allOf": anchors, "anyOf": references});
     assert!(time(|| drop(read(&schema).unwrap_err())) < Duration::from_millis(100));
-    assert!(read(&schema).unwrap_err().ends_with("more than 10000 anchors of the same name"));
+    assert!(limit_message(&schema).ends_with("more than 10000 anchors of the same name"));
 }
 
 #[test]
 fn what_is_granted_grows_with_the_arguments_up_to_a_limit() {
     let parts = vec![json!({"minimum": 0}); 900];
     let schema = json!({"properties": {"a": {"items": {"allOf": parts}}}});
-    let schema = CompiledSchema::new(&serde_json::value::to_raw_value(&schema).unwrap()).unwrap();
+    let schema = CompiledSchema::new(&schema).unwrap();
     assert!(!schema.is_cheap);
     let granted =
         |values| schema.visit_budget(ValueSize { values, ..ValueSize::measure(&json!({})) });
@@ -153,14 +154,14 @@ fn what_is_granted_grows_with_the_arguments_up_to_a_limit() {
 fn a_reference_that_leads_nowhere_is_refused() {
     for reference in ["#/$defs/b", "#name", "#/%FF", "#/%+f", "#/properties/0"] {
         let schema = json!({"$defs": {"a": true}, "properties": {"a": {"$ref": reference}}});
-        assert!(read(&schema).unwrap_err().ends_with("has no target"), "{reference}");
+        assert!(limit_message(&schema).ends_with("has no target"), "{reference}");
     }
 }
 
 #[test]
 fn references_are_refused_where_a_nested_part_has_a_base_of_its_own() {
     let part = json!({"$id": "https://example.com/part", "properties": {"a": {"$ref": "#"}}});
-    assert!(read(&json!({"properties": {"p": part}})).unwrap_err().contains("nested `$id`"));
+    assert!(limit_message(&json!({"properties": {"p": part}})).contains("nested `$id`"));
     let alone = json!({"properties": {"p": {"$id": "part", "type": "string"}}});
     assert_eq!(check(&alone, &json!({"p": 1}))[0].0, "/p");
 }
@@ -181,18 +182,10 @@ fn a_schema_too_large_is_refused_by_values_and_by_bytes() {
         json!({"properties": names.collect::<Value>()})
     };
     assert!(read(&named(4_998)).is_ok());
-    assert!(read(&named(4_999)).unwrap_err().ends_with("more than 5000 values"));
-    assert!(read(&named(50_000)).unwrap_err().ends_with("longer than 262144 bytes"));
+    assert!(limit_message(&named(4_999)).ends_with("more than 5000 values"));
+    assert!(limit_message(&named(50_000)).ends_with("longer than 262144 bytes"));
     let wordy = json!({"description": "x".repeat(1 << 20)});
-    assert!(read(&wordy).unwrap_err().ends_with("longer than 262144 bytes"));
-}
-
-#[test]
-fn a_schema_that_describes_no_object_is_refused() {
-    for schema in [json!(false), json!("object"), json!([]), json!({"type": ["string", "null"]})] {
-        assert!(read(&schema).unwrap_err().ends_with("does not describe an object"), "{schema}");
-    }
-    assert!(read(&json!({"type": ["object", "null"]})).is_ok());
+    assert!(limit_message(&wordy).ends_with("longer than 262144 bytes"));
 }
 
 /// The validator (jsonschema 0.60.2) panics on this schema; a hostile schema must not cause a
@@ -208,6 +201,6 @@ fn a_schema_that_makes_the_validator_panic_is_one_problem() {
     }});
     assert_eq!(
         check(&schema, &json!({"x": {"y": []}})),
-        [(String::new(), "cannot be checked against the tool's input schema".to_owned())],
+        [(String::new(), "cannot be checked against the schema".to_owned())],
     );
 }

@@ -4,30 +4,30 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::cost::SchemaBounds;
-use super::graph::{Applicator, NodeId, SchemaGraph};
-use super::pattern::PatternCost;
-use super::value_size::ValueSize;
+use crate::cost::SchemaBounds;
+use crate::graph::{Applicator, NodeId, SchemaGraph};
+use crate::pattern::PatternCost;
+use crate::value_size::ValueSize;
 
 /// The maximum cost of applying a schema to a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct EvalCost {
+pub(crate) struct EvalCost {
     /// Weighted number of subschemas visited for validation.
-    pub(super) visits: u64,
+    pub(crate) visits: u64,
     /// Number of steps for matching regular expressions.
-    pub(super) steps: u64,
+    pub(crate) steps: u64,
     /// Cost of creating all errors if no part matches.
-    pub(super) errors: u64,
+    pub(crate) errors: u64,
     /// Memory that errors within alternatives copy, in bytes.
-    pub(super) copied_bytes: u64,
+    pub(crate) copied_bytes: u64,
 }
 
 impl EvalCost {
-    pub(super) const UNLIMITED: Self =
+    pub(crate) const UNLIMITED: Self =
         Self { visits: u64::MAX, steps: u64::MAX, errors: u64::MAX, copied_bytes: u64::MAX };
 
     /// Returns whether any cost is above that in `limit`.
-    pub(super) fn exceeds(self, limit: Self) -> bool {
+    pub(crate) fn exceeds(self, limit: Self) -> bool {
         self.visits > limit.visits
             || self.steps > limit.steps
             || self.errors > limit.errors
@@ -50,7 +50,7 @@ struct VisitCounts {
 type AppliedNodes = BTreeMap<usize, VisitCounts>;
 
 /// Computes an [`EvalCost`].
-pub(super) struct CostEstimator<'s> {
+pub(crate) struct CostEstimator<'s> {
     graph: &'s SchemaGraph,
     bounds: &'s SchemaBounds,
     /// Position of each node in [`SchemaBounds::order`].
@@ -62,7 +62,7 @@ pub(super) struct CostEstimator<'s> {
 }
 
 impl<'s> CostEstimator<'s> {
-    pub(super) fn new(
+    pub(crate) fn new(
         graph: &'s SchemaGraph,
         bounds: &'s SchemaBounds,
         patterns: &'s [PatternCost],
@@ -82,7 +82,7 @@ impl<'s> CostEstimator<'s> {
     }
 
     /// Estimates the cost for `value`; inexact above `limit`.
-    pub(super) fn estimate(mut self, value: &Value, limit: EvalCost) -> EvalCost {
+    pub(crate) fn estimate(mut self, value: &Value, limit: EvalCost) -> EvalCost {
         self.limit = limit;
         let mut applied = AppliedNodes::new();
         self.apply(

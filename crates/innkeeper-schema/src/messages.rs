@@ -8,21 +8,14 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use serde_json::Value;
 
-use crate::error::ArgumentProblem;
-use crate::name;
+use crate::quote::{quote, quote_string};
+use crate::violation::Violation;
 
-/// Maximum number of reported problems.
-const MAX_PROBLEMS: usize = 32;
+/// Maximum number of reported violations.
+const MAX_VIOLATIONS: usize = 32;
 
-/// Maximum length of a reported pointer in bytes; a longer pointer is truncated. Names in a value
-/// can be as long as the value.
-const MAX_POINTER_BYTES: usize = 1 << 10;
-
-/// Maximum number of collected problems before sorting.
+/// Maximum number of collected violations before sorting.
 const MAX_COLLECTED: usize = 4096;
-
-/// Maximum number of characters of a name or value in a message.
-const MAX_QUOTED_CHARS: usize = 60;
 
 /// Maximum number of values listed in a message.
 const MAX_LISTED_VALUES: usize = 12;
@@ -33,51 +26,45 @@ const MAX_COMPARED_BYTES: usize = 64;
 /// Maximum number of names that a name is compared with; with the limit above, about a millisecond.
 const MAX_COMPARED_NAMES: usize = 256;
 
-/// Returns the first 32 problems by pointer.
-pub(super) fn problems<'i>(
+/// Minimum similarity of a suggestion, from 0 to 1.
+const MIN_SIMILARITY: f64 = 0.6;
+
+/// Returns the first 32 violations by pointer.
+pub(crate) fn violations<'i>(
     schema: &Value,
     errors: impl Iterator<Item = ValidationError<'i>>,
-) -> Vec<ArgumentProblem> {
+) -> Vec<Violation> {
     let mut collector =
-        ProblemCollector { schema, problems: Vec::new(), suggestions_left: MAX_PROBLEMS };
+        ViolationCollector { schema, violations: Vec::new(), suggestions_left: MAX_VIOLATIONS };
     for error in errors {
         collector.add_error(&error);
     }
-    if collector.problems.is_empty() {
+    if collector.violations.is_empty() {
         collector.add(String::new(), "does not match the schema".to_owned());
     }
     collector.keep_first();
-    collector
-        .problems
-        .into_iter()
-        .map(|(pointer, message)| ArgumentProblem { pointer, message })
-        .collect()
+    collector.violations
 }
 
-struct ProblemCollector<'s> {
+struct ViolationCollector<'s> {
     schema: &'s Value,
-    problems: Vec<(String, String)>,
+    violations: Vec<Violation>,
     /// Remaining number of comparisons for suggestions.
     suggestions_left: usize,
 }
 
-impl ProblemCollector<'_> {
-    fn add(&mut self, mut pointer: String, message: String) {
-        if pointer.len() > MAX_POINTER_BYTES {
-            pointer.truncate(pointer.floor_char_boundary(MAX_POINTER_BYTES));
-            pointer.push('…');
-            pointer.shrink_to_fit();
-        }
-        if self.problems.len() == MAX_COLLECTED {
+impl ViolationCollector<'_> {
+    fn add(&mut self, pointer: String, message: String) {
+        if self.violations.len() == MAX_COLLECTED {
             self.keep_first();
         }
-        self.problems.push((pointer, message));
+        self.violations.push(Violation::new(pointer, message));
     }
 
     fn keep_first(&mut self) {
-        self.problems.sort_unstable();
-        self.problems.dedup();
-        self.problems.truncate(MAX_PROBLEMS);
+        self.violations.sort_unstable();
+        self.violations.dedup();
+        self.violations.truncate(MAX_VIOLATIONS);
     }
 
     fn add_error(&mut self, error: &ValidationError<'_>) {
@@ -139,9 +126,12 @@ impl ProblemCollector<'_> {
         let candidates = names
             .filter(|candidate| candidate.len() <= MAX_COMPARED_BYTES)
             .take(MAX_COMPARED_NAMES);
-        let suggestion = name::closest(name, candidates);
-        suggestion
-            .map(|suggestion| format!("; did you mean {}?", quote(suggestion)))
+        let scored =
+            candidates.map(|other| (strsim::normalized_damerau_levenshtein(name, other), other));
+        let similar = scored.filter(|(score, _)| *score >= MIN_SIMILARITY);
+        similar
+            .reduce(|best, next| if next.0 > best.0 { next } else { best })
+            .map(|(_, suggestion)| format!("; did you mean {}?", quote(suggestion)))
             .unwrap_or_default()
     }
 }
@@ -156,7 +146,7 @@ fn describe_error(error: &ValidationError<'_>) -> String {
         Kind::Constant { .. } => format!("expected {}", join_list(&expected(error), " or ")),
         Kind::Enum { .. } => format!("expected one of {}", join_list(&expected(error), ", ")),
         Kind::Required { property } => {
-            format!("missing required property {}", describe_value(property))
+            format!("missing required property {}", describe_name(property))
         }
         Kind::Minimum { limit } => format!("must be at least {}", describe_value(limit)),
         Kind::Maximum { limit } => format!("must be at most {}", describe_value(limit)),
@@ -228,25 +218,26 @@ fn join_list(all: &[String], last: &str) -> String {
     }
 }
 
+/// Describes a location in a schema.
+pub(crate) fn describe_location(pointer: &str) -> String {
+    if pointer.is_empty() { "the root".to_owned() } else { quote(pointer) }
+}
+
+fn describe_name(property: &Value) -> String {
+    quote(property.as_str().unwrap_or_default())
+}
+
 fn describe_value(value: &Value) -> String {
     match value {
-        Value::String(text) => quote(text),
+        Value::String(text) => quote_string(text),
         Value::Array(_) => "a specific array".to_owned(),
         Value::Object(_) => "a specific object".to_owned(),
         _ => value.to_string(),
     }
 }
 
-/// Returns `text` in double quotes, escaped and truncated.
-pub(super) fn quote(text: &str) -> String {
-    match text.char_indices().nth(MAX_QUOTED_CHARS) {
-        Some((end, _)) => format!("{:?}…", &text[..end]),
-        None => format!("{text:?}"),
-    }
-}
-
 /// Returns the JSON type of a value.
-pub(super) fn json_type(value: &Value) -> &'static str {
+fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::messages::quote;
+use crate::error::SchemaError;
 
 /// The target of a reference.
 #[derive(Debug, PartialEq)]
-pub(super) enum ReferenceTarget<'s> {
+pub(crate) enum ReferenceTarget<'s> {
     /// The subschema at a JSON pointer.
     Subschema(&'s Value),
     /// The subschemas with an anchor of this name.
@@ -17,11 +17,14 @@ pub(super) enum ReferenceTarget<'s> {
 ///
 /// # Errors
 ///
-/// Returns a message if the reference points outside the schema or has no target. Nothing is
+/// Returns an error if the reference points outside the schema or has no target. Nothing is
 /// fetched.
-pub(super) fn resolve<'s>(schema: &'s Value, text: &'s str) -> Result<ReferenceTarget<'s>, String> {
+pub(crate) fn resolve<'s>(
+    schema: &'s Value,
+    text: &'s str,
+) -> Result<ReferenceTarget<'s>, SchemaError> {
     let Some(fragment) = text.strip_prefix('#') else {
-        return Err(format!("reference {} points outside the schema", quote(text)));
+        return Err(SchemaError::ExternalReference { reference: text.to_owned() });
     };
     if fragment.is_empty() {
         return Ok(ReferenceTarget::Subschema(schema));
@@ -29,12 +32,12 @@ pub(super) fn resolve<'s>(schema: &'s Value, text: &'s str) -> Result<ReferenceT
     if !fragment.starts_with('/') {
         return Ok(ReferenceTarget::Anchor(fragment));
     }
-    let pointer = decode_percent(fragment).ok_or_else(|| unresolved_message(text))?;
-    schema.pointer(&pointer).map(ReferenceTarget::Subschema).ok_or_else(|| unresolved_message(text))
+    let pointer = decode_percent(fragment).ok_or_else(|| unresolved(text))?;
+    schema.pointer(&pointer).map(ReferenceTarget::Subschema).ok_or_else(|| unresolved(text))
 }
 
-pub(super) fn unresolved_message(text: &str) -> String {
-    format!("reference {} has no target", quote(text))
+pub(crate) fn unresolved(text: &str) -> SchemaError {
+    SchemaError::UnresolvedReference { reference: text.to_owned() }
 }
 
 /// Decodes percent-encoding; returns `None` if the result is not UTF-8.

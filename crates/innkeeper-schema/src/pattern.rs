@@ -5,14 +5,14 @@ use std::ops::RangeInclusive;
 use jsonschema::{Draft, PatternOptions, ValidationOptions};
 use serde_json::json;
 
-use super::messages::quote;
+use crate::error::SchemaError;
 
 /// Sizes tried for a compiled expression, as powers of two, in bytes. Compiling an expression of
 /// the last size takes about a tenth of a second.
 const SIZE_EXPONENTS: RangeInclusive<u32> = 12..=22;
 
 /// Maximum total size of all compiled expressions of a schema, in bytes.
-const MAX_TOTAL_BYTES: u64 = 1 << 22;
+pub(crate) const MAX_TOTAL_BYTES: u64 = 1 << 22;
 
 /// Maximum size of the matching cache of one expression, in bytes; allocated on demand.
 const MAX_CACHE_BYTES: usize = 1 << 19;
@@ -22,16 +22,16 @@ const MAX_BACKTRACKS: usize = 20_000;
 
 /// The cost of one expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct PatternCost {
+pub(crate) struct PatternCost {
     /// Compiled size in bytes, rounded up.
-    pub(super) size: u64,
+    pub(crate) size: u64,
     /// Whether the expression has look-around or back-references, which need backtracking.
-    pub(super) needs_backtracking: bool,
+    pub(crate) needs_backtracking: bool,
 }
 
 impl PatternCost {
     /// Returns the maximum number of steps, each below a nanosecond, to match a string of `bytes`.
-    pub(super) fn match_steps(self, bytes: usize) -> u64 {
+    pub(crate) fn match_steps(self, bytes: usize) -> u64 {
         let bytes = bytes as u64 + 1;
         let starts = if self.needs_backtracking { bytes } else { 1 };
         self.size.saturating_mul(bytes).saturating_mul(starts)
@@ -43,15 +43,15 @@ impl PatternCost {
 /// # Errors
 ///
 /// Returns the expression that cannot be compiled, or the exceeded total size.
-pub(super) fn measure(patterns: &[String]) -> Result<Vec<PatternCost>, String> {
+pub(crate) fn measure(patterns: &[String]) -> Result<Vec<PatternCost>, SchemaError> {
     let mut measured = Vec::with_capacity(patterns.len());
     let mut together = 0;
     for text in patterns {
-        let pattern = probe(text)
-            .ok_or_else(|| format!("pattern {} is invalid or too large", quote(text)))?;
+        let invalid = || SchemaError::InvalidPattern { pattern: text.clone() };
+        let pattern = probe(text).ok_or_else(invalid)?;
         together += pattern.size;
         if together > MAX_TOTAL_BYTES {
-            return Err(format!("patterns take more than {MAX_TOTAL_BYTES} bytes in total"));
+            return Err(SchemaError::PatternsTooLarge);
         }
         measured.push(pattern);
     }
@@ -83,7 +83,7 @@ fn may_backtrack(text: &str) -> bool {
 
 /// Returns the compile options: nothing is fetched, `format` and `content…` stay annotations (the
 /// specification's default), and no match exceeds [`PatternCost::match_steps`].
-pub(super) fn options(draft: Draft, patterns: &[PatternCost]) -> ValidationOptions<'static> {
+pub(crate) fn options(draft: Draft, patterns: &[PatternCost]) -> ValidationOptions<'static> {
     let size = patterns.iter().map(|pattern| pattern.size).max().unwrap_or_default();
     let size = usize::try_from(size).unwrap_or(usize::MAX);
     let options = jsonschema::options()

@@ -3,13 +3,13 @@
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use super::{problems, quote};
+use super::violations;
 
 /// Returns the messages for `value`, one per line, with the pointer first.
 fn messages(schema: &Value, value: &Value) -> Vec<String> {
     let validator = Validator::new(schema).unwrap();
-    let problems = problems(schema, validator.iter_errors(value));
-    problems.into_iter().map(|problem| format!("{} {}", problem.pointer, problem.message)).collect()
+    let all = violations(schema, validator.iter_errors(value));
+    all.into_iter().map(|one| format!("{} {}", one.pointer, one.message)).collect()
 }
 
 /// Proves: FR4.6
@@ -28,7 +28,7 @@ fn every_keyword_has_its_own_message() {
         (json!({"multipleOf": 5}), json!(4), "must be a multiple of 5"),
         (json!({"minLength": 1}), json!(""), "must have at least 1 character"),
         (json!({"maxLength": 2}), json!("abc"), "must have at most 2 characters"),
-        (json!({"pattern": "^a"}), json!("b"), "must match the pattern \"^a\""),
+        (json!({"pattern": "^a"}), json!("b"), "must match the pattern `^a`"),
         (json!({"minItems": 2}), json!([]), "must have at least 2 items"),
         (json!({"maxItems": 1}), json!([1, 2]), "must have at most 1 item"),
         (json!({"uniqueItems": true}), json!([1, 1]), "must not have duplicate items"),
@@ -40,7 +40,7 @@ fn every_keyword_has_its_own_message() {
         (json!({"unevaluatedItems": false}), json!([1]), "has unexpected items"),
         (json!({"minProperties": 1}), json!({}), "must have at least 1 properties"),
         (json!({"maxProperties": 0}), json!({"a": 1}), "must have at most 0 properties"),
-        (json!({"required": ["a"]}), json!({}), "missing required property \"a\""),
+        (json!({"required": ["a"]}), json!({}), "missing required property `a`"),
         (json!({"not": {}}), json!(1), "must not match the excluded schema"),
         (json!(false), json!(1), "is not allowed"),
         (json!({"oneOf": [true, true]}), json!(1), "matches more than one of the alternatives"),
@@ -60,9 +60,9 @@ fn a_misspelt_property_is_reported_with_its_pointer_and_a_suggestion() {
     assert_eq!(
         messages(&schema, &json!({"pth": 1, "a~c/": 2})),
         [
-            " missing required property \"path\"",
-            "/a~0c~1 unknown property \"a~c/\"",
-            "/pth unknown property \"pth\"; did you mean \"path\"?",
+            " missing required property `path`",
+            "/a~0c~1 unknown property `a~c/`",
+            "/pth unknown property `pth`; did you mean `path`?",
         ],
     );
 }
@@ -76,8 +76,8 @@ fn suggestions_come_from_the_subschema_that_rejects() {
     assert_eq!(
         messages(&schema, &json!({"inner": {"dept": 1, "widt": 1}})),
         [
-            "/inner/dept unknown property \"dept\"; did you mean \"depth\"?",
-            "/inner/widt unknown property \"widt\"",
+            "/inner/dept unknown property `dept`; did you mean `depth`?",
+            "/inner/widt unknown property `widt`",
         ],
     );
 }
@@ -87,7 +87,7 @@ fn a_misspelt_value_is_reported_with_a_suggestion() {
     let schema = json!({"enum": ["celsius", "fahrenheit"]});
     assert_eq!(
         messages(&schema, &json!("celcius")),
-        [" expected one of \"celsius\", \"fahrenheit\"; did you mean \"celsius\"?"],
+        [" expected one of \"celsius\", \"fahrenheit\"; did you mean `celsius`?"],
     );
 }
 
@@ -115,7 +115,7 @@ fn of_several_alternatives_the_one_of_the_right_kind_is_explained() {
     ]}}});
     assert_eq!(
         messages(&schema, &json!({"at": {"x": "1"}})),
-        ["/at missing required property \"y\"", "/at/x expected number, found string"],
+        ["/at missing required property `y`", "/at/x expected number, found string"],
     );
 }
 
@@ -125,7 +125,7 @@ fn of_several_alternatives_the_one_with_the_right_tag_is_explained() {
     let schema = json!({"oneOf": [shape("circle", "radius"), shape("square", "side")]});
     assert_eq!(
         messages(&schema, &json!({"kind": "square"})),
-        [" missing required property \"side\""],
+        [" missing required property `side`"],
     );
     assert_eq!(
         messages(&schema, &json!({"kind": "cube"})),
@@ -136,19 +136,13 @@ fn of_several_alternatives_the_one_with_the_right_tag_is_explained() {
 #[test]
 fn alternatives_that_cannot_be_distinguished_are_reported_together() {
     let either = json!({"anyOf": [{"required": ["a"]}, {"required": ["b", "c"]}]});
-    assert_eq!(
-        messages(&either, &json!({})),
-        [" missing required property \"a\" or \"b\" and \"c\""]
-    );
+    assert_eq!(messages(&either, &json!({})), [" missing required property `a` or `b` and `c`"]);
     let numbers = json!({"anyOf": [{"minimum": 5}, {"multipleOf": 2}]});
     assert_eq!(messages(&numbers, &json!(3)), [" matches none of the alternatives"]);
 }
 
 #[test]
-fn long_and_strange_texts_are_shortened_and_escaped() {
-    let long = "ä".repeat(100);
-    assert_eq!(quote(&long), format!("\"{}\"…", "ä".repeat(60)));
-    assert_eq!(quote("\u{1b}[31m\u{202e}\n\""), r#""\u{1b}[31m\u{202e}\n\"""#);
+fn of_a_long_list_the_first_values_are_reported() {
     let many: Vec<Value> = (0..20).map(Value::from).collect();
     assert_eq!(
         messages(&json!({"enum": many}), &json!("x")),

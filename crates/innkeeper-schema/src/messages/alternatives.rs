@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 
-use super::{ProblemCollector, describe_value, expected, join_list, json_type};
+use super::{ViolationCollector, describe_name, expected, join_list, json_type};
 
 type AlternativeErrors = [ValidationError<'static>];
 
-impl ProblemCollector<'_> {
+impl ViolationCollector<'_> {
     pub(super) fn add_alternatives(
         &mut self,
         error: &ValidationError<'_>,
@@ -96,7 +96,7 @@ fn describe_alternatives(alternatives: &[&AlternativeErrors], here: &str) -> Str
 
 fn missing_property(error: &ValidationError<'_>, here: &str) -> Option<String> {
     match error.kind() {
-        Kind::Required { property } if is_at(error, here) => Some(describe_value(property)),
+        Kind::Required { property } if is_at(error, here) => Some(describe_name(property)),
         _ => None,
     }
 }

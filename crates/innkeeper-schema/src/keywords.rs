@@ -4,16 +4,17 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Map, Value};
 
-use super::graph::{Applicator, NodeId, SchemaGraph};
-use super::reference::{self, ReferenceTarget};
+use crate::error::SchemaError;
+use crate::graph::{Applicator, NodeId, SchemaGraph};
+use crate::reference::{self, ReferenceTarget};
 
 /// Maximum number of targets of all references by anchor name. Duplicate names are rare, and a
 /// thousand references to a name used a thousand times would take long to parse.
-const MAX_ANCHOR_TARGETS: usize = 10_000;
+pub(crate) const MAX_ANCHOR_TARGETS: usize = 10_000;
 
 /// A parser for a schema, with its partial graph.
 #[derive(Debug)]
-pub(super) struct SchemaReader<'s> {
+pub(crate) struct SchemaReader<'s> {
     schema: &'s Value,
     id_keyword: &'static str,
     graph: SchemaGraph,
@@ -28,7 +29,7 @@ pub(super) struct SchemaReader<'s> {
 }
 
 impl<'s> SchemaReader<'s> {
-    pub(super) fn new(schema: &'s Value, id_keyword: &'static str) -> Self {
+    pub(crate) fn new(schema: &'s Value, id_keyword: &'static str) -> Self {
         Self {
             schema,
             id_keyword,
@@ -42,7 +43,7 @@ impl<'s> SchemaReader<'s> {
         }
     }
 
-    pub(super) fn read(mut self) -> Result<SchemaGraph, String> {
+    pub(crate) fn read(mut self) -> Result<SchemaGraph, SchemaError> {
         self.node_for(self.schema);
         let mut named = Vec::new();
         let mut referring = false;
@@ -66,22 +67,16 @@ impl<'s> SchemaReader<'s> {
         }
         let mut led = 0;
         for (from, text, name) in named {
-            let targets =
-                self.anchors.get(name).ok_or_else(|| reference::unresolved_message(text))?;
+            let targets = self.anchors.get(name).ok_or_else(|| reference::unresolved(text))?;
             led += targets.len();
             if led > MAX_ANCHOR_TARGETS {
-                return Err(format!(
-                    "references to more than {MAX_ANCHOR_TARGETS} anchors of the same name"
-                ));
+                return Err(SchemaError::TooManyAnchors);
             }
             let edges = targets.iter().map(|target| (Applicator::Reference, *target));
             self.graph.nodes[from].edges.extend(edges);
         }
         if self.has_nested_base && referring {
-            return Err(format!(
-                "unsupported combination of references and a nested `{}`",
-                self.id_keyword
-            ));
+            return Err(SchemaError::NestedBase { id_keyword: self.id_keyword });
         }
         Ok(self.graph)
     }
@@ -237,7 +232,7 @@ fn max_errors(keyword: &str, value: &Value) -> u64 {
 }
 
 /// Returns the number of JSON values in `value`, including itself.
-pub(super) fn count_values(value: &Value) -> usize {
+pub(crate) fn count_values(value: &Value) -> usize {
     1 + match value {
         Value::Array(elements) => elements.iter().map(count_values).sum(),
         Value::Object(members) => members.values().map(count_values).sum(),

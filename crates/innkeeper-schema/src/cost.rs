@@ -1,32 +1,33 @@
 //! Bounds the cost of compiling and applying a schema without doing either.
 
-use super::graph::{NodeId, SchemaGraph, SchemaNode};
+use crate::error::SchemaError;
+use crate::graph::{NodeId, SchemaGraph, SchemaNode};
 
 /// Maximum cost of a schema with all references expanded, in visited subschemas; real schemas stay
 /// below a few thousand, and compiling at the limit takes tens of milliseconds.
-const MAX_COST: u64 = 100_000;
+pub(crate) const MAX_COST: u64 = 100_000;
 
 /// Maximum number of nested subschemas; each takes up to 1 KiB of stack in an unoptimized build,
 /// and the smallest expected stack has 1 MiB.
-pub(super) const MAX_DEPTH: usize = 768;
+pub(crate) const MAX_DEPTH: usize = 768;
 
 /// Maximum number of distinct regular expressions; compiling takes up to a millisecond for each.
-const MAX_PATTERNS: usize = 64;
+pub(crate) const MAX_PATTERNS: usize = 64;
 
 /// Bounds of a schema, computed from its graph.
 #[derive(Debug, PartialEq)]
-pub(super) struct SchemaBounds {
+pub(crate) struct SchemaBounds {
     /// Number of visited subschemas for a value with one of each part; a recursion counts once.
-    pub(super) cost: u64,
+    pub(crate) cost: u64,
     /// Whether a subschema contains itself, so that the depth of the value matters.
-    pub(super) recursive: bool,
+    pub(crate) recursive: bool,
     /// Whether each node contains itself.
-    pub(super) cyclic: Vec<bool>,
+    pub(crate) cyclic: Vec<bool>,
     /// Maximum number of nested subschemas: at one value for a recursive schema, otherwise in
     /// total.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
     /// Nodes in topological order: a node comes before the nodes that it applies to the same value.
-    pub(super) order: Vec<NodeId>,
+    pub(crate) order: Vec<NodeId>,
 }
 
 impl SchemaBounds {
@@ -35,31 +36,31 @@ impl SchemaBounds {
     /// # Errors
     ///
     /// Returns the exceeded bound.
-    pub(super) fn new(graph: &SchemaGraph) -> Result<Self, String> {
+    pub(crate) fn new(graph: &SchemaGraph) -> Result<Self, SchemaError> {
         if graph.patterns.len() > MAX_PATTERNS {
-            return Err(format!("more than {MAX_PATTERNS} patterns"));
+            return Err(SchemaError::TooManyPatterns);
         }
-        let order = topological_order(graph).ok_or("infinite self-reference")?;
+        let order = topological_order(graph).ok_or(SchemaError::SelfReference)?;
         let node_groups = NodeGroups::find(graph);
         let weigh = |node: &SchemaNode| node.weight;
         let at_one_value = longest_and_heaviest(graph, &order, weigh);
         let cost = node_groups.unfolded_weight(graph, weigh).max(at_one_value.1);
         if cost > MAX_COST {
-            return Err(format!("validation cost with expanded references exceeds {MAX_COST}"));
+            return Err(SchemaError::TooCostly);
         }
         let cyclic: Vec<bool> =
             (0..graph.nodes.len()).map(|node| node_groups.is_cyclic(graph, node)).collect();
         let recursive = cyclic.contains(&true);
         let depth = if recursive { at_one_value.0 } else { node_groups.deepest(graph) };
         if depth > MAX_DEPTH {
-            return Err(format!("more than {MAX_DEPTH} nested subschemas"));
+            return Err(SchemaError::TooManyNestedSubschemas);
         }
         Ok(Self { cost, recursive, cyclic, depth, order })
     }
 }
 
 /// Returns the sum of `weigh` over all visits of a value with one of each part.
-pub(super) fn unfolded_weight(graph: &SchemaGraph, weigh: impl Fn(&SchemaNode) -> u64) -> u64 {
+pub(crate) fn unfolded_weight(graph: &SchemaGraph, weigh: impl Fn(&SchemaNode) -> u64) -> u64 {
     NodeGroups::find(graph).unfolded_weight(graph, weigh)
 }
 
@@ -207,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    fn bounds(schema: &Value) -> Result<SchemaBounds, String> {
+    fn bounds(schema: &Value) -> Result<SchemaBounds, SchemaError> {
         SchemaBounds::new(&SchemaGraph::from_schema(schema, "$id").unwrap())
     }
 

@@ -4,14 +4,15 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::keywords::SchemaReader;
+use crate::error::SchemaError;
+use crate::keywords::SchemaReader;
 
 /// Index of a node in [`SchemaGraph::nodes`].
-pub(super) type NodeId = usize;
+pub(crate) type NodeId = usize;
 
 /// The location to which a subschema applies, relative to the parent's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Applicator {
+pub(crate) enum Applicator {
     /// The same value.
     InPlace,
     /// The same value, as one of several alternatives that may fail.
@@ -34,26 +35,26 @@ pub(super) enum Applicator {
 
 impl Applicator {
     /// Returns whether the subschema applies to the same value.
-    pub(super) fn is_in_place(&self) -> bool {
+    pub(crate) fn is_in_place(&self) -> bool {
         matches!(self, Self::InPlace | Self::Alternative | Self::Reference)
     }
 }
 
 /// One subschema.
 #[derive(Debug, Default)]
-pub(super) struct SchemaNode {
+pub(crate) struct SchemaNode {
     /// Cost of one visit, in units of a subschema with a few keywords.
-    pub(super) weight: u64,
+    pub(crate) weight: u64,
     /// Maximum number of errors of one visit, without its subschemas.
-    pub(super) max_errors: u64,
+    pub(crate) max_errors: u64,
     /// Applied subschemas.
-    pub(super) edges: Vec<(Applicator, NodeId)>,
+    pub(crate) edges: Vec<(Applicator, NodeId)>,
     /// Regular expressions for strings, by index into [`SchemaGraph::patterns`].
-    pub(super) patterns: Vec<usize>,
+    pub(crate) patterns: Vec<usize>,
     /// Regular expressions for member names.
-    pub(super) name_patterns: Vec<usize>,
+    pub(crate) name_patterns: Vec<usize>,
     /// Whether the node has `unevaluatedProperties` or `unevaluatedItems`.
-    pub(super) has_unevaluated: bool,
+    pub(crate) has_unevaluated: bool,
 }
 
 /// A schema as a graph.
@@ -61,11 +62,11 @@ pub(super) struct SchemaNode {
 /// The graph contains the keywords of all drafts, so that it has at least the nodes that the
 /// compiler of any one draft uses.
 #[derive(Debug, Default)]
-pub(super) struct SchemaGraph {
+pub(crate) struct SchemaGraph {
     /// Nodes; the first is the whole schema.
-    pub(super) nodes: Vec<SchemaNode>,
+    pub(crate) nodes: Vec<SchemaNode>,
     /// Distinct regular expressions.
-    pub(super) patterns: Vec<String>,
+    pub(crate) patterns: Vec<String>,
 }
 
 impl SchemaGraph {
@@ -74,13 +75,16 @@ impl SchemaGraph {
     /// # Errors
     ///
     /// Returns the reference that points outside the schema or has no target.
-    pub(super) fn from_schema(schema: &Value, id_keyword: &'static str) -> Result<Self, String> {
+    pub(crate) fn from_schema(
+        schema: &Value,
+        id_keyword: &'static str,
+    ) -> Result<Self, SchemaError> {
         let mut graph = SchemaReader::new(schema, id_keyword).read()?;
         graph.mark_evaluated();
         Ok(graph)
     }
 
-    pub(super) fn add_node(&mut self) -> NodeId {
+    pub(crate) fn add_node(&mut self) -> NodeId {
         self.nodes.push(SchemaNode { weight: 1, ..SchemaNode::default() });
         self.nodes.len() - 1
     }
