@@ -57,9 +57,9 @@ pub mod host;
 #[cfg(unix)]
 mod simulation;
 
-pub use call::{CallOptions, CompletionReference, ToolResult};
+pub use call::{Arguments, CallOptions, CompletionReference, StructuredContentError, ToolResult};
 pub use callback::{Callback, CallbackCapabilities, CallbackError, ServerRequest};
-pub use catalog::{Catalog, CatalogServer, SecurityWarning};
+pub use catalog::{Catalog, CatalogServer, CatalogTool, SecurityWarning};
 pub use config::{Config, ConfigError, Environment};
 pub use connection::handshake::ClientInfo;
 pub use connection::listing::{Definition, ServerListing};

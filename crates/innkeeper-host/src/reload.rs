@@ -254,7 +254,7 @@ impl Reloader {
         // Longer calls fail when the servers stop.
         drop(timeout(DRAIN_TIMEOUT, drain).await);
         let find = |name: &str| leaving.iter().find(|server| &*server.name == name).cloned();
-        shutdown::stop_waves(before, find).await;
+        shutdown::stop_waves(before, None, find).await;
         self.registry.clear_draining();
         for server in leaving {
             self.launcher.sign_in.forget(&server.name);
