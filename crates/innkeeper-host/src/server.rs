@@ -1,5 +1,6 @@
 //! One configured server: its settings and its status.
 
+pub(crate) mod endpoint_opener;
 pub(crate) mod endpoint_resolution;
 pub(crate) mod instance;
 pub(crate) mod launch;

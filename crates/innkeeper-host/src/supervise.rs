@@ -111,7 +111,7 @@ async fn stop(
             return disconnect(server, close, &mut running.instance, is_unavailable, grace).await;
         }
     };
-    let report = process::stop(process, close, grace).await;
+    let report = process::stop(&mut **process, close, grace).await;
     ServerStopReport {
         server: server.name.clone(),
         stage: if is_unavailable { StopStage::AlreadyGone } else { StopStage::from(report.stage) },

@@ -18,6 +18,7 @@ use crate::process::Supervisor;
 use crate::process::ledger::Ledger;
 use crate::registry::Registry;
 use crate::reload::Reloader;
+use crate::server::endpoint_opener::{EndpointOpener, SystemOpener};
 use crate::server::launch::Launcher;
 use crate::server::{Server, endpoint_resolution};
 use crate::session::SessionLimits;
@@ -60,6 +61,9 @@ pub struct HostBuilder {
     pin_verifier: Option<PinVerifier>,
     watch: Option<TrustPolicy>,
     telemetry: Telemetry,
+    /// Default: the processes and the network of the system.
+    pub(crate) opener: Option<Arc<dyn EndpointOpener>>,
+    pub(crate) limits: SessionLimits,
 }
 
 impl HostBuilder {
@@ -77,6 +81,8 @@ impl HostBuilder {
             pin_verifier: None,
             watch: None,
             telemetry: Telemetry::default(),
+            opener: None,
+            limits: SessionLimits::default(),
         }
     }
 
@@ -226,6 +232,7 @@ impl HostBuilder {
     pub async fn start(self) -> Result<Host, StartError> {
         let Self { config, supervisor, ledger, client, environment, .. } = self;
         let Self { callbacks, auth, events, pin_verifier, watch, telemetry, .. } = self;
+        let Self { opener, limits, .. } = self;
         // The watcher exists before the start, so a change during the start is detected.
         let watch = watch.map(|trust| (ConfigWatcher::new(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
@@ -239,11 +246,14 @@ impl HostBuilder {
             Some(directory) => open_ledger(directory).await,
             None => None,
         };
+        let supervisor = supervisor.unwrap_or_else(Supervisor::beside_this_program);
+        let opener = opener
+            .unwrap_or_else(|| Arc::new(SystemOpener { supervisor: supervisor.clone(), ledger }));
         let launcher = Launcher {
-            supervisor: supervisor.unwrap_or_else(Supervisor::beside_this_program),
-            ledger,
+            supervisor,
+            opener,
             client,
-            limits: SessionLimits::default(),
+            limits,
             start_timeout: config.host.start_timeout,
             install_timeout: config.host.install_timeout,
             callbacks,

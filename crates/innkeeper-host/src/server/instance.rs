@@ -2,13 +2,13 @@
 
 use tokio::sync::oneshot;
 
-use crate::process::{ExitStatus, KillHandle, LaunchProbe, Process, ProcessContainment};
+use crate::process::{ExitStatus, KillHandle, LaunchProbe, ProcessContainment, ServerProcess};
 
 /// The part of a running server that must be terminated.
 #[derive(Debug)]
 pub(crate) enum ServerInstance {
     /// A child process with its descendants.
-    Child(Process),
+    Child(Box<dyn ServerProcess>),
     /// A connection; the receiver resolves when the connection ends, and is `None` afterwards.
     Connection(Option<oneshot::Receiver<()>>),
 }
@@ -16,22 +16,22 @@ pub(crate) enum ServerInstance {
 impl ServerInstance {
     /// Returns the id of the server process.
     pub(crate) fn id(&self) -> Option<u32> {
-        self.child().map(Process::id)
+        self.child().map(ServerProcess::id)
     }
 
     /// Returns how the process tree is contained.
     pub(crate) fn containment(&self) -> Option<ProcessContainment> {
-        self.child().map(Process::containment)
+        self.child().map(ServerProcess::containment)
     }
 
     /// Returns a handle that can kill the tree.
     pub(crate) fn kill_handle(&self) -> Option<KillHandle> {
-        self.child().map(Process::kill_handle)
+        self.child().map(ServerProcess::kill_handle)
     }
 
-    fn child(&self) -> Option<&Process> {
+    fn child(&self) -> Option<&dyn ServerProcess> {
         match self {
-            Self::Child(process) => Some(process),
+            Self::Child(process) => Some(&**process),
             Self::Connection(_) => None,
         }
     }
