@@ -12,6 +12,7 @@ mod protocol;
 mod routing;
 mod unavailable_reason;
 
+mod connector;
 mod restart;
 mod start;
 
@@ -21,6 +22,7 @@ pub use argument::ArgumentProblem;
 pub use auth::{AuthError, AuthErrorKind};
 pub use call::{CallError, CallErrorKind};
 pub use class::ErrorClass;
+pub use connector::{ConnectError, ConnectorError};
 pub use protocol::ProtocolError;
 pub use restart::RestartError;
 pub use routing::RoutingError;

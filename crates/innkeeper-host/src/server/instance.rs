@@ -1,7 +1,8 @@
-//! A running server: a local process tree or a remote connection.
+//! A running server: a local process tree, a remote connection or an in-process connection.
 
 use tokio::sync::oneshot;
 
+use super::in_process::InProcessConnection;
 use crate::process::{ExitStatus, KillHandle, LaunchProbe, ProcessContainment, ServerProcess};
 
 /// The part of a running server that must be terminated.
@@ -11,6 +12,8 @@ pub(crate) enum ServerInstance {
     Child(Box<dyn ServerProcess>),
     /// A connection; the receiver resolves when the connection ends, and is `None` afterwards.
     Connection(Option<oneshot::Receiver<()>>),
+    /// A connection to a server in the process of the application.
+    InProcess(InProcessConnection),
 }
 
 impl ServerInstance {
@@ -32,22 +35,25 @@ impl ServerInstance {
     fn child(&self) -> Option<&dyn ServerProcess> {
         match self {
             Self::Child(process) => Some(&**process),
-            Self::Connection(_) => None,
+            Self::Connection(_) | Self::InProcess(_) => None,
         }
     }
 
-    /// Waits until the process exits. The exit status of a remote server is unknown.
+    /// Waits until the process exits. Never completes for a server without a process.
     pub(crate) async fn wait(&mut self) -> ExitStatus {
         match self {
             Self::Child(process) => process.wait().await,
-            Self::Connection(_) => std::future::pending().await,
+            Self::Connection(_) | Self::InProcess(_) => std::future::pending().await,
         }
     }
 
-    /// Kills the process tree; a connection ends with its session.
+    /// Kills the process tree, or drops the host's end of an in-process connection; a connection to
+    /// a remote server ends with its session.
     pub(crate) fn kill(&self) {
-        if let Some(process) = self.child() {
-            process.kill();
+        match self {
+            Self::Child(process) => process.kill(),
+            Self::Connection(_) => {}
+            Self::InProcess(connection) => connection.disconnect(),
         }
     }
 
@@ -62,6 +68,7 @@ impl ServerInstance {
                     *ended = None;
                 }
             }
+            Self::InProcess(connection) => connection.ended().await,
         }
     }
 

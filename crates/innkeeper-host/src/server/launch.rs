@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::Server;
+use super::connector::ConnectorSource;
 use super::endpoint_opener::EndpointOpener;
 use super::instance::ServerInstance;
 use crate::callback::CallbackRegistry;
@@ -66,12 +67,22 @@ pub(crate) enum Endpoint {
     Child(ProcessSpec),
     /// A URL.
     Remote(RemoteEndpoint),
+    /// A server in the process of the application.
+    InProcess(Arc<ConnectorSource>),
 }
 
 impl Endpoint {
+    /// Returns whether another launch can succeed after a launch.
+    fn is_repeatable(&self) -> bool {
+        match self {
+            Self::Child(_) | Self::Remote(_) => true,
+            Self::InProcess(source) => source.is_repeatable(),
+        }
+    }
+
     fn network(&self) -> NetworkAttributes {
         match self {
-            Self::Child(_) => NetworkAttributes::PIPE,
+            Self::Child(_) | Self::InProcess(_) => NetworkAttributes::PIPE,
             Self::Remote(remote) => remote.network_attributes(),
         }
     }
@@ -112,6 +123,7 @@ impl Launcher {
         let mut running = match endpoint {
             Endpoint::Child(launch) => self.spawn(server, launch, clock).await,
             Endpoint::Remote(remote) => self.connect(server, remote),
+            Endpoint::InProcess(source) => self.connect_in_process(server, source, clock).await,
         }
         .map_err(|reason| LaunchFailure {
             phase: StartPhase::Launch,

@@ -1,4 +1,4 @@
-//! Opens the session of one launch: to a process, or to a URL.
+//! Opens the session of one launch: to a process, a URL, or a server in the same process.
 
 use innkeeper_protocol::view::ServerCapabilities;
 use tokio::io::AsyncRead;
@@ -10,7 +10,9 @@ use crate::error::StartFailureReason;
 use crate::process::ProcessSpec;
 use crate::process::stderr::StderrTail;
 use crate::server::Server;
+use crate::server::connector::ConnectorSource;
 use crate::server::endpoint_opener::SpawnedServer;
+use crate::server::in_process::InProcessConnection;
 use crate::server::instance::ServerInstance;
 use crate::session::{Session, SessionContext, SessionLimits};
 use crate::transport::{RemoteEndpoint, TransportHandle};
@@ -53,6 +55,23 @@ impl Launcher {
         let TransportHandle { session, ended } =
             transport.map_err(|error| StartFailureReason::Spawn(error.to_string().into()))?;
         Ok(connected_server(ServerInstance::Connection(Some(ended)), session))
+    }
+
+    /// Connects to a server in the process of the application.
+    pub(super) async fn connect_in_process(
+        &self,
+        server: &Server,
+        source: &ConnectorSource,
+        clock: &StartClock,
+    ) -> Result<StartedServer, StartFailureReason> {
+        let connected = timeout_at(clock.deadline(), source.connect())
+            .await
+            .map_err(|_| clock.timeout_reason())?;
+        let stream = connected.map_err(StartFailureReason::Connector)?;
+        let (connection, reader, writer) = InProcessConnection::new(stream);
+        let (context, limits) = (self.session_context(server), self.session_limits(server));
+        let session = Session::open(context, reader, writer, limits);
+        Ok(connected_server(ServerInstance::InProcess(connection), session))
     }
 
     fn session_context(&self, server: &Server) -> SessionContext {

@@ -84,7 +84,8 @@ impl Launcher {
             }
             let delay = Duration::from_secs(1 << (attempt - 1));
             let time = Instant::now() + delay < clock.deadline();
-            if attempt == MAX_LAUNCHES || !time || !miss.reason.is_transient() {
+            let can_retry = endpoint.is_repeatable() && miss.reason.is_transient();
+            if attempt == MAX_LAUNCHES || !time || !can_retry {
                 // If the last launch timed out, the error of an earlier launch is more specific.
                 let LaunchFailure { phase, reason, stderr } = match (&miss.reason, earlier_failure)
                 {
