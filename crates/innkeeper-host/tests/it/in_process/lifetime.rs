@@ -1,8 +1,11 @@
 //! Loss, restart, reload and stop of in-process servers.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use innkeeper_host::{CallError, CallErrorKind, Host, HostEvent, ReloadOptions, ServerState};
+use innkeeper_host::{
+    CallError, CallErrorKind, Host, HostEvent, ReloadOptions, RestartError, ServerState,
+};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, copy_bidirectional, duplex};
 use tokio::time::{Instant, sleep};
@@ -110,6 +113,32 @@ async fn a_reload_that_disables_a_server_ends_it_and_a_later_reload_connects_it_
         assert_eq!(host.status().contains_key("local"), !disabled);
         assert_eq!(servers.log().len(), log_len);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_removed_during_a_restart_loses_its_connection() {
+    let (servers, silent_end) = (Servers::default(), Arc::new(Mutex::new(None)));
+    let (started, kept) = (servers.clone(), silent_end.clone());
+    let connector = move || {
+        if started.log().is_empty() {
+            return std::future::ready(Ok(started.start("local")));
+        }
+        let (stream, server_stream) = duplex(STREAM_BYTES);
+        *kept.lock().unwrap() = Some(server_stream);
+        std::future::ready(Ok(stream))
+    };
+    let host = builder().connector("local", connector).start().await.unwrap();
+    let removal = async {
+        sleep(Duration::from_secs(1)).await;
+        let disabled = config(&json!({"local": {"type": "in-process", "disabled": true}}));
+        host.reload_with(ReloadOptions { config: Some(disabled), apply_changes: false }).await
+    };
+    let (restarted, reloaded) = tokio::join!(host.restart_server("local"), removal);
+    assert!(matches!(restarted, Err(RestartError::UnknownServer(_))), "{restarted:?}");
+    assert_eq!(reloaded.unwrap().removed.len(), 1);
+    let mut server_stream = silent_end.lock().unwrap().take().unwrap();
+    server_stream.write_all(b"{}\n").await.unwrap_err();
+    assert!(host.status().is_empty());
 }
 
 /// Starts a server that neither reads nor writes after its start, and holds its end of the stream.
