@@ -242,7 +242,7 @@ impl Connection {
         );
         self.events.publish(HostEvent::CallRetry {
             server: self.server.clone(),
-            method: method.clone(),
+            method,
             item: item.into(),
             attempt,
             delay: notice.delay,

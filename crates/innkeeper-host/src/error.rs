@@ -11,6 +11,7 @@ mod protocol;
 mod routing;
 mod unavailable_reason;
 
+mod connector;
 mod restart;
 mod start;
 
@@ -19,6 +20,7 @@ pub(crate) mod display;
 pub use auth::{AuthError, AuthErrorKind};
 pub use call::{CallError, CallErrorKind};
 pub use class::ErrorClass;
+pub use connector::{ConnectError, ConnectorError};
 pub use protocol::ProtocolError;
 pub use restart::RestartError;
 pub use routing::RoutingError;

@@ -64,7 +64,8 @@ pub use config::{Config, ConfigError, Environment};
 pub use connection::handshake::ClientInfo;
 pub use connection::listing::{Definition, ServerListing};
 pub use error::{
-    AuthError, AuthErrorKind, CallError, CallErrorKind, ErrorClass, RestartError, StartError,
+    AuthError, AuthErrorKind, CallError, CallErrorKind, ConnectError, ErrorClass, RestartError,
+    StartError,
 };
 pub use event::HostEvent;
 pub use guard::{Finding, FindingKind};
@@ -75,6 +76,7 @@ pub use metrics::ServerMetrics;
 pub use name::split_name;
 pub use process::{ExitStatus, ProcessContainment, ProcessLimit, Supervisor, shim};
 pub use reload::{ReloadError, ReloadOptions, ReloadReport};
+pub use server::{ConnectFuture, Connector, ServerStream};
 pub use session::Progress;
 pub use shutdown::ShutdownReport;
 pub use telemetry::Telemetry;

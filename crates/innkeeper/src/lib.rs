@@ -123,11 +123,11 @@ pub mod compat;
 
 pub use innkeeper_host::{
     CallError, CallErrorKind, CallOptions, Catalog, CatalogServer, ChangeClass, ClientInfo, Config,
-    ConfigError, Definition, Environment, ErrorClass, ExitStatus, Host, HostBuilder, HostEvent,
-    LaunchSpec, Lock, LockError, PinChange, PinPolicy, ProcessContainment, Progress, ReloadError,
-    ReloadOptions, ReloadReport, RestartError, ServerListing, ServerMetrics, ServerState,
-    ServerStatus, ShutdownReport, StartError, Supervisor, Telemetry, ToolResult, TrustDecisions,
-    TrustPolicy, display_safe, split_name,
+    ConfigError, ConnectError, Connector, Definition, Environment, ErrorClass, ExitStatus, Host,
+    HostBuilder, HostEvent, LaunchSpec, Lock, LockError, PinChange, PinPolicy, ProcessContainment,
+    Progress, ReloadError, ReloadOptions, ReloadReport, RestartError, ServerListing, ServerMetrics,
+    ServerState, ServerStatus, ServerStream, ShutdownReport, StartError, Supervisor, Telemetry,
+    ToolResult, TrustDecisions, TrustPolicy, display_safe, split_name,
 };
 
 /// Agents: models that call tools, with their conversations.

@@ -55,7 +55,7 @@ fn expected(error: &CallError) -> (ErrorClass, bool, &'static str) {
         CallError::Unavailable { .. } => (
             ErrorClass::ServerUnavailable,
             true,
-            "server `files` is unavailable: the server closed its stdout (after 2 attempts)",
+            "server `files` is unavailable: the server closed its output (after 2 attempts)",
         ),
         CallError::Timeout { .. } => {
             (ErrorClass::Timeout, true, "server `files` did not respond to `read` within 1.5 s")

@@ -55,8 +55,9 @@ impl Host {
         report.await.clone()
     }
 
-    /// Kills every server immediately. Needs no runtime. [`Host::shutdown`] still returns the exit
-    /// status of the servers.
+    /// Kills every server process immediately. Needs no runtime. [`Host::shutdown`] still returns the
+    /// exit status of the servers. The connections to remote and in-process servers end with the
+    /// shutdown or with the drop of the host.
     pub fn kill(&self) {
         self.0.kill();
     }

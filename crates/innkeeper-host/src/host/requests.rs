@@ -179,10 +179,10 @@ impl Host {
         &self,
         server: &str,
         method: &str,
-        params: Option<Box<RawValue>>,
+        params: Option<&RawValue>,
         options: CallOptions,
     ) -> Result<Box<RawValue>, CallError> {
-        call::request(&self.catalog(), server, method, params.as_deref(), options).await
+        call::request(&self.catalog(), server, method, params, options).await
     }
 
     /// Sends a notification with a method for which the host has no function. A server that does
@@ -195,9 +195,9 @@ impl Host {
         &self,
         server: &str,
         method: &str,
-        params: Option<Box<RawValue>>,
+        params: Option<&RawValue>,
     ) -> Result<(), CallError> {
-        call::notify(&self.catalog(), server, method, params.as_deref())
+        call::notify(&self.catalog(), server, method, params)
     }
 
     /// Replaces the callback for these requests of servers; `None` removes the callback.
