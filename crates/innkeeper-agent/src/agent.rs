@@ -15,13 +15,13 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use innkeeper_toolcall::prompt::Template;
-use tokio::time::{Instant, sleep, timeout};
 
 use crate::conversation::Conversation;
 use crate::executor::{Executor, ToolSnapshot};
 use crate::provider::{LlmError, LlmErrorKind, LlmProvider, Request, Response, StreamChunk};
 use crate::run::{Effect, Run, RunConfig, RunOutcome};
 use crate::safety::{Approver, RateLimit};
+use crate::timing::Timing;
 use crate::tools::ToolRunner;
 
 pub use crate::executor::{CacheSettings, DEFAULT_PARALLEL_CALLS};
@@ -56,6 +56,7 @@ pub struct Agent {
     executor: Executor,
     settings: AgentSettings,
     rate_limit: Option<RateLimit>,
+    timing: Timing,
     conversation: Conversation,
     statistics: Statistics,
 }
@@ -79,12 +80,22 @@ impl Agent {
         runner: Arc<dyn ToolRunner>,
         settings: AgentSettings,
     ) -> Self {
+        Self::with_timing(provider, runner, settings, Timing::default())
+    }
+
+    fn with_timing(
+        provider: Arc<dyn LlmProvider>,
+        runner: Arc<dyn ToolRunner>,
+        settings: AgentSettings,
+        timing: Timing,
+    ) -> Self {
         let rate_limit = settings.rate_limit_per_minute.map(RateLimit::per_minute);
         Self {
             provider,
-            executor: Executor::new(runner, settings.executor_settings()),
+            executor: Executor::new(runner, settings.executor_settings(), timing.clone()),
             settings,
             rate_limit,
+            timing,
             conversation: Conversation::new(),
             statistics: Statistics::default(),
         }
@@ -159,13 +170,14 @@ impl Agent {
         streaming: bool,
         sink: &mut EventSink<'_>,
     ) -> RunResult {
-        let begun = Instant::now();
+        let begun = self.timing.now();
         let snapshot = self.executor.tool_snapshot();
         let config = Arc::new(self.run_config(&snapshot));
         let asker = ModelClient {
             provider: &*self.provider,
             settings: &self.settings,
             rate_limit: self.rate_limit.as_ref(),
+            timing: &self.timing,
             streaming,
         };
         let mut records = Vec::new();
@@ -173,20 +185,20 @@ impl Agent {
             Ok(started) => started,
             Err(error) => {
                 let reason = error.to_string();
-                return RunResult::not_sent(reason, begun.elapsed());
+                return RunResult::not_sent(reason, self.timing.elapsed(begun));
             }
         };
         let ended = loop {
             effect = match effect {
                 Effect::SendRequest(request) => {
                     match asker.send_request(*request, &mut run, sink).await {
-                        Ok(response) => run.on_response(&response, fastrand::f64()),
-                        Err(error) => run.on_error(error, fastrand::f64()),
+                        Ok(response) => run.on_response(&response, self.timing.jitter()),
+                        Err(error) => run.on_error(error, self.timing.jitter()),
                     }
                 }
                 Effect::Sleep(delay) => {
                     sink(AgentEventRef::Retrying { delay });
-                    sleep(delay).await;
+                    self.timing.sleep(delay).await;
                     run.on_delay()
                 }
                 Effect::CallTools(planned) => {
@@ -205,7 +217,7 @@ impl Agent {
                 Effect::Finish(ended) => break ended,
             };
         };
-        let report = RunResult::new(ended, &run, records, begun.elapsed());
+        let report = RunResult::new(ended, &run, records, self.timing.elapsed(begun));
         drop(run);
         self.statistics.count(&report);
         report
@@ -245,6 +257,7 @@ struct ModelClient<'a> {
     provider: &'a dyn LlmProvider,
     settings: &'a AgentSettings,
     rate_limit: Option<&'a RateLimit>,
+    timing: &'a Timing,
     streaming: bool,
 }
 
@@ -272,13 +285,13 @@ impl ModelClient<'_> {
                 ..LlmError::new(self.provider.name(), LlmErrorKind::TimedOut, message)
             }
         };
-        timeout(limit, response).await.unwrap_or_else(|_| Err(timeout_error()))
+        self.timing.timeout(limit, response).await.unwrap_or_else(|| Err(timeout_error()))
     }
 
     /// Waits until the rate limit allows a request, or fails if it does not.
     async fn acquire_rate_limit(&self) -> Result<(), LlmError> {
         let Some(rate) = self.rate_limit else { return Ok(()) };
-        while let Err(after) = rate.try_acquire() {
+        while let Err(after) = rate.try_acquire_at(self.timing.now()) {
             if !self.settings.wait_for_rate_limit || !rate.allows_any() {
                 let message = format!(
                     "rate limit of {} requests per minute reached; next request in {:.1} s",
@@ -288,7 +301,7 @@ impl ModelClient<'_> {
                 let kind = LlmErrorKind::LocalRateLimit { after };
                 return Err(LlmError::new(self.provider.name(), kind, message));
             }
-            sleep(after).await;
+            self.timing.sleep(after).await;
         }
         Ok(())
     }
