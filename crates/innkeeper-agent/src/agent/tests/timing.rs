@@ -47,7 +47,7 @@ async fn a_run_repeats_exactly_with_a_fixed_clock_and_jitter() {
         let delays = Arc::default();
         let timing = fast_timing(jitter, &delays);
         let settings = AgentSettings::default();
-        let mut agent = Agent::with_timing(Arc::new(model), Arc::new(NoTools), settings, timing);
+        let agent = Agent::with_timing(Arc::new(model), Arc::new(NoTools), settings, timing);
         let result = agent.run("Hi").await;
         assert!(result.is_success(), "{result:?}");
         let [first, second] = waited.map(Duration::from_millis);
@@ -64,7 +64,7 @@ async fn the_rate_limit_of_an_agent_follows_its_clock() {
     let settings = AgentSettings { rate_limit_per_minute: Some(1), ..AgentSettings::default() };
     let timing = fast_timing(0.0, &Arc::default());
     let model = Arc::new(ScriptedProvider::new(replies));
-    let mut agent = Agent::with_timing(model, Arc::new(NoTools), settings, timing);
+    let agent = Agent::with_timing(model, Arc::new(NoTools), settings, timing);
     assert!(agent.run("Hi").await.is_success());
     let refused = agent.run("Hi").await;
     assert!(matches!(refused.outcome, RunOutcome::Failed(_)), "{refused:?}");
