@@ -4,7 +4,9 @@
 //! returns their results to the model until the model gives its last response. The rules are in
 //! [`run`](crate::run); this module performs the I/O.
 
+mod active_run;
 mod event;
+mod model_client;
 mod run_result;
 mod settings;
 mod statistics;
@@ -13,25 +15,30 @@ mod tool_dispatcher;
 
 use std::sync::Arc;
 
-use futures_util::StreamExt as _;
 use innkeeper_toolcall::prompt::Template;
-use tokio::time::{Instant, sleep, timeout};
 
 use crate::conversation::Conversation;
 use crate::executor::{Executor, ToolSnapshot};
-use crate::provider::{LlmError, LlmErrorKind, LlmProvider, Request, Response, StreamChunk};
-use crate::run::{Effect, Run, RunConfig, RunOutcome};
+use crate::provider::LlmProvider;
+use crate::run::{Effect, RunConfig, RunOutcome};
 use crate::safety::{Approver, RateLimit};
+use crate::timing::Timing;
 use crate::tools::ToolRunner;
+use active_run::AgentState;
+use model_client::ModelClient;
 
 pub use crate::executor::{CacheSettings, DEFAULT_PARALLEL_CALLS};
-pub use event::AgentEventRef;
+pub use event::AgentEvent;
 pub use run_result::{RunResult, ToolCallRecord};
 pub use settings::AgentSettings;
 pub use statistics::{CALL_ORIGINS, Statistics};
-pub use stream::{AgentEvent, AgentStream};
+pub use stream::AgentStream;
 
-/// An agent: a model, the tools that the model may call, and their conversation.
+/// An agent: a model, the tools that the model may call, and their conversation. Clones are cheap
+/// and share the conversation, the statistics, the rate limits and the cache.
+///
+/// A conversation has at most one run at a time: a further run ends at once with
+/// [`RunOutcome::NotSent`] and changes nothing.
 ///
 /// # Examples
 ///
@@ -46,18 +53,19 @@ pub use stream::{AgentEvent, AgentStream};
 /// # async fn main() -> Result<(), innkeeper_host::StartError> {
 /// let host = Host::start(Config::default()).await?;
 /// let model = ScriptedProvider::new([Ok(Response::from_text("Four."))]);
-/// let mut agent = Agent::new(Arc::new(model), Arc::new(host), AgentSettings::default());
+/// let agent = Agent::new(Arc::new(model), Arc::new(host), AgentSettings::default());
 /// let result = agent.run("What is two plus two?").await;
 /// assert_eq!(result.text, "Four.");
 /// # Ok(()) }
 /// ```
+#[derive(Clone)]
 pub struct Agent {
     provider: Arc<dyn LlmProvider>,
     executor: Executor,
-    settings: AgentSettings,
-    rate_limit: Option<RateLimit>,
-    conversation: Conversation,
-    statistics: Statistics,
+    settings: Arc<AgentSettings>,
+    rate_limit: Option<Arc<RateLimit>>,
+    timing: Timing,
+    state: AgentState,
 }
 
 impl std::fmt::Debug for Agent {
@@ -70,7 +78,7 @@ impl std::fmt::Debug for Agent {
     }
 }
 
-type EventSink<'s> = dyn FnMut(AgentEventRef<'_>) + Send + 's;
+type EventSink<'s> = dyn FnMut(AgentEvent) + Send + 's;
 
 impl Agent {
     /// Creates an agent over this model and these tools, with an empty conversation.
@@ -79,28 +87,38 @@ impl Agent {
         runner: Arc<dyn ToolRunner>,
         settings: AgentSettings,
     ) -> Self {
-        let rate_limit = settings.rate_limit_per_minute.map(RateLimit::per_minute);
+        Self::with_timing(provider, runner, settings, Timing::default())
+    }
+
+    fn with_timing(
+        provider: Arc<dyn LlmProvider>,
+        runner: Arc<dyn ToolRunner>,
+        settings: AgentSettings,
+        timing: Timing,
+    ) -> Self {
+        let rate_limit = settings.rate_limit_per_minute;
         Self {
             provider,
-            executor: Executor::new(runner, settings.executor_settings()),
-            settings,
-            rate_limit,
-            conversation: Conversation::new(),
-            statistics: Statistics::default(),
+            executor: Executor::new(runner, settings.executor_settings(), timing.clone()),
+            settings: Arc::new(settings),
+            rate_limit: rate_limit.map(|requests| Arc::new(RateLimit::per_minute(requests))),
+            timing,
+            state: AgentState::default(),
         }
     }
 
     /// Sets the approver, which decides about calls that need approval. Without an approver, those
-    /// calls are denied.
+    /// calls are denied. Earlier clones of the agent keep their approver.
     #[must_use]
     pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.executor.set_approver(approver);
         self
     }
 
-    /// Returns the conversation so far.
-    pub fn conversation(&self) -> &Conversation {
-        &self.conversation
+    /// Returns the conversation. During a run, the conversation is the one before the run. The copy
+    /// shares the contents of the messages.
+    pub fn conversation(&self) -> Conversation {
+        self.state.conversation()
     }
 
     /// Returns the name that the provider uses for the model.
@@ -108,14 +126,14 @@ impl Agent {
         self.provider.model()
     }
 
-    /// Returns the statistics of tool calls over all runs of this agent.
-    pub fn statistics(&self) -> &Statistics {
-        &self.statistics
+    /// Returns the statistics of tool calls over all runs of this agent and its clones.
+    pub fn statistics(&self) -> Statistics {
+        self.state.statistics()
     }
 
-    /// Clears the conversation.
-    pub fn clear(&mut self) {
-        self.conversation = Conversation::new();
+    /// Clears the conversation. A run in progress continues, and its messages are lost.
+    pub fn clear(&self) {
+        self.state.clear();
     }
 
     /// Sends a user message and drives the run to the model's last response.
@@ -123,7 +141,7 @@ impl Agent {
     /// The run ends in bounded time: each response and each call has a timeout, and their numbers
     /// are limited. Dropping the future cancels pending requests and calls; the conversation then
     /// contains an error result for each interrupted call.
-    pub async fn run(&mut self, message: &str) -> RunResult {
+    pub async fn run(&self, message: &str) -> RunResult {
         self.run_loop(message, false, &mut |_| {}).await
     }
 
@@ -133,11 +151,11 @@ impl Agent {
     /// # Examples
     ///
     /// ```no_run
-    /// use innkeeper_agent::agent::{Agent, AgentEventRef};
+    /// use innkeeper_agent::agent::{Agent, AgentEvent};
     ///
-    /// # async fn example(agent: &mut Agent) {
-    /// let show = |event: AgentEventRef<'_>| {
-    ///     if let AgentEventRef::Text(text) = event {
+    /// # async fn example(agent: &Agent) {
+    /// let show = |event| {
+    ///     if let AgentEvent::Text(text) = event {
     ///         print!("{text}");
     ///     }
     /// };
@@ -146,52 +164,54 @@ impl Agent {
     /// # }
     /// ```
     pub async fn run_streaming(
-        &mut self,
+        &self,
         message: &str,
-        mut sink: impl FnMut(AgentEventRef<'_>) + Send,
+        mut sink: impl FnMut(AgentEvent) + Send,
     ) -> RunResult {
         self.run_loop(message, true, &mut sink).await
     }
 
     async fn run_loop(
-        &mut self,
+        &self,
         message: &str,
         streaming: bool,
         sink: &mut EventSink<'_>,
     ) -> RunResult {
-        let begun = Instant::now();
+        let begun = self.timing.now();
+        let not_sent = |reason| RunResult::not_sent(reason, self.timing.elapsed(begun));
         let snapshot = self.executor.tool_snapshot();
         let config = Arc::new(self.run_config(&snapshot));
-        let asker = ModelClient {
+        let Some(mut active) = self.state.begin_run(config) else {
+            return not_sent("another run of the agent is in progress".to_owned());
+        };
+        let run = &mut active.run;
+        let mut effect = match run.start(message) {
+            Ok(effect) => effect,
+            Err(error) => return not_sent(error.to_string()),
+        };
+        let client = ModelClient {
             provider: &*self.provider,
             settings: &self.settings,
-            rate_limit: self.rate_limit.as_ref(),
+            rate_limit: self.rate_limit.as_deref(),
+            timing: &self.timing,
             streaming,
         };
         let mut records = Vec::new();
-        let (mut run, mut effect) = match Run::start(config, &mut self.conversation, message) {
-            Ok(started) => started,
-            Err(error) => {
-                let reason = error.to_string();
-                return RunResult::not_sent(reason, begun.elapsed());
-            }
-        };
-        let ended = loop {
+        let outcome = loop {
             effect = match effect {
                 Effect::SendRequest(request) => {
-                    match asker.send_request(*request, &mut run, sink).await {
-                        Ok(response) => run.on_response(&response, fastrand::f64()),
-                        Err(error) => run.on_error(error, fastrand::f64()),
+                    match client.send_request(*request, run, sink).await {
+                        Ok(response) => run.on_response(&response, self.timing.jitter()),
+                        Err(error) => run.on_error(error, self.timing.jitter()),
                     }
                 }
                 Effect::Sleep(delay) => {
-                    sink(AgentEventRef::Retrying { delay });
-                    sleep(delay).await;
+                    sink(AgentEvent::Retrying { delay });
+                    self.timing.sleep(delay).await;
                     run.on_delay()
                 }
                 Effect::CallTools(planned) => {
-                    let executor = &self.executor;
-                    let (run, records) = (&mut run, &mut records);
+                    let (executor, records) = (&self.executor, &mut records);
                     tool_dispatcher::dispatch(executor, &snapshot, planned, run, records, sink)
                         .await
                 }
@@ -202,13 +222,12 @@ impl Agent {
                         reason: "no result for a pending call".to_owned(),
                     };
                 }
-                Effect::Finish(ended) => break ended,
+                Effect::Finish(outcome) => break outcome,
             };
         };
-        let report = RunResult::new(ended, &run, records, begun.elapsed());
-        drop(run);
-        self.statistics.count(&report);
-        report
+        let result = RunResult::new(outcome, run, records, self.timing.elapsed(begun));
+        active.finish(&result);
+        result
     }
 
     fn run_config(&self, snapshot: &ToolSnapshot) -> RunConfig {
@@ -237,82 +256,6 @@ impl Agent {
             limits: settings.limits.clone(),
             blocklist: settings.blocklist.clone(),
         }
-    }
-}
-
-/// Sends requests to the model.
-struct ModelClient<'a> {
-    provider: &'a dyn LlmProvider,
-    settings: &'a AgentSettings,
-    rate_limit: Option<&'a RateLimit>,
-    streaming: bool,
-}
-
-impl ModelClient<'_> {
-    async fn send_request(
-        &self,
-        request: Request,
-        run: &mut Run<'_>,
-        sink: &mut EventSink<'_>,
-    ) -> Result<Response, LlmError> {
-        self.acquire_rate_limit().await?;
-        let limit = self.settings.response_timeout;
-        let response = async {
-            if self.streaming {
-                self.stream_response(request, run, sink).await
-            } else {
-                self.provider.generate(request).await
-            }
-        };
-        let timeout_error = || {
-            let message = format!("no complete response within {} s", limit.as_secs());
-            let model = self.provider.model().into();
-            LlmError {
-                model,
-                ..LlmError::new(self.provider.name(), LlmErrorKind::TimedOut, message)
-            }
-        };
-        timeout(limit, response).await.unwrap_or_else(|_| Err(timeout_error()))
-    }
-
-    /// Waits until the rate limit allows a request, or fails if it does not.
-    async fn acquire_rate_limit(&self) -> Result<(), LlmError> {
-        let Some(rate) = self.rate_limit else { return Ok(()) };
-        while let Err(after) = rate.try_acquire() {
-            if !self.settings.wait_for_rate_limit || !rate.allows_any() {
-                let message = format!(
-                    "rate limit of {} requests per minute reached; next request in {:.1} s",
-                    self.settings.rate_limit_per_minute.unwrap_or_default(),
-                    after.as_secs_f64()
-                );
-                let kind = LlmErrorKind::LocalRateLimit { after };
-                return Err(LlmError::new(self.provider.name(), kind, message));
-            }
-            sleep(after).await;
-        }
-        Ok(())
-    }
-
-    async fn stream_response(
-        &self,
-        request: Request,
-        run: &mut Run<'_>,
-        sink: &mut EventSink<'_>,
-    ) -> Result<Response, LlmError> {
-        let mut chunks = self.provider.stream(request);
-        while let Some(chunk) = chunks.next().await {
-            let chunk = chunk?;
-            run.on_chunk(&chunk, &mut |event| sink(event.into()));
-            match chunk {
-                StreamChunk::Done(response) => return Ok(*response),
-                StreamChunk::Text(_)
-                | StreamChunk::Reasoning(_)
-                | StreamChunk::ToolCallStart { .. }
-                | StreamChunk::ArgumentsDelta { .. } => {}
-            }
-        }
-        let message = "the response is incomplete";
-        Err(LlmError::new(self.provider.name(), LlmErrorKind::Connection, message))
     }
 }
 

@@ -23,6 +23,7 @@ use innkeeper_toolcall::{Format, ParserLimits, ParserOptions, ToolCallParser, pr
 
 use crate::executor::{CallQueue, Executor, ExecutorSettings, StartRule};
 use crate::safety::{ApprovalPolicy, Approver, ToolBlocklist};
+use crate::timing::Timing;
 use crate::tools::ToolRunner;
 use call_scheduler::CallScheduler;
 use event_log::{LogEventKind, LogWriter};
@@ -187,7 +188,7 @@ impl Chat {
             max_parallel_calls: settings.max_parallel_calls,
             cache: settings.cache.clone(),
         };
-        let executor = Executor::new(runner, rules);
+        let executor = Executor::new(runner, rules, Timing::default());
         Ok(Self { executor, settings: Arc::new(settings), log_writer })
     }
 

@@ -17,6 +17,7 @@ use futures_util::FutureExt as _;
 
 use crate::safety::{ApprovalDecision, ApprovalPolicy, ApprovalRequest, Approver};
 use crate::safety::{RateLimit, ToolBlocklist, blocked_tool_message};
+use crate::timing::Timing;
 use crate::tools::{ToolAnnotations, ToolError, ToolOutput, ToolRunner};
 use cache::ResultCache;
 
@@ -47,6 +48,7 @@ pub(crate) struct Executor {
     settings: Arc<ExecutorSettings>,
     rate_limit: Option<Arc<RateLimit>>,
     cache: Option<Arc<ResultCache>>,
+    timing: Timing,
     /// The most recent list of tools.
     tool_snapshot: Arc<Mutex<Arc<ToolSnapshot>>>,
 }
@@ -58,16 +60,24 @@ impl std::fmt::Debug for Executor {
 }
 
 impl Executor {
-    pub(crate) fn new(runner: Arc<dyn ToolRunner>, settings: ExecutorSettings) -> Self {
+    pub(crate) fn new(
+        runner: Arc<dyn ToolRunner>,
+        settings: ExecutorSettings,
+        timing: Timing,
+    ) -> Self {
         let rate_limit =
             settings.call_rate_limit_per_minute.map(|calls| Arc::new(RateLimit::per_minute(calls)));
-        let cache = settings.cache.clone().map(|settings| Arc::new(ResultCache::new(settings)));
+        let cache = settings
+            .cache
+            .clone()
+            .map(|settings| Arc::new(ResultCache::new(settings, timing.clone())));
         Self {
             runner,
             approver: None,
             settings: Arc::new(settings),
             rate_limit,
             cache,
+            timing,
             tool_snapshot: Arc::default(),
         }
     }
@@ -98,7 +108,8 @@ impl Executor {
         if !violations.is_empty() {
             return Err(ToolError::InvalidArguments { tool: call.name.clone(), violations });
         }
-        if let Some(Err(after)) = self.rate_limit.as_ref().map(|limit| limit.try_acquire()) {
+        let acquire = |limit: &Arc<RateLimit>| limit.try_acquire_at(self.timing.now());
+        if let Some(Err(after)) = self.rate_limit.as_ref().map(acquire) {
             let limit = self.settings.call_rate_limit_per_minute.unwrap_or_default();
             let seconds = after.as_secs_f64();
             return Err(refuse(format!(

@@ -17,6 +17,7 @@ pub mod tool_output;
 pub mod tools;
 
 mod tasks;
+mod timing;
 pub mod transport;
 
 #[cfg(any(test, fuzzing))]

@@ -2,8 +2,8 @@
 //!
 //! A run leads from a user message to the model's last response. The module does no I/O and reads
 //! no clock: [`Run::start`] and each input return the next [`Effect`], which the caller performs
-//! before it reports the outcome as the next input. The conversation stays valid however a run
-//! ends, even by a drop: every call has a result.
+//! before it reports the outcome as the next input. However a run ends,
+//! [`Run::into_conversation`] returns a valid conversation: every call has a result.
 
 mod config;
 mod correction;
@@ -40,11 +40,11 @@ const MAX_BACKOFF: Duration = Duration::from_secs(8);
 /// Maximum number of retries of a request that failed without a response from the provider.
 const MAX_CONNECTION_RETRIES: u32 = 2;
 
-/// The state of one run. See the [module](self).
+/// The state of one run, which owns its conversation. See the [module](self).
 #[derive(Debug)]
-pub struct Run<'c> {
+pub struct Run {
     config: Arc<RunConfig>,
-    conversation: &'c mut Conversation,
+    conversation: Conversation,
     tool_call_mode: ToolCallMode,
     correction: CorrectionState,
     /// The model's text in each attempt of the current correction.
@@ -62,26 +62,16 @@ pub struct Run<'c> {
     correction_examples: Vec<CorrectionExample>,
 }
 
-impl<'c> Run<'c> {
-    /// Starts a run with a user message. Pending calls of an earlier run get error results.
-    ///
-    /// # Errors
-    ///
-    /// [`ConversationError::MessageTooLong`] if the message exceeds the limit.
-    pub fn start(
-        config: Arc<RunConfig>,
-        conversation: &'c mut Conversation,
-        message: impl Into<Content>,
-    ) -> Result<(Self, Effect), ConversationError> {
-        conversation.fail_pending(INTERRUPTED_MESSAGE);
-        conversation.push_user(message)?;
-        let mode = config.initial_tool_call_mode();
+impl Run {
+    /// Creates a run that continues this conversation.
+    pub fn new(config: Arc<RunConfig>, conversation: Conversation) -> Self {
+        let tool_call_mode = config.initial_tool_call_mode();
         let retries_remaining = config.limits.retry_budget;
         let correction = CorrectionState::new(&config);
-        let mut run = Self {
+        Self {
             config,
             conversation,
-            tool_call_mode: mode,
+            tool_call_mode,
             correction,
             attempt_texts: Vec::new(),
             has_called_natively: false,
@@ -92,9 +82,31 @@ impl<'c> Run<'c> {
             response_parser: None,
             stats: RunStats { usage_is_complete: true, ..RunStats::default() },
             correction_examples: Vec::new(),
-        };
-        let effect = run.next_iteration();
-        Ok((run, effect))
+        }
+    }
+
+    /// Starts the run with a user message. Pending calls of an earlier run get error results. Must
+    /// be called once, before all inputs.
+    ///
+    /// # Errors
+    ///
+    /// [`ConversationError::MessageTooLong`] if the message exceeds the limit.
+    pub fn start(&mut self, message: impl Into<Content>) -> Result<Effect, ConversationError> {
+        self.conversation.fail_pending(INTERRUPTED_MESSAGE);
+        self.conversation.push_user(message)?;
+        Ok(self.next_iteration())
+    }
+
+    /// Ends the run and returns the conversation. Calls without a result get an error result.
+    pub fn into_conversation(mut self) -> Conversation {
+        self.take_conversation()
+    }
+
+    /// Does the same as [`Self::into_conversation`] for an owner that cannot move the run. The run
+    /// must not be used afterwards.
+    pub(crate) fn take_conversation(&mut self) -> Conversation {
+        self.flush_results(INTERRUPTED_MESSAGE);
+        std::mem::take(&mut self.conversation)
     }
 
     /// Returns the current tool call mode.
@@ -114,7 +126,7 @@ impl<'c> Run<'c> {
 
     /// Returns the conversation in its current state.
     pub fn conversation(&self) -> &Conversation {
-        self.conversation
+        &self.conversation
     }
 
     /// Handles the end of a delay.
@@ -412,7 +424,7 @@ impl<'c> Run<'c> {
         let mode =
             if self.correction.constrained { ToolCallMode::Prompt } else { self.tool_call_mode };
         let attempts = &self.correction.attempts;
-        match request::build_request(&self.config, self.conversation, mode, attempts) {
+        match request::build_request(&self.config, &self.conversation, mode, attempts) {
             Ok(mut request) => {
                 request.temperature = self.correction.temperature(&self.config);
                 if self.correction.constrained {
@@ -440,13 +452,6 @@ impl<'c> Run<'c> {
         if self.conversation.push_tool_results(results.collect()).is_err() {
             self.conversation.fail_pending(reason);
         }
-    }
-}
-
-/// Completes the conversation when the caller drops the run.
-impl Drop for Run<'_> {
-    fn drop(&mut self) {
-        self.flush_results(INTERRUPTED_MESSAGE);
     }
 }
 
@@ -480,3 +485,6 @@ fn merge_errors(problems: Vec<FailedAttempt>) -> Option<FailedAttempt> {
     let texts: Vec<_> = problems.into_iter().map(|problem| problem.problem).collect();
     (!texts.is_empty()).then(|| FailedAttempt::new(texts.join("; ")))
 }
+
+#[cfg(test)]
+mod tests;

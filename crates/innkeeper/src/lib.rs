@@ -65,7 +65,7 @@
 //!         ..Default::default()
 //!     };
 //!     let model = get_llm_client(&selector, &Environment::from_process())?;
-//!     let mut agent = Agent::new(Arc::new(model), Arc::new(host.clone()), AgentSettings::default());
+//!     let agent = Agent::new(Arc::new(model), Arc::new(host.clone()), AgentSettings::default());
 //!
 //!     let result = agent.run("Summarize a.txt in one sentence.").await;
 //!     println!("{}", result.text);

@@ -1,6 +1,7 @@
 //! The result of a run.
 
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_toolcall::Json;
@@ -17,7 +18,7 @@ pub struct RunResult {
     /// The model's last text; empty if the model gave none.
     pub text: String,
     /// The tool calls, in the order in which they ended.
-    pub tool_calls: Vec<ToolCallRecord>,
+    pub tool_calls: Vec<Arc<ToolCallRecord>>,
     /// The counts of the run.
     pub stats: RunStats,
     /// The tool call mode at the end of the run.
@@ -60,8 +61,8 @@ pub struct ToolCallRecord {
 impl RunResult {
     pub(super) fn new(
         outcome: RunOutcome,
-        run: &Run<'_>,
-        tool_calls: Vec<ToolCallRecord>,
+        run: &Run,
+        tool_calls: Vec<Arc<ToolCallRecord>>,
         elapsed: Duration,
     ) -> Self {
         let text = match run.conversation().messages().last() {

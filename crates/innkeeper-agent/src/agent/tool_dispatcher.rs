@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AgentEventRef, EventSink, ToolCallRecord};
+use super::{AgentEvent, EventSink, ToolCallRecord};
 use crate::content::Content;
 use crate::executor::{CallQueue, Executor, QueueEvent, QueuedCall, StartRule};
 use crate::executor::{ToolExecution, ToolSnapshot};
@@ -14,8 +14,8 @@ pub(super) async fn dispatch(
     executor: &Executor,
     snapshot: &Arc<ToolSnapshot>,
     mut pending: Vec<PendingCall>,
-    run: &mut Run<'_>,
-    records: &mut Vec<ToolCallRecord>,
+    run: &mut Run,
+    records: &mut Vec<Arc<ToolCallRecord>>,
     sink: &mut EventSink<'_>,
 ) -> Effect {
     let mut calls =
@@ -26,8 +26,8 @@ pub(super) async fn dispatch(
     let mut effect = Effect::AwaitTools;
     loop {
         while let Some(queued) = calls.take_ready() {
-            let (tool, arguments) = (&*queued.call.name, &*queued.arguments_text);
-            sink(AgentEventRef::ToolCallStarted { tool, arguments });
+            let (tool, arguments) = (queued.call.name.clone(), queued.arguments_text.clone());
+            sink(AgentEvent::ToolCallStarted { tool, arguments });
             calls.start(queued);
         }
         let execution = match calls.next().await {
@@ -39,7 +39,8 @@ pub(super) async fn dispatch(
         };
         let Some(ended) = pending.get_mut(execution.index) else { continue };
         let (record, content) = record(execution, ended, run.stats().iterations);
-        sink(AgentEventRef::ToolCallFinished(&record));
+        let record = Arc::new(record);
+        sink(AgentEvent::ToolCallFinished(record.clone()));
         effect = run.on_tool_result(&record.id, content, !record.success);
         records.push(record);
     }

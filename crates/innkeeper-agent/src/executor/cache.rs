@@ -8,6 +8,7 @@ use innkeeper_toolcall::Json;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
+use crate::timing::Timing;
 use crate::tools::{ToolAnnotations, ToolError, ToolOutput};
 
 /// Limits of the result cache. Results of more than 256 KiB are not cached.
@@ -33,9 +34,9 @@ type CacheKey = (String, String);
 type ResultCell = Arc<OnceCell<Arc<ToolOutput>>>;
 
 /// Results of earlier calls, by tool and arguments.
-#[derive(Debug)]
 pub(super) struct ResultCache {
     settings: CacheSettings,
+    timing: Timing,
     entries: Mutex<HashMap<CacheKey, CacheEntry>>,
 }
 
@@ -46,8 +47,8 @@ struct CacheEntry {
 }
 
 impl ResultCache {
-    pub(super) fn new(settings: CacheSettings) -> Self {
-        Self { settings, entries: Mutex::default() }
+    pub(super) fn new(settings: CacheSettings, timing: Timing) -> Self {
+        Self { settings, timing, entries: Mutex::default() }
     }
 
     /// Returns the result of a call, and whether the result comes from an earlier call. Concurrent
@@ -93,7 +94,9 @@ impl ResultCache {
 
     fn lookup(&self, key: &CacheKey) -> Option<ResultCell> {
         let mut entries = self.entries();
-        entries.retain(|_, entry| entry.inserted_at.elapsed() < self.settings.ttl);
+        let now = self.timing.now();
+        let age = |entry: &CacheEntry| now.saturating_duration_since(entry.inserted_at);
+        entries.retain(|_, entry| age(entry) < self.settings.ttl);
         entries.get(key).map(|entry| entry.cell.clone())
     }
 
@@ -104,7 +107,8 @@ impl ResultCache {
             let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { return };
             entries.remove(&oldest);
         }
-        entries.insert(key.clone(), CacheEntry { cell: cell.clone(), inserted_at: Instant::now() });
+        let inserted_at = self.timing.now();
+        entries.insert(key.clone(), CacheEntry { cell: cell.clone(), inserted_at });
     }
 
     /// Removes the entry of a call that failed or returned too many bytes.

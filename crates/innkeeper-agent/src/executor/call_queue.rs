@@ -10,7 +10,6 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use innkeeper_toolcall::ResolvedCall;
-use tokio::time::Instant;
 
 use super::execution::json_memory_bytes;
 use super::{Executor, ToolExecution, ToolSnapshot};
@@ -134,9 +133,10 @@ impl CallQueue {
     pub(crate) fn start(&mut self, queued: QueuedCall) {
         let (executor, snapshot) = (self.executor.clone(), self.snapshot.clone());
         let running = async move {
-            let start = Instant::now();
+            let start = executor.timing.now();
             let (outcome, cached) = executor.run(&snapshot, &queued).await;
-            ToolExecution::record(queued, outcome, (start.elapsed(), cached))
+            let elapsed = executor.timing.elapsed(start);
+            ToolExecution::record(queued, outcome, (elapsed, cached))
         };
         self.running.push(running.boxed());
     }

@@ -41,6 +41,10 @@ fn settings() -> ExecutorSettings {
     }
 }
 
+fn executor(runner: Arc<dyn ToolRunner>, settings: ExecutorSettings) -> Executor {
+    Executor::new(runner, settings, Timing::default())
+}
+
 fn call(at: i64) -> ResolvedCall {
     let arguments = Json::from(&json!({"at": at}));
     ResolvedCall { name: "read".to_owned(), arguments, repairs: Vec::new() }
@@ -75,7 +79,7 @@ async fn run_all(
 async fn at_most_the_configured_number_of_calls_runs_at_once() {
     for (max_parallel_calls, seconds) in [(0, 5), (1, 5), (2, 3), (DEFAULT_PARALLEL_CALLS, 2)] {
         let settings = ExecutorSettings { max_parallel_calls, ..settings() };
-        let executor = Executor::new(Arc::new(SlowTool::default()), settings);
+        let executor = executor(Arc::new(SlowTool::default()), settings);
         let start = Instant::now();
         assert_eq!(run_all(&executor, (0..5).map(call)).await.len(), 5);
         assert_eq!(start.elapsed(), Duration::from_secs(seconds), "{max_parallel_calls}");
@@ -86,7 +90,7 @@ async fn at_most_the_configured_number_of_calls_runs_at_once() {
 async fn the_cache_serves_equal_calls_only_if_it_is_enabled() {
     for (cache, runs) in [(None, 2), (Some(CacheSettings::default()), 1)] {
         let tool = Arc::new(SlowTool::default());
-        let executor = Executor::new(tool.clone(), ExecutorSettings { cache, ..settings() });
+        let executor = executor(tool.clone(), ExecutorSettings { cache, ..settings() });
         assert!(!run_all(&executor, [call(1)]).await[0].cached);
         assert_eq!(run_all(&executor, [call(1)]).await[0].cached, runs == 1);
         assert_eq!(tool.0.load(Ordering::Relaxed), runs);
@@ -96,7 +100,7 @@ async fn the_cache_serves_equal_calls_only_if_it_is_enabled() {
 #[tokio::test(start_paused = true)]
 async fn a_call_over_the_rate_limit_is_refused_until_a_minute_has_passed() {
     let settings = ExecutorSettings { call_rate_limit_per_minute: Some(1), ..settings() };
-    let executor = Executor::new(Arc::new(SlowTool::default()), settings);
+    let executor = executor(Arc::new(SlowTool::default()), settings);
     let executions = run_all(&executor, [call(1), call(2)]).await;
     let refusals: Vec<_> =
         executions.iter().filter_map(|execution| execution.outcome.as_ref().err()).collect();
@@ -134,7 +138,7 @@ impl ToolRunner for WritingTool {
 async fn a_panic_of_the_approver_denies_the_call() {
     let tool = Arc::new(WritingTool(SlowTool::default()));
     let settings = ExecutorSettings { approval_policy: ApprovalPolicy::Ask, ..settings() };
-    let mut executor = Executor::new(tool.clone(), settings);
+    let mut executor = executor(tool.clone(), settings);
     executor.set_approver(Arc::new(PanickingApprover));
     let executions = run_all(&executor, [call(1)]).await;
     let error = executions[0].outcome.as_ref().unwrap_err();
@@ -146,7 +150,7 @@ async fn a_panic_of_the_approver_denies_the_call() {
 async fn a_blocked_tool_is_known_and_not_offered() {
     let settings =
         ExecutorSettings { blocklist: ToolBlocklist::new(["read"]).unwrap(), ..settings() };
-    let executor = Executor::new(Arc::new(SlowTool::default()), settings);
+    let executor = executor(Arc::new(SlowTool::default()), settings);
     let snapshot = executor.tool_snapshot();
     assert!(snapshot.available.is_empty() && snapshot.known.get("read").is_some());
     assert!(
@@ -154,4 +158,23 @@ async fn a_blocked_tool_is_known_and_not_offered() {
         "an equal list is not compiled again"
     );
     assert!(run_all(&executor, [call(1)]).await[0].outcome.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn durations_rate_limit_and_cache_follow_the_clock_of_the_executor() {
+    let base = Instant::now();
+    let now = Arc::new(move || base + base.elapsed() * 60);
+    let cache = CacheSettings { ttl: Duration::from_secs(90), max_entries: 2 };
+    let settings =
+        ExecutorSettings { call_rate_limit_per_minute: Some(1), cache: Some(cache), ..settings() };
+    let tool = Arc::new(SlowTool::default());
+    let executor = Executor::new(tool.clone(), settings, Timing { now, ..Timing::default() });
+    let first = run_all(&executor, [call(1)]).await;
+    assert_eq!(first[0].elapsed, Duration::from_secs(60), "the tool takes a second");
+    let second = run_all(&executor, [call(1)]).await;
+    assert!(second[0].outcome.is_ok() && second[0].cached, "{second:?}");
+    sleep(Duration::from_secs(1)).await;
+    let third = run_all(&executor, [call(1)]).await;
+    assert!(third[0].outcome.is_ok() && !third[0].cached, "{third:?}");
+    assert_eq!(tool.0.load(Ordering::Relaxed), 2);
 }

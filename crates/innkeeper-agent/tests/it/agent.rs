@@ -7,6 +7,7 @@ mod failures;
 mod iterations;
 mod one_executor;
 mod safety;
+mod streams;
 mod tool_call_modes;
 
 use std::sync::Arc;

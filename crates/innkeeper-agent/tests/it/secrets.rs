@@ -206,7 +206,7 @@ async fn a_key_is_in_no_log_no_error_no_record_and_no_panic_whatever_its_provide
                 let limits = RunLimits { retry_budget, ..RunLimits::default() };
                 let retry_delay = Duration::from_millis(1);
                 let settings = AgentSettings { limits, retry_delay, ..AgentSettings::default() };
-                let mut agent = Agent::new(provider.clone(), Arc::new(PanickingTool), settings);
+                let agent = Agent::new(provider.clone(), Arc::new(PanickingTool), settings);
                 let mut output = String::new();
                 let report = if streaming {
                     agent.run_streaming("Hi", |event| write!(output, "{event:?}").unwrap()).await

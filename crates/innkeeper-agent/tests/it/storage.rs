@@ -264,7 +264,7 @@ fn the_result_of_a_run_is_read_back_with_its_raw_output_and_its_error() {
     let result = RunResult {
         outcome: RunOutcome::Failed(error),
         text: "so far".to_owned(),
-        tool_calls: vec![record],
+        tool_calls: vec![record.into()],
         stats: RunStats { failures, ..RunStats::default() },
         tool_call_mode: Some(ToolCallMode::Native),
         correction_examples: Vec::new(),

@@ -1,6 +1,6 @@
 //! The displayed text of a streamed response is the text in the conversation.
 
-use innkeeper_agent::agent::{AgentEventRef, AgentSettings};
+use innkeeper_agent::agent::{AgentEvent, AgentSettings};
 use innkeeper_agent::conversation::{
     AssistantMessage, ContentPart, Message, PartContent, ToolCall,
 };
@@ -30,22 +30,22 @@ async fn stream(
     let message = AssistantMessage { parts: parts.into_iter().map(ContentPart::new).collect() };
     let first = Response { message, finish_reason: FinishReason::Stop, ..Response::default() };
     let settings = AgentSettings { tool_calling, ..AgentSettings::default() };
-    let mut test_env = harness(ScriptedProvider::new([Ok(first), text_reply("")]), settings);
+    let test_env = harness(ScriptedProvider::new([Ok(first), text_reply("")]), settings);
     let (mut shown, mut thought) = (String::new(), String::new());
     test_env
         .agent
         .run_streaming("Read.", |event| match event {
-            AgentEventRef::Text(text) => shown.push_str(text),
-            AgentEventRef::Reasoning(text) => thought.push_str(text),
-            AgentEventRef::ToolCallDetected { .. }
-            | AgentEventRef::ToolCallStarted { .. }
-            | AgentEventRef::ToolCallFinished(_)
-            | AgentEventRef::Retrying { .. } => {}
+            AgentEvent::Text(text) => shown.push_str(&text),
+            AgentEvent::Reasoning(text) => thought.push_str(&text),
+            AgentEvent::ToolCallDetected { .. }
+            | AgentEvent::ToolCallStarted { .. }
+            | AgentEvent::ToolCallFinished(_)
+            | AgentEvent::Retrying { .. }
+            | AgentEvent::Finished(_) => {}
         })
         .await;
-    let Message::Assistant(kept) = &test_env.agent.conversation().messages()[1] else {
-        panic!("no response")
-    };
+    let conversation = test_env.agent.conversation();
+    let Message::Assistant(kept) = &conversation.messages()[1] else { panic!("no response") };
     let calls = test_env.tools.calls().into_iter();
     let paths = calls.map(|(_, arguments)| arguments["path"].as_str().unwrap().to_owned());
     (shown, thought, (**kept).clone(), paths.collect())

@@ -23,7 +23,7 @@ async fn calls_of_one_answer_run_side_by_side_and_their_results_keep_their_order
         ("clock.nap", r#"{"seconds": 1}"#),
         ("fs.read", r#"{"path": "gone"}"#),
     ]);
-    let mut test_env = native_harness([Ok(calls), text_reply("Done.")]);
+    let test_env = native_harness([Ok(calls), text_reply("Done.")]);
     let start = Instant::now();
     let report = test_env.agent.run("Wait.").await;
     assert_eq!(start.elapsed(), Duration::from_secs(3));
@@ -44,7 +44,7 @@ async fn calls_of_one_answer_run_side_by_side_and_their_results_keep_their_order
 async fn a_loop_ends_at_its_iteration_limit() {
     let replies = (0..20).map(|_| call_reply("fs.read", r#"{"path": "a"}"#));
     let limits = RunLimits { max_iterations: 3, ..RunLimits::default() };
-    let mut test_env = harness(
+    let test_env = harness(
         ScriptedProvider::new(replies),
         AgentSettings { limits, ..AgentSettings::default() },
     );
@@ -60,12 +60,12 @@ async fn a_cancelled_message_leaves_a_conversation_that_can_go_on() {
         ("fs.read", r#"{"path": "a"}"#),
         ("clock.nap", r#"{"seconds": 60}"#),
     ]);
-    let mut test_env = native_harness([Ok(calls), text_reply("Hello again.")]);
+    let test_env = native_harness([Ok(calls), text_reply("Hello again.")]);
     let interrupted =
         tokio::time::timeout(Duration::from_secs(5), test_env.agent.run("Wait.")).await;
     assert!(interrupted.is_err());
-    let Some(Message::ToolResults(results)) = test_env.agent.conversation().messages().last()
-    else {
+    let conversation = test_env.agent.conversation();
+    let Some(Message::ToolResults(results)) = conversation.messages().last() else {
         panic!("the calls are open")
     };
     assert!(!results[0].is_error, "what has run is told");
@@ -76,7 +76,7 @@ async fn a_cancelled_message_leaves_a_conversation_that_can_go_on() {
 /// Proves: P6
 #[tokio::test(start_paused = true)]
 async fn the_second_message_goes_with_the_first_exchange() {
-    let mut test_env = prompted_harness(["First answer.", "Second answer."]);
+    let test_env = prompted_harness(["First answer.", "Second answer."]);
     test_env.agent.run("First question?").await;
     test_env.agent.run("Second question?").await;
     let second_request = format!("{:?}", test_env.model.requests()[1].messages);
@@ -99,7 +99,7 @@ async fn how_well_a_model_calls_tools_is_counted() {
         text_reply(READ_CALL),
         text_reply("Done."),
     ];
-    let mut test_env = harness(
+    let test_env = harness(
         ScriptedProvider::new(replies).with_capabilities(text_only_capabilities()),
         AgentSettings::default(),
     );
@@ -149,7 +149,7 @@ async fn a_long_result_neither_displaces_the_question_nor_injects_markup() {
     );
     let history_budget = Some(HistoryBudget { max_tokens: 4000 });
     let settings = AgentSettings { history_budget, ..AgentSettings::default() };
-    let mut agent = Agent::new(model.clone(), Arc::new(VerboseTool), settings);
+    let agent = Agent::new(model.clone(), Arc::new(VerboseTool), settings);
     assert!(agent.run("What is in a?").await.is_success());
     let messages = model.requests().remove(1).messages;
     assert_eq!(messages[0], Message::User("What is in a?".into()));
@@ -163,7 +163,7 @@ async fn a_long_result_neither_displaces_the_question_nor_injects_markup() {
 #[tokio::test(start_paused = true)]
 async fn after_a_failed_run_two_user_messages_are_merged() {
     let no = LlmError::new("scripted", LlmErrorKind::Refusal, "no");
-    let mut test_env = native_harness([Err(no), text_reply("Hello.")]);
+    let test_env = native_harness([Err(no), text_reply("Hello.")]);
     test_env.agent.run("First.").await;
     test_env.agent.run("Second.").await;
     let messages = test_env.model.requests().remove(1).messages;

@@ -119,10 +119,11 @@ async fn run_agent(tool_calling: ToolCalling, replies: Vec<Response>) -> SafetyT
     };
     let replies = replies.into_iter().chain([Response::from_text("Done.")]).map(Ok);
     let model = Arc::new(ScriptedProvider::new(replies));
-    let mut agent = Agent::new(model, tools.clone(), settings).with_approver(approver.clone());
+    let agent = Agent::new(model, tools.clone(), settings).with_approver(approver.clone());
     let report = agent.run("Go.").await;
     assert!(report.is_success(), "{report:?}");
     let decisions = report.tool_calls.into_iter().map(|record| {
+        let record = Arc::unwrap_or_clone(record);
         (record.tool, record.arguments.to_string(), record.success, record.result_text)
     });
     let decisions = decisions.collect();
@@ -217,7 +218,7 @@ async fn an_open_decision_delays_the_calls_of_an_agent_and_not_those_of_a_chat()
     let tools = Arc::new(RecordingTools::default());
     let settings =
         AgentSettings { approval_policy: ApprovalPolicy::Ask, ..AgentSettings::default() };
-    let mut agent =
+    let agent =
         Agent::new(Arc::new(model), tools.clone(), settings).with_approver(Arc::new(SlowApprover));
     let wait = std::time::Duration::from_secs(4);
     assert!(tokio::time::timeout(wait, agent.run("Go.")).await.is_err());

@@ -64,7 +64,7 @@ async fn run_tool(
     let mut endpoint = Endpoint { base_url, ..Endpoint::new("test", api, model) };
     change(&mut endpoint);
     let provider = Arc::new(HttpProvider::new(endpoint));
-    let mut agent = Agent::new(provider, Arc::new(MediaTool(blocks)), AgentSettings::default());
+    let agent = Agent::new(provider, Arc::new(MediaTool(blocks)), AgentSettings::default());
     let report = agent.run("What do you see?").await;
     assert!(report.is_success(), "{api:?}: {report:?}");
     save_requests(api, name, &llm);
