@@ -10,6 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex,
 pub(crate) type Received = Arc<Mutex<Vec<String>>>;
 
 /// Returns a host builder with the server `app`, and the lines that the server receives.
+#[expect(clippy::disallowed_methods, reason = "an application spawns its own tasks")]
 pub(crate) fn app_server() -> (HostBuilder, Received) {
     let received = Received::default();
     let (host_end, server_end) = duplex(1 << 16);
