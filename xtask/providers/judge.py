@@ -21,6 +21,12 @@ USER = {"role": "user", "content": "x"}
 GEMINI = {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}
 THOUGHT = {"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}]}
 CALL = {"type": "function_call", "call_id": "c", "name": "n", "arguments": {}}
+TIFF = {"type": "image", "source": {"type": "base64", "media_type": "image/tiff", "data": "aGk="}}
+TOOL_IMAGE = {
+    "role": "tool",
+    "tool_call_id": "c",
+    "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}],
+}
 WRONG = [
     ("/v1/chat/completions", {"messages": [USER], "max_tokens": "5"}, "/max_tokens"),
     ("/v1/chat/completions", {"messages": [USER, {"role": "tool", "content": "x"}]}, "/messages/1/tool_call_id"),
@@ -41,6 +47,9 @@ WRONG = [
     ("/v1beta/interactions", {"input": [{"type": "thought", "x": 1}]}, "/input/0/x"),
     ("/api/chat", {"messages": [USER], "options": {"temprature": 1}}, "/options/temprature"),
     ("/api/chat", {"messages": [{"role": "user", "content": 1}]}, "/messages/0/content"),
+    ("/api/chat", {"messages": [USER | {"images": ["no Base64"]}]}, "/messages/0/images/0"),
+    ("/v1/messages", {"max_tokens": 5, "messages": [{"role": "user", "content": [TIFF]}]}, "/messages/0/content/0/source/media_type"),
+    ("/v1/chat/completions", {"messages": [USER, TOOL_IMAGE]}, "/messages/1/content/0"),
 ]
 
 

@@ -7,7 +7,7 @@ import json
 import sys
 import types
 import warnings
-from typing import Any, Optional
+from typing import Annotated, Any, Optional
 
 import pydantic
 from pydantic._internal._generate_schema import GenerateSchema
@@ -63,6 +63,8 @@ class OllamaCall(ollama_types.Message.ToolCall):
 
 class OllamaMessage(ollama_types.Message):
     tool_calls: Optional[list[OllamaCall]] = None
+    # The client's type also takes files; the client sends each image as Base64.
+    images: Optional[list[Annotated[str, pydantic.Field(pattern="^[A-Za-z0-9+/]+=?=?$")]]] = None
     tool_call_id: Optional[str] = None
 
 

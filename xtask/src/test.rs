@@ -24,7 +24,7 @@ pub(crate) const BUILD_ARGS: &str =
 
 /// The packages whose documentation has examples.
 const DOCTEST_ARGS: &str = "test --locked --doc --package innkeeper-host --package innkeeper-agent \
-     --package innkeeper-toolcall --package innkeeper";
+     --package innkeeper-toolcall --package innkeeper-schema --package innkeeper";
 
 /// Separate workspaces, which are formatted if they exist.
 const SEPARATE_WORKSPACES: &[&str] =

@@ -4,6 +4,7 @@ mod dependencies;
 mod documents;
 mod faults;
 mod files;
+mod layers;
 mod links;
 mod modules;
 mod retired_names;
@@ -47,6 +48,7 @@ const RULES: &[TidyRule] = &[
     files::check_unfinished_markers,
     files::check_machine_names,
     dependencies::check_crate_dependencies,
+    layers::check_module_layers,
     sans_io::check_sans_io,
     modules::check_files_declared,
     modules::check_single_test_binary,

@@ -4,36 +4,41 @@
 //! returns their results to the model until the model gives its last response. The rules are in
 //! [`run`](crate::run); this module performs the I/O.
 
+mod active_run;
 mod event;
+mod model_client;
 mod run_result;
 mod settings;
 mod statistics;
 mod stream;
-mod text_filter;
 mod tool_dispatcher;
 
 use std::sync::Arc;
 
-use futures_util::StreamExt as _;
 use innkeeper_toolcall::prompt::Template;
-use innkeeper_toolcall::{ToolValidator, Tools};
-use tokio::time::{Instant, sleep, timeout};
 
 use crate::conversation::Conversation;
-use crate::provider::{LlmError, LlmErrorKind, LlmProvider, Request, Response, StreamChunk};
-use crate::run::{Effect, Run, RunConfig, RunOutcome};
+use crate::executor::{Executor, ToolSnapshot};
+use crate::provider::LlmProvider;
+use crate::run::{Effect, RunConfig, RunOutcome};
 use crate::safety::{Approver, RateLimit};
-use crate::tools::{AvailableTool, ToolRunner};
-use text_filter::TextFilter;
-use tool_dispatcher::ToolDispatcher;
+use crate::timing::Timing;
+use crate::tools::ToolRunner;
+use active_run::AgentState;
+use model_client::ModelClient;
 
-pub use event::AgentEventRef;
+pub use crate::executor::{CacheSettings, DEFAULT_PARALLEL_CALLS};
+pub use event::AgentEvent;
 pub use run_result::{RunResult, ToolCallRecord};
 pub use settings::AgentSettings;
 pub use statistics::{CALL_ORIGINS, Statistics};
-pub use stream::{AgentEvent, AgentStream};
+pub use stream::AgentStream;
 
-/// An agent: a model, the tools that the model may call, and their conversation.
+/// An agent: a model, the tools that the model may call, and their conversation. Clones are cheap
+/// and share the conversation, the statistics, the rate limits and the cache.
+///
+/// A conversation has at most one run at a time: a further run ends at once with
+/// [`RunOutcome::NotSent`] and changes nothing.
 ///
 /// # Examples
 ///
@@ -48,28 +53,19 @@ pub use stream::{AgentEvent, AgentStream};
 /// # async fn main() -> Result<(), innkeeper_host::StartError> {
 /// let host = Host::start(Config::default()).await?;
 /// let model = ScriptedProvider::new([Ok(Response::from_text("Four."))]);
-/// let mut agent = Agent::new(Arc::new(model), Arc::new(host), AgentSettings::default());
+/// let agent = Agent::new(Arc::new(model), Arc::new(host), AgentSettings::default());
 /// let result = agent.run("What is two plus two?").await;
 /// assert_eq!(result.text, "Four.");
 /// # Ok(()) }
 /// ```
+#[derive(Clone)]
 pub struct Agent {
     provider: Arc<dyn LlmProvider>,
-    runner: Arc<dyn ToolRunner>,
-    approver: Option<Arc<dyn Approver>>,
-    settings: AgentSettings,
-    rate_limit: Option<RateLimit>,
-    conversation: Conversation,
-    /// The most recent list of tools. The schemas are compiled once per list.
-    tool_snapshot: ToolSnapshot,
-    statistics: Statistics,
-}
-
-#[derive(Debug, Default)]
-struct ToolSnapshot {
-    available_tools: Vec<AvailableTool>,
-    tools: Arc<Tools>,
-    tool_validator: Arc<ToolValidator>,
+    executor: Executor,
+    settings: Arc<AgentSettings>,
+    rate_limit: Option<Arc<RateLimit>>,
+    timing: Timing,
+    state: AgentState,
 }
 
 impl std::fmt::Debug for Agent {
@@ -82,7 +78,7 @@ impl std::fmt::Debug for Agent {
     }
 }
 
-type EventSink<'s> = dyn FnMut(AgentEventRef<'_>) + Send + 's;
+type EventSink<'s> = dyn FnMut(AgentEvent) + Send + 's;
 
 impl Agent {
     /// Creates an agent over this model and these tools, with an empty conversation.
@@ -91,30 +87,38 @@ impl Agent {
         runner: Arc<dyn ToolRunner>,
         settings: AgentSettings,
     ) -> Self {
-        let rate_limit = settings.rate_limit_per_minute.map(RateLimit::per_minute);
+        Self::with_timing(provider, runner, settings, Timing::default())
+    }
+
+    fn with_timing(
+        provider: Arc<dyn LlmProvider>,
+        runner: Arc<dyn ToolRunner>,
+        settings: AgentSettings,
+        timing: Timing,
+    ) -> Self {
+        let rate_limit = settings.rate_limit_per_minute;
         Self {
             provider,
-            runner,
-            approver: None,
-            settings,
-            rate_limit,
-            conversation: Conversation::new(),
-            tool_snapshot: ToolSnapshot::default(),
-            statistics: Statistics::default(),
+            executor: Executor::new(runner, settings.executor_settings(), timing.clone()),
+            settings: Arc::new(settings),
+            rate_limit: rate_limit.map(|requests| Arc::new(RateLimit::per_minute(requests))),
+            timing,
+            state: AgentState::default(),
         }
     }
 
     /// Sets the approver, which decides about calls that need approval. Without an approver, those
-    /// calls are denied.
+    /// calls are denied. Earlier clones of the agent keep their approver.
     #[must_use]
     pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
-        self.approver = Some(approver);
+        self.executor.set_approver(approver);
         self
     }
 
-    /// Returns the conversation so far.
-    pub fn conversation(&self) -> &Conversation {
-        &self.conversation
+    /// Returns the conversation. During a run, the conversation is the one before the run. The copy
+    /// shares the contents of the messages.
+    pub fn conversation(&self) -> Conversation {
+        self.state.conversation()
     }
 
     /// Returns the name that the provider uses for the model.
@@ -122,14 +126,14 @@ impl Agent {
         self.provider.model()
     }
 
-    /// Returns the statistics of tool calls over all runs of this agent.
-    pub fn statistics(&self) -> &Statistics {
-        &self.statistics
+    /// Returns the statistics of tool calls over all runs of this agent and its clones.
+    pub fn statistics(&self) -> Statistics {
+        self.state.statistics()
     }
 
-    /// Clears the conversation.
-    pub fn clear(&mut self) {
-        self.conversation = Conversation::new();
+    /// Clears the conversation. A run in progress continues, and its messages are lost.
+    pub fn clear(&self) {
+        self.state.clear();
     }
 
     /// Sends a user message and drives the run to the model's last response.
@@ -137,7 +141,7 @@ impl Agent {
     /// The run ends in bounded time: each response and each call has a timeout, and their numbers
     /// are limited. Dropping the future cancels pending requests and calls; the conversation then
     /// contains an error result for each interrupted call.
-    pub async fn run(&mut self, message: &str) -> RunResult {
+    pub async fn run(&self, message: &str) -> RunResult {
         self.run_loop(message, false, &mut |_| {}).await
     }
 
@@ -147,11 +151,11 @@ impl Agent {
     /// # Examples
     ///
     /// ```no_run
-    /// use innkeeper_agent::agent::{Agent, AgentEventRef};
+    /// use innkeeper_agent::agent::{Agent, AgentEvent};
     ///
-    /// # async fn example(agent: &mut Agent) {
-    /// let show = |event: AgentEventRef<'_>| {
-    ///     if let AgentEventRef::Text(text) = event {
+    /// # async fn example(agent: &Agent) {
+    /// let show = |event| {
+    ///     if let AgentEvent::Text(text) = event {
     ///         print!("{text}");
     ///     }
     /// };
@@ -160,91 +164,73 @@ impl Agent {
     /// # }
     /// ```
     pub async fn run_streaming(
-        &mut self,
+        &self,
         message: &str,
-        mut sink: impl FnMut(AgentEventRef<'_>) + Send,
+        mut sink: impl FnMut(AgentEvent) + Send,
     ) -> RunResult {
         self.run_loop(message, true, &mut sink).await
     }
 
     async fn run_loop(
-        &mut self,
+        &self,
         message: &str,
         streaming: bool,
         sink: &mut EventSink<'_>,
     ) -> RunResult {
-        let begun = Instant::now();
-        self.refresh_tools();
-        let config = Arc::new(self.run_config());
-        let asker = ModelClient {
+        let begun = self.timing.now();
+        let not_sent = |reason| RunResult::not_sent(reason, self.timing.elapsed(begun));
+        let snapshot = self.executor.tool_snapshot();
+        let config = Arc::new(self.run_config(&snapshot));
+        let Some(mut active) = self.state.begin_run(config) else {
+            return not_sent("another run of the agent is in progress".to_owned());
+        };
+        let run = &mut active.run;
+        let mut effect = match run.start(message) {
+            Ok(effect) => effect,
+            Err(error) => return not_sent(error.to_string()),
+        };
+        let client = ModelClient {
             provider: &*self.provider,
             settings: &self.settings,
-            rate_limit: self.rate_limit.as_ref(),
-            tools: &self.tool_snapshot.tools,
+            rate_limit: self.rate_limit.as_deref(),
+            timing: &self.timing,
             streaming,
         };
-        let dispatcher = ToolDispatcher {
-            runner: &*self.runner,
-            approver: self.approver.as_deref(),
-            approval_policy: self.settings.approval_policy,
-            available_tools: &self.tool_snapshot.available_tools,
-        };
         let mut records = Vec::new();
-        let (mut run, mut effect) = match Run::start(config, &mut self.conversation, message) {
-            Ok(started) => started,
-            Err(error) => {
-                let reason = error.to_string();
-                return RunResult::not_sent(reason, begun.elapsed());
-            }
-        };
-        let ended = loop {
+        let outcome = loop {
             effect = match effect {
-                Effect::SendRequest(request) => match asker.send_request(*request, sink).await {
-                    Ok(response) => run.on_response(&response, fastrand::f64()),
-                    Err(error) => run.on_error(error, fastrand::f64()),
-                },
+                Effect::SendRequest(request) => {
+                    match client.send_request(*request, run, sink).await {
+                        Ok(response) => run.on_response(&response, self.timing.jitter()),
+                        Err(error) => run.on_error(error, self.timing.jitter()),
+                    }
+                }
                 Effect::Sleep(delay) => {
-                    sink(AgentEventRef::Retrying { delay });
-                    sleep(delay).await;
+                    sink(AgentEvent::Retrying { delay });
+                    self.timing.sleep(delay).await;
                     run.on_delay()
                 }
                 Effect::CallTools(planned) => {
-                    dispatcher.dispatch(planned, &mut run, &mut records, sink).await
+                    let (executor, records) = (&self.executor, &mut records);
+                    tool_dispatcher::dispatch(executor, &snapshot, planned, run, records, sink)
+                        .await
                 }
-                // `dispatcher` reports every call of an effect before it returns, so no call is
+                // `dispatch` reports every call of an effect before it returns, so no call is
                 // pending here.
                 Effect::AwaitTools => {
                     break RunOutcome::NotSent {
                         reason: "no result for a pending call".to_owned(),
                     };
                 }
-                Effect::Finish(ended) => break ended,
+                Effect::Finish(outcome) => break outcome,
             };
         };
-        let report = RunResult::new(ended, &run, records, begun.elapsed());
-        drop(run);
-        self.statistics.count(&report);
-        report
+        let result = RunResult::new(outcome, run, records, self.timing.elapsed(begun));
+        active.finish(&result);
+        result
     }
 
-    /// Updates the snapshot if the runner lists other tools.
-    fn refresh_tools(&mut self) {
-        let available_tools: Vec<_> = self
-            .runner
-            .list_tools()
-            .into_iter()
-            .filter(|available| !self.settings.blocklist.is_blocked(&available.tool.name))
-            .collect();
-        if self.tool_snapshot.available_tools != available_tools {
-            let tools: Tools =
-                available_tools.iter().map(|available| available.tool.clone()).collect();
-            let tool_validator = Arc::new(ToolValidator::new(tools.clone()));
-            self.tool_snapshot =
-                ToolSnapshot { available_tools, tools: Arc::new(tools), tool_validator };
-        }
-    }
-
-    fn run_config(&self) -> RunConfig {
+    fn run_config(&self, snapshot: &ToolSnapshot) -> RunConfig {
         let settings = &self.settings;
         let template = settings.template.clone();
         let capabilities = self.provider.capabilities();
@@ -252,8 +238,9 @@ impl Agent {
             settings.history_and_window(capabilities.context_tokens);
         RunConfig {
             system: settings.system.clone(),
-            tools: self.tool_snapshot.tools.clone(),
-            tool_validator: self.tool_snapshot.tool_validator.clone(),
+            tools: snapshot.available.clone(),
+            known_tools: snapshot.known.clone(),
+            tool_validator: snapshot.tool_validator.clone(),
             template: template.unwrap_or_else(|| Template::for_model(self.provider.model())),
             format: settings.format,
             tool_calling: settings.tool_calling,
@@ -269,83 +256,6 @@ impl Agent {
             limits: settings.limits.clone(),
             blocklist: settings.blocklist.clone(),
         }
-    }
-}
-
-/// Sends requests to the model.
-struct ModelClient<'a> {
-    provider: &'a dyn LlmProvider,
-    settings: &'a AgentSettings,
-    rate_limit: Option<&'a RateLimit>,
-    tools: &'a Arc<Tools>,
-    streaming: bool,
-}
-
-impl ModelClient<'_> {
-    async fn send_request(
-        &self,
-        request: Request,
-        sink: &mut EventSink<'_>,
-    ) -> Result<Response, LlmError> {
-        self.acquire_rate_limit().await?;
-        let limit = self.settings.response_timeout;
-        let response = async {
-            if self.streaming {
-                self.stream_response(request, sink).await
-            } else {
-                self.provider.generate(request).await
-            }
-        };
-        let timeout_error = || {
-            let message = format!("no complete response within {} s", limit.as_secs());
-            let model = self.provider.model().into();
-            LlmError {
-                model,
-                ..LlmError::new(self.provider.name(), LlmErrorKind::TimedOut, message)
-            }
-        };
-        timeout(limit, response).await.unwrap_or_else(|_| Err(timeout_error()))
-    }
-
-    /// Waits until the rate limit allows a request, or fails if it does not.
-    async fn acquire_rate_limit(&self) -> Result<(), LlmError> {
-        let Some(rate) = self.rate_limit else { return Ok(()) };
-        while let Err(after) = rate.try_acquire() {
-            if !self.settings.wait_for_rate_limit || !rate.allows_any() {
-                let message = format!(
-                    "rate limit of {} requests per minute reached; next request in {:.1} s",
-                    self.settings.rate_limit_per_minute.unwrap_or_default(),
-                    after.as_secs_f64()
-                );
-                let kind = LlmErrorKind::LocalRateLimit { after };
-                return Err(LlmError::new(self.provider.name(), kind, message));
-            }
-            sleep(after).await;
-        }
-        Ok(())
-    }
-
-    async fn stream_response(
-        &self,
-        request: Request,
-        sink: &mut EventSink<'_>,
-    ) -> Result<Response, LlmError> {
-        let mut showing = TextFilter::new(self.tools, self.settings.format);
-        let mut chunks = self.provider.stream(request);
-        while let Some(chunk) = chunks.next().await {
-            match chunk? {
-                StreamChunk::Done(response) => {
-                    showing.finish(sink);
-                    return Ok(*response);
-                }
-                chunk @ (StreamChunk::Text(_)
-                | StreamChunk::Reasoning(_)
-                | StreamChunk::ToolCallStart { .. }
-                | StreamChunk::ArgumentsDelta { .. }) => showing.push(&chunk, sink),
-            }
-        }
-        let message = "the response is incomplete";
-        Err(LlmError::new(self.provider.name(), LlmErrorKind::Connection, message))
     }
 }
 

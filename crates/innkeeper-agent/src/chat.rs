@@ -5,7 +5,6 @@
 //! [`TextSegment`]s, and sends the message of [`StreamingResponse::results_as_message`] to the
 //! model. Calls run while the text is still streaming.
 
-mod cache;
 mod call_scheduler;
 pub mod event_log;
 mod queue;
@@ -16,19 +15,22 @@ mod segment;
 mod tool_results;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::Stream;
-use innkeeper_toolcall::{Format, ParserLimits, ParserOptions, ToolValidator, prompt};
+use innkeeper_toolcall::{Format, ParserLimits, ParserOptions, ToolCallParser, prompt};
 
-use crate::tools::{AvailableTool, ToolRunner};
-use cache::ResultCache;
-use call_scheduler::ChatToolDispatcher;
+use crate::executor::{CallQueue, Executor, ExecutorSettings, StartRule};
+use crate::safety::{ApprovalPolicy, Approver, ToolBlocklist};
+use crate::timing::Timing;
+use crate::tools::ToolRunner;
+use call_scheduler::CallScheduler;
 use event_log::{LogEventKind, LogWriter};
+use segment::SegmentClassifier;
 
-pub use cache::CacheSettings;
-pub use call_scheduler::{MAX_CALLS_PER_RESPONSE, MAX_PARALLEL_CALLS, ToolExecution};
+pub use crate::executor::{CacheSettings, DEFAULT_PARALLEL_CALLS, ToolExecution};
+pub use call_scheduler::MAX_CALLS_PER_RESPONSE;
 pub use queue::{MAX_UNREAD_BYTES, StreamEnd, TEXT_BUFFER_BYTES};
 pub use response::{
     ExecutionStream, ResponseItem, ResponseResults, SegmentStream, StreamingResponse,
@@ -93,6 +95,15 @@ pub struct ChatSettings {
     /// The cache of results for repeated calls of tools that are annotated as read-only or
     /// idempotent. Default: no cache.
     pub cache: Option<CacheSettings>,
+    /// Maximum number of concurrent calls per response. Default: [`DEFAULT_PARALLEL_CALLS`].
+    pub max_parallel_calls: usize,
+    /// The tools that the model does not see and cannot call. Default: none.
+    pub blocklist: ToolBlocklist,
+    /// The policy that decides which calls need approval. Default: no call needs approval.
+    pub approval_policy: ApprovalPolicy,
+    /// Maximum number of tool calls in any 60 seconds; further calls are refused. Default: no
+    /// limit.
+    pub call_rate_limit_per_minute: Option<u32>,
 }
 
 impl Default for ChatSettings {
@@ -105,6 +116,10 @@ impl Default for ChatSettings {
             format: Format::Detect,
             max_call_bytes: ParserLimits::default().max_call_bytes,
             cache: None,
+            max_parallel_calls: DEFAULT_PARALLEL_CALLS,
+            blocklist: ToolBlocklist::default(),
+            approval_policy: ApprovalPolicy::default(),
+            call_rate_limit_per_minute: None,
         }
     }
 }
@@ -146,28 +161,15 @@ pub enum ChatError {
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct Chat(Arc<ChatInner>);
-
-struct ChatInner {
-    runner: Arc<dyn ToolRunner>,
-    settings: ChatSettings,
+pub struct Chat {
+    executor: Executor,
+    settings: Arc<ChatSettings>,
     log_writer: LogWriter,
-    cache: Option<Arc<ResultCache>>,
-    /// The most recent list of tools. The schemas are compiled once per list.
-    tool_snapshot: Mutex<Arc<ToolSnapshot>>,
-}
-
-#[derive(Debug, Default)]
-struct ToolSnapshot {
-    available_tools: Vec<AvailableTool>,
-    tool_validator: ToolValidator,
-    /// The same tools for the parser.
-    tools: Arc<innkeeper_toolcall::Tools>,
 }
 
 impl std::fmt::Debug for Chat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Chat").field("settings", &self.0.settings).finish_non_exhaustive()
+        f.debug_struct("Chat").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
@@ -179,28 +181,43 @@ impl Chat {
     /// [`ChatError::Log`] if the log file cannot be opened.
     pub fn new(runner: Arc<dyn ToolRunner>, settings: ChatSettings) -> Result<Self, ChatError> {
         let log_writer = LogWriter::open(&settings.log_config)?;
-        let cache = settings.cache.clone().map(|settings| Arc::new(ResultCache::new(settings)));
-        let tool_snapshot = Mutex::default();
-        Ok(Self(Arc::new(ChatInner { runner, settings, log_writer, cache, tool_snapshot })))
+        let rules = ExecutorSettings {
+            blocklist: settings.blocklist.clone(),
+            approval_policy: settings.approval_policy,
+            call_rate_limit_per_minute: settings.call_rate_limit_per_minute,
+            max_parallel_calls: settings.max_parallel_calls,
+            cache: settings.cache.clone(),
+        };
+        let executor = Executor::new(runner, rules, Timing::default());
+        Ok(Self { executor, settings: Arc::new(settings), log_writer })
+    }
+
+    /// Sets the approver, which decides about calls that need approval, one after the other. Calls
+    /// that are already approved run in the meantime. Without an approver, calls that need approval
+    /// are denied.
+    #[must_use]
+    pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.executor.set_approver(approver);
+        self
     }
 
     /// Returns the settings.
     pub fn settings(&self) -> &ChatSettings {
-        &self.0.settings
+        &self.settings
     }
 
     /// Returns the system prompt with the available tools, their arguments and the call syntax.
     /// Returns `system` unchanged if the settings disable the addition or no tool is available.
     pub fn enhance_system_prompt(&self, system: &str) -> String {
-        let snapshot = self.tool_snapshot();
-        if !self.0.settings.enhance_system_prompts || snapshot.tools.is_empty() {
+        let tools = self.executor.tool_snapshot().available.clone();
+        if !self.settings.enhance_system_prompts || tools.is_empty() {
             return system.to_owned();
         }
-        let recorder = &self.0.log_writer;
+        let recorder = &self.log_writer;
         let start_time = recorder.log_start(LogEventKind::PromptEnhancementStart);
-        let text = prompt::streaming_system_prompt(system, &snapshot.tools);
+        let text = prompt::streaming_system_prompt(system, &tools);
         recorder.log_complete(LogEventKind::PromptEnhancementComplete, start_time, || {
-            serde_json::json!({"tools": snapshot.tools.len(), "added_bytes": text.len().saturating_sub(system.len())})
+            serde_json::json!({"tools": tools.len(), "added_bytes": text.len().saturating_sub(system.len())})
         });
         text
     }
@@ -212,26 +229,12 @@ impl Chat {
 
     /// Waits until all earlier log entries are in the file, for at most one second.
     pub async fn flush(&self) {
-        self.0.log_writer.flush().await;
-    }
-
-    /// Returns a snapshot of the available tools.
-    fn tool_snapshot(&self) -> Arc<ToolSnapshot> {
-        let available_tools = self.0.runner.list_tools();
-        let mut snapshot = self.0.tool_snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-        if snapshot.available_tools != available_tools {
-            let tools: innkeeper_toolcall::Tools =
-                available_tools.iter().map(|available| available.tool.clone()).collect();
-            let tool_validator = ToolValidator::new(tools.clone());
-            *snapshot =
-                Arc::new(ToolSnapshot { available_tools, tool_validator, tools: Arc::new(tools) });
-        }
-        Arc::clone(&snapshot)
+        self.log_writer.flush().await;
     }
 
     /// Returns the options of the parser; `None` if text passes through.
     fn parser_options(&self) -> Option<ParserOptions> {
-        let settings = &self.0.settings;
+        let settings = &self.settings;
         let max_undecided_chars = match &settings.mode {
             StreamingMode::SmartBuffering { max_buffer_chars } => *max_buffer_chars,
             StreamingMode::WithPlaceholders { .. } => ParserLimits::default().max_undecided_chars,
@@ -268,26 +271,25 @@ impl ChatRun {
     where
         S: Stream<Item = String> + Send + Unpin + 'static,
     {
-        let ChatInner { runner, settings, log_writer, cache, .. } = &*self.chat.0;
+        let Chat { executor, settings, log_writer } = &self.chat;
         let runs = self.iterations.load(Ordering::Relaxed) < settings.max_tool_iterations;
         if !runs {
             self.reset();
         }
-        let tool_snapshot = self.chat.tool_snapshot();
-        let dispatcher = ChatToolDispatcher {
-            runner: runner.clone(),
-            tool_snapshot,
-            cache: cache.clone(),
-            log_writer: log_writer.clone(),
-        };
         let placeholder = match &settings.mode {
             StreamingMode::WithPlaceholders { placeholder_text } => Some(placeholder_text.clone()),
             StreamingMode::SmartBuffering { .. } | StreamingMode::Passthrough => None,
         };
+        let snapshot = executor.tool_snapshot();
+        let parser = self.chat.parser_options().map(|options| {
+            // The parser knows the blocked tools, so that the executor refuses their calls.
+            ToolCallParser::new(snapshot.known.clone(), &options)
+        });
+        let calls = CallQueue::new(executor.clone(), snapshot, StartRule::AfterItsDecision);
         let reader = response_task::ResponseTask::new(
-            dispatcher,
-            self.chat.parser_options(),
-            placeholder,
+            parser,
+            SegmentClassifier::new(placeholder, settings.blocklist.clone()),
+            CallScheduler::new(calls, log_writer.clone()),
             runs,
         );
         let iterations = self.iterations.clone();

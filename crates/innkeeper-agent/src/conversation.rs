@@ -5,15 +5,20 @@
 
 mod history_budget;
 mod message;
+mod provider_api;
+mod stored;
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::Arc;
+
+use crate::content::{Content, ContentBlock};
 
 pub use history_budget::{HistoryBudget, estimate_tokens};
 pub use message::{
     AssistantMessage, ContentPart, Message, PartContent, ProviderBlock, ToolCall, ToolResult,
 };
+pub use provider_api::ProviderApi;
+pub use stored::CONVERSATION_VERSION;
 
 /// Maximum number of messages in a conversation, more than any model reads.
 pub const MAX_MESSAGES: usize = 10_000;
@@ -40,13 +45,13 @@ pub const MAX_BYTES: usize = 64 << 20;
 /// conversation.push_assistant(calls.message)?;
 /// let results = conversation.pending_calls().map(|call| {
 ///     let (id, name) = (call.id.clone(), call.name.clone());
-///     ToolResult { id, name, text: "Hello.".to_owned(), is_error: false }
+///     ToolResult { id, name, content: "Hello.".into(), is_error: false }
 /// });
 /// conversation.push_tool_results(results.collect())?;
 /// assert_eq!(conversation.messages().len(), 3);
 /// # Ok::<(), ConversationError>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Conversation {
     messages: Vec<Message>,
     /// The approximate size of all messages.
@@ -54,6 +59,13 @@ pub struct Conversation {
     /// The ids of all calls, so that an id belongs to one call only.
     call_ids: HashSet<String>,
     generated_ids: usize,
+}
+
+/// Conversations with the same messages are equal.
+impl PartialEq for Conversation {
+    fn eq(&self, other: &Self) -> bool {
+        self.messages == other.messages
+    }
 }
 
 /// A message that does not fit the order or the limits. The conversation is unchanged.
@@ -98,13 +110,14 @@ impl Conversation {
     ///
     /// - [`ConversationError::MissingResult`] if a call is pending.
     /// - [`ConversationError::MessageTooLong`] beyond [`MAX_BYTES`].
-    pub fn push_user(&mut self, text: impl Into<Arc<str>>) -> Result<(), ConversationError> {
+    pub fn push_user(&mut self, content: impl Into<Content>) -> Result<(), ConversationError> {
         self.ensure_no_pending()?;
-        let text = text.into();
-        if text.len() > MAX_BYTES {
-            return Err(ConversationError::MessageTooLong { bytes: text.len() });
+        let content = content.into();
+        let bytes = content.byte_size();
+        if bytes > MAX_BYTES {
+            return Err(ConversationError::MessageTooLong { bytes });
         }
-        self.push(Message::User(text));
+        self.push(Message::User(content));
         Ok(())
     }
 
@@ -141,7 +154,8 @@ impl Conversation {
     }
 
     /// Adds the results of the pending calls: one per call, in any order. The conversation stores
-    /// the results in the order of the calls.
+    /// the results in the order of the calls. If the results exceed [`MAX_BYTES`], lines of text
+    /// replace images and other binary content, last block first.
     ///
     /// # Errors
     ///
@@ -166,6 +180,7 @@ impl Conversation {
             return Err(ConversationError::UnknownCall { id: id.clone() });
         }
         if !ordered.is_empty() {
+            limit_media(&mut ordered);
             self.push(Message::ToolResults(ordered.into()));
         }
         Ok(())
@@ -188,7 +203,7 @@ impl Conversation {
             .map(|call| ToolResult {
                 id: call.id.clone(),
                 name: call.name.clone(),
-                text: reason.to_owned(),
+                content: reason.into(),
                 is_error: true,
             })
             .collect();
@@ -235,6 +250,30 @@ impl Conversation {
             }),
             None => Ok(()),
         }
+    }
+}
+
+/// Replaces media by text, last block first, until the results do not exceed [`MAX_BYTES`].
+fn limit_media(results: &mut [ToolResult]) {
+    let mut bytes: usize = results.iter().map(|result| result.content.byte_size()).sum();
+    for result in results.iter_mut().rev() {
+        if bytes <= MAX_BYTES {
+            return;
+        }
+        if !result.content.has_media() {
+            continue;
+        }
+        let mut blocks = result.content.blocks().to_vec();
+        for block in blocks.iter_mut().rev().filter(|block| block.media().is_some()) {
+            if bytes <= MAX_BYTES {
+                break;
+            }
+            let reason = format!("the results have more than {MAX_BYTES} bytes");
+            let line = ContentBlock::from(block.to_text_with_reason(&reason));
+            bytes = bytes.saturating_sub(block.byte_size()) + line.byte_size();
+            *block = line;
+        }
+        result.content = blocks.into();
     }
 }
 

@@ -1,12 +1,14 @@
 //! Runs language models that call the tools of an MCP host.
 //!
 //! In reading order: [`tools`] runs a tool, [`chat`] reads the streamed text of an application's
-//! own model and runs the calls in the text, [`conversation`] keeps the messages, [`provider`]
-//! encodes requests to models, and [`agent`] drives a whole run.
+//! own model and runs the calls in the text, [`conversation`] keeps the messages and their
+//! [`content`], [`provider`] encodes requests to models, and [`agent`] drives a whole run.
 
 pub mod agent;
 pub mod chat;
+pub mod content;
 pub mod conversation;
+mod executor;
 pub mod provider;
 pub mod run;
 pub mod run_json;
@@ -15,6 +17,7 @@ pub mod tool_output;
 pub mod tools;
 
 mod tasks;
+mod timing;
 pub mod transport;
 
 #[cfg(any(test, fuzzing))]

@@ -6,6 +6,7 @@
 
 mod api;
 mod capability;
+mod content_lowering;
 mod error;
 mod request;
 mod response;
@@ -31,7 +32,7 @@ use futures_util::stream::{self, BoxStream};
 #[cfg(any(test, fuzzing))]
 pub use codec::fuzz::codecs as fuzz_codecs;
 
-pub use api::ProviderApi;
+pub use crate::conversation::ProviderApi;
 pub use capability::{Capabilities, ConstraintSupport, InferenceServer, RequestQuirks};
 pub use error::{LlmError, LlmErrorKind};
 pub use request::{OutputConstraint, Request, ToolChoice};

@@ -2,8 +2,8 @@
 //!
 //! A run leads from a user message to the model's last response. The module does no I/O and reads
 //! no clock: [`Run::start`] and each input return the next [`Effect`], which the caller performs
-//! before it reports the outcome as the next input. The conversation stays valid however a run
-//! ends, even by a drop: every call has a result.
+//! before it reports the outcome as the next input. However a run ends,
+//! [`Run::into_conversation`] returns a valid conversation: every call has a result.
 
 mod config;
 mod correction;
@@ -17,14 +17,16 @@ use std::time::Duration;
 
 use innkeeper_toolcall::prompt::FailedAttempt;
 
+use crate::content::Content;
 use crate::conversation::{Conversation, ConversationError, Message, ToolResult};
-use crate::provider::{FinishReason, LlmError, LlmErrorKind, Response};
+use crate::provider::{FinishReason, LlmError, LlmErrorKind, Response, StreamChunk};
 use correction::{CorrectionState, RetryDecision};
-use response_parser::{ParsedCall, ParsedResponse};
+use response_parser::{ParsedCall, ParsedResponse, ResponseParser};
 
 pub use config::{RunConfig, RunLimits, ToolCalling};
 pub use effect::{CallOrigin, Effect, PendingCall, RunOutcome};
 pub use request::ToolCallMode;
+pub use response_parser::{ResponseEvent, ResponseEventSink};
 pub use stats::{CorrectionExample, RunStats};
 
 /// Longest `Retry-After` delay that a run waits for. A provider that demands more is unavailable
@@ -38,11 +40,11 @@ const MAX_BACKOFF: Duration = Duration::from_secs(8);
 /// Maximum number of retries of a request that failed without a response from the provider.
 const MAX_CONNECTION_RETRIES: u32 = 2;
 
-/// The state of one run. See the [module](self).
+/// The state of one run, which owns its conversation. See the [module](self).
 #[derive(Debug)]
-pub struct Run<'c> {
+pub struct Run {
     config: Arc<RunConfig>,
-    conversation: &'c mut Conversation,
+    conversation: Conversation,
     tool_call_mode: ToolCallMode,
     correction: CorrectionState,
     /// The model's text in each attempt of the current correction.
@@ -54,30 +56,22 @@ pub struct Run<'c> {
     retries_remaining: u32,
     consecutive_failures: u32,
     call_results: Vec<(String, String, Option<ToolResult>)>,
+    /// The parser of the response to the last request.
+    response_parser: Option<ResponseParser>,
     stats: RunStats,
     correction_examples: Vec<CorrectionExample>,
 }
 
-impl<'c> Run<'c> {
-    /// Starts a run with a user message. Pending calls of an earlier run get error results.
-    ///
-    /// # Errors
-    ///
-    /// [`ConversationError::MessageTooLong`] if the message exceeds the limit.
-    pub fn start(
-        config: Arc<RunConfig>,
-        conversation: &'c mut Conversation,
-        message: &str,
-    ) -> Result<(Self, Effect), ConversationError> {
-        conversation.fail_pending(INTERRUPTED_MESSAGE);
-        conversation.push_user(message)?;
-        let mode = config.initial_tool_call_mode();
+impl Run {
+    /// Creates a run that continues this conversation.
+    pub fn new(config: Arc<RunConfig>, conversation: Conversation) -> Self {
+        let tool_call_mode = config.initial_tool_call_mode();
         let retries_remaining = config.limits.retry_budget;
         let correction = CorrectionState::new(&config);
-        let mut run = Self {
+        Self {
             config,
             conversation,
-            tool_call_mode: mode,
+            tool_call_mode,
             correction,
             attempt_texts: Vec::new(),
             has_called_natively: false,
@@ -85,11 +79,34 @@ impl<'c> Run<'c> {
             retries_remaining,
             consecutive_failures: 0,
             call_results: Vec::new(),
+            response_parser: None,
             stats: RunStats { usage_is_complete: true, ..RunStats::default() },
             correction_examples: Vec::new(),
-        };
-        let effect = run.next_iteration();
-        Ok((run, effect))
+        }
+    }
+
+    /// Starts the run with a user message. Pending calls of an earlier run get error results. Must
+    /// be called once, before all inputs.
+    ///
+    /// # Errors
+    ///
+    /// [`ConversationError::MessageTooLong`] if the message exceeds the limit.
+    pub fn start(&mut self, message: impl Into<Content>) -> Result<Effect, ConversationError> {
+        self.conversation.fail_pending(INTERRUPTED_MESSAGE);
+        self.conversation.push_user(message)?;
+        Ok(self.next_iteration())
+    }
+
+    /// Ends the run and returns the conversation. Calls without a result get an error result.
+    pub fn into_conversation(mut self) -> Conversation {
+        self.take_conversation()
+    }
+
+    /// Does the same as [`Self::into_conversation`] for an owner that cannot move the run. The run
+    /// must not be used afterwards.
+    pub(crate) fn take_conversation(&mut self) -> Conversation {
+        self.flush_results(INTERRUPTED_MESSAGE);
+        std::mem::take(&mut self.conversation)
     }
 
     /// Returns the current tool call mode.
@@ -109,12 +126,20 @@ impl<'c> Run<'c> {
 
     /// Returns the conversation in its current state.
     pub fn conversation(&self) -> &Conversation {
-        self.conversation
+        &self.conversation
     }
 
     /// Handles the end of a delay.
     pub fn on_delay(&mut self) -> Effect {
         self.request_effect()
+    }
+
+    /// Handles a chunk of a streamed response, and passes what is to be displayed to `sink`. The
+    /// input after [`StreamChunk::Done`] is [`Self::on_response`] with the same response.
+    pub fn on_chunk(&mut self, chunk: &StreamChunk, sink: &mut ResponseEventSink<'_>) {
+        if let Some(parser) = &mut self.response_parser {
+            parser.push(chunk, sink);
+        }
     }
 
     /// Handles a response of the model. `jitter`, from 0 to 1, varies the delays.
@@ -129,8 +154,11 @@ impl<'c> Run<'c> {
             self.tool_call_mode = ToolCallMode::Prompt;
             return Effect::Sleep(Duration::ZERO);
         }
-        let mut parsed =
-            response_parser::parse_response(&self.config, response, self.correction.constrained);
+        let constrained = self.correction.constrained;
+        let parser = self.response_parser.take();
+        let parser =
+            parser.unwrap_or_else(|| ResponseParser::new(&self.config, constrained, false));
+        let mut parsed = parser.into_parsed(&self.config, response, constrained);
         if parsed.calls.is_empty()
             && parsed.problems.is_empty()
             && let Some(problem) = empty_response_problem(response)
@@ -152,7 +180,7 @@ impl<'c> Run<'c> {
 
     /// Handles a failed request. `jitter`, from 0 to 1, varies the delays.
     pub fn on_error(&mut self, mut error: LlmError, jitter: f64) -> Effect {
-        *self.stats.failures.entry(error.kind.name()).or_default() += 1;
+        *self.stats.failures.entry(error.kind.name().into()).or_default() += 1;
         if error.kind == LlmErrorKind::ToolsUnsupported
             && self.tool_call_mode == ToolCallMode::Native
             && self.config.allows_prompt_mode()
@@ -205,15 +233,21 @@ impl<'c> Run<'c> {
         Effect::Sleep(after.unwrap_or_default().max(own_backoff))
     }
 
-    /// Handles the result of a call that was run or refused. `text` is the result for the model.
-    pub fn on_tool_result(&mut self, id: &str, text: String, is_error: bool) -> Effect {
+    /// Handles the result of a call that was run or refused. `content` is the result for the
+    /// model.
+    pub fn on_tool_result(
+        &mut self,
+        id: &str,
+        content: impl Into<Content>,
+        is_error: bool,
+    ) -> Effect {
         let open = self
             .call_results
             .iter_mut()
             .find(|(call_id, _, result)| call_id == id && result.is_none());
         let Some((id, name, result)) = open else { return Effect::AwaitTools };
         let (id, name) = (id.clone(), name.clone());
-        *result = Some(ToolResult { id, name, text, is_error });
+        *result = Some(ToolResult { id, name, content: content.into(), is_error });
         if self.call_results.iter().any(|(_, _, result)| result.is_none()) {
             return Effect::AwaitTools;
         }
@@ -260,15 +294,12 @@ impl<'c> Run<'c> {
         let refused_whole = response.finish_reason == FinishReason::Refusal;
         let mut planned = Vec::new();
         for ((id, name), ParsedCall { call, origin }) in ids.into_iter().zip(calls) {
-            let fits = call.map_err(|rejected| self.config.rejection_message(&rejected)).and_then(
-                |call| {
-                    let problems = self
-                        .config
-                        .blocked_message(&call)
-                        .or_else(|| self.config.violation_message(&call));
-                    problems.map_or(Ok(call), Err)
-                },
-            );
+            let fits = call
+                .map_err(|rejected| self.config.blocklist.rejection_message(&rejected))
+                .and_then(|call| {
+                    let problem = self.config.call_problem(&call);
+                    problem.map_or(Ok(call), Err)
+                });
             let rejection = match fits {
                 Ok(_) if refused_whole => Some(DECLINED_MESSAGE.to_owned()),
                 Ok(_) if too_many => Some(self.config.too_many_calls_message()),
@@ -283,7 +314,12 @@ impl<'c> Run<'c> {
             };
             let result = rejection.map(|text| {
                 self.rejected_calls += 1;
-                ToolResult { id: id.clone(), name: name.clone(), text, is_error: true }
+                ToolResult {
+                    id: id.clone(),
+                    name: name.clone(),
+                    content: text.into(),
+                    is_error: true,
+                }
             });
             self.call_results.push((id, name, result));
         }
@@ -306,10 +342,7 @@ impl<'c> Run<'c> {
         }
         for parsed_call in &parsed.calls {
             if let Ok(call) = &parsed_call.call
-                && let Some(problem) = self
-                    .config
-                    .blocked_message(call)
-                    .or_else(|| self.config.violation_message(call))
+                && let Some(problem) = self.config.call_problem(call)
             {
                 parsed.problems.push(FailedAttempt::new(problem));
             }
@@ -354,7 +387,7 @@ impl<'c> Run<'c> {
         if !attempts.is_empty() {
             let user_message =
                 self.conversation.messages().iter().rev().find_map(|message| match message {
-                    Message::User(text) => Some(text.to_string()),
+                    Message::User(content) => Some(content.to_text().into_owned()),
                     Message::Assistant(_) | Message::ToolResults(_) => None,
                 });
             let (user_message, corrected_text) =
@@ -391,7 +424,7 @@ impl<'c> Run<'c> {
         let mode =
             if self.correction.constrained { ToolCallMode::Prompt } else { self.tool_call_mode };
         let attempts = &self.correction.attempts;
-        match request::build_request(&self.config, self.conversation, mode, attempts) {
+        match request::build_request(&self.config, &self.conversation, mode, attempts) {
             Ok(mut request) => {
                 request.temperature = self.correction.temperature(&self.config);
                 if self.correction.constrained {
@@ -399,6 +432,9 @@ impl<'c> Run<'c> {
                     request.messages.splice(..0, request::few_shot_example(&self.config));
                 }
                 self.stats.requests += 1;
+                let (constrained, native) =
+                    (self.correction.constrained, !request.tools.is_empty());
+                self.response_parser = Some(ResponseParser::new(&self.config, constrained, native));
                 Effect::SendRequest(Box::new(request))
             }
             Err(error) => Effect::Finish(RunOutcome::NotSent { reason: error.to_string() }),
@@ -410,19 +446,12 @@ impl<'c> Run<'c> {
     fn flush_results(&mut self, reason: &str) {
         let results =
             std::mem::take(&mut self.call_results).into_iter().map(|(id, name, result)| {
-                let missing = || ToolResult { id, name, text: reason.to_owned(), is_error: true };
+                let missing = || ToolResult { id, name, content: reason.into(), is_error: true };
                 result.unwrap_or_else(missing)
             });
         if self.conversation.push_tool_results(results.collect()).is_err() {
             self.conversation.fail_pending(reason);
         }
-    }
-}
-
-/// Completes the conversation when the caller drops the run.
-impl Drop for Run<'_> {
-    fn drop(&mut self) {
-        self.flush_results(INTERRUPTED_MESSAGE);
     }
 }
 
@@ -456,3 +485,6 @@ fn merge_errors(problems: Vec<FailedAttempt>) -> Option<FailedAttempt> {
     let texts: Vec<_> = problems.into_iter().map(|problem| problem.problem).collect();
     (!texts.is_empty()).then(|| FailedAttempt::new(texts.join("; ")))
 }
+
+#[cfg(test)]
+mod tests;

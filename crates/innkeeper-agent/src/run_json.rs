@@ -107,7 +107,7 @@ impl<'r> RunJson<'r> {
             success: error.is_none(),
             final_result: (!report.text.is_empty()).then_some(&*report.text),
             error,
-            tool_chain: report.tool_calls.iter().map(tool_call_json).collect(),
+            tool_chain: report.tool_calls.iter().map(|record| tool_call_json(record)).collect(),
             execution_metadata: ExecutionMetadata {
                 total_execution_time: report.elapsed.as_secs_f64(),
                 total_iterations: report.stats.iterations,

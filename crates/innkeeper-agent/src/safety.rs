@@ -1,4 +1,4 @@
-//! Limits on a model: request rate, blocked tools, approval of calls.
+//! Safety rules for models: request rate, call rate, blocked tools, approval of calls, audit.
 
 mod approval;
 mod audit;
@@ -7,5 +7,6 @@ mod rate_limit;
 
 pub use approval::{ApprovalDecision, ApprovalPolicy, ApprovalRequest, Approver};
 pub(crate) use audit::emit_tool_executed;
+pub(crate) use blocklist::blocked_tool_message;
 pub use blocklist::{PatternError, ToolBlocklist};
 pub use rate_limit::RateLimit;

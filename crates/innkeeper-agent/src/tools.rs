@@ -1,9 +1,9 @@
 //! The tools that a model may call, and the interface that runs them.
 
-mod execute;
 mod lossless;
 mod single_server;
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
@@ -15,7 +15,6 @@ use innkeeper_toolcall::{Tool, Violation};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-pub(crate) use execute::execute_call;
 pub(crate) use lossless::to_lossless;
 pub use single_server::{ConnectError, SingleServer};
 
@@ -38,7 +37,7 @@ pub struct AvailableTool {
 }
 
 /// The output of a tool.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToolOutput {
     raw: Box<RawValue>,
     is_error: bool,
@@ -105,6 +104,14 @@ pub enum ToolError {
         tool: String,
         /// Maximum number of unread bytes.
         limit: usize,
+    },
+    /// A safety rule or the approver refused the call; the call was not sent.
+    #[error("not run: {reason}")]
+    Refused {
+        /// The name of the tool.
+        tool: String,
+        /// The reason, which the model gets.
+        reason: String,
     },
     /// The code that runs the tool panicked.
     #[error("tool `{tool}` panicked")]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::config::ToolFilter;
-use crate::error::ArgumentProblem;
+use crate::error::Violation;
 
 /// Maximum nesting depth of arguments: the limit of servers' JSON parsers with default settings.
 pub(crate) const MAX_ARGUMENT_DEPTH: usize = 120;
@@ -41,7 +41,7 @@ pub(crate) struct ArgumentRules {
 /// A rule that the arguments break.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RuleViolation {
-    pub(crate) problem: ArgumentProblem,
+    pub(crate) problem: Violation,
     /// The pattern of the configuration that denies the argument.
     pub(crate) rule: Option<Box<str>>,
 }
@@ -62,7 +62,7 @@ impl ArgumentRules {
     /// Returns the first rule that the arguments break.
     pub(crate) fn check(&self, arguments: &Value) -> Option<RuleViolation> {
         let violation = |pointer: String, message: String, rule: Option<Box<str>>| RuleViolation {
-            problem: ArgumentProblem { pointer, message },
+            problem: Violation { pointer, message },
             rule,
         };
         if is_deeper_than(arguments, MAX_ARGUMENT_DEPTH) {

@@ -1,13 +1,16 @@
 //! The steps of one call: resolve, validate, send, scan, record.
 
+mod arguments;
 mod contents;
+mod raw_request;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::view::check_tool_result;
-use innkeeper_protocol::{Era, ViewError, method};
+use innkeeper_protocol::{Era, ViewError, method, skim};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -16,18 +19,20 @@ use crate::audit::AuditEvent;
 use crate::cache::FetchedResult;
 use crate::callback::Callback;
 use crate::catalog::Catalog;
-use crate::connection::meta::Meta;
+use crate::connection::meta::{CallerMeta, Meta};
 use crate::connection::round_trips::RoundTripParams;
 use crate::connection::subscriptions::{MAX_SUBSCRIPTIONS, SubscribeOutcome};
 use crate::connection::{Connection, RequestSpec, ResultRejection};
 use crate::deadline::MAX_REQUEST_TIMEOUT;
-use crate::error::{ArgumentProblem, CallError};
+use crate::error::{CallError, Violation};
 use crate::event::CallOutcome;
 use crate::guard::{Finding, ItemKind, Scanner, Verdict};
 use crate::schema::ResultSchema;
 use crate::session::{Progress, RequestError};
 
+pub use arguments::Arguments;
 pub(crate) use contents::{get_prompt, read_resource};
+pub(crate) use raw_request::{notify, request};
 
 /// Options of one call that override the configuration.
 #[derive(Clone, Debug, Default)]
@@ -55,12 +60,48 @@ pub struct CallOptions {
     /// server receives an error. The cache does not store a result after a request to this
     /// callback.
     pub callback: Option<Arc<dyn Callback>>,
+    /// Members that the host adds to the `_meta` of the request, byte for byte: an object of at
+    /// most 64 KiB without members that the host writes itself, for example `progressToken`. A
+    /// prompt or resource with own members is always requested, as with [`Self::fresh`]. Default:
+    /// none.
+    pub meta: Option<Box<RawValue>>,
 }
+
+/// Maximum size in bytes of the `_meta` members of a caller: many trace contexts fit.
+const MAX_META_BYTES: usize = 64 << 10;
 
 impl CallOptions {
     /// Returns the progress token, if the caller listens for progress.
     fn progress_token(&self, id: u64) -> Option<u64> {
         self.progress.as_ref().map(|_| id)
+    }
+
+    /// Returns whether the call needs a result of its own.
+    fn bypasses_cache(&self) -> bool {
+        self.fresh || self.meta.is_some()
+    }
+
+    /// Returns the `_meta` members of the caller for a request over this connection.
+    fn caller_meta(&self, connection: &Connection, item: &str) -> Result<CallerMeta, CallError> {
+        let Some(meta) = &self.meta else { return Ok(CallerMeta::default()) };
+        let invalid = |pointer: &str, message: String| {
+            let violation = Violation::new(format!("/_meta{pointer}"), message);
+            CallError::Validation { item: item.into(), problems: vec![violation] }
+        };
+        if meta.get().len() > MAX_META_BYTES {
+            return Err(invalid("", format!("longer than {MAX_META_BYTES} bytes")));
+        }
+        let values = arguments::parse_unique(meta)
+            .map_err(|violation| invalid(&violation.pointer, violation.message))?;
+        if !values.is_object() {
+            return Err(invalid("", "expected object".to_owned()));
+        }
+        let members = CallerMeta::from_object(meta)
+            .map_err(|error| invalid("", format!("expected object: {error}")))?;
+        if let Some(key) = members.keys().find(|key| connection.client_meta.contains(key)) {
+            return Err(invalid("", format!("`{key}` is set by the host")));
+        }
+        Ok(members)
     }
 }
 
@@ -98,8 +139,19 @@ impl ToolResult {
     ///
     /// The check runs here and not during the call because the check parses the content as values,
     /// and a hostile schema can make the check take about a second.
-    pub fn output_schema_violation(&self) -> Option<ArgumentProblem> {
+    pub fn output_schema_violation(&self) -> Option<Violation> {
         self.output_schema.as_ref()?.check(&self.raw)
+    }
+
+    /// Returns the structured content of the result as a value of the application.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the result has no `structuredContent`, or if its JSON does not have the
+    /// shape of `T`.
+    pub fn structured_content<T: DeserializeOwned>(&self) -> Result<T, StructuredContentError> {
+        let content = skim::member(self.raw.get(), "structuredContent");
+        Ok(serde_json::from_str(content.ok_or(StructuredContentError::Missing)?)?)
     }
 
     /// Returns the typed view of the result.
@@ -111,6 +163,17 @@ impl ToolResult {
     pub fn view(&self) -> Result<innkeeper_protocol::view::ToolResult, ViewError> {
         innkeeper_protocol::view::ToolResult::from_raw(&self.raw)
     }
+}
+
+/// The reason why a result has no structured content of the requested type.
+#[derive(Debug, thiserror::Error)]
+pub enum StructuredContentError {
+    /// The result has only content for a model or a person.
+    #[error("the result has no `structuredContent`")]
+    Missing,
+    /// The JSON does not have the shape of the type.
+    #[error("`structuredContent` does not have the expected shape")]
+    Shape(#[from] serde_json::Error),
 }
 
 impl Serialize for ToolResult {
@@ -155,7 +218,7 @@ impl TaskMetadata {
 pub(crate) async fn call_tool(
     catalog: &Catalog,
     name: &str,
-    arguments: Value,
+    arguments: &Arguments,
     options: CallOptions,
 ) -> Result<ToolResult, CallError> {
     let route = catalog.tool(name).inspect_err(|_| {
@@ -163,38 +226,40 @@ pub(crate) async fn call_tool(
             AuditEvent::ToolRefused { tool, reason }.emit(server);
         }
     })?;
-    let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
-    let problems = if let Some(violation) = route.argument_rules.check(&arguments) {
+    let invalid = |problems| CallError::Validation { item: route.public_name.clone(), problems };
+    let values = arguments.values().map_err(|violation| invalid(vec![violation]))?;
+    let problems = if let Some(violation) = route.argument_rules.check(&values) {
         if let Some(rule) = &violation.rule {
             let (server, tool) = (&*route.connection.server, &*route.name);
             AuditEvent::ArgumentsRefused { tool, rule }.emit(server);
         }
         vec![violation.problem]
-    } else if arguments.is_object() {
-        route.argument_schema.check(&arguments)
+    } else if values.is_object() {
+        route.argument_schema.check(&values)
     } else {
         // The protocol requires an object, whatever the schema allows.
         let message = "expected object: tool arguments are named".to_owned();
-        vec![ArgumentProblem { pointer: String::new(), message }]
+        vec![Violation { pointer: String::new(), message }]
     };
     if !problems.is_empty() {
-        return Err(CallError::Validation { item: route.public_name.clone(), problems });
+        return Err(invalid(problems));
     }
     let connection = &*route.connection;
+    let meta = options.caller_meta(connection, &route.public_name)?;
     let scanner = route.scanner.as_ref();
-    let verdict = scanner.and_then(|scanner| scanner.scan_arguments(&arguments));
+    let verdict = scanner.and_then(|scanner| scanner.scan_arguments(&values));
     if let Some(findings) = connection.report_findings(ItemKind::Tool, &route.name, verdict) {
-        let problems = findings.iter().map(argument_problem).collect();
-        return Err(CallError::Validation { item: route.public_name.clone(), problems });
+        return Err(invalid(findings.iter().map(argument_problem).collect()));
     }
     let timeout = options.timeout.unwrap_or(route.timeout);
+    let sent = arguments.to_send(&values);
     let params = |id, RoundTripParams { responses, state, trace_context }: RoundTripParams| {
         ItemParams {
             name: &route.name,
-            arguments: Some(&arguments),
+            arguments: Some(&sent),
             // Progress extends the deadline, so the host requests progress even if the caller
             // does not listen.
-            meta: connection.client_meta.meta_with_trace(Some(id), trace_context),
+            meta: connection.client_meta.meta_with_trace(Some(id), trace_context, &meta),
             responses,
             state,
             task: route
@@ -202,9 +267,9 @@ pub(crate) async fn call_tool(
                 .then(|| TaskMetadata::new(connection.max_total_timeout.max(timeout))),
         }
     };
-    let headers = route.param_headers.for_arguments(&arguments);
+    let headers = route.param_headers.for_arguments(&values);
     let spec = RequestSpec {
-        method: method::TOOLS_CALL,
+        method: method::TOOLS_CALL.into(),
         item: &route.name,
         params,
         headers: &headers,
@@ -236,10 +301,10 @@ pub(crate) async fn call_tool(
 }
 
 /// Converts a finding of the guard into a problem of an argument.
-fn argument_problem(finding: &Finding) -> ArgumentProblem {
+fn argument_problem(finding: &Finding) -> Violation {
     let pointer = finding.place.strip_prefix("arguments ").unwrap_or_default().to_owned();
     let message = format!("{}; set `guard.arguments` to `flag` to allow", finding.reason);
-    ArgumentProblem { pointer, message }
+    Violation { pointer, message }
 }
 
 /// Scans the server's text in an error response or a protocol error.
@@ -315,7 +380,7 @@ pub(crate) async fn subscribe(
     let outcome = connection.subscriptions.set(uri, subscribed);
     if outcome == SubscribeOutcome::TooMany {
         let message = format!("too many resource subscriptions: maximum is {MAX_SUBSCRIPTIONS}");
-        let problems = vec![ArgumentProblem { pointer: String::new(), message }];
+        let problems = vec![Violation { pointer: String::new(), message }];
         return Err(CallError::Validation { item: uri.into(), problems });
     }
     if connection.revision.era() == Era::Modern {
@@ -352,16 +417,18 @@ async fn request_with_params(
         #[serde(flatten)]
         params: &'a Value,
         #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-        meta: Option<Value>,
+        meta: Option<Meta<'a>>,
     }
+    let caller_meta = options.caller_meta(connection, item)?;
     let meta = |id, further: RoundTripParams| {
-        let meta = connection
-            .client_meta
-            .meta_with_trace(options.progress_token(id), further.trace_context);
-        meta.map(|meta| json!(meta))
+        connection.client_meta.meta_with_trace(
+            options.progress_token(id),
+            further.trace_context,
+            &caller_meta,
+        )
     };
     let spec = RequestSpec {
-        method,
+        method: method.into(),
         item,
         params: |id, further| ParamsWithMeta { params: &params, meta: meta(id, further) },
         headers: &[],

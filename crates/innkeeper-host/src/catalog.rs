@@ -11,12 +11,15 @@ mod security_warning;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use indexmap::IndexMap;
+use innkeeper_protocol::view::Tool;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-use crate::connection::listing::ServerListing;
+use crate::connection::Connection;
+use crate::connection::listing::{Definition, ServerListing};
 use crate::error::{CallError, RoutingError, UnavailableReason};
 use crate::guard::{Finding, ItemKind};
 use crate::lifecycle::ServerState;
@@ -97,6 +100,17 @@ impl Serialize for CatalogServer {
         map.serialize_entry("resourceTemplates", &lists.resource_templates)?;
         map.end()
     }
+}
+
+/// A callable tool of a catalog.
+#[derive(Clone, Copy, Debug)]
+pub struct CatalogTool<'c> {
+    /// The name for calls.
+    pub public_name: &'c str,
+    /// The name of the server.
+    pub server: &'c str,
+    /// The definition, with the server's own name of the tool.
+    pub definition: &'c Definition<Tool>,
 }
 
 /// A server that accepts no calls.
@@ -197,6 +211,21 @@ impl Catalog {
             self.tools.get(&tool.public_name).is_some_and(|route| Arc::ptr_eq(route, tool))
         };
         tools.filter(is_routed).map(|tool| &*tool.public_name)
+    }
+
+    /// Returns all callable tools with their definitions.
+    pub fn tools(&self) -> impl Iterator<Item = CatalogTool<'_>> {
+        self.entries().flat_map(move |entry| {
+            let tools = entry.listing.tools.iter();
+            let definitions: HashMap<&str, &Definition<Tool>> =
+                tools.map(|tool| (tool.view.name.as_str(), tool)).collect();
+            entry.tools.iter().filter_map(move |route| {
+                let is_routed = Arc::ptr_eq(self.tools.get(&route.public_name)?, route);
+                let definition = *definitions.get(&*route.name).filter(|_| is_routed)?;
+                let (public_name, server) = (&*route.public_name, &*entry.connection.server);
+                Some(CatalogTool { public_name, server, definition })
+            })
+        })
     }
 
     /// Returns the security warnings for a person to review: hidden text in definitions and
@@ -361,14 +390,26 @@ impl Catalog {
         CallError::Routing(RoutingError::UnknownResource { uri: uri.into(), suggestion })
     }
 
+    /// Returns the connection to a server, and the timeout of its requests.
+    pub(crate) fn connection(&self, name: &str) -> Result<(&Connection, Duration), CallError> {
+        let entry = self.entry(name)?;
+        Ok((&entry.connection, entry.config.timeout))
+    }
+
     fn resource_on_server(&self, name: &str, uri: &str) -> Result<ResourceRoute, CallError> {
+        let entry = self.entry(name)?;
+        match entry.resource_withheld_reason(uri) {
+            Some((kind, reason)) => {
+                Err(exclusion_error(&entry.connection.server, kind, uri, reason))
+            }
+            None => Ok(entry.resource_route()),
+        }
+    }
+
+    /// Returns the entry of a server that accepts calls, or an error.
+    fn entry(&self, name: &str) -> Result<&Arc<CatalogEntry>, CallError> {
         if let Some(entry) = self.servers.get(name).and_then(|server| server.entry.as_ref()) {
-            return match entry.resource_withheld_reason(uri) {
-                Some((kind, reason)) => {
-                    Err(exclusion_error(&entry.connection.server, kind, uri, reason))
-                }
-                None => Ok(entry.resource_route()),
-            };
+            return Ok(entry);
         }
         match self.unavailable.get_key_value(name) {
             Some((server, unavailable)) => Err(unavailable_error(server, unavailable)),

@@ -36,6 +36,7 @@ mod seconds;
 mod server;
 
 mod check;
+mod in_process;
 mod launch;
 mod oauth;
 mod remote;

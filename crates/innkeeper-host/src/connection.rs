@@ -1,5 +1,8 @@
 //! The connection to a ready server that calls use.
 
+mod call_recorder;
+mod exchange;
+mod findings;
 pub(crate) mod handshake;
 pub(crate) mod list_ttls;
 pub(crate) mod listen;
@@ -12,37 +15,40 @@ pub(crate) mod subscriptions;
 mod task_poll;
 pub(crate) mod timeout_streak;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_protocol::Revision;
 use innkeeper_protocol::view::TasksCapability;
-use innkeeper_protocol::{Era, Revision, skim};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio::time::Instant;
 
-use crate::audit::AuditEvent;
 use crate::cache::{Cache, FetchedResult};
 use crate::callback::{Callback, CallbackRegistry};
 use crate::config::RetryPolicy;
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::meta::ClientMeta;
-use crate::connection::round_trips::{ResultType, RoundTripParams, RoundTrips};
+use crate::connection::round_trips::RoundTripParams;
 use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
 use crate::deadline::{MAX_REQUEST_TIMEOUT, RequestDeadlines};
-use crate::error::display::RedactedCallError;
-use crate::error::{CallError, CallErrorKind};
-use crate::event::{CallOutcome, CallRecord, EventPublisher, HostEvent};
+use crate::error::CallError;
+use crate::event::{CallOutcome, EventPublisher, HostEvent};
 use crate::guard::{Finding, ItemKind, SecretFingerprints, Verdict};
 use crate::metrics::MetricsRecorder;
 use crate::retry::{Attempts, RetryNotice, RetryPlan};
 use crate::session::{
-    Budgeted, CallCallback, CallContext, DeadlineExtension, OutgoingRequest, Progress,
-    RequestError, RequestResult, Session,
+    Budgeted, CallContext, DeadlineExtension, OutgoingRequest, Progress, RequestError,
+    RequestResult, Session,
 };
-use crate::telemetry::{ConnectionTelemetry, RequestSpan, TraceContext};
+use crate::telemetry::ConnectionTelemetry;
+
+use call_recorder::millis;
+use exchange::Exchange;
+pub(crate) use findings::report_findings;
 
 pub(crate) use result_rejection::ResultRejection;
 
@@ -77,7 +83,7 @@ pub(crate) struct Connection {
 
 /// A request to a server, including its retries.
 pub(crate) struct RequestSpec<'a, F> {
-    pub(crate) method: &'static str,
+    pub(crate) method: Cow<'static, str>,
     /// Name of the tool or prompt, or the URI, for messages and records.
     pub(crate) item: &'a str,
     /// Builds the parameters of one attempt. The id is unique per attempt and is the progress
@@ -116,106 +122,11 @@ impl Connection {
         check_result: impl FnOnce(&RawValue) -> Result<CallOutcome, ResultRejection>,
         suspect: impl FnOnce(&RequestError) -> Option<Vec<Finding>>,
     ) -> Result<FetchedResult, CallError> {
-        let mut record = CallRecorder::start(self, spec.method, spec.item);
-        let mut time = RequestDeadlines::new(record.sent_at, spec.timeout, self.max_total_timeout);
-        let mut attempts = self.attempts(&spec, time.idle_deadline);
-        let mut round_trips = RoundTrips::default();
-        let callback = spec.callback.map(CallCallback::new);
-        let (method, item) = (spec.method, spec.item);
-        let call = |id| CallContext { id, method, item, callback: callback.as_ref() };
-        let response = loop {
-            let (response, permit) = match self.acquire_permit(time.idle_deadline).await {
-                Some(permit) => {
-                    if permit.waited && record.id == 0 {
-                        record.sent_at = Instant::now();
-                    }
-                    record.id = self.session.next_id();
-                    let further = RoundTripParams {
-                        trace_context: record.trace_context(),
-                        ..round_trips.params()
-                    };
-                    let response =
-                        self.send(&spec, record.id, Some(call(record.id)), further, time).await;
-                    (Some(response), Some(permit))
-                }
-                None => {
-                    record.counts_as_timeout = false;
-                    (None, None)
-                }
-            };
-            // During a backoff the server has no part of this call, so the permit is released.
-            let permit = permit.filter(|_| matches!(response, Some(Ok(_))));
-            let Some(response) = self.final_result(&mut attempts, &spec, response).await else {
-                continue;
-            };
-            let result = match response {
-                Ok(result) => result.into_inner(),
-                Err(failure) => break Err(failure),
-            };
-            let result_kind = self.result_type(&spec, &result);
-            if !matches!(result_kind, Ok(ResultType::Complete)) {
-                record.has_partial_response = true;
-                self.timeout_streak.reset();
-            }
-            let collected = match result_kind {
-                Ok(ResultType::Complete) => break Ok(result),
-                Ok(ResultType::Task) => {
-                    let (call, deadline) = (call(record.id), time.deadline);
-                    break task_poll::await_result(self, &spec, call, &result, permit, deadline)
-                        .await;
-                }
-                Ok(ResultType::InputRequired) => {
-                    drop(permit);
-                    round_trips.gather_input(self, call(record.id), &result, time.deadline).await
-                }
-                Err(failure) => Err(failure),
-            };
-            if let Err(failure) = collected {
-                break Err(failure);
-            }
-            // The time was spent by the user or the model, not by the server.
-            time.idle_deadline =
-                (Instant::now() + spec.timeout.min(MAX_REQUEST_TIMEOUT)).min(time.deadline);
-            attempts = self.attempts(&spec, time.idle_deadline);
-        };
+        let mut exchange = Exchange::new(self, spec);
+        let response = exchange.run().await;
         match ResultRejection::check(response, check_result, suspect) {
-            Ok((result, outcome)) => {
-                record.finish(outcome);
-                let own_input = callback.is_some_and(|callback| callback.is_used());
-                let cacheable = round_trips.is_empty() && !own_input;
-                Ok(FetchedResult { result, cacheable, clean: false })
-            }
-            Err(rejection) => {
-                let error = self.rejection_error(rejection, &spec, time, &mut record);
-                let error = error.with_attempts(attempts.count());
-                record.fail(&error);
-                Err(error)
-            }
-        }
-    }
-
-    /// The error of a call whose result was rejected or did not arrive.
-    fn rejection_error<F>(
-        &self,
-        rejection: ResultRejection,
-        spec: &RequestSpec<'_, F>,
-        time: RequestDeadlines,
-        record: &mut CallRecorder<'_>,
-    ) -> CallError {
-        match rejection {
-            ResultRejection::Withheld(findings) => CallError::Withheld {
-                server: self.server.clone(),
-                item: spec.item.into(),
-                findings,
-            },
-            ResultRejection::Error(failure) => {
-                // A call that times out although the server was active has used its total timeout.
-                let expired = Instant::now() >= time.deadline;
-                record.counts_as_timeout &= !expired
-                    || !(record.has_partial_response || self.session.has_open_server_requests());
-                let after = if expired { time.deadline - time.started } else { spec.timeout };
-                self.call_error(failure, spec.item, after)
-            }
+            Ok((result, outcome)) => Ok(exchange.finish(result, outcome)),
+            Err(rejection) => Err(exchange.fail(rejection)),
         }
     }
 
@@ -232,7 +143,7 @@ impl Connection {
         let (item, params) = (method, |_, _| params);
         let (is_retry_safe, as_task) = (true, false);
         let spec = RequestSpec {
-            method,
+            method: method.into(),
             item,
             params,
             headers,
@@ -268,21 +179,6 @@ impl Connection {
         response
     }
 
-    /// Returns the type of a result; in the legacy era every unsolicited result is complete.
-    fn result_type<F>(
-        &self,
-        spec: &RequestSpec<'_, F>,
-        result: &RawValue,
-    ) -> Result<ResultType, RequestError> {
-        match self.revision.era() {
-            Era::Modern => ResultType::from_result(result, spec.method),
-            Era::Legacy if spec.as_task && skim::member(result.get(), "task").is_some() => {
-                Ok(ResultType::Task)
-            }
-            Era::Legacy => Ok(ResultType::Complete),
-        }
-    }
-
     pub(super) async fn acquire_permit(&self, deadline: Instant) -> Option<RequestPermit<'_>> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Some(RequestPermit { _permit: permit, waited: false });
@@ -308,14 +204,28 @@ impl Connection {
         spec: &RequestSpec<'_, F>,
         outcome: Option<RequestResult>,
     ) -> Option<RequestResult> {
-        let report = |notice: RetryNotice<'_>| self.report_retry(spec.method, spec.item, &notice);
+        let report =
+            |notice: RetryNotice<'_>| self.report_retry(spec.method.clone(), spec.item, &notice);
         attempts.handle_result(outcome, self.session.closed(), report).await.break_value()
     }
 
-    pub(super) fn report_retry(&self, method: &'static str, item: &str, notice: &RetryNotice<'_>) {
+    pub(super) fn report_retry(
+        &self,
+        method: Cow<'static, str>,
+        item: &str,
+        notice: &RetryNotice<'_>,
+    ) {
         let (server, reason) = (&*self.server, notice.reason.to_string());
         let (attempt, delay_s) = (notice.attempt, notice.delay.as_secs_f64());
-        tracing::warn!(server, method, item, attempt, delay_s, reason, "request retried");
+        tracing::warn!(
+            server,
+            method = &*method,
+            item,
+            attempt,
+            delay_s,
+            reason,
+            "request retried"
+        );
         self.events.publish(HostEvent::CallRetry {
             server: self.server.clone(),
             method,
@@ -335,7 +245,7 @@ impl Connection {
         time: RequestDeadlines,
     ) -> RequestResult {
         let params = (spec.params)(id, further);
-        let outgoing = OutgoingRequest::new(id, spec.method, &params, time.idle_deadline);
+        let outgoing = OutgoingRequest::new(id, spec.method.clone(), &params, time.idle_deadline);
         let outgoing = OutgoingRequest {
             name: (spec.item != spec.method).then_some(spec.item),
             headers: spec.headers,
@@ -368,36 +278,6 @@ impl Connection {
     }
 }
 
-/// Reports findings of the guard as events and audit records. Without an item, the findings are in
-/// the server's instructions.
-pub(crate) fn report_findings(
-    events: &EventPublisher,
-    server: &Arc<str>,
-    item: Option<(ItemKind, &str)>,
-    verdict: &Verdict,
-) {
-    let is_withheld = verdict.withheld;
-    let (tool, item) = ItemKind::split(item);
-    for finding in &verdict.findings {
-        let (finding_place, rule_reason) = (&*finding.place, finding.reason);
-        AuditEvent::GuardFinding {
-            tool,
-            item,
-            subject: finding_place,
-            reason: rule_reason,
-            withheld: is_withheld,
-        }
-        .emit(server);
-        events.publish(HostEvent::GuardFinding {
-            server: server.clone(),
-            tool: tool.map(Into::into),
-            item: item.map(Into::into),
-            finding: finding.clone(),
-            withheld: is_withheld,
-        });
-    }
-}
-
 /// Adds the server and the item to an error of a session.
 pub(crate) fn call_error(
     server: &Arc<str>,
@@ -418,134 +298,8 @@ pub(crate) fn call_error(
     }
 }
 
-/// Returns a latency in milliseconds for the log.
-pub(crate) fn millis(latency: Duration) -> f64 {
-    latency.as_secs_f64() * 1000.0
-}
-
 /// A permit for one concurrent request to the server.
 pub(super) struct RequestPermit<'a> {
     _permit: SemaphorePermit<'a>,
     waited: bool,
-}
-
-/// Records a call once; if the caller is dropped, the call is recorded as cancelled.
-struct CallRecorder<'a> {
-    connection: &'a Connection,
-    method: &'static str,
-    item: &'a str,
-    id: u64,
-    sent_at: Instant,
-    is_open: bool,
-    /// Whether the server has sent a partial response.
-    has_partial_response: bool,
-    /// Whether a timeout of this call counts as unresponsiveness of the server.
-    counts_as_timeout: bool,
-    span: Option<RequestSpan>,
-}
-
-impl<'a> CallRecorder<'a> {
-    fn start(connection: &'a Connection, method: &'static str, item: &'a str) -> Self {
-        let span =
-            connection.telemetry.as_ref().map(|reporter| reporter.start_request(method, item));
-        let (id, sent_at, is_open, has_partial_response, counts_as_timeout) =
-            (0, Instant::now(), true, false, true);
-        Self {
-            connection,
-            method,
-            item,
-            id,
-            sent_at,
-            is_open,
-            has_partial_response,
-            counts_as_timeout,
-            span,
-        }
-    }
-
-    fn trace_context(&self) -> Option<Arc<TraceContext>> {
-        self.span.as_ref()?.trace_context()
-    }
-
-    fn finish(mut self, outcome: CallOutcome) {
-        self.write(outcome, None);
-    }
-
-    fn fail(mut self, error: &CallError) {
-        self.write(CallOutcome::Failed(error.kind()), Some(error));
-    }
-
-    fn write(&mut self, outcome: CallOutcome, error: Option<&CallError>) {
-        self.is_open = false;
-        let now = Instant::now();
-        let latency = now - self.sent_at;
-        self.connection.metrics.record(outcome, latency, now);
-        if let Some(call) = self.span.take() {
-            call.end(self.id, latency, outcome, error);
-        }
-        match outcome {
-            CallOutcome::Ok
-            | CallOutcome::ToolError
-            | CallOutcome::Failed(
-                CallErrorKind::Server | CallErrorKind::Protocol | CallErrorKind::Withheld,
-            ) => {
-                self.connection.timeout_streak.reset();
-            }
-            // A call without an id never left the queue and says nothing about the server.
-            CallOutcome::Failed(CallErrorKind::Timeout)
-                if self.id != 0 && self.counts_as_timeout =>
-            {
-                self.connection.timeout_streak.record_timeout();
-            }
-            CallOutcome::Failed(_) | CallOutcome::Cancelled => {}
-        }
-        let (server, latency_ms) = (&*self.connection.server, millis(latency));
-        let (method, item, id, outcome_text) = (self.method, self.item, self.id, outcome.as_str());
-        match error {
-            None => tracing::info!(
-                server,
-                method,
-                item,
-                id,
-                latency_ms,
-                outcome = outcome_text,
-                "request"
-            ),
-            Some(error) => {
-                let redacted = RedactedCallError::from_call_error(error);
-                let error: &dyn std::error::Error = match &redacted {
-                    Some(redacted) => redacted,
-                    None => error,
-                };
-                tracing::error!(
-                    server,
-                    method,
-                    item,
-                    id,
-                    latency_ms,
-                    outcome = outcome_text,
-                    error,
-                    "request"
-                );
-            }
-        }
-        if self.connection.events.has_subscribers() {
-            self.connection.events.publish(HostEvent::CallFinished(CallRecord {
-                server: self.connection.server.clone(),
-                method: self.method,
-                item: self.item.into(),
-                id: self.id,
-                latency,
-                outcome,
-            }));
-        }
-    }
-}
-
-impl Drop for CallRecorder<'_> {
-    fn drop(&mut self) {
-        if self.is_open {
-            self.write(CallOutcome::Cancelled, None);
-        }
-    }
 }

@@ -5,27 +5,29 @@
 
 mod class;
 
-mod argument;
 mod auth;
 mod call;
 mod protocol;
 mod routing;
 mod unavailable_reason;
 
+mod connector;
 mod restart;
 mod start;
 
 pub(crate) mod display;
 
-pub use argument::ArgumentProblem;
 pub use auth::{AuthError, AuthErrorKind};
 pub use call::{CallError, CallErrorKind};
 pub use class::ErrorClass;
+pub use connector::{ConnectError, ConnectorError};
 pub use protocol::ProtocolError;
 pub use restart::RestartError;
 pub use routing::RoutingError;
 pub use start::{ServerFailure, StartError, StartFailureReason, StartPhase};
 pub use unavailable_reason::UnavailableReason;
+
+pub use innkeeper_schema::Violation;
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 mod call_reference;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,7 +62,7 @@ pub enum HostEvent {
         /// The name of the server.
         server: Arc<str>,
         /// The method, for example `tools/call`.
-        method: &'static str,
+        method: Cow<'static, str>,
         /// The tool, the prompt or the URI.
         item: Box<str>,
         /// The number of the next attempt, from 2.
@@ -216,7 +217,7 @@ pub struct CallRecord {
     /// The name of the server.
     pub server: Arc<str>,
     /// The method, for example `tools/call`.
-    pub method: &'static str,
+    pub method: Cow<'static, str>,
     /// The tool, the prompt or the URI.
     pub item: Box<str>,
     /// The JSON-RPC id of the request, of the last attempt after a retry; 0 if nothing was sent.

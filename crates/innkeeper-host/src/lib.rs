@@ -3,6 +3,7 @@
 //!
 //! The modules stand from the bottom up: a module uses only modules before it.
 
+mod backoff;
 mod deadline;
 mod lifecycle;
 pub(crate) mod name;
@@ -56,15 +57,16 @@ pub mod host;
 #[cfg(unix)]
 mod simulation;
 
-pub use call::{CallOptions, CompletionReference, ToolResult};
+pub use call::{Arguments, CallOptions, CompletionReference, StructuredContentError, ToolResult};
 pub use callback::{Callback, CallbackCapabilities, CallbackError, ServerRequest};
-pub use catalog::{Catalog, CatalogServer, SecurityWarning};
+pub use catalog::{Catalog, CatalogServer, CatalogTool, SecurityWarning};
 pub use config::{Config, ConfigError, Environment};
 pub use connection::handshake::ClientInfo;
 pub use connection::listing::{Definition, ServerListing};
 pub use connection::log_level::LogLevel;
 pub use error::{
-    AuthError, AuthErrorKind, CallError, CallErrorKind, ErrorClass, RestartError, StartError,
+    AuthError, AuthErrorKind, CallError, CallErrorKind, ConnectError, ErrorClass, RestartError,
+    StartError,
 };
 pub use event::{CallReference, HostEvent};
 pub use guard::{Finding, FindingKind};
@@ -75,6 +77,7 @@ pub use metrics::ServerMetrics;
 pub use name::split_name;
 pub use process::{ExitStatus, ProcessContainment, ProcessLimit, Supervisor, shim};
 pub use reload::{ReloadError, ReloadOptions, ReloadReport};
+pub use server::{ConnectFuture, Connector, ServerStream};
 pub use session::Progress;
 pub use shutdown::ShutdownReport;
 pub use telemetry::Telemetry;

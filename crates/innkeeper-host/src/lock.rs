@@ -32,7 +32,7 @@ use crate::connection::listing::Definition;
 
 pub use change::{ChangeClass, PinChange};
 pub use error::LockError;
-pub use launch::PinnedLaunch;
+pub use launch::{InProcessType, PinnedLaunch};
 pub use package::Package;
 pub(crate) use package::{RunnerPackages, packages_for_transport as fetched};
 pub(crate) use pin_verifier::PinVerifier;

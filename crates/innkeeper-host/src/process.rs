@@ -7,6 +7,7 @@ mod exit_status;
 mod launch_probe;
 pub(crate) mod ledger;
 mod program;
+mod server_process;
 pub mod shim;
 pub(crate) mod stderr;
 mod stop;
@@ -35,8 +36,9 @@ pub(crate) use environment::child_environment;
 pub(crate) use error::SpawnError;
 pub use exit_status::{ExitStatus, ProcessLimit};
 pub(crate) use launch_probe::LaunchProbe;
-pub(crate) use platform::{KillHandle, Process, Stderr, Stdin, Stdout, spawn};
+pub(crate) use platform::{Process, Stderr, Stdin, Stdout, spawn};
 pub(crate) use program::resolve;
+pub(crate) use server_process::{KillHandle, ServerProcess};
 pub(crate) use stop::{ProcessStopStage, stop};
 pub use supervisor::Supervisor;
 #[cfg(unix)]

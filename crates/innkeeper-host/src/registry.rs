@@ -12,7 +12,6 @@ use tokio::time::Instant;
 
 use crate::audit::AuditEvent;
 use crate::catalog::{Catalog, CatalogEntry, CatalogServer, PinMismatch, SecurityWarning};
-use crate::connection::listing::Quarantined;
 use crate::connection::report_findings;
 use crate::error::UnavailableReason;
 use crate::event::{EventPublisher, HostEvent};
@@ -338,17 +337,6 @@ impl Registry {
             if status.state == ServerState::Starting && status.handle.is_none() {
                 status.state = ServerState::Shutdown;
             }
-        }
-    }
-
-    pub(crate) fn report_quarantined(&self, server: &Server, excluded: &[Quarantined]) {
-        for Quarantined { subject: what, reason } in excluded {
-            tracing::warn!(server = &*server.name, what, reason, "excluded from the catalog");
-            self.events.publish(HostEvent::Quarantined {
-                server: server.name.clone(),
-                subject: what.clone(),
-                reason: reason.clone(),
-            });
         }
     }
 

@@ -16,6 +16,7 @@ use crate::error::{RestartError, ServerFailure};
 use crate::event::HostEvent;
 use crate::guard;
 use crate::registry::Registry;
+use crate::server::connector::Connectors;
 use crate::server::endpoint_resolution;
 use crate::server::launch::{Launcher, StartDeadline};
 use crate::server::{Server, ServerSettings};
@@ -95,6 +96,8 @@ pub(crate) struct Reloader {
     pub(crate) launcher: Arc<Launcher>,
     /// Environment that servers inherit from.
     pub(crate) environment: Environment,
+    /// In-process servers of the application.
+    pub(crate) connectors: Connectors,
     /// Settings at the start of the host, which a reload does not change.
     pub(crate) host: HostConfig,
     /// Last applied configuration.
@@ -159,10 +162,11 @@ impl Reloader {
         trust: &TrustPolicy,
     ) -> Result<ReloadReport, ReloadError> {
         let before = self.config.load_full();
-        let config = match options.config {
+        let mut config = match options.config {
             Some(config) => config,
             None => before.reload().ok_or(ReloadError::NoFiles)??,
         };
+        self.connectors.complete(&mut config)?;
         let ReloadPlan { retained: retained_servers, servers, mut report } =
             self.plan(&config, trust)?;
         guard::prepare(config.servers.values());
@@ -206,7 +210,8 @@ impl Reloader {
                 report.not_trusted.push(server.name.as_str().into());
             }
         }
-        let prepared = endpoint_resolution::prepare(launched, &self.environment)?.into_iter();
+        let prepared = endpoint_resolution::prepare(launched, &self.environment, &self.connectors)?
+            .into_iter();
         let mut prepared: HashMap<String, ServerSettings> =
             prepared.map(|settings| (settings.config.name.clone(), settings)).collect();
         let (mut retained_servers, mut servers) = (Vec::new(), Vec::new());
@@ -254,7 +259,7 @@ impl Reloader {
         // Longer calls fail when the servers stop.
         drop(timeout(DRAIN_TIMEOUT, drain).await);
         let find = |name: &str| leaving.iter().find(|server| &*server.name == name).cloned();
-        shutdown::stop_waves(before, find).await;
+        shutdown::stop_waves(before, None, find).await;
         self.registry.clear_draining();
         for server in leaving {
             self.launcher.sign_in.forget(&server.name);

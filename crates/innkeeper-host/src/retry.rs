@@ -10,16 +10,13 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::{Instant, sleep};
 
+use crate::backoff::{doubled, with_jitter};
 use crate::config::RetryPolicy;
 use crate::error::UnavailableReason;
 use crate::session::{RequestError, RequestResult};
 
 /// Maximum number of retries of any caller; also the upper limit of `retry.max`.
 const MAX_RETRIES: u32 = 10;
-
-/// Relative jitter of a backoff (±10 %), so that requests that failed together are not retried
-/// together.
-const JITTER: f64 = 0.1;
 
 /// The retry limits of one request.
 #[derive(Clone, Copy, Debug)]
@@ -72,10 +69,8 @@ impl RetryPlan {
             | UnavailableReason::ResultBufferFull => return None,
         };
         let RetryPolicy { initial_delay, max_delay, .. } = self.policy;
-        let doubled =
-            initial_delay.saturating_mul(1 << attempts.saturating_sub(1).min(MAX_RETRIES));
-        let spread = doubled.min(max_delay).mul_f64(1.0 - JITTER + 2.0 * JITTER * jitter);
-        Some(spread.max(retry_after_floor).min(max_delay))
+        let delay = doubled(initial_delay, attempts.saturating_sub(1), max_delay);
+        Some(with_jitter(delay, jitter).max(retry_after_floor).min(max_delay))
     }
 }
 

@@ -1,6 +1,9 @@
 //! One configured server: its settings and its status.
 
+pub(crate) mod connector;
+pub(crate) mod endpoint_opener;
 pub(crate) mod endpoint_resolution;
+mod in_process;
 pub(crate) mod instance;
 pub(crate) mod launch;
 mod restart_backoff;
@@ -20,6 +23,7 @@ use crate::lifecycle::ServerState;
 use crate::metrics::MetricsRecorder;
 use crate::process::stderr::StderrTail;
 use crate::process::{KillHandle, ProcessContainment};
+pub use connector::{ConnectFuture, Connector, ServerStream};
 use endpoint_resolution::EndpointResolution;
 use launch::Endpoint;
 pub(crate) use restart_backoff::RestartBackoff;

@@ -16,6 +16,7 @@ mod reader;
 mod server_requests;
 mod writer;
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -116,7 +117,7 @@ pub(crate) type RequestResult = Result<Budgeted<Box<RawValue>>, RequestError>;
 #[derive(Debug)]
 pub(crate) struct OutgoingRequest<'a, P> {
     pub(crate) id: u64,
-    pub(crate) method: &'static str,
+    pub(crate) method: Cow<'static, str>,
     pub(crate) params: &'a P,
     /// Tool, prompt or URI, for transports that send it as a header.
     pub(crate) name: Option<&'a str>,
@@ -137,11 +138,16 @@ pub(crate) struct OutgoingRequest<'a, P> {
 
 impl<'a, P> OutgoingRequest<'a, P> {
     /// Creates a cancellable request with default options.
-    pub(crate) fn new(id: u64, method: &'static str, params: &'a P, deadline: Instant) -> Self {
+    pub(crate) fn new(
+        id: u64,
+        method: impl Into<Cow<'static, str>>,
+        params: &'a P,
+        deadline: Instant,
+    ) -> Self {
         let (name, headers) = (None, &[][..]);
         Self {
             id,
-            method,
+            method: method.into(),
             params,
             name,
             headers,
@@ -343,6 +349,11 @@ impl Session {
     /// `enable`.
     pub(crate) fn task_changed(&self) -> Notified<'_> {
         self.0.task_changed.notified()
+    }
+
+    /// Queues a notification with parameters; drops the notification if the server does not read.
+    pub(crate) fn notify_with(&self, method: &str, params: Option<&impl Serialize>) {
+        self.0.outbound.send_notification(method, params);
     }
 
     /// Queues a notification; drops the notification if the server does not read.

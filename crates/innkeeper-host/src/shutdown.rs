@@ -41,17 +41,22 @@ impl ShutdownReport {
 }
 
 /// Stops every running server in waves, dependents first. The waves share the longest
-/// `shutdownTimeout`, so the shutdown takes at most this timeout and two seconds.
-pub(crate) async fn stop_all(registry: &Arc<Registry>, config: &Config) -> ShutdownReport {
+/// `shutdownTimeout` and end before the deadline, so the shutdown takes at most this time and two
+/// seconds.
+pub(crate) async fn stop_all(
+    registry: &Arc<Registry>,
+    config: &Config,
+    deadline: Option<Instant>,
+) -> ShutdownReport {
     let started = Instant::now();
     registry.close();
     // The task that was stopping these servers was cancelled.
     let mut leaving = TaskGroup::new();
     for server in registry.draining() {
-        let grace = server.config().shutdown_timeout;
+        let grace = limited(server.config().shutdown_timeout, deadline);
         leaving.spawn(stop_one(server, grace));
     }
-    let mut stopped = stop_waves(config, |name| registry.server(name)).await;
+    let mut stopped = stop_waves(config, deadline, |name| registry.server(name)).await;
     while let Some(report) = leaving.next().await {
         stopped.extend(report);
     }
@@ -65,6 +70,7 @@ pub(crate) async fn stop_all(registry: &Arc<Registry>, config: &Config) -> Shutd
 /// longest `shutdownTimeout` and two seconds.
 pub(crate) async fn stop_waves(
     config: &Config,
+    deadline: Option<Instant>,
     find: impl Fn(&str) -> Option<Arc<Server>>,
 ) -> Vec<ServerStopReport> {
     let waves = config.waves();
@@ -76,7 +82,7 @@ pub(crate) async fn stop_waves(
     for wave in waves.into_iter().rev() {
         let mut group = TaskGroup::new();
         for server in wave {
-            let grace = server.config().shutdown_timeout / count;
+            let grace = limited(server.config().shutdown_timeout, deadline) / count;
             group.spawn(stop_one(server, grace));
         }
         while let Some(report) = group.next().await {
@@ -84,6 +90,11 @@ pub(crate) async fn stop_waves(
         }
     }
     stopped
+}
+
+/// Returns a grace period that ends before the deadline.
+fn limited(grace: Duration, deadline: Option<Instant>) -> Duration {
+    deadline.map_or(grace, |deadline| grace.min(deadline.saturating_duration_since(Instant::now())))
 }
 
 /// Stops one server. If it is already stopped, returns the earlier report, because the earlier

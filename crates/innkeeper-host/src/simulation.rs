@@ -15,9 +15,6 @@ mod server;
 mod server_io;
 mod state;
 
-pub(crate) use process::{SimulatedKillHandle, SimulatedProcess};
-pub(crate) use state::current_simulation;
-
 /// Seeds per test. Four tests run the CI seeds in parallel.
 const SEEDS_PER_TEST: u64 = 250;
 

@@ -59,7 +59,7 @@ pub(crate) async fn start_all(
     }
     let config_index = |failure: &ServerFailure| config.servers.get_index_of(&*failure.server);
     failures.sort_by_key(config_index);
-    shutdown::stop_all(registry, config).await;
+    shutdown::stop_all(registry, config, None).await;
     let failed: Vec<&str> = failures.iter().map(|failure| &*failure.server).collect();
     let failed = failed.join(",");
     tracing::error!(

@@ -5,6 +5,7 @@ mod list_refresh;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
@@ -20,7 +21,7 @@ pub(crate) use list_refresh::follow_changes;
 /// its output, before pending calls fail.
 const OUTPUT_GRACE: Duration = Duration::from_millis(80);
 
-/// Time for a remote server to receive the cancellation of its tasks: one or two round trips.
+/// Time for a remote or in-process server to receive the cancellation of its tasks: one or two round trips.
 const TASK_CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Time for a killed process tree to exit.
@@ -102,16 +103,16 @@ async fn stop(
     };
     let process = match &mut running.instance {
         ServerInstance::Child(process) => process,
-        ServerInstance::Connection(_) => {
+        ServerInstance::Connection(_) | ServerInstance::InProcess(_) => {
             if !is_unavailable {
-                // Tasks of a child process end with it; tasks of a remote server continue unless
+                // Tasks of a child process end with it; tasks of other servers continue unless
                 // cancelled.
                 running.session.cancel_tasks(TASK_CANCEL_TIMEOUT.min(grace)).await;
             }
             return disconnect(server, close, &mut running.instance, is_unavailable, grace).await;
         }
     };
-    let report = process::stop(process, close, grace).await;
+    let report = process::stop(&mut **process, close, grace).await;
     ServerStopReport {
         server: server.name.clone(),
         stage: if is_unavailable { StopStage::AlreadyGone } else { StopStage::from(report.stage) },
@@ -121,7 +122,8 @@ async fn stop(
     }
 }
 
-/// Disconnects from a remote server within the grace period.
+/// Disconnects from a server without a process within the grace period. An in-process server that
+/// ignores the end of its input keeps running, but has lost its connection.
 async fn disconnect(
     server: &Server,
     close: impl FnOnce(),
@@ -131,7 +133,9 @@ async fn disconnect(
 ) -> ServerStopReport {
     let started = Instant::now();
     close();
-    let leftovers = timeout(grace.max(EXIT_GRACE), connection.wait_tree()).await.is_err();
+    drop(timeout(grace.max(EXIT_GRACE), connection.wait_tree()).await);
+    connection.kill();
+    let leftovers = connection.wait_tree().now_or_never().is_none();
     ServerStopReport {
         server: server.name.clone(),
         stage: if is_unavailable { StopStage::AlreadyGone } else { StopStage::Disconnected },

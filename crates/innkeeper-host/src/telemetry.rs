@@ -4,6 +4,7 @@ mod request_span;
 mod session_timer;
 mod trace_context;
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -149,7 +150,7 @@ pub(crate) struct ConnectionTelemetry {
 
 impl ConnectionTelemetry {
     /// Starts the span of a request.
-    pub(crate) fn start_request(&self, method: &'static str, item: &str) -> RequestSpan {
+    pub(crate) fn start_request(&self, method: Cow<'static, str>, item: &str) -> RequestSpan {
         RequestSpan::start(self, method, item)
     }
 

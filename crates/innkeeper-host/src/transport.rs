@@ -69,7 +69,7 @@ pub(crate) struct TransportHandle {
 }
 
 impl RemoteEndpoint {
-    /// Creates the endpoint from a configuration; `None` for a child process.
+    /// Creates the endpoint from a configuration; `None` for a server without a URL.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl RemoteEndpoint {
         environment: &Environment,
     ) -> Option<Result<Self, (&'static str, String)>> {
         let (kind, url, headers) = match transport {
-            TransportConfig::Stdio { .. } => return None,
+            TransportConfig::Stdio { .. } | TransportConfig::InProcess => return None,
             TransportConfig::Http { url, headers } => (TransportKind::Http, url, headers),
             TransportConfig::Sse { url, headers } => (TransportKind::Sse, url, headers),
             TransportConfig::WebSocket { url, headers } => (TransportKind::WebSocket, url, headers),

@@ -198,7 +198,7 @@ impl Aliases {
 
 /// Hexadecimal SHA-256 of the name.
 fn sha256_hex(name: &str) -> String {
-    Sha256::digest(name.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", Sha256::digest(name.as_bytes()))
 }
 
 #[cfg(test)]

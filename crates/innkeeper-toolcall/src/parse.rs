@@ -42,6 +42,9 @@ mod string;
 mod tests;
 mod trivia;
 
+use serde::de::{Deserialize, Deserializer, Error as _};
+use serde_json::value::RawValue;
+
 use self::parser::Parser;
 use crate::json::Json;
 use crate::repair::{Repair, push_repair};
@@ -71,6 +74,14 @@ pub enum Completeness {
 /// Returns the first position that is not valid JSON.
 pub fn parse_strict(text: &str) -> Result<Json, ParseError> {
     Parser::new(text, None, MAX_DEPTH).parse().map(|(json, _)| json)
+}
+
+/// Supports JSON deserializers only. Duplicate keys are an error.
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        parse_strict(raw.get()).map_err(D::Error::custom)
+    }
 }
 
 /// Parses JSON with common model errors. Each repair is added to `repairs`.

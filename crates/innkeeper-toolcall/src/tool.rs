@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 /// A tool, as its server describes it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
     /// The name in a call: a public name or a provider's alias.
     pub name: String,
@@ -59,6 +60,26 @@ impl Tools {
     /// Whether there are no tools. Without tools, no text is a call.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+}
+
+/// Equal lists of tools are equal.
+impl PartialEq for Tools {
+    fn eq(&self, other: &Self) -> bool {
+        self.list == other.list
+    }
+}
+
+/// Written as the list of tools.
+impl Serialize for Tools {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.list.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Tools {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Vec::<Tool>::deserialize(deserializer)?.into_iter().collect())
     }
 }
 

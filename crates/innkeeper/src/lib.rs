@@ -10,6 +10,8 @@
 //! | --- | --- |
 //! | [`Host`], [`Catalog`], [`CallOptions`] | start servers, list their tools, call tools |
 //! | [`Config`], [`config`], [`reload`] | read `mcp.json`, apply a changed configuration |
+//! | [`Callback`], [`CallbackCapabilities`], [`auth`] | answer servers, sign in at servers |
+//! | [`Connector`] | host a server in the process of the application |
 //! | [`Lock`], [`TrustPolicy`], [`lock`], [`trust`] | pin tool definitions, approve server launches |
 //! | [`HostEvent`], [`Telemetry`], [`event`], [`audit`] | lifecycle events, metrics, security log |
 //! | [`Agent`], [`agent`], [`conversation`], [`provider`], [`transport`] | run a model with tools |
@@ -65,7 +67,7 @@
 //!         ..Default::default()
 //!     };
 //!     let model = get_llm_client(&selector, &Environment::from_process())?;
-//!     let mut agent = Agent::new(Arc::new(model), Arc::new(host.clone()), AgentSettings::default());
+//!     let agent = Agent::new(Arc::new(model), Arc::new(host.clone()), AgentSettings::default());
 //!
 //!     let result = agent.run("Summarize a.txt in one sentence.").await;
 //!     println!("{}", result.text);
@@ -122,13 +124,24 @@
 pub mod compat;
 
 pub use innkeeper_host::{
-    CallError, CallErrorKind, CallOptions, Catalog, CatalogServer, ChangeClass, ClientInfo, Config,
-    ConfigError, Definition, Environment, ErrorClass, ExitStatus, Host, HostBuilder, HostEvent,
-    LaunchSpec, Lock, LockError, PinChange, PinPolicy, ProcessContainment, Progress, ReloadError,
-    ReloadOptions, ReloadReport, RestartError, ServerListing, ServerMetrics, ServerState,
-    ServerStatus, ShutdownReport, StartError, Supervisor, Telemetry, ToolResult, TrustDecisions,
-    TrustPolicy, display_safe, split_name,
+    Arguments, CallError, CallErrorKind, CallOptions, CallReference, Callback,
+    CallbackCapabilities, CallbackError, Catalog, CatalogServer, CatalogTool, ChangeClass,
+    ClientInfo, CompletionReference, Config, ConfigError, ConnectError, Connector, Definition,
+    Environment, ErrorClass, ExitStatus, Finding, FindingKind, Host, HostBuilder, HostEvent,
+    LaunchSpec, Lock, LockError, LogLevel, PinChange, PinPolicy, ProcessContainment, ProcessLimit,
+    Progress, ReloadError, ReloadOptions, ReloadReport, RestartError, SecurityWarning,
+    ServerListing, ServerMetrics, ServerRequest, ServerState, ServerStatus, ServerStream,
+    ShutdownReport, StartError, StructuredContentError, Supervisor, Telemetry, ToolResult,
+    TrustDecisions, TrustPolicy, display_safe, split_name,
 };
+
+/// Authorization at remote servers: user agent, token provider, token store.
+pub mod auth {
+    pub use innkeeper_host::{
+        AuthError, AuthErrorKind, AuthorizationRequest, Challenge, ProtectedResource,
+        RedirectFuture, TokenFuture, TokenProvider, TokenStore, UserAgent,
+    };
+}
 
 /// Agents: models that call tools, with their conversations.
 pub use innkeeper_agent::agent::{self, Agent};

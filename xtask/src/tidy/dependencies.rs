@@ -14,14 +14,16 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         &["innkeeper-agent", "innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"],
     ),
     ("innkeeper-agent", &["innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"]),
+    ("innkeeper-application", &["innkeeper"]),
     (
         "innkeeper-cli",
         &["innkeeper-agent", "innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"],
     ),
     ("innkeeper-conformance", &["innkeeper-host", "innkeeper-protocol"]),
     ("innkeeper-fuzz", &["innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"]),
-    ("innkeeper-host", &["innkeeper-protocol"]),
+    ("innkeeper-host", &["innkeeper-protocol", "innkeeper-schema"]),
     ("innkeeper-protocol", &[]),
+    ("innkeeper-schema", &[]),
     ("innkeeper-testkit", &[]),
     ("innkeeper-toolcall", &[]),
     // Behind a feature, for `soak` only.
@@ -166,7 +168,8 @@ mod tests {
         assert_eq!(
             violations_in("crates/innkeeper-host/Cargo.toml", &manifest_text("innkeeper-host", ""))
                 .len(),
-            1
+            2,
+            "protocol and schema"
         );
         assert_eq!(violations_in("crates/new/Cargo.toml", &manifest_text("new", "")).len(), 1);
     }

@@ -7,6 +7,7 @@ use crate::source::has_word;
 /// Paths, or prefixes of paths, of sans-I/O modules.
 const SANS_IO_PATHS: &[&str] = &[
     "crates/innkeeper-protocol/src/",
+    "crates/innkeeper-schema/src/",
     "crates/innkeeper-toolcall/src/",
     "crates/innkeeper-host/src/lifecycle.rs",
     "crates/innkeeper-agent/src/conversation",
@@ -72,6 +73,7 @@ mod tests {
         let text = "//! tokio\nuse std::time::Instant;\n#[cfg(test)]\nmod tests { use std::fs; }\n";
         let files = [
             ("crates/innkeeper-protocol/src/x.rs", text),
+            ("crates/innkeeper-schema/src/x.rs", ""),
             ("crates/innkeeper-toolcall/src/x.rs", ""),
             ("crates/innkeeper-host/src/lifecycle.rs", "use tokio::time;\n"),
             ("crates/innkeeper-host/src/start.rs", text),

@@ -1,35 +1,52 @@
-//! Borrowed events of a run in progress.
+//! The events of a run.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::run_result::ToolCallRecord;
+use super::run_result::{RunResult, ToolCallRecord};
+use crate::run::ResponseEvent;
 
-/// An event of a run. [`AgentEvent`](super::AgentEvent) is the owned form.
-#[derive(Clone, Copy, Debug)]
-pub enum AgentEventRef<'e> {
+/// An event of a run.
+#[derive(Debug)]
+pub enum AgentEvent {
     /// Text for the user.
-    Text(&'e str),
+    Text(String),
     /// Reasoning text, as far as the provider exposes it.
-    Reasoning(&'e str),
+    Reasoning(String),
     /// The model has started to write a call of this tool. The call may still turn out to be
     /// invalid.
     ToolCallDetected {
         /// The name of the tool.
-        tool: &'e str,
+        tool: String,
     },
     /// A tool call starts to run.
     ToolCallStarted {
         /// The name of the tool.
-        tool: &'e str,
+        tool: String,
         /// The arguments as JSON text.
-        arguments: &'e str,
+        arguments: Arc<str>,
     },
-    /// A tool call has ended, or was refused.
-    ToolCallFinished(&'e ToolCallRecord),
+    /// A tool call has ended, or was refused. [`RunResult::tool_calls`] shares the record.
+    ToolCallFinished(Arc<ToolCallRecord>),
     /// The agent sends another request. The text that the model wrote since its last call is not
     /// part of its response.
     Retrying {
         /// The delay before the request.
         delay: Duration,
     },
+    /// The run has ended. The event is the last event of each stream; no sink gets the event,
+    /// because [`Agent::run_streaming`](super::Agent::run_streaming) returns the result.
+    Finished(Box<RunResult>),
+}
+
+impl From<ResponseEvent<'_>> for AgentEvent {
+    fn from(event: ResponseEvent<'_>) -> Self {
+        match event {
+            ResponseEvent::Text(text) => Self::Text(text.to_owned()),
+            ResponseEvent::Reasoning(text) => Self::Reasoning(text.to_owned()),
+            ResponseEvent::ToolCallDetected { tool } => {
+                Self::ToolCallDetected { tool: tool.to_owned() }
+            }
+        }
+    }
 }

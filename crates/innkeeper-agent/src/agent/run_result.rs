@@ -1,5 +1,7 @@
 //! The result of a run.
 
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_toolcall::Json;
@@ -9,14 +11,14 @@ use crate::run::{CallOrigin, CorrectionExample, Run, RunOutcome, RunStats, ToolC
 use crate::tools::ToolOutput;
 
 /// The result of one run.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct RunResult {
     /// The outcome of the run.
     pub outcome: RunOutcome,
     /// The model's last text; empty if the model gave none.
     pub text: String,
     /// The tool calls, in the order in which they ended.
-    pub tool_calls: Vec<ToolCallRecord>,
+    pub tool_calls: Vec<Arc<ToolCallRecord>>,
     /// The counts of the run.
     pub stats: RunStats,
     /// The tool call mode at the end of the run.
@@ -28,7 +30,7 @@ pub struct RunResult {
 }
 
 /// The record of one tool call that was run or refused.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToolCallRecord {
     /// The iteration of the run, counted from 1.
     pub iteration: u32,
@@ -46,6 +48,8 @@ pub struct ToolCallRecord {
     pub result_text: String,
     /// The duration of the call.
     pub elapsed: Duration,
+    /// Whether the output comes from the cache.
+    pub cached: bool,
     /// The origin of the call.
     pub origin: CallOrigin,
     /// The number of failed attempts before the call.
@@ -57,8 +61,8 @@ pub struct ToolCallRecord {
 impl RunResult {
     pub(super) fn new(
         outcome: RunOutcome,
-        run: &Run<'_>,
-        tool_calls: Vec<ToolCallRecord>,
+        run: &Run,
+        tool_calls: Vec<Arc<ToolCallRecord>>,
         elapsed: Duration,
     ) -> Self {
         let text = match run.conversation().messages().last() {

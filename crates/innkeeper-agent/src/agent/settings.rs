@@ -6,6 +6,7 @@ use innkeeper_toolcall::Format;
 use innkeeper_toolcall::prompt::Template;
 
 use crate::conversation::HistoryBudget;
+use crate::executor::{CacheSettings, DEFAULT_PARALLEL_CALLS, ExecutorSettings};
 use crate::run::{RunLimits, ToolCalling};
 use crate::safety::{ApprovalPolicy, ToolBlocklist};
 use crate::transport::DEFAULT_RESPONSE_TIMEOUT;
@@ -50,6 +51,14 @@ pub struct AgentSettings {
     pub blocklist: ToolBlocklist,
     /// The policy that decides which calls need approval. Default: no call needs approval.
     pub approval_policy: ApprovalPolicy,
+    /// Maximum number of tool calls in any 60 seconds; further calls are refused. Default: no
+    /// limit.
+    pub call_rate_limit_per_minute: Option<u32>,
+    /// Maximum number of concurrent calls per response. Default: [`DEFAULT_PARALLEL_CALLS`].
+    pub max_parallel_calls: usize,
+    /// The cache of results for repeated calls of tools that are annotated as read-only or
+    /// idempotent. Default: no cache.
+    pub cache: Option<CacheSettings>,
     /// The timeout of one response. Default: 600 s.
     pub response_timeout: Duration,
 }
@@ -58,6 +67,17 @@ pub struct AgentSettings {
 const DEFAULT_HISTORY_TOKENS: usize = 100_000;
 
 impl AgentSettings {
+    /// Returns the rules for tool calls.
+    pub(super) fn executor_settings(&self) -> ExecutorSettings {
+        ExecutorSettings {
+            blocklist: self.blocklist.clone(),
+            approval_policy: self.approval_policy,
+            call_rate_limit_per_minute: self.call_rate_limit_per_minute,
+            max_parallel_calls: self.max_parallel_calls,
+            cache: self.cache.clone(),
+        }
+    }
+
     /// Returns the budget of the history and the required context window, if one is known. A
     /// response gets at most three quarters of a window.
     pub(super) fn history_and_window(
@@ -100,6 +120,9 @@ impl Default for AgentSettings {
             wait_for_rate_limit: false,
             blocklist: ToolBlocklist::default(),
             approval_policy: ApprovalPolicy::default(),
+            call_rate_limit_per_minute: None,
+            max_parallel_calls: DEFAULT_PARALLEL_CALLS,
+            cache: None,
             response_timeout: DEFAULT_RESPONSE_TIMEOUT,
         }
     }

@@ -1,5 +1,7 @@
 //! Counts of tool calls over all runs of an agent.
 
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -8,7 +10,7 @@ use super::RunResult;
 use crate::run::{CallOrigin, RunOutcome};
 
 /// Counts over all runs of one agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statistics {
     /// The number of finished runs.
     pub runs: u64,
@@ -29,7 +31,7 @@ pub struct Statistics {
     /// The number of runs that ended without a valid call.
     pub given_up: u64,
     /// The number of failures of the provider, by kind.
-    pub failures: BTreeMap<&'static str, u64>,
+    pub failures: BTreeMap<Cow<'static, str>, u64>,
 }
 
 /// All origins of a call.
@@ -49,7 +51,7 @@ impl Statistics {
         self.corrections += u64::from(report.stats.corrections);
         self.request_retries += u64::from(report.stats.request_retries);
         for (kind, count) in &report.stats.failures {
-            *self.failures.entry(kind).or_default() += u64::from(*count);
+            *self.failures.entry(kind.clone()).or_default() += u64::from(*count);
         }
         for record in &report.tool_calls {
             self.calls += 1;

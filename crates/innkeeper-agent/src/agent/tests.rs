@@ -4,6 +4,7 @@ mod request_rules;
 mod response_bodies;
 mod scenario;
 mod simulation;
+mod timing;
 
 use proptest::prelude::*;
 

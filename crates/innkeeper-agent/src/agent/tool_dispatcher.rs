@@ -1,137 +1,78 @@
-//! Approves and runs the tool calls of one response.
+//! Passes the calls of one response to the executor, and their ends to the run.
 
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use tokio::time::Instant;
+use std::sync::Arc;
 
-use super::{AgentEventRef, EventSink, ToolCallRecord};
+use super::{AgentEvent, EventSink, ToolCallRecord};
+use crate::content::Content;
+use crate::executor::{CallQueue, Executor, QueueEvent, QueuedCall, StartRule};
+use crate::executor::{ToolExecution, ToolSnapshot};
 use crate::run::{Effect, PendingCall, Run};
-use crate::safety::{
-    ApprovalDecision, ApprovalPolicy, ApprovalRequest, Approver, emit_tool_executed,
-};
 use crate::tool_output;
-use crate::tools::{
-    AvailableTool, ToolAnnotations, ToolError, ToolOutput, ToolRunner, execute_call,
-};
 
-/// Maximum number of concurrent calls per response: a server has other clients.
-const MAX_PARALLEL_CALLS: usize = 8;
-
-/// Runs calls, after approval where required.
-pub(super) struct ToolDispatcher<'a> {
-    pub(super) runner: &'a dyn ToolRunner,
-    pub(super) approver: Option<&'a dyn Approver>,
-    pub(super) approval_policy: ApprovalPolicy,
-    pub(super) available_tools: &'a [AvailableTool],
-}
-
-enum ToolCallOutcome {
-    Completed(ToolOutput),
-    Failed(ToolError),
-    Denied(String),
-}
-
-impl ToolDispatcher<'_> {
-    /// Runs all calls and returns the run's next effect.
-    pub(super) async fn dispatch(
-        &self,
-        planned: Vec<PendingCall>,
-        run: &mut Run<'_>,
-        records: &mut Vec<ToolCallRecord>,
-        sink: &mut EventSink<'_>,
-    ) -> Effect {
-        let mut approved = Vec::new();
-        let mut effect = Effect::AwaitTools;
-        for call in planned {
-            match self.decide(&call).await {
-                ApprovalDecision::Approve => approved.push(call),
-                ApprovalDecision::Deny(reason) => {
-                    let ended = (call, ToolCallOutcome::Denied(reason), std::time::Duration::ZERO);
-                    effect = finish_call(ended, run, records, sink);
-                }
-            }
-        }
-        let mut waiting = approved.into_iter();
-        let mut running = FuturesUnordered::new();
-        loop {
-            while running.len() < MAX_PARALLEL_CALLS
-                && let Some(call) = waiting.next()
-            {
-                let arguments = call.call.arguments.to_string();
-                sink(AgentEventRef::ToolCallStarted {
-                    tool: &call.call.name,
-                    arguments: &arguments,
-                });
-                running.push(self.execute(call));
-            }
-            let Some(ended) = running.next().await else { return effect };
-            effect = finish_call(ended, run, records, sink);
-        }
-    }
-
-    async fn execute(
-        &self,
-        planned: PendingCall,
-    ) -> (PendingCall, ToolCallOutcome, std::time::Duration) {
-        let start = Instant::now();
-        let call_outcome = match execute_call(self.runner, &planned.call).await {
-            Ok(output) => ToolCallOutcome::Completed(output),
-            Err(error) => ToolCallOutcome::Failed(error),
-        };
-        (planned, call_outcome, start.elapsed())
-    }
-
-    async fn decide(&self, planned: &PendingCall) -> ApprovalDecision {
-        let tool = &planned.call.name;
-        let available_tool =
-            self.available_tools.iter().find(|available| available.tool.name == *tool);
-        let annotations: ToolAnnotations =
-            available_tool.map(|available| available.annotations).unwrap_or_default();
-        match (self.approval_policy.requires_approval(annotations), self.approver) {
-            (Some(false), _) => ApprovalDecision::Approve,
-            (Some(true), Some(approver)) => {
-                let arguments = planned.call.arguments.to_string();
-                approver.decide(ApprovalRequest { tool, arguments: &arguments, annotations }).await
-            }
-            (Some(true), None) => ApprovalDecision::Deny("no approver is configured".to_owned()),
-            (None, _) => ApprovalDecision::Deny("the approval policy denies all tools".to_owned()),
-        }
-    }
-}
-
-/// Records the end of a call, and reports it to the run and the sink.
-fn finish_call(
-    (planned, call_outcome, elapsed): (PendingCall, ToolCallOutcome, std::time::Duration),
-    run: &mut Run<'_>,
-    records: &mut Vec<ToolCallRecord>,
+/// Runs all calls of a response and returns the run's next effect.
+pub(super) async fn dispatch(
+    executor: &Executor,
+    snapshot: &Arc<ToolSnapshot>,
+    mut pending: Vec<PendingCall>,
+    run: &mut Run,
+    records: &mut Vec<Arc<ToolCallRecord>>,
     sink: &mut EventSink<'_>,
 ) -> Effect {
-    let PendingCall { id, call, origin, retries, reasoning } = planned;
-    let (outcome, success, result_text, output) = match call_outcome {
-        ToolCallOutcome::Completed(output) => {
-            let success = !output.is_error();
-            let outcome = if success { "done" } else { "tool_error" };
-            (outcome, success, tool_output::to_text(&output), Some(output))
+    let mut calls =
+        CallQueue::new(executor.clone(), snapshot.clone(), StartRule::AfterAllDecisions);
+    for (index, pending) in pending.iter().enumerate() {
+        calls.push(QueuedCall::new(index, pending.call.clone()));
+    }
+    let mut effect = Effect::AwaitTools;
+    loop {
+        while let Some(queued) = calls.take_ready() {
+            let (tool, arguments) = (queued.call.name.clone(), queued.arguments_text.clone());
+            sink(AgentEvent::ToolCallStarted { tool, arguments });
+            calls.start(queued);
         }
-        ToolCallOutcome::Failed(error) => ("failed", false, error.to_string(), None),
-        ToolCallOutcome::Denied(reason) => ("refused", false, format!("not run: {reason}"), None),
+        let execution = match calls.next().await {
+            None => return effect,
+            Some(QueueEvent::Approved) => continue,
+            Some(QueueEvent::Refused { execution, .. } | QueueEvent::Finished(execution)) => {
+                execution
+            }
+        };
+        let Some(ended) = pending.get_mut(execution.index) else { continue };
+        let (record, content) = record(execution, ended, run.stats().iterations);
+        let record = Arc::new(record);
+        sink(AgentEvent::ToolCallFinished(record.clone()));
+        effect = run.on_tool_result(&record.id, content, !record.success);
+        records.push(record);
+    }
+}
+
+/// Returns the record of a call that has ended, and the content for the model.
+fn record(
+    execution: ToolExecution,
+    pending: &mut PendingCall,
+    iteration: u32,
+) -> (ToolCallRecord, Content) {
+    let ToolExecution { tool, arguments, outcome, elapsed, cached, .. } = execution;
+    let (success, content, output) = match outcome {
+        Ok(output) => {
+            let content = tool_output::to_content(&output);
+            (!output.is_error(), content, Some(Arc::unwrap_or_clone(output)))
+        }
+        Err(error) => (false, Content::from(error.to_string()), None),
     };
-    let milliseconds = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-    emit_tool_executed(&call.name, &call.arguments.to_string(), outcome, milliseconds);
     let record = ToolCallRecord {
-        iteration: run.stats().iterations,
-        id,
-        tool: call.name,
-        arguments: call.arguments,
+        iteration,
+        id: std::mem::take(&mut pending.id),
+        tool,
+        arguments,
         output,
         success,
-        result_text,
+        result_text: content.to_text().into_owned(),
         elapsed,
-        origin,
-        retries,
-        reasoning,
+        cached,
+        origin: pending.origin,
+        retries: pending.retries,
+        reasoning: std::mem::take(&mut pending.reasoning),
     };
-    sink(AgentEventRef::ToolCallFinished(&record));
-    let effect = run.on_tool_result(&record.id, record.result_text.clone(), !success);
-    records.push(record);
-    effect
+    (record, content)
 }

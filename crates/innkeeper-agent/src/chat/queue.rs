@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use super::call_scheduler::ToolExecution;
 use super::segment::TextSegment;
 use super::tool_results;
+use crate::executor::ToolExecution;
 
 /// Number of bytes of unread text at which the task stops reading. More would only cost memory: a
 /// model writes for minutes at this size.

@@ -9,10 +9,10 @@ use std::task::{Context, Poll};
 use futures_util::Stream;
 
 use super::ChatError;
-use super::call_scheduler::ToolExecution;
 use super::queue::{ResponseQueue, StreamEnd};
 use super::response_task::ResponseTask;
 use super::segment::TextSegment;
+use crate::executor::ToolExecution;
 use crate::tasks::OwnedTask;
 
 /// A response that is being read. Its parts can be moved out; when the last part is dropped, the

@@ -4,10 +4,10 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt as _};
-use innkeeper_toolcall::{ParserOptions, ParserState, ResolvedCall, TextEnd, ToolCallParser};
+use innkeeper_toolcall::{ParserState, ResolvedCall, TextEnd, ToolCallParser};
 use serde_json::json;
 
-use super::call_scheduler::{CallScheduler, ChatToolDispatcher, MAX_CALLS_PER_RESPONSE};
+use super::call_scheduler::{CallScheduler, MAX_CALLS_PER_RESPONSE};
 use super::event_log::{LogEventKind, LogWriter, StartTime};
 use super::queue::{CloseOnDrop, ResponseQueue, StreamEnd};
 use super::segment::{ClassifiedItem, SegmentClassifier, TextSegment};
@@ -28,17 +28,16 @@ pub(super) struct ResponseTask {
 
 impl ResponseTask {
     pub(super) fn new(
-        dispatcher: ChatToolDispatcher,
-        options: Option<ParserOptions>,
-        placeholder: Option<String>,
+        parser: Option<ToolCallParser>,
+        classifier: SegmentClassifier,
+        scheduler: CallScheduler,
         runs_calls: bool,
     ) -> Self {
-        let tools = dispatcher.tool_snapshot.tools.clone();
-        let log_writer = dispatcher.log_writer.clone();
+        let log_writer = scheduler.log_writer().clone();
         Self {
-            parser: options.map(|options| ToolCallParser::new(tools, &options)),
-            classifier: SegmentClassifier::new(placeholder),
-            scheduler: CallScheduler::new(dispatcher),
+            parser,
+            classifier,
+            scheduler,
             runs_calls,
             log_writer,
             bytes_in: 0,
@@ -65,7 +64,9 @@ impl ResponseTask {
             // Yields to other tasks when the stream is always ready.
             tokio::task::consume_budget().await;
             tokio::select! {
-                Some(executed) = self.scheduler.next() => queue.push_execution(executed),
+                executed = self.scheduler.next(), if !self.scheduler.is_empty() => {
+                    executed.into_iter().for_each(|executed| queue.push_execution(executed));
+                }
                 piece = next_chunk(&mut stream, &queue), if reading => match piece {
                     Ok(Some(piece)) => self.feed(&piece, &queue),
                     Ok(None) => {

@@ -4,10 +4,10 @@ use std::error::Error;
 
 use futures_util::Stream;
 
-use super::call_scheduler::ToolExecution;
 use super::response::ResponseItem;
 use super::segment::TextSegment;
 use super::{Chat, ChatError};
+use crate::executor::ToolExecution;
 
 /// The result of a chat run.
 #[derive(Clone, Debug)]

@@ -2,6 +2,8 @@
 
 use innkeeper_toolcall::{ParseEvent, ResolvedCall};
 
+use crate::safety::ToolBlocklist;
+
 /// A segment of the model's text. Without `Buffered` segments, the concatenated
 /// [`TextSegment::text`] equals the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +108,7 @@ pub(super) enum ClassifiedItem {
 #[derive(Debug, Default)]
 pub(super) struct SegmentClassifier {
     placeholder: Option<String>,
+    blocklist: ToolBlocklist,
     /// Markup that belongs to the reasoning that may follow.
     held_markup: String,
     /// Whether reasoning came last, so that the next markup belongs to it.
@@ -113,8 +116,8 @@ pub(super) struct SegmentClassifier {
 }
 
 impl SegmentClassifier {
-    pub(super) fn new(placeholder: Option<String>) -> Self {
-        Self { placeholder, ..Self::default() }
+    pub(super) fn new(placeholder: Option<String>, blocklist: ToolBlocklist) -> Self {
+        Self { placeholder, blocklist, ..Self::default() }
     }
 
     pub(super) fn feed(&mut self, event: &ParseEvent<'_>, items: &mut Vec<ClassifiedItem>) {
@@ -151,7 +154,7 @@ impl SegmentClassifier {
             ParseEvent::Rejected { rejected, text, .. } => {
                 items.push(ClassifiedItem::Segment(TextSegment::RejectedCall {
                     text: (*text).to_owned(),
-                    reason: rejected.to_string(),
+                    reason: self.blocklist.rejection_message(rejected),
                 }));
             }
             ParseEvent::Incomplete { text, .. } => {

@@ -2,7 +2,7 @@
 
 use innkeeper_toolcall::quote_for_prompt;
 
-use super::call_scheduler::ToolExecution;
+use crate::executor::ToolExecution;
 use crate::tool_output;
 
 /// Maximum number of bytes in a message, about the context of the largest models. The line of a

@@ -1,10 +1,17 @@
 //! Trims a conversation to the newest messages that fit a token budget.
 
 use super::message::{Message, PartContent, starts_iteration};
+use crate::content::{Content, ContentSupport, MediaKind};
 
 /// Average number of bytes per token in English and JSON. The estimate serves limits only and is
 /// never reported as a count.
 const BYTES_PER_TOKEN: usize = 4;
+
+/// Maximum number of tokens of one image: providers scale larger images down.
+const MAX_IMAGE_TOKENS: usize = 1600;
+
+/// Number of bytes of audio per token: speech of 32 kbit/s, at 32 tokens per second.
+const BYTES_PER_AUDIO_TOKEN: usize = 125;
 
 /// Estimated number of tokens for the role and the delimiters of a message.
 const MESSAGE_OVERHEAD_TOKENS: usize = 4;
@@ -29,24 +36,33 @@ pub fn estimate_tokens(text: &str) -> usize {
 }
 
 impl HistoryBudget {
-    /// Returns the newest messages that fit, beside a system prompt of `system_tokens` tokens.
+    /// Returns the newest messages that fit, beside a system prompt of `system_tokens` tokens. Media
+    /// that the model does not take count as the line of text that replaces them.
     ///
     /// The result always contains the last user message and at least the newest iteration after it,
     /// then as many older iterations and as many complete earlier exchanges as fit. A call and its
     /// result are never separated.
-    pub fn trim(&self, messages: &[Message], system_tokens: usize) -> Vec<Message> {
+    pub fn trim(
+        &self,
+        messages: &[Message],
+        system_tokens: usize,
+        support: ContentSupport,
+    ) -> Vec<Message> {
+        let estimate = |message: &Message| estimate_message_tokens(message, support);
         let mut remaining = self.max_tokens.saturating_sub(system_tokens);
         let last_user =
             messages.iter().rposition(|message| matches!(message, Message::User(_))).unwrap_or(0);
         let (before, now) = messages.split_at(last_user);
         let Some((user_message, exchange)) = now.split_first() else { return Vec::new() };
-        remaining = remaining.saturating_sub(estimate_message_tokens(user_message));
-        let recent = newest_fitting(&split_units(exchange, starts_iteration), &mut remaining, 1);
+        remaining = remaining.saturating_sub(estimate(user_message));
+        let recent =
+            newest_fitting(&split_units(exchange, starts_iteration), estimate, &mut remaining, 1);
         let is_complete = recent.len() == exchange.len();
         let mut fitting = Vec::new();
         if is_complete {
             fitting.extend(newest_fitting(
                 &split_units(before, starts_exchange),
+                estimate,
                 &mut remaining,
                 0,
             ));
@@ -80,10 +96,15 @@ fn starts_exchange(_: Option<&Message>, message: &Message) -> bool {
 }
 
 /// Returns the newest units that fit, but at least `least` units.
-fn newest_fitting(units: &[&[Message]], remaining: &mut usize, least: usize) -> Vec<Message> {
+fn newest_fitting(
+    units: &[&[Message]],
+    estimate: impl Fn(&Message) -> usize,
+    remaining: &mut usize,
+    least: usize,
+) -> Vec<Message> {
     let mut first = units.len();
     for (at, unit) in units.iter().enumerate().rev() {
-        let weight: usize = unit.iter().map(estimate_message_tokens).sum();
+        let weight: usize = unit.iter().map(&estimate).sum();
         if weight > *remaining && units.len() - at > least {
             break;
         }
@@ -94,9 +115,9 @@ fn newest_fitting(units: &[&[Message]], remaining: &mut usize, least: usize) -> 
 }
 
 /// Estimates the number of tokens in a message.
-fn estimate_message_tokens(message: &Message) -> usize {
-    let text: usize = match message {
-        Message::User(text) => estimate_tokens(text),
+fn estimate_message_tokens(message: &Message, support: ContentSupport) -> usize {
+    let content_tokens: usize = match message {
+        Message::User(content) => estimate_content_tokens(content, support),
         Message::Assistant(assistant) => assistant
             .parts
             .iter()
@@ -113,8 +134,22 @@ fn estimate_message_tokens(message: &Message) -> usize {
             .sum(),
         Message::ToolResults(results) => results
             .iter()
-            .map(|result| estimate_tokens(&result.text) + MESSAGE_OVERHEAD_TOKENS)
+            .map(|result| {
+                estimate_content_tokens(&result.content, support) + MESSAGE_OVERHEAD_TOKENS
+            })
             .sum(),
     };
-    text + MESSAGE_OVERHEAD_TOKENS
+    content_tokens + MESSAGE_OVERHEAD_TOKENS
+}
+
+/// Estimates the number of tokens in a content: its text, with the line of each medium, and the
+/// data that the model takes.
+fn estimate_content_tokens(content: &Content, support: ContentSupport) -> usize {
+    let media = content.media().filter(|media| support.accepts(media.kind));
+    let media_tokens = media.map(|media| match media.kind {
+        MediaKind::Image => estimate_tokens(media.data).min(MAX_IMAGE_TOKENS),
+        MediaKind::Audio => media.data.len().div_ceil(BYTES_PER_AUDIO_TOKEN),
+        MediaKind::Document => estimate_tokens(media.data),
+    });
+    estimate_tokens(&content.to_text()) + media_tokens.sum::<usize>()
 }

@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::provider::ProviderApi;
+use super::ProviderApi;
+use crate::content::{Content, ContentBlock};
 
 /// A message of a conversation. Clones share the content, because each request contains all
 /// messages.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Message {
     /// A user message.
-    User(Arc<str>),
+    User(Content),
     /// A response of the model.
     Assistant(Arc<AssistantMessage>),
     /// The results of all calls of the preceding response, in the order of the calls.
@@ -19,24 +22,26 @@ pub enum Message {
 }
 
 /// A response of a model, as content parts in their order.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AssistantMessage {
     /// The content parts.
     pub parts: Vec<ContentPart>,
 }
 
 /// A content part of a response.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ContentPart {
     /// The content, independent of the provider.
     pub content: PartContent,
     /// The same content as the provider sent it. Later requests to the same model return the block
     /// unchanged, because its signatures would become invalid otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_block: Option<ProviderBlock>,
 }
 
 /// The content of a part.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PartContent {
     /// Text for the user.
     Text(String),
@@ -49,7 +54,7 @@ pub enum PartContent {
 }
 
 /// A tool call as the model wrote it, neither parsed nor validated.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The id of the call in the conversation; empty if the provider sent none.
     pub id: String,
@@ -60,20 +65,20 @@ pub struct ToolCall {
 }
 
 /// The result of a tool call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The id of the call.
     pub id: String,
     /// The public name of the tool.
     pub name: String,
-    /// The text that the model gets.
-    pub text: String,
+    /// The content of the result.
+    pub content: Content,
     /// Whether the call failed.
     pub is_error: bool,
 }
 
 /// A content part as its provider sent it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProviderBlock {
     /// The API of the provider.
     pub api: ProviderApi,
@@ -96,6 +101,23 @@ impl PartialEq for ProviderBlock {
     }
 }
 
+impl ToolResult {
+    /// Returns the media of the result that `selected` selects, behind a line
+    /// with the call, for a user message after the results. Empty without such media.
+    pub(crate) fn media_blocks(
+        &self,
+        selected: impl Fn(&ContentBlock) -> bool,
+    ) -> Vec<ContentBlock> {
+        let mut blocks: Vec<_> =
+            self.content.blocks().iter().filter(|block| selected(block)).cloned().collect();
+        if !blocks.is_empty() {
+            let line = format!("From the result of `{}` (call `{}`):", self.name, self.id);
+            blocks.insert(0, line.into());
+        }
+        blocks
+    }
+}
+
 /// Returns whether an iteration starts at a message: at a response, unless the response continues
 /// the preceding one.
 pub(super) fn starts_iteration(before: Option<&Message>, message: &Message) -> bool {
@@ -107,11 +129,11 @@ impl Message {
     /// Returns the approximate size in bytes of the message, its provider blocks and its parts.
     pub(super) fn byte_size(&self) -> usize {
         match self {
-            Self::User(text) => text.len(),
+            Self::User(content) => content.byte_size(),
             Self::Assistant(assistant) => assistant.parts.iter().map(ContentPart::byte_size).sum(),
             Self::ToolResults(results) => results
                 .iter()
-                .map(|result| result.id.len() + result.name.len() + result.text.len())
+                .map(|result| result.id.len() + result.name.len() + result.content.byte_size())
                 .sum(),
         }
     }

@@ -1,7 +1,7 @@
 //! Tests of the message order and of trimming.
 
 use super::*;
-use crate::provider::ProviderApi;
+use crate::content::ContentSupport;
 
 fn call_part(id: &str) -> ContentPart {
     let (id, name) = (id.to_owned(), "tool".to_owned());
@@ -10,7 +10,7 @@ fn call_part(id: &str) -> ContentPart {
 
 fn tool_result(id: &str) -> ToolResult {
     let (name, text) = ("tool".to_owned(), format!("of {id}"));
-    ToolResult { id: id.to_owned(), name, text, is_error: false }
+    ToolResult { id: id.to_owned(), name, content: text.into(), is_error: false }
 }
 
 fn pending_ids(conversation: &Conversation) -> Vec<String> {
@@ -99,7 +99,7 @@ fn an_interrupted_call_can_be_failed_and_the_conversation_continues() {
     conversation.fail_pending("cancelled");
     let Message::ToolResults(results) = &conversation.messages()[2] else { panic!("no results") };
     assert_eq!(results.len(), 2);
-    assert!(results.iter().all(|it| it.is_error && it.text == "cancelled"));
+    assert!(results.iter().all(|it| it.is_error && it.content.to_text() == "cancelled"));
     conversation.push_user("again").unwrap();
 }
 
@@ -122,7 +122,10 @@ fn of_more_bytes_than_are_kept_the_oldest_exchanges_go() {
     conversation.push_user("1").unwrap();
     conversation.push_assistant(AssistantMessage { parts: vec![call_part("a")] }).unwrap();
     conversation
-        .push_tool_results(vec![ToolResult { text: "y".repeat(MAX_BYTES / 2), ..tool_result("a") }])
+        .push_tool_results(vec![ToolResult {
+            content: "y".repeat(MAX_BYTES / 2).into(),
+            ..tool_result("a")
+        }])
         .unwrap();
     let total_bytes: usize = conversation.messages().iter().map(Message::byte_size).sum();
     let rest = "x".repeat(MAX_BYTES - total_bytes);
@@ -147,7 +150,7 @@ fn of_an_exchange_of_more_bytes_than_are_kept_the_newest_steps_stay_behind_the_q
         assert_eq!(pending_ids(&conversation), [id]);
         conversation
             .push_tool_results(vec![ToolResult {
-                text: "y".repeat(MAX_BYTES / 2 - 256),
+                content: "y".repeat(MAX_BYTES / 2 - 256).into(),
                 ..tool_result(id)
             }])
             .unwrap();
@@ -158,7 +161,10 @@ fn of_an_exchange_of_more_bytes_than_are_kept_the_newest_steps_stay_behind_the_q
     // The newest iteration remains, whatever its length.
     conversation.push_assistant(AssistantMessage { parts: vec![call_part("d")] }).unwrap();
     conversation
-        .push_tool_results(vec![ToolResult { text: "y".repeat(MAX_BYTES), ..tool_result("d") }])
+        .push_tool_results(vec![ToolResult {
+            content: "y".repeat(MAX_BYTES).into(),
+            ..tool_result("d")
+        }])
         .unwrap();
     assert_eq!(conversation.messages().len(), 3);
     assert!(matches!(&conversation.messages()[2], Message::ToolResults(it) if it[0].id == "d"));
@@ -178,7 +184,7 @@ fn an_answer_that_went_on_after_a_pause_stays_or_goes_as_one() {
         conversation.push_assistant(AssistantMessage { parts: vec![call_part(id)] }).unwrap();
         conversation
             .push_tool_results(vec![ToolResult {
-                text: "y".repeat(MAX_BYTES / 4),
+                content: "y".repeat(MAX_BYTES / 4).into(),
                 ..tool_result(id)
             }])
             .unwrap();
@@ -193,7 +199,8 @@ fn an_answer_that_went_on_after_a_pause_stays_or_goes_as_one() {
         conversation.messages()[1..].iter().flat_map(call_ids).collect::<Vec<_>>(),
         ["b", "b"]
     );
-    let fitting = HistoryBudget { max_tokens: 0 }.trim(conversation.messages(), 0);
+    let fitting =
+        HistoryBudget { max_tokens: 0 }.trim(conversation.messages(), 0, ContentSupport::default());
     assert_eq!(fitting, conversation.messages(), "the newest step is whole");
 }
 
@@ -235,7 +242,11 @@ fn what_is_too_long_loses_its_oldest_exchanges_and_no_call_its_result() {
     }
     conversation.push_user("last").unwrap();
     for max_tokens in [0, 1, 50, 200, 400, 1000, 5000] {
-        let fitting = HistoryBudget { max_tokens }.trim(conversation.messages(), 0);
+        let fitting = HistoryBudget { max_tokens }.trim(
+            conversation.messages(),
+            0,
+            ContentSupport::default(),
+        );
         assert_eq!(fitting.last(), Some(&Message::User("last".into())));
         assert!(matches!(fitting[0], Message::User(_)));
         for (at, message) in fitting.iter().enumerate() {
@@ -246,10 +257,16 @@ fn what_is_too_long_loses_its_oldest_exchanges_and_no_call_its_result() {
         let text: usize = fitting.iter().map(|entry| estimate_tokens(&format!("{entry:?}"))).sum();
         assert!(fitting.len() == 1 || text <= max_tokens * 4, "{text} of {max_tokens}");
     }
-    let all = HistoryBudget { max_tokens: 100_000 }.trim(conversation.messages(), 0);
+    let all = HistoryBudget { max_tokens: 100_000 }.trim(
+        conversation.messages(),
+        0,
+        ContentSupport::default(),
+    );
     assert_eq!(all, conversation.messages());
     assert_eq!(
-        HistoryBudget { max_tokens: 100_000 }.trim(conversation.messages(), 100_000).len(),
+        HistoryBudget { max_tokens: 100_000 }
+            .trim(conversation.messages(), 100_000, ContentSupport::default())
+            .len(),
         1
     );
 }
@@ -261,17 +278,26 @@ fn of_a_long_last_exchange_the_newest_steps_stay() {
     for _ in 0..20 {
         conversation.push_assistant(AssistantMessage { parts: vec![call_part("")] }).unwrap();
         let id = pending_ids(&conversation).remove(0);
-        let long = ToolResult { text: "y".repeat(400), ..tool_result(&id) };
+        let long = ToolResult { content: "y".repeat(400).into(), ..tool_result(&id) };
         conversation.push_tool_results(vec![long]).unwrap();
     }
-    let fitting = HistoryBudget { max_tokens: 500 }.trim(conversation.messages(), 0);
+    let fitting = HistoryBudget { max_tokens: 500 }.trim(
+        conversation.messages(),
+        0,
+        ContentSupport::default(),
+    );
     assert_eq!(fitting[0], conversation.messages()[0]);
     assert_eq!(
         fitting[1..],
         conversation.messages()[conversation.messages().len() - fitting.len() + 1..]
     );
     assert!((5..=9).contains(&fitting.len()), "{}", fitting.len());
-    assert_eq!(HistoryBudget { max_tokens: 0 }.trim(conversation.messages(), 0).len(), 3);
+    assert_eq!(
+        HistoryBudget { max_tokens: 0 }
+            .trim(conversation.messages(), 0, ContentSupport::default())
+            .len(),
+        3
+    );
 }
 
 /// Prints the time that a request from a long conversation takes; not a check.
@@ -288,14 +314,25 @@ fn the_history_of_a_request_of_a_thousand_messages_is_put_together() {
             .unwrap();
         let id = pending_ids(&conversation).remove(0);
         conversation
-            .push_tool_results(vec![ToolResult { text: "z".repeat(4000), ..tool_result(&id) }])
+            .push_tool_results(vec![ToolResult {
+                content: "z".repeat(4000).into(),
+                ..tool_result(&id)
+            }])
             .unwrap();
         conversation.push_assistant(AssistantMessage::from_text("w".repeat(4000))).unwrap();
     }
     let budget = HistoryBudget { max_tokens: usize::MAX };
     let start = tokio::time::Instant::now();
     for _ in 0..100 {
-        assert_eq!(std::hint::black_box(budget.trim(conversation.messages(), 0)).len(), 1000);
+        assert_eq!(
+            std::hint::black_box(budget.trim(
+                conversation.messages(),
+                0,
+                ContentSupport::default()
+            ))
+            .len(),
+            1000
+        );
     }
     eprintln!("{:?} for each request", start.elapsed() / 100);
 }

@@ -1,35 +1,10 @@
-//! The six HTTP APIs of language model providers.
+//! The rules of each provider API for names, schemas and addresses.
 
 use innkeeper_toolcall::{Dialect, NameRules};
 
-/// An HTTP API of a language model provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ProviderApi {
-    /// OpenAI's Chat Completions API, which most other servers implement too.
-    OpenAiChat,
-    /// OpenAI's Responses API.
-    OpenAiResponses,
-    /// Anthropic's Messages API.
-    Anthropic,
-    /// Gemini's generateContent method.
-    GeminiGenerate,
-    /// Gemini's Interactions API.
-    GeminiInteractions,
-    /// Ollama's `/api/chat` endpoint.
-    Ollama,
-}
+use super::ProviderApi;
 
 impl ProviderApi {
-    /// All APIs.
-    pub const ALL: [Self; 6] = [
-        Self::OpenAiChat,
-        Self::OpenAiResponses,
-        Self::Anthropic,
-        Self::GeminiGenerate,
-        Self::GeminiInteractions,
-        Self::Ollama,
-    ];
-
     /// Returns the rules for tool names.
     pub(crate) fn name_rules(self) -> NameRules {
         match self {

@@ -1,8 +1,10 @@
 //! Parameters that a model supports; unsupported parameters are never sent.
 
+mod content_table;
 mod table;
 
 use super::ProviderApi;
+use crate::content::ContentSupport;
 
 /// The parameters that a model and its server support. The default is the minimum that every model
 /// supports: text input and output.
@@ -20,6 +22,8 @@ pub struct Capabilities {
     pub strict_tools: bool,
     /// The output constraints that the server enforces.
     pub constraints: ConstraintSupport,
+    /// The media that the model takes.
+    pub content: ContentSupport,
     /// Default of the maximum number of output tokens, for APIs that require the parameter.
     pub default_max_tokens: Option<u32>,
     /// The context window in tokens, if known.
@@ -92,6 +96,13 @@ impl Capabilities {
     /// Returns the known capabilities of a model over an API. An unknown model gets the defaults of
     /// the API.
     pub fn for_model(api: ProviderApi, model: &str) -> Self {
-        table::look_up(api, model)
+        let model = table_name(model);
+        Self { content: content_table::look_up(api, &model), ..table::look_up(api, &model) }
     }
+}
+
+/// Returns the name of a model in the tables: in lower case, without a vendor prefix as in
+/// `openai/gpt-4o`.
+fn table_name(model: &str) -> String {
+    model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase()
 }

@@ -16,6 +16,7 @@ mod string_joiner;
 
 use serde_json::value::RawValue;
 
+use super::content_lowering::lower_messages;
 use super::tool_encoding::EncodedTools;
 use super::{
     Capabilities, LlmErrorKind, ProviderApi, Request, Response, StreamChunk, anthropic,
@@ -159,7 +160,22 @@ pub(crate) fn arguments_object(arguments: &str) -> Box<RawValue> {
     })
 }
 
+/// Encodes a request, with its content lowered to what the API and the model take.
 pub(crate) fn encode(
+    api: ProviderApi,
+    encode_request: EncodeRequest<'_>,
+) -> Result<HttpRequest, ApiError> {
+    let EncodeRequest { request, capabilities, .. } = encode_request;
+    match lower_messages(api, capabilities.content, &request.messages) {
+        Some(messages) => {
+            let lowered = Request { messages, ..request.clone() };
+            encode_lowered(api, EncodeRequest { request: &lowered, ..encode_request })
+        }
+        None => encode_lowered(api, encode_request),
+    }
+}
+
+fn encode_lowered(
     api: ProviderApi,
     encode_request: EncodeRequest<'_>,
 ) -> Result<HttpRequest, ApiError> {

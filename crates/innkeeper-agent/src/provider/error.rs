@@ -1,5 +1,8 @@
 //! Errors of language models, classified by the possible reaction.
 
+use serde::{Deserialize, Serialize};
+mod stored;
+
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
@@ -25,7 +28,8 @@ pub struct LlmError {
 }
 
 /// The kind of an error, by the possible reaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LlmErrorKind {
     /// Temporary; retry later.
     RetryLater {

@@ -1,5 +1,6 @@
 //! A request to a language model.
 
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use innkeeper_toolcall::Tools;
@@ -11,7 +12,8 @@ use crate::conversation::Message;
 ///
 /// Parameters that the model does not support, by its [`Capabilities`](super::Capabilities), are
 /// not sent.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Request {
     /// The system prompt; may be empty.
     pub system: String,
@@ -41,7 +43,8 @@ pub struct Request {
 }
 
 /// Whether the model may, must or must not call a tool.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
     /// The model decides.
     #[default]
@@ -53,7 +56,8 @@ pub enum ToolChoice {
 }
 
 /// A constraint on the output that a server enforces.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OutputConstraint {
     /// JSON that matches this JSON Schema.
     JsonSchema(Value),
@@ -70,11 +74,12 @@ impl Request {
         let mut text = self.system.clone();
         for message in &self.messages {
             let (role, content) = match message {
-                Message::User(text) => ("User", text.to_string()),
-                Message::Assistant(assistant) => ("Assistant", assistant.visible_text()),
+                Message::User(content) => ("User", content.to_text()),
+                Message::Assistant(assistant) => ("Assistant", assistant.visible_text().into()),
                 Message::ToolResults(results) => {
-                    let lines: Vec<_> = results.iter().map(|result| result.text.as_str()).collect();
-                    ("Tool", lines.join("\n"))
+                    let lines: Vec<_> =
+                        results.iter().map(|result| result.content.to_text()).collect();
+                    ("Tool", lines.join("\n").into())
                 }
             };
             if !text.is_empty() {

@@ -1,9 +1,10 @@
 //! A response of a language model and its stream chunks.
 
 use crate::conversation::{AssistantMessage, PartContent};
+use serde::{Deserialize, Serialize};
 
 /// A complete response.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Response {
     /// The assistant message.
     pub message: AssistantMessage,
@@ -16,7 +17,8 @@ pub struct Response {
 }
 
 /// The reason for the end of a response.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     /// The model finished.
     #[default]
@@ -38,7 +40,7 @@ pub enum FinishReason {
 }
 
 /// Token usage of a response, as the provider reports it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Input tokens, including cached tokens.
     pub prompt_tokens: u64,
@@ -51,7 +53,8 @@ pub struct Usage {
 }
 
 /// A chunk of a streamed response, in order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StreamChunk {
     /// Visible text.
     Text(String),

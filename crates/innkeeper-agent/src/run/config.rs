@@ -5,10 +5,7 @@ use std::time::Duration;
 
 use innkeeper_toolcall::grammar::{CallSchemaOptions, GbnfOptions, OutputShape, call_schema, gbnf};
 use innkeeper_toolcall::prompt::Template;
-use innkeeper_toolcall::{
-    Format, RejectReason, RejectedCall, Repair, ResolvedCall, ToolValidator, Tools,
-    quote_for_prompt,
-};
+use innkeeper_toolcall::{Format, ResolvedCall, ToolValidator, Tools};
 
 use super::ToolCallMode;
 use crate::conversation::HistoryBudget;
@@ -61,6 +58,9 @@ pub struct RunConfig {
     pub system: String,
     /// The tools that the model may call.
     pub tools: Arc<Tools>,
+    /// All tools: those that the model may call, and the blocked tools, whose calls are recognized
+    /// and passed to the executor, which refuses them.
+    pub known_tools: Arc<Tools>,
     /// The validator of the arguments.
     pub tool_validator: Arc<ToolValidator>,
     /// The template that describes the tools in the prompt.
@@ -134,7 +134,7 @@ impl RunConfig {
     }
 
     /// Returns the violations of the schema as a message, if there are any.
-    pub(super) fn violation_message(&self, call: &ResolvedCall) -> Option<String> {
+    fn violation_message(&self, call: &ResolvedCall) -> Option<String> {
         // Without a verdict of the validator, the runner checks the arguments.
         let violations = self.tool_validator.violations(call).unwrap_or_default();
         if violations.is_empty() {
@@ -144,37 +144,17 @@ impl RunConfig {
         Some(format!("invalid arguments for `{}`: {}", call.name, each.join("; ")))
     }
 
-    /// Returns the message to the model for an invalid call.
-    pub(super) fn rejection_message(&self, rejected: &RejectedCall) -> String {
-        if rejected.reason == RejectReason::UnknownTool && self.blocklist.is_blocked(&rejected.name)
-        {
-            return blocked_tool_message(&rejected.name);
+    /// Returns the violations of a call as a message; `None` for a blocked tool, whose schema the
+    /// model does not see.
+    pub(super) fn call_problem(&self, call: &ResolvedCall) -> Option<String> {
+        match self.blocklist.blocked_name(call) {
+            Some(_) => None,
+            None => self.violation_message(call),
         }
-        rejected.to_string()
-    }
-
-    /// Returns the message for a call of a blocked tool. The resolver may have mapped the name of a
-    /// blocked tool to a similar allowed name.
-    pub(super) fn blocked_message(&self, call: &ResolvedCall) -> Option<String> {
-        let written_name = call.repairs.iter().find_map(|repair| match repair {
-            Repair::Name { written_name, .. } => Some(written_name),
-            Repair::Syntax { .. }
-            | Repair::EmbeddedSyntax { .. }
-            | Repair::Coercion { .. }
-            | Repair::Omitted { .. } => None,
-        })?;
-        self.blocklist.is_blocked(written_name).then(|| blocked_tool_message(written_name))
     }
 
     pub(super) fn too_many_calls_message(&self) -> String {
         let max_calls = self.limits.max_calls;
         format!("too many calls in one response: maximum is {max_calls}; no call was run")
     }
-}
-
-const MAX_SHOWN_NAME_CHARS: usize = 60;
-
-fn blocked_tool_message(written_name: &str) -> String {
-    let shown_name: String = written_name.chars().take(MAX_SHOWN_NAME_CHARS).collect();
-    format!("the tool {} may not be called here", quote_for_prompt(&shown_name))
 }

@@ -1,5 +1,6 @@
 //! The next action of a run, or its outcome.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 use innkeeper_toolcall::ResolvedCall;
@@ -40,7 +41,8 @@ pub struct PendingCall {
 }
 
 /// The way in which a model made a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CallOrigin {
     /// A native call of the provider's API.
     Native,
@@ -68,7 +70,8 @@ impl CallOrigin {
 }
 
 /// The outcome of a run.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RunOutcome {
     /// The model gave its last response.
     Completed,

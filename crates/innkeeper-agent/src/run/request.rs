@@ -1,17 +1,22 @@
 //! Builds the next request, in native or prompt mode.
 
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use innkeeper_toolcall::Tools;
 use innkeeper_toolcall::prompt::{self, FailedAttempt, TemplateError};
 
 use super::RunConfig;
-use crate::conversation::{AssistantMessage, Conversation, Message, PartContent, estimate_tokens};
+use crate::content::{Content, ContentBlock};
+use crate::conversation::{
+    AssistantMessage, Conversation, Message, PartContent, ToolResult, estimate_tokens,
+};
 use crate::provider::Request;
 use crate::tool_output;
 
 /// The way in which a model calls tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ToolCallMode {
     /// With the native calls of the provider's API.
     Native,
@@ -32,9 +37,11 @@ pub(super) fn build_request(
             (config.template.system_prompt(&config.system, &config.tools)?, Arc::default())
         }
     };
-    let mut trimmed = config
-        .history_budget
-        .trim(conversation.messages(), estimate_tokens(&system) + estimate_tool_tokens(&tools));
+    let mut trimmed = config.history_budget.trim(
+        conversation.messages(),
+        estimate_tokens(&system) + estimate_tool_tokens(&tools),
+        config.capabilities.content,
+    );
     // Without tools, some providers reject messages with calls and results.
     let as_text =
         mode == ToolCallMode::Prompt || tools.is_empty() && trimmed.iter().any(is_tool_results);
@@ -81,28 +88,29 @@ fn correction_message(
 /// Merges adjacent user messages: some models reject two in a row.
 fn merge_user_messages(messages: Vec<Message>) -> Vec<Message> {
     let mut joined = Vec::with_capacity(messages.len());
-    let mut person = Vec::new();
     for message in messages {
-        match message {
-            Message::User(text) => person.push(text),
-            Message::Assistant(_) | Message::ToolResults(_) => {
-                joined.extend(take_user_message(&mut person));
-                joined.push(message);
+        match (joined.last_mut(), message) {
+            (Some(Message::User(last)), Message::User(content)) => {
+                *last = join_contents(last, &content);
             }
+            (Some(_) | None, message) => joined.push(message),
         }
     }
-    joined.extend(take_user_message(&mut person));
     joined
 }
 
-fn take_user_message(person: &mut Vec<Arc<str>>) -> Option<Message> {
-    let text = match person.as_slice() {
-        [] => return None,
-        [text] => text.clone(),
-        texts => texts.join("\n\n").into(),
-    };
-    person.clear();
-    Some(Message::User(text))
+/// Joins the contents of two messages; an empty line separates adjacent texts.
+fn join_contents(first: &Content, second: &Content) -> Content {
+    let mut blocks = first.blocks().to_vec();
+    let mut rest = second.blocks();
+    if let (Some(ContentBlock::Text(last)), [ContentBlock::Text(next), others @ ..]) =
+        (blocks.last_mut(), rest)
+    {
+        *last = format!("{last}\n\n{next}").into();
+        rest = others;
+    }
+    blocks.extend_from_slice(rest);
+    blocks.into()
 }
 
 /// Returns an example question with its call, in the form of earlier messages. With the example, a
@@ -133,13 +141,21 @@ fn to_text_message(config: &RunConfig, message: &Message) -> Message {
         Message::Assistant(assistant) => Message::Assistant(
             AssistantMessage::from_text(assistant_text(config, assistant)).into(),
         ),
-        Message::ToolResults(results) => {
-            let lines = results.iter().map(|result| {
-                tool_output::result_line(&result.name, None, &result.text, result.is_error)
-            });
-            Message::User(tool_output::results_message(lines).into())
-        }
+        Message::ToolResults(results) => Message::User(results_content(config, results)),
     }
+}
+
+/// Returns the results as lines of text, followed by the media that the model takes.
+fn results_content(config: &RunConfig, results: &[ToolResult]) -> Content {
+    let lines = results.iter().map(|result| {
+        tool_output::result_line(&result.name, None, &result.content.to_text(), result.is_error)
+    });
+    let mut blocks = vec![ContentBlock::from(tool_output::results_message(lines))];
+    let support = config.capabilities.content;
+    let is_accepted =
+        |block: &ContentBlock| block.media().is_some_and(|media| support.accepts(media.kind));
+    blocks.extend(results.iter().flat_map(|result| result.media_blocks(is_accepted)));
+    blocks.into()
 }
 
 /// Returns a response as the text that the model wrote, or the text of its native calls.

@@ -1,11 +1,13 @@
 //! Counts and corrected calls of a run.
 
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::provider::Usage;
 
 /// A call that a model got wrong first and right later, as a training example.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CorrectionExample {
     /// The user message.
     pub user_message: String,
@@ -16,7 +18,7 @@ pub struct CorrectionExample {
 }
 
 /// The counts of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunStats {
     /// The number of iterations.
     pub iterations: u32,
@@ -29,7 +31,7 @@ pub struct RunStats {
     /// The number of correction requests after invalid calls.
     pub corrections: u32,
     /// The number of failures of the provider, by kind.
-    pub failures: BTreeMap<&'static str, u32>,
+    pub failures: BTreeMap<Cow<'static, str>, u32>,
     /// The token usage of all responses, as reported by the provider.
     pub usage: Usage,
     /// Whether every response reported its token usage.

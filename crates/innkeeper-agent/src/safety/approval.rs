@@ -40,7 +40,8 @@ pub enum ApprovalDecision {
 /// Decides about calls, usually by asking the user. Dropping the future withdraws the request.
 #[async_trait]
 pub trait Approver: Send + Sync {
-    /// Decides about one call. No call of the response runs before all decisions are made.
+    /// Decides about one call. The calls of a response are decided one after the other. In an
+    /// agent's run, no call of the response runs before all decisions are made.
     async fn decide(&self, call: ApprovalRequest<'_>) -> ApprovalDecision;
 }
 

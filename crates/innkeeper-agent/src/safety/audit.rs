@@ -11,8 +11,7 @@ const HASH_DIGITS: usize = 16;
 /// hash only.
 pub(crate) fn emit_tool_executed(tool: &str, arguments: &str, outcome: &str, milliseconds: u64) {
     let digest = Sha256::digest(arguments.as_bytes());
-    let hash: String =
-        digest.iter().take(HASH_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect();
+    let hash = format!("{digest:.HASH_DIGITS$x}");
     info!(
         target: TARGET,
         security = true,

@@ -1,5 +1,6 @@
 //! Blocks tools by name patterns.
 
+use innkeeper_toolcall::{RejectReason, RejectedCall, Repair, ResolvedCall, quote_for_prompt};
 use regex::RegexSet;
 
 /// Maximum number of patterns, and maximum number of bytes per pattern.
@@ -98,6 +99,44 @@ impl ToolBlocklist {
             |pattern: &Vec<String>| segments.windows(pattern.len()).any(|window| window == pattern);
         self.name_parts.iter().any(matches_part) || self.regexes.is_match(name)
     }
+
+    /// Returns the blocked name of a call: the name of the tool, or the name that the model wrote.
+    /// The resolver may have mapped the name of a blocked tool to a similar allowed name.
+    pub(crate) fn blocked_name<'c>(&self, call: &'c ResolvedCall) -> Option<&'c str> {
+        let written_names = call.repairs.iter().filter_map(|repair| match repair {
+            Repair::Name { written_name, .. } => Some(written_name.as_str()),
+            Repair::Syntax { .. }
+            | Repair::EmbeddedSyntax { .. }
+            | Repair::Coercion { .. }
+            | Repair::Omitted { .. } => None,
+        });
+        written_names.chain([call.name.as_str()]).find(|name| self.is_blocked(name))
+    }
+
+    /// Returns the message to the model for an invalid call, without the names of blocked tools.
+    pub(crate) fn rejection_message(&self, rejected: &RejectedCall) -> String {
+        if rejected.reason == RejectReason::UnknownTool && self.is_blocked(&rejected.name) {
+            return blocked_tool_message(&rejected.name);
+        }
+        let suggestions = rejected.suggestions.iter().filter(|name| !self.is_blocked(name));
+        RejectedCall { suggestions: suggestions.cloned().collect(), ..rejected.clone() }.to_string()
+    }
+}
+
+/// Two lists are equal if they have equal patterns in the same order.
+impl PartialEq for ToolBlocklist {
+    fn eq(&self, other: &Self) -> bool {
+        self.name_parts == other.name_parts && self.regexes.patterns() == other.regexes.patterns()
+    }
+}
+
+/// Maximum number of characters of a name in a message to the model.
+const MAX_SHOWN_NAME_CHARS: usize = 60;
+
+/// Returns the message to the model about a call of a blocked tool.
+pub(crate) fn blocked_tool_message(written_name: &str) -> String {
+    let shown_name: String = written_name.chars().take(MAX_SHOWN_NAME_CHARS).collect();
+    format!("the tool {} may not be called here", quote_for_prompt(&shown_name))
 }
 
 fn compile<S: AsRef<str>>(expressions: &[S]) -> Result<RegexSet, regex::Error> {

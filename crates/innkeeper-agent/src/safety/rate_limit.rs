@@ -36,7 +36,11 @@ impl RateLimit {
     ///
     /// The delay until the next request is allowed. The rejected request is not counted.
     pub fn try_acquire(&self) -> Result<(), Duration> {
-        let now = Instant::now();
+        self.try_acquire_at(Instant::now())
+    }
+
+    /// Counts a request that starts at `now`. Errors as for [`Self::try_acquire`].
+    pub(crate) fn try_acquire_at(&self, now: Instant) -> Result<(), Duration> {
         let mut request_times = self.request_times.lock().unwrap_or_else(PoisonError::into_inner);
         while request_times.front().is_some_and(|first| now.duration_since(*first) >= WINDOW) {
             request_times.pop_front();

@@ -2,9 +2,12 @@
 
 mod constrained;
 mod corrections;
+mod displayed_text;
 mod failures;
 mod iterations;
+mod one_executor;
 mod safety;
+mod streams;
 mod tool_call_modes;
 
 use std::sync::Arc;

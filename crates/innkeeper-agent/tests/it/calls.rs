@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use innkeeper_agent::chat::{
-    MAX_CALLS_PER_RESPONSE, MAX_PARALLEL_CALLS, StreamingMode, TextSegment, ToolExecution,
+    DEFAULT_PARALLEL_CALLS, MAX_CALLS_PER_RESPONSE, StreamingMode, TextSegment, ToolExecution,
 };
 use innkeeper_agent::{ChatSettings, ToolError};
 use innkeeper_toolcall::Json;
@@ -55,8 +55,8 @@ async fn calls_run_beside_each_other_up_to_the_limit() {
         start.elapsed()
     };
     assert_eq!(run_calls(2).await, Duration::from_millis(300));
-    assert_eq!(run_calls(MAX_PARALLEL_CALLS).await, Duration::from_millis(300));
-    assert_eq!(run_calls(MAX_PARALLEL_CALLS + 1).await, Duration::from_millis(600));
+    assert_eq!(run_calls(DEFAULT_PARALLEL_CALLS).await, Duration::from_millis(300));
+    assert_eq!(run_calls(DEFAULT_PARALLEL_CALLS + 1).await, Duration::from_millis(600));
 }
 
 #[tokio::test(start_paused = true)]

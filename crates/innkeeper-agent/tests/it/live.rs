@@ -78,7 +78,7 @@ async fn run_agent(
     settings: AgentSettings,
     message: &str,
 ) -> RunResult {
-    let mut agent = Agent::new(Arc::new(provider), runner, settings);
+    let agent = Agent::new(Arc::new(provider), runner, settings);
     agent.run_streaming(message, |_| {}).await
 }
 

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stderr, reason = "skipped tests and long measurements report on stderr")]
 
 mod setup;
+mod storage;
 
 mod agent;
 mod backpressure;

@@ -1,5 +1,7 @@
 //! The six provider APIs over HTTP, against a scripted server.
 
+mod media;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -130,7 +132,7 @@ async fn run_chain_with(
     let llm = ScriptedLlm::start(script).await;
     let chain = Arc::new(ChainTools::default());
     let provider = Arc::new(HttpProvider::new(endpoint(api, &llm)));
-    let mut agent = Agent::new(provider, chain.clone(), settings);
+    let agent = Agent::new(provider, chain.clone(), settings);
     let report = if streaming {
         agent.run_streaming("Do all five.", |_| {}).await
     } else {

@@ -20,7 +20,7 @@ use innkeeper_agent::transport::{
 use innkeeper_host::Environment;
 use innkeeper_host::audit::TARGET;
 use innkeeper_host::config::Secret;
-use innkeeper_host::error::{ArgumentProblem, CallError, ProtocolError, UnavailableReason};
+use innkeeper_host::error::{CallError, ProtocolError, UnavailableReason, Violation};
 use innkeeper_protocol::ErrorObject;
 use innkeeper_testkit::{Script, ScriptedLlm, ScriptedReply};
 use innkeeper_toolcall::Tool;
@@ -206,7 +206,7 @@ async fn a_key_is_in_no_log_no_error_no_record_and_no_panic_whatever_its_provide
                 let limits = RunLimits { retry_budget, ..RunLimits::default() };
                 let retry_delay = Duration::from_millis(1);
                 let settings = AgentSettings { limits, retry_delay, ..AgentSettings::default() };
-                let mut agent = Agent::new(provider.clone(), Arc::new(PanickingTool), settings);
+                let agent = Agent::new(provider.clone(), Arc::new(PanickingTool), settings);
                 let mut output = String::new();
                 let report = if streaming {
                     agent.run_streaming("Hi", |event| write!(output, "{event:?}").unwrap()).await
@@ -272,7 +272,7 @@ impl ToolRunner for LeakingTools {
                     CallError::Protocol { server, item, source }
                 }
                 "misfit" => {
-                    let problem = ArgumentProblem { pointer: KEY.into(), message: KEY.into() };
+                    let problem = Violation { pointer: KEY.into(), message: KEY.into() };
                     CallError::Validation { item, problems: vec![problem] }
                 }
                 _ => return Ok(ToolOutput::new(to_raw_value(&result).unwrap(), true)),

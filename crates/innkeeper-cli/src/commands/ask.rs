@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use innkeeper_agent::agent::{Agent, AgentEventRef, AgentSettings, RunResult, ToolCallRecord};
+use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings, RunResult, ToolCallRecord};
 use innkeeper_agent::provider::LlmProvider;
 use innkeeper_agent::run::{RunLimits, ToolCalling};
 use innkeeper_agent::run_json::RunJson;
@@ -45,7 +45,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
         if let Some(approver) = approver {
             agent = agent.with_approver(approver);
         }
-        let report = run_agent(&mut agent, args, output).await?;
+        let report = run_agent(&agent, args, output).await?;
         let printed = print_result(&report, &*provider, host.list_tools().len(), output);
         if let Some(file) = &args.retries {
             let recorded = append_corrections(file, provider.model(), &report, endpoint.as_ref());
@@ -96,13 +96,13 @@ fn agent_settings(args: &AskArgs) -> AgentSettings {
 
 /// Runs the agent; streams the text to a terminal.
 async fn run_agent(
-    agent: &mut Agent,
+    agent: &Agent,
     args: &AskArgs,
     output: &mut Output,
 ) -> Result<RunResult, CliError> {
     let mut print_result = Ok(());
     let report = if output.is_terminal() && !output.is_json() {
-        let mut sink = |event: AgentEventRef<'_>| {
+        let mut sink = |event: AgentEvent| {
             if print_result.is_ok() {
                 print_result = print_event(&event, output);
             }
@@ -121,18 +121,19 @@ async fn run_agent(
     Ok(report)
 }
 
-fn print_event(event: &AgentEventRef<'_>, output: &mut Output) -> std::io::Result<()> {
+fn print_event(event: &AgentEvent, output: &mut Output) -> std::io::Result<()> {
     match event {
-        AgentEventRef::Text(text) => output.print_chunk(text),
-        AgentEventRef::ToolCallFinished(call) => print_call(call, output),
-        AgentEventRef::Retrying { delay } => output.labelled_status(
+        AgentEvent::Text(text) => output.print_chunk(text),
+        AgentEvent::ToolCallFinished(call) => print_call(call, output),
+        AgentEvent::Retrying { delay } => output.labelled_status(
             Style::Note,
             "retry",
             &format!("in {:.1} s", delay.as_secs_f64()),
         ),
-        AgentEventRef::Reasoning(_)
-        | AgentEventRef::ToolCallDetected { .. }
-        | AgentEventRef::ToolCallStarted { .. } => Ok(()),
+        AgentEvent::Reasoning(_)
+        | AgentEvent::ToolCallDetected { .. }
+        | AgentEvent::ToolCallStarted { .. }
+        | AgentEvent::Finished(_) => Ok(()),
     }
 }
 

@@ -21,9 +21,15 @@ pub(super) async fn run(context: &mut CommandContext, args: &LoginArgs) -> Resul
     let mut config = config_for_server(&config, &args.server)?;
     config.host.start_timeout = LOGIN_TIMEOUT;
     if let Some(server) = config.servers.get_mut(&args.server) {
-        if matches!(server.transport, TransportConfig::Stdio { .. }) {
-            let message = format!("server `{}` uses stdio and has no sign-in", args.server);
-            return Err(CliError::usage(message));
+        match &server.transport {
+            TransportConfig::Stdio { .. } | TransportConfig::InProcess => {
+                let kind = server.transport.kind();
+                let message = format!("server `{}` uses {kind} and has no sign-in", args.server);
+                return Err(CliError::usage(message));
+            }
+            TransportConfig::Http { .. }
+            | TransportConfig::Sse { .. }
+            | TransportConfig::WebSocket { .. } => {}
         }
         (server.init_timeout, server.required) = (LOGIN_TIMEOUT, true);
     }

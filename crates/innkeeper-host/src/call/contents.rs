@@ -15,7 +15,7 @@ use crate::catalog::Catalog;
 use crate::connection::meta::Meta;
 use crate::connection::round_trips::RoundTripParams;
 use crate::connection::{Connection, RequestSpec, ResultRejection};
-use crate::error::{ArgumentProblem, CallError, UnavailableReason};
+use crate::error::{CallError, UnavailableReason, Violation};
 use crate::event::CallOutcome;
 use crate::guard::{ItemKind, Scanner};
 use crate::session::RequestError;
@@ -50,6 +50,7 @@ pub(crate) async fn get_prompt(
         return Err(CallError::Validation { item: name.into(), problems });
     }
     let connection = &*route.connection;
+    let meta = options.caller_meta(connection, name)?;
     let non_empty_arguments = (!arguments.is_empty()).then_some(arguments);
     let request = ContentRequest {
         method: method::PROMPTS_GET,
@@ -62,7 +63,11 @@ pub(crate) async fn get_prompt(
         |id, RoundTripParams { responses, state, trace_context }: RoundTripParams| ItemParams {
             name: &route.name,
             arguments: non_empty_arguments,
-            meta: connection.client_meta.meta_with_trace(options.progress_token(id), trace_context),
+            meta: connection.client_meta.meta_with_trace(
+                options.progress_token(id),
+                trace_context,
+                &meta,
+            ),
             responses,
             state,
             task: None,
@@ -75,16 +80,16 @@ pub(crate) async fn get_prompt(
 fn prompt_argument_problems(
     required: &[Box<str>],
     arguments: &Map<String, Value>,
-) -> Vec<ArgumentProblem> {
+) -> Vec<Violation> {
     let mut problems = Vec::new();
     for required in required.iter().filter(|required| !arguments.contains_key(&***required)) {
         let message = format!("missing required argument `{required}`");
-        problems.push(ArgumentProblem { pointer: String::new(), message });
+        problems.push(Violation { pointer: String::new(), message });
     }
     for (key, _) in arguments.iter().filter(|(_, value)| !value.is_string()) {
         let message = "expected string: prompt arguments are strings".to_owned();
         let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
-        problems.push(ArgumentProblem { pointer, message });
+        problems.push(Violation { pointer, message });
     }
     problems
 }
@@ -104,6 +109,7 @@ pub(crate) async fn read_resource(
         }
     };
     let connection = &*route.connection;
+    let caller_meta = options.caller_meta(connection, uri)?;
     let request = ContentRequest {
         method: method::RESOURCES_READ,
         item: uri,
@@ -112,8 +118,11 @@ pub(crate) async fn read_resource(
         scanner: route.scanner.as_deref(),
     };
     let params = |id, RoundTripParams { responses, state, trace_context }: RoundTripParams| {
-        let meta =
-            connection.client_meta.meta_with_trace(options.progress_token(id), trace_context);
+        let meta = connection.client_meta.meta_with_trace(
+            options.progress_token(id),
+            trace_context,
+            &caller_meta,
+        );
         ReadParams { uri, meta, responses, state }
     };
     let timeout = options.timeout.unwrap_or(route.timeout);
@@ -162,7 +171,7 @@ impl ContentRequest<'_> {
         let &Self { method, item, connection, .. } = self;
         let fetch_result = |timeout| self.fetch(timeout, options, params, check);
         let cache_read =
-            connection.cache.read(self.key, options.fresh, timeout, fetch_result).await;
+            connection.cache.read(self.key, options.bypasses_cache(), timeout, fetch_result).await;
         match cache_read {
             Ok(CacheRead::Fetched(result)) => {
                 connection.metrics.record_cache_lookup(false);
@@ -196,7 +205,7 @@ impl ContentRequest<'_> {
         let (progress, retries) = (options.progress.as_ref(), options.retries);
         let (headers, retry_safe, as_task) = (&[][..], true, false);
         let spec = RequestSpec {
-            method,
+            method: method.into(),
             item,
             params,
             headers,
@@ -251,7 +260,7 @@ impl ContentRequest<'_> {
         error: CallError,
     ) -> Result<Box<RawValue>, CallError> {
         let is_unavailable = matches!(&error, CallError::Unavailable { reason, .. } if *reason != UnavailableReason::Shutdown);
-        let stale = if is_unavailable && !options.fresh {
+        let stale = if is_unavailable && !options.bypasses_cache() {
             self.connection.cache.get_stale(self.key)
         } else {
             None

@@ -54,7 +54,8 @@ pub(super) fn server(
     }
     let mut checker = EntryChecker { entry, scope, report };
     let transport = checker.transport(&mut typed);
-    let elsewhere = !matches!(transport, Some(TransportConfig::Stdio { .. }));
+    let elsewhere =
+        !matches!(transport, Some(TransportConfig::Stdio { .. } | TransportConfig::InProcess));
     let oauth = match typed.oauth.take().filter(|_| elsewhere) {
         Some(typed) => oauth::oauth(&mut checker, typed).map(Some),
         None => Some(None),
@@ -100,10 +101,12 @@ impl EntryChecker<'_> {
         };
         let useless = unused_keys(kind);
         self.warn_unused_keys(kind, useless);
-        if kind == raw::Transport::Stdio {
-            launch::stdio(self, typed)
-        } else {
-            remote::remote(self, kind, typed)
+        match kind {
+            raw::Transport::Stdio => launch::stdio(self, typed),
+            raw::Transport::Http | raw::Transport::Sse | raw::Transport::WebSocket => {
+                remote::remote(self, kind, typed)
+            }
+            raw::Transport::InProcess => Some(TransportConfig::InProcess),
         }
     }
 
@@ -127,30 +130,15 @@ impl EntryChecker<'_> {
     ) -> ServerConfig {
         let shared = SharedSettings::resolve(host, typed.shared);
         let needs: IndexSet<String> = dependencies.iter().map(|(_, name)| name.clone()).collect();
+        let position = self.report.source().position(self.entry.at);
+        let (name, key) = (self.entry.name.clone(), self.entry.path.clone());
         ServerConfig {
-            name: self.entry.name.clone(),
-            key: self.entry.path.clone(),
-            position: self.report.source().position(self.entry.at),
-            transport,
             required: typed.required.unwrap_or(true),
             dependencies: needs.into_iter().collect(),
-            timeout: shared.timeout,
-            init_timeout: shared.init_timeout,
-            shutdown_timeout: shared.shutdown_timeout,
-            max_total_timeout: shared.max_total_timeout,
-            max_concurrent: shared.max_concurrent,
-            unavailable_after_timeouts: shared.unavailable_after_timeouts,
             inherit_env: typed.inherit_env.unwrap_or(host.inherit_env),
             tools: typed.tools.map(tools).unwrap_or_default(),
-            restart: shared.restart,
-            retry: shared.retry,
-            cache: shared.cache,
-            limits: shared.limits,
-            guard: shared.guard,
-            sandbox: shared.sandbox,
-            headers_helper: Vec::new(),
-            oauth: None,
             extra: ExtraKeys::new(tree::to_map(&self.entry.extra)),
+            ..shared.into_server(name, key, position, transport)
         }
     }
 
@@ -208,6 +196,20 @@ fn unused_keys(kind: raw::Transport) -> &'static [&'static str] {
         raw::Transport::Http | raw::Transport::Sse | raw::Transport::WebSocket => {
             &["command", "args", "cwd", "env", "envFile", "inheritEnv", "limits", "sandbox"]
         }
+        raw::Transport::InProcess => &[
+            "command",
+            "args",
+            "cwd",
+            "env",
+            "envFile",
+            "inheritEnv",
+            "limits",
+            "sandbox",
+            "url",
+            "headers",
+            "headersHelper",
+            "oauth",
+        ],
     }
 }
 

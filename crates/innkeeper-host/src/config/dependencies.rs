@@ -128,9 +128,12 @@ pub(super) fn check_duplicates(drafts: &[LocatedDraft], sources: &mut [ParsedSou
         let Some(config) = &draft.config else {
             continue;
         };
-        match seen.get(&launch_key(&config.transport)) {
+        let Some(launch) = launch_key(&config.transport) else {
+            continue;
+        };
+        match seen.get(&launch) {
             None => {
-                seen.insert(launch_key(&config.transport), &draft.name);
+                seen.insert(launch, &draft.name);
             }
             Some(first) => {
                 let parsed = &mut sources[*parsed];
@@ -142,10 +145,11 @@ pub(super) fn check_duplicates(drafts: &[LocatedDraft], sources: &mut [ParsedSou
     }
 }
 
-/// Returns the parts of a transport that identify the server.
-fn launch_key(transport: &TransportConfig) -> Vec<String> {
+/// Returns the parts of a transport that identify the server; `None` if the name identifies it.
+fn launch_key(transport: &TransportConfig) -> Option<Vec<String>> {
     let mut launch = vec![transport.kind().to_owned()];
     let pairs = match transport {
+        TransportConfig::InProcess => return None,
         TransportConfig::Stdio { command, args, env, unset_env: _, cwd } => {
             launch.push(command.expose().clone());
             launch.push(args.len().to_string());
@@ -164,5 +168,5 @@ fn launch_key(transport: &TransportConfig) -> Vec<String> {
         pairs.iter().map(|(name, value)| format!("{name}={}", value.expose())).collect();
     pairs.sort();
     launch.extend(pairs);
-    launch
+    Some(launch)
 }

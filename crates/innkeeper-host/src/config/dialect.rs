@@ -37,6 +37,7 @@ pub(super) const TRANSPORTS: &[&[&str]] = &[
     &["http", "streamable-http", "streamableHttp", "streamable_http", "remote"],
     &["sse"],
     &["websocket", "ws"],
+    &["in-process"],
 ];
 
 /// Key under which VS Code's `sandbox` is stored, because our `sandbox` has another shape.

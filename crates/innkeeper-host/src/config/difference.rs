@@ -102,7 +102,7 @@ pub(crate) fn changed_host_keys(old: &HostConfig, new: &HostConfig) -> Vec<&'sta
 }
 
 fn changed_transport_keys(old: &TransportConfig, new: &TransportConfig) -> Vec<&'static str> {
-    use TransportConfig::{Http, Sse, Stdio, WebSocket};
+    use TransportConfig::{Http, InProcess, Sse, Stdio, WebSocket};
     match (old, new) {
         (
             Stdio { command, args, env, unset_env, cwd },
@@ -130,7 +130,8 @@ fn changed_transport_keys(old: &TransportConfig, new: &TransportConfig) -> Vec<&
                 ("headers", headers != new_headers),
             ])
         }
-        (Stdio { .. } | Http { .. } | Sse { .. } | WebSocket { .. }, _) => vec!["type"],
+        (InProcess, InProcess) => Vec::new(),
+        (Stdio { .. } | Http { .. } | Sse { .. } | WebSocket { .. } | InProcess, _) => vec!["type"],
     }
 }
 

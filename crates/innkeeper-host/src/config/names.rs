@@ -6,6 +6,9 @@ use super::diagnostic::Position;
 use super::load::ParsedSource;
 use crate::name::MAX_NAME_CHARS;
 
+/// The hint for an invalid server name.
+pub(super) const NAME_HINT: &str = "use letters, digits, `_`, `-` and `.`";
+
 /// Reports invalid names; later checks skip their entries.
 pub(super) fn check(sources: &mut [ParsedSource<'_>]) {
     let mut seen: HashMap<String, (String, Position)> = HashMap::new();
@@ -15,7 +18,7 @@ pub(super) fn check(sources: &mut [ParsedSource<'_>]) {
             if let Some(message) = rejection_reason(&entry.name) {
                 entry.has_valid_name = false;
                 parsed.report.error(entry.at, &entry.path, message);
-                parsed.report.hint("use letters, digits, `_`, `-` and `.`");
+                parsed.report.hint(NAME_HINT);
                 continue;
             }
             // Model providers fold names, so `FS` and `fs` would collide there.
@@ -38,7 +41,8 @@ pub(super) fn check(sources: &mut [ParsedSource<'_>]) {
     }
 }
 
-fn rejection_reason(name: &str) -> Option<String> {
+/// Returns the reason why a server name is invalid.
+pub(super) fn rejection_reason(name: &str) -> Option<String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     if name.is_empty() {
         Some("the server name is empty".to_owned())

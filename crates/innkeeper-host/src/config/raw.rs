@@ -43,7 +43,8 @@ pub(super) struct File {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Server {
-    /// Transport. Default: `stdio` with a `command`, `http` with a `url`.
+    /// Transport. Default: `stdio` with a `command`, `http` with a `url`. An application connects
+    /// servers of the type `in-process`.
     #[serde(rename = "type")]
     pub(super) kind: Option<Transport>,
     /// stdio: program to start, looked up in the child's `PATH`.
@@ -150,6 +151,8 @@ pub(super) enum Transport {
     Sse,
     #[serde(rename = "websocket")]
     WebSocket,
+    #[serde(rename = "in-process")]
+    InProcess,
 }
 
 impl Transport {
@@ -160,6 +163,7 @@ impl Transport {
             Self::Http => "http",
             Self::Sse => "sse",
             Self::WebSocket => "websocket",
+            Self::InProcess => "in-process",
         }
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn remote(
     let headers = headers(checker, typed.headers.take().unwrap_or_default());
     let (url, headers) = (url?, headers?);
     match kind {
-        raw::Transport::Stdio => None,
+        raw::Transport::Stdio | raw::Transport::InProcess => None,
         raw::Transport::Http => Some(TransportConfig::Http { url, headers }),
         raw::Transport::Sse => Some(TransportConfig::Sse { url, headers }),
         raw::Transport::WebSocket => Some(TransportConfig::WebSocket { url, headers }),

@@ -115,6 +115,9 @@ pub enum TransportConfig {
         /// Headers of the opening request.
         headers: IndexMap<String, Secret>,
     },
+    /// A stream of the application to a server in its own process.
+    #[serde(rename = "in-process")]
+    InProcess,
 }
 
 impl TransportConfig {
@@ -125,6 +128,7 @@ impl TransportConfig {
             Self::Http { .. } => "http",
             Self::Sse { .. } => "sse",
             Self::WebSocket { .. } => "websocket",
+            Self::InProcess => "in-process",
         }
     }
 }

@@ -11,10 +11,13 @@ use super::host::HostConfig;
 use super::key_location::{key_segment, locate};
 use super::load::ParsedSource;
 use super::raw_value::ByteSize;
-use super::server::{CacheConfig, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig};
+use super::server::{
+    CacheConfig, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig, ServerConfig,
+    TransportConfig,
+};
 use super::source_text::Diagnostics;
 use super::tree::JsonNode;
-use super::{raw, schema, unknown_keys, validate};
+use super::{ExtraKeys, ToolFilter, raw, schema, unknown_keys, validate};
 
 /// Merges the host settings of all files; only one file may set a key.
 pub(super) fn host(sources: &mut [ParsedSource<'_>]) -> HostConfig {
@@ -112,6 +115,41 @@ impl SharedSettings {
             limits: typed.limits.map_or(host.limits, |typed| limits(host.limits, typed)),
             guard: typed.guard.map_or(host.guard, |typed| guard(host.guard, typed)),
             sandbox: typed.sandbox.map(sandbox).or_else(|| host.sandbox.clone()),
+        }
+    }
+
+    /// Returns a server with these settings and the defaults of all other settings.
+    pub(super) fn into_server(
+        self,
+        name: String,
+        key: String,
+        position: Position,
+        transport: TransportConfig,
+    ) -> ServerConfig {
+        ServerConfig {
+            name,
+            key,
+            position,
+            transport,
+            required: true,
+            dependencies: Vec::new(),
+            timeout: self.timeout,
+            init_timeout: self.init_timeout,
+            shutdown_timeout: self.shutdown_timeout,
+            max_total_timeout: self.max_total_timeout,
+            max_concurrent: self.max_concurrent,
+            unavailable_after_timeouts: self.unavailable_after_timeouts,
+            inherit_env: false,
+            tools: ToolFilter::default(),
+            restart: self.restart,
+            retry: self.retry,
+            cache: self.cache,
+            limits: self.limits,
+            guard: self.guard,
+            sandbox: self.sandbox,
+            headers_helper: Vec::new(),
+            oauth: None,
+            extra: ExtraKeys::default(),
         }
     }
 }

@@ -15,7 +15,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use crate::connection::{call_error, millis};
+use crate::connection::call_error;
+use crate::connection::call_recorder::millis;
 use crate::error::{CallError, ProtocolError};
 use crate::session::{OutgoingRequest, RequestError, RequestResult, Session};
 

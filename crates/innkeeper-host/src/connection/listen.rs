@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::list_ttls;
 use super::meta::Meta;
 use super::subscriptions::Subscriptions;
+use crate::backoff::ReopenBackoff;
 use crate::connection::Connection;
 use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::error::ProtocolError;
@@ -23,15 +24,6 @@ const STARTUP_ACK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Time to wait for an acknowledgement before the subscription counts as active without one.
 const ACK_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// First backoff before the request is retried; doubles with every failure.
-const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
-
-/// Maximum backoff.
-const MAX_BACKOFF: Duration = Duration::from_secs(30);
-
-/// Time after which an open request counts as successful and resets the backoff.
-const BACKOFF_RESET: Duration = Duration::from_secs(60);
 
 #[derive(Serialize)]
 struct ListenParams<'a> {
@@ -105,7 +97,7 @@ async fn listen(
     first: oneshot::Sender<()>,
 ) {
     let (server, wishes, mut backoff) =
-        (&*connection.server, &connection.subscriptions, INITIAL_BACKOFF);
+        (&*connection.server, &connection.subscriptions, ReopenBackoff::default());
     let mut first = Some(first);
     loop {
         let Some(filter) = SubscriptionFilter::new(capabilities, wishes) else {
@@ -153,12 +145,8 @@ async fn listen(
             }
             return;
         }
-        backoff = if opened.elapsed() >= BACKOFF_RESET {
-            INITIAL_BACKOFF
-        } else {
-            (backoff * 2).min(MAX_BACKOFF)
-        };
-        sleep(backoff / 2).await;
+        backoff.record_attempt(opened.elapsed());
+        sleep(backoff.delay() / 2).await;
     }
 }
 

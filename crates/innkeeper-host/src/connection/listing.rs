@@ -1,6 +1,7 @@
 //! The lists of a server, fetched page by page within limits.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::view::{
@@ -15,6 +16,7 @@ use super::list_ttls;
 use super::meta::Meta;
 use crate::connection::Connection;
 use crate::error::{CallError, ProtocolError};
+use crate::event::{EventPublisher, HostEvent};
 use crate::name;
 use crate::session::{CoopBudget, ListChanges};
 
@@ -87,6 +89,22 @@ impl ServerListing {
 pub(crate) struct Quarantined {
     pub(crate) subject: String,
     pub(crate) reason: String,
+}
+
+/// Logs the excluded items and publishes an event for each.
+pub(crate) fn report_quarantined(
+    events: &EventPublisher,
+    server: &Arc<str>,
+    excluded: &[Quarantined],
+) {
+    for Quarantined { subject: what, reason } in excluded {
+        tracing::warn!(server = &**server, what, reason, "excluded from the catalog");
+        events.publish(HostEvent::Quarantined {
+            server: server.clone(),
+            subject: what.clone(),
+            reason: reason.clone(),
+        });
+    }
 }
 
 /// Fetches all lists that the server declares, concurrently.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use indexmap::IndexMap;
 use innkeeper_protocol::request_meta::META_LOG_LEVEL;
 use innkeeper_protocol::skim;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -41,19 +42,61 @@ impl ClientMeta {
         LogLevel::ALL.get(index).copied()
     }
 
-    /// Returns the `_meta` of one request, if not empty; a token requests progress.
-    pub(crate) fn meta(&self, token: Option<u64>) -> Option<Meta<'_>> {
-        self.meta_with_trace(token, None)
+    /// Returns whether the host writes this member itself.
+    pub(crate) fn contains(&self, key: &str) -> bool {
+        key == PROGRESS_TOKEN
+            || key == META_LOG_LEVEL
+            || self.members.iter().any(|(own, _)| own == key)
     }
 
-    /// Like [`Self::meta`], for a request that is part of a trace.
-    pub(crate) fn meta_with_trace(
-        &self,
+    /// Returns the `_meta` of one request, if not empty; a token requests progress.
+    pub(crate) fn meta(&self, token: Option<u64>) -> Option<Meta<'_>> {
+        self.meta_with_trace(token, None, &NO_CALLER_META)
+    }
+
+    /// Like [`Self::meta`], for a request that is part of a trace and has members of its caller.
+    pub(crate) fn meta_with_trace<'a>(
+        &'a self,
         progress_token: Option<u64>,
         trace: Option<Arc<TraceContext>>,
-    ) -> Option<Meta<'_>> {
-        let some = progress_token.is_some() || trace.is_some() || !self.members.is_empty();
-        some.then_some(Meta { client_meta: self, progress_token, trace_context: trace })
+        caller_meta: &'a CallerMeta,
+    ) -> Option<Meta<'a>> {
+        let some = progress_token.is_some()
+            || trace.is_some()
+            || !self.members.is_empty()
+            || !caller_meta.0.is_empty();
+        some.then_some(Meta {
+            client_meta: self,
+            caller_meta,
+            progress_token,
+            trace_context: trace,
+        })
+    }
+}
+
+/// The member that requests progress.
+const PROGRESS_TOKEN: &str = "progressToken";
+
+static NO_CALLER_META: CallerMeta = CallerMeta(Vec::new());
+
+/// The `_meta` members that the caller of one request adds.
+#[derive(Debug, Default)]
+pub(crate) struct CallerMeta(Vec<(String, Box<RawValue>)>);
+
+impl CallerMeta {
+    /// Creates the members from an object with unique keys.
+    pub(crate) fn from_object(meta: &RawValue) -> Result<Self, serde_json::Error> {
+        let members: IndexMap<String, Box<RawValue>> = serde_json::from_str(meta.get())?;
+        Ok(Self(members.into_iter().collect()))
+    }
+
+    /// Returns the keys of the members.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(key, _)| &**key)
+    }
+
+    fn contains(&self, key: &str) -> bool {
+        self.keys().any(|own| own == key)
     }
 }
 
@@ -61,6 +104,7 @@ impl ClientMeta {
 #[derive(Clone, Debug)]
 pub(crate) struct Meta<'a> {
     client_meta: &'a ClientMeta,
+    caller_meta: &'a CallerMeta,
     progress_token: Option<u64>,
     trace_context: Option<Arc<TraceContext>>,
 }
@@ -69,7 +113,7 @@ impl Serialize for Meta<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         if let Some(token) = self.progress_token {
-            map.serialize_entry("progressToken", &token)?;
+            map.serialize_entry(PROGRESS_TOKEN, &token)?;
         }
         for (key, value) in &self.client_meta.members {
             map.serialize_entry(key, value)?;
@@ -79,7 +123,12 @@ impl Serialize for Meta<'_> {
         if let Some(level) = level {
             map.serialize_entry(META_LOG_LEVEL, &level)?;
         }
-        for (key, value) in self.trace_context.iter().flat_map(|trace| trace.fields()) {
+        for (key, value) in &self.caller_meta.0 {
+            map.serialize_entry(key, value)?;
+        }
+        // A caller with a trace context of its own continues its own trace.
+        let trace = self.trace_context.iter().flat_map(|trace| trace.fields());
+        for (key, value) in trace.filter(|(key, _)| !self.caller_meta.contains(key)) {
             map.serialize_entry(key, value)?;
         }
         map.end()
@@ -105,7 +154,13 @@ mod tests {
         let mut trace_context = TraceContext::default();
         trace_context.set("traceparent", "00-1-2-01".to_owned());
         let identity = ClientMeta::default();
-        let meta = identity.meta_with_trace(None, Some(Arc::new(trace_context)));
+        let meta =
+            identity.meta_with_trace(None, Some(Arc::new(trace_context.clone())), &NO_CALLER_META);
         assert_eq!(to_value(meta).unwrap(), json!({ "traceparent": "00-1-2-01" }));
+        let raw = RawValue::from_string(r#"{"traceparent":"00-7-8-01","n":1.50}"#.to_owned());
+        let caller = CallerMeta::from_object(&raw.unwrap()).unwrap();
+        let meta = identity.meta_with_trace(None, Some(Arc::new(trace_context)), &caller);
+        let text = serde_json::to_string(&meta).unwrap();
+        assert_eq!(text, r#"{"traceparent":"00-7-8-01","n":1.50}"#);
     }
 }

@@ -10,20 +10,12 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use super::log_level;
+use crate::backoff::ReopenBackoff;
 use crate::connection::Connection;
 use crate::error::CallErrorKind;
 
 /// Maximum number of subscribed resources per server.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 1024;
-
-/// First backoff after resubscribing; doubles while sessions are short.
-const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
-
-/// Maximum backoff.
-const MAX_BACKOFF: Duration = Duration::from_secs(30);
-
-/// Duration of a session that resets the backoff.
-const BACKOFF_RESET: Duration = Duration::from_secs(60);
 
 /// The set of subscribed resources.
 #[derive(Debug, Default)]
@@ -82,7 +74,7 @@ impl Subscriptions {
 /// Renews the log level and all subscriptions whenever the session with a server of the legacy era is re-established;
 /// each request may take `limit`.
 pub(crate) async fn resubscribe(connection: &Connection, limit: Duration) {
-    let mut backoff = INITIAL_BACKOFF;
+    let mut backoff = ReopenBackoff::default();
     let mut remaining = Vec::new();
     let mut started = Instant::now();
     loop {
@@ -92,11 +84,7 @@ pub(crate) async fn resubscribe(connection: &Connection, limit: Duration) {
             remaining = connection.subscriptions.all();
             remaining.reverse();
         }
-        backoff = if started.elapsed() >= BACKOFF_RESET {
-            INITIAL_BACKOFF
-        } else {
-            (backoff * 2).min(MAX_BACKOFF)
-        };
+        backoff.record_attempt(started.elapsed());
         started = Instant::now();
         while let Some(uri) = remaining.pop() {
             // The application may have unsubscribed in the meantime.
@@ -114,7 +102,7 @@ pub(crate) async fn resubscribe(connection: &Connection, limit: Duration) {
                 break;
             }
         }
-        sleep(backoff).await;
+        sleep(backoff.delay()).await;
     }
 }
 

@@ -304,8 +304,9 @@ impl TaskPoll<'_> {
                 ..OutgoingRequest::new(session.next_id(), method, params, deadline)
             };
             let response = Some(session.request(outgoing).await);
-            let report =
-                |notice: RetryNotice<'_>| connection.report_retry(method, self.call.item, &notice);
+            let report = |notice: RetryNotice<'_>| {
+                connection.report_retry(method.into(), self.call.item, &notice);
+            };
             let response = attempts.handle_result(response, session.closed(), report).await;
             if let Some(response) = response.break_value() {
                 if matches!(

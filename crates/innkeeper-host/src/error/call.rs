@@ -7,7 +7,7 @@ use innkeeper_protocol::ErrorObject;
 use serde::Serialize;
 
 use super::display::{AttemptCount, JoinedList, Seconds, TruncatedMessage};
-use super::{ArgumentProblem, ErrorClass, ProtocolError, RoutingError, UnavailableReason};
+use super::{ErrorClass, ProtocolError, RoutingError, UnavailableReason, Violation};
 use crate::guard::Finding;
 
 /// The reason why a call, prompt or resource request has no result.
@@ -22,7 +22,7 @@ pub enum CallError {
         /// Called name of the tool or prompt.
         item: Box<str>,
         /// Problems of the arguments.
-        problems: Vec<ArgumentProblem>,
+        problems: Vec<Violation>,
     },
     /// The server is unavailable, or became unavailable before its response.
     #[error("server `{server}` is unavailable: {reason}{}", AttemptCount(*attempts))]

@@ -94,12 +94,13 @@ impl fmt::Display for Seconds {
     }
 }
 
-pub(super) struct ErrorChain<'a>(pub(super) &'a CallError);
+/// An error with all its causes.
+pub(super) struct ErrorChain<'a>(pub(super) &'a dyn std::error::Error);
 
 impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)?;
-        let mut source = std::error::Error::source(self.0);
+        let mut source = self.0.source();
         while let Some(cause) = source {
             write!(f, ": {cause}")?;
             source = cause.source();

@@ -7,7 +7,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::display::{ErrorChain, FailureList, Seconds};
-use super::{AuthErrorKind, CallError, ErrorClass, ProtocolError, UnavailableReason};
+use super::{
+    AuthErrorKind, CallError, ConnectorError, ErrorClass, ProtocolError, UnavailableReason,
+};
 use crate::config::ConfigError;
 use crate::process::ExitStatus;
 
@@ -67,7 +69,7 @@ impl ServerFailure {
 pub enum StartPhase {
     /// Waiting for dependencies.
     Dependencies,
-    /// Creating the process.
+    /// Creating the process or the connection.
     Launch,
     /// Downloading or installing the server with its package runner.
     Install,
@@ -95,6 +97,9 @@ pub enum StartFailureReason {
     /// The process could not be created.
     #[error("{0}")]
     Spawn(Box<str>),
+    /// The host has no stream to an in-process server.
+    #[error("{}", ErrorChain(.0))]
+    Connector(#[source] ConnectorError),
     /// The process ended.
     #[error("process ended with {0}")]
     Exited(ExitStatus),
@@ -124,7 +129,11 @@ impl StartFailureReason {
     pub(crate) fn elapsed_timeout(&self) -> Option<Duration> {
         match self {
             Self::TimedOut(time) | Self::StartTimeout(time) => Some(*time),
-            Self::Spawn(_) | Self::Exited(_) | Self::Call(_) | Self::Dependency(_) => None,
+            Self::Spawn(_)
+            | Self::Connector(_)
+            | Self::Exited(_)
+            | Self::Call(_)
+            | Self::Dependency(_) => None,
         }
     }
 
@@ -132,7 +141,7 @@ impl StartFailureReason {
     /// program).
     pub(crate) fn is_transient(&self) -> bool {
         match self {
-            Self::Exited(_) => true,
+            Self::Exited(_) | Self::Connector(ConnectorError::Failed(_)) => true,
             // A connection that was not accepted yet or was cut off is no rejection.
             Self::Call(error) => match &**error {
                 CallError::Unavailable { reason, .. } => !matches!(
@@ -141,9 +150,13 @@ impl StartFailureReason {
                 ),
                 _ => false,
             },
-            Self::Spawn(_) | Self::TimedOut(_) | Self::Dependency(_) | Self::StartTimeout(_) => {
-                false
-            }
+            Self::Spawn(_)
+            | Self::Connector(
+                ConnectorError::Panicked | ConnectorError::AlreadyUsed | ConnectorError::Missing,
+            )
+            | Self::TimedOut(_)
+            | Self::Dependency(_)
+            | Self::StartTimeout(_) => false,
         }
     }
 }

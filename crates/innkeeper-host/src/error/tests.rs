@@ -17,7 +17,7 @@ fn one_of_each() -> Vec<CallError> {
     let item: Box<str> = "read".into();
     let routing = RoutingError::UnknownServer { name: "nowhere.x".into(), suggestion: None };
     let pointer = "/path".to_owned();
-    let problem = ArgumentProblem { pointer, message: "expected string".to_owned() };
+    let problem = Violation { pointer, message: "expected string".to_owned() };
     let raw = RawValue::from_string("[]".to_owned()).unwrap();
     let shape_error = innkeeper_protocol::view::ToolResult::from_raw(&raw).unwrap_err();
     let source = ProtocolError::InvalidResult(shape_error);
@@ -55,7 +55,7 @@ fn expected(error: &CallError) -> (ErrorClass, bool, &'static str) {
         CallError::Unavailable { .. } => (
             ErrorClass::ServerUnavailable,
             true,
-            "server `files` is unavailable: the server closed its stdout (after 2 attempts)",
+            "server `files` is unavailable: the server closed its output (after 2 attempts)",
         ),
         CallError::Timeout { .. } => {
             (ErrorClass::Timeout, true, "server `files` did not respond to `read` within 1.5 s")

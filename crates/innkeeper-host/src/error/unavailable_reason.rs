@@ -12,9 +12,9 @@ use crate::process::ExitStatus;
 pub enum UnavailableReason {
     /// The process ended.
     Exited(ExitStatus),
-    /// The server closed its stdout while its process was running.
+    /// The server closed its output while its process was running, or closed its connection.
     ClosedOutput,
-    /// Writing to the server's stdin failed.
+    /// Writing to the server's input failed.
     ClosedInput,
     /// The limit of consecutive timeouts was reached (`unavailableAfterTimeouts`). The process
     /// keeps running.
@@ -98,8 +98,8 @@ impl fmt::Display for UnavailableReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exited(exit_status) => write!(f, "process ended with {exit_status}"),
-            Self::ClosedOutput => f.write_str("the server closed its stdout"),
-            Self::ClosedInput => f.write_str("the server closed its stdin"),
+            Self::ClosedOutput => f.write_str("the server closed its output"),
+            Self::ClosedInput => f.write_str("the server closed its input"),
             Self::Unresponsive { calls: 1 } => f.write_str("a call timed out"),
             Self::Unresponsive { calls } => {
                 write!(f, "{calls} consecutive calls timed out")

@@ -1,5 +1,6 @@
 //! The reference from a message of a server to a call.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The call that a message of a server belongs to.
@@ -23,7 +24,7 @@ pub enum CallReference {
         /// attempt or round trip.
         id: u64,
         /// The method, for example `tools/call`.
-        method: &'static str,
+        method: Cow<'static, str>,
         /// The tool, the prompt or the URI, by the server's own name.
         item: Arc<str>,
     },

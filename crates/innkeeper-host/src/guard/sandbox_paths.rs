@@ -23,7 +23,8 @@ impl SandboxPaths {
             TransportConfig::Stdio { cwd, .. } => cwd.as_ref().map(|cwd| cwd.expose().clone()),
             TransportConfig::Http { .. }
             | TransportConfig::Sse { .. }
-            | TransportConfig::WebSocket { .. } => None,
+            | TransportConfig::WebSocket { .. }
+            | TransportConfig::InProcess => None,
         };
         let from = cwd.unwrap_or_default();
         let roots: Option<Vec<_>> =

@@ -1,9 +1,10 @@
 //! The builder of a host: options in addition to the configuration, then the start.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex};
 
 use arc_swap::ArcSwap;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, OnceCell, broadcast};
 
 use super::{Host, HostInner};
@@ -19,6 +20,8 @@ use crate::process::Supervisor;
 use crate::process::ledger::Ledger;
 use crate::registry::Registry;
 use crate::reload::Reloader;
+use crate::server::connector::{Connector, ConnectorSource, Connectors, ServerStream};
+use crate::server::endpoint_opener::{EndpointOpener, SystemOpener};
 use crate::server::launch::Launcher;
 use crate::server::{Server, endpoint_resolution};
 use crate::session::SessionLimits;
@@ -62,6 +65,10 @@ pub struct HostBuilder {
     pin_verifier: Option<PinVerifier>,
     watch: Option<TrustPolicy>,
     telemetry: Telemetry,
+    /// Default: the processes and the network of the system.
+    pub(crate) opener: Option<Arc<dyn EndpointOpener>>,
+    pub(crate) limits: SessionLimits,
+    connectors: Connectors,
 }
 
 impl HostBuilder {
@@ -80,6 +87,9 @@ impl HostBuilder {
             pin_verifier: None,
             watch: None,
             telemetry: Telemetry::default(),
+            opener: None,
+            limits: SessionLimits::default(),
+            connectors: Connectors::default(),
         }
     }
 
@@ -184,6 +194,49 @@ impl HostBuilder {
         self
     }
 
+    /// Adds a server that runs in the process of the application. The host calls the connector at
+    /// each start of the server, so restarts and retries work as for other servers.
+    ///
+    /// The settings are those of the entry of the type `in-process` with this name, for example
+    /// `{"type": "in-process", "dependencies": ["files"]}`. Without an entry, the server is
+    /// required, and has the default settings. A second server with this name replaces the first.
+    #[must_use]
+    pub fn connector(mut self, name: impl Into<String>, connector: impl Connector) -> Self {
+        let source = ConnectorSource::Connector(Box::new(connector));
+        self.connectors.insert(name.into(), source);
+        self
+    }
+
+    /// Adds a running server at the other end of a stream, for example of [`tokio::io::duplex`], or
+    /// of a reader and a writer joined by [`tokio::io::join`]. See [`Self::connector`] for the
+    /// settings of the server.
+    ///
+    /// The host can start the server once: a restart fails with
+    /// [`ConnectorError::AlreadyUsed`](crate::error::ConnectorError::AlreadyUsed).
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(serve: fn(tokio::io::DuplexStream)) -> Result<(), innkeeper_host::StartError> {
+    /// use innkeeper_host::{Config, Host};
+    ///
+    /// let (stream, server_stream) = tokio::io::duplex(64 * 1024);
+    /// serve(server_stream);
+    /// let host = Host::builder(Config::default()).connect("greeter", stream).start().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn connect(
+        mut self,
+        name: impl Into<String>,
+        stream: impl AsyncRead + AsyncWrite + Send + 'static,
+    ) -> Self {
+        let stream = StdMutex::new(Some(ServerStream::new(stream)));
+        self.connectors.insert(name.into(), ConnectorSource::Stream(stream));
+        self
+    }
+
     /// Reloads the configuration whenever its files change, as [`Host::reload`] does.
     ///
     /// A changed server keeps its settings until the next restart. The host starts nothing that
@@ -218,7 +271,10 @@ impl HostBuilder {
     /// the warnings.
     pub fn check(&self) -> Result<Vec<Diagnostic>, ConfigError> {
         let environment = self.environment.as_ref().unwrap_or(&self.config.environment);
-        let prepared = endpoint_resolution::prepare(self.config.servers.values(), environment)?;
+        let mut config = self.config.clone();
+        self.connectors.complete(&mut config)?;
+        let servers = config.servers.values();
+        let prepared = endpoint_resolution::prepare(servers, environment, &self.connectors)?;
         let problems =
             prepared.iter().filter_map(|settings| settings.endpoint.diagnostic().cloned());
         Ok(problems.collect())
@@ -237,12 +293,15 @@ impl HostBuilder {
     /// Returns all problems of an invalid configuration. If a required server does not become
     /// ready, stops all servers and returns every such server.
     pub async fn start(self) -> Result<Host, StartError> {
-        let Self { config, supervisor, ledger, client, environment, .. } = self;
+        let Self { mut config, supervisor, ledger, client, environment, .. } = self;
         let Self { callbacks, log_levels, auth, events, pin_verifier, watch, telemetry, .. } = self;
+        let Self { opener, limits, connectors, .. } = self;
         // The watcher exists before the start, so a change during the start is detected.
         let watch = watch.map(|trust| (ConfigWatcher::new(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
-        let servers = endpoint_resolution::prepare(config.servers.values(), &environment)?;
+        connectors.complete(&mut config)?;
+        let servers =
+            endpoint_resolution::prepare(config.servers.values(), &environment, &connectors)?;
         guard::prepare(config.servers.values());
         let servers = servers.into_iter().map(|settings| Arc::new(Server::new(settings)));
         let bare = config.host.allow_bare_names;
@@ -252,11 +311,14 @@ impl HostBuilder {
             Some(directory) => open_ledger(directory).await,
             None => None,
         };
+        let supervisor = supervisor.unwrap_or_else(Supervisor::beside_this_program);
+        let opener = opener
+            .unwrap_or_else(|| Arc::new(SystemOpener { supervisor: supervisor.clone(), ledger }));
         let launcher = Launcher {
-            supervisor: supervisor.unwrap_or_else(Supervisor::beside_this_program),
-            ledger,
+            supervisor,
+            opener,
             client,
-            limits: SessionLimits::default(),
+            limits,
             start_timeout: config.host.start_timeout,
             install_timeout: config.host.install_timeout,
             callbacks,
@@ -272,6 +334,7 @@ impl HostBuilder {
             registry: registry.clone(),
             launcher: launcher.clone(),
             environment,
+            connectors,
             host: config.host.clone(),
             config: ArcSwap::from_pointee(config.clone()),
             reload_lock: Mutex::default(),

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::{Host, HostInner};
+use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::shutdown::{self, DRAIN_TIMEOUT, ShutdownReport};
 
 /// Timeout for the host's own tasks after all servers stopped.
@@ -14,19 +15,38 @@ impl Host {
     /// Shuts the host down: rejects new calls, waits up to one second for the calls in flight, then
     /// stops every server (dependents first) and waits until no process of the server is left.
     ///
-    /// Ends within the longest `shutdownTimeout` and three seconds. A second call returns the same
+    /// Ends within the longest `shutdownTimeout` and four seconds. [`Host::shutdown_within`] sets
+    /// another time for the calls in flight. A second call returns the same
     /// report. After the future is dropped, the next call or the drop of the host completes the
     /// shutdown.
     pub async fn shutdown(&self) -> ShutdownReport {
+        self.shut_down(DRAIN_TIMEOUT, None).await
+    }
+
+    /// Works like [`Host::shutdown`] within a budget: the calls in flight may use the budget except
+    /// the longest `shutdownTimeout`, or except half of the budget if that is shorter. The servers
+    /// get the time that is left, then the host kills them.
+    ///
+    /// Ends within the budget and three seconds. A shutdown that has already started keeps its own
+    /// budget.
+    pub async fn shutdown_within(&self, budget: Duration) -> ShutdownReport {
+        let budget = budget.min(MAX_REQUEST_TIMEOUT);
+        let config = self.0.reloader.config.load_full();
+        let servers = config.servers.values().map(|server| server.shutdown_timeout);
+        let stop_time = servers.max().unwrap_or_default().min(budget / 2);
+        self.shut_down(budget - stop_time, Some(Instant::now() + budget)).await
+    }
+
+    async fn shut_down(&self, drain: Duration, deadline: Option<Instant>) -> ShutdownReport {
         let report = self.0.shutdown.get_or_init(|| async {
             let catalog = self.catalog();
             self.0.registry.close();
             // Longer calls fail when the servers stop.
-            drop(timeout(DRAIN_TIMEOUT, catalog.wait_idle()).await);
+            drop(timeout(drain, catalog.wait_idle()).await);
             // A reload ends when it detects the closed registry.
             drop(timeout(TASK_SHUTDOWN_TIMEOUT, self.0.reloader.reload_lock.lock()).await);
             let config = self.0.reloader.config.load_full();
-            let report = shutdown::stop_all(&self.0.registry, &config).await;
+            let report = shutdown::stop_all(&self.0.registry, &config, deadline).await;
             self.0.tasks.stop();
             // A task that is still running holds no resource of a server.
             drop(timeout(TASK_SHUTDOWN_TIMEOUT, self.0.tasks.join()).await);
@@ -35,8 +55,9 @@ impl Host {
         report.await.clone()
     }
 
-    /// Kills every server immediately. Needs no runtime. [`Host::shutdown`] still returns the exit
-    /// status of the servers.
+    /// Kills every server process immediately. Needs no runtime. [`Host::shutdown`] still returns the
+    /// exit status of the servers. The connections to remote and in-process servers end with the
+    /// shutdown or with the drop of the host.
     pub fn kill(&self) {
         self.0.kill();
     }

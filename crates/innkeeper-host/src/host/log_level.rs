@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 
 use super::Host;
 use crate::connection::log_level::{self, LogLevel};
-use crate::error::{ArgumentProblem, CallError, RoutingError};
+use crate::error::{CallError, RoutingError, Violation};
 
 impl Host {
     /// Sets the minimum level of the log messages of one server, or of all servers with `None`. The
@@ -67,6 +67,6 @@ impl Host {
 /// Returns the error for a server that does not declare `logging`.
 fn undeclared(server: &str) -> CallError {
     let message = format!("server `{server}` does not declare `logging`");
-    let problems = vec![ArgumentProblem { pointer: String::new(), message }];
+    let problems = vec![Violation { pointer: String::new(), message }];
     CallError::Validation { item: innkeeper_protocol::method::LOGGING_SET_LEVEL.into(), problems }
 }

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::Host;
-use crate::call::{self, CallOptions, CompletionReference, ToolResult};
+use crate::call::{self, Arguments, CallOptions, CompletionReference, ToolResult};
 use crate::callback::{Callback, CallbackCapabilities};
 use crate::error::CallError;
 
@@ -36,7 +36,7 @@ impl Host {
     pub async fn call_tool(
         &self,
         name: &str,
-        arguments: impl Into<Value>,
+        arguments: impl Into<Arguments>,
     ) -> Result<ToolResult, CallError> {
         self.call_tool_with(name, arguments, CallOptions::default()).await
     }
@@ -69,10 +69,10 @@ impl Host {
     pub async fn call_tool_with(
         &self,
         name: &str,
-        arguments: impl Into<Value>,
+        arguments: impl Into<Arguments>,
         options: CallOptions,
     ) -> Result<ToolResult, CallError> {
-        call::call_tool(&self.catalog(), name, arguments.into(), options).await
+        call::call_tool(&self.catalog(), name, &arguments.into(), options).await
     }
 
     /// Gets the prompt `{server}.{prompt}` as the server sent it.
@@ -161,6 +161,43 @@ impl Host {
         options: CallOptions,
     ) -> Result<Box<RawValue>, CallError> {
         call::complete(&self.catalog(), reference, argument, context_arguments, options).await
+    }
+
+    /// Sends a request with a method for which the host has no function, and returns the result as
+    /// the server sent it. The host never repeats the request. The guard does not scan the result.
+    ///
+    /// `_meta` belongs into [`CallOptions::meta`]. The timeout is that of the server, unless the
+    /// options set another one. Dropping the future cancels the request, as for
+    /// [`Host::call_tool`].
+    ///
+    /// # Errors
+    ///
+    /// See [`CallError`]. A method that the host handles itself, for example `tools/call` or
+    /// `initialize`, parameters that are no object, and parameters with `_meta` are validation
+    /// errors.
+    pub async fn request(
+        &self,
+        server: &str,
+        method: &str,
+        params: Option<&RawValue>,
+        options: CallOptions,
+    ) -> Result<Box<RawValue>, CallError> {
+        call::request(&self.catalog(), server, method, params, options).await
+    }
+
+    /// Sends a notification with a method for which the host has no function. A server that does
+    /// not read loses the notification.
+    ///
+    /// # Errors
+    ///
+    /// See [`Host::request`]. The method must start with `notifications/`.
+    pub fn notify(
+        &self,
+        server: &str,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<(), CallError> {
+        call::notify(&self.catalog(), server, method, params)
     }
 
     /// Replaces the callback for these requests of servers; `None` removes the callback.

@@ -24,6 +24,20 @@ pub enum PinnedLaunch {
         /// URL.
         url: String,
     },
+    /// A server in the process of the application.
+    Application {
+        /// The type of the server.
+        #[serde(rename = "type")]
+        transport: InProcessType,
+    },
+}
+
+/// The type of a server in the process of the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InProcessType {
+    /// `in-process`.
+    #[serde(rename = "in-process")]
+    InProcess,
 }
 
 /// Returns the launch of a transport and its package, if any.
@@ -39,6 +53,9 @@ pub(super) fn from_transport(transport: &TransportConfig) -> (PinnedLaunch, Opti
         | TransportConfig::Sse { url, .. }
         | TransportConfig::WebSocket { url, .. } => {
             PinnedLaunch::Address { url: url.as_written().to_owned() }
+        }
+        TransportConfig::InProcess => {
+            PinnedLaunch::Application { transport: InProcessType::InProcess }
         }
     };
     (launch, packages_for_transport(transport).packages.into_iter().next())

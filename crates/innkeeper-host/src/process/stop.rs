@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{ExitStatus, Process};
+use super::{ExitStatus, ServerProcess};
 
 /// Time for a killed process tree to exit; the wait then ends, so that a shutdown takes at most its
 /// grace period and one second.
@@ -40,7 +40,7 @@ pub(crate) struct StopReport {
 ///
 /// Dropping the future leaves the process unchanged; dropping the process kills the tree.
 pub(crate) async fn stop(
-    process: &mut Process,
+    process: &mut dyn ServerProcess,
     stdin: impl FnOnce(),
     grace: Duration,
 ) -> StopReport {

@@ -11,7 +11,8 @@ use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
 use super::{
-    ExitStatus, LaunchProbe, ProcessContainment, ProcessSpec, SpawnError, StdioPipes, Supervisor,
+    ExitStatus, KillHandle, LaunchProbe, ProcessContainment, ProcessSpec, SpawnError, StdioPipes,
+    Supervisor,
 };
 use crate::process::ledger::{Ledger, LedgerEntry};
 
@@ -33,10 +34,6 @@ pub(crate) struct Process(ProcessHandle);
 enum ProcessHandle {
     Shim(shim::ShimProcess),
     Group(group::GroupProcess),
-    #[cfg(test)]
-    Simulated {
-        process: crate::simulation::SimulatedProcess,
-    },
 }
 
 /// Starts a server. Cancellation kills the started processes.
@@ -63,21 +60,12 @@ pub(crate) async fn spawn(
     })
 }
 
-#[cfg(test)]
-impl From<crate::simulation::SimulatedProcess> for Process {
-    fn from(process: crate::simulation::SimulatedProcess) -> Self {
-        Self(ProcessHandle::Simulated { process })
-    }
-}
-
 impl Process {
     /// Returns the id of the server's main process.
     pub(crate) fn id(&self) -> u32 {
         match &self.0 {
             ProcessHandle::Shim(process) => process.id(),
             ProcessHandle::Group(process) => process.id(),
-            #[cfg(test)]
-            ProcessHandle::Simulated { process } => process.id(),
         }
     }
 
@@ -86,8 +74,6 @@ impl Process {
         match &self.0 {
             ProcessHandle::Shim(_) if cfg!(target_os = "linux") => ProcessContainment::Tree,
             ProcessHandle::Shim(_) | ProcessHandle::Group(_) => ProcessContainment::Group,
-            #[cfg(test)]
-            ProcessHandle::Simulated { .. } => ProcessContainment::Group,
         }
     }
 
@@ -96,8 +82,6 @@ impl Process {
         match &mut self.0 {
             ProcessHandle::Shim(process) => process.wait().await,
             ProcessHandle::Group(process) => process.wait().await,
-            #[cfg(test)]
-            ProcessHandle::Simulated { process } => process.wait().await,
         }
     }
 
@@ -106,8 +90,6 @@ impl Process {
         match &self.0 {
             ProcessHandle::Shim(process) => process.exit_status(),
             ProcessHandle::Group(process) => process.exit_status(),
-            #[cfg(test)]
-            ProcessHandle::Simulated { process } => process.exit(),
         }
     }
 
@@ -116,8 +98,6 @@ impl Process {
         match &self.0 {
             ProcessHandle::Shim(process) => process.terminate(),
             ProcessHandle::Group(process) => process.terminate(),
-            #[cfg(test)]
-            ProcessHandle::Simulated { process } => process.terminate(),
         }
     }
 
@@ -126,8 +106,6 @@ impl Process {
         match &self.0 {
             ProcessHandle::Shim(process) => process.kill(),
             ProcessHandle::Group(process) => process.kill(),
-            #[cfg(test)]
-            ProcessHandle::Simulated { process } => process.kill(),
         }
     }
 
@@ -137,19 +115,19 @@ impl Process {
         match &mut self.0 {
             ProcessHandle::Shim(process) => process.wait_tree().await,
             ProcessHandle::Group(process) => process.wait_tree().await,
-            #[cfg(test)]
-            ProcessHandle::Simulated { process } => process.wait_tree().await,
         }
     }
 
     /// Returns a handle that can kill the tree and does not keep it alive.
     pub(crate) fn kill_handle(&self) -> KillHandle {
         match &self.0 {
-            ProcessHandle::Shim(process) => KillHandle(KillTarget::Shim(process.kill_handle())),
-            ProcessHandle::Group(process) => KillHandle(KillTarget::Group(process.kill_handle())),
-            #[cfg(test)]
-            ProcessHandle::Simulated { process } => {
-                KillHandle(KillTarget::Simulated { kill_handle: process.kill_handle() })
+            ProcessHandle::Shim(process) => {
+                let control = process.kill_handle();
+                KillHandle::new(move || control.kill())
+            }
+            ProcessHandle::Group(process) => {
+                let leader = process.kill_handle();
+                KillHandle::new(move || leader.signal(rustix::process::Signal::KILL))
             }
         }
     }
@@ -159,7 +137,7 @@ impl Process {
     pub(crate) fn control_socket(&self) -> Option<std::os::fd::OwnedFd> {
         match &self.0 {
             ProcessHandle::Shim(process) => process.control_socket().ok(),
-            ProcessHandle::Group(_) | ProcessHandle::Simulated { .. } => None,
+            ProcessHandle::Group(_) => None,
         }
     }
 
@@ -167,45 +145,13 @@ impl Process {
     /// does not report it.
     #[cfg(target_os = "linux")]
     pub(crate) fn has_started(&self, launching: &mut LaunchProbe) -> Option<bool> {
-        match &self.0 {
-            ProcessHandle::Shim(_) | ProcessHandle::Group(_) => {
-                Some(pid(self.id()).is_some_and(|pid| launching.has_started(pid)))
-            }
-            #[cfg(test)]
-            ProcessHandle::Simulated { .. } => None,
-        }
+        Some(pid(self.id()).is_some_and(|pid| launching.has_started(pid)))
     }
 
     /// Returns `None`: this system does not report whether a launcher has started the server.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn has_started(&self, _launching: &mut LaunchProbe) -> Option<bool> {
         None
-    }
-}
-
-/// A handle that kills one server's tree from any thread; no effect after the tree is gone.
-#[derive(Clone, Debug)]
-pub(crate) struct KillHandle(KillTarget);
-
-#[derive(Clone, Debug)]
-enum KillTarget {
-    Shim(shim::ShimControl),
-    Group(group::GroupLeader),
-    #[cfg(test)]
-    Simulated {
-        kill_handle: crate::simulation::SimulatedKillHandle,
-    },
-}
-
-impl KillHandle {
-    /// Kills every process of the tree; never blocks.
-    pub(crate) fn kill(&self) {
-        match &self.0 {
-            KillTarget::Shim(control) => control.kill(),
-            KillTarget::Group(leader) => leader.signal(rustix::process::Signal::KILL),
-            #[cfg(test)]
-            KillTarget::Simulated { kill_handle } => kill_handle.kill(),
-        }
     }
 }
 

@@ -5,14 +5,15 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::process::{self, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap, CreationFlags, JobObject, KillOnDrop};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::{
-    ExitStatus, LaunchProbe, ProcessContainment, ProcessSpec, SpawnError, StdioPipes, Supervisor,
+    ExitStatus, KillHandle, LaunchProbe, ProcessContainment, ProcessSpec, SpawnError, StdioPipes,
+    Supervisor,
 };
 use crate::process::ledger::Ledger;
 
@@ -144,7 +145,12 @@ impl Process {
 
     /// Returns a handle that can kill the tree and does not keep it alive.
     pub(crate) fn kill_handle(&self) -> KillHandle {
-        KillHandle(Arc::downgrade(&self.job))
+        let job = Arc::downgrade(&self.job);
+        KillHandle::new(move || {
+            if let Some(job) = job.upgrade() {
+                terminate_job(&job);
+            }
+        })
     }
 
     /// Returns `None`: this system does not report whether a launcher has started the server.
@@ -156,18 +162,5 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
-    }
-}
-
-/// A handle that kills one server's tree from any thread; no effect after the tree is gone.
-#[derive(Clone, Debug)]
-pub(crate) struct KillHandle(Weak<Job>);
-
-impl KillHandle {
-    /// Kills every process of the tree; never blocks.
-    pub(crate) fn kill(&self) {
-        if let Some(job) = self.0.upgrade() {
-            terminate_job(&job);
-        }
     }
 }

@@ -19,6 +19,7 @@ use crate::connection::listing::{Definition, ServerListing};
 use crate::connection::meta::ClientMeta;
 use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
+use crate::server::connector::Connectors;
 use crate::server::endpoint_resolution;
 use crate::session::{Session, SessionContext, SessionLimits};
 use crate::tasks::BackgroundTasks;
@@ -72,7 +73,9 @@ fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> C
 #[tokio::test]
 async fn a_tool_that_a_reload_denies_does_not_come_back_with_an_entry_built_before() {
     let (before, after) = (config(&[]), config(&["write"]));
-    let settings = endpoint_resolution::prepare(before.servers.values(), &Environment::default());
+    let (environment, connectors) = (Environment::default(), Connectors::default());
+    let servers = before.servers.values();
+    let settings = endpoint_resolution::prepare(servers, &environment, &connectors);
     let server = Arc::new(Server::new(settings.unwrap().remove(0)));
     let (events, tasks) = (EventPublisher::new(), BackgroundTasks::default());
     let registry = Registry::new([server.clone()], false, events.clone(), None);

@@ -12,7 +12,9 @@ fn config(level: &str) -> Config {
 }
 
 fn settings(config: &Config) -> ServerSettings {
-    let prepared = endpoint_resolution::prepare(config.servers.values(), &Environment::default());
+    let (environment, connectors) = (Environment::default(), Connectors::default());
+    let servers = config.servers.values();
+    let prepared = endpoint_resolution::prepare(servers, &environment, &connectors);
     prepared.unwrap().remove(0)
 }
 

@@ -1,10 +1,10 @@
 //! Validates a tool's structured result against its output schema.
 
 use innkeeper_protocol::skim;
+use innkeeper_schema::{Schema, Violation};
 use serde_json::value::RawValue;
 
-use super::{ArgumentSchema, whole_value_problem};
-use crate::error::ArgumentProblem;
+use super::schema_within_limits;
 
 /// Maximum size of checked structured content in bytes, equal to the maximum schema size: the
 /// caller waits for the check, which parses everything.
@@ -12,7 +12,7 @@ const MAX_CHECKED_BYTES: usize = 256 << 10;
 
 /// The output schema of one tool, compiled once at the first result.
 #[derive(Debug)]
-pub(crate) struct ResultSchema(ArgumentSchema);
+pub(crate) struct ResultSchema(Schema);
 
 impl ResultSchema {
     /// Checks a schema without compiling it; the schema may describe any value.
@@ -21,15 +21,16 @@ impl ResultSchema {
     ///
     /// Returns why results cannot be checked with the schema.
     pub(crate) fn new(raw: &RawValue) -> Result<Self, String> {
-        ArgumentSchema::new_bounded(raw, |_| true).map(Self)
+        schema_within_limits(raw).map(Self)
     }
 
     /// Returns the first problem of a result's structured content. Returns `None` if the content
     /// matches, or if it cannot be checked: content above 256 KiB, a too costly schema, or an
     /// invalid schema.
-    pub(crate) fn check(&self, result: &RawValue) -> Option<ArgumentProblem> {
+    pub(crate) fn check(&self, result: &RawValue) -> Option<Violation> {
         let Some(content) = skim::member(result.get(), "structuredContent") else {
-            return whole_value_problem("`structuredContent` is missing").pop();
+            let message = "`structuredContent` is missing".to_owned();
+            return Some(Violation::of_whole_value(message));
         };
         if content.len() > MAX_CHECKED_BYTES {
             return None;

@@ -1,14 +1,15 @@
-//! Resolves the endpoint of a server: its program with environment, or its URL.
+//! Resolves the endpoint of a server: its program with environment, its URL, or its connector.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::ServerSettings;
+use super::connector::Connectors;
 use super::launch::Endpoint;
 use crate::config::{
     ConfigError, Diagnostic, Environment, ServerConfig, Severity, TransportConfig,
 };
-use crate::error::StartFailureReason;
+use crate::error::{ConnectorError, StartFailureReason};
 use crate::process::{self, Confinement, ProcessSpec};
 use crate::transport::RemoteEndpoint;
 
@@ -17,14 +18,17 @@ use crate::transport::RemoteEndpoint;
 pub(crate) enum EndpointResolution {
     Found(Arc<Endpoint>),
     Missing(Arc<MissingProgram>),
+    /// The application has no connector for an optional server.
+    NoConnector(Arc<Diagnostic>),
 }
 
 impl EndpointResolution {
-    /// Returns the diagnostic for a missing program.
+    /// Returns the diagnostic for a missing program or connector.
     pub(crate) fn diagnostic(&self) -> Option<&Diagnostic> {
         match self {
             Self::Found(_) => None,
             Self::Missing(absent) => Some(&absent.diagnostic),
+            Self::NoConnector(diagnostic) => Some(diagnostic),
         }
     }
 
@@ -35,6 +39,7 @@ impl EndpointResolution {
             Self::Missing(absent) => {
                 absent.resolve().map(|launch| Arc::new(Endpoint::Child(launch)))
             }
+            Self::NoConnector(_) => Err(StartFailureReason::Connector(ConnectorError::Missing)),
         }
     }
 }
@@ -65,15 +70,16 @@ impl MissingProgram {
 }
 
 /// Resolves the program and builds the environment of every server before any starts (TR10.1,
-/// TR8.3). The program of an optional server may be missing.
+/// TR8.3). The program or the connector of an optional server may be missing.
 pub(crate) fn prepare<'c>(
     servers: impl IntoIterator<Item = &'c ServerConfig>,
     parent: &Environment,
+    connectors: &Connectors,
 ) -> Result<Vec<ServerSettings>, ConfigError> {
     let mut prepared = Vec::new();
     let mut problems = Vec::new();
     for server in servers {
-        match resolve_endpoint(server, parent) {
+        match resolve_endpoint(server, parent, connectors) {
             Ok(server_endpoint) => {
                 problems.extend(server_endpoint.diagnostic().cloned());
                 prepared.push(ServerSettings {
@@ -94,6 +100,7 @@ pub(crate) fn prepare<'c>(
 fn resolve_endpoint(
     server: &ServerConfig,
     parent: &Environment,
+    connectors: &Connectors,
 ) -> Result<EndpointResolution, Diagnostic> {
     let problem = |key: &str, message: String, hint: Option<String>| Diagnostic {
         severity: Severity::Error,
@@ -111,6 +118,19 @@ fn resolve_endpoint(
         return Ok(EndpointResolution::Found(Arc::new(Endpoint::Remote(
             remote.with_helper(helper),
         ))));
+    }
+    if server.transport == TransportConfig::InProcess {
+        if let Some(source) = connectors.get(&server.name) {
+            let endpoint = Arc::new(Endpoint::InProcess(source.clone()));
+            return Ok(EndpointResolution::Found(endpoint));
+        }
+        let hint = "call `HostBuilder::connector` with this name, or disable the server".to_owned();
+        let problem = problem("type", ConnectorError::Missing.to_string(), Some(hint));
+        if server.required {
+            return Err(problem);
+        }
+        let diagnostic = Diagnostic { severity: Severity::Warning, ..problem };
+        return Ok(EndpointResolution::NoConnector(Arc::new(diagnostic)));
     }
     let TransportConfig::Stdio { command, args, env, unset_env, cwd } = &server.transport else {
         return Err(problem("type", "unsupported server type".to_owned(), None));

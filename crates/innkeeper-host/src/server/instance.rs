@@ -1,53 +1,59 @@
-//! A running server: a local process tree or a remote connection.
+//! A running server: a local process tree, a remote connection or an in-process connection.
 
 use tokio::sync::oneshot;
 
-use crate::process::{ExitStatus, KillHandle, LaunchProbe, Process, ProcessContainment};
+use super::in_process::InProcessConnection;
+use crate::process::{ExitStatus, KillHandle, LaunchProbe, ProcessContainment, ServerProcess};
 
 /// The part of a running server that must be terminated.
 #[derive(Debug)]
 pub(crate) enum ServerInstance {
     /// A child process with its descendants.
-    Child(Process),
+    Child(Box<dyn ServerProcess>),
     /// A connection; the receiver resolves when the connection ends, and is `None` afterwards.
     Connection(Option<oneshot::Receiver<()>>),
+    /// A connection to a server in the process of the application.
+    InProcess(InProcessConnection),
 }
 
 impl ServerInstance {
     /// Returns the id of the server process.
     pub(crate) fn id(&self) -> Option<u32> {
-        self.child().map(Process::id)
+        self.child().map(ServerProcess::id)
     }
 
     /// Returns how the process tree is contained.
     pub(crate) fn containment(&self) -> Option<ProcessContainment> {
-        self.child().map(Process::containment)
+        self.child().map(ServerProcess::containment)
     }
 
     /// Returns a handle that can kill the tree.
     pub(crate) fn kill_handle(&self) -> Option<KillHandle> {
-        self.child().map(Process::kill_handle)
+        self.child().map(ServerProcess::kill_handle)
     }
 
-    fn child(&self) -> Option<&Process> {
+    fn child(&self) -> Option<&dyn ServerProcess> {
         match self {
-            Self::Child(process) => Some(process),
-            Self::Connection(_) => None,
+            Self::Child(process) => Some(&**process),
+            Self::Connection(_) | Self::InProcess(_) => None,
         }
     }
 
-    /// Waits until the process exits. The exit status of a remote server is unknown.
+    /// Waits until the process exits. Never completes for a server without a process.
     pub(crate) async fn wait(&mut self) -> ExitStatus {
         match self {
             Self::Child(process) => process.wait().await,
-            Self::Connection(_) => std::future::pending().await,
+            Self::Connection(_) | Self::InProcess(_) => std::future::pending().await,
         }
     }
 
-    /// Kills the process tree; a connection ends with its session.
+    /// Kills the process tree, or drops the host's end of an in-process connection; a connection to
+    /// a remote server ends with its session.
     pub(crate) fn kill(&self) {
-        if let Some(process) = self.child() {
-            process.kill();
+        match self {
+            Self::Child(process) => process.kill(),
+            Self::Connection(_) => {}
+            Self::InProcess(connection) => connection.disconnect(),
         }
     }
 
@@ -62,6 +68,7 @@ impl ServerInstance {
                     *ended = None;
                 }
             }
+            Self::InProcess(connection) => connection.ended().await,
         }
     }
 

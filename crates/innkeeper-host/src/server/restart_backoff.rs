@@ -4,19 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// First backoff; each further backoff is twice as long.
-const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
-
-/// Maximum backoff; limits the wait for a server whose problem disappears by itself.
-const MAX_BACKOFF: Duration = Duration::from_secs(30);
-
-/// Relative jitter of a backoff (±10 %), so that servers that failed together do not restart
-/// together.
-const JITTER: f64 = 0.1;
-
-/// Time a server must stay ready before its failures are forgotten: twice the maximum backoff, so
-/// that a server that is ready only briefly reaches its restart limit.
-const BACKOFF_RESET: Duration = Duration::from_secs(60);
+use crate::backoff::{BACKOFF_RESET, INITIAL_BACKOFF, MAX_BACKOFF, doubled, with_jitter};
 
 /// The restart history of a server.
 #[derive(Debug, Default)]
@@ -60,10 +48,8 @@ impl RestartBackoff {
             return None;
         }
         self.consecutive_restarts += 1;
-        let doubled = 2_u32.saturating_pow(self.consecutive_restarts - 1);
-        let backoff = INITIAL_BACKOFF.saturating_mul(doubled).min(MAX_BACKOFF);
-        let spread = backoff.mul_f64(1.0 - JITTER + 2.0 * JITTER * jitter);
-        Some((self.consecutive_restarts, spread.min(MAX_BACKOFF)))
+        let delay = doubled(INITIAL_BACKOFF, self.consecutive_restarts - 1, MAX_BACKOFF);
+        Some((self.consecutive_restarts, with_jitter(delay, jitter).min(MAX_BACKOFF)))
     }
 }
 

@@ -17,7 +17,8 @@ pub enum StopStage {
     OnTerm,
     /// The server was killed.
     OnKill,
-    /// The connection was closed; the process of a remote server is not managed by the host.
+    /// The connection was closed; the host does not manage the process of a remote or in-process
+    /// server.
     Disconnected,
     /// The server had already exited.
     AlreadyGone,
@@ -53,7 +54,7 @@ pub struct ServerStopReport {
     pub server: Arc<str>,
     /// Stage at which the server stopped.
     pub stage: StopStage,
-    /// Exit status of the process; `None` for a remote server.
+    /// Exit status of the process; `None` for a remote or in-process server.
     pub exit: Option<ExitStatus>,
     /// Time from closing the input until the server was gone.
     pub took: Duration,

@@ -1,6 +1,7 @@
 //! The call that a request belongs to, with its callback, for messages of the server about the
 //! call.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -70,7 +71,7 @@ impl CallCallbackHandle {
 pub(crate) struct CallContext<'a> {
     /// The id of the call: of the request itself, or of the request that created the task.
     pub(crate) id: u64,
-    pub(crate) method: &'static str,
+    pub(crate) method: &'a Cow<'static, str>,
     /// The tool, the prompt or the URI.
     pub(crate) item: &'a str,
     pub(crate) callback: Option<&'a CallCallback>,
@@ -78,7 +79,7 @@ pub(crate) struct CallContext<'a> {
 
 impl CallContext<'_> {
     pub(crate) fn reference(&self) -> CallReference {
-        CallReference::Call { id: self.id, method: self.method, item: self.item.into() }
+        CallReference::Call { id: self.id, method: self.method.clone(), item: self.item.into() }
     }
 }
 
@@ -86,7 +87,7 @@ impl CallContext<'_> {
 #[derive(Clone, Debug)]
 pub(super) struct PendingCall {
     pub(super) id: u64,
-    method: &'static str,
+    method: Cow<'static, str>,
     item: Arc<str>,
     pub(super) callback: Option<CallCallbackHandle>,
 }
@@ -94,7 +95,7 @@ pub(super) struct PendingCall {
 impl From<CallContext<'_>> for PendingCall {
     fn from(call: CallContext<'_>) -> Self {
         let callback = call.callback.map(|callback| callback.0.clone());
-        Self { id: call.id, method: call.method, item: call.item.into(), callback }
+        Self { id: call.id, method: call.method.clone(), item: call.item.into(), callback }
     }
 }
 

@@ -50,12 +50,17 @@ impl Outbound {
         out: &OutgoingRequest<'_, P>,
         is_only_call: bool,
     ) -> Result<(), RequestError> {
-        let OutgoingRequest { id, method, params, .. } = *out;
+        let &OutgoingRequest { id, ref method, params, .. } = out;
         match self {
             Self::Pipe(writer) => writer.send_request(id, method, params, is_only_call),
             Self::Transport(messages) => {
                 let (name, headers) = (out.name.map(Into::into), out.headers.to_vec());
-                let kind = MessageKind::Request { id, method, name, header_params: headers };
+                let kind = MessageKind::Request {
+                    id,
+                    method: method.clone(),
+                    name,
+                    header_params: headers,
+                };
                 messages.send(kind, |body| envelope::write_request(body, id, method, params))
             }
         }

@@ -1,5 +1,6 @@
 //! The queue of outgoing messages for a message transport.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -59,7 +60,7 @@ pub(crate) enum MessageKind {
         /// Id of the request.
         id: u64,
         /// Method of the request.
-        method: &'static str,
+        method: Cow<'static, str>,
         /// Name of the tool or prompt, or the URI, if a header must contain it.
         name: Option<Box<str>>,
         /// Arguments that the server expects as headers.

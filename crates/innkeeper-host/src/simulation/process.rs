@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
-use crate::process::ExitStatus;
+use crate::process::{ExitStatus, KillHandle, LaunchProbe, ProcessContainment, ServerProcess};
 
 /// The signal that the host sent to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,20 +25,10 @@ pub(super) enum ProcessState {
 
 /// The host's handle to a process. Kills the process when dropped.
 #[derive(Debug)]
-pub(crate) struct SimulatedProcess {
+pub(super) struct SimulatedProcess {
     id: u32,
     signal: Arc<watch::Sender<ProcessSignal>>,
     state: watch::Receiver<ProcessState>,
-}
-
-/// Kills a process if the process still runs.
-#[derive(Clone, Debug)]
-pub(crate) struct SimulatedKillHandle(Arc<watch::Sender<ProcessSignal>>);
-
-impl SimulatedKillHandle {
-    pub(crate) fn kill(&self) {
-        self.0.send_replace(ProcessSignal::Kill);
-    }
 }
 
 /// The process's own end of the handle.
@@ -54,28 +45,32 @@ impl SimulatedProcess {
         let control = ProcessControl { signal: signal_receiver, state: state_sender };
         (Self { id, signal: Arc::new(signal), state }, control)
     }
+}
 
-    pub(crate) fn id(&self) -> u32 {
+impl ServerProcess for SimulatedProcess {
+    fn id(&self) -> u32 {
         self.id
     }
 
-    pub(crate) fn exit(&self) -> Option<ExitStatus> {
+    fn containment(&self) -> ProcessContainment {
+        ProcessContainment::Group
+    }
+
+    fn wait(&mut self) -> BoxFuture<'_, ExitStatus> {
+        Box::pin(async {
+            drop(self.state.wait_for(|state| !matches!(state, ProcessState::Running)).await);
+            self.exit_status().unwrap_or(ExitStatus::Unknown)
+        })
+    }
+
+    fn exit_status(&self) -> Option<ExitStatus> {
         match *self.state.borrow() {
             ProcessState::Running => None,
             ProcessState::Exited(status) | ProcessState::TreeExited(status) => Some(status),
         }
     }
 
-    pub(crate) async fn wait(&mut self) -> ExitStatus {
-        drop(self.state.wait_for(|state| !matches!(state, ProcessState::Running)).await);
-        self.exit().unwrap_or(ExitStatus::Unknown)
-    }
-
-    pub(crate) async fn wait_tree(&mut self) {
-        drop(self.state.wait_for(|state| matches!(state, ProcessState::TreeExited(_))).await);
-    }
-
-    pub(crate) fn terminate(&self) {
+    fn terminate(&self) {
         self.signal.send_if_modified(|signal| {
             let changed = *signal < ProcessSignal::Terminate;
             *signal = (*signal).max(ProcessSignal::Terminate);
@@ -83,12 +78,25 @@ impl SimulatedProcess {
         });
     }
 
-    pub(crate) fn kill(&self) {
-        self.kill_handle().kill();
+    fn kill(&self) {
+        self.signal.send_replace(ProcessSignal::Kill);
     }
 
-    pub(crate) fn kill_handle(&self) -> SimulatedKillHandle {
-        SimulatedKillHandle(self.signal.clone())
+    fn wait_tree(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            drop(self.state.wait_for(|state| matches!(state, ProcessState::TreeExited(_))).await);
+        })
+    }
+
+    fn kill_handle(&self) -> KillHandle {
+        let signal = self.signal.clone();
+        KillHandle::new(move || {
+            signal.send_replace(ProcessSignal::Kill);
+        })
+    }
+
+    fn has_started(&self, _launching: &mut LaunchProbe) -> Option<bool> {
+        None
     }
 }
 

@@ -50,7 +50,6 @@ pub(super) fn run_seed(seed: u64) -> SimulationOutcome {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let result = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run_simulation(seed))));
     drop(runtime);
-    Simulation::uninstall();
     let mut outcome = result.unwrap_or_default();
     let panics = PANICS.take().unwrap_or_default();
     outcome.violations.extend(panics.into_iter().map(|panic| format!("nothing panics: {panic}")));
@@ -75,9 +74,11 @@ fn install_panic_recorder() {
 
 async fn run_simulation(seed: u64) -> SimulationOutcome {
     let (started_at, plan, simulation) =
-        (Instant::now(), SimulationPlan::new(seed), Simulation::install(seed));
+        (Instant::now(), SimulationPlan::new(seed), Simulation::new(seed));
     simulation.set_plans(&plan.servers);
-    let builder = Host::builder(build_config(&plan.servers)).supervisor(Supervisor::Group);
+    let mut builder = Host::builder(build_config(&plan.servers)).supervisor(Supervisor::Group);
+    builder.opener = Some(Arc::new(simulation.clone()));
+    builder.limits = Simulation::small_limits(builder.limits);
     let events = RecordedEvents::default();
     let listener = record_events(builder.events(), events.clone());
     #[expect(clippy::disallowed_methods, reason = "the simulation awaits it")]

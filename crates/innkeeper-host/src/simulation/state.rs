@@ -1,10 +1,11 @@
 //! The shared state of a simulation: plans, launches and tool runs.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
 use tokio::io::{DuplexStream, duplex};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -13,25 +14,19 @@ use super::plan::ServerPlan;
 use super::process::{ProcessControl, ProcessSignal, ProcessState, SimulatedProcess};
 use super::server::SimulatedServer;
 use super::server_io::ServerIo;
-use crate::process::{ExitStatus, ProcessSpec};
+use crate::config::OauthConfig;
+use crate::process::{ExitStatus, ProcessSpec, SpawnError};
+use crate::server::endpoint_opener::{EndpointOpener, SpawnedServer};
 use crate::session::{Session, SessionContext, SessionLimits};
-use crate::transport::TransportHandle;
+use crate::transport::auth::AuthManager;
+use crate::transport::{HttpClientError, RemoteEndpoint, TransportHandle};
 
 /// Capacity of a pipe in bytes, as on Linux.
 const PIPE_CAPACITY_BYTES: usize = 64 << 10;
 
-thread_local! {
-    static CURRENT: RefCell<Option<Simulation>> = const { RefCell::new(None) };
-}
-
-/// Returns the simulation of this thread, if there is one.
-pub(crate) fn current_simulation() -> Option<Simulation> {
-    CURRENT.with_borrow(Clone::clone)
-}
-
 /// The state of a simulation. Clones share the state.
 #[derive(Clone, Debug)]
-pub(crate) struct Simulation(Arc<Mutex<SimulationState>>);
+pub(super) struct Simulation(Arc<Mutex<SimulationState>>);
 
 #[derive(Debug)]
 struct SimulationState {
@@ -52,23 +47,15 @@ impl Drop for AliveGuard {
 }
 
 impl Simulation {
-    /// Installs a simulation on this thread in place of the previous simulation.
-    pub(super) fn install(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         let (plans, runs_by_call) = (BTreeMap::new(), BTreeMap::new());
-        let simulation = Self(Arc::new(Mutex::new(SimulationState {
+        Self(Arc::new(Mutex::new(SimulationState {
             seed,
             plans,
             launches: 0,
             alive: 0,
             runs_by_call,
-        })));
-        CURRENT.set(Some(simulation.clone()));
-        simulation
-    }
-
-    /// Removes the simulation of this thread.
-    pub(super) fn uninstall() {
-        CURRENT.set(None);
+        })))
     }
 
     fn lock_state(&self) -> MutexGuard<'_, SimulationState> {
@@ -97,7 +84,7 @@ impl Simulation {
     }
 
     /// Returns smaller limits, so that a seed reaches the limits in a short time.
-    pub(crate) fn small_limits(&self, limits: SessionLimits) -> SessionLimits {
+    pub(super) fn small_limits(limits: SessionLimits) -> SessionLimits {
         let (max_line_bytes, max_discarded_bytes) = (32 << 10, 256 << 10);
         SessionLimits {
             max_line_bytes,
@@ -119,12 +106,9 @@ impl Simulation {
         (peer, u32::try_from(launch).unwrap(), AliveGuard(self.clone()))
     }
 
-    /// Starts a server in place of a child process. Returns its stdin, stdout and stderr.
-    pub(crate) fn spawn<P: From<SimulatedProcess>>(
-        &self,
-        launch: &ProcessSpec,
-    ) -> (P, (DuplexStream, DuplexStream, DuplexStream)) {
-        let name = launch.args[0].to_str().unwrap();
+    /// Starts a server in place of a child process.
+    fn spawn_server(&self, spec: &ProcessSpec) -> SpawnedServer {
+        let name = spec.args[0].to_str().unwrap();
         let (stdin, input) = duplex(PIPE_CAPACITY_BYTES);
         let (output, stdout) = duplex(PIPE_CAPACITY_BYTES);
         let (errors, stderr) = duplex(PIPE_CAPACITY_BYTES);
@@ -133,13 +117,33 @@ impl Simulation {
         let (process, control) = SimulatedProcess::new(id);
         #[expect(clippy::disallowed_methods, reason = "a process is no task of the host")]
         drop(tokio::spawn(run_process(peer, control, errors, alive)));
-        (process.into(), (stdin, stdout, stderr))
+        SpawnedServer {
+            process: Box::new(process),
+            stdin: Box::new(stdin),
+            stdout: Box::new(stdout),
+            stderr: Box::new(stderr),
+        }
+    }
+}
+
+impl EndpointOpener for Simulation {
+    fn spawn<'a>(
+        &'a self,
+        spec: &'a ProcessSpec,
+    ) -> BoxFuture<'a, Result<SpawnedServer, SpawnError>> {
+        ready(Ok(self.spawn_server(spec))).boxed()
     }
 
-    /// Connects to a server in place of a remote server.
-    pub(crate) fn connect(&self, owner: SessionContext, limits: SessionLimits) -> TransportHandle {
-        let (tasks, name) = (owner.tasks.clone(), owner.server.clone());
-        let (session, inbound, outbound) = Session::over_transport(owner, limits);
+    fn connect(
+        &self,
+        _remote: &RemoteEndpoint,
+        context: SessionContext,
+        limits: SessionLimits,
+        _sign_in: &AuthManager,
+        _oauth: Option<&OauthConfig>,
+    ) -> Result<TransportHandle, HttpClientError> {
+        let (tasks, name) = (context.tasks.clone(), context.server.clone());
+        let (session, inbound, outbound) = Session::over_transport(context, limits);
         let (open, ended) = oneshot::channel::<()>();
         let (mut peer, _, alive) =
             self.launch_server(&name, ServerIo::Transport { inbound, outbound });
@@ -147,7 +151,7 @@ impl Simulation {
             peer.run().await;
             drop((open, alive));
         });
-        TransportHandle { session, ended }
+        Ok(TransportHandle { session, ended })
     }
 }
 

@@ -7,6 +7,7 @@ use innkeeper_protocol::Era;
 use innkeeper_protocol::view::ServerCapabilities;
 use tokio::time::{Instant, sleep};
 
+use crate::backoff;
 use crate::catalog::CatalogEntry;
 use crate::connection::{listing, subscriptions};
 use crate::error::{CallError, UnavailableReason};
@@ -65,7 +66,7 @@ impl RefreshBackoff {
         self.consecutive_refreshes =
             if is_consecutive { self.consecutive_refreshes.saturating_add(1) } else { 0 };
         let doublings = self.consecutive_refreshes.saturating_sub(REFRESHES_BEFORE_BACKOFF);
-        MIN_REFRESH_INTERVAL.saturating_mul(2_u32.saturating_pow(doublings)).min(MAX_BACKOFF)
+        backoff::doubled(MIN_REFRESH_INTERVAL, doublings, MAX_BACKOFF)
     }
 }
 
@@ -164,7 +165,7 @@ async fn refresh_lists(
                 server_listing,
                 &mut excluded,
             );
-            registry.report_quarantined(server, &excluded);
+            listing::report_quarantined(registry.events(), &server.name, &excluded);
             registry.listing_changed(server, next);
             RefreshOutcome::Complete
         }

@@ -26,14 +26,15 @@ pub(crate) struct RequestSpan {
 impl RequestSpan {
     pub(super) fn start(
         connection: &ConnectionTelemetry,
-        method: &'static str,
+        method_name: Cow<'static, str>,
         item: &str,
     ) -> Self {
         let mut attributes = connection.attributes.to_vec();
-        attributes.push(KeyValue::new("mcp.method.name", method));
+        let method = method_name.clone();
+        attributes.push(KeyValue::new("mcp.method.name", method_name));
         // The span name and the metric attributes contain no URI: the number of URIs is unlimited.
-        let (mut name, mut uri) = (method.to_owned(), None);
-        match method {
+        let (mut name, mut uri) = (method.to_string(), None);
+        match &*method {
             method::TOOLS_CALL => {
                 attributes.push(KeyValue::new("gen_ai.operation.name", "execute_tool"));
                 attributes.push(KeyValue::new("gen_ai.tool.name", item.to_owned()));

@@ -56,8 +56,7 @@ impl TrustDecisions {
     pub fn open(directory: &Path, file: &Path) -> io::Result<Self> {
         let file = canonical_path(file)?;
         let hash = Sha256::digest(file.as_os_str().as_encoded_bytes());
-        let name: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        let decision_file = directory.join(name).with_extension("json");
+        let decision_file = directory.join(format!("{hash:.32x}")).with_extension("json");
         let file = file.to_string_lossy().into_owned();
         let contents = match read(&decision_file)? {
             Some(page) if page.version == FORMAT_VERSION && page.file == file => page,

@@ -102,6 +102,8 @@ impl LaunchSpec {
                 spec.url = Some(url.clone());
                 spec.headers = headers.keys().cloned().collect();
             }
+            // The application starts the server.
+            TransportConfig::InProcess => {}
         }
         spec
     }
@@ -111,7 +113,7 @@ impl LaunchSpec {
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new_with_prefix(self.launch_hash);
         hash.update(json!(self.guard).to_string());
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        format!("{:x}", hash.finalize())
     }
 
     /// Returns the names of variables that load code or a command, which runs in place of or beside
@@ -167,6 +169,7 @@ fn expansion(text: &ExpandedValue) -> Option<String> {
 fn working_directory(server: &ServerConfig, here: Option<&Path>) -> Option<PathBuf> {
     let cwd = match &server.transport {
         TransportConfig::Stdio { cwd, .. } => cwd.as_ref().map(|cwd| cwd.expose().clone()),
+        TransportConfig::InProcess => return None,
         TransportConfig::Http { .. }
         | TransportConfig::Sse { .. }
         | TransportConfig::WebSocket { .. }
@@ -242,6 +245,7 @@ fn hash_launch(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
                 add(b'=', value.expose().as_bytes());
             }
         }
+        TransportConfig::InProcess => {}
     }
     // Relative paths name other programs in another directory.
     if let Some(directory) = directory {

@@ -16,6 +16,7 @@ mod failure;
 mod faults;
 mod guard;
 mod health;
+mod in_process;
 mod install;
 mod limits;
 mod log_level;

@@ -11,7 +11,7 @@ pub(super) const MAX_ATTEMPTS: usize = 16;
 pub(super) const MAX_ATTEMPT_CHARS: usize = 600;
 
 /// A failed attempt to call a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct FailedAttempt {
     /// Error of the attempt.
     pub problem: String,

@@ -307,10 +307,10 @@ impl McpHost {
 
     /// Sends a user message and returns the text as a stream. Unlike [`Self::process_message`], the
     /// stream also contains the text of rejected attempts. An error is the last item of the stream.
-    pub fn process_message_stream<'h>(
-        &'h mut self,
-        message: &'h str,
-    ) -> impl Stream<Item = Result<String, McpHostError>> + 'h {
+    pub fn process_message_stream(
+        &mut self,
+        message: &str,
+    ) -> impl Stream<Item = Result<String, McpHostError>> + Send + use<> {
         self.0.stream(message).filter_map(async |happened| match happened {
             AgentEvent::Text(text) => Some(Ok(text)),
             AgentEvent::Finished(report) => {
@@ -327,7 +327,7 @@ impl McpHost {
     }
 
     /// Returns the statistics of tool calls and corrections.
-    pub fn retry_statistics(&self) -> &Statistics {
+    pub fn retry_statistics(&self) -> Statistics {
         self.0.statistics()
     }
 
@@ -345,8 +345,8 @@ impl McpHost {
     }
 
     /// Returns the underlying agent.
-    pub fn agent(&mut self) -> &mut Agent {
-        &mut self.0
+    pub fn agent(&self) -> &Agent {
+        &self.0
     }
 }
 

@@ -374,7 +374,7 @@ async fn the_tools_of_a_server_called_stdio_have_their_names_over_each_wire_and_
         };
         let endpoint = Endpoint { base_url, ..Endpoint::new("p", api, "any") };
         let provider = Arc::new(HttpProvider::new(endpoint));
-        let mut agent = Agent::new(provider, Arc::new(host.clone()), AgentSettings::default());
+        let agent = Agent::new(provider, Arc::new(host.clone()), AgentSettings::default());
         let report = agent.run("Say it").await;
         assert_eq!(report.text, "Done.", "{api:?}: {report:?}");
         assert_eq!(report.tool_calls[0].tool, "stdio.echo", "{api:?}");

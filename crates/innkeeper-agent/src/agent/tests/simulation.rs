@@ -218,10 +218,10 @@ impl Simulation {
             .start_paused(true)
             .build()
             .unwrap();
-        let mut agent = Agent::new(self.shared.clone(), self.shared.clone(), self.settings.clone());
+        let agent = Agent::new(self.shared.clone(), self.shared.clone(), self.settings.clone());
         for step in course {
-            runtime.block_on(self.apply(&mut agent, step));
-            self.check_conversation(agent.conversation());
+            runtime.block_on(self.apply(&agent, step));
+            self.check_conversation(&agent.conversation());
             let state = self.shared.0.lock().unwrap();
             if !state.problems.is_empty() {
                 return state.problems.clone();
@@ -234,7 +234,7 @@ impl Simulation {
         std::mem::take(&mut self.shared.0.lock().unwrap().coverage)
     }
 
-    async fn apply(&self, agent: &mut Agent, step: &ScenarioStep) {
+    async fn apply(&self, agent: &Agent, step: &ScenarioStep) {
         match step {
             ScenarioStep::Clear => agent.clear(),
             ScenarioStep::SetTools(tools) => {
@@ -293,7 +293,11 @@ impl Simulation {
         let mut full_history = messages.to_vec();
         full_history.push(Message::User("Go on.".into()));
         for max_tokens in [30, 150, 600, 1_000_000] {
-            let messages = HistoryBudget { max_tokens }.trim(&full_history, 0);
+            let messages = HistoryBudget { max_tokens }.trim(
+                &full_history,
+                0,
+                crate::content::ContentSupport::default(),
+            );
             if messages.len() < full_history.len() {
                 state.coverage.count("trimmed");
             }

@@ -1,5 +1,6 @@
 //! Encodes a request for the Messages API.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
@@ -8,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::content::{Content, Media, MediaKind, Segment};
 use crate::conversation::{
     AssistantMessage, ContentPart, Message, PartContent, ToolCall, ToolResult,
 };
@@ -83,7 +85,13 @@ struct MessageParam<'r> {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ContentBlockParam<'r> {
     Text {
-        text: &'r str,
+        text: Cow<'r, str>,
+    },
+    Image {
+        source: Base64Source<'r>,
+    },
+    Document {
+        source: Base64Source<'r>,
     },
     ToolUse {
         id: String,
@@ -92,13 +100,28 @@ enum ContentBlockParam<'r> {
     },
     ToolResult {
         tool_use_id: String,
-        content: &'r str,
+        content: ResultContent<'r>,
         #[serde(skip_serializing_if = "is_false")]
         is_error: bool,
     },
     /// The block as the model sent it.
     #[serde(untagged)]
     Verbatim(&'r RawValue),
+}
+
+/// The content of a tool result: text, or blocks if there are media.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ResultContent<'r> {
+    Text(Cow<'r, str>),
+    Blocks(Vec<ContentBlockParam<'r>>),
+}
+
+#[derive(Serialize)]
+struct Base64Source<'r> {
+    r#type: &'static str,
+    media_type: &'r str,
+    data: &'r str,
 }
 
 #[derive(Serialize)]
@@ -257,7 +280,7 @@ fn messages(encode_request: EncodeRequest<'_>) -> Vec<MessageParam<'_>> {
     let mut verbatim = HashSet::new();
     for message in &encode_request.request.messages {
         let (role, content) = match message {
-            Message::User(text) => ("user", text_block(text).into_iter().collect()),
+            Message::User(content) => ("user", content_blocks(content)),
             Message::Assistant(assistant) => {
                 ("assistant", assistant_blocks(encode_request, assistant, &mut verbatim))
             }
@@ -276,8 +299,28 @@ fn messages(encode_request: EncodeRequest<'_>) -> Vec<MessageParam<'_>> {
 }
 
 /// Returns `None` for blank text, which the API rejects.
-fn text_block(text: &str) -> Option<ContentBlockParam<'_>> {
+fn text_block<'r>(text: impl Into<Cow<'r, str>>) -> Option<ContentBlockParam<'r>> {
+    let text = text.into();
     (!text.trim().is_empty()).then_some(ContentBlockParam::Text { text })
+}
+
+fn content_blocks(content: &Content) -> Vec<ContentBlockParam<'_>> {
+    let blocks = content.segments().into_iter().filter_map(|segment| match segment {
+        Segment::Text(text) => text_block(text),
+        Segment::Media(media) => media_block(media),
+    });
+    blocks.collect()
+}
+
+/// Returns `None` for audio, which this API does not take.
+fn media_block(media: Media<'_>) -> Option<ContentBlockParam<'_>> {
+    let media_type = media.mime_type.unwrap_or_default();
+    let source = Base64Source { r#type: "base64", media_type, data: media.data };
+    match media.kind {
+        MediaKind::Image => Some(ContentBlockParam::Image { source }),
+        MediaKind::Document => Some(ContentBlockParam::Document { source }),
+        MediaKind::Audio => None,
+    }
 }
 
 /// Drops trailing reasoning: the API rejects an assistant message that ends with reasoning.
@@ -294,7 +337,7 @@ fn assistant_blocks<'r>(
             (PartContent::Text(_) | PartContent::Reasoning(_) | PartContent::Other, Some(raw)) => {
                 blocks.push(ContentBlockParam::Verbatim(raw));
             }
-            (PartContent::Text(text), None) => blocks.extend(text_block(text)),
+            (PartContent::Text(text), None) => blocks.extend(text_block(text.as_str())),
             (PartContent::ToolCall(call), Some(raw)) => {
                 verbatim.insert(call.id.as_str());
                 blocks.push(ContentBlockParam::Verbatim(raw));
@@ -345,7 +388,11 @@ fn result_block<'r>(result: &'r ToolResult, verbatim: &HashSet<&str>) -> Content
     let is_verbatim = verbatim.contains(result.id.as_str());
     ContentBlockParam::ToolResult {
         tool_use_id: if is_verbatim { result.id.clone() } else { sanitize_id(&result.id) },
-        content: &result.text,
+        content: if result.content.has_media() {
+            ResultContent::Blocks(content_blocks(&result.content))
+        } else {
+            ResultContent::Text(result.content.to_text())
+        },
         is_error: result.is_error,
     }
 }

@@ -71,7 +71,7 @@ fn call(id: &str, name: &str, arguments: &str) -> PartContent {
 
 fn result(id: &str, name: &str, text: &str) -> ToolResult {
     let (id, name) = (id.to_owned(), name.to_owned());
-    ToolResult { id, name, text: text.to_owned(), is_error: false }
+    ToolResult { id, name, content: text.into(), is_error: false }
 }
 
 fn part_with_block(

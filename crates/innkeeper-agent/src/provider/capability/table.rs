@@ -6,9 +6,8 @@ use crate::provider::{Capabilities, ConstraintSupport, ProviderApi, RequestQuirk
 /// Capabilities of an API's models by name prefix; the first matching row applies.
 type ModelTable = &'static [(&'static [&'static str], fn() -> Capabilities)];
 
-/// Looks up a model. A vendor prefix, as in `openai/gpt-4o`, is ignored.
+/// Looks up a model.
 pub(super) fn look_up(api: ProviderApi, model: &str) -> Capabilities {
-    let model = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
     let rows = match api {
         ProviderApi::OpenAiChat => OPENAI_CHAT,
         ProviderApi::OpenAiResponses => OPENAI_RESPONSES,

@@ -35,7 +35,7 @@ fn assert_conversation_continues(api: ProviderApi, message: AssistantMessage) {
     let results = conversation.pending_calls().map(|call| ToolResult {
         id: call.id.clone(),
         name: call.name.clone(),
-        text: "ok".to_owned(),
+        content: "ok".into(),
         is_error: false,
     });
     let results = results.collect();

@@ -1,9 +1,12 @@
 //! Encodes a request for generateContent.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::content::{Content, Media, Segment};
 use crate::conversation::{AssistantMessage, Message, PartContent, ToolResult};
 use crate::provider::codec::{EncodeRequest, ObjectView, arguments_object};
 use crate::provider::gemini::PLACEHOLDER_SIGNATURE;
@@ -35,8 +38,9 @@ enum RequestPart<'r> {
     /// The part as the model sent it.
     Verbatim(&'r RawValue),
     Text {
-        text: &'r str,
+        text: Cow<'r, str>,
     },
+    InlineData(InlineData<'r>),
     #[serde(rename_all = "camelCase")]
     FunctionCall {
         function_call: FunctionCall,
@@ -47,6 +51,19 @@ enum RequestPart<'r> {
     FunctionResponse {
         function_response: FunctionResponse<'r>,
     },
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InlineData<'r> {
+    inline_data: Blob<'r>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Blob<'r> {
+    mime_type: &'r str,
+    data: &'r str,
 }
 
 #[derive(Serialize)]
@@ -61,13 +78,16 @@ struct FunctionResponse<'r> {
     id: Option<String>,
     name: String,
     response: FunctionResponseBody<'r>,
+    /// The media; the response contains a line of text for each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<InlineData<'r>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 enum FunctionResponseBody<'r> {
-    Result(&'r str),
-    Error(&'r str),
+    Result(Cow<'r, str>),
+    Error(Cow<'r, str>),
 }
 
 #[derive(Serialize)]
@@ -113,8 +133,10 @@ struct GenerationConfig<'r> {
 pub(super) fn request_body(encode_request: EncodeRequest<'_>) -> RequestBody<'_> {
     let EncodeRequest { request, encoded_tools, capabilities, .. } = encode_request;
     let system = &request.system;
-    let system_instruction = (!system.is_empty())
-        .then(|| RequestContent { role: None, parts: vec![RequestPart::Text { text: system }] });
+    let system_instruction = (!system.is_empty()).then(|| RequestContent {
+        role: None,
+        parts: vec![RequestPart::Text { text: system.into() }],
+    });
     let with_tools = capabilities.native_tools && !encoded_tools.is_empty();
     let declarations = encoded_tools.as_slice().iter().map(|tool| FunctionDeclaration {
         name: &tool.alias,
@@ -179,7 +201,7 @@ fn contents(encode_request: EncodeRequest<'_>) -> Vec<RequestContent<'_>> {
     let mut calls = Vec::new();
     for message in &encode_request.request.messages {
         let (role, parts) = match message {
-            Message::User(text) => ("user", vec![RequestPart::Text { text }]),
+            Message::User(content) => ("user", user_parts(content)),
             Message::Assistant(assistant) => {
                 ("model", assistant_parts(encode_request, assistant, &mut calls))
             }
@@ -234,7 +256,7 @@ fn assistant_parts<'r>(
         } else if let PartContent::Text(text) = &part.content
             && !text.is_empty()
         {
-            parts.push(RequestPart::Text { text });
+            parts.push(RequestPart::Text { text: text.into() });
         }
     }
     parts
@@ -249,11 +271,30 @@ fn function_response<'r>(
     let name = call
         .map_or_else(|| encode_request.encoded_tools.alias(&result.name), |call| call.name.clone());
     let id = call.and_then(|call| call.provider_id.clone());
-    let text = result.text.as_str();
+    let text = result.content.to_text();
     let response = if result.is_error {
         FunctionResponseBody::Error(text)
     } else {
         FunctionResponseBody::Result(text)
     };
-    RequestPart::FunctionResponse { function_response: FunctionResponse { id, name, response } }
+    let parts = result.content.media().map(inline_data).collect();
+    RequestPart::FunctionResponse {
+        function_response: FunctionResponse { id, name, response, parts },
+    }
+}
+
+fn user_parts(content: &Content) -> Vec<RequestPart<'_>> {
+    if !content.has_media() {
+        return vec![RequestPart::Text { text: content.to_text() }];
+    }
+    let parts = content.segments().into_iter().map(|segment| match segment {
+        Segment::Text(text) => RequestPart::Text { text },
+        Segment::Media(media) => RequestPart::InlineData(inline_data(media)),
+    });
+    parts.collect()
+}
+
+fn inline_data(media: Media<'_>) -> InlineData<'_> {
+    let mime_type = media.mime_type.unwrap_or_default();
+    InlineData { inline_data: Blob { mime_type, data: media.data } }
 }

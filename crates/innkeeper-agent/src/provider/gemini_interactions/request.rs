@@ -1,9 +1,12 @@
 //! Encodes a request for the Interactions API.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::content::{Content, MediaKind, Segment};
 use crate::conversation::{AssistantMessage, Message, PartContent, ToolResult};
 use crate::provider::codec::{EncodeRequest, ObjectView, arguments_object};
 use crate::provider::gemini::{PLACEHOLDER_SIGNATURE, model_name};
@@ -35,18 +38,20 @@ enum InputStep<'r> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum EncodedStep<'r> {
-    UserInput { content: [TextContent<'r>; 1] },
-    ModelOutput { content: [TextContent<'r>; 1] },
+    UserInput { content: Vec<InputContent<'r>> },
+    ModelOutput { content: [InputContent<'r>; 1] },
     Thought { signature: &'static str },
     FunctionCall(FunctionCall<'r>),
     FunctionResult(FunctionResult<'r>),
 }
 
 #[derive(Serialize)]
-struct TextContent<'r> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    text: &'r str,
+#[serde(tag = "type", rename_all = "snake_case")]
+enum InputContent<'r> {
+    Text { text: Cow<'r, str> },
+    Image { mime_type: &'r str, data: &'r str },
+    Audio { mime_type: &'r str, data: &'r str },
+    Document { mime_type: &'r str, data: &'r str },
 }
 
 #[derive(Serialize)]
@@ -60,10 +65,18 @@ struct FunctionCall<'r> {
 struct FunctionResult<'r> {
     call_id: &'r str,
     name: String,
-    /// The result as one string: some models take a list for images and reject it.
-    result: &'r str,
+    result: ResultContent<'r>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_error: bool,
+}
+
+/// The result as one string, unless there are media: some models take a list for images and reject
+/// it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ResultContent<'r> {
+    Text(Cow<'r, str>),
+    List(Vec<InputContent<'r>>),
 }
 
 #[derive(Serialize)]
@@ -152,9 +165,9 @@ fn steps(encode_request: EncodeRequest<'_>) -> Vec<InputStep<'_>> {
     let mut calls = Vec::new();
     for message in &encode_request.request.messages {
         match message {
-            Message::User(text) => {
+            Message::User(content) => {
                 steps.push(InputStep::Encoded(EncodedStep::UserInput {
-                    content: [text_content(text)],
+                    content: input_contents(content),
                 }));
             }
             Message::Assistant(assistant) => {
@@ -227,7 +240,12 @@ fn function_result<'r>(
     let call_id = result.id.as_str();
     let name = calls.iter().find(|(id, _)| *id == call_id).map(|(_, name)| name.clone());
     let name = name.unwrap_or_else(|| encode_request.encoded_tools.alias(&result.name));
-    let (result, is_error) = (result.text.as_str(), result.is_error);
+    let is_error = result.is_error;
+    let result = if result.content.has_media() {
+        ResultContent::List(input_contents(&result.content))
+    } else {
+        ResultContent::Text(result.content.to_text())
+    };
     InputStep::Encoded(EncodedStep::FunctionResult(FunctionResult {
         call_id,
         name,
@@ -236,6 +254,24 @@ fn function_result<'r>(
     }))
 }
 
-fn text_content(text: &str) -> TextContent<'_> {
-    TextContent { kind: "text", text }
+fn text_content(text: &str) -> InputContent<'_> {
+    InputContent::Text { text: text.into() }
+}
+
+fn input_contents(content: &Content) -> Vec<InputContent<'_>> {
+    if !content.has_media() {
+        return vec![InputContent::Text { text: content.to_text() }];
+    }
+    let contents = content.segments().into_iter().map(|segment| match segment {
+        Segment::Text(text) => InputContent::Text { text },
+        Segment::Media(media) => {
+            let (mime_type, data) = (media.mime_type.unwrap_or_default(), media.data);
+            match media.kind {
+                MediaKind::Image => InputContent::Image { mime_type, data },
+                MediaKind::Audio => InputContent::Audio { mime_type, data },
+                MediaKind::Document => InputContent::Document { mime_type, data },
+            }
+        }
+    });
+    contents.collect()
 }

@@ -46,6 +46,9 @@ struct ModelOptions<'r> {
 struct ChatMessage<'r> {
     role: &'static str,
     content: String,
+    /// Images in Base64.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<&'r str>,
     #[serde(skip_serializing_if = "String::is_empty")]
     thinking: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -92,6 +95,7 @@ impl ChatMessage<'_> {
         Self {
             role,
             content,
+            images: Vec::new(),
             thinking: String::new(),
             tool_calls: Vec::new(),
             tool_name: None,
@@ -170,7 +174,11 @@ fn messages(encode_request: EncodeRequest<'_>) -> Vec<ChatMessage<'_>> {
     let mut names = HashMap::new();
     for message in &encode_request.request.messages {
         match message {
-            Message::User(text) => messages.push(ChatMessage::new("user", text.to_string())),
+            Message::User(content) => messages.push(ChatMessage {
+                // The lowered content has no other media.
+                images: content.media().map(|media| media.data).collect(),
+                ..ChatMessage::new("user", content.text_without_media().into_owned())
+            }),
             Message::Assistant(assistant) => {
                 names = provider_call_names(encode_request, assistant);
                 messages.extend(assistant_message(encode_request, assistant));
@@ -182,7 +190,7 @@ fn messages(encode_request: EncodeRequest<'_>) -> Vec<ChatMessage<'_>> {
                         None => encode_request.encoded_tools.alias(&result.name),
                     }),
                     tool_call_id: Some(&result.id),
-                    ..ChatMessage::new("tool", result.text.clone())
+                    ..ChatMessage::new("tool", result.content.to_text().into_owned())
                 }));
             }
         }

@@ -117,11 +117,11 @@ fn messages(encode_request: EncodeRequest<'_>) -> Vec<ChatMessage<'_>> {
     let mut after_results = false;
     for message in &encode_request.request.messages {
         match message {
-            conversation::Message::User(text) => {
+            conversation::Message::User(content) => {
                 if after_results && !encode_request.capabilities.quirks.max_completion_tokens {
                     messages.push(ChatMessage::separator());
                 }
-                messages.push(ChatMessage::user(text));
+                messages.push(ChatMessage::user(content));
             }
             conversation::Message::Assistant(assistant_message) => {
                 messages.push(ChatMessage::assistant(assistant_message, encode_request));

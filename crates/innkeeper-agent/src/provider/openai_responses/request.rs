@@ -4,9 +4,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::content::{Content, Media, MediaKind, Segment};
 use crate::conversation::{AssistantMessage, ContentPart, Message, PartContent};
 use crate::provider::codec::{ApiError, EncodeRequest, HttpRequest, arguments_object};
-use crate::provider::openai::is_strict;
+use crate::provider::openai::{DOCUMENT_NAME, is_strict};
 use crate::provider::tool_encoding::EncodedTool;
 
 use super::output_item::is_encrypted_reasoning;
@@ -127,7 +128,11 @@ fn input(encode_request: EncodeRequest<'_>) -> Vec<InputItem<'_>> {
     let mut items = Vec::new();
     for message in &encode_request.request.messages {
         match message {
-            Message::User(text) => items.push(message_item("user", text)),
+            Message::User(content) => items.push(InputItem::Encoded(json!({
+                "type": "message",
+                "role": "user",
+                "content": encode_content(content),
+            }))),
             Message::Assistant(assistant) => {
                 push_assistant_items(assistant, encode_request, &mut items);
             }
@@ -135,7 +140,7 @@ fn input(encode_request: EncodeRequest<'_>) -> Vec<InputItem<'_>> {
                 InputItem::Encoded(json!({
                     "type": "function_call_output",
                     "call_id": result.id,
-                    "output": result.text,
+                    "output": encode_content(&result.content),
                 }))
             })),
         }
@@ -167,7 +172,7 @@ fn push_assistant_items<'r>(
         match (&part.content, native(part).filter(|_| !has_lost_reasoning)) {
             (_, Some(block)) => items.push(InputItem::Verbatim(block)),
             (PartContent::Text(text), None) if text.is_empty() => {}
-            (PartContent::Text(text), None) => items.push(message_item("assistant", text)),
+            (PartContent::Text(text), None) => items.push(assistant_item(text)),
             (PartContent::ToolCall(call), None) => items.push(InputItem::Encoded(json!({
                 "type": "function_call",
                 "call_id": call.id,
@@ -179,6 +184,32 @@ fn push_assistant_items<'r>(
     }
 }
 
-fn message_item<'r>(role: &str, text: &str) -> InputItem<'r> {
-    InputItem::Encoded(json!({"type": "message", "role": role, "content": text}))
+fn assistant_item<'r>(text: &str) -> InputItem<'r> {
+    InputItem::Encoded(json!({"type": "message", "role": "assistant", "content": text}))
+}
+
+/// Encodes a content: as one text, unless there are media.
+fn encode_content(content: &Content) -> Value {
+    if !content.has_media() {
+        return content.to_text().into();
+    }
+    let parts = content.segments().into_iter().filter_map(|segment| match segment {
+        Segment::Text(text) => Some(json!({"type": "input_text", "text": text})),
+        Segment::Media(media) => encode_media(media),
+    });
+    parts.collect()
+}
+
+/// Returns `None` for audio, which this API does not take.
+fn encode_media(media: Media<'_>) -> Option<Value> {
+    let url = media.to_data_url();
+    match media.kind {
+        MediaKind::Image => {
+            Some(json!({"type": "input_image", "detail": "auto", "image_url": url}))
+        }
+        MediaKind::Document => {
+            Some(json!({"type": "input_file", "filename": DOCUMENT_NAME, "file_data": url}))
+        }
+        MediaKind::Audio => None,
+    }
 }

@@ -36,7 +36,7 @@ impl ToolRunner for ListTool {
 async fn run(api: ProviderApi, client: &Arc<InMemoryClient>) -> (RunResult, Arc<ListTool>) {
     let tools = Arc::new(ListTool::default());
     let provider = Arc::new(provider(api, client));
-    let mut agent = Agent::new(provider, tools.clone(), AgentSettings::default());
+    let agent = Agent::new(provider, tools.clone(), AgentSettings::default());
     (agent.run("List the folder.").await, tools)
 }
 

@@ -17,7 +17,7 @@ async fn constrained_output_is_the_last_resort_where_the_server_supports_it() {
     let replies = [text_reply(bad), text_reply(bad), text_reply(call), text_reply("Done.")];
     let model = ScriptedProvider::new(replies)
         .with_capabilities(Capabilities { constraints, ..text_only_capabilities() });
-    let mut test_env = harness(model, AgentSettings::default());
+    let test_env = harness(model, AgentSettings::default());
     let report = test_env.agent.run("Read a.").await;
     assert!(report.is_success(), "{report:?}");
     assert_eq!(report.tool_calls[0].origin, CallOrigin::Constrained);
@@ -43,7 +43,7 @@ fn constrained_harness(
 
 #[tokio::test(start_paused = true)]
 async fn the_first_response_is_constrained_and_the_response_to_its_result_is_free() {
-    let mut test_env = constrained_harness(
+    let test_env = constrained_harness(
         [
             text_reply(READ_CALL),
             text_reply("It says a."),
@@ -78,7 +78,7 @@ async fn the_first_response_is_constrained_and_the_response_to_its_result_is_fre
 async fn an_invalid_constrained_call_is_requested_again_with_the_same_constraint() {
     let truncated =
         Response { finish_reason: FinishReason::Length, ..Response::from_text(&READ_CALL[..30]) };
-    let mut test_env = constrained_harness(
+    let test_env = constrained_harness(
         [Ok(truncated), text_reply(READ_CALL), text_reply("Done.")],
         constraining_capabilities(),
     );
@@ -94,7 +94,7 @@ async fn an_invalid_constrained_call_is_requested_again_with_the_same_constraint
         .collect();
     assert_eq!(constrained, [true, true, false]);
     let bad = r#"{"tool": "fs.read", "params": {}}"#;
-    let mut test_env = constrained_harness(
+    let test_env = constrained_harness(
         [text_reply(bad), text_reply(bad), text_reply(READ_CALL)],
         constraining_capabilities(),
     );
@@ -107,7 +107,7 @@ async fn an_invalid_constrained_call_is_requested_again_with_the_same_constraint
 
 #[tokio::test(start_paused = true)]
 async fn without_server_constraints_a_required_call_is_requested_in_the_prompt() {
-    let mut test_env =
+    let test_env =
         constrained_harness([text_reply(READ_CALL), text_reply("Done.")], text_only_capabilities());
     let report = test_env.agent.run("Read a.").await;
     assert!(report.is_success(), "{report:?}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use innkeeper_agent::agent::{AgentEventRef, AgentSettings};
+use innkeeper_agent::agent::{AgentEvent, AgentSettings};
 use innkeeper_agent::conversation::Message;
 use innkeeper_agent::provider::{LlmError, LlmErrorKind, Response, ScriptedProvider};
 use innkeeper_agent::run::{CallOrigin, RunLimits, RunOutcome};
@@ -22,7 +22,7 @@ async fn a_bad_call_is_corrected_by_asking_again_cooler_with_every_earlier_error
         READ_CALL,
         "Done.",
     ];
-    let mut test_env = prompted_harness(replies);
+    let test_env = prompted_harness(replies);
     let start = Instant::now();
     let report = test_env.agent.run("Read a.").await;
     assert!(report.is_success(), "{report:?}");
@@ -35,6 +35,7 @@ async fn a_bad_call_is_corrected_by_asking_again_cooler_with_every_earlier_error
     let Some(Message::User(correction)) = requests[2].messages.last() else {
         panic!("no question")
     };
+    let correction = correction.to_text();
     let (first, two) = (correction.find("Attempt 1: "), correction.find("Attempt 2: "));
     assert!(correction.starts_with("Read a.") && first.is_some() && first < two, "{correction}");
     assert!(correction.contains("path"), "{correction}");
@@ -60,12 +61,12 @@ async fn each_pause_before_a_correction_is_twice_the_last_with_up_to_three_tenth
             text_reply("Done."),
         ];
         let model = ScriptedProvider::new(replies).with_capabilities(text_only_capabilities());
-        let mut test_env = harness(model, AgentSettings::default());
+        let test_env = harness(model, AgentSettings::default());
         let (mut delays, start) = (Vec::new(), Instant::now());
         let report = test_env
             .agent
             .run_streaming("Read a.", |event| {
-                if let AgentEventRef::Retrying { delay } = event {
+                if let AgentEvent::Retrying { delay } = event {
                     delays.push(delay);
                 }
             })
@@ -87,14 +88,14 @@ async fn each_pause_before_a_correction_is_twice_the_last_with_up_to_three_tenth
 /// Proves: P10, P23
 #[tokio::test(start_paused = true)]
 async fn a_missing_parameter_is_named_and_the_form_is_shown_again() {
-    let mut test_env =
-        prompted_harness([r#"{"tool": "fs.read", "params": {}}"#, READ_CALL, "Done."]);
+    let test_env = prompted_harness([r#"{"tool": "fs.read", "params": {}}"#, READ_CALL, "Done."]);
     test_env.agent.run("Read a.").await;
     assert_eq!(test_env.tools.calls().len(), 1);
     let requests = test_env.model.requests();
     let Some(Message::User(correction)) = requests[1].messages.last() else {
         panic!("no question")
     };
+    let correction = correction.to_text();
     assert!(
         correction.contains("missing required property `path`") && correction.contains("`fs.read`"),
         "{correction}"
@@ -105,13 +106,14 @@ async fn a_missing_parameter_is_named_and_the_form_is_shown_again() {
 /// Proves: P34
 #[tokio::test(start_paused = true)]
 async fn an_unknown_tool_is_answered_with_the_one_that_may_be_meant() {
-    let mut test_env =
+    let test_env =
         prompted_harness([r#"{"tool": "fs.reed", "params": {"path": "a"}}"#, READ_CALL, "Done."]);
     test_env.agent.run("Read a.").await;
     let requests = test_env.model.requests();
     let Some(Message::User(correction)) = requests[1].messages.last() else {
         panic!("no question")
     };
+    let correction = correction.to_text();
     assert!(
         correction.contains("fs.reed")
             && correction.contains("did you mean")
@@ -131,7 +133,7 @@ async fn more_calls_than_are_allowed_are_sent_back_and_none_is_run() {
     ])
     .with_capabilities(text_only_capabilities());
     let limits = RunLimits { max_calls: 5, ..RunLimits::default() };
-    let mut test_env = harness(model, AgentSettings { limits, ..AgentSettings::default() });
+    let test_env = harness(model, AgentSettings { limits, ..AgentSettings::default() });
     let report = test_env.agent.run("Read.").await;
     assert!(report.is_success(), "{report:?}");
     assert_eq!(test_env.tools.calls().len(), 1);
@@ -141,7 +143,7 @@ async fn more_calls_than_are_allowed_are_sent_back_and_none_is_run() {
 #[tokio::test(start_paused = true)]
 async fn a_model_that_makes_the_same_mistake_twice_is_not_asked_a_third_time() {
     let bad = r#"{"tool": "fs.read", "params": {}}"#;
-    let mut test_env = prompted_harness([bad, bad, READ_CALL]);
+    let test_env = prompted_harness([bad, bad, READ_CALL]);
     let report = test_env.agent.run("Read a.").await;
     let RunOutcome::NoValidCall { attempts } = &report.outcome else { panic!("{report:?}") };
     assert_eq!(attempts.len(), 2);
@@ -154,7 +156,7 @@ async fn a_call_inside_a_providers_error_is_rescued() {
     let mut error =
         LlmError::new("scripted", LlmErrorKind::MalformedToolCall, "error parsing tool call");
     error.partial_output = Some(READ_CALL.into());
-    let mut test_env = native_harness([Err(error), text_reply("Done.")]);
+    let test_env = native_harness([Err(error), text_reply("Done.")]);
     let report = test_env.agent.run("Read a.").await;
     assert!(report.is_success(), "{report:?}");
     assert_eq!(report.tool_calls[0].origin, CallOrigin::Recovered);
@@ -170,7 +172,7 @@ async fn arguments_that_cannot_be_read_are_an_error_to_the_model() {
         call_reply("fs.read", r#"{"path": "a"}"#),
         text_reply("Done."),
     ];
-    let mut test_env = native_harness(replies);
+    let test_env = native_harness(replies);
     let report = test_env.agent.run("Read a.").await;
     assert!(report.is_success(), "{report:?}");
     assert_eq!(test_env.tools.calls().len(), 1);
@@ -179,7 +181,9 @@ async fn arguments_that_cannot_be_read_are_an_error_to_the_model() {
         .messages
         .iter()
         .filter_map(|message| match message {
-            Message::ToolResults(results) => Some((results[0].is_error, results[0].text.clone())),
+            Message::ToolResults(results) => {
+                Some((results[0].is_error, results[0].content.to_text().into_owned()))
+            }
             Message::User(_) | Message::Assistant(_) => None,
         })
         .collect();

@@ -14,7 +14,7 @@ async fn a_provider_that_fails_for_a_moment_is_asked_again_when_it_says() {
     let retry_later =
         |after| LlmError::new("scripted", LlmErrorKind::RetryLater { after }, "overloaded");
     let wait = Some(Duration::from_secs(7));
-    let mut test_env =
+    let test_env =
         native_harness([Err(retry_later(wait)), Err(retry_later(None)), text_reply("Done.")]);
     let start = Instant::now();
     let report = test_env.agent.run("Hi").await;
@@ -30,7 +30,7 @@ async fn all_retries_of_a_run_share_one_budget() {
     let bad = || text_reply(r#"{"tool": "fs.read", "params": {}}"#);
     let replies = [fails(), bad(), fails(), text_reply("unused")];
     let limits = RunLimits { retry_budget: 2, ..RunLimits::default() };
-    let mut test_env = harness(
+    let test_env = harness(
         ScriptedProvider::new(replies),
         AgentSettings { limits, ..AgentSettings::default() },
     );
@@ -47,7 +47,7 @@ async fn a_failure_that_a_retry_cannot_fix_is_reported_at_once() {
         LlmErrorKind::ContextLength,
         LlmErrorKind::RetryLater { after: Some(Duration::from_secs(121)) },
     ] {
-        let mut test_env =
+        let test_env =
             native_harness([Err(LlmError::new("scripted", kind, "no")), text_reply("unused")]);
         let report = test_env.agent.run("Hi").await;
         let RunOutcome::Failed(error) = &report.outcome else { panic!("{report:?}") };
@@ -61,7 +61,7 @@ async fn a_truncated_or_declined_response_is_reported_as_such() {
     for (finish_reason, is_truncated) in
         [(FinishReason::Length, true), (FinishReason::Refusal, false)]
     {
-        let mut test_env =
+        let test_env =
             native_harness([Ok(Response { finish_reason, ..Response::from_text("Half of") })]);
         let report = test_env.agent.run("Tell.").await;
         assert!(!report.is_success());
@@ -78,7 +78,7 @@ async fn a_call_that_was_cut_is_never_run() {
         finish_reason: FinishReason::Length,
         ..Response::from_tool_calls([("fs.rm", r#"{"path": "a"}"#)])
     };
-    let mut test_env = native_harness([Ok(half), text_reply("Done.")]);
+    let test_env = native_harness([Ok(half), text_reply("Done.")]);
     test_env.agent.run("Remove ab.").await;
     let calls = test_env.tools.calls();
     assert!(calls.is_empty(), "{calls:?}");
@@ -88,8 +88,7 @@ async fn a_call_that_was_cut_is_never_run() {
 async fn no_call_of_an_answer_that_was_declined_is_run() {
     let calls =
         Response::from_tool_calls([("fs.rm", r#"{"path": "a"}"#), ("fs.rm", r#"{"path": "b"}"#)]);
-    let mut test_env =
-        native_harness([Ok(Response { finish_reason: FinishReason::Refusal, ..calls })]);
+    let test_env = native_harness([Ok(Response { finish_reason: FinishReason::Refusal, ..calls })]);
     let report = test_env.agent.run("Remove.").await;
     assert!(matches!(report.outcome, RunOutcome::Refused));
     assert!(test_env.tools.calls().is_empty());
@@ -100,7 +99,7 @@ async fn no_call_of_an_answer_that_was_declined_is_run() {
 async fn an_answer_with_nothing_in_it_is_asked_for_again() {
     let announced =
         Response { finish_reason: FinishReason::ToolCalls, ..Response::from_text("I call.") };
-    let mut test_env = native_harness([text_reply("  "), Ok(announced), text_reply("Here.")]);
+    let test_env = native_harness([text_reply("  "), Ok(announced), text_reply("Here.")]);
     let report = test_env.agent.run("Hi").await;
     assert_eq!(report.text, "Here.");
     assert_eq!(report.stats.corrections, 2);
@@ -115,7 +114,7 @@ async fn a_provider_that_says_at_once_is_not_asked_at_once() {
             "busy",
         ))
     };
-    let mut test_env = native_harness([retry_later(), retry_later(), text_reply("Done.")]);
+    let test_env = native_harness([retry_later(), retry_later(), text_reply("Done.")]);
     let start = Instant::now();
     assert!(test_env.agent.run("Hi").await.is_success());
     assert!(start.elapsed() >= Duration::from_millis(1500));
@@ -125,7 +124,7 @@ async fn a_provider_that_says_at_once_is_not_asked_at_once() {
 async fn what_does_not_answer_at_all_is_asked_three_times_and_no_more() {
     let connection_error =
         || Err(LlmError::new("scripted", LlmErrorKind::Connection, "no connection"));
-    let mut test_env = native_harness([
+    let test_env = native_harness([
         connection_error(),
         connection_error(),
         connection_error(),

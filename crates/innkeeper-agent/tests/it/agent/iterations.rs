@@ -23,7 +23,7 @@ async fn calls_of_one_answer_run_side_by_side_and_their_results_keep_their_order
         ("clock.nap", r#"{"seconds": 1}"#),
         ("fs.read", r#"{"path": "gone"}"#),
     ]);
-    let mut test_env = native_harness([Ok(calls), text_reply("Done.")]);
+    let test_env = native_harness([Ok(calls), text_reply("Done.")]);
     let start = Instant::now();
     let report = test_env.agent.run("Wait.").await;
     assert_eq!(start.elapsed(), Duration::from_secs(3));
@@ -32,9 +32,9 @@ async fn calls_of_one_answer_run_side_by_side_and_their_results_keep_their_order
         panic!("no results")
     };
     let outcomes: Vec<_> =
-        results.iter().map(|result| (result.is_error, result.text.as_str())).collect();
-    assert_eq!(outcomes[0], (false, r#"clock.nap {"seconds":3}"#));
-    assert_eq!(outcomes[1], (false, r#"clock.nap {"seconds":1}"#));
+        results.iter().map(|result| (result.is_error, result.content.to_text())).collect();
+    assert_eq!(outcomes[0], (false, r#"clock.nap {"seconds":3}"#.into()));
+    assert_eq!(outcomes[1], (false, r#"clock.nap {"seconds":1}"#.into()));
     assert!(outcomes[2].0 && outcomes[2].1.contains("fs.read"), "{outcomes:?}");
     let order: Vec<_> = report.tool_calls.iter().map(|record| record.elapsed.as_secs()).collect();
     assert_eq!(order, [0, 1, 3]);
@@ -44,7 +44,7 @@ async fn calls_of_one_answer_run_side_by_side_and_their_results_keep_their_order
 async fn a_loop_ends_at_its_iteration_limit() {
     let replies = (0..20).map(|_| call_reply("fs.read", r#"{"path": "a"}"#));
     let limits = RunLimits { max_iterations: 3, ..RunLimits::default() };
-    let mut test_env = harness(
+    let test_env = harness(
         ScriptedProvider::new(replies),
         AgentSettings { limits, ..AgentSettings::default() },
     );
@@ -60,23 +60,23 @@ async fn a_cancelled_message_leaves_a_conversation_that_can_go_on() {
         ("fs.read", r#"{"path": "a"}"#),
         ("clock.nap", r#"{"seconds": 60}"#),
     ]);
-    let mut test_env = native_harness([Ok(calls), text_reply("Hello again.")]);
+    let test_env = native_harness([Ok(calls), text_reply("Hello again.")]);
     let interrupted =
         tokio::time::timeout(Duration::from_secs(5), test_env.agent.run("Wait.")).await;
     assert!(interrupted.is_err());
-    let Some(Message::ToolResults(results)) = test_env.agent.conversation().messages().last()
-    else {
+    let conversation = test_env.agent.conversation();
+    let Some(Message::ToolResults(results)) = conversation.messages().last() else {
         panic!("the calls are open")
     };
     assert!(!results[0].is_error, "what has run is told");
-    assert!(results[1].is_error && results[1].text.contains("interrupted"));
+    assert!(results[1].is_error && results[1].content.to_text().contains("interrupted"));
     assert!(test_env.agent.run("And now?").await.is_success());
 }
 
 /// Proves: P6
 #[tokio::test(start_paused = true)]
 async fn the_second_message_goes_with_the_first_exchange() {
-    let mut test_env = prompted_harness(["First answer.", "Second answer."]);
+    let test_env = prompted_harness(["First answer.", "Second answer."]);
     test_env.agent.run("First question?").await;
     test_env.agent.run("Second question?").await;
     let second_request = format!("{:?}", test_env.model.requests()[1].messages);
@@ -99,7 +99,7 @@ async fn how_well_a_model_calls_tools_is_counted() {
         text_reply(READ_CALL),
         text_reply("Done."),
     ];
-    let mut test_env = harness(
+    let test_env = harness(
         ScriptedProvider::new(replies).with_capabilities(text_only_capabilities()),
         AgentSettings::default(),
     );
@@ -149,11 +149,12 @@ async fn a_long_result_neither_displaces_the_question_nor_injects_markup() {
     );
     let history_budget = Some(HistoryBudget { max_tokens: 4000 });
     let settings = AgentSettings { history_budget, ..AgentSettings::default() };
-    let mut agent = Agent::new(model.clone(), Arc::new(VerboseTool), settings);
+    let agent = Agent::new(model.clone(), Arc::new(VerboseTool), settings);
     assert!(agent.run("What is in a?").await.is_success());
     let messages = model.requests().remove(1).messages;
     assert_eq!(messages[0], Message::User("What is in a?".into()));
     let Some(Message::User(results)) = messages.last() else { panic!("no results") };
+    let results = results.to_text();
     for markup in ["<|im_end|>", "<|im_start|>", "[INST]", "</tool_call>", "\nUser:"] {
         assert!(!results.contains(markup), "{markup}");
     }
@@ -162,7 +163,7 @@ async fn a_long_result_neither_displaces_the_question_nor_injects_markup() {
 #[tokio::test(start_paused = true)]
 async fn after_a_failed_run_two_user_messages_are_merged() {
     let no = LlmError::new("scripted", LlmErrorKind::Refusal, "no");
-    let mut test_env = native_harness([Err(no), text_reply("Hello.")]);
+    let test_env = native_harness([Err(no), text_reply("Hello.")]);
     test_env.agent.run("First.").await;
     test_env.agent.run("Second.").await;
     let messages = test_env.model.requests().remove(1).messages;

@@ -19,7 +19,7 @@ use super::{call_reply, harness, text_reply};
 async fn a_blocked_tool_is_not_offered_and_is_refused_when_it_is_called() {
     let replies = [call_reply("fs.rm", r#"{"path": "a"}"#), text_reply("Done.")];
     let blocklist = ToolBlocklist::new(["rm"]).unwrap();
-    let mut test_env = harness(
+    let test_env = harness(
         ScriptedProvider::new(replies),
         AgentSettings { blocklist, ..AgentSettings::default() },
     );
@@ -30,7 +30,10 @@ async fn a_blocked_tool_is_not_offered_and_is_refused_when_it_is_called() {
     let Some(Message::ToolResults(results)) = requests[1].messages.last() else {
         panic!("no results")
     };
-    assert!(results[0].is_error && results[0].text.contains("may not be called"), "{results:?}");
+    assert!(
+        results[0].is_error && results[0].content.to_text().contains("may not be called"),
+        "{results:?}"
+    );
 }
 
 struct FixedApprover(ApprovalDecision, Mutex<Vec<String>>);
@@ -67,7 +70,7 @@ async fn only_calls_that_may_change_something_need_a_yes() {
 async fn without_anyone_to_ask_or_by_policy_nothing_is_run() {
     for approval_policy in [ApprovalPolicy::Ask, ApprovalPolicy::DenyAll] {
         let replies = [call_reply("fs.rm", r#"{"path": "a"}"#), text_reply("I may not.")];
-        let mut test_env = harness(
+        let test_env = harness(
             ScriptedProvider::new(replies),
             AgentSettings { approval_policy, ..AgentSettings::default() },
         );
@@ -88,7 +91,7 @@ async fn the_limit_of_requests_a_minute_fails_or_waits() {
             wait_for_rate_limit: wait,
             ..AgentSettings::default()
         };
-        let mut test_env =
+        let test_env =
             harness(ScriptedProvider::new([text_reply("One."), text_reply("Two.")]), settings);
         assert!(test_env.agent.run("1").await.is_success());
         let start = Instant::now();
@@ -123,7 +126,7 @@ async fn a_blocked_tool_is_not_reached_by_a_similar_name() {
     let blocklist = ToolBlocklist::new(["fs.r?"]).unwrap();
     let settings = AgentSettings { blocklist, ..AgentSettings::default() };
     let replies = [call_reply("fs.rm", r#"{"path": "a"}"#), text_reply("Done.")];
-    let mut test_env = harness(ScriptedProvider::new(replies), settings);
+    let test_env = harness(ScriptedProvider::new(replies), settings);
     test_env.agent.run("Remove a.").await;
     assert!(test_env.tools.calls().is_empty());
 }

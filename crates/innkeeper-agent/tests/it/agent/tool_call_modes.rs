@@ -1,6 +1,6 @@
 //! Native and prompt mode.
 
-use innkeeper_agent::agent::{AgentEventRef, AgentSettings};
+use innkeeper_agent::agent::{AgentEvent, AgentSettings};
 use innkeeper_agent::conversation::Message;
 use innkeeper_agent::provider::{
     Capabilities, LlmError, LlmErrorKind, LlmProvider, Response, ScriptedProvider, Usage,
@@ -15,7 +15,7 @@ use super::{
 
 #[tokio::test(start_paused = true)]
 async fn a_native_call_is_run_and_its_result_leads_to_the_answer() {
-    let mut test_env =
+    let test_env =
         native_harness([call_reply("fs.read", r#"{"path": "a"}"#), text_reply("It says a.")]);
     let report = test_env.agent.run("What is in a?").await;
     assert!(report.is_success(), "{report:?}");
@@ -28,14 +28,14 @@ async fn a_native_call_is_run_and_its_result_leads_to_the_answer() {
     let Some(Message::ToolResults(results)) = requests[1].messages.last() else {
         panic!("no results")
     };
-    assert_eq!(results[0].text, r#"fs.read {"path":"a"}"#);
+    assert_eq!(results[0].content.to_text(), r#"fs.read {"path":"a"}"#);
 }
 
 /// Proves: P2, P12, P14
 #[tokio::test(start_paused = true)]
 async fn a_model_without_tools_gets_them_in_its_prompt_and_its_calls_are_found_in_its_text() {
     let reply_text = "<think>maybe {\"tool\": \"fs.rm\"}</think>I look.\n{\"tool\": \"fs.read\", \"params\": {\"path\": \"a{}b\"}}\n```json\n{\"name\": \"fs.read\", \"arguments\": {\"path\": \"c\"}}\n```\n";
-    let mut test_env = prompted_harness([reply_text, "Both read."]);
+    let test_env = prompted_harness([reply_text, "Both read."]);
     let report = test_env.agent.run("Read.").await;
     assert_eq!(report.text, "Both read.");
     let paths: Vec<_> = test_env
@@ -50,13 +50,14 @@ async fn a_model_without_tools_gets_them_in_its_prompt_and_its_calls_are_found_i
     let requests = test_env.model.requests();
     assert!(requests[0].tools.is_empty() && requests[0].system.contains("fs.read"));
     let Some(Message::User(results)) = requests[1].messages.last() else { panic!("no results") };
+    let results = results.to_text();
     assert!(results.contains(r#""result_of": "fs.read""#), "{results}");
 }
 
 /// Proves: P11, P20
 #[tokio::test(start_paused = true)]
 async fn the_first_request_has_every_schema_and_the_rules_of_calling() {
-    let mut test_env = prompted_harness(["Hello."]);
+    let test_env = prompted_harness(["Hello."]);
     test_env.agent.run("Hi").await;
     let system = test_env.model.requests().remove(0).system;
     for expected in [
@@ -74,7 +75,7 @@ async fn the_first_request_has_every_schema_and_the_rules_of_calling() {
 /// Proves: P21
 #[tokio::test(start_paused = true)]
 async fn a_plain_answer_is_taken_at_once() {
-    let mut test_env = prompted_harness(["The tool fs.read reads {files}, but none is needed."]);
+    let test_env = prompted_harness(["The tool fs.read reads {files}, but none is needed."]);
     let report = test_env.agent.run("Hi").await;
     assert!(report.is_success());
     assert_eq!(report.stats.requests, 1);
@@ -82,7 +83,7 @@ async fn a_plain_answer_is_taken_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_left_in_the_text_of_a_model_with_tools_is_found() {
-    let mut test_env = native_harness([text_reply(READ_CALL), text_reply("Done.")]);
+    let test_env = native_harness([text_reply(READ_CALL), text_reply("Done.")]);
     let report = test_env.agent.run("Read a.").await;
     assert_eq!(report.tool_calls[0].origin, CallOrigin::Recovered);
     assert_eq!(report.tool_call_mode, Some(ToolCallMode::Native));
@@ -94,7 +95,7 @@ async fn a_call_left_in_the_text_of_a_model_with_tools_is_found() {
 #[tokio::test(start_paused = true)]
 async fn a_model_that_refuses_tools_gets_them_in_its_prompt() {
     let error = LlmError::new("scripted", LlmErrorKind::ToolsUnsupported, "does not support tools");
-    let mut test_env = native_harness([Err(error), text_reply(READ_CALL), text_reply("Done.")]);
+    let test_env = native_harness([Err(error), text_reply(READ_CALL), text_reply("Done.")]);
     let report = test_env.agent.run("Read a.").await;
     assert!(report.is_success());
     assert_eq!(report.tool_call_mode, Some(ToolCallMode::Prompt));
@@ -109,7 +110,7 @@ async fn a_server_that_drops_tools_is_noticed_by_what_it_read() {
         Capabilities { native_tools: true, may_drop_tools: true, ..text_only_capabilities() };
     let model = ScriptedProvider::new([Ok(blind), text_reply(READ_CALL), text_reply("Done.")])
         .with_capabilities(takes);
-    let mut test_env = harness(model, AgentSettings::default());
+    let test_env = harness(model, AgentSettings::default());
     let report = test_env.agent.run("Read a.").await;
     assert_eq!(report.tool_call_mode, Some(ToolCallMode::Prompt));
     assert_eq!(test_env.tools.calls().len(), 1);
@@ -119,20 +120,21 @@ async fn a_server_that_drops_tools_is_noticed_by_what_it_read() {
 #[tokio::test(start_paused = true)]
 async fn text_is_shown_while_it_is_written_without_the_calls_in_it() {
     let reply_text = "Let me look.\n{\"tool\": \"fs.read\", \"params\": {\"path\": \"a\"}}";
-    let mut test_env = prompted_harness([reply_text, "It says a."]);
+    let test_env = prompted_harness([reply_text, "It says a."]);
     let mut visible_text = String::new();
     let mut results = Vec::new();
     let report = test_env
         .agent
         .run_streaming("What is in a?", |event| match event {
-            AgentEventRef::Text(text) => visible_text.push_str(text),
-            AgentEventRef::ToolCallStarted { tool, .. } => results.push(format!("running {tool}")),
-            AgentEventRef::ToolCallFinished(record) => {
+            AgentEvent::Text(text) => visible_text.push_str(&text),
+            AgentEvent::ToolCallStarted { tool, .. } => results.push(format!("running {tool}")),
+            AgentEvent::ToolCallFinished(record) => {
                 results.push(format!("ran {} {}", record.tool, record.success));
             }
-            AgentEventRef::Reasoning(_)
-            | AgentEventRef::ToolCallDetected { .. }
-            | AgentEventRef::Retrying { .. } => {}
+            AgentEvent::Reasoning(_)
+            | AgentEvent::ToolCallDetected { .. }
+            | AgentEvent::Retrying { .. }
+            | AgentEvent::Finished(_) => {}
         })
         .await;
     assert!(report.is_success());
@@ -144,7 +146,7 @@ async fn text_is_shown_while_it_is_written_without_the_calls_in_it() {
 async fn in_prompt_mode_only_the_prompt_is_used() {
     let replies = [text_reply(READ_CALL), text_reply("Done.")];
     let settings = AgentSettings { tool_calling: ToolCalling::Prompt, ..AgentSettings::default() };
-    let mut test_env = harness(ScriptedProvider::new(replies), settings);
+    let test_env = harness(ScriptedProvider::new(replies), settings);
     assert!(test_env.agent.run("Read.").await.is_success());
     assert!(test_env.model.requests().iter().all(|request| request.tools.is_empty()));
     assert_eq!(test_env.model.name(), "scripted");
@@ -163,7 +165,7 @@ async fn in_native_mode_only_native_tool_calls_are_used() {
 
 #[tokio::test(start_paused = true)]
 async fn thoughts_in_the_text_of_an_answer_are_not_part_of_it() {
-    let mut test_env = prompted_harness(["<think>Hm, easy.</think>It is 5."]);
+    let test_env = prompted_harness(["<think>Hm, easy.</think>It is 5."]);
     let report = test_env.agent.run("2 + 3?").await;
     assert_eq!(report.text, "It is 5.");
 }

@@ -119,10 +119,10 @@ impl LlmProvider for CorrectableModel {
             return Ok(first);
         }
         let last_message = match request.messages.last() {
-            Some(Message::User(text)) => &**text,
-            Some(Message::Assistant(_) | Message::ToolResults(_)) | None => "",
+            Some(Message::User(content)) => content.to_text(),
+            Some(Message::Assistant(_) | Message::ToolResults(_)) | None => "".into(),
         };
-        let corrected = if names_a_problem(last_message) { replies.1.take() } else { None };
+        let corrected = if names_a_problem(&last_message) { replies.1.take() } else { None };
         Ok(corrected.unwrap_or_else(|| Response::from_text("Done.")))
     }
 

@@ -53,7 +53,7 @@ pub(super) async fn run(context: &mut CommandContext, config: Config) -> Result<
             temperature: Some(0.0),
             ..AgentSettings::default()
         };
-        let mut agent = Agent::new(provider.clone(), Arc::new(host.clone()), settings);
+        let agent = Agent::new(provider.clone(), Arc::new(host.clone()), settings);
         for prompt in PROMPTS {
             agent.clear();
             let report = agent.run(prompt).await;
@@ -114,7 +114,8 @@ async fn connect_provider(server: &ModelServer) -> Result<HttpProvider, CliError
 fn print_run(output: &mut Output, prompt: &str, report: &RunResult) -> std::io::Result<()> {
     let label = output.paint(Style::Strong, "prompt");
     output.print_data(&format!("{label}  {prompt}"))?;
-    for ToolCallRecord { tool, arguments, result_text: result, origin, .. } in &report.tool_calls {
+    for call in &report.tool_calls {
+        let ToolCallRecord { tool, arguments, result_text: result, origin, .. } = &**call;
         let tool = output.paint(Style::Good, tool);
         output.print_data(&format!("        → {tool} {}", truncate(&arguments.to_string())))?;
         output.print_data(&format!("        ← {} ({})", truncate(result), origin.name()))?;

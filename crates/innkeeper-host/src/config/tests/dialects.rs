@@ -12,7 +12,7 @@ fn address(server: &ServerConfig) -> &str {
         TransportConfig::Http { url, .. }
         | TransportConfig::Sse { url, .. }
         | TransportConfig::WebSocket { url, .. } => url.expose(),
-        TransportConfig::Stdio { .. } => panic!("not remote"),
+        TransportConfig::Stdio { .. } | TransportConfig::InProcess => panic!("not remote"),
     }
 }
 

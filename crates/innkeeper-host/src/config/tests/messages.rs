@@ -43,7 +43,7 @@ fn every_problem_is_reported_at_once_and_in_the_order_of_the_file() {
     mcp.json:6:18 servers.fs.timeout: expected 0.001 or more
     mcp.json:7:24 servers.fs.dependencies[0]: no server `gti`
         hint: did you mean `git`?
-    mcp.json:9:21 servers.git.type: expected `stdio`, `http`, `sse` or `websocket`
+    mcp.json:9:21 servers.git.type: expected `stdio`, `http`, `sse`, `websocket` or `in-process`
     mcp.json:11:3 hots: unknown key
         hint: did you mean `host`?
     ");

@@ -106,9 +106,31 @@ fn the_transport_is_inferred_from_the_address() {
         (r#""url": "HTTPS://a/mcp""#, "http"),
         (r#""url": "wss://a/mcp""#, "websocket"),
         (r#""type": "sse", "url": "http://a/sse""#, "sse"),
+        (r#""type": "in-process""#, "in-process"),
     ] {
         assert_eq!(server(keys).unwrap().transport.kind(), kind, "{keys}");
     }
+}
+
+#[test]
+fn the_keys_of_processes_and_urls_have_no_effect_on_an_in_process_server() {
+    let keys = r#""type": "in-process", "command": "${UNSET}", "url": "not a url", "oauth": {},
+                  "limits": {"openFiles": 99}, "timeout": 3"#;
+    assert_snapshot!(server_diagnostics(keys), @"
+    mcp.json:1:43 servers.fs.command: not supported for server type `in-process`
+    mcp.json:1:66 servers.fs.url: not supported for server type `in-process`
+    mcp.json:1:86 servers.fs.oauth: not supported for server type `in-process`
+    mcp.json:2:19 servers.fs.limits: not supported for server type `in-process`
+    ");
+    let server = server(keys).unwrap();
+    assert_eq!(server.transport, TransportConfig::InProcess);
+    assert_eq!(server.timeout, Duration::from_secs(3));
+}
+
+#[test]
+fn two_in_process_servers_are_not_the_same_server() {
+    let config = load(r#"{"servers": {"a": {"type": "in-process"}, "b": {"type": "in-process"}}}"#);
+    assert_eq!(config.unwrap().warnings, []);
 }
 
 #[test]

@@ -107,7 +107,7 @@ async fn call(
     progress: Option<&mpsc::Sender<crate::Progress>>,
 ) -> Result<Value, CallError> {
     let spec = RequestSpec {
-        method: method::TOOLS_CALL,
+        method: method::TOOLS_CALL.into(),
         item: "t",
         params: |_, _| json!({"name": "t"}),
         headers: &[],

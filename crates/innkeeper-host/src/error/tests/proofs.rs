@@ -136,6 +136,8 @@ fn start_errors() -> [ErrorTests; 5] {
         proofs!(StartFailureReason {
             Spawn => "tests/it/limits.rs"
                 without_a_shim_limits_are_reported_as_not_applied_and_a_sandbox_fails_the_start,
+            Connector => "tests/it/in_process/failure.rs"
+                a_connector_that_fails_is_retried_and_its_error_names_the_server,
             Exited => "tests/it/failure.rs"
                 an_exit_during_the_start_is_reported_at_once_when_no_launch_can_follow,
             TimedOut => "tests/it/failure.rs"

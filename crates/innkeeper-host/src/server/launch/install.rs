@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{StartClock, run_while_alive};
+use super::StartClock;
+use super::clock::run_while_alive;
 use crate::error::{CallError, StartFailureReason, StartPhase};
 use crate::process::{LaunchProbe, ProcessSpec};
 use crate::server::instance::ServerInstance;

@@ -1,5 +1,6 @@
 //! Tests of the calls that requests of a server belong to, and of the callbacks of calls.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use innkeeper_protocol::method;
@@ -16,6 +17,8 @@ use super::*;
 use crate::callback::{CallbackCapabilities, CallbackRegistry, ServerRequest};
 use crate::event::EventPublisher;
 use crate::tasks::BackgroundTasks;
+
+static TOOLS_CALL: Cow<'static, str> = Cow::Borrowed(method::TOOLS_CALL);
 
 /// The `maxTotalTimeout` of the server in these tests.
 const MAX_TOTAL_TIMEOUT: Duration = Duration::from_mins(10);
@@ -70,14 +73,14 @@ async fn call(
 ) -> Result<(), RequestError> {
     let deadline = Instant::now() + Duration::from_mins(5);
     let outgoing = OutgoingRequest {
-        call: Some(CallContext { id, method: method::TOOLS_CALL, item, callback }),
+        call: Some(CallContext { id, method: &TOOLS_CALL, item, callback }),
         ..OutgoingRequest::new(id, method::TOOLS_CALL, &(), deadline)
     };
     session.request(outgoing).await.map(drop)
 }
 
 fn call_reference(id: u64, item: &str) -> CallReference {
-    CallReference::Call { id, method: method::TOOLS_CALL, item: item.into() }
+    CallReference::Call { id, method: TOOLS_CALL.clone(), item: item.into() }
 }
 
 /// Sends a request as the server and returns the response.
@@ -213,7 +216,7 @@ async fn a_request_on_an_http_response_belongs_to_its_call_and_on_another_stream
 #[tokio::test(start_paused = true)]
 async fn a_request_with_a_related_task_belongs_to_the_call_that_created_the_task() {
     let (mut peer, session, mut requests, _tasks) = open_pipe();
-    let context = |id| CallContext { id, method: method::TOOLS_CALL, item: "t", callback: None };
+    let context = |id| CallContext { id, method: &TOOLS_CALL, item: "t", callback: None };
     let open = [5, 6].map(|id| session.hold_open(id, None, context(id)));
     open[0].set_task_id("task-5");
     open[1].set_task_id("task-6");
@@ -234,7 +237,7 @@ async fn a_request_with_a_related_task_belongs_to_the_call_that_created_the_task
 #[tokio::test(start_paused = true)]
 async fn polls_of_a_task_belong_to_the_call_that_created_the_task() {
     let (mut peer, session, mut requests, _tasks) = open_pipe();
-    let call = CallContext { id: 5, method: method::TOOLS_CALL, item: "t", callback: None };
+    let call = CallContext { id: 5, method: &TOOLS_CALL, item: "t", callback: None };
     let _open = session.hold_open(5, None, call);
     let deadline = Instant::now() + Duration::from_mins(5);
     let poll = OutgoingRequest::new(6, method::TASKS_GET, &(), deadline);

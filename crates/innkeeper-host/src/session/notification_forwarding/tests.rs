@@ -3,6 +3,7 @@
 use innkeeper_protocol::Revision;
 use innkeeper_protocol::request_meta::META_SUBSCRIPTION_ID;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::{Duration, Instant};
 
@@ -13,6 +14,8 @@ use super::*;
 use crate::callback::CallbackRegistry;
 use crate::event::EventPublisher;
 use crate::tasks::BackgroundTasks;
+
+static TOOLS_CALL: Cow<'static, str> = Cow::Borrowed(method::TOOLS_CALL);
 
 type Events = broadcast::Receiver<HostEvent>;
 
@@ -65,8 +68,12 @@ impl Fixture {
         id: u64,
         progress: Option<mpsc::Sender<Progress>>,
     ) -> super::super::OpenTaskGuard {
-        let (method, callback) = (method::TOOLS_CALL, None);
-        self.session.hold_open(id, progress, CallContext { id, method, item: "t", callback })
+        let callback = None;
+        self.session.hold_open(
+            id,
+            progress,
+            CallContext { id, method: &TOOLS_CALL, item: "t", callback },
+        )
     }
 }
 
@@ -75,7 +82,7 @@ fn notification(method: &str, params: &Value) -> String {
 }
 
 fn call_reference(id: u64) -> CallReference {
-    CallReference::Call { id, method: method::TOOLS_CALL, item: "t".into() }
+    CallReference::Call { id, method: TOOLS_CALL.clone(), item: "t".into() }
 }
 
 #[tokio::test]
@@ -186,7 +193,7 @@ async fn a_notification_on_an_http_response_belongs_to_the_call_of_the_response(
     let deadline = Instant::now() + Duration::from_mins(1);
     let (method, callback) = (method::TOOLS_CALL, None);
     let outgoing = OutgoingRequest {
-        call: Some(CallContext { id: 1, method, item: "t", callback }),
+        call: Some(CallContext { id: 1, method: &TOOLS_CALL, item: "t", callback }),
         ..OutgoingRequest::new(1, method, &(), deadline)
     };
     let session = fixture.session.clone();

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::*;
 
 fn request(id: u64) -> MessageKind {
-    MessageKind::Request { id, method: "tools/call", name: None, header_params: Vec::new() }
+    MessageKind::Request { id, method: "tools/call".into(), name: None, header_params: Vec::new() }
 }
 
 fn send(messages: &OutboundSender, id: u64, bytes: usize) -> Result<(), RequestError> {

@@ -54,8 +54,7 @@ impl AuthStore {
             (Some(directory), None) => StoreBackend::Directory(directory),
             (None, None) => return None,
         };
-        let hash = Sha256::digest(url.as_bytes());
-        let hash: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let hash = format!("{:.16x}", Sha256::digest(url.as_bytes()));
         Some(Self { backend, file_stem: format!("{server}-{hash}") })
     }
 

@@ -8,6 +8,7 @@ use reqwest::Response;
 use tokio::time::timeout;
 
 use super::response_error::describe_error;
+use crate::backoff::{self, INITIAL_BACKOFF, MAX_BACKOFF};
 use crate::session::{CoopBudget, InboundSink};
 
 /// Time to wait for the end of the stream after the response, so that the connection is reusable.
@@ -16,15 +17,10 @@ const STREAM_END_GRACE: Duration = Duration::from_millis(250);
 /// Number of remembered event ids: more than a server is likely to repeat.
 const MAX_SEEN_EVENT_IDS: usize = 256;
 
-/// Default delay before a request's stream is resumed, without `retry` from the server.
-const DEFAULT_BACKOFF: Duration = Duration::from_secs(1);
-
-/// Minimum delay, whatever the server sends. The delay doubles up to the default for each
-/// consecutive stream without a message: polling an idle server ten times a second is useless.
+/// Minimum delay before a request's stream is resumed, whatever the server sends. The delay doubles
+/// up to [`INITIAL_BACKOFF`], the default, for each consecutive stream without a message: polling an
+/// idle server ten times a second is useless.
 const MIN_BACKOFF: Duration = Duration::from_millis(100);
-
-/// Maximum delay, whatever the server sends.
-const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// The end of a stream.
 #[derive(Debug)]
@@ -54,9 +50,9 @@ pub(super) struct ResumeState {
 impl ResumeState {
     /// Returns the delay before the stream of a request is resumed.
     pub(super) fn backoff(&self) -> Duration {
-        let doublings = 2_u32.saturating_pow(self.empty_streams.saturating_sub(1));
-        let least = MIN_BACKOFF.saturating_mul(doublings).min(DEFAULT_BACKOFF);
-        self.retry.unwrap_or(DEFAULT_BACKOFF).clamp(least, MAX_BACKOFF)
+        let least =
+            backoff::doubled(MIN_BACKOFF, self.empty_streams.saturating_sub(1), INITIAL_BACKOFF);
+        self.retry.unwrap_or(INITIAL_BACKOFF).clamp(least, MAX_BACKOFF)
     }
 
     /// Returns whether an event is new. Only a resumed stream repeats events.

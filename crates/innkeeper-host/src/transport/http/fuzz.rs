@@ -94,8 +94,13 @@ async fn request_outcome(
 
     let http_session = HttpSession::new(unused_target(), inbound);
     let (name, param_headers, body) = (None, Vec::new(), Bytes::new());
-    let request =
-        PostRequest { id: REQUEST_ID, method: method::TOOLS_CALL, name, param_headers, body };
+    let request = PostRequest {
+        id: REQUEST_ID,
+        method: method::TOOLS_CALL.into(),
+        name,
+        param_headers,
+        body,
+    };
     if let Err(error) = handle_response(&http_session, response, &request).await {
         http_session.inbound.fail_request(REQUEST_ID, error);
     }

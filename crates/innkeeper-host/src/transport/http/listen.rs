@@ -1,7 +1,6 @@
 //! The GET stream for server messages of the legacy era.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use innkeeper_protocol::http;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
@@ -11,15 +10,9 @@ use tokio::time::sleep;
 
 use super::events::{ResumeState, read_events};
 use super::session::HttpSession;
+use crate::backoff::{INITIAL_BACKOFF, MAX_BACKOFF, ReopenBackoff};
 use crate::error::{AuthErrorKind, UnavailableReason};
 use crate::session::RequestError;
-
-/// Initial delay before the stream is opened again, without `retry` from the server. Doubles with
-/// every failure.
-const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
-
-/// Maximum delay.
-const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// Keeps the stream open while the server offers it. `opened` is dropped after the first response.
 pub(super) async fn listen(
@@ -28,7 +21,7 @@ pub(super) async fn listen(
 ) -> Option<u64> {
     let mut opened = Some(opened);
     let mut resume = ResumeState::default();
-    let mut backoff = INITIAL_BACKOFF;
+    let mut backoff = ReopenBackoff::default();
     // The session of the last open stream.
     let mut open = None;
     // Whether the last attempt failed because no person signed in.
@@ -50,7 +43,8 @@ pub(super) async fn listen(
         match outcome {
             ListenOutcome::SessionChanged => continue,
             ListenOutcome::Ended => {
-                (open, backoff, user_absent) = (session.clone(), INITIAL_BACKOFF, false);
+                (open, user_absent) = (session.clone(), false);
+                backoff.reset();
             }
             // The session ended after its stream was open, and no call may notice for a long time.
             ListenOutcome::Rejected(StatusCode::NOT_FOUND) if was_open => {
@@ -60,7 +54,7 @@ pub(super) async fn listen(
                 if renewed && http_session.session_id() != session {
                     continue;
                 }
-                backoff = (backoff * 2).min(MAX_BACKOFF);
+                backoff.double();
             }
             // The server offers no stream, unless the session changed in the meantime.
             ListenOutcome::Rejected(_) | ListenOutcome::NoStream
@@ -69,7 +63,7 @@ pub(super) async fn listen(
                 return None;
             }
             ListenOutcome::NotSignedIn(error) => match recovery_for(&error) {
-                AuthRecovery::Retry => backoff = (backoff * 2).min(MAX_BACKOFF),
+                AuthRecovery::Retry => backoff.double(),
                 // A new attempt could ask the person again, so the loop waits for an accepted
                 // request.
                 AuthRecovery::UserSignIn if !user_absent => {
@@ -80,10 +74,11 @@ pub(super) async fn listen(
                 AuthRecovery::UserSignIn | AuthRecovery::Never => return None,
             },
             ListenOutcome::Rejected(_) | ListenOutcome::NoStream | ListenOutcome::Failed => {
-                backoff = (backoff * 2).min(MAX_BACKOFF);
+                backoff.double();
             }
         }
-        let pausing = sleep(resume.retry.unwrap_or(backoff).max(INITIAL_BACKOFF).min(MAX_BACKOFF));
+        let pausing =
+            sleep(resume.retry.unwrap_or(backoff.delay()).clamp(INITIAL_BACKOFF, MAX_BACKOFF));
         tokio::select! {
             () = pausing => {}
             () = http_session.wait_session_change(session.as_ref()) => {}

@@ -1,5 +1,6 @@
 //! Sends messages as POST requests and reads the responses.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ const MAX_SHOWN_CHARS: usize = 80;
 /// A JSON-RPC request to send.
 pub(super) struct PostRequest {
     pub(super) id: u64,
-    pub(super) method: &'static str,
+    pub(super) method: Cow<'static, str>,
     pub(super) name: Option<Box<str>>,
     pub(super) param_headers: Vec<(String, String)>,
     pub(super) body: Bytes,
@@ -111,11 +112,11 @@ fn with_modern_headers(
     if http_session.era() != NegotiatedEra::Modern && !discover {
         return post;
     }
-    let mut post = post.header(http::METHOD, request.method);
+    let mut post = post.header(http::METHOD, &*request.method);
     if discover && http_session.era() == NegotiatedEra::Unknown {
         post = post.header(http::PROTOCOL_VERSION, Revision::LATEST.as_str());
     }
-    if let (Some(name), Some(_)) = (&request.name, http::name_member(request.method)) {
+    if let (Some(name), Some(_)) = (&request.name, http::name_member(&request.method)) {
         post = post.header(http::NAME, &*http::encode_value(name));
     }
     for (name, value) in &request.param_headers {

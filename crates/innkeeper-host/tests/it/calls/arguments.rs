@@ -1,6 +1,6 @@
 //! Rejected arguments: every problem is reported, and the server receives no request.
 
-use innkeeper_host::error::ArgumentProblem;
+use innkeeper_host::error::Violation;
 use innkeeper_host::{CallError, ErrorClass, Host};
 use proptest::collection::{hash_map, vec};
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::setup::{LogCapture, TestEnv, result_text};
 
 /// Returns the problems of rejected arguments.
-async fn argument_problems(host: &Host, tool: &str, arguments: Value) -> Vec<ArgumentProblem> {
+async fn argument_problems(host: &Host, tool: &str, arguments: Value) -> Vec<Violation> {
     match host.call_tool(tool, arguments).await {
         Err(CallError::Validation { item, problems }) => {
             assert_eq!(&*item, tool);

@@ -115,7 +115,7 @@ async fn every_way_a_call_ends_is_recorded_once_with_the_same_outcome_everywhere
         .collect();
     assert_eq!(records.iter().map(|record| record.id).collect::<Vec<_>>(), ids);
     for record in &records {
-        assert_eq!((&*record.server, record.method), ("one", "tools/call"));
+        assert_eq!((&*record.server, &*record.method), ("one", "tools/call"));
     }
     let server = &host.metrics()["one"];
     let counts =

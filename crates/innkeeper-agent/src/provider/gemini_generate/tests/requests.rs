@@ -39,8 +39,8 @@ fn foreign_call(name: &str, arguments: &str) -> ContentPart {
 }
 
 fn result(id: &str, name: &str, text: &str, is_error: bool) -> ToolResult {
-    let (id, name, text) = (id.to_owned(), name.to_owned(), text.to_owned());
-    ToolResult { id, name, text, is_error }
+    let (id, name) = (id.to_owned(), name.to_owned());
+    ToolResult { id, name, content: text.into(), is_error }
 }
 
 #[test]

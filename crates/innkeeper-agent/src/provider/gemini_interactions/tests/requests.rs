@@ -38,8 +38,8 @@ fn tools() -> Arc<Tools> {
 }
 
 fn result(id: &str, text: &str, is_error: bool) -> ToolResult {
-    let (id, name, text) = (id.to_owned(), "web.look".to_owned(), text.to_owned());
-    ToolResult { id, name, text, is_error }
+    let (id, name) = (id.to_owned(), "web.look".to_owned());
+    ToolResult { id, name, content: text.into(), is_error }
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn calls_go_back_word_for_word_and_results_name_their_tool() {
     let result = |id: &str| ToolResult {
         id: id.to_owned(),
         name: "a.b".to_owned(),
-        text: format!("of {id}"),
+        content: format!("of {id}").into(),
         is_error: false,
     };
     let history = vec![

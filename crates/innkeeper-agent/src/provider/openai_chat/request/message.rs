@@ -1,12 +1,16 @@
 //! Encodes a message for the Chat Completions API.
 
+use std::borrow::Cow;
+
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::content::{Content, Media, MediaKind, Segment};
 use crate::conversation::{AssistantMessage, PartContent, ToolCall, ToolResult};
 use crate::provider::ProviderApi;
 use crate::provider::codec::{EncodeRequest, ObjectView, arguments_object};
+use crate::provider::openai::DOCUMENT_NAME;
 
 /// The members of a message in order.
 pub(super) struct ChatMessage<'r>(Vec<(String, MemberValue<'r>)>);
@@ -14,6 +18,7 @@ pub(super) struct ChatMessage<'r>(Vec<(String, MemberValue<'r>)>);
 /// The value of a member.
 enum MemberValue<'r> {
     Text(&'r str),
+    Shared(Cow<'r, str>),
     /// A value that this codec encodes.
     Encoded(serde_json::Value),
     /// A value as the provider sent it.
@@ -26,8 +31,19 @@ impl<'r> ChatMessage<'r> {
         Self::new("system", MemberValue::Text(text))
     }
 
-    pub(super) fn user(text: &'r str) -> Self {
-        Self::new("user", MemberValue::Text(text))
+    /// Encodes a user message: as one text, unless there are media, because some servers take no
+    /// list.
+    pub(super) fn user(content: &'r Content) -> Self {
+        if !content.has_media() {
+            return Self::new("user", MemberValue::Shared(content.to_text()));
+        }
+        let parts = content.segments().into_iter().map(|segment| {
+            MemberValue::Encoded(match segment {
+                Segment::Text(text) => json!({"type": "text", "text": text}),
+                Segment::Media(media) => encode_media(media),
+            })
+        });
+        Self::new("user", MemberValue::List(parts.collect()))
     }
 
     /// Returns the message between tool results and a user message, which Mistral's models require.
@@ -36,7 +52,7 @@ impl<'r> ChatMessage<'r> {
     }
 
     pub(super) fn tool(result: &'r ToolResult) -> Self {
-        let mut message = Self::new("tool", MemberValue::Text(&result.text));
+        let mut message = Self::new("tool", MemberValue::Shared(result.content.to_text()));
         message.0.push(("tool_call_id".to_owned(), MemberValue::Text(&result.id)));
         message
     }
@@ -117,6 +133,23 @@ fn encode_call(call: &ToolCall, encode_request: EncodeRequest<'_>) -> serde_json
     })
 }
 
+fn encode_media(media: Media<'_>) -> serde_json::Value {
+    match media.kind {
+        MediaKind::Image => {
+            json!({"type": "image_url", "image_url": {"url": media.to_data_url()}})
+        }
+        MediaKind::Audio => {
+            let mime_type = media.mime_type.unwrap_or_default();
+            let format = mime_type.strip_prefix("audio/").unwrap_or(mime_type);
+            json!({"type": "input_audio", "input_audio": {"data": media.data, "format": format}})
+        }
+        MediaKind::Document => {
+            let file = json!({"filename": DOCUMENT_NAME, "file_data": media.to_data_url()});
+            json!({"type": "file", "file": file})
+        }
+    }
+}
+
 impl Serialize for ChatMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
@@ -131,6 +164,7 @@ impl Serialize for MemberValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Text(text) => text.serialize(serializer),
+            Self::Shared(text) => text.serialize(serializer),
             Self::Encoded(value) => value.serialize(serializer),
             Self::Verbatim(value) => value.serialize(serializer),
             Self::List(list) => list.serialize(serializer),

@@ -171,7 +171,9 @@ fn conversation(output: &[&str]) -> Vec<Message> {
         .push_assistant(decode_body(ProviderApi::OpenAiResponses, &body).unwrap().message)
         .unwrap();
     let (id, name, text) = ("c1".to_owned(), "maps.find".to_owned(), "Here.".to_owned());
-    history.push_tool_results(vec![ToolResult { id, name, text, is_error: false }]).unwrap();
+    history
+        .push_tool_results(vec![ToolResult { id, name, content: text.into(), is_error: false }])
+        .unwrap();
     history.messages().to_vec()
 }
 

@@ -1,0 +1,87 @@
+//! The state that the clones of an agent share, and the run that changes the state.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{RunResult, Statistics};
+use crate::conversation::Conversation;
+use crate::run::{Run, RunConfig};
+
+/// The state of an agent. No lock is held across an await or while code of the application runs.
+#[derive(Clone, Default)]
+pub(super) struct AgentState(Arc<Mutex<StateData>>);
+
+#[derive(Default)]
+struct StateData {
+    /// The conversation before the run in progress.
+    conversation: Conversation,
+    statistics: Statistics,
+    phase: RunPhase,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum RunPhase {
+    #[default]
+    Idle,
+    Active,
+    /// The conversation was cleared while the run was in progress.
+    ActiveCleared,
+}
+
+impl AgentState {
+    fn lock(&self) -> MutexGuard<'_, StateData> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn conversation(&self) -> Conversation {
+        self.lock().conversation.clone()
+    }
+
+    pub(super) fn statistics(&self) -> Statistics {
+        self.lock().statistics.clone()
+    }
+
+    pub(super) fn clear(&self) {
+        let mut state = self.lock();
+        state.conversation = Conversation::new();
+        state.phase = match state.phase {
+            RunPhase::Idle => RunPhase::Idle,
+            RunPhase::Active | RunPhase::ActiveCleared => RunPhase::ActiveCleared,
+        };
+    }
+
+    /// Begins a run of the conversation; `None` if another run is in progress.
+    pub(super) fn begin_run(&self, config: Arc<RunConfig>) -> Option<ActiveRun> {
+        let mut state = self.lock();
+        if state.phase != RunPhase::Idle {
+            return None;
+        }
+        state.phase = RunPhase::Active;
+        let run = Run::new(config, state.conversation.clone());
+        Some(ActiveRun { run, state: self.clone() })
+    }
+}
+
+/// The run in progress. However the run ends, even by a drop, the agent gets the conversation back
+/// with a result for every call.
+pub(super) struct ActiveRun {
+    pub(super) run: Run,
+    state: AgentState,
+}
+
+impl ActiveRun {
+    /// Counts the result, and ends the run.
+    pub(super) fn finish(self, result: &RunResult) {
+        self.state.lock().statistics.count(result);
+    }
+}
+
+impl Drop for ActiveRun {
+    fn drop(&mut self) {
+        let conversation = self.run.take_conversation();
+        let mut state = self.state.lock();
+        match std::mem::take(&mut state.phase) {
+            RunPhase::Active => state.conversation = conversation,
+            RunPhase::ActiveCleared | RunPhase::Idle => {}
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Runs the tool calls of models: the only module that runs a call.
+//!
+//! A native call, a call in the text of an agent's model and a call in the text of a chat take the
+//! same steps: blocklist, validation of the arguments, rate limit, approval, permit, cache, the
+//! runner, audit. A refused call has an outcome like any other call, which the model gets.
+
+mod cache;
+mod call_queue;
+mod execute;
+mod execution;
+mod tool_snapshot;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt as _;
+
+use crate::safety::{ApprovalDecision, ApprovalPolicy, ApprovalRequest, Approver};
+use crate::safety::{RateLimit, ToolBlocklist, blocked_tool_message};
+use crate::timing::Timing;
+use crate::tools::{ToolAnnotations, ToolError, ToolOutput, ToolRunner};
+use cache::ResultCache;
+
+pub use cache::CacheSettings;
+pub(crate) use call_queue::{CallQueue, QueueEvent, QueuedCall, StartRule};
+pub use execution::ToolExecution;
+pub(crate) use tool_snapshot::ToolSnapshot;
+
+/// Default of the maximum number of concurrent calls per response: a model rarely requests more at
+/// once, and a server has other clients.
+pub const DEFAULT_PARALLEL_CALLS: usize = 4;
+
+/// The rules of an executor.
+#[derive(Clone, Debug)]
+pub(crate) struct ExecutorSettings {
+    pub(crate) blocklist: ToolBlocklist,
+    pub(crate) approval_policy: ApprovalPolicy,
+    pub(crate) call_rate_limit_per_minute: Option<u32>,
+    pub(crate) max_parallel_calls: usize,
+    pub(crate) cache: Option<CacheSettings>,
+}
+
+/// Runs calls under the safety rules. Clones share the rate limit, the cache and the tools.
+#[derive(Clone)]
+pub(crate) struct Executor {
+    runner: Arc<dyn ToolRunner>,
+    approver: Option<Arc<dyn Approver>>,
+    settings: Arc<ExecutorSettings>,
+    rate_limit: Option<Arc<RateLimit>>,
+    cache: Option<Arc<ResultCache>>,
+    timing: Timing,
+    /// The most recent list of tools.
+    tool_snapshot: Arc<Mutex<Arc<ToolSnapshot>>>,
+}
+
+impl std::fmt::Debug for Executor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Executor").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Executor {
+    pub(crate) fn new(
+        runner: Arc<dyn ToolRunner>,
+        settings: ExecutorSettings,
+        timing: Timing,
+    ) -> Self {
+        let rate_limit =
+            settings.call_rate_limit_per_minute.map(|calls| Arc::new(RateLimit::per_minute(calls)));
+        let cache = settings
+            .cache
+            .clone()
+            .map(|settings| Arc::new(ResultCache::new(settings, timing.clone())));
+        Self {
+            runner,
+            approver: None,
+            settings: Arc::new(settings),
+            rate_limit,
+            cache,
+            timing,
+            tool_snapshot: Arc::default(),
+        }
+    }
+
+    pub(crate) fn set_approver(&mut self, approver: Arc<dyn Approver>) {
+        self.approver = Some(approver);
+    }
+
+    /// Returns a snapshot of the tools, a new one if the runner lists other tools.
+    pub(crate) fn tool_snapshot(&self) -> Arc<ToolSnapshot> {
+        let listed = self.runner.list_tools();
+        let mut snapshot = self.tool_snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        if !snapshot.is_of(&listed) {
+            *snapshot = Arc::new(ToolSnapshot::new(listed, &self.settings.blocklist));
+        }
+        snapshot.clone()
+    }
+
+    /// Decides whether a call may run.
+    async fn check(&self, snapshot: &ToolSnapshot, queued: &QueuedCall) -> Result<(), ToolError> {
+        let call = &queued.call;
+        let refuse = |reason| ToolError::Refused { tool: call.name.clone(), reason };
+        if let Some(name) = self.settings.blocklist.blocked_name(call) {
+            return Err(refuse(blocked_tool_message(name)));
+        }
+        // Without a verdict of the validator, the runner checks the arguments.
+        let violations = snapshot.tool_validator.violations(call).unwrap_or_default();
+        if !violations.is_empty() {
+            return Err(ToolError::InvalidArguments { tool: call.name.clone(), violations });
+        }
+        let acquire = |limit: &Arc<RateLimit>| limit.try_acquire_at(self.timing.now());
+        if let Some(Err(after)) = self.rate_limit.as_ref().map(acquire) {
+            let limit = self.settings.call_rate_limit_per_minute.unwrap_or_default();
+            let seconds = after.as_secs_f64();
+            return Err(refuse(format!(
+                "rate limit of {limit} tool calls per minute reached; next call in {seconds:.1} s"
+            )));
+        }
+        match self.approve(snapshot.annotations(&call.name), queued).await {
+            ApprovalDecision::Approve => Ok(()),
+            ApprovalDecision::Deny(reason) => Err(refuse(reason)),
+        }
+    }
+
+    /// Asks the approver if the policy requires an approval. A panic of the approver denies the
+    /// call, because the approver is code of the application.
+    async fn approve(&self, annotations: ToolAnnotations, queued: &QueuedCall) -> ApprovalDecision {
+        let deny = |reason: &str| ApprovalDecision::Deny(reason.to_owned());
+        match (self.settings.approval_policy.requires_approval(annotations), &self.approver) {
+            (Some(false), _) => ApprovalDecision::Approve,
+            (Some(true), Some(approver)) => {
+                let (tool, arguments) = (&*queued.call.name, &*queued.arguments_text);
+                let request = ApprovalRequest { tool, arguments, annotations };
+                let deciding = AssertUnwindSafe(async { approver.decide(request).await });
+                deciding.catch_unwind().await.unwrap_or_else(|_| deny("the approver panicked"))
+            }
+            (Some(true), None) => deny("no approver is configured"),
+            (None, _) => deny("the approval policy denies all tools"),
+        }
+    }
+
+    /// Runs a call that may run. Returns whether the output comes from the cache.
+    async fn run(
+        &self,
+        snapshot: &ToolSnapshot,
+        queued: &QueuedCall,
+    ) -> (Result<Arc<ToolOutput>, ToolError>, bool) {
+        let call = &queued.call;
+        let running = async { execute::execute_call(&*self.runner, call).await.map(Arc::new) };
+        match &self.cache {
+            Some(cache) => {
+                let annotations = snapshot.annotations(&call.name);
+                cache.get_or_run(&call.name, annotations, &call.arguments, running).await
+            }
+            None => (running.await, false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

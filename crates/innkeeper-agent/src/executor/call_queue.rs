@@ -1,0 +1,190 @@
+//! Decides and runs the calls of one response, in order and with bounded concurrency.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use innkeeper_toolcall::ResolvedCall;
+
+use super::execution::json_memory_bytes;
+use super::{Executor, ToolExecution, ToolSnapshot};
+use crate::tools::ToolError;
+
+/// A call that waits for its decision or its start.
+#[derive(Debug)]
+pub(crate) struct QueuedCall {
+    /// The number of the call in the response.
+    pub(crate) index: usize,
+    /// The call.
+    pub(crate) call: ResolvedCall,
+    /// The arguments as JSON text.
+    pub(crate) arguments_text: Arc<str>,
+}
+
+impl QueuedCall {
+    pub(crate) fn new(index: usize, call: ResolvedCall) -> Self {
+        let arguments_text = call.arguments.to_string().into();
+        Self { index, call, arguments_text }
+    }
+
+    /// Returns the approximate memory size in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        json_memory_bytes(&self.call.arguments) + self.arguments_text.len()
+    }
+}
+
+/// The rule that decides when an approved call starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StartRule {
+    /// After the decisions about all queued calls.
+    AfterAllDecisions,
+    /// After the decision about the call itself.
+    AfterItsDecision,
+}
+
+/// A change in the queue.
+#[derive(Debug)]
+pub(crate) enum QueueEvent {
+    /// A call was approved: [`CallQueue::take_ready`] may return a call.
+    Approved,
+    /// A call was refused before its start.
+    Refused {
+        /// The record of the call.
+        execution: ToolExecution,
+        /// The memory size of the queued call in bytes.
+        queued_bytes: usize,
+    },
+    /// A call has ended.
+    Finished(ToolExecution),
+}
+
+/// The decision about one call; an error refuses the call.
+type CheckResult = (QueuedCall, Result<(), ToolError>);
+
+/// The calls of one response. Calls are decided one after the other, in their order. Dropping the
+/// queue cancels the running calls.
+pub(crate) struct CallQueue {
+    executor: Executor,
+    snapshot: Arc<ToolSnapshot>,
+    start_rule: StartRule,
+    undecided: VecDeque<QueuedCall>,
+    deciding: Option<BoxFuture<'static, CheckResult>>,
+    approved: VecDeque<QueuedCall>,
+    running: FuturesUnordered<BoxFuture<'static, ToolExecution>>,
+}
+
+impl std::fmt::Debug for CallQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallQueue")
+            .field("undecided", &self.undecided)
+            .field("approved", &self.approved)
+            .field("running", &self.running.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl CallQueue {
+    pub(crate) fn new(
+        executor: Executor,
+        snapshot: Arc<ToolSnapshot>,
+        start_rule: StartRule,
+    ) -> Self {
+        Self {
+            executor,
+            snapshot,
+            start_rule,
+            undecided: VecDeque::new(),
+            deciding: None,
+            approved: VecDeque::new(),
+            running: FuturesUnordered::new(),
+        }
+    }
+
+    /// Adds a call to the queue.
+    pub(crate) fn push(&mut self, queued: QueuedCall) {
+        self.undecided.push_back(queued);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.running.is_empty() && self.approved.is_empty() && !self.is_deciding()
+    }
+
+    fn is_deciding(&self) -> bool {
+        self.deciding.is_some() || !self.undecided.is_empty()
+    }
+
+    /// Returns the next approved call if a permit is free. The caller passes the call to
+    /// [`Self::start`] or [`Self::refuse`].
+    pub(crate) fn take_ready(&mut self) -> Option<QueuedCall> {
+        let permits = self.executor.settings.max_parallel_calls.max(1);
+        let must_wait = self.start_rule == StartRule::AfterAllDecisions && self.is_deciding();
+        if must_wait || self.running.len() >= permits {
+            return None;
+        }
+        self.approved.pop_front()
+    }
+
+    /// Starts a call that [`Self::take_ready`] returned.
+    pub(crate) fn start(&mut self, queued: QueuedCall) {
+        let (executor, snapshot) = (self.executor.clone(), self.snapshot.clone());
+        let running = async move {
+            let start = executor.timing.now();
+            let (outcome, cached) = executor.run(&snapshot, &queued).await;
+            let elapsed = executor.timing.elapsed(start);
+            ToolExecution::record(queued, outcome, (elapsed, cached))
+        };
+        self.running.push(running.boxed());
+    }
+
+    /// Ends a call that is not run.
+    pub(crate) fn refuse(queued: QueuedCall, error: ToolError) -> ToolExecution {
+        ToolExecution::record(queued, Err(error), (Duration::ZERO, false))
+    }
+
+    /// Returns the next change; `None` if the queue is empty or approved calls wait for
+    /// [`Self::take_ready`]. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Option<QueueEvent> {
+        poll_fn(|context| self.poll_event(context)).await
+    }
+
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<QueueEvent>> {
+        if self.deciding.is_none()
+            && let Some(queued) = self.undecided.pop_front()
+        {
+            self.deciding = Some(self.decide(queued).boxed());
+        }
+        if let Some(deciding) = &mut self.deciding
+            && let Poll::Ready((queued, decision)) = deciding.poll_unpin(context)
+        {
+            self.deciding = None;
+            return Poll::Ready(Some(match decision {
+                Ok(()) => {
+                    self.approved.push_back(queued);
+                    QueueEvent::Approved
+                }
+                Err(error) => QueueEvent::Refused {
+                    queued_bytes: queued.memory_bytes(),
+                    execution: Self::refuse(queued, error),
+                },
+            }));
+        }
+        match self.running.poll_next_unpin(context) {
+            Poll::Ready(Some(execution)) => Poll::Ready(Some(QueueEvent::Finished(execution))),
+            Poll::Ready(None) if self.deciding.is_none() => Poll::Ready(None),
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn decide(&self, queued: QueuedCall) -> impl Future<Output = CheckResult> + Send + 'static {
+        let (executor, snapshot) = (self.executor.clone(), self.snapshot.clone());
+        async move {
+            let decision = executor.check(&snapshot, &queued).await;
+            (queued, decision)
+        }
+    }
+}

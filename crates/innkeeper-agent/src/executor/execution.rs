@@ -1,0 +1,82 @@
+//! A tool call that has ended, and its audit event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_toolcall::Json;
+
+use super::QueuedCall;
+use crate::safety::emit_tool_executed;
+use crate::tools::{ToolError, ToolOutput};
+
+/// A tool call that has ended.
+#[derive(Clone, Debug)]
+pub struct ToolExecution {
+    /// The number of the call in the response, counted from 0 by the start of each call. Invalid
+    /// calls have numbers too.
+    pub index: usize,
+    /// The public name of the tool.
+    pub tool: String,
+    /// The arguments of the call.
+    pub arguments: Json,
+    /// The output of the tool, or the reason why there is none. A failure that the tool itself
+    /// reports is an output.
+    pub outcome: Result<Arc<ToolOutput>, Arc<ToolError>>,
+    /// The duration of the execution, without the time in the queue.
+    pub elapsed: Duration,
+    /// Whether the result comes from the cache.
+    pub cached: bool,
+}
+
+impl ToolExecution {
+    /// Records the end of a call, with its audit event.
+    pub(super) fn record(
+        queued: QueuedCall,
+        outcome: Result<Arc<ToolOutput>, ToolError>,
+        (elapsed, cached): (Duration, bool),
+    ) -> Self {
+        let QueuedCall { index, call, arguments_text } = queued;
+        if let Some(audited) = audit_outcome(&outcome) {
+            let milliseconds = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+            emit_tool_executed(&call.name, &arguments_text, audited, milliseconds);
+        }
+        let outcome = outcome.map_err(Arc::new);
+        Self { index, tool: call.name, arguments: call.arguments, outcome, elapsed, cached }
+    }
+
+    /// Returns the approximate memory size in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let outcome = self.outcome.as_ref().map_or(0, |output| output.raw().get().len());
+        size_of::<Self>() + self.tool.len() + json_memory_bytes(&self.arguments) + outcome
+    }
+}
+
+/// Returns the outcome in the audit event; `None` for a call with invalid arguments, which is
+/// neither run nor refused: the model writes the call again.
+fn audit_outcome(outcome: &Result<Arc<ToolOutput>, ToolError>) -> Option<&'static str> {
+    match outcome {
+        Ok(output) if output.is_error() => Some("tool_error"),
+        Ok(_) => Some("done"),
+        Err(ToolError::Refused { .. } | ToolError::BufferFull { .. }) => Some("refused"),
+        Err(ToolError::InvalidArguments { .. }) => None,
+        Err(
+            ToolError::Host(_)
+            | ToolError::Runner { .. }
+            | ToolError::NumberOutOfRange { .. }
+            | ToolError::Panicked { .. },
+        ) => Some("failed"),
+    }
+}
+
+/// Returns the approximate memory size in bytes.
+pub(super) fn json_memory_bytes(json: &Json) -> usize {
+    let inside = match json {
+        Json::Null | Json::Bool(_) => 0,
+        Json::Number(text) | Json::String(text) => text.len(),
+        Json::Array(items) => items.iter().map(json_memory_bytes).sum(),
+        Json::Object(members) => {
+            members.iter().map(|(key, value)| key.len() + json_memory_bytes(value)).sum::<usize>()
+        }
+    };
+    size_of::<Json>() + inside
+}

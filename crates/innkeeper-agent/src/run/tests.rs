@@ -1,0 +1,69 @@
+//! A run owns its conversation and returns it in a valid state.
+
+use innkeeper_toolcall::prompt::Template;
+use innkeeper_toolcall::{Format, Tool, ToolValidator, Tools};
+use serde_json::json;
+
+use super::*;
+use crate::conversation::HistoryBudget;
+use crate::provider::Capabilities;
+use crate::safety::ToolBlocklist;
+
+fn config() -> RunConfig {
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    let tools: Tools = [Tool::new("fs.read", "Reads a file.", schema)].into_iter().collect();
+    RunConfig {
+        system: String::new(),
+        tools: Arc::new(tools.clone()),
+        known_tools: Arc::new(tools.clone()),
+        tool_validator: Arc::new(ToolValidator::new(tools)),
+        template: Template::for_model("any"),
+        format: Format::Detect,
+        tool_calling: ToolCalling::Native,
+        capabilities: Capabilities::default(),
+        history_budget: HistoryBudget::default(),
+        context_tokens: None,
+        max_tokens: 100,
+        prompt_caching: false,
+        temperature: None,
+        temperature_reduction: 0.1,
+        max_retries: 3,
+        retry_delay: Duration::from_secs(1),
+        limits: RunLimits::default(),
+        blocklist: ToolBlocklist::default(),
+    }
+}
+
+fn results(conversation: &Conversation) -> Vec<(String, bool)> {
+    let Some(Message::ToolResults(results)) = conversation.messages().last() else {
+        panic!("no results: {conversation:?}")
+    };
+    results.iter().map(|result| (result.content.to_text().into_owned(), result.is_error)).collect()
+}
+
+#[test]
+fn an_ended_run_returns_its_conversation_with_a_result_for_every_call() {
+    let arguments = r#"{"path": "a"}"#;
+    let mut run = Run::new(Arc::new(config()), Conversation::new());
+    assert!(matches!(run.start("Read."), Ok(Effect::SendRequest(_))));
+    let response = Response::from_tool_calls([("fs.read", arguments), ("fs.read", arguments)]);
+    let Effect::CallTools(calls) = run.on_response(&response, 0.0) else { panic!("no calls") };
+    assert!(matches!(run.on_tool_result(&calls[1].id, "text", false), Effect::AwaitTools));
+    let conversation = run.into_conversation();
+    assert_eq!(conversation.pending_calls().count(), 0);
+    let expected = [(INTERRUPTED_MESSAGE.to_owned(), true), ("text".to_owned(), false)];
+    assert_eq!(results(&conversation), expected);
+}
+
+#[test]
+fn a_run_continues_a_conversation_whose_calls_have_no_results() {
+    let mut conversation = Conversation::new();
+    conversation.push_user("Read.").unwrap();
+    let response = Response::from_tool_calls([("fs.read", "{}")]);
+    conversation.push_assistant(response.message).unwrap();
+    let unstarted = Run::new(Arc::new(config()), conversation.clone()).into_conversation();
+    assert_eq!(results(&unstarted), [(INTERRUPTED_MESSAGE.to_owned(), true)]);
+    let mut run = Run::new(Arc::new(config()), conversation);
+    assert!(matches!(run.start("And now?"), Ok(Effect::SendRequest(_))));
+    assert_eq!(run.into_conversation().messages().len(), 4);
+}

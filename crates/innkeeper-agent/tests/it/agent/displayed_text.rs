@@ -1,0 +1,94 @@
+//! The displayed text of a streamed response is the text in the conversation.
+
+use innkeeper_agent::agent::{AgentEvent, AgentSettings};
+use innkeeper_agent::conversation::{
+    AssistantMessage, ContentPart, Message, PartContent, ToolCall,
+};
+use innkeeper_agent::provider::{FinishReason, Response, ScriptedProvider};
+use innkeeper_agent::run::ToolCalling;
+
+use super::{READ_CALL, harness, text_reply};
+
+fn text(text: &str) -> PartContent {
+    PartContent::Text(text.to_owned())
+}
+
+fn native_call() -> PartContent {
+    PartContent::ToolCall(ToolCall {
+        id: String::new(),
+        name: "fs.read".to_owned(),
+        arguments: r#"{"path": "native"}"#.to_owned(),
+    })
+}
+
+/// Streams a response of these parts. Returns the displayed text and reasoning, the first message
+/// of the model in the conversation, and the paths of the calls that ran.
+async fn stream(
+    parts: impl IntoIterator<Item = PartContent>,
+    tool_calling: ToolCalling,
+) -> (String, String, AssistantMessage, Vec<String>) {
+    let message = AssistantMessage { parts: parts.into_iter().map(ContentPart::new).collect() };
+    let first = Response { message, finish_reason: FinishReason::Stop, ..Response::default() };
+    let settings = AgentSettings { tool_calling, ..AgentSettings::default() };
+    let test_env = harness(ScriptedProvider::new([Ok(first), text_reply("")]), settings);
+    let (mut shown, mut thought) = (String::new(), String::new());
+    test_env
+        .agent
+        .run_streaming("Read.", |event| match event {
+            AgentEvent::Text(text) => shown.push_str(&text),
+            AgentEvent::Reasoning(text) => thought.push_str(&text),
+            AgentEvent::ToolCallDetected { .. }
+            | AgentEvent::ToolCallStarted { .. }
+            | AgentEvent::ToolCallFinished(_)
+            | AgentEvent::Retrying { .. }
+            | AgentEvent::Finished(_) => {}
+        })
+        .await;
+    let conversation = test_env.agent.conversation();
+    let Message::Assistant(kept) = &conversation.messages()[1] else { panic!("no response") };
+    let calls = test_env.tools.calls().into_iter();
+    let paths = calls.map(|(_, arguments)| arguments["path"].as_str().unwrap().to_owned());
+    (shown, thought, (**kept).clone(), paths.collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_in_text_beside_a_native_call_is_displayed_and_kept_as_text() {
+    let written = format!("I look. {READ_CALL} Then I say.");
+    let split = READ_CALL.len() / 2;
+    for parts in [
+        vec![text(&written), native_call()],
+        vec![native_call(), text(&written)],
+        vec![text(&READ_CALL[..split]), native_call(), text(&READ_CALL[split..])],
+        vec![text("<think>Hm.</think>"), text(&written), native_call(), text(" Done.")],
+    ] {
+        let thinks = matches!(&parts[0], PartContent::Text(text) if text.starts_with("<think>"));
+        let (shown, thought, kept, paths) = stream(parts, ToolCalling::Native).await;
+        assert!(shown.contains(READ_CALL), "{shown}");
+        assert_eq!(shown, kept.visible_text());
+        assert_eq!(thought, kept.reasoning());
+        assert_eq!(thought.is_empty(), !thinks);
+        assert_eq!(kept.calls().count(), 1);
+        assert_eq!(paths, ["native"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_in_text_without_a_native_call_is_run_and_neither_displayed_nor_kept_as_text() {
+    let written = format!("<think>Hm.</think>I look. {READ_CALL} Then I say.");
+    for tool_calling in [ToolCalling::Native, ToolCalling::Prompt] {
+        let (shown, thought, kept, paths) = stream([text(&written)], tool_calling).await;
+        assert_eq!((shown.as_str(), thought.as_str()), ("I look.  Then I say.", "Hm."));
+        assert_eq!((kept.visible_text(), kept.reasoning()), (shown, thought));
+        assert_eq!(kept.calls().count(), 1);
+        assert_eq!(paths, ["a"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_split_over_two_texts_is_one_call() {
+    let split = READ_CALL.len() / 2;
+    let parts = [text(&READ_CALL[..split]), text(&READ_CALL[split..]), text("Read it.")];
+    let (shown, _, kept, paths) = stream(parts, ToolCalling::Prompt).await;
+    assert_eq!((shown.as_str(), kept.visible_text().as_str()), ("Read it.", "Read it."));
+    assert_eq!(paths, ["a"]);
+}

@@ -1,0 +1,64 @@
+//! Callbacks: the application answers questions of a server.
+
+use std::sync::{Arc, Mutex};
+
+use innkeeper::{
+    CallOptions, CallReference, Callback, CallbackCapabilities, HostEvent, ServerRequest,
+};
+use serde_json::json;
+
+use crate::server::app_server;
+
+#[tokio::test]
+async fn a_callback_answers_an_elicitation_of_a_server_in_the_process() {
+    let answer = |request: ServerRequest| async move {
+        assert_eq!((&*request.server, &*request.method), ("app", "elicitation/create"));
+        Ok(json!({"action": "accept", "content": {"city": "Graz"}}))
+    };
+    let (builder, _) = app_server();
+    let builder = builder.callback(&CallbackCapabilities::elicitation(), answer);
+    let host = builder.start().await.unwrap();
+    let result = host.call_tool("app.ask", ()).await.unwrap();
+    let city: std::collections::HashMap<String, String> = result.structured_content().unwrap();
+    assert_eq!(city["city"], "Graz");
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_callback_of_a_call_learns_which_call_the_server_asks_for() {
+    let asked = Arc::new(Mutex::new(None));
+    let asked_for = asked.clone();
+    let answer = move |request: ServerRequest| {
+        *asked_for.lock().unwrap() = Some(request.call);
+        async { Ok(json!({"action": "accept", "content": {"city": "Linz"}})) }
+    };
+    let of_host = |_: ServerRequest| async { Ok(json!({"action": "decline"})) };
+    let (builder, _) = app_server();
+    let builder = builder.callback(&CallbackCapabilities::elicitation(), of_host);
+    let host = builder.start().await.unwrap();
+    let callback: Arc<dyn Callback> = Arc::new(answer);
+    let options = CallOptions { callback: Some(callback), ..CallOptions::default() };
+    let result = host.call_tool_with("app.ask", (), options).await.unwrap();
+    assert!(result.raw().get().contains("Linz"), "{}", result.raw());
+    let call = asked.lock().unwrap().take().unwrap();
+    let CallReference::Call { method, item, .. } = call else { panic!("{call:?}") };
+    assert_eq!((&*method, &*item), ("tools/call", "ask"));
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_application_receives_each_notification_in_its_raw_form() {
+    let (builder, _) = app_server();
+    let host = builder.start().await.unwrap();
+    let mut events = host.events();
+    drop(host.request("app", "example/notify", None, CallOptions::default()).await);
+    loop {
+        if let HostEvent::Notification { server, method, params, .. } = events.recv().await.unwrap()
+        {
+            assert_eq!((&*server, &*method), ("app", "notifications/example"));
+            assert_eq!(params.unwrap().get(), r#"{"n":1.50}"#);
+            break;
+        }
+    }
+    host.shutdown().await;
+}

@@ -1,0 +1,302 @@
+//! The arguments of a call: a JSON object, as values or as JSON text.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Number, Value};
+
+use crate::error::Violation;
+
+/// The arguments of a tool call.
+///
+/// The host sends JSON text byte for byte, so numbers keep all their digits. The host checks the
+/// text as values before it sends anything, and rejects text that it cannot check exactly: a
+/// duplicate key, or a number outside the range of a 64-bit float.
+///
+/// # Examples
+///
+/// ```
+/// use innkeeper_host::Arguments;
+/// use serde_json::json;
+/// use serde_json::value::RawValue;
+///
+/// let values = Arguments::from(json!({"path": "a.txt"}));
+/// let text = Arguments::from(RawValue::from_string(r#"{"id": 123456789012345678901234567890}"#.to_owned())?);
+///
+/// #[derive(serde::Serialize)]
+/// struct Read { path: &'static str }
+/// let typed = Arguments::from_serialize(&Read { path: "a.txt" })?;
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Arguments(ArgumentSource);
+
+#[derive(Clone, Debug)]
+enum ArgumentSource {
+    Values(Value),
+    Text(Box<RawValue>),
+}
+
+impl Arguments {
+    /// Creates arguments from a type that serializes as an object.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the serialization. JSON has no NaN and no infinity: `serde_json` writes
+    /// `null` for them.
+    pub fn from_serialize(arguments: &impl Serialize) -> Result<Self, serde_json::Error> {
+        to_raw_value(arguments).map(Self::from)
+    }
+
+    /// Returns the values to check; an object without members for `null`.
+    pub(super) fn values(&self) -> Result<Cow<'_, Value>, Violation> {
+        let values = match &self.0 {
+            ArgumentSource::Values(values) => Cow::Borrowed(values),
+            ArgumentSource::Text(text) => Cow::Owned(parse_unique(text)?),
+        };
+        Ok(if values.is_null() { Cow::Owned(Value::Object(Map::new())) } else { values })
+    }
+
+    /// Returns the arguments as they are sent; `values` is the result of [`Self::values`].
+    pub(super) fn to_send<'a>(&'a self, values: &'a Value) -> SentArguments<'a> {
+        match &self.0 {
+            ArgumentSource::Text(text) if text.get() != "null" => SentArguments::Text(text),
+            ArgumentSource::Text(_) | ArgumentSource::Values(_) => SentArguments::Values(values),
+        }
+    }
+}
+
+impl From<Value> for Arguments {
+    fn from(values: Value) -> Self {
+        Self(ArgumentSource::Values(values))
+    }
+}
+
+/// An object without members.
+impl From<()> for Arguments {
+    fn from((): ()) -> Self {
+        Value::Null.into()
+    }
+}
+
+impl From<Map<String, Value>> for Arguments {
+    fn from(members: Map<String, Value>) -> Self {
+        Value::Object(members).into()
+    }
+}
+
+impl From<Box<RawValue>> for Arguments {
+    fn from(text: Box<RawValue>) -> Self {
+        Self(ArgumentSource::Text(text))
+    }
+}
+
+impl From<&RawValue> for Arguments {
+    fn from(text: &RawValue) -> Self {
+        text.to_owned().into()
+    }
+}
+
+/// Checked arguments in the form in which they are sent.
+#[derive(Clone, Copy)]
+pub(super) enum SentArguments<'a> {
+    Values(&'a Value),
+    Text(&'a RawValue),
+}
+
+impl Serialize for SentArguments<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Values(values) => values.serialize(serializer),
+            Self::Text(text) => text.serialize(serializer),
+        }
+    }
+}
+
+/// Parses JSON text and rejects a duplicate key, because a server may read either of the values.
+pub(super) fn parse_unique(text: &RawValue) -> Result<Value, Violation> {
+    let (mut path, mut duplicate) = (Vec::new(), None);
+    let seed = UniqueKeys { path: &mut path, duplicate: &mut duplicate };
+    let mut deserializer = serde_json::Deserializer::from_str(text.get());
+    seed.deserialize(&mut deserializer).map_err(|error| match duplicate {
+        Some(pointer) => Violation::new(pointer, "duplicate key".to_owned()),
+        None => Violation::of_whole_value(format!("cannot be checked: {error}")),
+    })
+}
+
+/// Builds a value and stops at the first duplicate key.
+struct UniqueKeys<'s> {
+    /// The keys and indexes that lead to the current value.
+    path: &'s mut Vec<String>,
+    /// The JSON pointer of the duplicate key.
+    duplicate: &'s mut Option<String>,
+}
+
+impl UniqueKeys<'_> {
+    fn child(&mut self) -> UniqueKeys<'_> {
+        UniqueKeys { path: &mut *self.path, duplicate: &mut *self.duplicate }
+    }
+
+    fn pointer(&self) -> String {
+        let parts = self.path.iter();
+        parts.map(|part| format!("/{}", part.replace('~', "~0").replace('/', "~1"))).collect()
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for UniqueKeys<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for UniqueKeys<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        let number = Number::from_f64(value).ok_or_else(|| E::custom("number out of range"))?;
+        Ok(Value::Number(number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        loop {
+            self.path.push(values.len().to_string());
+            let Some(value) = items.next_element_seed(self.child())? else { break };
+            self.path.pop();
+            values.push(value);
+        }
+        self.path.pop();
+        Ok(Value::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Value, A::Error> {
+        let mut values = Map::new();
+        while let Some(key) = members.next_key::<String>()? {
+            self.path.push(key.clone());
+            if values.contains_key(&key) {
+                *self.duplicate = Some(self.pointer());
+                return Err(de::Error::custom("duplicate key"));
+            }
+            let value = members.next_value_seed(self.child())?;
+            self.path.pop();
+            values.insert(key, value);
+        }
+        Ok(Value::Object(values))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn text_is_sent_byte_for_byte_with_all_its_digits() {
+        let text = r#"{ "n": 123456789012345678901234567890, "f": 1.50 , "s":"\u0061"}"#;
+        let arguments = Arguments::from(raw(text));
+        let values = arguments.values().unwrap();
+        assert_eq!(serde_json::to_string(&arguments.to_send(&values)).unwrap(), text);
+    }
+
+    #[test]
+    fn a_duplicate_key_is_rejected_by_its_pointer_even_if_it_is_escaped() {
+        for (text, pointer) in [
+            (r#"{"a": 1, "a": 2}"#, "/a"),
+            (r#"{"a": 1, "\u0061": 2}"#, "/a"),
+            (r#"{"l": [{}, {"x/y": 1, "x/y": 1}]}"#, "/l/1/x~1y"),
+        ] {
+            let problem = Arguments::from(raw(text)).values().unwrap_err();
+            assert_eq!((&*problem.pointer, &*problem.message), (pointer, "duplicate key"));
+        }
+    }
+
+    #[test]
+    fn a_number_that_no_float_can_hold_is_rejected() {
+        let problem = Arguments::from(raw(r#"{"n": 1e999}"#)).values().unwrap_err();
+        assert!(problem.message.contains("number out of range"), "{problem:?}");
+    }
+
+    #[test]
+    fn null_stands_for_an_object_without_members() {
+        for arguments in [Arguments::from(Value::Null), Arguments::from(raw("null"))] {
+            let values = arguments.values().unwrap();
+            assert_eq!(serde_json::to_string(&arguments.to_send(&values)).unwrap(), "{}");
+        }
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            (-1e300..1e300).prop_map(Value::from),
+            ".*".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((".{0,4}", inner), 0..4)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn unique_values_are_parsed_as_serde_json_parses_them(value in any_value()) {
+            let text = value.to_string();
+            let expected: Value = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(parse_unique(&raw(&text)).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_type_that_serializes_as_an_object_is_accepted() {
+        #[derive(Serialize)]
+        struct Wide {
+            n: u128,
+        }
+        let arguments = Arguments::from_serialize(&Wide { n: u128::MAX }).unwrap();
+        let values = arguments.values().unwrap();
+        let sent = serde_json::to_string(&arguments.to_send(&values)).unwrap();
+        assert_eq!(sent, format!(r#"{{"n":{}}}"#, u128::MAX));
+    }
+}

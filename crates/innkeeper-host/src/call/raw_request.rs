@@ -1,0 +1,159 @@
+//! Requests and notifications with methods for which the host has no function.
+
+use std::borrow::Cow;
+
+use indexmap::IndexMap;
+use innkeeper_protocol::method;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::{CallOptions, arguments};
+use crate::cache::FetchedResult;
+use crate::catalog::Catalog;
+use crate::connection::RequestSpec;
+use crate::connection::meta::Meta;
+use crate::connection::round_trips::RoundTripParams;
+use crate::error::{CallError, Violation};
+use crate::event::CallOutcome;
+use crate::text::display_prefix;
+
+/// The methods that the host handles itself, so that their results are checked and their effects
+/// on the session are known.
+const HANDLED_METHODS: [&str; 13] = [
+    method::INITIALIZE,
+    method::SERVER_DISCOVER,
+    method::TOOLS_LIST,
+    method::TOOLS_CALL,
+    method::PROMPTS_LIST,
+    method::PROMPTS_GET,
+    method::RESOURCES_LIST,
+    method::RESOURCES_TEMPLATES_LIST,
+    method::RESOURCES_READ,
+    method::RESOURCES_SUBSCRIBE,
+    method::RESOURCES_UNSUBSCRIBE,
+    method::SUBSCRIPTIONS_LISTEN,
+    method::COMPLETION_COMPLETE,
+];
+
+/// Maximum length of a method in bytes: several times the longest method of MCP.
+const MAX_METHOD_BYTES: usize = 256;
+
+/// The notifications that the host sends itself.
+const HANDLED_NOTIFICATIONS: [&str; 3] = [method::INITIALIZED, method::CANCELLED, method::PROGRESS];
+
+/// Parameters as the caller wrote them, with the `_meta` of the host.
+struct RawParams<'a> {
+    members: &'a IndexMap<String, Box<RawValue>>,
+    meta: Option<Meta<'a>>,
+}
+
+impl Serialize for RawParams<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in self.members {
+            map.serialize_entry(key, value)?;
+        }
+        if let Some(meta) = &self.meta {
+            map.serialize_entry(META, meta)?;
+        }
+        map.end()
+    }
+}
+
+/// The member of the parameters that the host writes.
+const META: &str = "_meta";
+
+/// Sends a request to a server.
+pub(crate) async fn request(
+    catalog: &Catalog,
+    server: &str,
+    method: &str,
+    params: Option<&RawValue>,
+    options: CallOptions,
+) -> Result<Box<RawValue>, CallError> {
+    if HANDLED_METHODS.contains(&method) || method.starts_with(method::NOTIFICATION_PREFIX) {
+        return Err(handled_by_host(method));
+    }
+    check_method(method)?;
+    let members = read_members(method, params)?;
+    let (connection, timeout) = catalog.connection(server)?;
+    let caller_meta = options.caller_meta(connection, method)?;
+    let meta = |id, further: RoundTripParams| {
+        let token = options.progress_token(id);
+        connection.client_meta.meta_with_trace(token, further.trace_context, &caller_meta)
+    };
+    let spec = RequestSpec {
+        method: Cow::Owned(method.to_owned()),
+        item: method,
+        params: |id, further| RawParams { members: &members, meta: meta(id, further) },
+        headers: &[],
+        timeout: options.timeout.unwrap_or(timeout),
+        progress: options.progress.as_ref(),
+        retries: Some(0),
+        retry_safe: false,
+        as_task: false,
+        callback: options.callback.as_ref(),
+    };
+    let FetchedResult { result, .. } = connection.request(spec, |_| Ok(CallOutcome::Ok)).await?;
+    Ok(result)
+}
+
+/// Sends a notification to a server.
+pub(crate) fn notify(
+    catalog: &Catalog,
+    server: &str,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Result<(), CallError> {
+    if HANDLED_NOTIFICATIONS.contains(&method) {
+        return Err(handled_by_host(method));
+    }
+    if !method.starts_with(method::NOTIFICATION_PREFIX) {
+        return Err(invalid(method, "", "expected a method that starts with `notifications/`"));
+    }
+    check_method(method)?;
+    let members = read_members(method, params)?;
+    let (connection, _) = catalog.connection(server)?;
+    let params = params.map(|_| RawParams { members: &members, meta: None });
+    connection.session.notify_with(method, params.as_ref());
+    Ok(())
+}
+
+/// Checks that a method fits into a header, because some transports send it there.
+fn check_method(method: &str) -> Result<(), CallError> {
+    let is_visible = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_visible && method.len() <= MAX_METHOD_BYTES {
+        return Ok(());
+    }
+    let message = format!("expected a method of 1 to {MAX_METHOD_BYTES} visible ASCII characters");
+    Err(invalid(&display_prefix(method, MAX_METHOD_BYTES), "", &message))
+}
+
+/// Reads the members of the parameters; an object without members for `None`.
+fn read_members(
+    method: &str,
+    params: Option<&RawValue>,
+) -> Result<IndexMap<String, Box<RawValue>>, CallError> {
+    let Some(params) = params else { return Ok(IndexMap::new()) };
+    let values = arguments::parse_unique(params)
+        .map_err(|violation| invalid(method, &violation.pointer, &violation.message))?;
+    if !values.is_object() {
+        return Err(invalid(method, "", "expected object: parameters are named"));
+    }
+    let members: IndexMap<String, Box<RawValue>> = serde_json::from_str(params.get())
+        .map_err(|error| invalid(method, "", &error.to_string()))?;
+    if members.contains_key(META) {
+        return Err(invalid(method, "/_meta", "`_meta` belongs into `CallOptions::meta`"));
+    }
+    Ok(members)
+}
+
+fn handled_by_host(method: &str) -> CallError {
+    invalid(method, "", "the host has a function of its own for this method")
+}
+
+fn invalid(method: &str, pointer: &str, message: &str) -> CallError {
+    let problems = vec![Violation::new(pointer.to_owned(), message.to_owned())];
+    CallError::Validation { item: method.into(), problems }
+}

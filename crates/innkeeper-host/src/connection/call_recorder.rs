@@ -1,0 +1,146 @@
+//! Records each call once: metrics, span, log line, event, and the streak of timeouts.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Connection;
+use crate::error::display::RedactedCallError;
+use crate::error::{CallError, CallErrorKind};
+use crate::event::{CallOutcome, CallRecord, HostEvent};
+use crate::telemetry::{RequestSpan, TraceContext};
+
+/// Returns a latency in milliseconds for the log.
+pub(crate) fn millis(latency: Duration) -> f64 {
+    latency.as_secs_f64() * 1000.0
+}
+
+/// Records a call once; if the caller is dropped, the call is recorded as cancelled.
+pub(super) struct CallRecorder<'a> {
+    connection: &'a Connection,
+    method: Cow<'static, str>,
+    item: &'a str,
+    pub(super) id: u64,
+    pub(super) sent_at: Instant,
+    is_open: bool,
+    /// Whether the server has sent a partial response.
+    pub(super) has_partial_response: bool,
+    /// Whether a timeout of this call counts as unresponsiveness of the server.
+    pub(super) counts_as_timeout: bool,
+    span: Option<RequestSpan>,
+}
+
+impl<'a> CallRecorder<'a> {
+    pub(super) fn start(
+        connection: &'a Connection,
+        method: Cow<'static, str>,
+        item: &'a str,
+    ) -> Self {
+        let span = connection
+            .telemetry
+            .as_ref()
+            .map(|reporter| reporter.start_request(method.clone(), item));
+        let (id, sent_at, is_open, has_partial_response, counts_as_timeout) =
+            (0, Instant::now(), true, false, true);
+        Self {
+            connection,
+            method,
+            item,
+            id,
+            sent_at,
+            is_open,
+            has_partial_response,
+            counts_as_timeout,
+            span,
+        }
+    }
+
+    pub(super) fn trace_context(&self) -> Option<Arc<TraceContext>> {
+        self.span.as_ref()?.trace_context()
+    }
+
+    pub(super) fn finish(mut self, outcome: CallOutcome) {
+        self.write(outcome, None);
+    }
+
+    pub(super) fn fail(mut self, error: &CallError) {
+        self.write(CallOutcome::Failed(error.kind()), Some(error));
+    }
+
+    fn write(&mut self, outcome: CallOutcome, error: Option<&CallError>) {
+        self.is_open = false;
+        let now = Instant::now();
+        let latency = now - self.sent_at;
+        self.connection.metrics.record(outcome, latency, now);
+        if let Some(call) = self.span.take() {
+            call.end(self.id, latency, outcome, error);
+        }
+        match outcome {
+            CallOutcome::Ok
+            | CallOutcome::ToolError
+            | CallOutcome::Failed(
+                CallErrorKind::Server | CallErrorKind::Protocol | CallErrorKind::Withheld,
+            ) => {
+                self.connection.timeout_streak.reset();
+            }
+            // A call without an id never left the queue and says nothing about the server.
+            CallOutcome::Failed(CallErrorKind::Timeout)
+                if self.id != 0 && self.counts_as_timeout =>
+            {
+                self.connection.timeout_streak.record_timeout();
+            }
+            CallOutcome::Failed(_) | CallOutcome::Cancelled => {}
+        }
+        let (server, latency_ms) = (&*self.connection.server, millis(latency));
+        let (method, item, id, outcome_text) =
+            (&*self.method, self.item, self.id, outcome.as_str());
+        match error {
+            None => tracing::info!(
+                server,
+                method,
+                item,
+                id,
+                latency_ms,
+                outcome = outcome_text,
+                "request"
+            ),
+            Some(error) => {
+                let redacted = RedactedCallError::from_call_error(error);
+                let error: &dyn std::error::Error = match &redacted {
+                    Some(redacted) => redacted,
+                    None => error,
+                };
+                tracing::error!(
+                    server,
+                    method,
+                    item,
+                    id,
+                    latency_ms,
+                    outcome = outcome_text,
+                    error,
+                    "request"
+                );
+            }
+        }
+        if self.connection.events.has_subscribers() {
+            self.connection.events.publish(HostEvent::CallFinished(CallRecord {
+                server: self.connection.server.clone(),
+                method: self.method.clone(),
+                item: self.item.into(),
+                id: self.id,
+                latency,
+                outcome,
+            }));
+        }
+    }
+}
+
+impl Drop for CallRecorder<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.write(CallOutcome::Cancelled, None);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! One request of the application with all its attempts, round trips and tasks.
+
+use innkeeper_protocol::{Era, skim};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::call_recorder::CallRecorder;
+use super::round_trips::{ResultType, RoundTripParams, RoundTrips};
+use super::{Connection, RequestPermit, RequestSpec, ResultRejection, task_poll};
+use crate::cache::FetchedResult;
+use crate::deadline::{MAX_REQUEST_TIMEOUT, RequestDeadlines};
+use crate::error::CallError;
+use crate::event::CallOutcome;
+use crate::retry::Attempts;
+use crate::session::{CallCallback, CallContext, RequestError, RequestResult};
+
+/// The state of one request: its record, its deadlines, and what was already exchanged.
+pub(super) struct Exchange<'a, F> {
+    connection: &'a Connection,
+    spec: RequestSpec<'a, F>,
+    record: CallRecorder<'a>,
+    deadlines: RequestDeadlines,
+    attempts: Attempts,
+    round_trips: RoundTrips,
+    callback: Option<CallCallback>,
+}
+
+impl<'a, F> Exchange<'a, F> {
+    pub(super) fn new(connection: &'a Connection, spec: RequestSpec<'a, F>) -> Self {
+        let record = CallRecorder::start(connection, spec.method.clone(), spec.item);
+        let max_total = connection.max_total_timeout;
+        let deadlines = RequestDeadlines::new(record.sent_at, spec.timeout, max_total);
+        let attempts = connection.attempts(&spec, deadlines.idle_deadline);
+        let round_trips = RoundTrips::default();
+        let callback = spec.callback.map(CallCallback::new);
+        Self { connection, spec, record, deadlines, attempts, round_trips, callback }
+    }
+
+    /// Sends the request until its result is complete.
+    pub(super) async fn run<P: Serialize>(&mut self) -> Result<Box<RawValue>, RequestError>
+    where
+        F: Fn(u64, RoundTripParams) -> P,
+    {
+        loop {
+            let (result, permit) = self.next_result().await?;
+            match self.result_type(&result)? {
+                ResultType::Complete => return Ok(result),
+                ResultType::Task => return self.await_task(&result, permit).await,
+                ResultType::InputRequired => {
+                    drop(permit);
+                    self.gather_input(&result).await?;
+                }
+            }
+        }
+    }
+
+    /// Repeats attempts until one of them gives the result or the final error.
+    async fn next_result<P: Serialize>(
+        &mut self,
+    ) -> Result<(Box<RawValue>, Option<RequestPermit<'a>>), RequestError>
+    where
+        F: Fn(u64, RoundTripParams) -> P,
+    {
+        loop {
+            let (response, permit) = self.attempt().await;
+            // During a backoff the server has no part of this call, so the permit is released.
+            let permit = permit.filter(|_| matches!(response, Some(Ok(_))));
+            let attempts = &mut self.attempts;
+            if let Some(last) = self.connection.final_result(attempts, &self.spec, response).await {
+                return last.map(|result| (result.into_inner(), permit));
+            }
+        }
+    }
+
+    /// Waits for a permit and sends the request once. Returns no response if no permit was free
+    /// in time.
+    async fn attempt<P: Serialize>(&mut self) -> (Option<RequestResult>, Option<RequestPermit<'a>>)
+    where
+        F: Fn(u64, RoundTripParams) -> P,
+    {
+        let record = &mut self.record;
+        let Some(permit) = self.connection.acquire_permit(self.deadlines.idle_deadline).await
+        else {
+            record.counts_as_timeout = false;
+            return (None, None);
+        };
+        if permit.waited && record.id == 0 {
+            record.sent_at = Instant::now();
+        }
+        record.id = self.connection.session.next_id();
+        let trace_context = record.trace_context();
+        let further = RoundTripParams { trace_context, ..self.round_trips.params() };
+        let (id, call) = (record.id, Some(self.call()));
+        let response = self.connection.send(&self.spec, id, call, further, self.deadlines).await;
+        (Some(response), Some(permit))
+    }
+
+    /// Returns the type of a result; in the legacy era every unsolicited result is complete.
+    fn result_type(&mut self, result: &RawValue) -> Result<ResultType, RequestError> {
+        let kind = match self.connection.revision.era() {
+            Era::Modern => ResultType::from_result(result, &self.spec.method),
+            Era::Legacy if self.spec.as_task && skim::member(result.get(), "task").is_some() => {
+                Ok(ResultType::Task)
+            }
+            Era::Legacy => Ok(ResultType::Complete),
+        };
+        if !matches!(kind, Ok(ResultType::Complete)) {
+            self.record.has_partial_response = true;
+            self.connection.timeout_streak.reset();
+        }
+        kind
+    }
+
+    /// Polls the task that the request created.
+    async fn await_task(
+        &self,
+        created: &RawValue,
+        permit: Option<RequestPermit<'a>>,
+    ) -> Result<Box<RawValue>, RequestError> {
+        let (call, deadline) = (self.call(), self.deadlines.deadline);
+        task_poll::await_result(self.connection, &self.spec, call, created, permit, deadline).await
+    }
+
+    /// Collects the input that a result requests, for the next request.
+    async fn gather_input(&mut self, result: &RawValue) -> Result<(), RequestError> {
+        let deadline = self.deadlines.deadline;
+        let call = call_context(self.record.id, &self.spec, self.callback.as_ref());
+        self.round_trips.gather_input(self.connection, call, result, deadline).await?;
+        // The time was spent by the user or the model, not by the server.
+        let idle_timeout = self.spec.timeout.min(MAX_REQUEST_TIMEOUT);
+        self.deadlines.idle_deadline = (Instant::now() + idle_timeout).min(deadline);
+        self.attempts = self.connection.attempts(&self.spec, self.deadlines.idle_deadline);
+        Ok(())
+    }
+
+    /// Returns the call for the requests and notifications that belong to it.
+    fn call(&self) -> CallContext<'_> {
+        call_context(self.record.id, &self.spec, self.callback.as_ref())
+    }
+
+    /// Records the success of the request.
+    pub(super) fn finish(self, result: Box<RawValue>, outcome: CallOutcome) -> FetchedResult {
+        self.record.finish(outcome);
+        let is_own_input = self.callback.is_some_and(|callback| callback.is_used());
+        let cacheable = self.round_trips.is_empty() && !is_own_input;
+        FetchedResult { result, cacheable, clean: false }
+    }
+
+    /// Records the failure of the request and returns its error.
+    pub(super) fn fail(mut self, rejection: ResultRejection) -> CallError {
+        let error = self.rejection_error(rejection).with_attempts(self.attempts.count());
+        self.record.fail(&error);
+        error
+    }
+
+    /// Returns the error of a request whose result was rejected or did not arrive.
+    fn rejection_error(&mut self, rejection: ResultRejection) -> CallError {
+        let Self { connection, spec, record, deadlines, .. } = self;
+        match rejection {
+            ResultRejection::Withheld(findings) => CallError::Withheld {
+                server: connection.server.clone(),
+                item: spec.item.into(),
+                findings,
+            },
+            ResultRejection::Error(failure) => {
+                // A call that times out although the server was active has used its total timeout.
+                let expired = Instant::now() >= deadlines.deadline;
+                record.counts_as_timeout &= !expired
+                    || !(record.has_partial_response
+                        || connection.session.has_open_server_requests());
+                let total = deadlines.deadline - deadlines.started;
+                let after = if expired { total } else { spec.timeout };
+                connection.call_error(failure, spec.item, after)
+            }
+        }
+    }
+}
+
+fn call_context<'a, F>(
+    id: u64,
+    spec: &'a RequestSpec<'_, F>,
+    callback: Option<&'a CallCallback>,
+) -> CallContext<'a> {
+    CallContext { id, method: &spec.method, item: spec.item, callback }
+}

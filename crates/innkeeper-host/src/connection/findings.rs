@@ -1,0 +1,37 @@
+//! Reports findings of the guard.
+
+use std::sync::Arc;
+
+use crate::audit::AuditEvent;
+use crate::event::{EventPublisher, HostEvent};
+use crate::guard::{ItemKind, Verdict};
+
+/// Reports findings of the guard as events and audit records. Without an item, the findings are in
+/// the server's instructions.
+pub(crate) fn report_findings(
+    events: &EventPublisher,
+    server: &Arc<str>,
+    item: Option<(ItemKind, &str)>,
+    verdict: &Verdict,
+) {
+    let is_withheld = verdict.withheld;
+    let (tool, item) = ItemKind::split(item);
+    for finding in &verdict.findings {
+        let (finding_place, rule_reason) = (&*finding.place, finding.reason);
+        AuditEvent::GuardFinding {
+            tool,
+            item,
+            subject: finding_place,
+            reason: rule_reason,
+            withheld: is_withheld,
+        }
+        .emit(server);
+        events.publish(HostEvent::GuardFinding {
+            server: server.clone(),
+            tool: tool.map(Into::into),
+            item: item.map(Into::into),
+            finding: finding.clone(),
+            withheld: is_withheld,
+        });
+    }
+}

@@ -1,0 +1,97 @@
+//! Makes a launched server ready: handshake, then the lists.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::clock::run_while_alive;
+use super::{Endpoint, Launcher, StartClock, StartedServer, install};
+use crate::cache::Cache;
+use crate::catalog::CatalogEntry;
+use crate::connection::handshake::{
+    HandshakeClient, HandshakeProbe, HandshakeResult, perform_handshake,
+};
+use crate::connection::list_ttls::ListTtls;
+use crate::connection::listing::{read_all, report_quarantined};
+use crate::connection::log_level;
+use crate::connection::meta::ClientMeta;
+use crate::connection::subscriptions::Subscriptions;
+use crate::connection::timeout_streak::TimeoutStreak;
+use crate::connection::{Connection, listen};
+use crate::error::{StartFailureReason, StartPhase};
+use crate::event::HostEvent;
+use crate::server::Server;
+
+impl Launcher {
+    /// Returns the catalog entry of the server, or the phase that failed.
+    pub(super) async fn make_ready(
+        &self,
+        server: &Server,
+        endpoint: &Endpoint,
+        running: &mut StartedServer,
+        opening: HandshakeProbe,
+        clock: &mut StartClock,
+    ) -> Result<CatalogEntry, (StartPhase, StartFailureReason)> {
+        let mut server_seen = true;
+        if let Endpoint::Child(launch) = endpoint
+            && install::is_package_runner(&launch.program)
+        {
+            self.events.publish(HostEvent::Installing { server: server.name.clone() });
+            let StartedServer { instance, session, .. } = &mut *running;
+            server_seen =
+                install::wait_for_server_process(instance, session, launch, clock).await?;
+        }
+        self.events.publish(HostEvent::Handshake { server: server.name.clone() });
+        let capabilities = self.callbacks.capabilities(&server.name);
+        let client = HandshakeClient { server: &server.name, info: &self.client, capabilities };
+        let StartedServer { instance, session, .. } = &mut *running;
+        let handshake = if server_seen {
+            let handshake = perform_handshake(session, client, opening, clock.deadline());
+            let handshake = run_while_alive(instance, clock, handshake).await;
+            handshake.map_err(|reason| (StartPhase::Handshake, reason))?
+        } else {
+            let handshake =
+                perform_handshake(session, client, opening, install::latest_deadline(clock));
+            install::handshake_during_install(instance, session, clock, handshake).await?
+        };
+        let HandshakeResult { revision, meta, capabilities, server_info, instructions } = handshake;
+        running.capabilities = capabilities;
+        let config = server.config();
+        let cache = Arc::new(Cache::new(config.cache));
+        running.session.set_cache(cache.clone());
+        let connection = Arc::new(Connection {
+            server: server.name.clone(),
+            session: running.session.clone(),
+            revision,
+            tasks: running.capabilities.tasks,
+            declares_logging: running.capabilities.logging,
+            client_meta: meta.as_deref().map(ClientMeta::from_raw).unwrap_or_default(),
+            permits: Semaphore::new(config.max_concurrent),
+            retry: config.retry,
+            max_total_timeout: config.max_total_timeout,
+            cache,
+            callbacks: self.callbacks.clone(),
+            subscriptions: Subscriptions::default(),
+            list_ttls: ListTtls::default(),
+            metrics: server.metrics.clone(),
+            timeout_streak: TimeoutStreak::new(config.unavailable_after_timeouts),
+            events: self.events.clone(),
+            secret_fingerprints: self.secret_fingerprints.clone(),
+            telemetry: self.telemetry.for_connection(&server.name, revision, endpoint.network()),
+        });
+        log_level::set_detached(&connection, self.log_levels.get(&server.name));
+        listen::start(&connection, &running.capabilities, &self.tasks).await;
+        let mut excluded = Vec::new();
+        let remaining = clock.deadline().saturating_duration_since(Instant::now());
+        let reading = read_all(&connection, &running.capabilities, remaining, &mut excluded);
+        let listing = run_while_alive(&mut running.instance, clock, reading)
+            .await
+            .map_err(|reason| (StartPhase::Lists, reason))?;
+        let server_details = (server_info, instructions);
+        let entry =
+            CatalogEntry::new(connection, &server.config(), server_details, listing, &mut excluded);
+        report_quarantined(&self.events, &server.name, &excluded);
+        Ok(entry)
+    }
+}

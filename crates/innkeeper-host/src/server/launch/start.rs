@@ -1,0 +1,133 @@
+//! Starts a server, with retries of failed launches.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::{Endpoint, LaunchFailure, Launcher, StartClock, StartDeadline, StartedServer};
+use crate::audit::AuditEvent;
+use crate::catalog::CatalogEntry;
+use crate::connection::handshake::HandshakeProbe;
+use crate::error::{
+    AuthErrorKind, CallError, ServerFailure, StartFailureReason, StartPhase, UnavailableReason,
+};
+use crate::event::HostEvent;
+use crate::process::ProcessSpec;
+use crate::server::Server;
+use crate::transport::TransportKind;
+
+/// Maximum number of launches in one start (TR6.5: three retries after 1 s, 2 s and 4 s).
+const MAX_LAUNCHES: u32 = 4;
+
+impl Launcher {
+    /// Starts `server`. Repeats failed launches until the deadline of the server or of `all`
+    /// servers, as long as a retry can help. With `waits`, the time of an interactive sign-in does
+    /// not count, and the deadline of `all` moves accordingly. Dropping the future kills the
+    /// started processes.
+    pub(crate) async fn start(
+        &self,
+        server: &Server,
+        endpoint: &Endpoint,
+        all: &mut StartDeadline,
+        waits: bool,
+    ) -> Result<(StartedServer, CatalogEntry, Duration), ServerFailure> {
+        if let Endpoint::Child(launch) = endpoint {
+            self.report_unapplied_settings(&server.name, launch);
+        }
+        let started = Instant::now();
+        let timeout = server.config().init_timeout;
+        let own_deadline = StartDeadline { deadline: started + timeout, timeout };
+        let install_timeout = self.install_timeout;
+        let mut clock = StartClock {
+            server_deadline: own_deadline,
+            install_remaining: install_timeout,
+            install_timeout,
+            overall_deadline: *all,
+        };
+        // The HTTP+SSE transport exists only in the legacy era.
+        let only =
+            matches!(endpoint, Endpoint::Remote(remote) if remote.kind == TransportKind::Sse);
+        let mut opening =
+            if only { HandshakeProbe::InitializeOnly } else { HandshakeProbe::Discover };
+        let mut attempt = 1;
+        let mut earlier_failure: Option<LaunchFailure> = None;
+        let mut waited = false;
+        loop {
+            self.events.publish(HostEvent::Launching { server: server.name.clone(), attempt });
+            tracing::info!(server = &*server.name, attempt, "start");
+            let signed_in = self.sign_in.sign_in_count(&server.name);
+            let mut miss = match self.launch(server, endpoint, opening, &mut clock).await {
+                Ok((running, entry)) => return Ok((running, entry, started.elapsed())),
+                Err(miss) => miss,
+            };
+            if let Some(time) = miss.reason.elapsed_timeout().filter(|_| !waited) {
+                waited = true;
+                let sign_in_result = match waits {
+                    // The time of the sign-in does not count against the server's timeout.
+                    true => self.sign_in.wait_sign_in_since(&server.name, signed_in).await,
+                    false if self.sign_in.is_signing_in(&server.name) => {
+                        Some(Err(AuthErrorKind::Timeout(time)))
+                    }
+                    false => None,
+                };
+                match sign_in_result {
+                    Some(Ok(())) => {
+                        clock.server_deadline.deadline = Instant::now() + timeout;
+                        all.deadline = all.deadline.max(clock.server_deadline.deadline);
+                        clock.overall_deadline = *all;
+                        continue;
+                    }
+                    Some(Err(error)) => miss.reason = sign_in_error(&server.name, error),
+                    None => {}
+                }
+            }
+            let delay = Duration::from_secs(1 << (attempt - 1));
+            let time = Instant::now() + delay < clock.deadline();
+            let can_retry = endpoint.is_repeatable() && miss.reason.is_transient();
+            if attempt == MAX_LAUNCHES || !time || !can_retry {
+                // If the last launch timed out, the error of an earlier launch is more specific.
+                let LaunchFailure { phase, reason, stderr } = match (&miss.reason, earlier_failure)
+                {
+                    (
+                        StartFailureReason::TimedOut(_) | StartFailureReason::StartTimeout(_),
+                        Some(earlier_failure),
+                    ) => earlier_failure,
+                    _ => miss,
+                };
+                let server = server.name.clone();
+                return Err(ServerFailure { server, phase, reason, stderr, attempts: attempt });
+            }
+            if !only && matches!(miss.phase, StartPhase::Handshake) {
+                // The server may have exited because of `server/discover`; start with `initialize`.
+                opening = HandshakeProbe::Initialize;
+            }
+            self.report_retry(server, delay, &miss);
+            earlier_failure = Some(miss);
+            sleep(delay).await;
+            attempt += 1;
+        }
+    }
+
+    /// Reports each limit and each part of the sandbox that has no effect on this system.
+    fn report_unapplied_settings(&self, server: &Arc<str>, launch: &ProcessSpec) {
+        for (key, reason) in launch.confinement.unapplied_settings(&self.supervisor) {
+            AuditEvent::LimitNotApplied { key, reason: &reason }.emit(server);
+            let server = server.clone();
+            self.events.publish(HostEvent::LimitNotApplied { server, key, reason });
+        }
+    }
+
+    fn report_retry(&self, server: &Server, delay: Duration, miss: &LaunchFailure) {
+        let reason = miss.reason.to_string();
+        let delay_s = delay.as_secs_f64();
+        tracing::warn!(server = &*server.name, delay_s, reason, "launch failed, retrying");
+        self.events.publish(HostEvent::LaunchRetry { server: server.name.clone(), delay, reason });
+    }
+}
+
+fn sign_in_error(server: &Arc<str>, failure: AuthErrorKind) -> StartFailureReason {
+    let (server, reason) = (server.clone(), UnavailableReason::Unauthorized(Box::new(failure)));
+    let error = CallError::Unavailable { server, reason, may_have_run: false, attempts: 1 };
+    StartFailureReason::Call(Box::new(error))
+}

@@ -1,0 +1,219 @@
+//! A compiled schema, which rejects values that would cost too much.
+
+use jsonschema::{Draft, Validator};
+use serde_json::Value;
+
+use crate::cost::{self, SchemaBounds};
+use crate::draft::detect_draft;
+use crate::error::{CheckError, SchemaError};
+use crate::eval_cost::{CostEstimator, EvalCost};
+use crate::graph::SchemaGraph;
+use crate::limits;
+use crate::messages;
+use crate::pattern::{self, PatternCost};
+use crate::schema::SchemaSource;
+use crate::value_size::ValueSize;
+use crate::violation::Violation;
+
+/// Number of subschema visits that are always allowed, about 20 ms.
+const BASE_VISITS: u64 = 1 << 20;
+
+/// Number of additional subschema visits for each value in the value: larger values may take
+/// longer.
+const VISITS_PER_VALUE: u64 = 1 << 10;
+
+/// Maximum number of subschema visits for values of any size: some tenths of a second, which the
+/// timeout of a call does not cover.
+const MAX_VISITS: u64 = 1 << 24;
+
+/// Maximum cost of a schema that is applied without measuring the value: the longest request, 8
+/// MiB, has four million values.
+const MAX_UNCHECKED_COST: u64 = 1 << 4;
+
+/// Maximum number of times a schema is applied again after undecided matches, to find out whether
+/// the matches matter.
+const MAX_REEVALUATIONS: u64 = 64;
+
+/// Maximum number of steps for pattern matching: less than a second without optimizations.
+const MAX_MATCH_STEPS: u64 = 1 << 32;
+
+/// Maximum cost of the errors created for inspection: up to a quarter of a second.
+const MAX_ERROR_COST: u64 = 1 << 17;
+
+/// Maximum memory that errors may copy, in bytes.
+const MAX_COPIED_BYTES: u64 = 128 << 20;
+
+/// Message for values whose violations would take too long to locate.
+const UNLOCATED_MESSAGE: &str =
+    "does not match the schema; the value is too large or too deep to locate the problem";
+
+/// The graph of a schema within its limits.
+pub(crate) struct SchemaOutline {
+    draft: Draft,
+    graph: SchemaGraph,
+    bounds: SchemaBounds,
+}
+
+impl SchemaOutline {
+    /// Checks the size, the references and the expanded cost of `schema`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the exceeded limit, or the invalid reference.
+    pub(crate) fn new(schema: &Value) -> Result<Self, SchemaError> {
+        limits::check_size(schema)?;
+        let draft = detect_draft(schema)?;
+        let graph = SchemaGraph::from_schema(schema, draft.id_keyword())?;
+        let bounds = SchemaBounds::new(&graph)?;
+        Ok(Self { draft, graph, bounds })
+    }
+}
+
+/// A compiled schema.
+#[derive(Debug)]
+pub(crate) struct CompiledSchema {
+    validator: Validator,
+    graph: SchemaGraph,
+    bounds: SchemaBounds,
+    patterns: Vec<PatternCost>,
+    matching_cost: MatchingCost,
+    /// Whether the schema is cheap for values of any size and depth.
+    pub(crate) is_cheap: bool,
+}
+
+/// Maximum number of matching steps per byte of text, for a value with one of each part.
+#[derive(Debug)]
+struct MatchingCost {
+    linear: u64,
+    backtracking: u64,
+}
+
+impl CompiledSchema {
+    /// Checks the limits of `schema` and compiles it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why the schema is unusable.
+    pub(crate) fn new(schema: &Value) -> Result<Self, SchemaError> {
+        let SchemaOutline { draft: declared, graph, bounds } = SchemaOutline::new(schema)?;
+        let patterns = pattern::measure(&graph.patterns)?;
+        let build = |draft| pattern::options(draft, &patterns).build(schema);
+        // Many servers write draft-07 without declaring it.
+        let undeclared = schema.get("$schema").is_none();
+        let validator = build(declared)
+            .or_else(|error| build(Draft::Draft7).ok().filter(|_| undeclared).ok_or(error))
+            .map_err(|error| {
+                let pointer = error.instance_path().as_str().to_owned();
+                SchemaError::Invalid { pointer }
+            })?;
+        let matching_cost = MatchingCost::new(&graph, &patterns);
+        let is_cheap =
+            !bounds.recursive && bounds.cost <= MAX_UNCHECKED_COST && graph.patterns.is_empty();
+        Ok(Self { validator, graph, bounds, patterns, matching_cost, is_cheap })
+    }
+
+    /// Returns the violations of `value`, sorted by pointer, at most 32.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the value would cost too much.
+    pub(crate) fn violations(
+        &self,
+        schema: &SchemaSource,
+        value: &Value,
+    ) -> Result<Vec<Violation>, CheckError> {
+        match self.rejection_reason(value) {
+            Some(reason) => Err(reason),
+            None if self.validator.is_valid(value) => Ok(Vec::new()),
+            None => Ok(self.list_violations(schema, value)),
+        }
+    }
+
+    /// Returns only the first error: all errors of a hostile value under a hostile schema would
+    /// take memory for each.
+    pub(crate) fn first_violation(
+        &self,
+        schema: &SchemaSource,
+        value: &Value,
+    ) -> Result<Option<Violation>, CheckError> {
+        match self.rejection_reason(value) {
+            Some(reason) => Err(reason),
+            None if self.validator.is_valid(value) => Ok(None),
+            None if self.bounds.recursive => {
+                Ok(Some(Violation::of_whole_value(UNLOCATED_MESSAGE.to_owned())))
+            }
+            None => {
+                let error = self.validator.validate(value).err();
+                let schema = schema.to_value().unwrap_or_default();
+                Ok(messages::violations(&schema, error.into_iter()).into_iter().next())
+            }
+        }
+    }
+
+    /// Returns why the schema must not be applied to `value`, if so.
+    fn rejection_reason(&self, value: &Value) -> Option<CheckError> {
+        if self.is_cheap {
+            return None;
+        }
+        let size = ValueSize::measure(value);
+        if self.bounds.recursive && self.bounds.depth * (size.depth + 1) > cost::MAX_DEPTH {
+            return Some(CheckError::TooDeep);
+        }
+        let visits = self.visit_budget(size);
+        let within = self.bounds.cost.saturating_mul(size.values) <= visits;
+        if within && self.matching_cost.match_steps(size) <= MAX_MATCH_STEPS {
+            return None;
+        }
+        let limit = EvalCost { visits, steps: MAX_MATCH_STEPS, ..EvalCost::UNLIMITED };
+        let exceeds = self.estimate_cost(value, limit).exceeds(limit);
+        exceeds.then_some(CheckError::TooLarge)
+    }
+
+    pub(crate) fn visit_budget(&self, size: ValueSize) -> u64 {
+        let visits = VISITS_PER_VALUE.saturating_mul(size.values).saturating_add(BASE_VISITS);
+        let visits = visits.min(MAX_VISITS);
+        let undecided = self.patterns.iter().any(|pattern| pattern.needs_backtracking);
+        if undecided { visits / MAX_REEVALUATIONS } else { visits }
+    }
+
+    fn estimate_cost(&self, value: &Value, limit: EvalCost) -> EvalCost {
+        CostEstimator::new(&self.graph, &self.bounds, &self.patterns).estimate(value, limit)
+    }
+
+    fn list_violations(&self, schema: &SchemaSource, value: &Value) -> Vec<Violation> {
+        // Without recursion, creating only the first error is always affordable.
+        let errors = if self.bounds.recursive { MAX_ERROR_COST } else { u64::MAX };
+        let visits = self.visit_budget(ValueSize::measure(value));
+        let limit =
+            EvalCost { visits, copied_bytes: MAX_COPIED_BYTES, errors, ..EvalCost::UNLIMITED };
+        let load = self.estimate_cost(value, limit);
+        if load.exceeds(limit) {
+            return vec![Violation::of_whole_value(UNLOCATED_MESSAGE.to_owned())];
+        }
+        let schema = schema.to_value().unwrap_or_default();
+        if load.errors <= MAX_ERROR_COST {
+            messages::violations(&schema, self.validator.iter_errors(value))
+        } else {
+            messages::violations(&schema, self.validator.validate(value).err().into_iter())
+        }
+    }
+}
+
+impl MatchingCost {
+    fn new(graph: &SchemaGraph, patterns: &[PatternCost]) -> Self {
+        let sum = |backtracks| {
+            cost::unfolded_weight(graph, |node| {
+                let all = node.patterns.iter().chain(&node.name_patterns);
+                let all = all.map(|pattern| patterns[*pattern]);
+                all.filter(|one| one.needs_backtracking == backtracks).map(|one| one.size).sum()
+            })
+        };
+        Self { linear: sum(false), backtracking: sum(true) }
+    }
+
+    fn match_steps(&self, size: ValueSize) -> u64 {
+        let text = size.text_bytes + size.values;
+        let backtracking = self.backtracking.saturating_mul(text);
+        self.linear.saturating_add(backtracking).saturating_mul(text)
+    }
+}

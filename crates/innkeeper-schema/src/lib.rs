@@ -1,0 +1,46 @@
+//! Validation of JSON values against untrusted JSON Schemas, without I/O, clock or log.
+//!
+//! A schema comes from a server and may be hostile, and so may a value. A [`Schema`] therefore costs
+//! bounded time and memory: its size, its references and its expanded cost have limits that are
+//! checked before compilation; the first use compiles the schema; and a value that would cost too
+//! much is rejected before validation. References stay within the schema, and nothing is fetched.
+//! `format` is an annotation, as in the specification: it is not checked.
+//!
+//! ```
+//! use innkeeper_schema::Schema;
+//! use serde_json::json;
+//!
+//! let schema = Schema::from_value(json!({"properties": {"depth": {"type": "integer"}}}));
+//! let violations = schema.violations(&json!({"depth": "3"}))?;
+//! assert_eq!(violations[0].to_string(), "`/depth`: expected integer, found string");
+//! # Ok::<(), innkeeper_schema::CheckError>(())
+//! ```
+
+mod error;
+mod violation;
+
+mod draft;
+mod limits;
+mod quote;
+mod reference;
+
+mod graph;
+mod keywords;
+
+mod cost;
+mod pattern;
+mod value_size;
+
+mod eval_cost;
+mod messages;
+
+mod compiled;
+mod schema;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::{CheckError, SchemaError};
+pub use quote::quote;
+pub use schema::Schema;
+pub use violation::Violation;
