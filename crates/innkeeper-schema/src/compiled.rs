@@ -3,7 +3,7 @@
 use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
-use crate::cost::{self, SchemaBounds};
+use crate::cost::{self, NodeGroups, SchemaBounds};
 use crate::draft::detect_draft;
 use crate::error::{CheckError, SchemaError};
 use crate::eval_cost::{CostEstimator, EvalCost};
@@ -52,6 +52,7 @@ const UNLOCATED_MESSAGE: &str =
 pub(crate) struct SchemaOutline {
     draft: Draft,
     graph: SchemaGraph,
+    groups: NodeGroups,
     bounds: SchemaBounds,
 }
 
@@ -65,8 +66,34 @@ impl SchemaOutline {
         limits::check_size(schema)?;
         let draft = detect_draft(schema)?;
         let graph = SchemaGraph::from_schema(schema, draft.id_keyword())?;
-        let bounds = SchemaBounds::new(&graph)?;
-        Ok(Self { draft, graph, bounds })
+        let groups = NodeGroups::find(&graph);
+        let bounds = SchemaBounds::new(&graph, &groups)?;
+        Ok(Self { draft, graph, groups, bounds })
+    }
+
+    /// Builds the validator without measuring the patterns, which takes longer than the build.
+    /// Returns `None` if there are no patterns, or if that is impossible.
+    fn build_with_small_patterns(&self, schema: &Value) -> Option<(Validator, MatchCost)> {
+        let bounds = pattern::bound_small(&self.graph.patterns)?;
+        let validator = pattern::options(self.draft, &bounds).build(schema).ok()?;
+        Some((validator, MatchCost::from_bounds(&self.graph, &self.groups, bounds)))
+    }
+
+    fn build_with_measured_patterns(
+        &self,
+        schema: &Value,
+    ) -> Result<(Validator, MatchCost), SchemaError> {
+        let patterns = pattern::measure(&self.graph.patterns)?;
+        let build = |draft| pattern::options(draft, &patterns).build(schema);
+        // Many servers write draft-07 without declaring it.
+        let undeclared = schema.get("$schema").is_none();
+        let validator = build(self.draft)
+            .or_else(|error| build(Draft::Draft7).ok().filter(|_| undeclared).ok_or(error))
+            .map_err(|error| {
+                let pointer = error.instance_path().as_str().to_owned();
+                SchemaError::Invalid { pointer }
+            })?;
+        Ok((validator, MatchCost::from_measured(&self.graph, &self.groups, patterns)))
     }
 }
 
@@ -88,44 +115,15 @@ impl CompiledSchema {
     ///
     /// Returns the reason why the schema is unusable.
     pub(crate) fn new(schema: &Value) -> Result<Self, SchemaError> {
-        let SchemaOutline { draft, graph, bounds } = SchemaOutline::new(schema)?;
-        let (validator, match_cost) = match Self::build_with_small_patterns(schema, draft, &graph) {
+        let outline = SchemaOutline::new(schema)?;
+        let (validator, match_cost) = match outline.build_with_small_patterns(schema) {
             Some(built) => built,
-            None => Self::build_with_measured_patterns(schema, draft, &graph)?,
+            None => outline.build_with_measured_patterns(schema)?,
         };
+        let SchemaOutline { graph, bounds, .. } = outline;
         let is_cheap =
             !bounds.recursive && bounds.cost <= MAX_UNCHECKED_COST && graph.patterns.is_empty();
         Ok(Self { validator, graph, bounds, match_cost, is_cheap })
-    }
-
-    /// Builds the validator without measuring the patterns, which takes longer than the build.
-    /// Returns `None` if there are no patterns, or if that is impossible.
-    fn build_with_small_patterns(
-        schema: &Value,
-        draft: Draft,
-        graph: &SchemaGraph,
-    ) -> Option<(Validator, MatchCost)> {
-        let bounds = pattern::bound_small(&graph.patterns)?;
-        let validator = pattern::options(draft, &bounds).build(schema).ok()?;
-        Some((validator, MatchCost::from_bounds(graph, bounds)))
-    }
-
-    fn build_with_measured_patterns(
-        schema: &Value,
-        declared: Draft,
-        graph: &SchemaGraph,
-    ) -> Result<(Validator, MatchCost), SchemaError> {
-        let patterns = pattern::measure(&graph.patterns)?;
-        let build = |draft| pattern::options(draft, &patterns).build(schema);
-        // Many servers write draft-07 without declaring it.
-        let undeclared = schema.get("$schema").is_none();
-        let validator = build(declared)
-            .or_else(|error| build(Draft::Draft7).ok().filter(|_| undeclared).ok_or(error))
-            .map_err(|error| {
-                let pointer = error.instance_path().as_str().to_owned();
-                SchemaError::Invalid { pointer }
-            })?;
-        Ok((validator, MatchCost::from_measured(graph, patterns)))
     }
 
     /// Returns the violations of `value`, sorted by pointer, at most 32.

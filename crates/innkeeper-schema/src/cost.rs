@@ -36,12 +36,11 @@ impl SchemaBounds {
     /// # Errors
     ///
     /// Returns the exceeded bound.
-    pub(crate) fn new(graph: &SchemaGraph) -> Result<Self, SchemaError> {
+    pub(crate) fn new(graph: &SchemaGraph, node_groups: &NodeGroups) -> Result<Self, SchemaError> {
         if graph.patterns.len() > MAX_PATTERNS {
             return Err(SchemaError::TooManyPatterns);
         }
         let order = topological_order(graph).ok_or(SchemaError::SelfReference)?;
-        let node_groups = NodeGroups::find(graph);
         let weigh = |node: &SchemaNode| node.weight;
         let at_one_value = longest_and_heaviest(graph, &order, weigh);
         let cost = node_groups.unfolded_weight(graph, weigh).max(at_one_value.1);
@@ -57,11 +56,6 @@ impl SchemaBounds {
         }
         Ok(Self { cost, recursive, cyclic, depth, order })
     }
-}
-
-/// Returns the sum of `weigh` over all visits of a value with one of each part.
-pub(crate) fn unfolded_weight(graph: &SchemaGraph, weigh: impl Fn(&SchemaNode) -> u64) -> u64 {
-    NodeGroups::find(graph).unfolded_weight(graph, weigh)
 }
 
 /// Returns `None` if a node applies itself to the same value.
@@ -110,7 +104,7 @@ fn longest_and_heaviest(
 
 /// The reachable nodes in groups of nodes that contain one another; a group comes after the groups
 /// that it contains.
-struct NodeGroups {
+pub(crate) struct NodeGroups {
     groups: Vec<Vec<NodeId>>,
     /// Group of each node; `usize::MAX` for an unreachable node.
     group: Vec<usize>,
@@ -118,7 +112,7 @@ struct NodeGroups {
 
 impl NodeGroups {
     /// Finds strongly connected components with Tarjan's algorithm, without recursion.
-    fn find(graph: &SchemaGraph) -> Self {
+    pub(crate) fn find(graph: &SchemaGraph) -> Self {
         let count = graph.nodes.len();
         let mut node_groups = Self { groups: Vec::new(), group: vec![usize::MAX; count] };
         let mut visited = vec![usize::MAX; count];
@@ -170,8 +164,13 @@ impl NodeGroups {
         !is_single || graph.nodes[node].edges.iter().any(|(_, target)| *target == node)
     }
 
-    /// Returns the sum of `weigh` over the expanded graph; a group counts once, as a whole.
-    fn unfolded_weight(&self, graph: &SchemaGraph, weigh: impl Fn(&SchemaNode) -> u64) -> u64 {
+    /// Returns the sum of `weigh` over the expanded graph, which are the visits of a value with one
+    /// of each part; a group counts once, as a whole.
+    pub(crate) fn unfolded_weight(
+        &self,
+        graph: &SchemaGraph,
+        weigh: impl Fn(&SchemaNode) -> u64,
+    ) -> u64 {
         self.fold(graph, &weigh, u64::saturating_add)
     }
 
@@ -209,7 +208,8 @@ mod tests {
     use super::*;
 
     fn bounds(schema: &Value) -> Result<SchemaBounds, SchemaError> {
-        SchemaBounds::new(&SchemaGraph::from_schema(schema, "$id").unwrap())
+        let graph = SchemaGraph::from_schema(schema, "$id").unwrap();
+        SchemaBounds::new(&graph, &NodeGroups::find(&graph))
     }
 
     #[test]
@@ -240,7 +240,7 @@ mod tests {
             "$id",
         );
         let graph = graph.unwrap();
-        let order = SchemaBounds::new(&graph).unwrap().order;
+        let order = SchemaBounds::new(&graph, &NodeGroups::find(&graph)).unwrap().order;
         for (position, node) in order.iter().enumerate() {
             for target in in_place_targets(&graph.nodes[*node]) {
                 assert!(order[position..].contains(&target), "{node} before {target}");

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::cost;
+use crate::cost::NodeGroups;
 use crate::graph::SchemaGraph;
 use crate::pattern::{self, PatternCost};
 use crate::value_size::ValueSize;
@@ -18,13 +18,21 @@ pub(crate) struct MatchCost {
 
 impl MatchCost {
     /// Creates the cost from upper bounds.
-    pub(crate) fn from_bounds(graph: &SchemaGraph, bounds: Vec<PatternCost>) -> Self {
-        Self { bound: PatternCosts::new(graph, bounds), measured: OnceLock::new() }
+    pub(crate) fn from_bounds(
+        graph: &SchemaGraph,
+        groups: &NodeGroups,
+        bounds: Vec<PatternCost>,
+    ) -> Self {
+        Self { bound: PatternCosts::new(graph, groups, bounds), measured: OnceLock::new() }
     }
 
     /// Creates the cost from measured expressions.
-    pub(crate) fn from_measured(graph: &SchemaGraph, patterns: Vec<PatternCost>) -> Self {
-        Self { bound: PatternCosts::new(graph, patterns), measured: OnceLock::from(None) }
+    pub(crate) fn from_measured(
+        graph: &SchemaGraph,
+        groups: &NodeGroups,
+        patterns: Vec<PatternCost>,
+    ) -> Self {
+        Self { bound: PatternCosts::new(graph, groups, patterns), measured: OnceLock::from(None) }
     }
 
     /// Returns the costs as exact as known.
@@ -35,7 +43,10 @@ impl MatchCost {
     /// Returns the measured costs. An expression that the validator did not compile may be too
     /// large to measure; the bound remains.
     pub(crate) fn measured(&self, graph: &SchemaGraph) -> &PatternCosts {
-        let measure = || Some(PatternCosts::new(graph, pattern::measure(&graph.patterns).ok()?));
+        let measure = || {
+            let patterns = pattern::measure(&graph.patterns).ok()?;
+            Some(PatternCosts::new(graph, &NodeGroups::find(graph), patterns))
+        };
         self.measured.get_or_init(measure).as_ref().unwrap_or(&self.bound)
     }
 
@@ -57,13 +68,13 @@ pub(crate) struct PatternCosts {
 }
 
 impl PatternCosts {
-    fn new(graph: &SchemaGraph, patterns: Vec<PatternCost>) -> Self {
+    fn new(graph: &SchemaGraph, groups: &NodeGroups, patterns: Vec<PatternCost>) -> Self {
         let sum = |backtracks| {
             let is_counted = |one: &PatternCost| one.needs_backtracking == backtracks;
             if !patterns.iter().any(is_counted) {
                 return 0;
             }
-            cost::unfolded_weight(graph, |node| {
+            groups.unfolded_weight(graph, |node| {
                 let all = node.patterns.iter().chain(&node.name_patterns);
                 all.map(|index| patterns[*index]).filter(is_counted).map(|one| one.size).sum()
             })

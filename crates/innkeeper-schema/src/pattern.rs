@@ -87,7 +87,8 @@ fn probe(text: &str) -> Option<PatternCost> {
 
 /// Returns whether the text may need backtracking; false positives are possible.
 fn may_backtrack(text: &str) -> bool {
-    let looks_around = ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|start| text.contains(start));
+    let looks_around = text.contains("(?")
+        && ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|start| text.contains(start));
     let refers_back =
         text.split('\\').skip(1).any(|rest| rest.starts_with(|c| matches!(c, '1'..='9' | 'k')));
     looks_around || refers_back
