@@ -105,7 +105,9 @@ fn longest_and_heaviest(
 /// The reachable nodes in groups of nodes that contain one another; a group comes after the groups
 /// that it contains.
 pub(crate) struct NodeGroups {
-    groups: Vec<Vec<NodeId>>,
+    members: Vec<NodeId>,
+    /// End of each group in `members`.
+    ends: Vec<usize>,
     /// Group of each node; `usize::MAX` for an unreachable node.
     group: Vec<usize>,
 }
@@ -114,7 +116,11 @@ impl NodeGroups {
     /// Finds strongly connected components with Tarjan's algorithm, without recursion.
     pub(crate) fn find(graph: &SchemaGraph) -> Self {
         let count = graph.nodes.len();
-        let mut node_groups = Self { groups: Vec::new(), group: vec![usize::MAX; count] };
+        let mut node_groups = Self {
+            members: Vec::with_capacity(count),
+            ends: Vec::with_capacity(count),
+            group: vec![usize::MAX; count],
+        };
         let mut visited = vec![usize::MAX; count];
         let mut lowest = vec![0; count];
         let mut open = Vec::new();
@@ -152,15 +158,22 @@ impl NodeGroups {
 
     fn close(&mut self, open: &mut Vec<NodeId>, node: NodeId) {
         let start = open.iter().rposition(|member| *member == node).unwrap_or(0);
-        let group = open.split_off(start);
-        for member in &group {
-            self.group[*member] = self.groups.len();
+        for member in open.drain(start..) {
+            self.group[member] = self.ends.len();
+            self.members.push(member);
         }
-        self.groups.push(group);
+        self.ends.push(self.members.len());
+    }
+
+    /// Returns the nodes of a group; empty for the group of unreachable nodes.
+    fn members(&self, group: usize) -> &[NodeId] {
+        let Some(end) = self.ends.get(group) else { return &[] };
+        let start = group.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.members[start..*end]
     }
 
     fn is_cyclic(&self, graph: &SchemaGraph, node: NodeId) -> bool {
-        let is_single = self.groups.get(self.group[node]).is_none_or(|group| group.len() == 1);
+        let is_single = self.members(self.group[node]).len() <= 1;
         !is_single || graph.nodes[node].edges.iter().any(|(_, target)| *target == node)
     }
 
@@ -185,8 +198,9 @@ impl NodeGroups {
         weigh: &impl Fn(&SchemaNode) -> u64,
         join: impl Fn(u64, u64) -> u64,
     ) -> u64 {
-        let mut sums: Vec<u64> = Vec::with_capacity(self.groups.len());
-        for (index, group) in self.groups.iter().enumerate() {
+        let mut sums: Vec<u64> = Vec::with_capacity(self.ends.len());
+        for index in 0..self.ends.len() {
+            let group = self.members(index);
             let total = group
                 .iter()
                 .fold(0_u64, |sum, node| sum.saturating_add(weigh(&graph.nodes[*node])));
