@@ -3,14 +3,15 @@
 use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
-use crate::cost::{self, SchemaBounds};
+use crate::cost::{self, NodeGroups, SchemaBounds};
 use crate::draft::detect_draft;
 use crate::error::{CheckError, SchemaError};
 use crate::eval_cost::{CostEstimator, EvalCost};
 use crate::graph::SchemaGraph;
 use crate::limits;
+use crate::match_cost::{MatchCost, PatternCosts};
 use crate::messages;
-use crate::pattern::{self, PatternCost};
+use crate::pattern;
 use crate::schema::SchemaSource;
 use crate::value_size::ValueSize;
 use crate::violation::Violation;
@@ -51,6 +52,7 @@ const UNLOCATED_MESSAGE: &str =
 pub(crate) struct SchemaOutline {
     draft: Draft,
     graph: SchemaGraph,
+    groups: NodeGroups,
     bounds: SchemaBounds,
 }
 
@@ -64,8 +66,34 @@ impl SchemaOutline {
         limits::check_size(schema)?;
         let draft = detect_draft(schema)?;
         let graph = SchemaGraph::from_schema(schema, draft.id_keyword())?;
-        let bounds = SchemaBounds::new(&graph)?;
-        Ok(Self { draft, graph, bounds })
+        let groups = NodeGroups::find(&graph);
+        let bounds = SchemaBounds::new(&graph, &groups)?;
+        Ok(Self { draft, graph, groups, bounds })
+    }
+
+    /// Builds the validator without measuring the patterns, which takes longer than the build.
+    /// Returns `None` if there are no patterns, or if that is impossible.
+    fn build_with_small_patterns(&self, schema: &Value) -> Option<(Validator, MatchCost)> {
+        let bounds = pattern::bound_small(&self.graph.patterns)?;
+        let validator = pattern::options(self.draft, &bounds).build(schema).ok()?;
+        Some((validator, MatchCost::from_bounds(&self.graph, &self.groups, bounds)))
+    }
+
+    fn build_with_measured_patterns(
+        &self,
+        schema: &Value,
+    ) -> Result<(Validator, MatchCost), SchemaError> {
+        let patterns = pattern::measure(&self.graph.patterns)?;
+        let build = |draft| pattern::options(draft, &patterns).build(schema);
+        // Many servers write draft-07 without declaring it.
+        let undeclared = schema.get("$schema").is_none();
+        let validator = build(self.draft)
+            .or_else(|error| build(Draft::Draft7).ok().filter(|_| undeclared).ok_or(error))
+            .map_err(|error| {
+                let pointer = error.instance_path().as_str().to_owned();
+                SchemaError::Invalid { pointer }
+            })?;
+        Ok((validator, MatchCost::from_measured(&self.graph, &self.groups, patterns)))
     }
 }
 
@@ -75,17 +103,9 @@ pub(crate) struct CompiledSchema {
     validator: Validator,
     graph: SchemaGraph,
     bounds: SchemaBounds,
-    patterns: Vec<PatternCost>,
-    matching_cost: MatchingCost,
+    match_cost: MatchCost,
     /// Whether the schema is cheap for values of any size and depth.
     pub(crate) is_cheap: bool,
-}
-
-/// Maximum number of matching steps per byte of text, for a value with one of each part.
-#[derive(Debug)]
-struct MatchingCost {
-    linear: u64,
-    backtracking: u64,
 }
 
 impl CompiledSchema {
@@ -95,21 +115,15 @@ impl CompiledSchema {
     ///
     /// Returns the reason why the schema is unusable.
     pub(crate) fn new(schema: &Value) -> Result<Self, SchemaError> {
-        let SchemaOutline { draft: declared, graph, bounds } = SchemaOutline::new(schema)?;
-        let patterns = pattern::measure(&graph.patterns)?;
-        let build = |draft| pattern::options(draft, &patterns).build(schema);
-        // Many servers write draft-07 without declaring it.
-        let undeclared = schema.get("$schema").is_none();
-        let validator = build(declared)
-            .or_else(|error| build(Draft::Draft7).ok().filter(|_| undeclared).ok_or(error))
-            .map_err(|error| {
-                let pointer = error.instance_path().as_str().to_owned();
-                SchemaError::Invalid { pointer }
-            })?;
-        let matching_cost = MatchingCost::new(&graph, &patterns);
+        let outline = SchemaOutline::new(schema)?;
+        let (validator, match_cost) = match outline.build_with_small_patterns(schema) {
+            Some(built) => built,
+            None => outline.build_with_measured_patterns(schema)?,
+        };
+        let SchemaOutline { graph, bounds, .. } = outline;
         let is_cheap =
             !bounds.recursive && bounds.cost <= MAX_UNCHECKED_COST && graph.patterns.is_empty();
-        Ok(Self { validator, graph, bounds, patterns, matching_cost, is_cheap })
+        Ok(Self { validator, graph, bounds, match_cost, is_cheap })
     }
 
     /// Returns the violations of `value`, sorted by pointer, at most 32.
@@ -161,7 +175,8 @@ impl CompiledSchema {
         }
         let visits = self.visit_budget(size);
         let within = self.bounds.cost.saturating_mul(size.values) <= visits;
-        if within && self.matching_cost.match_steps(size) <= MAX_MATCH_STEPS {
+        let is_within = |costs: &PatternCosts| within && costs.match_steps(size) <= MAX_MATCH_STEPS;
+        if is_within(self.match_cost.known()) || is_within(self.match_cost.measured(&self.graph)) {
             return None;
         }
         let limit = EvalCost { visits, steps: MAX_MATCH_STEPS, ..EvalCost::UNLIMITED };
@@ -172,12 +187,12 @@ impl CompiledSchema {
     pub(crate) fn visit_budget(&self, size: ValueSize) -> u64 {
         let visits = VISITS_PER_VALUE.saturating_mul(size.values).saturating_add(BASE_VISITS);
         let visits = visits.min(MAX_VISITS);
-        let undecided = self.patterns.iter().any(|pattern| pattern.needs_backtracking);
-        if undecided { visits / MAX_REEVALUATIONS } else { visits }
+        if self.match_cost.needs_backtracking() { visits / MAX_REEVALUATIONS } else { visits }
     }
 
     fn estimate_cost(&self, value: &Value, limit: EvalCost) -> EvalCost {
-        CostEstimator::new(&self.graph, &self.bounds, &self.patterns).estimate(value, limit)
+        let patterns = &self.match_cost.known().patterns;
+        CostEstimator::new(&self.graph, &self.bounds, patterns).estimate(value, limit)
     }
 
     fn list_violations(&self, schema: &SchemaSource, value: &Value) -> Vec<Violation> {
@@ -196,24 +211,5 @@ impl CompiledSchema {
         } else {
             messages::violations(&schema, self.validator.validate(value).err().into_iter())
         }
-    }
-}
-
-impl MatchingCost {
-    fn new(graph: &SchemaGraph, patterns: &[PatternCost]) -> Self {
-        let sum = |backtracks| {
-            cost::unfolded_weight(graph, |node| {
-                let all = node.patterns.iter().chain(&node.name_patterns);
-                let all = all.map(|pattern| patterns[*pattern]);
-                all.filter(|one| one.needs_backtracking == backtracks).map(|one| one.size).sum()
-            })
-        };
-        Self { linear: sum(false), backtracking: sum(true) }
-    }
-
-    fn match_steps(&self, size: ValueSize) -> u64 {
-        let text = size.text_bytes + size.values;
-        let backtracking = self.backtracking.saturating_mul(text);
-        self.linear.saturating_add(backtracking).saturating_mul(text)
     }
 }

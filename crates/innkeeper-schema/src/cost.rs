@@ -36,12 +36,11 @@ impl SchemaBounds {
     /// # Errors
     ///
     /// Returns the exceeded bound.
-    pub(crate) fn new(graph: &SchemaGraph) -> Result<Self, SchemaError> {
+    pub(crate) fn new(graph: &SchemaGraph, node_groups: &NodeGroups) -> Result<Self, SchemaError> {
         if graph.patterns.len() > MAX_PATTERNS {
             return Err(SchemaError::TooManyPatterns);
         }
         let order = topological_order(graph).ok_or(SchemaError::SelfReference)?;
-        let node_groups = NodeGroups::find(graph);
         let weigh = |node: &SchemaNode| node.weight;
         let at_one_value = longest_and_heaviest(graph, &order, weigh);
         let cost = node_groups.unfolded_weight(graph, weigh).max(at_one_value.1);
@@ -57,11 +56,6 @@ impl SchemaBounds {
         }
         Ok(Self { cost, recursive, cyclic, depth, order })
     }
-}
-
-/// Returns the sum of `weigh` over all visits of a value with one of each part.
-pub(crate) fn unfolded_weight(graph: &SchemaGraph, weigh: impl Fn(&SchemaNode) -> u64) -> u64 {
-    NodeGroups::find(graph).unfolded_weight(graph, weigh)
 }
 
 /// Returns `None` if a node applies itself to the same value.
@@ -110,17 +104,23 @@ fn longest_and_heaviest(
 
 /// The reachable nodes in groups of nodes that contain one another; a group comes after the groups
 /// that it contains.
-struct NodeGroups {
-    groups: Vec<Vec<NodeId>>,
+pub(crate) struct NodeGroups {
+    members: Vec<NodeId>,
+    /// End of each group in `members`.
+    ends: Vec<usize>,
     /// Group of each node; `usize::MAX` for an unreachable node.
     group: Vec<usize>,
 }
 
 impl NodeGroups {
     /// Finds strongly connected components with Tarjan's algorithm, without recursion.
-    fn find(graph: &SchemaGraph) -> Self {
+    pub(crate) fn find(graph: &SchemaGraph) -> Self {
         let count = graph.nodes.len();
-        let mut node_groups = Self { groups: Vec::new(), group: vec![usize::MAX; count] };
+        let mut node_groups = Self {
+            members: Vec::with_capacity(count),
+            ends: Vec::with_capacity(count),
+            group: vec![usize::MAX; count],
+        };
         let mut visited = vec![usize::MAX; count];
         let mut lowest = vec![0; count];
         let mut open = Vec::new();
@@ -158,20 +158,32 @@ impl NodeGroups {
 
     fn close(&mut self, open: &mut Vec<NodeId>, node: NodeId) {
         let start = open.iter().rposition(|member| *member == node).unwrap_or(0);
-        let group = open.split_off(start);
-        for member in &group {
-            self.group[*member] = self.groups.len();
+        for member in open.drain(start..) {
+            self.group[member] = self.ends.len();
+            self.members.push(member);
         }
-        self.groups.push(group);
+        self.ends.push(self.members.len());
+    }
+
+    /// Returns the nodes of a group; empty for the group of unreachable nodes.
+    fn members(&self, group: usize) -> &[NodeId] {
+        let Some(end) = self.ends.get(group) else { return &[] };
+        let start = group.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.members[start..*end]
     }
 
     fn is_cyclic(&self, graph: &SchemaGraph, node: NodeId) -> bool {
-        let is_single = self.groups.get(self.group[node]).is_none_or(|group| group.len() == 1);
+        let is_single = self.members(self.group[node]).len() <= 1;
         !is_single || graph.nodes[node].edges.iter().any(|(_, target)| *target == node)
     }
 
-    /// Returns the sum of `weigh` over the expanded graph; a group counts once, as a whole.
-    fn unfolded_weight(&self, graph: &SchemaGraph, weigh: impl Fn(&SchemaNode) -> u64) -> u64 {
+    /// Returns the sum of `weigh` over the expanded graph, which are the visits of a value with one
+    /// of each part; a group counts once, as a whole.
+    pub(crate) fn unfolded_weight(
+        &self,
+        graph: &SchemaGraph,
+        weigh: impl Fn(&SchemaNode) -> u64,
+    ) -> u64 {
         self.fold(graph, &weigh, u64::saturating_add)
     }
 
@@ -186,8 +198,9 @@ impl NodeGroups {
         weigh: &impl Fn(&SchemaNode) -> u64,
         join: impl Fn(u64, u64) -> u64,
     ) -> u64 {
-        let mut sums: Vec<u64> = Vec::with_capacity(self.groups.len());
-        for (index, group) in self.groups.iter().enumerate() {
+        let mut sums: Vec<u64> = Vec::with_capacity(self.ends.len());
+        for index in 0..self.ends.len() {
+            let group = self.members(index);
             let total = group
                 .iter()
                 .fold(0_u64, |sum, node| sum.saturating_add(weigh(&graph.nodes[*node])));
@@ -209,7 +222,8 @@ mod tests {
     use super::*;
 
     fn bounds(schema: &Value) -> Result<SchemaBounds, SchemaError> {
-        SchemaBounds::new(&SchemaGraph::from_schema(schema, "$id").unwrap())
+        let graph = SchemaGraph::from_schema(schema, "$id").unwrap();
+        SchemaBounds::new(&graph, &NodeGroups::find(&graph))
     }
 
     #[test]
@@ -240,7 +254,7 @@ mod tests {
             "$id",
         );
         let graph = graph.unwrap();
-        let order = SchemaBounds::new(&graph).unwrap().order;
+        let order = SchemaBounds::new(&graph, &NodeGroups::find(&graph)).unwrap().order;
         for (position, node) in order.iter().enumerate() {
             for target in in_place_targets(&graph.nodes[*node]) {
                 assert!(order[position..].contains(&target), "{node} before {target}");

@@ -32,6 +32,7 @@ mod pattern;
 mod value_size;
 
 mod eval_cost;
+mod match_cost;
 mod messages;
 
 mod compiled;
@@ -41,6 +42,7 @@ mod schema;
 mod tests;
 
 pub use error::{CheckError, SchemaError};
+pub use messages::MAX_VIOLATIONS;
 pub use quote::quote;
 pub use schema::Schema;
 pub use violation::Violation;

@@ -12,7 +12,7 @@ use crate::quote::{quote, quote_string};
 use crate::violation::Violation;
 
 /// Maximum number of reported violations.
-const MAX_VIOLATIONS: usize = 32;
+pub const MAX_VIOLATIONS: usize = 32;
 
 /// Maximum number of collected violations before sorting.
 const MAX_COLLECTED: usize = 4096;

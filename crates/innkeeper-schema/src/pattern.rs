@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use jsonschema::{Draft, PatternOptions, ValidationOptions};
 use serde_json::json;
 
+use crate::cost::MAX_PATTERNS;
 use crate::error::SchemaError;
 
 /// Sizes tried for a compiled expression, as powers of two, in bytes. Compiling an expression of
@@ -13,6 +14,9 @@ const SIZE_EXPONENTS: RangeInclusive<u32> = 12..=22;
 
 /// Maximum total size of all compiled expressions of a schema, in bytes.
 pub(crate) const MAX_TOTAL_BYTES: u64 = 1 << 22;
+
+/// Size of a small expression, in bytes: that many expressions never exceed the total.
+const SMALL_BYTES: u64 = MAX_TOTAL_BYTES / MAX_PATTERNS as u64;
 
 /// Maximum size of the matching cache of one expression, in bytes; allocated on demand.
 const MAX_CACHE_BYTES: usize = 1 << 19;
@@ -36,6 +40,14 @@ impl PatternCost {
         let starts = if self.needs_backtracking { bytes } else { 1 };
         self.size.saturating_mul(bytes).saturating_mul(starts)
     }
+}
+
+/// Returns upper bounds under which small expressions compile. Returns `None` without expressions,
+/// and if an expression may need backtracking.
+pub(crate) fn bound_small(patterns: &[String]) -> Option<Vec<PatternCost>> {
+    let bound = PatternCost { size: SMALL_BYTES, needs_backtracking: false };
+    let is_usual = !patterns.is_empty() && !patterns.iter().any(|text| may_backtrack(text));
+    is_usual.then(|| vec![bound; patterns.len()])
 }
 
 /// Measures the compiled size of the expressions.
@@ -75,7 +87,8 @@ fn probe(text: &str) -> Option<PatternCost> {
 
 /// Returns whether the text may need backtracking; false positives are possible.
 fn may_backtrack(text: &str) -> bool {
-    let looks_around = ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|start| text.contains(start));
+    let looks_around = text.contains("(?")
+        && ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|start| text.contains(start));
     let refers_back =
         text.split('\\').skip(1).any(|rest| rest.starts_with(|c| matches!(c, '1'..='9' | 'k')));
     looks_around || refers_back

@@ -30,6 +30,15 @@ impl Schema {
         Self { source: SchemaSource::Value(schema), compiled: OnceLock::new() }
     }
 
+    /// Returns the schema as a value.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the schema was created from a text that is too long or invalid.
+    pub fn to_value(&self) -> Result<Cow<'_, Value>, SchemaError> {
+        self.source.to_value()
+    }
+
     /// Checks the limits of the schema without compiling the schema.
     ///
     /// # Errors

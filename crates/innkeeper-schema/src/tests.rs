@@ -5,6 +5,7 @@ mod drafts;
 mod eval_cost;
 mod fitting;
 mod hostile;
+mod limits;
 
 use serde_json::Value;
 use serde_json::value::RawValue;

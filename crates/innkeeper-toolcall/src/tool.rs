@@ -96,6 +96,16 @@ impl FromIterator<Tool> for Tools {
     }
 }
 
+/// The tools in listed order.
+impl IntoIterator for Tools {
+    type Item = Tool;
+    type IntoIter = std::vec::IntoIter<Tool>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

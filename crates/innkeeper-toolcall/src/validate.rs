@@ -1,40 +1,24 @@
 //! Validation of a call's arguments against the schema of its tool, with messages for the model.
 //!
-//! A schema may be untrusted. The validator compiles a schema once, at its first use. The schema
-//! must be small, its references must stay inside the schema, and their expanded size is bounded
-//! (`compile.rs`). Before validation, an estimate bounds the cost for the arguments (`cost.rs`).
-//! The validator fetches nothing. `format` is an annotation, as in the JSON Schema specification.
+//! `innkeeper-schema` compiles an untrusted schema once, at its first use, and bounds the cost of
+//! the schema and of each validation.
 
-mod compile;
-mod cost;
-mod messages;
 #[cfg(test)]
 mod tests;
 mod unknown_properties;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
 
+pub use innkeeper_schema::Violation;
+use innkeeper_schema::{CheckError, MAX_VIOLATIONS, Schema, SchemaError};
 use serde_json::{Number, Value};
 
-use self::compile::CompiledSchema;
 use crate::call::ResolvedCall;
 use crate::json::Json;
 use crate::parse::MAX_DEPTH;
 use crate::repair::quote_backticks;
 use crate::tool::Tools;
-
-/// A part of the arguments that violates the schema.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// JSON pointer of the part; empty for the arguments as a whole. A pointer is truncated at 1
-    /// KiB.
-    pub pointer: String,
-    /// Description of the violation for the model.
-    pub message: String,
-}
 
 /// The reason why arguments cannot be validated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,21 +58,16 @@ pub enum NotValidated {
 /// ```
 #[derive(Debug, Default)]
 pub struct ToolValidator {
-    tools: Tools,
-    compiled_schemas: HashMap<String, OnceLock<Result<CompiledSchema, String>>>,
+    /// The schemas by the names of their tools.
+    schemas: HashMap<String, Schema>,
 }
 
 impl ToolValidator {
     /// Creates a validator. Schemas are compiled at their first use.
     pub fn new(tools: Tools) -> Self {
-        let compiled_schemas =
-            tools.iter().map(|tool| (tool.name.clone(), OnceLock::new())).collect();
-        Self { tools, compiled_schemas }
-    }
-
-    /// Returns the tools.
-    pub fn tools(&self) -> &Tools {
-        &self.tools
+        let schemas =
+            tools.into_iter().map(|tool| (tool.name, Schema::from_value(tool.input_schema)));
+        Self { schemas: schemas.collect() }
     }
 
     /// Returns every violation, at most 32; empty if the arguments are valid.
@@ -102,38 +81,38 @@ impl ToolValidator {
     /// Returns an error if the arguments cannot be validated. The call may still be valid: the
     /// executor of the call validates again.
     pub fn violations(&self, call: &ResolvedCall) -> Result<Vec<Violation>, NotValidated> {
-        let unknown = || NotValidated::UnknownTool(call.name.clone());
-        let tool = self.tools.get(&call.name).ok_or_else(unknown)?;
-        let check = self.compiled_schemas.get(&call.name).ok_or_else(unknown)?;
-        let compiled = check.get_or_init(|| {
-            catch_panic(|| CompiledSchema::new(&tool.input_schema))
-                .unwrap_or_else(|| Err("compilation failed".to_owned()))
-        });
-        let compiled = compiled.as_ref().map_err(|reason| NotValidated::UnusableSchema {
-            tool: tool.name.clone(),
-            reason: reason.clone(),
-        })?;
-        let costly = || NotValidated::TooCostly { tool: tool.name.clone() };
+        let tool = &call.name;
+        let schema =
+            self.schemas.get(tool).ok_or_else(|| NotValidated::UnknownTool(tool.clone()))?;
         if call.arguments.exceeds_depth(MAX_DEPTH) {
-            return Err(costly());
+            return Err(NotValidated::TooCostly { tool: tool.clone() });
         }
         let arguments = to_value(&call.arguments);
-        let result = catch_panic(|| compiled.violations(&tool.input_schema, &arguments));
-        let mut all = result.flatten().ok_or_else(costly)?;
-        let remaining = compile::MAX_VIOLATIONS.saturating_sub(all.len());
-        all.extend(
-            unknown_properties::violations(&tool.input_schema, &arguments)
-                .into_iter()
-                .take(remaining),
-        );
-        Ok(all)
+        let mut violations = schema
+            .violations(&arguments)
+            .map_err(|error| NotValidated::from_check_error(tool, error))?;
+        let schema =
+            schema.to_value().map_err(|reason| NotValidated::unusable_schema(tool, &reason))?;
+        let remaining = MAX_VIOLATIONS.saturating_sub(violations.len());
+        let unknown = unknown_properties::violations(&schema, &arguments);
+        violations.extend(unknown.into_iter().take(remaining));
+        Ok(violations)
     }
 }
 
-/// Returns the result of `run`, or `None` if `run` panics. The validator has assertions that
-/// crafted schemas can violate; the validator has no state that a panic could corrupt.
-fn catch_panic<T>(run: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(run)).ok()
+impl NotValidated {
+    fn from_check_error(tool: &str, error: CheckError) -> Self {
+        match error {
+            CheckError::UnusableSchema(reason) => Self::unusable_schema(tool, &reason),
+            CheckError::TooDeep | CheckError::TooLarge | CheckError::Failed => {
+                Self::TooCostly { tool: tool.to_owned() }
+            }
+        }
+    }
+
+    fn unusable_schema(tool: &str, reason: &SchemaError) -> Self {
+        Self::UnusableSchema { tool: tool.to_owned(), reason: reason.to_string() }
+    }
 }
 
 /// Converts a value for the validator; numbers are rounded to 64 bits.
@@ -156,16 +135,6 @@ fn to_number(text: &str) -> Number {
         let largest = if text.starts_with('-') { f64::MIN } else { f64::MAX };
         Number::from_f64(largest).unwrap_or_else(|| Number::from(0))
     })
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.pointer.is_empty() {
-            write!(f, "arguments: {}", self.message)
-        } else {
-            write!(f, "{}: {}", quote_backticks(&self.pointer), self.message)
-        }
-    }
 }
 
 impl std::error::Error for NotValidated {}

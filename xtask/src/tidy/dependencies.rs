@@ -25,7 +25,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("innkeeper-protocol", &[]),
     ("innkeeper-schema", &[]),
     ("innkeeper-testkit", &[]),
-    ("innkeeper-toolcall", &[]),
+    ("innkeeper-toolcall", &["innkeeper-schema"]),
     // Behind a feature, for `soak` only.
     ("xtask", &["innkeeper-host", "innkeeper-testkit"]),
 ];

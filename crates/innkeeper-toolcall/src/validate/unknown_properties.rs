@@ -2,11 +2,8 @@
 
 use std::collections::HashMap;
 
+use innkeeper_schema::{Violation, quote};
 use serde_json::Value;
-
-use super::Violation;
-use super::messages::truncate_pointer;
-use crate::repair::quote_backticks;
 
 /// Keywords that explicitly allow or restrict additional properties.
 const EXTENSION_KEYWORDS: [&str; 3] =
@@ -35,9 +32,10 @@ pub(super) fn violations(schema: &Value, arguments: &Value) -> Vec<Violation> {
     misspelt
         .map(|(name, suggestion)| {
             let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-            let message =
-                format!("unknown property; did you mean {}?", quote_backticks(suggestion));
-            Violation { pointer: truncate_pointer(pointer), message }
+            Violation::new(
+                pointer,
+                format!("unknown property; did you mean {}?", quote(suggestion)),
+            )
         })
         .collect()
 }

@@ -93,14 +93,14 @@ proptest! {
     ) {
         let schema = json!({"type": "object", "properties": {"a": schema}});
         let tools: Tools = [Tool::new("t", "", schema)].into_iter().collect();
-        let toolbox = ToolValidator::new(tools);
+        let validator = ToolValidator::new(tools.clone());
         let calls = [&fits, &slips].map(|a| {
             let arguments = Json::Object(vec![("a".to_owned(), a.clone())]);
-            resolve_call(toolbox.tools(), "t", RawArguments::Value(arguments), Completeness::Complete).unwrap()
+            resolve_call(&tools, "t", RawArguments::Value(arguments), Completeness::Complete).unwrap()
         });
         for call in &calls {
             prop_assert_eq!(call.arguments.get("a"), Some(&fits), "of {}", slips);
-            prop_assert_eq!(toolbox.violations(call), Ok(vec![]));
+            prop_assert_eq!(validator.violations(call), Ok(vec![]));
         }
         prop_assert!(calls[0].repairs.is_empty());
         prop_assert_eq!(calls[1].repairs.is_empty(), slips == fits);
