@@ -4,13 +4,12 @@ mod lossless;
 mod single_server;
 
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use innkeeper_host::{CallError, Catalog, Host, ToolResult, split_name};
+use innkeeper_host::{CallError, Catalog, Host, ToolResult};
 use innkeeper_toolcall::{Tool, Violation};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -161,15 +160,8 @@ fn catalog_tools(
     catalog: &Catalog,
     display_name: for<'n> fn(&'n str, &'n str) -> &'n str,
 ) -> Vec<AvailableTool> {
-    let mut views = HashMap::new();
-    for (server, entry) in catalog.servers() {
-        for tool in entry.listing().into_iter().flat_map(|listing| &listing.tools) {
-            views.insert((server, tool.view.name.as_str()), &tool.view);
-        }
-    }
-    let tools = catalog.tool_names().filter_map(|public| {
-        let (server, own_name) = split_name(public, |name| catalog.server(name).is_some())?;
-        let view = views.get(&(server, own_name))?;
+    let tools = catalog.tools().map(|tool| {
+        let view = &tool.definition.view;
         let description = view.description.as_deref().unwrap_or_default();
         // The catalog contains only schemas that are objects.
         let schema = serde_json::from_str(view.input_schema.get()).unwrap_or_default();
@@ -177,10 +169,8 @@ fn catalog_tools(
             read_only: view.annotations.read_only_hint == Some(true),
             idempotent: view.annotations.idempotent_hint == Some(true),
         };
-        Some(AvailableTool {
-            tool: Tool::new(display_name(public, own_name), description, schema),
-            annotations,
-        })
+        let name = display_name(tool.public_name, &view.name);
+        AvailableTool { tool: Tool::new(name, description, schema), annotations }
     });
     tools.collect()
 }

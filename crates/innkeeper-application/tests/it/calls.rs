@@ -67,7 +67,9 @@ async fn a_request_and_a_notification_may_have_any_method_of_the_server() {
     drop(host.request("app", "example/after", None, CallOptions::default()).await);
     let sent = request(&received, "notifications/example");
     assert!(sent.contains(r#""big":123456789012345678901234567890"#), "{sent}");
-    for method in ["tools/call", "initialize", "", "a b", "notifications/initialized"] {
+    for method in
+        ["tools/call", "initialize", "logging/setLevel", "", "a b", "notifications/initialized"]
+    {
         let refused = host.request("app", method, None, CallOptions::default()).await.unwrap_err();
         assert!(matches!(refused, CallError::Validation { .. }), "{method}: {refused:?}");
     }

@@ -20,7 +20,7 @@ use crate::text::display_prefix;
 
 /// The methods that the host handles itself, so that their results are checked and their effects
 /// on the session are known.
-const HANDLED_METHODS: [&str; 13] = [
+const HANDLED_METHODS: [&str; 14] = [
     method::INITIALIZE,
     method::SERVER_DISCOVER,
     method::TOOLS_LIST,
@@ -34,6 +34,7 @@ const HANDLED_METHODS: [&str; 13] = [
     method::RESOURCES_UNSUBSCRIBE,
     method::SUBSCRIPTIONS_LISTEN,
     method::COMPLETION_COMPLETE,
+    method::LOGGING_SET_LEVEL,
 ];
 
 /// Maximum length of a method in bytes: several times the longest method of MCP.

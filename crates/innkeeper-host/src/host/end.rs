@@ -15,9 +15,8 @@ impl Host {
     /// Shuts the host down: rejects new calls, waits up to one second for the calls in flight, then
     /// stops every server (dependents first) and waits until no process of the server is left.
     ///
-    /// Ends within the longest `shutdownTimeout` and four seconds. [`Host::shutdown_within`] sets
-    /// another time for the calls in flight. A second call returns the same
-    /// report. After the future is dropped, the next call or the drop of the host completes the
+    /// Ends within the longest `shutdownTimeout` and five seconds. [`Host::shutdown_within`] sets
+    /// another time for the calls in flight. A second call returns the same report. After the future is dropped, the next call or the drop of the host completes the
     /// shutdown.
     pub async fn shutdown(&self) -> ShutdownReport {
         self.shut_down(DRAIN_TIMEOUT, None).await
@@ -27,7 +26,7 @@ impl Host {
     /// the longest `shutdownTimeout`, or except half of the budget if that is shorter. The servers
     /// get the time that is left, then the host kills them.
     ///
-    /// Ends within the budget and three seconds. A shutdown that has already started keeps its own
+    /// Ends within the budget and four seconds. A shutdown that has already started keeps its own
     /// budget.
     pub async fn shutdown_within(&self, budget: Duration) -> ShutdownReport {
         let budget = budget.min(MAX_REQUEST_TIMEOUT);

@@ -33,6 +33,18 @@ struct PendingRequest {
     task_id: Option<Box<str>>,
 }
 
+impl PendingRequest {
+    fn new(
+        responder: Option<oneshot::Sender<RequestResult>>,
+        progress: Option<mpsc::Sender<Progress>>,
+        background: bool,
+        call: Option<PendingCall>,
+    ) -> Self {
+        let (last_progress, last_activity, task_id) = (f64::NEG_INFINITY, None, None);
+        Self { responder, progress, last_progress, last_activity, background, call, task_id }
+    }
+}
+
 #[derive(Debug, Default)]
 struct RequestTable {
     requests: HashMap<u64, PendingRequest>,
@@ -107,16 +119,7 @@ impl PendingRequests {
         }
         let is_only_call = table.call_count == 0;
         table.call_count += usize::from(!background);
-        let (sender, initial_progress, last_activity) = (Some(sender), f64::NEG_INFINITY, None);
-        let waiter = PendingRequest {
-            responder: sender,
-            progress,
-            last_progress: initial_progress,
-            last_activity,
-            background,
-            call,
-            task_id: None,
-        };
+        let waiter = PendingRequest::new(Some(sender), progress, background, call);
         table.requests.insert(id, waiter);
         Ok((receiver, is_only_call))
     }
@@ -128,17 +131,7 @@ impl PendingRequests {
         progress: Option<mpsc::Sender<Progress>>,
         call: Option<PendingCall>,
     ) {
-        let (sender, initial_progress, last_activity, background) =
-            (None, f64::NEG_INFINITY, None, false);
-        let waiter = PendingRequest {
-            responder: sender,
-            progress,
-            last_progress: initial_progress,
-            last_activity,
-            background,
-            call,
-            task_id: None,
-        };
+        let waiter = PendingRequest::new(None, progress, false, call);
         let mut table = self.table();
         if table.unavailable_reason.is_none() {
             table.call_count += 1;

@@ -13,7 +13,7 @@ use innkeeper_testkit::{Script, ScriptedLlm, ScriptedReply};
 use innkeeper_toolcall::Tool;
 use serde_json::{Value, json};
 
-use super::{endpoint, save_requests};
+use super::{endpoint, model_name, save_requests};
 
 /// An image of one pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -38,14 +38,7 @@ impl ToolRunner for MediaTool {
 
 /// Returns a model of each API that takes images.
 fn vision_model(api: ProviderApi) -> &'static str {
-    match api {
-        ProviderApi::OpenAiChat => "gpt-4.1",
-        ProviderApi::OpenAiResponses => "gpt-6.1-terra",
-        ProviderApi::Anthropic => "claude-opus-5-5",
-        ProviderApi::GeminiGenerate => "gemini-3.8-flash",
-        ProviderApi::GeminiInteractions => "gemini-4-argon",
-        ProviderApi::Ollama => "qwen3-vl:8b",
-    }
+    if api == ProviderApi::Ollama { "qwen3-vl:8b" } else { model_name(api) }
 }
 
 /// Runs two calls of a tool with these content blocks and returns the body of the last request.

@@ -190,3 +190,30 @@ async fn a_server_that_stops_reading_ends_its_calls_at_their_deadline() {
     assert_eq!(drain_events(&mut events).iter().filter(|event| lost(event)).count(), 1);
     assert!(!host.shutdown().await.servers[0].leftovers);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_with_a_budget_waits_longer_for_calls_and_ends_in_time() {
+    let budget = Duration::from_secs(20);
+    for (with_budget, min, max) in [(false, 1, 5), (true, 10, 24)] {
+        let stream = Servers::default().start("local");
+        let host = builder().connect("local", stream).start().await.unwrap();
+        let started = Instant::now();
+        let call = async {
+            let result = host.call_tool("local.hang", json!({})).await;
+            assert_eq!(result.unwrap_err().kind(), CallErrorKind::Unavailable);
+            started.elapsed()
+        };
+        let stop = async {
+            if with_budget {
+                host.shutdown_within(budget).await
+            } else {
+                host.shutdown().await
+            };
+            started.elapsed()
+        };
+        let (call_time, stop_time) = tokio::join!(call, stop);
+        let (min, max) = (Duration::from_secs(min), Duration::from_secs(max));
+        assert!(min <= call_time && call_time <= stop_time, "{call_time:?} {stop_time:?}");
+        assert!(stop_time <= max, "{stop_time:?}");
+    }
+}
