@@ -7,8 +7,8 @@ use innkeeper_protocol::skim;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::config::ToolFilter;
 use crate::error::Violation;
+use innkeeper_config::ToolFilter;
 
 /// Maximum nesting depth of arguments: the limit of servers' JSON parsers with default settings.
 pub(crate) const MAX_ARGUMENT_DEPTH: usize = 120;

@@ -22,8 +22,8 @@ use serde_json::{Map, Value};
 use tokio::sync::SetOnce;
 use tokio::time::{Instant, timeout_at};
 
-use crate::config::CacheConfig as Policy;
 use crate::deadline::MAX_REQUEST_TIMEOUT;
+use innkeeper_config::CacheConfig as Policy;
 use store::{CacheHit, LruStore};
 
 /// The key of a cache entry.

@@ -23,7 +23,7 @@ use crate::connection::listing::{Definition, ServerListing};
 use crate::error::{CallError, RoutingError, UnavailableReason};
 use crate::guard::{Finding, ItemKind};
 use crate::lifecycle::ServerState;
-use crate::name;
+use innkeeper_config::name;
 
 pub(crate) use entry::{CatalogEntry, ExcludedTool};
 pub(crate) use pin_mismatch::{PinMismatch, WithheldTools};

@@ -28,7 +28,6 @@ use tokio::time::Instant;
 
 use crate::cache::{Cache, FetchedResult};
 use crate::callback::{Callback, CallbackRegistry};
-use crate::config::RetryPolicy;
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::meta::ClientMeta;
 use crate::connection::round_trips::RoundTripParams;
@@ -45,6 +44,7 @@ use crate::session::{
     RequestResult, Session,
 };
 use crate::telemetry::ConnectionTelemetry;
+use innkeeper_config::RetryPolicy;
 
 use call_recorder::millis;
 use exchange::Exchange;

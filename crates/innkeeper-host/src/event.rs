@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 
-use crate::config::Diagnostic;
 use crate::error::CallErrorKind;
 use crate::guard::Finding;
+use innkeeper_config::Diagnostic;
 
 pub use call_reference::CallReference;
 

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use tokio::sync::{OnceCell, broadcast};
 
 use crate::catalog::Catalog;
-use crate::config::Config;
 use crate::error::StartError;
 use crate::event::HostEvent;
 use crate::registry::Registry;
@@ -22,6 +21,7 @@ use crate::reload::Reloader;
 use crate::server::launch::Launcher;
 use crate::shutdown::ShutdownReport;
 use crate::tasks::BackgroundTasks;
+use innkeeper_config::Config;
 
 pub use builder::HostBuilder;
 pub use status::ServerStatus;

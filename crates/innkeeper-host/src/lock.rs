@@ -27,8 +27,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::catalog::CatalogEntry;
-use crate::config::{ServerConfig, read_bytes};
 use crate::connection::listing::Definition;
+use innkeeper_config::{ServerConfig, read_bytes};
 
 pub use change::{ChangeClass, PinChange};
 pub use error::LockError;

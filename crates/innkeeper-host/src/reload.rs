@@ -8,10 +8,6 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, timeout};
 
 use crate::audit::AuditEvent;
-use crate::config::difference;
-use crate::config::{
-    Config, ConfigError, ConfigWatcher, Diagnostic, Environment, HostConfig, ServerConfig,
-};
 use crate::error::{RestartError, ServerFailure};
 use crate::event::HostEvent;
 use crate::guard;
@@ -23,6 +19,10 @@ use crate::server::{Server, ServerSettings};
 use crate::shutdown::{self, DRAIN_TIMEOUT};
 use crate::start::{self, RestartTrigger, ServerStart};
 use crate::trust::{LaunchSpec, TrustPolicy};
+use innkeeper_config::difference;
+use innkeeper_config::{
+    Config, ConfigError, ConfigWatcher, Diagnostic, Environment, HostConfig, ServerConfig,
+};
 
 /// The options of a reload.
 #[derive(Clone, Debug, Default)]

@@ -11,9 +11,9 @@ use futures_util::FutureExt;
 use tokio::time::{Instant, sleep};
 
 use crate::backoff::{doubled, with_jitter};
-use crate::config::RetryPolicy;
 use crate::error::UnavailableReason;
 use crate::session::{RequestError, RequestResult};
+use innkeeper_config::RetryPolicy;
 
 /// Maximum number of retries of any caller; also the upper limit of `retry.max`.
 const MAX_RETRIES: u32 = 10;

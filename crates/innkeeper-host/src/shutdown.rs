@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
-use crate::config::Config;
-use crate::process::ExitStatus;
 use crate::registry::Registry;
 use crate::server::{Server, StopRequest};
 use crate::tasks::TaskGroup;
+use innkeeper_config::Config;
+use innkeeper_process::ExitStatus;
 
 pub use crate::server::{ServerStopReport, StopStage};
 

@@ -10,7 +10,6 @@ use tokio::sync::{SetOnce, mpsc};
 use tokio::time::{Instant, timeout_at};
 
 use crate::audit::AuditEvent;
-use crate::config::Config;
 use crate::error::{
     RestartError, ServerFailure, StartError, StartFailureReason, StartPhase, UnavailableReason,
 };
@@ -21,6 +20,7 @@ use crate::server::{Server, ServerHandle};
 use crate::shutdown;
 use crate::supervise::{follow_changes, supervise};
 use crate::tasks::TaskGroup;
+use innkeeper_config::Config;
 use restart_policy::restart_until_ready;
 
 /// Time to collect further failures after the first failure, so that one start reports all

@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use crate::error::UnavailableReason;
-use crate::process;
 use crate::registry::Registry;
 use crate::server::instance::ServerInstance;
 use crate::server::launch::StartedServer;
@@ -112,7 +111,7 @@ async fn stop(
             return disconnect(server, close, &mut running.instance, is_unavailable, grace).await;
         }
     };
-    let report = process::stop(&mut **process, close, grace).await;
+    let report = innkeeper_process::stop(&mut **process, close, grace).await;
     ServerStopReport {
         server: server.name.clone(),
         stage: if is_unavailable { StopStage::AlreadyGone } else { StopStage::from(report.stage) },

@@ -21,7 +21,12 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     ("innkeeper-conformance", &["innkeeper-host", "innkeeper-protocol"]),
     ("innkeeper-fuzz", &["innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"]),
-    ("innkeeper-host", &["innkeeper-protocol", "innkeeper-schema"]),
+    ("innkeeper-config", &[]),
+    (
+        "innkeeper-host",
+        &["innkeeper-config", "innkeeper-process", "innkeeper-protocol", "innkeeper-schema"],
+    ),
+    ("innkeeper-process", &["innkeeper-config"]),
     ("innkeeper-protocol", &[]),
     ("innkeeper-schema", &[]),
     ("innkeeper-testkit", &[]),

@@ -13,12 +13,12 @@ use super::route::{PromptRoute, ResourceRoute, ToolRoute};
 use super::security_warning::{self, SecurityWarning};
 use crate::arguments::ArgumentRules;
 use crate::catalog::{PinMismatch, WithheldTools};
-use crate::config::{DenyReason, ServerConfig, TransportConfig};
 use crate::connection::Connection;
 use crate::connection::listing::{Definition, Quarantined, ServerListing};
 use crate::guard::{self, ItemKind, Scanner, SecretFingerprints};
-use crate::name;
 use crate::schema::{ArgumentSchema, ResultSchema};
+use innkeeper_config::name;
+use innkeeper_config::{DenyReason, ServerConfig, TransportConfig};
 
 /// The part of the catalog that belongs to one server.
 #[derive(Debug)]

@@ -2,9 +2,9 @@
 
 use innkeeper_protocol::view::{Prompt, Resource, ResourceTemplate};
 
-use crate::config::GuardMode;
 use crate::connection::listing::{Definition, ServerListing};
 use crate::guard::{self, ItemKind, Verdict};
+use innkeeper_config::GuardMode;
 
 /// The guard's verdict on a definition, or on the instructions if there is no item.
 pub(crate) type DefinitionFinding = (Option<(ItemKind, Box<str>)>, Verdict);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use innkeeper_protocol::view::Tool;
 
 use crate::connection::listing::Definition;
-use crate::name;
 use crate::text::{ConfusableNames, has_hidden_characters, hidden_characters};
+use innkeeper_config::name;
 
 /// Maximum number of warnings per server and kind. A person does not read more.
 pub(crate) const MAX_WARNINGS: usize = 32;

@@ -17,8 +17,8 @@ use super::meta::Meta;
 use crate::connection::Connection;
 use crate::error::{CallError, ProtocolError};
 use crate::event::{EventPublisher, HostEvent};
-use crate::name;
 use crate::session::{CoopBudget, ListChanges};
+use innkeeper_config::name;
 
 /// Maximum number of pages per list: far above any known server, and the limit for an endless list.
 pub(crate) const MAX_PAGES: usize = 64;

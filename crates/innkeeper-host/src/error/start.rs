@@ -10,8 +10,8 @@ use super::display::{ErrorChain, FailureList, Seconds};
 use super::{
     AuthErrorKind, CallError, ConnectorError, ErrorClass, ProtocolError, UnavailableReason,
 };
-use crate::config::ConfigError;
-use crate::process::ExitStatus;
+use innkeeper_config::ConfigError;
+use innkeeper_process::ExitStatus;
 
 /// The reason why a host could not start; no server is left running.
 #[derive(Debug, thiserror::Error)]

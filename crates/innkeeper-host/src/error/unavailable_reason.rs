@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::AuthErrorKind;
 use super::display::Seconds;
-use crate::process::ExitStatus;
+use innkeeper_process::ExitStatus;
 
 /// The reason why a server is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq)]

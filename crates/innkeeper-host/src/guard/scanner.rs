@@ -17,8 +17,8 @@ use super::text_nodes::{
     walk_unparsed_text,
 };
 use super::{Finding, FindingKind, MAX_FINDINGS, cloud_metadata, credential_files, shell};
-use crate::config::{GuardMode, ServerConfig};
 use crate::text::{has_hidden_characters, hidden_characters, is_model_visible};
+use innkeeper_config::{GuardMode, ServerConfig};
 
 /// The result of a scan: findings, and whether the content is withheld.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -11,7 +11,7 @@ use crate::catalog::{CatalogEntry, ExcludedTool};
 use crate::lifecycle::ServerState;
 use crate::lock::Lock;
 use crate::metrics::{ServerMetrics, prometheus};
-use crate::process::ProcessContainment;
+use innkeeper_process::ProcessContainment;
 
 /// The status of one server.
 #[derive(Clone, Debug)]

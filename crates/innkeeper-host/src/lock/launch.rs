@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::package::{Package, packages_for_transport};
-use crate::config::TransportConfig;
+use innkeeper_config::TransportConfig;
 
 /// The launch or address of a server, with variables unexpanded and secrets masked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

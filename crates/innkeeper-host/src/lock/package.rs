@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::TransportConfig;
+use innkeeper_config::TransportConfig;
 
 /// A package that is downloaded at the start of its server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Lock;
-use crate::name;
 use crate::text::{ConfusableNames, hidden_characters};
+use innkeeper_config::name;
 
 /// The names of all current tools, to find mentions of them.
 #[derive(Debug, Default)]

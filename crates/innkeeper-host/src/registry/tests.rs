@@ -12,7 +12,6 @@ use tokio::sync::Semaphore;
 use super::*;
 use crate::cache::Cache;
 use crate::callback::CallbackRegistry;
-use crate::config::{Config, Environment};
 use crate::connection::Connection;
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::listing::{Definition, ServerListing};
@@ -23,6 +22,7 @@ use crate::server::connector::Connectors;
 use crate::server::endpoint_resolution;
 use crate::session::{Session, SessionContext, SessionLimits};
 use crate::tasks::BackgroundTasks;
+use innkeeper_config::{Config, Environment};
 
 fn config(denied: &[&str]) -> Config {
     let entry = json!({"url": "http://a.example/mcp", "tools": {"deny": denied}});

@@ -5,7 +5,7 @@ use std::future::{pending, ready};
 use innkeeper_protocol::ErrorObject;
 
 use super::*;
-use crate::process::ExitStatus;
+use innkeeper_process::ExitStatus;
 
 const DEFAULTS: RetryPolicy = RetryPolicy {
     max: 3,

@@ -13,8 +13,8 @@ use futures_util::future::BoxFuture;
 use indexmap::IndexMap;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::config::{Config, ConfigError};
 use crate::error::{ConnectError, ConnectorError};
+use innkeeper_config::{Config, ConfigError};
 
 /// A stream to a server, with MCP messages as lines of JSON in both directions.
 ///

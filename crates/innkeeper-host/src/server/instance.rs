@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::in_process::InProcessConnection;
-use crate::process::{ExitStatus, KillHandle, LaunchProbe, ProcessContainment, ServerProcess};
+use innkeeper_process::{ExitStatus, KillHandle, LaunchProbe, ProcessContainment, ServerProcess};
 
 /// The part of a running server that must be terminated.
 #[derive(Debug)]

@@ -24,15 +24,15 @@ use crate::connection::log_level::LogLevels;
 use crate::error::{StartFailureReason, StartPhase, UnavailableReason};
 use crate::event::EventPublisher;
 use crate::guard::SecretFingerprints;
-use crate::process::stderr::StderrTail;
-use crate::process::{ProcessSpec, Supervisor};
 use crate::session::{Session, SessionLimits};
+use crate::stderr::StderrTail;
 use crate::tasks::BackgroundTasks;
 use crate::telemetry::{NetworkAttributes, Telemetry};
 use crate::transport::auth::AuthManager;
 use crate::transport::{RemoteEndpoint, TransportKind};
 use clock::StartClock;
 pub(crate) use clock::StartDeadline;
+use innkeeper_process::{ProcessSpec, Supervisor};
 
 /// Time to wait for the exit or the last stderr output of a failed launch.
 const STDERR_GRACE: Duration = Duration::from_millis(100);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::process::{ExitStatus, ProcessStopStage};
+use innkeeper_process::{ExitStatus, ProcessStopStage};
 
 /// The stage at which a server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -14,12 +14,12 @@ use super::plan::ServerPlan;
 use super::process::{ProcessControl, ProcessSignal, ProcessState, SimulatedProcess};
 use super::server::SimulatedServer;
 use super::server_io::ServerIo;
-use crate::config::OauthConfig;
-use crate::process::{ExitStatus, ProcessSpec, SpawnError};
 use crate::server::endpoint_opener::{EndpointOpener, SpawnedServer};
 use crate::session::{Session, SessionContext, SessionLimits};
 use crate::transport::auth::AuthManager;
 use crate::transport::{HttpClientError, RemoteEndpoint, TransportHandle};
+use innkeeper_config::OauthConfig;
+use innkeeper_process::{ExitStatus, ProcessSpec, SpawnError};
 
 /// Capacity of a pipe in bytes, as on Linux.
 const PIPE_CAPACITY_BYTES: usize = 64 << 10;

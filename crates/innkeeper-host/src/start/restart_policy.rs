@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::config::RestartPolicy;
 use crate::error::RestartError;
 use crate::event::HostEvent;
 use crate::start::{self, RestartTrigger, ServerStart};
+use innkeeper_config::RestartPolicy;
 
 /// Restarts a failed server until it is ready or reaches its restart limit. Boxed, because the
 /// started server can call this function again.

@@ -18,7 +18,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::config::Secret;
+use innkeeper_config::Secret;
 
 use crate::error::{AuthError, AuthErrorKind};
 pub(super) use bearer_auth::BearerAuth;

@@ -8,7 +8,7 @@ use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url, redirect};
 use rustls_platform_verifier::Verifier;
 
 use super::{RemoteEndpoint, TransportKind};
-use crate::config::Environment;
+use innkeeper_config::Environment;
 
 /// Timeout for a connection, including TLS. The timeout of the call may end the connection attempt
 /// earlier.

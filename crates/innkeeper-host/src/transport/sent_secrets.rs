@@ -3,7 +3,7 @@
 use reqwest::Response;
 use reqwest::header::HeaderMap;
 
-use crate::config::Secret;
+use innkeeper_config::Secret;
 
 /// The secrets that a request carried.
 #[derive(Clone, Default)]

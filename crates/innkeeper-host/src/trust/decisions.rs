@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 
 use super::LaunchSpec;
 use crate::audit::TARGET;
-use crate::config::read_bytes;
-use crate::process::ledger::{create_private_dir, create_private_file};
+use innkeeper_config::read_bytes;
+use innkeeper_process::ledger::{create_private_dir, create_private_file};
 
 /// Supported version of the file format.
 const FORMAT_VERSION: u32 = 1;

@@ -9,7 +9,6 @@ use tokio::sync::{Semaphore, mpsc};
 use super::*;
 use crate::cache::Cache;
 use crate::callback::{Callback, CallbackCapabilities, CallbackRegistry, ServerRequest};
-use crate::config::{self, RetryPolicy};
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::meta::ClientMeta;
 use crate::connection::subscriptions::Subscriptions;
@@ -19,6 +18,7 @@ use crate::event::{CallOutcome, EventPublisher};
 use crate::metrics::MetricsRecorder;
 use crate::session::{Session, SessionContext, SessionLimits};
 use crate::tasks::BackgroundTasks;
+use innkeeper_config::{self, RetryPolicy};
 
 /// Maximum total duration of a call in these tests.
 const MAX_TOTAL_TIMEOUT: Duration = Duration::from_mins(10);
@@ -58,7 +58,12 @@ pub(in crate::connection) fn connection_over(
         permits: Semaphore::new(1),
         max_total_timeout: MAX_TOTAL_TIMEOUT,
         retry: RetryPolicy { max: 3, initial_delay: delay, max_delay: delay },
-        cache: Cache::new(config::CacheConfig { ttl: delay, max_entries: 1, max_bytes: 1 }).into(),
+        cache: Cache::new(innkeeper_config::CacheConfig {
+            ttl: delay,
+            max_entries: 1,
+            max_bytes: 1,
+        })
+        .into(),
         callbacks,
         subscriptions: Subscriptions::default(),
         list_ttls: ListTtls::default(),

@@ -8,9 +8,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::StartClock;
 use super::clock::run_while_alive;
 use crate::error::{CallError, StartFailureReason, StartPhase};
-use crate::process::{LaunchProbe, ProcessSpec};
 use crate::server::instance::ServerInstance;
 use crate::session::Session;
+use innkeeper_process::{LaunchProbe, ProcessSpec};
 
 /// Interval of the checks whether a package runner has started the server.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

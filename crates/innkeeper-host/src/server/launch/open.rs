@@ -7,15 +7,15 @@ use tokio::time::timeout_at;
 
 use super::{Launcher, StartClock, StartedServer};
 use crate::error::StartFailureReason;
-use crate::process::ProcessSpec;
-use crate::process::stderr::StderrTail;
 use crate::server::Server;
 use crate::server::connector::ConnectorSource;
 use crate::server::endpoint_opener::SpawnedServer;
 use crate::server::in_process::InProcessConnection;
 use crate::server::instance::ServerInstance;
 use crate::session::{Session, SessionContext, SessionLimits};
+use crate::stderr::StderrTail;
 use crate::transport::{RemoteEndpoint, TransportHandle};
+use innkeeper_process::ProcessSpec;
 
 impl Launcher {
     /// Starts a process and opens the session over its pipes.

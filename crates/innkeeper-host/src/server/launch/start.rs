@@ -13,9 +13,9 @@ use crate::error::{
     AuthErrorKind, CallError, ServerFailure, StartFailureReason, StartPhase, UnavailableReason,
 };
 use crate::event::HostEvent;
-use crate::process::ProcessSpec;
 use crate::server::Server;
 use crate::transport::TransportKind;
+use innkeeper_process::ProcessSpec;
 
 /// Maximum number of launches in one start (TR6.5: three retries after 1 s, 2 s and 4 s).
 const MAX_LAUNCHES: u32 = 4;

@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use super::*;
 use crate::cache::CacheKey;
 use crate::callback::CallbackRegistry;
-use crate::config;
 use crate::event::EventPublisher;
 use crate::session::{OutgoingRequest, SessionContext, SessionLimits};
 use crate::tasks::BackgroundTasks;
+use innkeeper_config as config;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::TokenStore;
 use super::stored_auth::StoredAuth;
-use crate::config::Secret;
+use innkeeper_config::Secret;
 
 /// Timeout for the lock while another process renews a token: as long as one request.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);

@@ -12,12 +12,12 @@ use tokio::sync::{oneshot, watch};
 
 use super::{AuthError, AuthErrorKind, Challenge, ProtectedResource, TokenFuture, TokenProvider};
 use crate::audit::AuditEvent;
-use crate::config::Secret;
 use crate::error::UnavailableReason;
 use crate::session::RequestError;
 use crate::tasks::BackgroundTasks;
 use crate::transport::http::send_error;
 use crate::transport::sent_secrets::SentSecrets;
+use innkeeper_config::Secret;
 
 /// Maximum number of retries of one request with another token: one for an expired token, one for a
 /// new sign-in and one for an additional scope. More retries do not help: the server rejects every

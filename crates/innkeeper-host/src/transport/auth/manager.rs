@@ -14,9 +14,9 @@ use super::bearer_auth::BearerAuth;
 use super::client::AuthHttpClient;
 use super::oauth::{self, OauthContext};
 use super::{AuthErrorKind, ProtectedResource, TokenProvider, TokenStore, UserAgent};
-use crate::config::OauthConfig;
 use crate::tasks::BackgroundTasks;
 use crate::transport::RemoteEndpoint;
+use innkeeper_config::OauthConfig;
 
 /// Timeout for a sign-in during a start: five minutes for the person and one minute for the
 /// requests before and after.
@@ -143,7 +143,7 @@ mod tests {
     use indexmap::IndexMap;
 
     use super::*;
-    use crate::config::{Environment, ExpandedValue, TransportConfig};
+    use innkeeper_config::{Environment, ExpandedValue, TransportConfig};
 
     fn bearer_auth(sign_in: &AuthManager, url: &str) -> Arc<BearerAuth> {
         let url = ExpandedValue::new(url.to_owned(), url);

@@ -7,8 +7,8 @@ use rmcp::transport::auth::StoredCredentials;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::config::Secret;
 use crate::transport::sent_secrets::SentSecrets;
+use innkeeper_config::Secret;
 
 /// Time between renewal and expiry of a token. A token with a lifetime below twice this value is
 /// renewed half-way.

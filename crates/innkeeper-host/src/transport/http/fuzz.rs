@@ -21,11 +21,11 @@ use tokio::time::Instant;
 use super::post::{PostRequest, handle_response};
 use super::session::HttpSession;
 use crate::callback::CallbackRegistry;
-use crate::config::Environment;
 use crate::event::EventPublisher;
 use crate::session::{OutgoingRequest, Session, SessionContext, SessionLimits};
 use crate::tasks::BackgroundTasks;
 use crate::transport::{HttpTarget, RemoteEndpoint, TransportKind, client};
+use innkeeper_config::Environment;
 
 /// The id of the request. Authors of inputs rely on the value.
 const REQUEST_ID: u64 = 1;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::config::{Config, Environment};
+use innkeeper_config::{Config, Environment};
 
 /// A project with a configuration file, and the directory of the decisions.
 struct TestProject {

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::{Config, Environment};
+use innkeeper_config::{Config, Environment};
 
 fn spec(entry: &Value) -> LaunchSpec {
     spec_in(entry, "/here")

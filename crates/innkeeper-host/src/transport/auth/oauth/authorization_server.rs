@@ -19,8 +19,8 @@ use super::super::AuthErrorKind;
 use super::super::client::AuthHttpClient;
 use super::super::stored_auth::{RegisteredClient, StoredToken};
 use super::assertion::sign_assertion;
-use crate::config::Secret;
 use crate::transport::sent_secrets::SentSecrets;
+use innkeeper_config::Secret;
 
 /// The client name for registration.
 const CLIENT_NAME: &str = "Innkeeper";

@@ -13,7 +13,7 @@ use super::super::AuthErrorKind;
 use super::super::stored_auth::{RegisteredClient, StoredToken};
 use super::OauthContext;
 use super::authorization_server::{AuthorizationServer, without_logging};
-use crate::config::{EnterpriseConfig, IdToken, read_bytes};
+use innkeeper_config::{EnterpriseConfig, IdToken, read_bytes};
 
 /// Maximum size of an ID token file in bytes. ID tokens have a few thousand.
 const MAX_ID_TOKEN_BYTES: u64 = 64 << 10;

@@ -12,7 +12,7 @@ use super::super::{AuthErrorKind, AuthorizationRequest, Challenge};
 use super::authorization_server::AuthorizationServer;
 use super::{OauthInner, OauthState, enterprise};
 use crate::audit::AuditEvent;
-use crate::config::{OauthGrant, Secret};
+use innkeeper_config::{OauthGrant, Secret};
 
 /// Timeout for a person's sign-in. The page of the authorization server is valid as long.
 const USER_SIGN_IN_TIMEOUT: Duration = Duration::from_secs(300);
