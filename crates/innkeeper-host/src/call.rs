@@ -267,7 +267,7 @@ pub(crate) async fn call_tool(
                 .then(|| TaskMetadata::new(connection.max_total_timeout.max(timeout))),
         }
     };
-    let headers = route.param_headers.for_arguments(&values);
+    let headers = sent.headers(&route.param_headers);
     let spec = RequestSpec {
         method: method::TOOLS_CALL.into(),
         item: &route.name,
