@@ -6,12 +6,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_config::Diagnostic;
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 
 use crate::error::CallErrorKind;
 use crate::guard::Finding;
-use innkeeper_config::Diagnostic;
 
 pub use call_reference::CallReference;
 

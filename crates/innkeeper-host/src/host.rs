@@ -11,6 +11,7 @@ mod end;
 
 use std::sync::Arc;
 
+use innkeeper_config::Config;
 use tokio::sync::{OnceCell, broadcast};
 
 use crate::catalog::Catalog;
@@ -21,7 +22,6 @@ use crate::reload::Reloader;
 use crate::server::launch::Launcher;
 use crate::shutdown::ShutdownReport;
 use crate::tasks::BackgroundTasks;
-use innkeeper_config::Config;
 
 pub use builder::HostBuilder;
 pub use status::ServerStatus;

@@ -17,18 +17,18 @@ mod text_changes;
 #[cfg(test)]
 mod tests;
 
+use innkeeper_config::{ServerConfig, read_bytes};
+use innkeeper_protocol::view::Tool;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use innkeeper_protocol::view::Tool;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::catalog::CatalogEntry;
 use crate::connection::listing::Definition;
-use innkeeper_config::{ServerConfig, read_bytes};
 
 pub use change::{ChangeClass, PinChange};
 pub use error::LockError;

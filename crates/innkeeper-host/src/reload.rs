@@ -5,6 +5,10 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
+use innkeeper_config::difference;
+use innkeeper_config::{
+    Config, ConfigError, ConfigWatcher, Diagnostic, Environment, HostConfig, ServerConfig,
+};
 use tokio::time::{Instant, timeout};
 
 use crate::audit::AuditEvent;
@@ -19,10 +23,6 @@ use crate::server::{Server, ServerSettings};
 use crate::shutdown::{self, DRAIN_TIMEOUT};
 use crate::start::{self, RestartTrigger, ServerStart};
 use crate::trust::{LaunchSpec, TrustPolicy};
-use innkeeper_config::difference;
-use innkeeper_config::{
-    Config, ConfigError, ConfigWatcher, Diagnostic, Environment, HostConfig, ServerConfig,
-};
 
 /// The options of a reload.
 #[derive(Clone, Debug, Default)]

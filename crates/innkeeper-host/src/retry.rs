@@ -8,12 +8,12 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use innkeeper_config::RetryPolicy;
 use tokio::time::{Instant, sleep};
 
 use crate::backoff::{doubled, with_jitter};
 use crate::error::UnavailableReason;
 use crate::session::{RequestError, RequestResult};
-use innkeeper_config::RetryPolicy;
 
 /// Maximum number of retries of any caller; also the upper limit of `retry.max`.
 const MAX_RETRIES: u32 = 10;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_config::Config;
+use innkeeper_process::ExitStatus;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
 use crate::registry::Registry;
 use crate::server::{Server, StopRequest};
 use crate::tasks::TaskGroup;
-use innkeeper_config::Config;
-use innkeeper_process::ExitStatus;
 
 pub use crate::server::{ServerStopReport, StopStage};
 

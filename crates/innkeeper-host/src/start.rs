@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_config::Config;
 use tokio::sync::{SetOnce, mpsc};
 use tokio::time::{Instant, timeout_at};
 
@@ -20,7 +21,6 @@ use crate::server::{Server, ServerHandle};
 use crate::shutdown;
 use crate::supervise::{follow_changes, supervise};
 use crate::tasks::TaskGroup;
-use innkeeper_config::Config;
 use restart_policy::restart_until_ready;
 
 /// Time to collect further failures after the first failure, so that one start reports all
@@ -177,7 +177,7 @@ impl ServerStart {
             (running.session.clone(), running.capabilities.clone());
         let (registry, server) = (Arc::downgrade(&self.registry), Arc::downgrade(&self.server));
         // The process may still be working on earlier requests, so it runs until it is stopped.
-        entry.connection.timeout_streak.set_callback(move |calls| {
+        entry.connection.instruments.timeout_streak.set_callback(move |calls| {
             if let (Some(registry), Some(server)) = (registry.upgrade(), server.upgrade()) {
                 registry.mark_unavailable(&server, UnavailableReason::Unresponsive { calls });
             }

@@ -36,7 +36,8 @@ pub(crate) async fn supervise(
 ) {
     let mut is_unavailable = false;
     let ready = server.status().entry.clone();
-    let reporter = ready.and_then(|catalog_entry| catalog_entry.connection.telemetry.clone());
+    let reporter =
+        ready.and_then(|catalog_entry| catalog_entry.connection.instruments.telemetry.clone());
     let mut session = reporter.map(|reporter| reporter.start_session());
     let stop_request = tokio::select! {
         biased;

@@ -1,9 +1,9 @@
 //! Resource limits and sandbox of a server's processes.
 
+use innkeeper_config::{ResourceLimits, SandboxConfig};
 use std::path::{Path, PathBuf};
 
 use super::Supervisor;
-use innkeeper_config::{ResourceLimits, SandboxConfig};
 
 /// The configured limits and sandbox; the default changes nothing about a start.
 #[derive(Clone, Debug, Default)]

@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 
 use indexmap::IndexMap;
-
 use innkeeper_config::Environment;
 
 /// Variables a program needs to find its home directory, its language and other programs. Variables

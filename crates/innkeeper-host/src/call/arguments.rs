@@ -1,9 +1,9 @@
 //! The arguments of a call: a JSON object, as values or as JSON text.
 
+use innkeeper_protocol::http::ParamHeaders;
 use std::borrow::Cow;
 use std::fmt;
 
-use innkeeper_protocol::http::ParamHeaders;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};

@@ -1,10 +1,10 @@
 //! Prompts, resources and templates that the guard withholds.
 
+use innkeeper_config::GuardMode;
 use innkeeper_protocol::view::{Prompt, Resource, ResourceTemplate};
 
 use crate::connection::listing::{Definition, ServerListing};
 use crate::guard::{self, ItemKind, Verdict};
-use innkeeper_config::GuardMode;
 
 /// The guard's verdict on a definition, or on the instructions if there is no item.
 pub(crate) type DefinitionFinding = (Option<(ItemKind, Box<str>)>, Verdict);

@@ -3,13 +3,12 @@
 //! A warning excludes nothing because both cases can be harmless. A user who has reviewed a
 //! definition can pin it.
 
-use std::sync::Arc;
-
+use innkeeper_config::name;
 use innkeeper_protocol::view::Tool;
+use std::sync::Arc;
 
 use crate::connection::listing::Definition;
 use crate::text::{ConfusableNames, has_hidden_characters, hidden_characters};
-use innkeeper_config::name;
 
 /// Maximum number of warnings per server and kind. A person does not read more.
 pub(crate) const MAX_WARNINGS: usize = 32;

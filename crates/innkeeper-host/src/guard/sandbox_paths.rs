@@ -5,10 +5,10 @@
 
 use std::path::Path;
 
+use innkeeper_config::{SandboxConfig, ServerConfig, TransportConfig};
 use reqwest::Url;
 
 use super::credential_files::path_components;
-use innkeeper_config::{SandboxConfig, ServerConfig, TransportConfig};
 
 /// The directories that a server may use, each as its path components.
 #[derive(Debug)]

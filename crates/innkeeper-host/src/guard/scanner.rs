@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use innkeeper_config::{GuardMode, ServerConfig};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -18,7 +19,6 @@ use super::text_nodes::{
 };
 use super::{Finding, FindingKind, MAX_FINDINGS, cloud_metadata, credential_files, shell};
 use crate::text::{has_hidden_characters, hidden_characters, is_model_visible};
-use innkeeper_config::{GuardMode, ServerConfig};
 
 /// The result of a scan: findings, and whether the content is withheld.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

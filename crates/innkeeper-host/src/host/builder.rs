@@ -4,6 +4,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex as StdMutex};
 
 use arc_swap::ArcSwap;
+use innkeeper_config::{Config, ConfigError, ConfigWatcher, Diagnostic, Environment};
+use innkeeper_process::Supervisor;
+use innkeeper_process::ledger::Ledger;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, OnceCell, broadcast};
 
@@ -28,9 +31,6 @@ use crate::telemetry::Telemetry;
 use crate::text::display_safe;
 use crate::transport::auth::{AuthManager, TokenProvider, TokenStore, UserAgent};
 use crate::trust::TrustPolicy;
-use innkeeper_config::{Config, ConfigError, ConfigWatcher, Diagnostic, Environment};
-use innkeeper_process::Supervisor;
-use innkeeper_process::ledger::Ledger;
 
 /// The options of a host in addition to its configuration.
 ///

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
 use innkeeper_config::TransportConfig;
+use serde::{Deserialize, Serialize};
 
 /// A package that is downloaded at the start of its server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,12 +1,12 @@
 //! Verifies a server's listing against its pins on every read.
 
+use innkeeper_config::ServerConfig;
 use innkeeper_protocol::view::Tool;
 
 use super::{Lock, MAX_DEFINITION_BYTES, PinPolicy, PinnedServer, PinnedText, canonical, launch};
 use crate::catalog::{CatalogEntry, PinMismatch};
 use crate::connection::listing::Definition;
 use crate::text::display_safe;
-use innkeeper_config::ServerConfig;
 
 const REASON_CHANGED: &str = "changed since it was pinned; run `innkeeper lock --check`";
 const REASON_TOO_LARGE: &str = "definition larger than 1 MiB cannot be pinned";

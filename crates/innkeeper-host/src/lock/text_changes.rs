@@ -1,10 +1,10 @@
 //! Warnings about new text that a model reads.
 
+use innkeeper_config::name;
 use std::collections::{HashMap, HashSet};
 
 use super::Lock;
 use crate::text::{ConfusableNames, hidden_characters};
-use innkeeper_config::name;
 
 /// The names of all current tools, to find mentions of them.
 #[derive(Debug, Default)]

@@ -1,8 +1,7 @@
 //! Retry decisions and backoffs, with a paused clock and scripted results.
 
-use std::future::{pending, ready};
-
 use innkeeper_protocol::ErrorObject;
+use std::future::{pending, ready};
 
 use super::*;
 use innkeeper_process::ExitStatus;

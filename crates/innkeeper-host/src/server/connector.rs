@@ -11,10 +11,10 @@ use std::task::{Context, Poll};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use indexmap::IndexMap;
+use innkeeper_config::{Config, ConfigError};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::error::{ConnectError, ConnectorError};
-use innkeeper_config::{Config, ConfigError};
 
 /// A stream to a server, with MCP messages as lines of JSON in both directions.
 ///

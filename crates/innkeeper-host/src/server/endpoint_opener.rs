@@ -3,14 +3,14 @@
 use std::fmt;
 
 use futures_util::future::{BoxFuture, FutureExt, TryFutureExt};
+use innkeeper_config::OauthConfig;
+use innkeeper_process::ledger::Ledger;
+use innkeeper_process::{ProcessSpec, ServerProcess, SpawnError, StdioPipes, Supervisor};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::session::{SessionContext, SessionLimits};
 use crate::transport::auth::AuthManager;
 use crate::transport::{HelperLaunchContext, HttpClientError, RemoteEndpoint, TransportHandle};
-use innkeeper_config::OauthConfig;
-use innkeeper_process::ledger::Ledger;
-use innkeeper_process::{ProcessSpec, ServerProcess, SpawnError, StdioPipes, Supervisor};
 
 /// Opens the endpoints of servers. The simulation has its own implementation.
 pub(crate) trait EndpointOpener: fmt::Debug + Send + Sync {

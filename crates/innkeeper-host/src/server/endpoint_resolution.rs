@@ -1,5 +1,9 @@
 //! Resolves the endpoint of a server: its program with environment, its URL, or its connector.
 
+use innkeeper_config::{
+    ConfigError, Diagnostic, Environment, ServerConfig, Severity, TransportConfig,
+};
+use innkeeper_process::{Confinement, ProcessSpec};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,10 +12,6 @@ use super::connector::Connectors;
 use super::launch::Endpoint;
 use crate::error::{ConnectorError, StartFailureReason};
 use crate::transport::RemoteEndpoint;
-use innkeeper_config::{
-    ConfigError, Diagnostic, Environment, ServerConfig, Severity, TransportConfig,
-};
-use innkeeper_process::{Confinement, ProcessSpec};
 
 /// The endpoint of a server, as far as known before its start.
 #[derive(Clone, Debug)]

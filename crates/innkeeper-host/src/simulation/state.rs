@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
+use innkeeper_config::OauthConfig;
+use innkeeper_process::{ExitStatus, ProcessSpec, SpawnError};
 use tokio::io::{DuplexStream, duplex};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -18,8 +20,6 @@ use crate::server::endpoint_opener::{EndpointOpener, SpawnedServer};
 use crate::session::{Session, SessionContext, SessionLimits};
 use crate::transport::auth::AuthManager;
 use crate::transport::{HttpClientError, RemoteEndpoint, TransportHandle};
-use innkeeper_config::OauthConfig;
-use innkeeper_process::{ExitStatus, ProcessSpec, SpawnError};
 
 /// Capacity of a pipe in bytes, as on Linux.
 const PIPE_CAPACITY_BYTES: usize = 64 << 10;

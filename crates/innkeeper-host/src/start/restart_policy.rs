@@ -3,12 +3,12 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use innkeeper_config::RestartPolicy;
 use tokio::time::{Instant, sleep};
 
 use crate::error::RestartError;
 use crate::event::HostEvent;
 use crate::start::{self, RestartTrigger, ServerStart};
-use innkeeper_config::RestartPolicy;
 
 /// Restarts a failed server until it is ready or reaches its restart limit. Boxed, because the
 /// started server can call this function again.

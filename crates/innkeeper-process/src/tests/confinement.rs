@@ -1,10 +1,10 @@
 //! Tests of resource limits and the sandbox.
 
+use innkeeper_config::{ResourceLimits, SandboxConfig};
 use std::net::TcpListener;
 
 use super::super::{Confinement, ExitStatus, ProcessLimit, SpawnError, Supervisor, spawn};
 use super::*;
-use innkeeper_config::{ResourceLimits, SandboxConfig};
 
 fn with_limits(limits: ResourceLimits) -> Confinement {
     Confinement::new(limits, None, Path::new("/"))

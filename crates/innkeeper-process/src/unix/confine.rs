@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
+use innkeeper_config::ResourceLimits;
 use rustix::io::Errno;
 
 use crate::confinement::{Confinement, SandboxSpec};
 use crate::shim::wire;
 use crate::shim::wire::{ConfineCommand, WireOsString};
-use innkeeper_config::ResourceLimits;
 
 /// Returns the command that confines the server with `program`, the shim's own executable; `None`
 /// if no setting must be applied by the process itself, so that the shim starts the server

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use innkeeper_process::{LaunchProbe, ProcessSpec};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::StartClock;
@@ -10,7 +11,6 @@ use super::clock::run_while_alive;
 use crate::error::{CallError, StartFailureReason, StartPhase};
 use crate::server::instance::ServerInstance;
 use crate::session::Session;
-use innkeeper_process::{LaunchProbe, ProcessSpec};
 
 /// Interval of the checks whether a package runner has started the server.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

@@ -1,5 +1,6 @@
 //! Opens the session of one launch: to a process, a URL, or a server in the same process.
 
+use innkeeper_process::ProcessSpec;
 use innkeeper_protocol::view::ServerCapabilities;
 use tokio::io::AsyncRead;
 use tokio::sync::oneshot;
@@ -15,7 +16,6 @@ use crate::server::instance::ServerInstance;
 use crate::session::{Session, SessionContext, SessionLimits};
 use crate::stderr::StderrTail;
 use crate::transport::{RemoteEndpoint, TransportHandle};
-use innkeeper_process::ProcessSpec;
 
 impl Launcher {
     /// Starts a process and opens the session over its pipes.

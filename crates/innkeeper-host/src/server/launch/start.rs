@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_process::ProcessSpec;
 use tokio::time::{Instant, sleep};
 
 use super::{Endpoint, LaunchFailure, Launcher, StartClock, StartDeadline, StartedServer};
@@ -15,7 +16,6 @@ use crate::error::{
 use crate::event::HostEvent;
 use crate::server::Server;
 use crate::transport::TransportKind;
-use innkeeper_process::ProcessSpec;
 
 /// Maximum number of launches in one start (TR6.5: three retries after 1 s, 2 s and 4 s).
 const MAX_LAUNCHES: u32 = 4;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
+use innkeeper_config::Secret;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use tokio::sync::{oneshot, watch};
@@ -17,7 +18,6 @@ use crate::session::RequestError;
 use crate::tasks::BackgroundTasks;
 use crate::transport::http::send_error;
 use crate::transport::sent_secrets::SentSecrets;
-use innkeeper_config::Secret;
 
 /// Maximum number of retries of one request with another token: one for an expired token, one for a
 /// new sign-in and one for an additional scope. More retries do not help: the server rejects every

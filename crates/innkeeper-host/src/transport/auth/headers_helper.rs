@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use innkeeper_process::ledger::Ledger;
+use innkeeper_process::{ExitStatus, ProcessSpec, StdioPipes, Supervisor};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncReadExt, copy, sink};
@@ -19,8 +21,6 @@ use crate::error::UnavailableReason;
 use crate::session::RequestError;
 use crate::transport::http::send_error;
 use crate::transport::sent_secrets::SentSecrets;
-use innkeeper_process::ledger::Ledger;
-use innkeeper_process::{ExitStatus, ProcessSpec, StdioPipes, Supervisor};
 
 /// Timeout for one run. The program may use the network but must not ask a person.
 const RUN_TIMEOUT: Duration = Duration::from_secs(10);

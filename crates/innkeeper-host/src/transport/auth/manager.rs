@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use innkeeper_config::OauthConfig;
 use reqwest::header::AUTHORIZATION;
 use tokio::time::timeout;
 
@@ -16,7 +17,6 @@ use super::oauth::{self, OauthContext};
 use super::{AuthErrorKind, ProtectedResource, TokenProvider, TokenStore, UserAgent};
 use crate::tasks::BackgroundTasks;
 use crate::transport::RemoteEndpoint;
-use innkeeper_config::OauthConfig;
 
 /// Timeout for a sign-in during a start: five minutes for the person and one minute for the
 /// requests before and after.

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use innkeeper_config::Secret;
 use rmcp::transport::auth::StoredCredentials;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::transport::sent_secrets::SentSecrets;
-use innkeeper_config::Secret;
 
 /// Time between renewal and expiry of a token. A token with a lifetime below twice this value is
 /// renewed half-way.

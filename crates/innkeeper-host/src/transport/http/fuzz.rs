@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
+use innkeeper_config::Environment;
 use innkeeper_protocol::{Revision, method};
 use reqwest::{Body, Client, Response, Url};
 use serde_json::json;
@@ -25,7 +26,6 @@ use crate::event::EventPublisher;
 use crate::session::{OutgoingRequest, Session, SessionContext, SessionLimits};
 use crate::tasks::BackgroundTasks;
 use crate::transport::{HttpTarget, RemoteEndpoint, TransportKind, client};
-use innkeeper_config::Environment;
 
 /// The id of the request. Authors of inputs rely on the value.
 const REQUEST_ID: u64 = 1;
