@@ -9,6 +9,7 @@ mod one_executor;
 mod safety;
 mod streams;
 mod tool_call_modes;
+mod user_media;
 
 use std::sync::Arc;
 use std::sync::Mutex;
