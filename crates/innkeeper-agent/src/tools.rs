@@ -56,6 +56,13 @@ impl ToolOutput {
     }
 }
 
+/// Outputs are equal if their result objects are equal byte for byte.
+impl PartialEq for ToolOutput {
+    fn eq(&self, other: &Self) -> bool {
+        (self.raw.get(), self.is_error) == (other.raw.get(), other.is_error)
+    }
+}
+
 impl From<ToolResult> for ToolOutput {
     fn from(result: ToolResult) -> Self {
         let is_error = result.is_error();

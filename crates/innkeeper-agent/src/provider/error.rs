@@ -166,6 +166,20 @@ impl LlmError {
     }
 }
 
+/// Errors are equal if their fields and the texts of their sources are equal.
+impl PartialEq for LlmError {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { provider, model, kind, status, message, partial_output, source: _ } = self;
+        *provider == other.provider
+            && *model == other.model
+            && *kind == other.kind
+            && *status == other.status
+            && *message == other.message
+            && *partial_output == other.partial_output
+            && self.source_texts() == other.source_texts()
+    }
+}
+
 impl fmt::Display for LlmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}`", self.provider)?;
@@ -217,6 +231,18 @@ mod tests {
         let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
         assert_eq!(names, ["later", "timed_out", "malformed", "rate_limited"]);
         assert!(kinds.iter().all(|kind| kind.is_retryable()));
+    }
+
+    #[test]
+    fn errors_are_equal_if_the_texts_of_their_sources_are_equal() {
+        let error = |source: Option<&str>| LlmError {
+            source: source.map(Into::into),
+            ..LlmError::new("p", LlmErrorKind::Connection, "no")
+        };
+        assert_eq!(error(Some("cut")), error(Some("cut")));
+        assert_ne!(error(Some("cut")), error(Some("busy")));
+        assert_ne!(error(Some("cut")), error(None));
+        assert_ne!(error(None), LlmError { status: Some(500), ..error(None) });
     }
 
     #[test]
