@@ -36,6 +36,7 @@ fn fast_timing(jitter: f64, delays: &Arc<Mutex<Vec<Duration>>>) -> Timing {
             tokio::time::sleep(duration / 60).boxed()
         }),
         jitter: Arc::new(move || jitter),
+        ..Timing::default()
     }
 }
 
