@@ -181,3 +181,11 @@ pub use innkeeper_host::trust;
 pub use innkeeper_protocol as protocol;
 /// Tool calls in model text, without I/O: parsing, repair and validation.
 pub use innkeeper_toolcall as toolcall;
+
+/// The names that the specification documents import from the root; see [`compat`].
+#[doc(hidden)]
+pub use compat::{
+    ChatIntegrationConfig, InstrumentationConfig, InterceptorState, LlmProvider, LlmRequest,
+    LlmResponse, McpChatIntegration, McpHost, McpHostConfig, OllamaProvider, ProcessedToken,
+    PromptTemplate, Result, SafetyConfig, StreamingInterceptor, StreamingMode, async_trait,
+};
