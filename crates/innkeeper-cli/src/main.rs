@@ -14,6 +14,7 @@ mod trust;
 mod log;
 mod timestamp;
 
+mod atomic_file;
 mod builtin;
 mod commands;
 mod demo;

@@ -1,6 +1,5 @@
-//! Finds, reads and replaces `mcp.lock`.
+//! Finds and reads `mcp.lock`.
 
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use innkeeper_host::{Lock, LockError};
@@ -20,23 +19,6 @@ pub(crate) fn lock_path(files: &[PathBuf]) -> PathBuf {
 /// Reads a lock; `None` if the file does not exist.
 pub(crate) fn read_lock(file: &Path) -> Result<Option<Lock>, CliError> {
     Lock::from_file(file).map_err(CliError::from)
-}
-
-/// Replaces the lock atomically.
-pub(crate) fn write_atomically(file: &Path, text: &str) -> io::Result<()> {
-    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        // Other users may read the lock, as far as the umask allows.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let mut new = builder.prefix(".mcp.lock-").tempfile_in(dir.unwrap_or(Path::new(".")))?;
-    new.write_all(text.as_bytes())?;
-    new.as_file().sync_all()?;
-    new.persist(file).map_err(|error| error.error)?;
-    Ok(())
 }
 
 impl From<LockError> for CliError {

@@ -3,7 +3,13 @@
 use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 
-const SECONDS_PER_DAY: i64 = 86_400;
+use chrono::DateTime;
+
+/// `0000-01-01T00:00:00Z`, in seconds since 1970.
+const FIRST_SECOND: i64 = -62_167_219_200;
+
+/// `9999-12-31T23:59:59Z`, in seconds since 1970.
+const LAST_SECOND: i64 = 253_402_300_799;
 
 /// Formats a time as `2026-11-21T22:58:26.123456Z`.
 pub(crate) fn format_rfc3339(time: SystemTime) -> String {
@@ -36,20 +42,11 @@ pub(crate) fn write_rfc3339(time: SystemTime, text: &mut String) {
 
 /// Formats the start of a second since 1970 and caches the text.
 fn format_second(seconds: i64) -> TimestampText {
-    let (year, month, day) = civil_from_days(seconds.div_euclid(SECONDS_PER_DAY));
-    let second = seconds.rem_euclid(SECONDS_PER_DAY);
-    let mut digits = *b"0000-00-00T00:00:00.000000Z";
-    for (range, number) in [
-        // The format has four digits for the year, but a file may have any timestamp.
-        (0..4, year.clamp(0, 9999)),
-        (5..7, month),
-        (8..10, day),
-        (11..13, second / 3600),
-        (14..16, second / 60 % 60),
-        (17..19, second % 60),
-    ] {
-        write_digits(&mut digits[range], number);
-    }
+    // The format has four digits for the year, but a file may have any timestamp.
+    let shown = seconds.clamp(FIRST_SECOND, LAST_SECOND);
+    let text = DateTime::from_timestamp(shown, 0).unwrap_or_default();
+    let text = text.format("%Y-%m-%dT%H:%M:%S.000000Z").to_string();
+    let digits = text.as_bytes().try_into().unwrap_or(*b"1970-01-01T00:00:00.000000Z");
     // An exiting thread has no cache.
     let _ = LAST.try_with(|last| last.set((seconds, digits)));
     digits
@@ -61,25 +58,6 @@ fn write_digits(digits: &mut [u8], mut number: i64) {
         *digit = b'0' + (number % 10) as u8;
         number /= 10;
     }
-}
-
-/// Returns the Gregorian date of a day counted from 1970-01-01.
-///
-/// Years start in March, so that the leap day is the last day of a year and the month lengths
-/// before it follow one linear rule.
-fn civil_from_days(day: i64) -> (i64, i64, i64) {
-    const DAYS_IN_400_YEARS: i64 = 146_097;
-    const FROM_YEAR_ZERO_TO_1970: i64 = 719_468;
-    let day = day + FROM_YEAR_ZERO_TO_1970;
-    let era = day.div_euclid(DAYS_IN_400_YEARS);
-    let day_of_era = day.rem_euclid(DAYS_IN_400_YEARS);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    (year, month, day_of_year - (153 * march_month + 2) / 5 + 1)
 }
 
 #[cfg(test)]
@@ -110,7 +88,9 @@ mod tests {
 
     #[test]
     fn a_year_without_four_digits_is_written_as_the_nearest_that_has() {
-        assert_eq!(&format_at(300_000_000_000, 0)[..5], "9999-");
+        assert_eq!(format_at(253_402_300_800, 0), "9999-12-31T23:59:59.000000Z");
+        let time = SystemTime::UNIX_EPOCH - Duration::from_secs(62_167_219_201);
+        assert_eq!(format_rfc3339(time), "0000-01-01T00:00:00.000000Z");
     }
 
     #[test]

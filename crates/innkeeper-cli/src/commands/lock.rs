@@ -6,6 +6,7 @@ use innkeeper_host::{ChangeClass, Config, Host, Lock, PinChange};
 use serde_json::{Value, json};
 
 use super::CommandContext;
+use crate::atomic_file;
 use crate::cli::LockArgs;
 use crate::configuration::load_config;
 use crate::exit::{CliError, CliExitCode};
@@ -170,7 +171,7 @@ fn report_check(
 fn write_lock(output: &mut Output, file: &Path, current: &Lock) -> Result<(), CliError> {
     let cannot = || CliError::failure(format!("cannot write `{}`", file.display()));
     let text = current.to_text().map_err(|error| cannot().with_source(error))?;
-    pins::write_atomically(file, &text).map_err(|error| cannot().with_source(error))?;
+    atomic_file::write(file, &text).map_err(|error| cannot().with_source(error))?;
     Ok(output.status(&format!("{} pinned in `{}`", describe_counts(current), file.display()))?)
 }
 

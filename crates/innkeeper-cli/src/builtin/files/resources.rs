@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::root::{FileError, RootDirectory};
@@ -45,7 +47,7 @@ pub(super) fn read(root: &RootDirectory, uri: &str) -> Option<Result<Value, Fail
     Some(Ok(match String::from_utf8(bytes) {
         Ok(text) => json!([{ "uri": uri, "mimeType": mime_type, "text": text }]),
         Err(binary) => {
-            let blob = uri::encode_base64(binary.as_bytes());
+            let blob = STANDARD.encode(binary.as_bytes());
             json!([{ "uri": uri, "mimeType": mime_type, "blob": blob }])
         }
     }))

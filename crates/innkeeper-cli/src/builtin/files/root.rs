@@ -1,8 +1,10 @@
 //! The served directory, with path resolution that cannot leave the directory.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
+
+use crate::atomic_file;
 
 /// Maximum number of bytes of a text that is read or written; a larger text would exceed a model's
 /// context many times.
@@ -135,8 +137,7 @@ impl RootDirectory {
         }
         let target = self.write_target(requested)?;
         let created = !target.exists();
-        write_atomically(&target, text, created)
-            .map_err(|error| FileError::from_io(requested, error))?;
+        atomic_file::write(&target, text).map_err(|error| FileError::from_io(requested, error))?;
         Ok((target, created))
     }
 
@@ -190,22 +191,4 @@ impl RootDirectory {
         }
         Ok(self.canonical_path.join(segments.iter().collect::<PathBuf>()))
     }
-}
-
-/// Replaces a file atomically; an existing file keeps its permissions.
-fn write_atomically(target: &Path, text: &str, created: bool) -> io::Result<()> {
-    let parent = target.parent().unwrap_or(target);
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let mut file = builder.prefix(".innkeeper-").tempfile_in(parent)?;
-    file.write_all(text.as_bytes())?;
-    if !created {
-        file.as_file().set_permissions(fs::metadata(target)?.permissions())?;
-    }
-    file.persist(target).map_err(|error| error.error)?;
-    Ok(())
 }
