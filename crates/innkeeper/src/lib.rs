@@ -92,7 +92,8 @@
 //!
 //! [`HostBuilder::connect`] adds a server that runs in the process of the application. A
 //! [`Chat`](chat::Chat) finds the tool calls in the streamed text of a model that the application
-//! calls itself. The directory `examples` of this crate has a program for each use.
+//! calls itself. The examples of this crate are one program per use: `call_a_tool`, `ask_a_model`,
+//! `answer_a_server`, `server_in_process` and `stream_a_chat`.
 //!
 //! # Modules
 //!
