@@ -284,4 +284,7 @@ pub use innkeeper_toolcall as toolcall;
 #[doc(inline)]
 pub use innkeeper_protocol as protocol;
 
+#[cfg(doctest)]
+mod pages;
+
 pub mod compat;
