@@ -97,7 +97,9 @@
 //!
 //! # Modules
 //!
-//! The root has the names of these uses. A module has all names of its subject.
+//! The root has the names of these uses. A module has all names of its subject. An example on
+//! another page may use the crate that defines an item: read `innkeeper_host::Host` as
+//! `innkeeper::Host`.
 //!
 //! | Module | Contents |
 //! | --- | --- |

@@ -59,7 +59,8 @@ pub type TokenFuture<T> = Pin<Box<dyn Future<Output = Result<T, AuthError>> + Se
 ///
 /// The futures run in tasks of the host. A future is not dropped when a call ends, so a person may
 /// sign in for longer than a call. The host does not call the provider for a server with an
-/// `Authorization` header in the configuration.
+/// `Authorization` header or a `headersHelper` in the configuration, nor for a server on a unix
+/// socket.
 pub trait TokenProvider: Send + Sync + 'static {
     /// Returns the token for the next request, renewed if the token expires soon; `None` to send no
     /// token.
