@@ -1,4 +1,4 @@
-//! Models over HTTP, the only module of this crate that sends requests.
+//! Models over HTTP: the only module that sends requests to models.
 //!
 //! [`get_llm_client`] selects a provider by name. [`HttpProvider`] encodes a request, sends the
 //! request and decodes the response, with a deadline, size limits, the retry hints of the server, and

@@ -215,6 +215,18 @@ impl Catalog {
 
     /// Returns all callable tools with their definitions, in the order of the configuration and of
     /// each server's list. A server has at most 10,000 tools.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn example(host: &innkeeper_host::Host) {
+    /// for tool in host.catalog().tools() {
+    ///     let view = &tool.definition.view;
+    ///     println!("{}: {:?}", tool.public_name, view.description);
+    ///     println!("{}", view.input_schema);
+    /// }
+    /// # }
+    /// ```
     pub fn tools(&self) -> impl Iterator<Item = CatalogTool<'_>> {
         self.entries().flat_map(move |entry| {
             let tools = entry.listing.tools.iter();

@@ -140,7 +140,7 @@
 //!
 //! # Process trees
 //!
-//! A supervisor process runs each server. It stops the server's whole process tree when the host
+//! A supervisor process runs each server, and stops the server's whole process tree when the host
 //! requests a stop, when the server exits, and when the host is killed. The supervisor is the
 //! program `innkeeper-shim` in the directory of the application. Alternatively, an application
 //! calls [`process::shim::run_if_requested`] first in `main` and passes
@@ -210,6 +210,7 @@ pub mod error {
 
 /// Authorization at remote servers: user agent, token provider and token store.
 pub mod auth {
+    pub use innkeeper_host::config::Secret;
     pub use innkeeper_host::{
         AuthError, AuthErrorKind, AuthorizationRequest, Challenge, ProtectedResource,
         RedirectFuture, TokenFuture, TokenProvider, TokenStore, UserAgent,
