@@ -14,7 +14,13 @@ const PAGE_PATH: &str = "docs/reports/coverage.md";
 /// Minimum line coverage of each crate, in percent.
 const MIN_LINE_PERCENT: f64 = 80.0;
 /// Crates that test the product and are not shipped.
-const TEST_CRATES: &[&str] = &["innkeeper-conformance", "innkeeper-fuzz", "innkeeper-testkit"];
+const TEST_CRATES: &[&str] = &[
+    "innkeeper-conformance",
+    "innkeeper-fuzz",
+    "innkeeper-prompt-application",
+    "innkeeper-streaming-application",
+    "innkeeper-testkit",
+];
 /// Modules of the product that exist in test builds only.
 const TEST_MODULES: &[&str] = &["simulation", "tests"];
 

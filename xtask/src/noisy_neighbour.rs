@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
         return Err("`--rounds`, `--calls` and `--threads` must be at least 1".to_owned());
     }
     Program::cargo("build --locked --quiet --bins --features xtask/soak")
-        .args("-p xtask -p innkeeper-testkit -p innkeeper-host --target-dir target/simulate")
+        .args("-p xtask -p innkeeper-testkit -p innkeeper-process --target-dir target/simulate")
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "2")
         .run()?;
     Program::new(repository_root().join("target/simulate/debug/soak"))

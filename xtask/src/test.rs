@@ -23,7 +23,8 @@ pub(crate) const BUILD_ARGS: &str =
     "build --locked --workspace --all-targets --features xtask/soak";
 
 /// The packages whose documentation has examples.
-const DOCTEST_ARGS: &str = "test --locked --doc --package innkeeper-host --package innkeeper-agent \
+const DOCTEST_ARGS: &str = "test --locked --doc --package innkeeper-config --package innkeeper-process \
+     --package innkeeper-host --package innkeeper-agent \
      --package innkeeper-toolcall --package innkeeper-schema --package innkeeper";
 
 /// Separate workspaces, which are formatted if they exist.

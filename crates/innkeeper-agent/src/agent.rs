@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use innkeeper_toolcall::prompt::Template;
 
+use crate::content::Content;
 use crate::conversation::Conversation;
 use crate::executor::{Executor, ToolSnapshot};
 use crate::provider::LlmProvider;
@@ -145,8 +146,23 @@ impl Agent {
     /// error result for each interrupted call.
     ///
     /// A failed run is a result: [`RunResult::outcome`] has the reason.
-    pub async fn run(&self, message: &str) -> RunResult {
-        self.run_loop(message, false, &mut |_| {}).await
+    ///
+    /// # Examples
+    ///
+    /// A message may contain images and other media:
+    ///
+    /// ```no_run
+    /// use innkeeper_agent::agent::Agent;
+    /// use innkeeper_agent::content::{ContentBlock, MediaContent};
+    ///
+    /// # async fn example(agent: &Agent, png_in_base64: &str) {
+    /// let mime_type = Some("image/png".to_owned());
+    /// let image = ContentBlock::Image(MediaContent { mime_type, data: png_in_base64.into() });
+    /// let result = agent.run(vec!["What is this?".into(), image]).await;
+    /// # }
+    /// ```
+    pub async fn run(&self, message: impl Into<Content>) -> RunResult {
+        self.run_loop(message.into(), false, &mut |_| {}).await
     }
 
     /// Works like [`Agent::run`], and passes each event to `sink` while the run goes on. `sink`
@@ -169,15 +185,15 @@ impl Agent {
     /// ```
     pub async fn run_streaming(
         &self,
-        message: &str,
+        message: impl Into<Content>,
         mut sink: impl FnMut(AgentEvent) + Send,
     ) -> RunResult {
-        self.run_loop(message, true, &mut sink).await
+        self.run_loop(message.into(), true, &mut sink).await
     }
 
     async fn run_loop(
         &self,
-        message: &str,
+        message: Content,
         streaming: bool,
         sink: &mut EventSink<'_>,
     ) -> RunResult {

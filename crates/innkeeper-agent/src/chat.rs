@@ -181,7 +181,8 @@ impl Chat {
     ///
     /// [`ChatError::Log`] if the log file cannot be opened.
     pub fn new(runner: Arc<dyn ToolRunner>, settings: ChatSettings) -> Result<Self, ChatError> {
-        let log_writer = LogWriter::open(&settings.log_config)?;
+        let timing = Timing::default();
+        let log_writer = LogWriter::open(&settings.log_config, timing.clone())?;
         let rules = ExecutorSettings {
             blocklist: settings.blocklist.clone(),
             approval_policy: settings.approval_policy,
@@ -189,7 +190,7 @@ impl Chat {
             max_parallel_calls: settings.max_parallel_calls,
             cache: settings.cache.clone(),
         };
-        let executor = Executor::new(runner, rules, Timing::default());
+        let executor = Executor::new(runner, rules, timing);
         Ok(Self { executor, settings: Arc::new(settings), log_writer })
     }
 

@@ -134,6 +134,12 @@ impl From<String> for Content {
     }
 }
 
+impl From<&String> for Content {
+    fn from(text: &String) -> Self {
+        text.as_str().into()
+    }
+}
+
 impl From<Arc<str>> for Content {
     fn from(text: Arc<str>) -> Self {
         ContentBlock::Text(text).into()

@@ -256,7 +256,8 @@ impl Conversation {
     }
 }
 
-/// Replaces media by text, last block first, until the results do not exceed [`MAX_BYTES`].
+/// Replaces media by text, last block first, until the results do not exceed [`MAX_BYTES`]. A
+/// medium that is not larger than its text stays.
 fn limit_media(results: &mut [ToolResult]) {
     let mut bytes: usize = results.iter().map(|result| result.content.byte_size()).sum();
     for result in results.iter_mut().rev() {
@@ -273,7 +274,10 @@ fn limit_media(results: &mut [ToolResult]) {
             }
             let reason = format!("the results have more than {MAX_BYTES} bytes");
             let line = ContentBlock::from(block.to_text_with_reason(&reason));
-            bytes = bytes.saturating_sub(block.byte_size()) + line.byte_size();
+            let Some(saved_bytes) = block.byte_size().checked_sub(line.byte_size()) else {
+                continue;
+            };
+            bytes = bytes.saturating_sub(saved_bytes);
             *block = line;
         }
         result.content = blocks.into();

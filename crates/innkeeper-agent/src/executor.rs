@@ -146,7 +146,7 @@ impl Executor {
         queued: &QueuedCall,
     ) -> (Result<Arc<ToolOutput>, ToolError>, bool) {
         let call = &queued.call;
-        let running = async { execute::execute_call(&*self.runner, call).await.map(Arc::new) };
+        let running = async { execute::execute_call(&*self.runner, queued).await.map(Arc::new) };
         match &self.cache {
             Some(cache) => {
                 let annotations = snapshot.annotations(&call.name);

@@ -204,8 +204,9 @@ impl Run {
             return self.on_response(&response, jitter);
         }
         if matches!(error.kind, LlmErrorKind::LocalRateLimit { .. }) {
-            // No request was sent.
+            // No request was sent. The caller of the run has waited if it is to wait.
             self.stats.requests -= 1;
+            return Effect::Finish(RunOutcome::Failed(error));
         }
         if matches!(
             error.kind,

@@ -1,21 +1,25 @@
-//! The clock, the delays and the randomness of runs and calls.
+//! The clock, the delays and the randomness of runs, calls, requests and logs.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Either, select};
 use tokio::task::unconstrained;
 use tokio::time::Instant;
 
-/// The only source of time and chance for an agent and its executor, so that a simulation can
-/// replace each function. Default: Tokio's clock and a random generator.
+/// The only source of time and chance for an agent, a chat, their executor and the transport, so
+/// that a simulation can replace each function. Default: the clocks of Tokio and of the system, and
+/// a random generator.
 #[derive(Clone)]
 pub(crate) struct Timing {
     /// Returns the current time.
     pub(crate) now: Arc<dyn Fn() -> Instant + Send + Sync>,
+    /// Returns the date and the time of day, for logs.
+    pub(crate) system_time: Arc<dyn Fn() -> SystemTime + Send + Sync>,
     /// Returns a future that completes after a duration.
     pub(crate) sleep: Arc<dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync>,
     /// Returns a number from 0 to 1 that varies a delay.
@@ -26,6 +30,7 @@ impl Default for Timing {
     fn default() -> Self {
         Self {
             now: Arc::new(Instant::now),
+            system_time: Arc::new(SystemTime::now),
             // Without Tokio's task budget: a model that always has the next chunk uses the budget
             // up, and the timeout of the response would never fire.
             sleep: Arc::new(|duration| unconstrained(tokio::time::sleep(duration)).boxed()),
@@ -34,9 +39,19 @@ impl Default for Timing {
     }
 }
 
+impl fmt::Debug for Timing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timing").finish_non_exhaustive()
+    }
+}
+
 impl Timing {
     pub(crate) fn now(&self) -> Instant {
         (self.now)()
+    }
+
+    pub(crate) fn system_time(&self) -> SystemTime {
+        (self.system_time)()
     }
 
     /// Returns the time since `start`.
@@ -62,6 +77,15 @@ impl Timing {
             Either::Left((output, _)) => Some(output),
             Either::Right(((), _)) => None,
         }
+    }
+
+    /// Returns the output of the future, or `None` after `deadline`.
+    pub(crate) async fn timeout_at<T>(
+        &self,
+        deadline: Instant,
+        future: impl Future<Output = T>,
+    ) -> Option<T> {
+        self.timeout(deadline.saturating_duration_since(self.now()), future).await
     }
 }
 

@@ -1,6 +1,5 @@
 //! The tools that a model may call, and the interface that runs them.
 
-mod lossless;
 mod single_server;
 
 use serde::{Deserialize, Serialize};
@@ -11,10 +10,8 @@ use std::pin::Pin;
 
 use innkeeper_host::{CallError, Catalog, Host, ToolResult};
 use innkeeper_toolcall::{Tool, Violation};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-pub(crate) use lossless::to_lossless;
 pub use single_server::{ConnectError, SingleServer};
 
 /// Annotations of a tool's behaviour. The server supplies them as hints, not guarantees.
@@ -59,6 +56,13 @@ impl ToolOutput {
     }
 }
 
+/// Outputs are equal if their result objects are equal byte for byte.
+impl PartialEq for ToolOutput {
+    fn eq(&self, other: &Self) -> bool {
+        (self.raw.get(), self.is_error) == (other.raw.get(), other.is_error)
+    }
+}
+
 impl From<ToolResult> for ToolOutput {
     fn from(result: ToolResult) -> Self {
         let is_error = result.is_error();
@@ -87,14 +91,6 @@ pub enum ToolError {
         tool: String,
         /// The violations of the schema, at most 32.
         violations: Vec<Violation>,
-    },
-    /// A number in the arguments would change in the conversion to 64 bits; the call was not sent.
-    #[error("number `{number}` in the arguments of `{tool}` does not fit in 64 bits")]
-    NumberOutOfRange {
-        /// The name of the tool.
-        tool: String,
-        /// The first 64 characters of the number.
-        number: String,
     },
     /// The application has not read enough results; the call was not sent.
     #[error("tool `{tool}` was not run: unread calls and results reached {limit} bytes")]
@@ -143,9 +139,10 @@ pub trait ToolRunner: Send + Sync + 'static {
     /// Lists the tools that may be called now. Must not block.
     fn list_tools(&self) -> Vec<AvailableTool>;
 
-    /// Calls the tool with this name, as [`Self::list_tools`] writes the name. The future must
-    /// complete in bounded time. A host applies the server's `timeout`.
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Value) -> ToolCallFuture<'r>;
+    /// Calls the tool with this name, as [`Self::list_tools`] writes the name. The arguments are JSON
+    /// text, in which each number has the digits that the model wrote. The future must complete in
+    /// bounded time. A host applies the server's `timeout`.
+    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r>;
 }
 
 /// Runs the tools of all servers of the host, by their public names.
@@ -154,7 +151,7 @@ impl ToolRunner for Host {
         catalog_tools(&self.catalog(), |public, _| public)
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Value) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
         Box::pin(async move { Ok(self.call_tool(name, arguments).await?.into()) })
     }
 }

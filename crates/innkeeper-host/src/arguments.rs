@@ -3,11 +3,11 @@
 //! The host cannot tell whether arguments carry an attack, because some tools take code. The host
 //! checks these rules before it sends anything.
 
+use innkeeper_config::ToolFilter;
 use innkeeper_protocol::skim;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::config::ToolFilter;
 use crate::error::Violation;
 
 /// Maximum nesting depth of arguments: the limit of servers' JSON parsers with default settings.

@@ -11,18 +11,18 @@
 mod stale;
 mod store;
 
+use innkeeper_config::CacheConfig as Policy;
+use innkeeper_protocol::skim;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::SetOnce;
 use tokio::time::{Instant, timeout_at};
 
-use crate::config::CacheConfig as Policy;
 use crate::deadline::MAX_REQUEST_TIMEOUT;
 use store::{CacheHit, LruStore};
 

@@ -4,11 +4,11 @@ mod arguments;
 mod contents;
 mod raw_request;
 
+use innkeeper_protocol::view::check_tool_result;
+use innkeeper_protocol::{Era, ViewError, method, skim};
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_protocol::view::check_tool_result;
-use innkeeper_protocol::{Era, ViewError, method, skim};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -98,7 +98,9 @@ impl CallOptions {
         }
         let members = CallerMeta::from_object(meta)
             .map_err(|error| invalid("", format!("expected object: {error}")))?;
-        if let Some(key) = members.keys().find(|key| connection.client_meta.contains(key)) {
+        if let Some(key) =
+            members.keys().find(|key| connection.negotiated.client_meta.contains(key))
+        {
             return Err(invalid("", format!("`{key}` is set by the host")));
         }
         Ok(members)
@@ -259,15 +261,15 @@ pub(crate) async fn call_tool(
             arguments: Some(&sent),
             // Progress extends the deadline, so the host requests progress even if the caller
             // does not listen.
-            meta: connection.client_meta.meta_with_trace(Some(id), trace_context, &meta),
+            meta: connection.negotiated.client_meta.meta_with_trace(Some(id), trace_context, &meta),
             responses,
             state,
             task: route
                 .as_task
-                .then(|| TaskMetadata::new(connection.max_total_timeout.max(timeout))),
+                .then(|| TaskMetadata::new(connection.limits.max_total_timeout.max(timeout))),
         }
     };
-    let headers = route.param_headers.for_arguments(&values);
+    let headers = sent.headers(&route.param_headers);
     let spec = RequestSpec {
         method: method::TOOLS_CALL.into(),
         item: &route.name,
@@ -383,7 +385,7 @@ pub(crate) async fn subscribe(
         let problems = vec![Violation { pointer: String::new(), message }];
         return Err(CallError::Validation { item: uri.into(), problems });
     }
-    if connection.revision.era() == Era::Modern {
+    if connection.negotiated.revision.era() == Era::Modern {
         return Ok(());
     }
     let method =
@@ -421,7 +423,7 @@ async fn request_with_params(
     }
     let caller_meta = options.caller_meta(connection, item)?;
     let meta = |id, further: RoundTripParams| {
-        connection.client_meta.meta_with_trace(
+        connection.negotiated.client_meta.meta_with_trace(
             options.progress_token(id),
             further.trace_context,
             &caller_meta,

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use indexmap::IndexMap;
+use innkeeper_config::name;
 use innkeeper_protocol::view::Tool;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
@@ -23,7 +24,6 @@ use crate::connection::listing::{Definition, ServerListing};
 use crate::error::{CallError, RoutingError, UnavailableReason};
 use crate::guard::{Finding, ItemKind};
 use crate::lifecycle::ServerState;
-use crate::name;
 
 pub(crate) use entry::{CatalogEntry, ExcludedTool};
 pub(crate) use pin_mismatch::{PinMismatch, WithheldTools};
@@ -53,7 +53,7 @@ impl CatalogServer {
 
     /// Returns the negotiated protocol revision, or `None` if the server is not ready.
     pub fn protocol_version(&self) -> Option<&'static str> {
-        self.entry.as_ref().map(|entry| entry.connection.revision.as_str())
+        self.entry.as_ref().map(|entry| entry.connection.negotiated.revision.as_str())
     }
 
     /// Returns `serverInfo` as the server sent it. The content is a claim, not a verified identity.

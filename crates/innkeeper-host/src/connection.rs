@@ -15,12 +15,13 @@ pub(crate) mod subscriptions;
 mod task_poll;
 pub(crate) mod timeout_streak;
 
+use innkeeper_config::RetryPolicy;
+use innkeeper_protocol::Revision;
+use innkeeper_protocol::view::TasksCapability;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_protocol::Revision;
-use innkeeper_protocol::view::TasksCapability;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
@@ -28,7 +29,6 @@ use tokio::time::Instant;
 
 use crate::cache::{Cache, FetchedResult};
 use crate::callback::{Callback, CallbackRegistry};
-use crate::config::RetryPolicy;
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::meta::ClientMeta;
 use crate::connection::round_trips::RoundTripParams;
@@ -57,6 +57,21 @@ pub(crate) use result_rejection::ResultRejection;
 pub(crate) struct Connection {
     pub(crate) server: Arc<str>,
     pub(crate) session: Session,
+    pub(crate) negotiated: Negotiated,
+    pub(crate) limits: RequestLimits,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) callbacks: CallbackRegistry,
+    pub(crate) subscriptions: Subscriptions,
+    pub(crate) list_ttls: ListTtls,
+    pub(crate) instruments: Instruments,
+    pub(crate) events: EventPublisher,
+    /// Fingerprints that identify the credentials of all servers.
+    pub(crate) secret_fingerprints: Arc<SecretFingerprints>,
+}
+
+/// The result of the handshake, as far as requests need it.
+#[derive(Debug)]
+pub(crate) struct Negotiated {
     pub(crate) revision: Revision,
     /// Task capabilities of the server in its protocol revision.
     pub(crate) tasks: TasksCapability,
@@ -64,19 +79,22 @@ pub(crate) struct Connection {
     pub(crate) declares_logging: bool,
     /// `_meta` of every request of the modern era.
     pub(crate) client_meta: ClientMeta,
+}
+
+/// The limits of the requests to one server, from its configuration.
+#[derive(Debug)]
+pub(crate) struct RequestLimits {
     pub(crate) permits: Semaphore,
     /// Maximum total duration of one call, regardless of progress.
     pub(crate) max_total_timeout: Duration,
     pub(crate) retry: RetryPolicy,
-    pub(crate) cache: Arc<Cache>,
-    pub(crate) callbacks: CallbackRegistry,
-    pub(crate) subscriptions: Subscriptions,
-    pub(crate) list_ttls: ListTtls,
+}
+
+/// Counts and reports the requests to one server.
+#[derive(Debug)]
+pub(crate) struct Instruments {
     pub(crate) metrics: Arc<MetricsRecorder>,
     pub(crate) timeout_streak: TimeoutStreak,
-    pub(crate) events: EventPublisher,
-    /// Fingerprints that identify the credentials of all servers.
-    pub(crate) secret_fingerprints: Arc<SecretFingerprints>,
     /// Emits spans and metrics; `None` disables telemetry without cost.
     pub(crate) telemetry: Option<ConnectionTelemetry>,
 }
@@ -180,17 +198,18 @@ impl Connection {
     }
 
     pub(super) async fn acquire_permit(&self, deadline: Instant) -> Option<RequestPermit<'_>> {
-        if let Ok(permit) = self.permits.try_acquire() {
+        if let Ok(permit) = self.limits.permits.try_acquire() {
             return Some(RequestPermit { _permit: permit, waited: false });
         }
-        let permit = tokio::time::timeout_at(deadline, self.permits.acquire()).await.ok()?.ok()?;
+        let permit =
+            tokio::time::timeout_at(deadline, self.limits.permits.acquire()).await.ok()?.ok()?;
         Some(RequestPermit { _permit: permit, waited: true })
     }
 
     fn attempts<F>(&self, spec: &RequestSpec<'_, F>, deadline: Instant) -> Attempts {
-        let max_retries = spec.retries.unwrap_or(self.retry.max);
+        let max_retries = spec.retries.unwrap_or(self.limits.retry.max);
         Attempts::new(RetryPlan {
-            policy: self.retry,
+            policy: self.limits.retry,
             max_retries,
             retry_safe: spec.retry_safe,
             deadline,

@@ -6,10 +6,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_config::Diagnostic;
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 
-use crate::config::Diagnostic;
 use crate::error::CallErrorKind;
 use crate::guard::Finding;
 

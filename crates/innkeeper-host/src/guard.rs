@@ -23,7 +23,7 @@ mod secrets;
 mod shell;
 mod text_nodes;
 
-use crate::config::{GuardMode, GuardModes, ServerConfig};
+use innkeeper_config::{GuardMode, GuardModes, ServerConfig};
 
 pub use finding::{Finding, FindingKind};
 pub(crate) use fingerprints::SecretFingerprints;

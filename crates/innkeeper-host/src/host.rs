@@ -11,10 +11,10 @@ mod end;
 
 use std::sync::Arc;
 
+use innkeeper_config::Config;
 use tokio::sync::{OnceCell, broadcast};
 
 use crate::catalog::Catalog;
-use crate::config::Config;
 use crate::error::StartError;
 use crate::event::HostEvent;
 use crate::registry::Registry;

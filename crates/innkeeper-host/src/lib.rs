@@ -6,16 +6,15 @@
 mod backoff;
 mod deadline;
 mod lifecycle;
-pub(crate) mod name;
 mod rate_limiter;
 mod tasks;
 mod text;
 
+mod stderr;
+
 pub mod audit;
-pub mod config;
 
 mod guard;
-mod process;
 
 pub mod error;
 pub mod event;
@@ -57,10 +56,17 @@ pub mod host;
 #[cfg(unix)]
 mod simulation;
 
+/// The configuration: servers, transports, and diagnostics with their positions.
+pub use innkeeper_config as config;
+
+pub use innkeeper_config::name::split_name;
+pub use innkeeper_config::{Config, ConfigError, Environment};
+pub use innkeeper_process::{ExitStatus, ProcessContainment, ProcessLimit, Supervisor, shim};
+
 pub use call::{Arguments, CallOptions, CompletionReference, StructuredContentError, ToolResult};
 pub use callback::{Callback, CallbackCapabilities, CallbackError, ServerRequest};
 pub use catalog::{Catalog, CatalogServer, CatalogTool, SecurityWarning};
-pub use config::{Config, ConfigError, Environment};
+
 pub use connection::handshake::ClientInfo;
 pub use connection::listing::{Definition, ServerListing};
 pub use connection::log_level::LogLevel;
@@ -74,8 +80,6 @@ pub use host::{Host, HostBuilder, ServerStatus};
 pub use lifecycle::ServerState;
 pub use lock::{ChangeClass, Lock, LockError, PinChange, PinPolicy};
 pub use metrics::ServerMetrics;
-pub use name::split_name;
-pub use process::{ExitStatus, ProcessContainment, ProcessLimit, Supervisor, shim};
 pub use reload::{ReloadError, ReloadOptions, ReloadReport};
 pub use server::{ConnectFuture, Connector, ServerStream};
 pub use session::Progress;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
+use innkeeper_config::difference;
+use innkeeper_config::{
+    Config, ConfigError, ConfigWatcher, Diagnostic, Environment, HostConfig, ServerConfig,
+};
 use tokio::time::{Instant, timeout};
 
 use crate::audit::AuditEvent;
-use crate::config::difference;
-use crate::config::{
-    Config, ConfigError, ConfigWatcher, Diagnostic, Environment, HostConfig, ServerConfig,
-};
 use crate::error::{RestartError, ServerFailure};
 use crate::event::HostEvent;
 use crate::guard;

@@ -8,10 +8,10 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use innkeeper_config::RetryPolicy;
 use tokio::time::{Instant, sleep};
 
 use crate::backoff::{doubled, with_jitter};
-use crate::config::RetryPolicy;
 use crate::error::UnavailableReason;
 use crate::session::{RequestError, RequestResult};
 

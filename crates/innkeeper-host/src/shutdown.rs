@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_config::Config;
+use innkeeper_process::ExitStatus;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
-use crate::config::Config;
-use crate::process::ExitStatus;
 use crate::registry::Registry;
 use crate::server::{Server, StopRequest};
 use crate::tasks::TaskGroup;

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_config::Config;
 use tokio::sync::{SetOnce, mpsc};
 use tokio::time::{Instant, timeout_at};
 
 use crate::audit::AuditEvent;
-use crate::config::Config;
 use crate::error::{
     RestartError, ServerFailure, StartError, StartFailureReason, StartPhase, UnavailableReason,
 };
@@ -177,7 +177,7 @@ impl ServerStart {
             (running.session.clone(), running.capabilities.clone());
         let (registry, server) = (Arc::downgrade(&self.registry), Arc::downgrade(&self.server));
         // The process may still be working on earlier requests, so it runs until it is stopped.
-        entry.connection.timeout_streak.set_callback(move |calls| {
+        entry.connection.instruments.timeout_streak.set_callback(move |calls| {
             if let (Some(registry), Some(server)) = (registry.upgrade(), server.upgrade()) {
                 registry.mark_unavailable(&server, UnavailableReason::Unresponsive { calls });
             }

@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use crate::error::UnavailableReason;
-use crate::process;
 use crate::registry::Registry;
 use crate::server::instance::ServerInstance;
 use crate::server::launch::StartedServer;
@@ -37,7 +36,8 @@ pub(crate) async fn supervise(
 ) {
     let mut is_unavailable = false;
     let ready = server.status().entry.clone();
-    let reporter = ready.and_then(|catalog_entry| catalog_entry.connection.telemetry.clone());
+    let reporter =
+        ready.and_then(|catalog_entry| catalog_entry.connection.instruments.telemetry.clone());
     let mut session = reporter.map(|reporter| reporter.start_session());
     let stop_request = tokio::select! {
         biased;
@@ -112,7 +112,7 @@ async fn stop(
             return disconnect(server, close, &mut running.instance, is_unavailable, grace).await;
         }
     };
-    let report = process::stop(&mut **process, close, grace).await;
+    let report = innkeeper_process::stop(&mut **process, close, grace).await;
     ServerStopReport {
         server: server.name.clone(),
         stage: if is_unavailable { StopStage::AlreadyGone } else { StopStage::from(report.stage) },

@@ -17,11 +17,11 @@ use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use tokio::sync::oneshot;
 
 use crate::audit::AuditEvent;
-use crate::config::{Environment, OauthConfig, Secret, TransportConfig};
-use crate::process::ProcessSpec;
 use crate::session::{RequestError, Session, SessionContext, SessionLimits};
 use crate::telemetry::NetworkAttributes;
 use auth::{AuthManager, BearerAuth, HeadersHelper};
+use innkeeper_config::{Environment, OauthConfig, Secret, TransportConfig};
+use innkeeper_process::ProcessSpec;
 use sent_secrets::SentSecrets;
 
 pub(crate) use auth::HelperLaunchContext;

@@ -139,23 +139,27 @@ pub fn mcp_json(servers: impl IntoIterator<Item = Fixture>) -> Value {
     json!({"servers": servers})
 }
 
-/// Returns the path of the fixture server's program, next to the directory of the running test.
+/// Returns the path of the fixture server's program.
 ///
 /// # Panics
 ///
 /// If the program is not built.
 #[must_use]
 pub fn fixture_program() -> PathBuf {
+    built_program("innkeeper-fixture-server")
+}
+
+/// Returns the path of a program of the workspace, in the directory of the running test's program or
+/// in its parent.
+///
+/// # Panics
+///
+/// If the program is not built.
+#[must_use]
+pub fn built_program(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a running program has a path");
-    let program = test
-        .ancestors()
-        .skip(1)
-        .take(2)
-        .map(|directory| directory.join("innkeeper-fixture-server"))
-        .find(|program| program.is_file());
-    program.unwrap_or_else(|| {
-        panic!(
-            "innkeeper-fixture-server is not built: run `cargo build -p innkeeper-testkit --bins`"
-        )
-    })
+    let mut programs = test.ancestors().skip(1).take(2).map(|directory| directory.join(name));
+    programs
+        .find(|program| program.is_file())
+        .unwrap_or_else(|| panic!("{name} is not built: run `cargo build --workspace --bins`"))
 }

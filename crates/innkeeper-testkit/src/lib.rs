@@ -29,7 +29,7 @@ pub mod remote;
 mod self_usage;
 
 #[cfg(unix)]
-pub use fixture::{Fixture, fixture, fixture_program, mcp_json};
+pub use fixture::{Fixture, built_program, fixture, fixture_program, mcp_json};
 #[cfg(unix)]
 pub use fixture_server::read_call_log;
 pub use in_memory_server::{InMemoryServer, ServerFeatures};

@@ -107,6 +107,12 @@ pub(crate) trait Lexer: Send {
         None
     }
 
+    /// The number of brackets that the call has opened and not closed; 0 for a syntax without
+    /// brackets.
+    fn depth(&self) -> usize {
+        0
+    }
+
     /// Whether text that is not a valid call was intended as a call.
     fn was_intended(&self) -> bool {
         true

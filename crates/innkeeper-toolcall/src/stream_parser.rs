@@ -217,6 +217,21 @@ impl ToolCallParser {
         }
     }
 
+    /// Returns the number of brackets that the open or possible call has opened and not closed,
+    /// after the last chunk. 0 outside of a call, and in a call whose syntax has no brackets.
+    pub fn call_depth(&self) -> usize {
+        match &self.mode {
+            ParseMode::OpenCall(open) => open.depth(),
+            ParseMode::Text
+            | ParseMode::Reasoning(_)
+            | ParseMode::HeldCall(_)
+            | ParseMode::CallSection(_)
+            | ParseMode::OpaqueJson(_)
+            | ParseMode::HarmonyHeader(_)
+            | ParseMode::HarmonyBody(_) => 0,
+        }
+    }
+
     /// Parses until the rest is too short for a decision. Returns the number of consumed bytes.
     fn parse(
         &mut self,

@@ -1,145 +1,42 @@
 //! Compatibility API: the names of `gamecode_mcp_host` and `mcp_host`, as wrappers of this crate.
 //!
 //! Use this module to port a program that was written against these names. New programs use
-//! [`Host`](crate::Host), [`Agent`](crate::Agent) and [`Chat`](crate::chat::Chat) directly.
+//! [`Host`](crate::Host), [`Agent`](crate::Agent) and [`Chat`](crate::chat::Chat) directly. The root
+//! of the crate also exports the names that the documents import from there.
 //!
 //! | Name here | Purpose | Based on |
 //! | --- | --- | --- |
 //! | [`McpClient`] | connection to one server | [`SingleServer`](crate::tools::SingleServer) |
 //! | [`McpChatIntegration`] | tools for a chat application | [`Chat`](crate::chat::Chat) |
+//! | [`StreamingInterceptor`] | text and tool calls of a response, without I/O | [`ToolCallParser`](crate::toolcall::ToolCallParser) |
 //! | [`McpHost`] | model with tools and a conversation | [`Agent`](crate::Agent) |
 //! | [`OllamaProvider`] | model of an Ollama server | [`HttpProvider`](crate::transport::HttpProvider) |
 //! | [`PromptTemplate`] | tools in a prompt | [`Template`](crate::toolcall::prompt::Template) |
 //!
-//! # Tools for a chat application
+//! # Document 001: tools for a chat application
 //!
-//! To use these names as `gamecode_mcp_host`, add this line to the manifest and `::compat` to the
-//! imports: `gamecode_mcp_host = { package = "innkeeper", … }`.
+//! The quoted lines of the document compile with these lines in the manifest and no change in the
+//! source code:
 //!
-//! ```no_run
-//! # use innkeeper::compat as gamecode_mcp_host;
-//! # use innkeeper::compat as gamecode_mcp_client;
-//! # use std::sync::Arc;
-//! # use tokio::sync::Mutex;
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let token_stream = futures_util::stream::iter([String::from("Hello")]);
-//! use gamecode_mcp_host::{
-//!     McpChatIntegration, ChatIntegrationConfig, StreamingMode,
-//!     ProcessedToken, InstrumentationConfig,
-//! };
-//!
-//! // Initialize MCP client
-//! let mcp_client = Arc::new(Mutex::new(
-//!     gamecode_mcp_client::McpClient::connect("path/to/mcp-server", &[]).await?
-//! ));
-//!
-//! // Configure integration
-//! let config = ChatIntegrationConfig {
-//!     streaming_mode: StreamingMode::SmartBuffering { max_buffer_chars: 150 },
-//!     enhance_system_prompts: true,
-//!     max_tool_rounds: 3,
-//!     instrumentation: InstrumentationConfig {
-//!         log_path: Some("mcp_debug.log".to_string()),
-//!         log_token_classifications: false,
-//!         log_performance_metrics: true,
-//!     },
-//! };
-//!
-//! // Create integration
-//! let integration = McpChatIntegration::new(mcp_client, config).await?;
-//!
-//! // Process streaming response
-//! let mut handle = integration.process_streaming_response(token_stream).await?;
-//!
-//! // Handle tokens
-//! while let Some(token) = handle.token_stream.recv().await {
-//!     match token {
-//!         ProcessedToken::Narrative(text) => {
-//!             // Display to user
-//!         }
-//!         ProcessedToken::ToolCall(_) => {
-//!             // Hidden from user
-//!         }
-//!         ProcessedToken::Buffered(_) => {
-//!             // Still being analyzed
-//!         }
-//!     }
-//! }
-//!
-//! // Handle tool executions
-//! while let Some(tool) = handle.tool_stream.recv().await {
-//!     println!("Tool {} executed in {}ms", tool.tool_name, tool.execution_time_ms);
-//! }
-//! # Ok(())
-//! # }
+//! ```toml
+//! gamecode_mcp_host = { package = "innkeeper", path = "…/crates/innkeeper" }
+//! gamecode_mcp_client = { package = "innkeeper-mcp-client", path = "…/crates/innkeeper-mcp-client" }
 //! ```
 //!
-//! # Tools for any model, in its prompt
+//! The program `innkeeper-streaming-application` of this workspace contains the quick start.
+//! [`StreamingInterceptor`] and [`InterceptorState`] are the document's state machine.
 //!
-//! To use these names as `mcp_host`, add `mcp_host = { package = "innkeeper", … }` to the manifest.
+//! # Document 004: tools for any model, in its prompt
 //!
-//! ```no_run
-//! # use innkeeper::compat as mcp_client;
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use innkeeper::compat::{McpHost, McpHostConfig, OllamaProvider};
-//! use std::sync::Arc;
-//!
-//! // Initialize MCP client
-//! let mcp_client = mcp_client::McpClient::connect(
-//!     "path/to/mcp-server",
-//!     &["--tools", "tools.yaml"],
-//! ).await?;
-//! let mcp_client = Arc::new(mcp_client);
-//!
-//! // Create LLM provider
-//! let ollama = OllamaProvider::new("llama3.1:8b".to_string());
-//!
-//! // Build MCP host
-//! let mut host = McpHost::builder()
-//!     .with_llm_provider(Box::new(ollama))
-//!     .with_mcp_client(mcp_client)
-//!     .with_config(McpHostConfig::default())
-//!     .build()?;
-//!
-//! // Process messages
-//! let response = host.process_message("List files in the current directory").await?;
-//! # Ok(())
-//! # }
+//! ```toml
+//! mcp_host = { package = "innkeeper", path = "…/crates/innkeeper" }
+//! mcp_client = { package = "innkeeper-mcp-client", path = "…/crates/innkeeper-mcp-client" }
 //! ```
 //!
-//! Every setting has a default:
-//!
-//! ```
-//! # use innkeeper::compat::{McpHostConfig, SafetyConfig};
-//! let config = McpHostConfig {
-//!     max_retries: 3,
-//!     retry_delay_ms: 1000,
-//!     temperature_reduction: 0.1,
-//!     safety_constraints: SafetyConfig {
-//!         max_tokens_per_request: 4096,
-//!         max_tools_per_request: 5,
-//!         rate_limit_per_minute: 30,
-//!         blocked_tool_patterns: vec!["rm".to_string()],
-//!     },
-//! };
-//! # let none = SafetyConfig { blocked_tool_patterns: Vec::new(), ..config.safety_constraints.clone() };
-//! # assert_eq!(McpHostConfig { safety_constraints: none, ..config }, McpHostConfig::default());
-//! ```
-//!
-//! A custom model implements two methods of the trait [`LlmProvider`]: `generate` and `name`. The
-//! other methods have defaults:
-//!
-//! ```
-//! # use innkeeper::compat::{LlmRequest, LlmResponse, Result, async_trait};
-//! #[async_trait]
-//! pub trait LlmProvider: Send + Sync {
-//!     async fn generate(&self, request: LlmRequest) -> Result<LlmResponse>;
-//!     fn name(&self) -> &str;
-//!     fn supports_tools(&self) -> bool { false }
-//! }
-//! ```
+//! The program `innkeeper-prompt-application` of this workspace contains the usage, and its tests
+//! contain the configuration, the trait and the template of the document. Every setting of
+//! [`McpHostConfig`] has a default. A custom model implements two methods of the trait
+//! [`LlmProvider`], `generate` and `name`:
 //!
 //! ```
 //! use innkeeper::compat::{LlmProvider, LlmRequest, LlmResponse, Result, async_trait};
@@ -157,17 +54,10 @@
 //! }
 //! assert!(!Parrot.supports_tools());
 //! ```
-//!
-//! [`PromptTemplate`] selects the prompt for a model:
-//!
-//! ```
-//! # use innkeeper::compat::PromptTemplate;
-//! let template = PromptTemplate::new("custom-model");
-//! // Customize tool formatting and parsing
-//! ```
 
 mod client;
 mod integration;
+mod interceptor;
 mod ollama;
 mod processed;
 mod prompt_host;
@@ -177,6 +67,7 @@ pub use client::{CommandArguments, McpClient};
 pub use integration::{
     ChatIntegrationConfig, InstrumentationConfig, McpChatIntegration, StreamingResponseHandle,
 };
+pub use interceptor::{InterceptedText, InterceptorState, StreamingInterceptor};
 pub use ollama::OllamaProvider;
 pub use processed::{ExecutedTool, ExecutedTools, ProcessedToken, ProcessedTokens};
 pub use prompt_host::{

@@ -157,7 +157,13 @@ pub use innkeeper_host::{
 
 /// The configuration of a host: servers, transports, and diagnostics with their positions.
 pub mod config {
-    pub use innkeeper_host::config::*;
+    pub use innkeeper_host::config::{
+        CacheConfig, Config, ConfigError, ConfigOrigin, DenyReason, Diagnostic, EnterpriseConfig,
+        Environment, ExpandedValue, ExtraKeys, GuardMode, GuardModes, HostConfig, IdToken,
+        MAX_DEPTH, MAX_FILE_BYTES, OauthConfig, OauthGrant, Position, ResourceLimits,
+        RestartPolicy, RetryPolicy, SandboxConfig, Secret, ServerConfig, Severity, ToolFilter,
+        TransportConfig, UnknownServer, json_schema,
+    };
 }
 
 /// The tools, prompts and resources of the servers, by public name.
@@ -291,3 +297,11 @@ pub use innkeeper_protocol as protocol;
 mod pages;
 
 pub mod compat;
+
+/// The names that the specification documents import from the root; see [`compat`].
+#[doc(hidden)]
+pub use compat::{
+    ChatIntegrationConfig, InstrumentationConfig, InterceptorState, LlmProvider, LlmRequest,
+    LlmResponse, McpChatIntegration, McpHost, McpHostConfig, OllamaProvider, ProcessedToken,
+    PromptTemplate, Result, SafetyConfig, StreamingInterceptor, StreamingMode, async_trait,
+};

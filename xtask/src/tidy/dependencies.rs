@@ -19,11 +19,20 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         "innkeeper-cli",
         &["innkeeper-agent", "innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"],
     ),
+    ("innkeeper-config", &[]),
     ("innkeeper-conformance", &["innkeeper-host", "innkeeper-protocol"]),
     ("innkeeper-fuzz", &["innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"]),
-    ("innkeeper-host", &["innkeeper-protocol", "innkeeper-schema"]),
+    (
+        "innkeeper-host",
+        &["innkeeper-config", "innkeeper-process", "innkeeper-protocol", "innkeeper-schema"],
+    ),
+    ("innkeeper-mcp-client", &["innkeeper"]),
+    ("innkeeper-process", &["innkeeper-config"]),
+    // Two programs under the package names of the specification documents.
+    ("innkeeper-prompt-application", &["innkeeper", "innkeeper-mcp-client"]),
     ("innkeeper-protocol", &[]),
     ("innkeeper-schema", &[]),
+    ("innkeeper-streaming-application", &["innkeeper", "innkeeper-mcp-client"]),
     ("innkeeper-testkit", &[]),
     ("innkeeper-toolcall", &["innkeeper-schema"]),
     // Behind a feature, for `soak` only.

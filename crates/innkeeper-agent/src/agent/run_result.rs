@@ -11,7 +11,7 @@ use crate::run::{CallOrigin, CorrectionExample, Run, RunOutcome, RunStats, ToolC
 use crate::tools::ToolOutput;
 
 /// The result of one run.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// The outcome of the run.
     pub outcome: RunOutcome,
@@ -30,7 +30,7 @@ pub struct RunResult {
 }
 
 /// The record of one tool call that was run or refused.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCallRecord {
     /// The iteration of the run, counted from 1.
     pub iteration: u32,

@@ -8,6 +8,8 @@ use std::task::{Context, Poll};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, Stream};
 
+use crate::content::Content;
+
 use super::{Agent, AgentEvent, RunResult};
 
 type EventQueue = Arc<Mutex<VecDeque<AgentEvent>>>;
@@ -48,14 +50,14 @@ impl Agent {
     /// }
     /// # }
     /// ```
-    pub fn stream(&self, message: impl Into<String>) -> AgentStream {
+    pub fn stream(&self, message: impl Into<Content>) -> AgentStream {
         let (agent, message) = (self.clone(), message.into());
         let queue = EventQueue::default();
         let sender = queue.clone();
         let run_future = async move {
             let sink =
                 |event| sender.lock().unwrap_or_else(PoisonError::into_inner).push_back(event);
-            agent.run_streaming(&message, sink).await
+            agent.run_streaming(message, sink).await
         };
         AgentStream { run_future: Some(run_future.boxed()), queue }
     }

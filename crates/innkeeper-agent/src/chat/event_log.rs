@@ -12,14 +12,15 @@ mod writer;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::{ChatError, LogConfig};
+use crate::timing::Timing;
 use crate::tools::{ToolError, ToolOutput};
 use writer::WriterCommand;
 
@@ -76,9 +77,9 @@ const MAX_SHOWN_CHARS: usize = 200;
 
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The start of a logged operation.
+/// The start of an operation; `None` without a log.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct StartTime(Instant);
+pub(super) struct StartTime(Option<Instant>);
 
 /// Queues entries for the writer thread. Clones share the file, which is closed with the last
 /// clone.
@@ -87,6 +88,7 @@ pub(super) struct LogWriter(Option<Arc<OpenLog>>);
 
 #[derive(Debug)]
 struct OpenLog {
+    timing: Timing,
     sender: mpsc::Sender<WriterCommand>,
     token_classifications: bool,
     performance_metrics: bool,
@@ -94,12 +96,13 @@ struct OpenLog {
 }
 
 impl LogWriter {
-    pub(super) fn open(recording: &LogConfig) -> Result<Self, ChatError> {
+    pub(super) fn open(recording: &LogConfig, timing: Timing) -> Result<Self, ChatError> {
         let Some(path) = &recording.log_path else { return Ok(Self(None)) };
         let to_error = |source| ChatError::Log { path: path.clone(), source };
         let (sender, lines) = mpsc::channel(MAX_QUEUED_ENTRIES);
         writer::start(path, lines).map_err(to_error)?;
         Ok(Self(Some(Arc::new(OpenLog {
+            timing,
             sender,
             token_classifications: recording.token_classifications,
             performance_metrics: recording.performance_metrics,
@@ -116,7 +119,7 @@ impl LogWriter {
     /// Logs the start of an operation.
     pub(super) fn log_start(&self, kind: LogEventKind) -> StartTime {
         self.log(kind, || json!({}));
-        StartTime(Instant::now())
+        StartTime(self.0.as_ref().map(|open| open.timing.now()))
     }
 
     /// Logs the end of an operation.
@@ -127,18 +130,15 @@ impl LogWriter {
         details: impl FnOnce() -> Value,
     ) {
         if let Some(open) = &self.0 {
-            open.send(kind, details(), Some(start_time.0.elapsed()));
+            open.send(kind, details(), open.elapsed(start_time));
         }
     }
 
     /// Logs the duration of an operation, without an event of its own.
     pub(super) fn log_metric(&self, subject: &str, start_time: StartTime) {
         if let Some(open) = self.0.as_ref().filter(|open| open.performance_metrics) {
-            open.send(
-                LogEventKind::PerformanceMetric,
-                json!({"of": subject}),
-                Some(start_time.0.elapsed()),
-            );
+            let elapsed = open.elapsed(start_time);
+            open.send(LogEventKind::PerformanceMetric, json!({"of": subject}), elapsed);
         }
     }
 
@@ -192,17 +192,21 @@ impl LogWriter {
             }
         };
         // A slow disk must not delay the response.
-        drop(timeout(FLUSH_TIMEOUT, flushed).await);
+        open.timing.timeout(FLUSH_TIMEOUT, flushed).await.unwrap_or_default();
     }
 }
 
 impl OpenLog {
+    fn elapsed(&self, start_time: StartTime) -> Option<Duration> {
+        start_time.0.map(|start| self.timing.elapsed(start))
+    }
+
     fn send(&self, kind: LogEventKind, mut details: Value, took: Option<Duration>) {
         let dropped = self.dropped_entries.load(Ordering::Relaxed);
         if dropped > 0 {
             details["lines_left_out"] = json!(dropped);
         }
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let since = self.timing.system_time().duration_since(UNIX_EPOCH).unwrap_or_default();
         let line = LogEntry {
             timestamp: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
             event_type: kind,
@@ -221,3 +225,6 @@ impl OpenLog {
 fn milliseconds(span: Duration) -> f64 {
     (span.as_secs_f64() * 1e6).round() / 1e3
 }
+
+#[cfg(test)]
+mod tests;

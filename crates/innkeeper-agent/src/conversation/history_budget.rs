@@ -153,3 +153,6 @@ fn estimate_content_tokens(content: &Content, support: ContentSupport) -> usize 
     });
     estimate_tokens(&content.to_text()) + media_tokens.sum::<usize>()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! Tests of the message order and of trimming.
 
+mod media_limit;
+
 use super::*;
 use crate::content::ContentSupport;
 

@@ -3,20 +3,21 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
-use innkeeper_toolcall::ResolvedCall;
+use serde_json::value::RawValue;
 
-use crate::tools::{ToolError, ToolOutput, ToolRunner, to_lossless};
+use super::QueuedCall;
+use crate::tools::{ToolError, ToolOutput, ToolRunner};
 
 /// Runs a call without changing any of its numbers. A panic of the runner fails this call only,
 /// because the runner is code of the application.
 pub(super) async fn execute_call(
     runner: &dyn ToolRunner,
-    call: &ResolvedCall,
+    queued: &QueuedCall,
 ) -> Result<ToolOutput, ToolError> {
-    let tool = || call.name.clone();
-    let arguments = to_lossless(&call.arguments)
-        .map_err(|number| ToolError::NumberOutOfRange { tool: tool(), number })?;
-    let running = AssertUnwindSafe(async { runner.call_tool(&call.name, arguments).await });
+    let tool = || queued.call.name.clone();
+    let arguments = RawValue::from_string((*queued.arguments_text).to_owned())
+        .map_err(|source| ToolError::Runner { tool: tool(), source: source.into() })?;
+    let running = AssertUnwindSafe(async { runner.call_tool(&queued.call.name, arguments).await });
     let result = running.catch_unwind().await;
     result.unwrap_or_else(|_| Err(ToolError::Panicked { tool: tool() }))
 }

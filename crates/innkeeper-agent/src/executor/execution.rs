@@ -59,12 +59,9 @@ fn audit_outcome(outcome: &Result<Arc<ToolOutput>, ToolError>) -> Option<&'stati
         Ok(_) => Some("done"),
         Err(ToolError::Refused { .. } | ToolError::BufferFull { .. }) => Some("refused"),
         Err(ToolError::InvalidArguments { .. }) => None,
-        Err(
-            ToolError::Host(_)
-            | ToolError::Runner { .. }
-            | ToolError::NumberOutOfRange { .. }
-            | ToolError::Panicked { .. },
-        ) => Some("failed"),
+        Err(ToolError::Host(_) | ToolError::Runner { .. } | ToolError::Panicked { .. }) => {
+            Some("failed")
+        }
     }
 }
 

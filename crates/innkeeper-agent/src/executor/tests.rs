@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use innkeeper_toolcall::{Json, ResolvedCall, Tool};
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep};
 
 use super::*;
@@ -21,7 +22,7 @@ impl ToolRunner for SlowTool {
         vec![AvailableTool { tool: Tool::new("read", "Reads.", schema), annotations }]
     }
 
-    fn call_tool<'r>(&'r self, _: &'r str, _: Value) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(&'r self, _: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Box::pin(async {
             sleep(Duration::from_secs(1)).await;
@@ -129,7 +130,7 @@ impl ToolRunner for WritingTool {
         self.0.list_tools().into_iter().map(|tool| AvailableTool { annotations, ..tool }).collect()
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Value) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
         self.0.call_tool(name, arguments)
     }
 }
@@ -177,4 +178,14 @@ async fn durations_rate_limit_and_cache_follow_the_clock_of_the_executor() {
     let third = run_all(&executor, [call(1)]).await;
     assert!(third[0].outcome.is_ok() && !third[0].cached, "{third:?}");
     assert_eq!(tool.0.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invalid_number_fails_its_call_and_does_not_reach_the_runner() {
+    let tool = Arc::new(SlowTool::default());
+    let executor = executor(tool.clone(), settings());
+    let arguments = Json::Object(vec![("at".to_owned(), Json::Number("1x".to_owned()))]);
+    let executions = run_all(&executor, [ResolvedCall { arguments, ..call(1) }]).await;
+    assert!(executions[0].outcome.is_err(), "{executions:?}");
+    assert_eq!(tool.0.load(Ordering::Relaxed), 0);
 }

@@ -11,6 +11,8 @@ pub(crate) mod chunking;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod object_view;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod request_encoding;
 mod stream_splitter;
 mod string_joiner;
 

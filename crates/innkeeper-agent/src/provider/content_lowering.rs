@@ -21,12 +21,19 @@ pub(super) fn lower_messages(
     support: ContentSupport,
     messages: &[Message],
 ) -> Option<Vec<Message>> {
+    lower_by_rules(MediaRules::for_api(api), support, messages)
+}
+
+fn lower_by_rules(
+    rules: &'static MediaRules,
+    support: ContentSupport,
+    messages: &[Message],
+) -> Option<Vec<Message>> {
     let contents = || messages.iter().flat_map(message_contents);
     if !contents().any(Content::has_media) {
         return None;
     }
-    let mut lowering =
-        ContentLowering { rules: MediaRules::for_api(api), support, omitted_media: 0 };
+    let mut lowering = ContentLowering { rules, support, omitted_media: 0 };
     let contents: Vec<_> = contents().collect();
     lowering.omitted_media = lowering.count_omitted(&contents);
     let mut lowered = Vec::with_capacity(messages.len() + 1);

@@ -1,11 +1,12 @@
 //! Errors of language models, classified by the possible reaction.
 
-use serde::{Deserialize, Serialize};
 mod stored;
 
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 /// A failed request to a language model.
 #[derive(Debug)]
@@ -66,21 +67,22 @@ pub enum LlmErrorKind {
 }
 
 impl LlmErrorKind {
-    /// Whether a retry of the same request may succeed.
+    /// Whether a retry of the same request may succeed, after [`Self::retry_after`].
     pub fn is_retryable(self) -> bool {
         match self {
-            Self::RetryLater { .. } | Self::Connection | Self::TimedOut | Self::InvalidResponse => {
-                true
-            }
+            Self::RetryLater { .. }
+            | Self::Connection
+            | Self::TimedOut
+            | Self::MalformedToolCall
+            | Self::InvalidResponse
+            | Self::LocalRateLimit { .. } => true,
             Self::Authentication
             | Self::Billing
             | Self::NotFound
             | Self::ContextLength
             | Self::ToolsUnsupported
-            | Self::MalformedToolCall
             | Self::Refusal
-            | Self::InvalidRequest
-            | Self::LocalRateLimit { .. } => false,
+            | Self::InvalidRequest => false,
         }
     }
 
@@ -164,6 +166,20 @@ impl LlmError {
     }
 }
 
+/// Errors are equal if their fields and the texts of their sources are equal.
+impl PartialEq for LlmError {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { provider, model, kind, status, message, partial_output, source: _ } = self;
+        *provider == other.provider
+            && *model == other.model
+            && *kind == other.kind
+            && *status == other.status
+            && *message == other.message
+            && *partial_output == other.partial_output
+            && self.source_texts() == other.source_texts()
+    }
+}
+
 impl fmt::Display for LlmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}`", self.provider)?;
@@ -184,5 +200,59 @@ impl fmt::Display for LlmError {
 impl Error for LlmError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|source| source as &(dyn Error + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KINDS: [LlmErrorKind; 13] = [
+        LlmErrorKind::RetryLater { after: None },
+        LlmErrorKind::Connection,
+        LlmErrorKind::TimedOut,
+        LlmErrorKind::Authentication,
+        LlmErrorKind::Billing,
+        LlmErrorKind::NotFound,
+        LlmErrorKind::ContextLength,
+        LlmErrorKind::ToolsUnsupported,
+        LlmErrorKind::MalformedToolCall,
+        LlmErrorKind::Refusal,
+        LlmErrorKind::InvalidRequest,
+        LlmErrorKind::InvalidResponse,
+        LlmErrorKind::LocalRateLimit { after: Duration::ZERO },
+    ];
+
+    #[test]
+    fn every_kind_whose_hint_tells_to_retry_is_retryable() {
+        let tells_to_retry =
+            |kind: &LlmErrorKind| ["retry", "try again"].iter().any(|it| kind.hint().contains(it));
+        let kinds: Vec<_> = KINDS.into_iter().filter(tells_to_retry).collect();
+        let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names, ["later", "timed_out", "malformed", "rate_limited"]);
+        assert!(kinds.iter().all(|kind| kind.is_retryable()));
+    }
+
+    #[test]
+    fn errors_are_equal_if_the_texts_of_their_sources_are_equal() {
+        let error = |source: Option<&str>| LlmError {
+            source: source.map(Into::into),
+            ..LlmError::new("p", LlmErrorKind::Connection, "no")
+        };
+        assert_eq!(error(Some("cut")), error(Some("cut")));
+        assert_ne!(error(Some("cut")), error(Some("busy")));
+        assert_ne!(error(Some("cut")), error(None));
+        assert_ne!(error(None), LlmError { status: Some(500), ..error(None) });
+    }
+
+    #[test]
+    fn every_kind_with_a_delay_is_retryable() {
+        let after = Duration::from_secs(1);
+        for kind in [
+            LlmErrorKind::RetryLater { after: Some(after) },
+            LlmErrorKind::LocalRateLimit { after },
+        ] {
+            assert_eq!((kind.retry_after(), kind.is_retryable()), (Some(after), true));
+        }
     }
 }

@@ -70,7 +70,7 @@ impl CallOrigin {
 }
 
 /// The outcome of a run.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOutcome {
     /// The model gave its last response.

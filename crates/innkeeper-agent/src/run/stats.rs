@@ -18,7 +18,7 @@ pub struct CorrectionExample {
 }
 
 /// The counts of a run.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunStats {
     /// The number of iterations.
     pub iterations: u32,

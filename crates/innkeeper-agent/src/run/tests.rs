@@ -5,6 +5,7 @@ use innkeeper_toolcall::{Format, Tool, ToolValidator, Tools};
 use serde_json::json;
 
 use super::*;
+use crate::content::{ContentBlock, ContentSupport, MediaContent};
 use crate::conversation::HistoryBudget;
 use crate::provider::Capabilities;
 use crate::safety::ToolBlocklist;
@@ -66,4 +67,63 @@ fn a_run_continues_a_conversation_whose_calls_have_no_results() {
     let mut run = Run::new(Arc::new(config()), conversation);
     assert!(matches!(run.start("And now?"), Ok(Effect::SendRequest(_))));
     assert_eq!(run.into_conversation().messages().len(), 4);
+}
+
+fn image() -> ContentBlock {
+    let mime_type = Some("image/png".to_owned());
+    ContentBlock::Image(MediaContent { mime_type, data: "aGk=".into() })
+}
+
+/// Runs a call in prompt mode whose result has an image, after a question with an image, and
+/// returns the messages of the second request.
+fn messages_in_prompt_mode(content: ContentSupport) -> Vec<Message> {
+    let config = RunConfig {
+        tool_calling: ToolCalling::Prompt,
+        capabilities: Capabilities { content, ..Capabilities::default() },
+        ..config()
+    };
+    let mut run = Run::new(Arc::new(config), Conversation::new());
+    run.start(vec!["Like this?".into(), image()]).unwrap();
+    let reply = Response::from_text(r#"{"tool": "fs.read", "params": {"path": "a"}}"#);
+    let Effect::CallTools(calls) = run.on_response(&reply, 0.0) else { panic!("no calls") };
+    let result = vec!["It shows".into(), image()];
+    match run.on_tool_result(&calls[0].id, result, false) {
+        Effect::SendRequest(request) => request.messages,
+        effect => panic!("{effect:?}"),
+    }
+}
+
+#[test]
+fn in_prompt_mode_the_media_of_a_result_follow_its_line_in_the_user_message() {
+    let messages =
+        messages_in_prompt_mode(ContentSupport { images: true, ..ContentSupport::default() });
+    assert_eq!(messages[0], Message::User(vec!["Like this?".into(), image()].into()));
+    let Message::User(results) = &messages[2] else { panic!("{messages:?}") };
+    let [ContentBlock::Text(lines), ContentBlock::Text(origin), media] = results.blocks() else {
+        panic!("{results:?}")
+    };
+    assert!(lines.contains("It shows\\n[image, image/png, 2 bytes]"), "{lines}");
+    assert!(origin.starts_with("From the result of `fs.read` (call `"), "{origin}");
+    assert_eq!(*media, image());
+}
+
+#[test]
+fn in_prompt_mode_a_model_without_images_gets_the_line_of_a_result_only() {
+    let messages = messages_in_prompt_mode(ContentSupport::default());
+    let Message::User(results) = &messages[2] else { panic!("{messages:?}") };
+    assert_eq!((results.blocks().len(), results.has_media()), (1, false));
+    assert!(results.to_text().contains("[image, image/png, 2 bytes]"), "{results:?}");
+}
+
+#[test]
+fn a_correction_follows_a_question_with_an_image_in_one_message() {
+    let config = RunConfig { tool_calling: ToolCalling::Prompt, ..config() };
+    let mut run = Run::new(Arc::new(config), Conversation::new());
+    run.start(vec!["Like this?".into(), image()]).unwrap();
+    let reply = Response::from_text(r#"{"tool": "fs.read", "params": {"path": 1, "x": ]}}"#);
+    assert!(matches!(run.on_response(&reply, 0.0), Effect::Sleep(_)));
+    let Effect::SendRequest(request) = run.on_delay() else { panic!("no request") };
+    let [Message::User(content)] = &*request.messages else { panic!("{request:?}") };
+    assert_eq!(content.blocks()[..2], ["Like this?".into(), image()]);
+    assert!(matches!(&content.blocks()[2..], [ContentBlock::Text(_)]), "{content:?}");
 }

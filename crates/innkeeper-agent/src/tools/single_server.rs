@@ -1,7 +1,10 @@
 //! A single server whose tools keep their own names.
 
-use innkeeper_host::{Config, ConfigError, Environment, Host, StartError};
-use serde_json::{Value, json};
+use innkeeper_host::{
+    Arguments, CallError, Config, ConfigError, Environment, Host, StartError, ToolResult,
+};
+use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::{AvailableTool, ToolCallFuture, ToolRunner, catalog_tools};
 
@@ -64,6 +67,21 @@ impl SingleServer {
     pub fn host(&self) -> &Host {
         &self.0
     }
+
+    /// Calls a tool by the server's own name. The limits are the limits of [`Host::call_tool`].
+    ///
+    /// # Errors
+    ///
+    /// See [`CallError`]. A failure that the tool itself reports is a result.
+    pub async fn call_tool(
+        &self,
+        name: &str,
+        arguments: impl Into<Arguments>,
+    ) -> Result<ToolResult, CallError> {
+        // A tool's own name may equal the public name of another tool, so both get the server's
+        // name as prefix.
+        self.0.call_tool(&format!("{SERVER_NAME}.{name}"), arguments).await
+    }
 }
 
 impl ToolRunner for SingleServer {
@@ -71,11 +89,7 @@ impl ToolRunner for SingleServer {
         catalog_tools(&self.0.catalog(), |_, own_name| own_name)
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Value) -> ToolCallFuture<'r> {
-        // A tool's own name may equal the public name of another tool, so both get the server's
-        // name as prefix.
-        Box::pin(async move {
-            Ok(self.0.call_tool(&format!("{SERVER_NAME}.{name}"), arguments).await?.into())
-        })
+    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
+        Box::pin(async move { Ok(self.call_tool(name, arguments).await?.into()) })
     }
 }

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
-use tokio::time::timeout;
 
 use super::client::OutgoingRequest;
 use super::response_body::read_prefix;
@@ -81,7 +80,7 @@ impl HttpProvider {
                 .map_err(|error| self.endpoint.convert_http_error(error))?;
             Ok(serde_json::from_slice(&body).ok())
         };
-        timeout(PROBE_TIMEOUT, response_json).await.unwrap_or_else(|_| {
+        self.timing.timeout(PROBE_TIMEOUT, response_json).await.unwrap_or_else(|| {
             Err(self.endpoint.error(
                 LlmErrorKind::TimedOut,
                 format!("no response within {} s", PROBE_TIMEOUT.as_secs()),

@@ -9,7 +9,7 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use innkeeper_toolcall::Tools;
 use reqwest::Method;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::client::{HttpClient, HttpError, IncomingResponse, OutgoingRequest};
 use super::reqwest_client::ReqwestClient;
@@ -21,6 +21,7 @@ use crate::provider::tool_encoding::EncodedTools;
 use crate::provider::{
     Capabilities, InferenceServer, LlmError, LlmProvider, Request, Response, StreamChunk,
 };
+use crate::timing::Timing;
 
 /// Maximum number of bytes read of an error body, far more than providers send.
 pub(super) const MAX_ERROR_BODY_BYTES: usize = 1 << 20;
@@ -32,6 +33,7 @@ const MAX_RESPONSE_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct HttpProvider {
     pub(super) endpoint: Endpoint,
     client: Arc<dyn HttpClient>,
+    pub(super) timing: Timing,
     /// The encoded tools of the last request: the tools rarely change.
     cached_tools: Mutex<Option<Arc<EncodedTools>>>,
 }
@@ -46,7 +48,7 @@ impl HttpProvider {
     /// Creates a provider that sends through a client, which other providers may share. The client
     /// and not the endpoint decides about proxies.
     pub(crate) fn with_client(endpoint: Endpoint, client: Arc<dyn HttpClient>) -> Self {
-        Self { endpoint, client, cached_tools: Mutex::new(None) }
+        Self { endpoint, client, timing: Timing::default(), cached_tools: Mutex::new(None) }
     }
 
     /// Returns the endpoint.
@@ -91,16 +93,16 @@ impl HttpProvider {
             .map_err(|source| HttpError::InvalidRequest { source })
             .map_err(|error| self.endpoint.convert_http_error(error))?;
         let request = OutgoingRequest { method: Method::POST, url, headers, body: body.into() };
-        let sent = timeout_at(deadline, self.send_request(request)).await;
-        let response = sent.map_err(|_| self.endpoint.timeout_error())??;
+        let sent = self.timing.timeout_at(deadline, self.send_request(request)).await;
+        let response = sent.ok_or_else(|| self.endpoint.timeout_error())??;
         if response.status.is_success() {
             return Ok(response);
         }
         let status = response.status.as_u16();
         let retry_hints = headers::parse_retry_hints(&response.headers);
-        let body = timeout_at(deadline, read_prefix(response.body, MAX_ERROR_BODY_BYTES))
-            .await
-            .map_err(|_| self.endpoint.timeout_error())?;
+        let body = read_prefix(response.body, MAX_ERROR_BODY_BYTES);
+        let body = self.timing.timeout_at(deadline, body).await;
+        let body = body.ok_or_else(|| self.endpoint.timeout_error())?;
         let mut api_error =
             codec::decode_error(self.endpoint.api, status, &body.unwrap_or_default());
         api_error.kind = retry_hints.apply_to(api_error.kind);
@@ -112,7 +114,7 @@ impl HttpProvider {
         request: &Request,
         streaming: bool,
     ) -> Result<ResponseStream, LlmError> {
-        let deadline = Instant::now() + self.endpoint.timeout.min(MAX_RESPONSE_TIMEOUT);
+        let deadline = self.timing.now() + self.endpoint.timeout.min(MAX_RESPONSE_TIMEOUT);
         let encoded_tools = self.encoded_tools(&request.tools);
         let encode_request = EncodeRequest {
             request,
@@ -130,6 +132,7 @@ impl HttpProvider {
         let unreported_token_limit = request.max_tokens.filter(|_| silent);
         let chunks = Vec::new();
         Ok(ResponseStream {
+            timing: self.timing.clone(),
             deadline,
             encoded_tools,
             decoder: Some(decoder),

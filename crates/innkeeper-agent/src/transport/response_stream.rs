@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::Endpoint;
 use super::client::HttpError;
@@ -11,12 +11,14 @@ use super::response_body::ResponseBody;
 use crate::provider::codec::ResponseDecoder;
 use crate::provider::tool_encoding::EncodedTools;
 use crate::provider::{FinishReason, LlmError, Response, StreamChunk};
+use crate::timing::Timing;
 
 /// Maximum wait for more bytes after the response reported its end.
 const STREAM_END_GRACE: Duration = Duration::from_secs(2);
 
 /// A response in progress.
 pub(super) struct ResponseStream {
+    pub(super) timing: Timing,
     pub(super) deadline: Instant,
     pub(super) encoded_tools: Arc<EncodedTools>,
     /// `None` after the end of the response.
@@ -36,11 +38,12 @@ impl ResponseStream {
         while self.chunks.is_empty() {
             let Some(mut decoder) = self.decoder.take() else { return Ok(()) };
             let until = match self.is_finished {
-                true => self.deadline.min(Instant::now() + STREAM_END_GRACE),
+                true => self.deadline.min(self.timing.now() + STREAM_END_GRACE),
                 false => self.deadline,
             };
-            let connection_error = match timeout_at(until, self.body.next_chunk()).await {
-                Ok(Ok(Some(bytes))) => {
+            let connection_error = match self.timing.timeout_at(until, self.body.next_chunk()).await
+            {
+                Some(Ok(Some(bytes))) => {
                     decoder
                         .push(&bytes, &mut self.chunks)
                         .map_err(|api_error| endpoint.convert_api_error(api_error))?;
@@ -51,12 +54,12 @@ impl ResponseStream {
                     self.decoder = Some(decoder);
                     continue;
                 }
-                Ok(Ok(None)) => None,
-                Ok(Err(error @ HttpError::TooLarge { .. })) => {
+                Some(Ok(None)) => None,
+                Some(Err(error @ HttpError::TooLarge { .. })) => {
                     return Err(endpoint.convert_http_error(error));
                 }
-                Ok(Err(error)) => Some(endpoint.convert_http_error(error)),
-                Err(_) => Some(endpoint.timeout_error()),
+                Some(Err(error)) => Some(endpoint.convert_http_error(error)),
+                None => Some(endpoint.timeout_error()),
             };
             // A complete response counts, even if the connection was lost after it.
             let mut response = match (decoder.finish(), connection_error) {

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod client_errors;
+mod deadlines;
 mod requests;
 mod responses;
 

@@ -9,6 +9,7 @@ mod one_executor;
 mod safety;
 mod streams;
 mod tool_call_modes;
+mod user_media;
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -20,6 +21,7 @@ use innkeeper_agent::tools::{
     AvailableTool, ToolAnnotations, ToolCallFuture, ToolError, ToolOutput, ToolRunner,
 };
 use innkeeper_toolcall::Tool;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -52,7 +54,8 @@ impl ToolRunner for RecordingTools {
         ]
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Value) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
+        let arguments: Value = serde_json::from_str(arguments.get()).unwrap();
         Box::pin(async move {
             self.0.lock().unwrap().push((name.to_owned(), arguments.clone()));
             if let Some(seconds) = arguments.get("seconds").and_then(Value::as_u64) {

@@ -98,19 +98,6 @@ async fn arguments_that_do_not_fit_are_never_sent() {
 }
 
 #[tokio::test]
-async fn a_number_that_would_be_another_one_is_never_sent() {
-    let tools = InMemoryTools::new();
-    let text = r#"{"tool": "read", "params": {"line": 123456789012345678901234567890}}"#;
-    let chat = tools.chat(ChatSettings::default());
-    let all = CollectedResponse::collect(
-        &mut chat.start_run().read_response(response_stream([text])).unwrap(),
-    )
-    .await;
-    assert!(error_text(&all.executions[0]).contains("123456789012345678901234567890"));
-    assert!(tools.started_calls().is_empty());
-}
-
-#[tokio::test]
 async fn an_unfinished_call_at_the_end_is_shown_and_never_run() {
     let call = echo_call("hello");
     for end in [1, 9, 20, call.len() - 1] {

@@ -4,9 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_agent::agent::{Agent, AgentSettings};
+use innkeeper_agent::provider::{Response, ScriptedProvider};
 use innkeeper_agent::{Chat, ChatSettings, SingleServer, ToolError, ToolRunner};
 use innkeeper_host::{Config, Environment, Host};
-use innkeeper_testkit::{Fixture, Journal, fixture, fixture_program, mcp_json};
+use innkeeper_testkit::{Fixture, Journal, JournalEntry, fixture, fixture_program, mcp_json};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -115,6 +117,39 @@ async fn arguments_that_do_not_fit_reach_no_server() {
         ToolError::InvalidArguments { violations, .. } if violations.len() == 1
     ));
     assert_eq!(Journal::read(&journal).count("tools/call"), 0);
+    host.shutdown().await;
+}
+
+/// Runs the calls of one response, in the text and as native calls.
+async fn run_in_both_ways(host: &Host, arguments: &[&str]) {
+    let text_call = |arguments: &&str| format!(r#"{{"tool": "fx.add", "params": {arguments}}}"#);
+    let text = arguments.iter().map(text_call).collect::<Vec<_>>().join("\n");
+    read_response(host.clone(), text).await;
+    let calls = arguments.iter().map(|arguments| ("fx.add", *arguments));
+    let model = ScriptedProvider::new([
+        Ok(Response::from_tool_calls(calls)),
+        Ok(Response::from_text("Done.")),
+    ]);
+    let settings = AgentSettings::default();
+    let result = Agent::new(Arc::new(model), Arc::new(host.clone()), settings).run("Add.").await;
+    assert!(result.is_success(), "{result:?}");
+}
+
+#[tokio::test]
+async fn the_numbers_of_a_model_reach_the_server_byte_for_byte_in_both_ways() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = dir.path().join("journal");
+    let host = start_host([fixture("fx").journal(&journal)]).await;
+    let numbers = r#"{"a":123456789012345678901234567890,"b":1.50}"#;
+    run_in_both_ways(&host, &[numbers, r#"{"a":1,"b":1e400}"#]).await;
+    let journal = Journal::read(&journal);
+    let is_call = |entry: &&JournalEntry| entry.method() == Some("tools/call");
+    let calls: Vec<_> = journal.entries.iter().filter(is_call).collect();
+    // The host sends no number that it cannot check.
+    assert_eq!(calls.len(), 2, "{calls:?}");
+    for call in calls {
+        assert!(call.raw.contains(&format!(r#""arguments":{numbers}"#)), "{}", call.raw);
+    }
     host.shutdown().await;
 }
 

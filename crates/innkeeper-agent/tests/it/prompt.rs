@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use innkeeper_agent::tools::ToolCallFuture;
 use innkeeper_agent::{AvailableTool, Chat, ChatSettings, ToolRunner};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::setup::{CollectedResponse, InMemoryTools};
 
@@ -16,7 +16,7 @@ impl ToolRunner for NoTools {
         Vec::new()
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, _: Value) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(&'r self, name: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
         panic!("{name} was never offered")
     }
 }

@@ -19,6 +19,7 @@ use innkeeper_agent::transport::{Endpoint, HttpProvider};
 use innkeeper_host::config::Secret;
 use innkeeper_testkit::{Script, ScriptedLlm, ScriptedReply};
 use innkeeper_toolcall::Tool;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// The tools of the chain, with a record of their calls.
@@ -63,7 +64,8 @@ impl ToolRunner for ChainTools {
         chain_calls().iter().map(tool).collect()
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Value) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
+        let arguments: Value = serde_json::from_str(arguments.get()).unwrap();
         self.0.lock().unwrap().push((name.to_owned(), arguments));
         let text = format!("result of {name}");
         let result = json!({"content": [{"type": "text", "text": text}]});

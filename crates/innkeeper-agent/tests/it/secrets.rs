@@ -24,8 +24,8 @@ use innkeeper_host::error::{CallError, ProtocolError, UnavailableReason, Violati
 use innkeeper_protocol::ErrorObject;
 use innkeeper_testkit::{Script, ScriptedLlm, ScriptedReply};
 use innkeeper_toolcall::Tool;
-use serde_json::value::to_raw_value;
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest as _, Sha256};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -127,7 +127,7 @@ impl ToolRunner for PanickingTool {
         }]
     }
 
-    fn call_tool<'r>(&'r self, _: &'r str, _: Value) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(&'r self, _: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
         Box::pin(async { panic!("the tool fell over") })
     }
 }
@@ -254,7 +254,7 @@ impl ToolRunner for LeakingTools {
         tools.into_iter().map(available_tool).collect()
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, _: Value) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(&'r self, name: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
         let (server, item): (Arc<str>, Box<str>) = ("gossip".into(), name.into());
         let result = json!({"content": [{"type": "text", "text": KEY}], "isError": true});
         Box::pin(async move {

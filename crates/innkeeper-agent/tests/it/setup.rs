@@ -10,6 +10,7 @@ use innkeeper_agent::{
     AvailableTool, Chat, ChatSettings, ToolAnnotations, ToolError, ToolOutput, ToolRunner,
 };
 use innkeeper_toolcall::Tool;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// In-memory tools that record their calls.
@@ -73,7 +74,8 @@ impl ToolRunner for InMemoryTools {
         ]
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Value) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
+        let arguments: Value = serde_json::from_str(arguments.get()).unwrap();
         self.started_calls.lock().unwrap().push((name.to_owned(), arguments.clone()));
         Box::pin(async move {
             let text = match name {

@@ -1,9 +1,9 @@
 //! Messages, requests, responses and results of runs are written as JSON and read back.
 
-use std::sync::Arc;
-use std::time::Duration;
+mod run_results;
 
-use innkeeper_agent::agent::{RunResult, ToolCallRecord};
+use std::sync::Arc;
+
 use innkeeper_agent::content::{
     Content, ContentBlock, EmbeddedResource, MediaContent, RawJson, ResourceContents, ResourceLink,
     StructuredContent,
@@ -13,11 +13,9 @@ use innkeeper_agent::conversation::{
     ToolCall, ToolResult,
 };
 use innkeeper_agent::provider::{
-    FinishReason, LlmError, LlmErrorKind, OutputConstraint, Request, Response, ToolChoice, Usage,
+    FinishReason, OutputConstraint, Request, Response, ToolChoice, Usage,
 };
-use innkeeper_agent::run::{CallOrigin, RunOutcome, RunStats, ToolCallMode};
-use innkeeper_agent::tools::ToolOutput;
-use innkeeper_toolcall::{Json, Tool};
+use innkeeper_toolcall::Tool;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -159,18 +157,23 @@ fn finish_reason() -> impl Strategy<Value = FinishReason> {
 }
 
 prop_compose! {
-    fn response()(
-        message in assistant(),
-        finish_reason in finish_reason(),
-        usage in option::of(any::<[u64; 4]>()),
-        model in option::of(text()),
-    ) -> Response {
-        let usage = usage.map(|counts| Usage {
+    fn usage()(counts in any::<[u64; 4]>()) -> Usage {
+        Usage {
             prompt_tokens: counts[0],
             completion_tokens: counts[1],
             cached_tokens: counts[2],
             reasoning_tokens: counts[3],
-        });
+        }
+    }
+}
+
+prop_compose! {
+    fn response()(
+        message in assistant(),
+        finish_reason in finish_reason(),
+        usage in option::of(usage()),
+        model in option::of(text()),
+    ) -> Response {
         Response { message, finish_reason, usage, model }
     }
 }
@@ -237,47 +240,4 @@ fn a_stored_conversation_with_messages_in_an_invalid_order_is_refused() {
         let error = serde_json::from_str::<Conversation>(&stored).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
-}
-
-#[test]
-fn the_result_of_a_run_is_read_back_with_its_raw_output_and_its_error() {
-    let output = r#"{"content": [], "n": 1.50}"#;
-    let record = ToolCallRecord {
-        iteration: 1,
-        id: "call_1".to_owned(),
-        tool: "fs.read".to_owned(),
-        arguments: Json::Object(vec![("n".to_owned(), Json::Number("1e400".to_owned()))]),
-        output: Some(ToolOutput::new(raw(output), true)),
-        success: false,
-        result_text: "no".to_owned(),
-        elapsed: Duration::from_millis(1500),
-        cached: true,
-        origin: CallOrigin::Repaired,
-        retries: 2,
-        reasoning: String::new(),
-    };
-    let error = LlmError {
-        source: Some("the cable is cut".into()),
-        ..LlmError::new("p", LlmErrorKind::RetryLater { after: Some(Duration::from_secs(3)) }, "no")
-    };
-    let failures = [("later".into(), 3)].into_iter().collect();
-    let result = RunResult {
-        outcome: RunOutcome::Failed(error),
-        text: "so far".to_owned(),
-        tool_calls: vec![record.into()],
-        stats: RunStats { failures, ..RunStats::default() },
-        tool_call_mode: Some(ToolCallMode::Native),
-        correction_examples: Vec::new(),
-        elapsed: Duration::from_nanos(7),
-    };
-    let read = read_back(&result);
-    assert_eq!(serde_json::to_string(&read).unwrap(), serde_json::to_string(&result).unwrap());
-    assert_eq!(read.tool_calls[0].output.as_ref().unwrap().raw().get(), output);
-    assert_eq!(read.tool_calls[0].arguments, result.tool_calls[0].arguments);
-    let (RunOutcome::Failed(read), RunOutcome::Failed(error)) = (&read.outcome, &result.outcome)
-    else {
-        panic!("{read:?}")
-    };
-    assert_eq!(read.to_string(), error.to_string());
-    assert_eq!(std::error::Error::source(read).unwrap().to_string(), "the cable is cut");
 }

@@ -1,7 +1,11 @@
-//! An application that depends on `innkeeper` alone and hosts a server in its own process.
+//! An application that depends on `innkeeper` alone: servers as child processes, in the process of
+//! the application, and behind a sign-in.
 
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+mod acceptance;
 mod callbacks;
 mod calls;
+mod protected_server;
 mod server;
+mod sign_in;

@@ -1,5 +1,6 @@
 //! The arguments of a call: a JSON object, as values or as JSON text.
 
+use innkeeper_protocol::http::ParamHeaders;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -106,6 +107,21 @@ impl From<&RawValue> for Arguments {
 pub(super) enum SentArguments<'a> {
     Values(&'a Value),
     Text(&'a RawValue),
+}
+
+impl SentArguments<'_> {
+    /// Returns the headers that repeat arguments.
+    pub(super) fn headers(self, params: &ParamHeaders) -> Vec<(String, String)> {
+        if params.is_empty() {
+            return Vec::new();
+        }
+        match self {
+            Self::Text(text) => params.for_arguments(text),
+            Self::Values(values) => {
+                to_raw_value(values).map_or_else(|_| Vec::new(), |text| params.for_arguments(&text))
+            }
+        }
+    }
 }
 
 impl Serialize for SentArguments<'_> {

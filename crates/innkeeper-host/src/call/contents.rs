@@ -1,10 +1,10 @@
 //! Reads prompts and resources from the cache or the server, and scans them.
 
+use innkeeper_protocol::view::{check_prompt_result, check_read_result};
+use innkeeper_protocol::{ViewError, method};
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_protocol::view::{check_prompt_result, check_read_result};
-use innkeeper_protocol::{ViewError, method};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -63,7 +63,7 @@ pub(crate) async fn get_prompt(
         |id, RoundTripParams { responses, state, trace_context }: RoundTripParams| ItemParams {
             name: &route.name,
             arguments: non_empty_arguments,
-            meta: connection.client_meta.meta_with_trace(
+            meta: connection.negotiated.client_meta.meta_with_trace(
                 options.progress_token(id),
                 trace_context,
                 &meta,
@@ -118,7 +118,7 @@ pub(crate) async fn read_resource(
         scanner: route.scanner.as_deref(),
     };
     let params = |id, RoundTripParams { responses, state, trace_context }: RoundTripParams| {
-        let meta = connection.client_meta.meta_with_trace(
+        let meta = connection.negotiated.client_meta.meta_with_trace(
             options.progress_token(id),
             trace_context,
             &caller_meta,
@@ -174,11 +174,11 @@ impl ContentRequest<'_> {
             connection.cache.read(self.key, options.bypasses_cache(), timeout, fetch_result).await;
         match cache_read {
             Ok(CacheRead::Fetched(result)) => {
-                connection.metrics.record_cache_lookup(false);
+                connection.instruments.metrics.record_cache_lookup(false);
                 Ok(result)
             }
             Ok(CacheRead::Cached(cached, age)) => {
-                connection.metrics.record_cache_lookup(true);
+                connection.instruments.metrics.record_cache_lookup(true);
                 let (server, age_s) = (&*connection.server, age.as_secs_f64());
                 tracing::debug!(server, method, item, age_s, "cache hit");
                 self.scan_cached(&cached)?;

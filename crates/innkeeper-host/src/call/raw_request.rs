@@ -82,7 +82,11 @@ pub(crate) async fn request(
     let caller_meta = options.caller_meta(connection, method)?;
     let meta = |id, further: RoundTripParams| {
         let token = options.progress_token(id);
-        connection.client_meta.meta_with_trace(token, further.trace_context, &caller_meta)
+        connection.negotiated.client_meta.meta_with_trace(
+            token,
+            further.trace_context,
+            &caller_meta,
+        )
     };
     let spec = RequestSpec {
         method: Cow::Owned(method.to_owned()),

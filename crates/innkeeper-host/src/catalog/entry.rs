@@ -1,11 +1,12 @@
 //! The catalog entry of one ready server: its filtered listing as routes.
 
-use std::sync::Arc;
-use std::time::Duration;
-
+use innkeeper_config::name;
 use innkeeper_protocol::Era;
 use innkeeper_protocol::http::ParamHeaders;
 use innkeeper_protocol::view::{Prompt, TaskSupport, Tool};
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::value::RawValue;
 
 use super::excluded_items::{self, DefinitionFinding, ExcludedItems};
@@ -13,12 +14,11 @@ use super::route::{PromptRoute, ResourceRoute, ToolRoute};
 use super::security_warning::{self, SecurityWarning};
 use crate::arguments::ArgumentRules;
 use crate::catalog::{PinMismatch, WithheldTools};
-use crate::config::{DenyReason, ServerConfig, TransportConfig};
 use crate::connection::Connection;
 use crate::connection::listing::{Definition, Quarantined, ServerListing};
 use crate::guard::{self, ItemKind, Scanner, SecretFingerprints};
-use crate::name;
 use crate::schema::{ArgumentSchema, ResultSchema};
+use innkeeper_config::{DenyReason, ServerConfig, TransportConfig};
 
 /// The part of the catalog that belongs to one server.
 #[derive(Debug)]
@@ -240,7 +240,7 @@ fn tool_route(
 ) -> Result<ToolRoute, String> {
     let (name, schema) = (&tool.view.name, &tool.view.input_schema);
     // Only HTTP in the modern era has parameter headers.
-    let modern = connection.revision.era() == Era::Modern;
+    let modern = connection.negotiated.revision.era() == Era::Modern;
     let has_param_headers = modern && matches!(config.transport, TransportConfig::Http { .. });
     let param_headers = if has_param_headers {
         ParamHeaders::from_schema(schema).map_err(|error| error.to_string())?
@@ -250,7 +250,8 @@ fn tool_route(
     let argument_schema = ArgumentSchema::new(schema)?;
     let hints = &tool.view.annotations;
     let safe_hints = [hints.read_only_hint, hints.idempotent_hint];
-    let takes_tasks = connection.revision.has_core_tasks() && connection.tasks.call;
+    let takes_tasks =
+        connection.negotiated.revision.has_core_tasks() && connection.negotiated.tasks.call;
     Ok(ToolRoute {
         public_name: name::public_name(&config.name, name),
         name: name.as_str().into(),
@@ -292,7 +293,7 @@ fn output_schema(
     quarantined: &mut Vec<Quarantined>,
 ) -> Option<Arc<ResultSchema>> {
     let raw = tool.view.output_schema.as_ref();
-    let raw = raw.filter(|_| connection.revision.has_output_schema())?;
+    let raw = raw.filter(|_| connection.negotiated.revision.has_output_schema())?;
     let quarantine = |reason| {
         let subject = format!("output schema of tool `{}`", tool.view.name);
         quarantined.push(Quarantined { subject, reason });

@@ -1,8 +1,8 @@
 //! Prompts, resources and templates that the guard withholds.
 
+use innkeeper_config::GuardMode;
 use innkeeper_protocol::view::{Prompt, Resource, ResourceTemplate};
 
-use crate::config::GuardMode;
 use crate::connection::listing::{Definition, ServerListing};
 use crate::guard::{self, ItemKind, Verdict};
 

@@ -3,12 +3,11 @@
 //! A warning excludes nothing because both cases can be harmless. A user who has reviewed a
 //! definition can pin it.
 
+use innkeeper_config::name;
+use innkeeper_protocol::view::Tool;
 use std::sync::Arc;
 
-use innkeeper_protocol::view::Tool;
-
 use crate::connection::listing::Definition;
-use crate::name;
 use crate::text::{ConfusableNames, has_hidden_characters, hidden_characters};
 
 /// Maximum number of warnings per server and kind. A person does not read more.

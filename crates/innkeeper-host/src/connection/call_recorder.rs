@@ -39,6 +39,7 @@ impl<'a> CallRecorder<'a> {
         item: &'a str,
     ) -> Self {
         let span = connection
+            .instruments
             .telemetry
             .as_ref()
             .map(|reporter| reporter.start_request(method.clone(), item));
@@ -73,7 +74,7 @@ impl<'a> CallRecorder<'a> {
         self.is_open = false;
         let now = Instant::now();
         let latency = now - self.sent_at;
-        self.connection.metrics.record(outcome, latency, now);
+        self.connection.instruments.metrics.record(outcome, latency, now);
         if let Some(call) = self.span.take() {
             call.end(self.id, latency, outcome, error);
         }
@@ -83,13 +84,13 @@ impl<'a> CallRecorder<'a> {
             | CallOutcome::Failed(
                 CallErrorKind::Server | CallErrorKind::Protocol | CallErrorKind::Withheld,
             ) => {
-                self.connection.timeout_streak.reset();
+                self.connection.instruments.timeout_streak.reset();
             }
             // A call without an id never left the queue and says nothing about the server.
             CallOutcome::Failed(CallErrorKind::Timeout)
                 if self.id != 0 && self.counts_as_timeout =>
             {
-                self.connection.timeout_streak.record_timeout();
+                self.connection.instruments.timeout_streak.record_timeout();
             }
             CallOutcome::Failed(_) | CallOutcome::Cancelled => {}
         }

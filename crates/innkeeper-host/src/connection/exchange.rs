@@ -29,7 +29,7 @@ pub(super) struct Exchange<'a, F> {
 impl<'a, F> Exchange<'a, F> {
     pub(super) fn new(connection: &'a Connection, spec: RequestSpec<'a, F>) -> Self {
         let record = CallRecorder::start(connection, spec.method.clone(), spec.item);
-        let max_total = connection.max_total_timeout;
+        let max_total = connection.limits.max_total_timeout;
         let deadlines = RequestDeadlines::new(record.sent_at, spec.timeout, max_total);
         let attempts = connection.attempts(&spec, deadlines.idle_deadline);
         let round_trips = RoundTrips::default();
@@ -98,7 +98,7 @@ impl<'a, F> Exchange<'a, F> {
 
     /// Returns the type of a result; in the legacy era every unsolicited result is complete.
     fn result_type(&mut self, result: &RawValue) -> Result<ResultType, RequestError> {
-        let kind = match self.connection.revision.era() {
+        let kind = match self.connection.negotiated.revision.era() {
             Era::Modern => ResultType::from_result(result, &self.spec.method),
             Era::Legacy if self.spec.as_task && skim::member(result.get(), "task").is_some() => {
                 Ok(ResultType::Task)
@@ -107,7 +107,7 @@ impl<'a, F> Exchange<'a, F> {
         };
         if !matches!(kind, Ok(ResultType::Complete)) {
             self.record.has_partial_response = true;
-            self.connection.timeout_streak.reset();
+            self.connection.instruments.timeout_streak.reset();
         }
         kind
     }

@@ -1,10 +1,10 @@
 //! The change subscription of the modern era (`subscriptions/listen`).
 
+use innkeeper_protocol::view::ServerCapabilities;
+use innkeeper_protocol::{Era, method};
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_protocol::view::ServerCapabilities;
-use innkeeper_protocol::{Era, method};
 use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
@@ -71,7 +71,7 @@ pub(crate) async fn start(
     capabilities: &ServerCapabilities,
     tasks: &BackgroundTasks,
 ) {
-    if connection.revision.era() == Era::Legacy {
+    if connection.negotiated.revision.era() == Era::Legacy {
         return;
     }
     let (first, first_ack) = oneshot::channel();
@@ -158,7 +158,8 @@ async fn request(
     first: &mut Option<oneshot::Sender<()>>,
 ) -> RequestResult {
     let session = &connection.session;
-    let params = ListenParams { notifications: filter, meta: connection.client_meta.meta(None) };
+    let params =
+        ListenParams { notifications: filter, meta: connection.negotiated.client_meta.meta(None) };
     let (id, now) = (session.next_id(), Instant::now());
     let outgoing =
         OutgoingRequest::new(id, method::SUBSCRIPTIONS_LISTEN, &params, now + MAX_REQUEST_TIMEOUT);

@@ -1,13 +1,14 @@
 //! The lists of a server, fetched page by page within limits.
 
-use std::collections::HashSet;
-use std::sync::Arc;
-use std::time::Duration;
-
+use innkeeper_config::name;
 use innkeeper_protocol::view::{
     ListCapability, Page, Prompt, Resource, ResourceTemplate, ServerCapabilities, Tool,
 };
 use innkeeper_protocol::{ViewError, method};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -17,7 +18,6 @@ use super::meta::Meta;
 use crate::connection::Connection;
 use crate::error::{CallError, ProtocolError};
 use crate::event::{EventPublisher, HostEvent};
-use crate::name;
 use crate::session::{CoopBudget, ListChanges};
 
 /// Maximum number of pages per list: far above any known server, and the limit for an endless list.
@@ -188,8 +188,10 @@ async fn fetch_list(
     let mut cursors = HashSet::new();
     let (mut bytes, mut cursor) = (0, None::<String>);
     for _ in 0..MAX_PAGES {
-        let params =
-            ListParams { cursor: cursor.as_deref(), meta: connection.client_meta.meta(None) };
+        let params = ListParams {
+            cursor: cursor.as_deref(),
+            meta: connection.negotiated.client_meta.meta(None),
+        };
         let remaining = deadline.saturating_duration_since(Instant::now());
         let page = match connection.request_internal(method, &params, remaining).await {
             // If the server declares a list but does not implement its method, the list is empty.

@@ -1,10 +1,10 @@
 //! The minimum level of the log messages that servers send.
 
+use innkeeper_protocol::{Era, method};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use innkeeper_protocol::{Era, method};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::to_raw_value;
@@ -104,15 +104,16 @@ impl LogLevels {
 
 /// Returns whether the host can set the level of the server's log messages.
 pub(crate) fn can_set(connection: &Connection) -> bool {
-    connection.revision.era() == Era::Modern || connection.declares_logging
+    connection.negotiated.revision.era() == Era::Modern || connection.negotiated.declares_logging
 }
 
 /// Sets the level without waiting for a response: in the modern era for the next requests, in the
 /// legacy era with a request, if the server declares `logging`.
 pub(crate) fn set_detached(connection: &Connection, level: Option<LogLevel>) {
     let Some(level) = level else { return };
-    connection.client_meta.set_log_level(level);
-    if connection.revision.era() == Era::Legacy && connection.declares_logging {
+    connection.negotiated.client_meta.set_log_level(level);
+    if connection.negotiated.revision.era() == Era::Legacy && connection.negotiated.declares_logging
+    {
         // Serialization of an object with strings cannot fail.
         let params = to_raw_value(&json!({ "level": level })).unwrap_or_default();
         let method = method::LOGGING_SET_LEVEL;
@@ -122,7 +123,7 @@ pub(crate) fn set_detached(connection: &Connection, level: Option<LogLevel>) {
 
 /// Sets the level again after the session was re-established without its state.
 pub(super) fn renew(connection: &Connection) {
-    set_detached(connection, connection.client_meta.log_level());
+    set_detached(connection, connection.negotiated.client_meta.log_level());
 }
 
 /// Sets the level like [`set_detached`], and waits for the response of a server of the legacy era.
@@ -131,8 +132,9 @@ pub(crate) async fn set(
     level: LogLevel,
     timeout: Duration,
 ) -> Result<(), CallError> {
-    connection.client_meta.set_log_level(level);
-    if connection.revision.era() == Era::Legacy && connection.declares_logging {
+    connection.negotiated.client_meta.set_log_level(level);
+    if connection.negotiated.revision.era() == Era::Legacy && connection.negotiated.declares_logging
+    {
         let params = json!({ "level": level });
         connection.request_internal(method::LOGGING_SET_LEVEL, &params, timeout).await?;
     }

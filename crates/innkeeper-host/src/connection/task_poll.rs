@@ -1,13 +1,13 @@
 //! Polls a task until it has its result.
 
+use innkeeper_protocol::envelope::code;
+use innkeeper_protocol::view::{MAX_TASK_ID_BYTES, Task, TaskStatus};
+use innkeeper_protocol::{Era, ErrorObject, method, skim};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use innkeeper_protocol::envelope::code;
-use innkeeper_protocol::view::{MAX_TASK_ID_BYTES, Task, TaskStatus};
-use innkeeper_protocol::{Era, ErrorObject, method, skim};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::runtime::Handle;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::meta::Meta;
 use super::round_trips::{MAX_ROUND_TRIPS, gather_responses};
-use crate::connection::{Connection, RequestPermit, RequestSpec};
+use crate::connection::{Connection, Negotiated, RequestPermit, RequestSpec};
 use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::error::{ProtocolError, UnavailableReason};
 use crate::retry::{Attempts, RetryNotice, RetryPlan};
@@ -76,12 +76,12 @@ pub(super) async fn await_result<F>(
         started_at: Instant::now(),
         idle_timeout: spec.timeout.min(MAX_REQUEST_TIMEOUT),
         deadline: max_deadline,
-        retries: spec.retries.unwrap_or(connection.retry.max),
+        retries: spec.retries.unwrap_or(connection.limits.retry.max),
         runtime: Handle::current(),
     };
     let task = task?;
     let polling = async {
-        match connection.revision.era() {
+        match connection.negotiated.revision.era() {
             Era::Modern => deferred.poll_modern(task, permit).await,
             Era::Legacy => deferred.poll_legacy(task).await,
         }
@@ -289,7 +289,7 @@ impl TaskPoll<'_> {
         deadline: Instant,
     ) -> RequestResult {
         let Self { connection, idle_timeout, deadline: max_deadline, .. } = *self;
-        let (policy, max) = (connection.retry, self.retries);
+        let (policy, max) = (connection.limits.retry, self.retries);
         let mut attempts =
             Attempts::new(RetryPlan { policy, max_retries: max, retry_safe: true, deadline });
         let session = &connection.session;
@@ -313,7 +313,7 @@ impl TaskPoll<'_> {
                     response,
                     Ok(_) | Err(RequestError::ErrorResponse(_) | RequestError::Protocol(_))
                 ) {
-                    connection.timeout_streak.reset();
+                    connection.instruments.timeout_streak.reset();
                 }
                 return response;
             }
@@ -321,7 +321,7 @@ impl TaskPoll<'_> {
     }
 
     fn params(&self) -> TaskParams<'_> {
-        let meta = self.connection.client_meta.meta(None);
+        let meta = self.connection.negotiated.client_meta.meta(None);
         TaskParams { task_id: &self.id, input_responses: None, meta }
     }
 
@@ -349,7 +349,8 @@ fn task_result(task: Task) -> Result<Box<RawValue>, RequestError> {
 
 impl Drop for TaskPoll<'_> {
     fn drop(&mut self) {
-        let Connection { revision, tasks, session, .. } = self.connection;
+        let Connection { negotiated: Negotiated { revision, tasks, .. }, session, .. } =
+            self.connection;
         let stops = revision.era() == Era::Modern || tasks.cancel;
         if !stops || !self.needs_cancel.load(Ordering::Relaxed) {
             return;

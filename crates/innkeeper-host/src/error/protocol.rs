@@ -1,8 +1,7 @@
 //! Protocol violations in responses.
 
-use std::time::Duration;
-
 use innkeeper_protocol::{MalformedMessage, ViewError};
+use std::time::Duration;
 
 use super::display::{OptionalDetail, Seconds};
 

@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_config::ConfigError;
+use innkeeper_process::ExitStatus;
 use serde::Serialize;
 
 use super::display::{ErrorChain, FailureList, Seconds};
 use super::{
     AuthErrorKind, CallError, ConnectorError, ErrorClass, ProtocolError, UnavailableReason,
 };
-use crate::config::ConfigError;
-use crate::process::ExitStatus;
 
 /// The reason why a host could not start; no server is left running.
 #[derive(Debug, thiserror::Error)]

@@ -1,11 +1,11 @@
 //! The reason why a server is unavailable.
 
+use innkeeper_process::ExitStatus;
 use std::fmt;
 use std::time::Duration;
 
 use super::AuthErrorKind;
 use super::display::Seconds;
-use crate::process::ExitStatus;
 
 /// The reason why a server is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq)]

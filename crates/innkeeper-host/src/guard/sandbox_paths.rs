@@ -5,10 +5,10 @@
 
 use std::path::Path;
 
+use innkeeper_config::{SandboxConfig, ServerConfig, TransportConfig};
 use reqwest::Url;
 
 use super::credential_files::path_components;
-use crate::config::{SandboxConfig, ServerConfig, TransportConfig};
 
 /// The directories that a server may use, each as its path components.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ mod tests {
     fn an_unknown_directory_excludes_nothing() {
         let to_sandbox = |entry: &serde_json::Value| {
             let file = serde_json::json!({"servers": {"one": entry}});
-            let env = crate::config::Environment::default();
+            let env = innkeeper_config::Environment::default();
             let config = crate::Config::from_value(&file, "mcp.json", "/".as_ref(), &env);
             SandboxPaths::from_config(&config.unwrap().servers["one"]).is_some()
         };

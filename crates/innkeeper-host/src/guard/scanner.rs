@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use innkeeper_config::{GuardMode, ServerConfig};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -17,7 +18,6 @@ use super::text_nodes::{
     walk_unparsed_text,
 };
 use super::{Finding, FindingKind, MAX_FINDINGS, cloud_metadata, credential_files, shell};
-use crate::config::{GuardMode, ServerConfig};
 use crate::text::{has_hidden_characters, hidden_characters, is_model_visible};
 
 /// The result of a scan: findings, and whether the content is withheld.

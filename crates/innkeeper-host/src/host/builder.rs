@@ -4,20 +4,20 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex as StdMutex};
 
 use arc_swap::ArcSwap;
+use innkeeper_config::{Config, ConfigError, ConfigWatcher, Diagnostic, Environment};
+use innkeeper_process::Supervisor;
+use innkeeper_process::ledger::Ledger;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, OnceCell, broadcast};
 
 use super::{Host, HostInner};
 use crate::callback::{Callback, CallbackCapabilities, CallbackRegistry};
-use crate::config::{Config, ConfigError, ConfigWatcher, Diagnostic, Environment};
 use crate::connection::handshake::ClientInfo;
 use crate::connection::log_level::{LogLevel, LogLevels};
 use crate::error::StartError;
 use crate::event::{EventPublisher, HostEvent};
 use crate::guard;
 use crate::lock::{Lock, PinPolicy, PinVerifier};
-use crate::process::Supervisor;
-use crate::process::ledger::Ledger;
 use crate::registry::Registry;
 use crate::reload::Reloader;
 use crate::server::connector::{Connector, ConnectorSource, Connectors, ServerStream};

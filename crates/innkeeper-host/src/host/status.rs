@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use indexmap::IndexMap;
+use innkeeper_process::ProcessContainment;
 use tokio::time::Instant;
 
 use super::Host;
@@ -11,7 +12,6 @@ use crate::catalog::{CatalogEntry, ExcludedTool};
 use crate::lifecycle::ServerState;
 use crate::lock::Lock;
 use crate::metrics::{ServerMetrics, prometheus};
-use crate::process::ProcessContainment;
 
 /// The status of one server.
 #[derive(Clone, Debug)]

@@ -1,9 +1,9 @@
 //! The pinned launch of a server, as written in the configuration.
 
+use innkeeper_config::TransportConfig;
 use serde::{Deserialize, Serialize};
 
 use super::package::{Package, packages_for_transport};
-use crate::config::TransportConfig;
 
 /// The launch or address of a server, with variables unexpanded and secrets masked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

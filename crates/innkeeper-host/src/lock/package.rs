@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
+use innkeeper_config::TransportConfig;
 use serde::{Deserialize, Serialize};
-
-use crate::config::TransportConfig;
 
 /// A package that is downloaded at the start of its server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,10 +1,10 @@
 //! Verifies a server's listing against its pins on every read.
 
+use innkeeper_config::ServerConfig;
 use innkeeper_protocol::view::Tool;
 
 use super::{Lock, MAX_DEFINITION_BYTES, PinPolicy, PinnedServer, PinnedText, canonical, launch};
 use crate::catalog::{CatalogEntry, PinMismatch};
-use crate::config::ServerConfig;
 use crate::connection::listing::Definition;
 use crate::text::display_safe;
 

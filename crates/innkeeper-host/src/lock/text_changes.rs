@@ -1,9 +1,9 @@
 //! Warnings about new text that a model reads.
 
+use innkeeper_config::name;
 use std::collections::{HashMap, HashSet};
 
 use super::Lock;
-use crate::name;
 use crate::text::{ConfusableNames, hidden_characters};
 
 /// The names of all current tools, to find mentions of them.

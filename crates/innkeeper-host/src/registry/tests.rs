@@ -1,10 +1,11 @@
 //! Catalog entries of a server while its settings change.
 
-use std::path::Path;
-
+use innkeeper_config::{Config, Environment};
 use innkeeper_protocol::Revision;
 use innkeeper_protocol::view::{TasksCapability, Tool};
 use innkeeper_testkit::InMemoryServer;
+use std::path::Path;
+
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tokio::sync::Semaphore;
@@ -12,13 +13,12 @@ use tokio::sync::Semaphore;
 use super::*;
 use crate::cache::Cache;
 use crate::callback::CallbackRegistry;
-use crate::config::{Config, Environment};
-use crate::connection::Connection;
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::listing::{Definition, ServerListing};
 use crate::connection::meta::ClientMeta;
 use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
+use crate::connection::{Connection, Instruments, Negotiated, RequestLimits};
 use crate::server::connector::Connectors;
 use crate::server::endpoint_resolution;
 use crate::session::{Session, SessionContext, SessionLimits};
@@ -44,22 +44,28 @@ fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> C
     let connection = Connection {
         server: server.name.clone(),
         session: Session::open(owner, reader, writer, SessionLimits::default()),
-        revision: Revision::V2025_11_25,
-        tasks: TasksCapability::default(),
-        declares_logging: false,
-        client_meta: ClientMeta::default(),
-        permits: Semaphore::new(1),
-        retry: config.retry,
-        max_total_timeout: config.max_total_timeout,
+        negotiated: Negotiated {
+            revision: Revision::V2025_11_25,
+            tasks: TasksCapability::default(),
+            declares_logging: false,
+            client_meta: ClientMeta::default(),
+        },
+        limits: RequestLimits {
+            permits: Semaphore::new(1),
+            max_total_timeout: config.max_total_timeout,
+            retry: config.retry,
+        },
         cache: Cache::new(config.cache).into(),
         callbacks,
         subscriptions: Subscriptions::default(),
         list_ttls: ListTtls::default(),
-        metrics: server.metrics.clone(),
-        timeout_streak: TimeoutStreak::new(1),
+        instruments: Instruments {
+            metrics: server.metrics.clone(),
+            timeout_streak: TimeoutStreak::new(1),
+            telemetry: None,
+        },
         events: events.clone(),
         secret_fingerprints: Arc::default(),
-        telemetry: None,
     };
     let tool = |name: &str| {
         let raw = to_raw_value(&json!({"name": name, "inputSchema": {"type": "object"}})).unwrap();

@@ -1,11 +1,10 @@
 //! Retry decisions and backoffs, with a paused clock and scripted results.
 
+use innkeeper_protocol::ErrorObject;
 use std::future::{pending, ready};
 
-use innkeeper_protocol::ErrorObject;
-
 use super::*;
-use crate::process::ExitStatus;
+use innkeeper_process::ExitStatus;
 
 const DEFAULTS: RetryPolicy = RetryPolicy {
     max: 3,

@@ -11,9 +11,9 @@ use std::task::{Context, Poll};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use indexmap::IndexMap;
+use innkeeper_config::{Config, ConfigError};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::config::{Config, ConfigError};
 use crate::error::{ConnectError, ConnectorError};
 
 /// A stream to a server, with MCP messages as lines of JSON in both directions.

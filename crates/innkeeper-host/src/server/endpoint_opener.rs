@@ -3,11 +3,11 @@
 use std::fmt;
 
 use futures_util::future::{BoxFuture, FutureExt, TryFutureExt};
+use innkeeper_config::OauthConfig;
+use innkeeper_process::ledger::Ledger;
+use innkeeper_process::{ProcessSpec, ServerProcess, SpawnError, StdioPipes, Supervisor};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::config::OauthConfig;
-use crate::process::ledger::Ledger;
-use crate::process::{self, ProcessSpec, ServerProcess, SpawnError, StdioPipes, Supervisor};
 use crate::session::{SessionContext, SessionLimits};
 use crate::transport::auth::AuthManager;
 use crate::transport::{HelperLaunchContext, HttpClientError, RemoteEndpoint, TransportHandle};
@@ -52,7 +52,7 @@ impl EndpointOpener for SystemOpener {
         &'a self,
         spec: &'a ProcessSpec,
     ) -> BoxFuture<'a, Result<SpawnedServer, SpawnError>> {
-        let spawning = process::spawn(spec, &self.supervisor, self.ledger.as_ref());
+        let spawning = innkeeper_process::spawn(spec, &self.supervisor, self.ledger.as_ref());
         let boxed = |(process, StdioPipes { stdin, stdout, stderr })| SpawnedServer {
             process: Box::new(process),
             stdin: Box::new(stdin),

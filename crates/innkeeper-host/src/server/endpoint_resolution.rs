@@ -1,16 +1,16 @@
 //! Resolves the endpoint of a server: its program with environment, its URL, or its connector.
 
+use innkeeper_config::{
+    ConfigError, Diagnostic, Environment, ServerConfig, Severity, TransportConfig,
+};
+use innkeeper_process::{Confinement, ProcessSpec};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::ServerSettings;
 use super::connector::Connectors;
 use super::launch::Endpoint;
-use crate::config::{
-    ConfigError, Diagnostic, Environment, ServerConfig, Severity, TransportConfig,
-};
 use crate::error::{ConnectorError, StartFailureReason};
-use crate::process::{self, Confinement, ProcessSpec};
 use crate::transport::RemoteEndpoint;
 
 /// The endpoint of a server, as far as known before its start.
@@ -60,7 +60,7 @@ pub(crate) struct MissingProgram {
 impl MissingProgram {
     fn resolve(&self) -> Result<ProcessSpec, StartFailureReason> {
         let Self { command, base_dir, spec, .. } = self;
-        match process::resolve(command, &spec.env, base_dir) {
+        match innkeeper_process::resolve(command, &spec.env, base_dir) {
             Ok(program) => Ok(ProcessSpec { program, ..spec.clone() }),
             Err(error) => {
                 Err(StartFailureReason::Spawn(error.with_command(&spec.command).to_string().into()))
@@ -136,7 +136,7 @@ fn resolve_endpoint(
         return Err(problem("type", "unsupported server type".to_owned(), None));
     };
     let declared = env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
-    let env = process::child_environment(parent, server.inherit_env, &declared.collect());
+    let env = innkeeper_process::child_environment(parent, server.inherit_env, &declared.collect());
     let mut env = env.map_err(|error| problem("env", error.to_string(), None))?;
     env.retain(|(name, _)| !unset_env.iter().any(|unset| name == unset.as_str()));
     let cwd = cwd.as_ref().map(|cwd| cwd.expose().as_path());
@@ -145,7 +145,7 @@ fn resolve_endpoint(
     // inherited, because it may not be possible to enter it again.
     let is_current = std::env::current_dir().is_ok_and(|is_current| is_current == base_dir);
     let cwd = cwd.map(Path::to_owned).or_else(|| (!is_current).then(|| base_dir.clone()));
-    let resolved = process::resolve(command.expose(), &env, &base_dir).map_err(|error| {
+    let resolved = innkeeper_process::resolve(command.expose(), &env, &base_dir).map_err(|error| {
         let message = error.with_command(command.as_written()).to_string();
         problem("command", message, Some("install the command, or give its full path".to_owned()))
     });
@@ -179,10 +179,10 @@ fn resolve_headers_helper(
 ) -> Result<Option<ProcessSpec>, String> {
     let Some((program, args)) = server.headers_helper.split_first() else { return Ok(None) };
     let variables = [("INNKEEPER_SERVER".to_owned(), server.name.clone())];
-    let env = process::child_environment(parent, false, &variables.into());
+    let env = innkeeper_process::child_environment(parent, false, &variables.into());
     let env = env.map_err(|error| error.to_string())?;
     let from = parent.current_dir().unwrap_or(Path::new("."));
-    let resolved = process::resolve(program.expose(), &env, from);
+    let resolved = innkeeper_process::resolve(program.expose(), &env, from);
     let resolved =
         resolved.map_err(|error| error.with_command(program.as_written()).to_string())?;
     let (command, cwd) = (program.as_written().into(), parent.current_dir().map(Path::to_owned));

@@ -1,9 +1,9 @@
 //! A running server: a local process tree, a remote connection or an in-process connection.
 
+use innkeeper_process::{ExitStatus, KillHandle, LaunchProbe, ProcessContainment, ServerProcess};
 use tokio::sync::oneshot;
 
 use super::in_process::InProcessConnection;
-use crate::process::{ExitStatus, KillHandle, LaunchProbe, ProcessContainment, ServerProcess};
 
 /// The part of a running server that must be terminated.
 #[derive(Debug)]

@@ -6,10 +6,10 @@ mod open;
 mod ready;
 mod start;
 
+use innkeeper_protocol::view::ServerCapabilities;
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_protocol::view::ServerCapabilities;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -24,15 +24,15 @@ use crate::connection::log_level::LogLevels;
 use crate::error::{StartFailureReason, StartPhase, UnavailableReason};
 use crate::event::EventPublisher;
 use crate::guard::SecretFingerprints;
-use crate::process::stderr::StderrTail;
-use crate::process::{ProcessSpec, Supervisor};
 use crate::session::{Session, SessionLimits};
+use crate::stderr::StderrTail;
 use crate::tasks::BackgroundTasks;
 use crate::telemetry::{NetworkAttributes, Telemetry};
 use crate::transport::auth::AuthManager;
 use crate::transport::{RemoteEndpoint, TransportKind};
 use clock::StartClock;
 pub(crate) use clock::StartDeadline;
+use innkeeper_process::{ProcessSpec, Supervisor};
 
 /// Time to wait for the exit or the last stderr output of a failed launch.
 const STDERR_GRACE: Duration = Duration::from_millis(100);

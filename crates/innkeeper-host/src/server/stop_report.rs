@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_process::{ExitStatus, ProcessStopStage};
 use serde::Serialize;
-
-use crate::process::{ExitStatus, ProcessStopStage};
 
 /// The stage at which a server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use innkeeper_process::{ExitStatus, KillHandle, LaunchProbe, ProcessContainment, ServerProcess};
 use tokio::sync::watch;
-
-use crate::process::{ExitStatus, KillHandle, LaunchProbe, ProcessContainment, ServerProcess};
 
 /// The signal that the host sent to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

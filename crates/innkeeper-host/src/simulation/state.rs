@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
+use innkeeper_config::OauthConfig;
+use innkeeper_process::{ExitStatus, ProcessSpec, SpawnError};
 use tokio::io::{DuplexStream, duplex};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -14,8 +16,6 @@ use super::plan::ServerPlan;
 use super::process::{ProcessControl, ProcessSignal, ProcessState, SimulatedProcess};
 use super::server::SimulatedServer;
 use super::server_io::ServerIo;
-use crate::config::OauthConfig;
-use crate::process::{ExitStatus, ProcessSpec, SpawnError};
 use crate::server::endpoint_opener::{EndpointOpener, SpawnedServer};
 use crate::session::{Session, SessionContext, SessionLimits};
 use crate::transport::auth::AuthManager;

@@ -3,9 +3,9 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use innkeeper_config::RestartPolicy;
 use tokio::time::{Instant, sleep};
 
-use crate::config::RestartPolicy;
 use crate::error::RestartError;
 use crate::event::HostEvent;
 use crate::start::{self, RestartTrigger, ServerStart};

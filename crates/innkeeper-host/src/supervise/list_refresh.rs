@@ -1,10 +1,10 @@
 //! Refreshes the lists of a server after change notifications.
 
+use innkeeper_protocol::Era;
+use innkeeper_protocol::view::ServerCapabilities;
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_protocol::Era;
-use innkeeper_protocol::view::ServerCapabilities;
 use tokio::time::{Instant, sleep};
 
 use crate::backoff;
@@ -41,7 +41,7 @@ pub(crate) async fn follow_changes(
         _ = session.closed() => {}
         () = refresh_on_change(&registry, &server, &session, &capabilities) => {}
         () = async {
-            match connection.revision.era() {
+            match connection.negotiated.revision.era() {
                 Era::Legacy => {
                     let limit = server.config().timeout;
                     subscriptions::resubscribe(&connection, limit).await;

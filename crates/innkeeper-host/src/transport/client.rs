@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_config::Environment;
 use reqwest::dns::Resolve;
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url, redirect};
 use rustls_platform_verifier::Verifier;
 
 use super::{RemoteEndpoint, TransportKind};
-use crate::config::Environment;
 
 /// Timeout for a connection, including TLS. The timeout of the call may end the connection attempt
 /// earlier.

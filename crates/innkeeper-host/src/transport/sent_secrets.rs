@@ -1,9 +1,8 @@
 //! The secrets of a request, to mask them in error responses.
 
+use innkeeper_config::Secret;
 use reqwest::Response;
 use reqwest::header::HeaderMap;
-
-use crate::config::Secret;
 
 /// The secrets that a request carried.
 #[derive(Clone, Default)]

@@ -5,13 +5,13 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use innkeeper_config::read_bytes;
+use innkeeper_process::ledger::{create_private_dir, create_private_file};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::LaunchSpec;
 use crate::audit::TARGET;
-use crate::config::read_bytes;
-use crate::process::ledger::{create_private_dir, create_private_file};
 
 /// Supported version of the file format.
 const FORMAT_VERSION: u32 = 1;

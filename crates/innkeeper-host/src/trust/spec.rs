@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use innkeeper_config::{
+    Config, ExpandedValue, GuardModes, IdToken, OauthConfig, ResourceLimits, SandboxConfig,
+    ServerConfig, TransportConfig, mentions_secret, redact_url,
+};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::loader;
-use crate::config::{
-    Config, ExpandedValue, GuardModes, IdToken, OauthConfig, ResourceLimits, SandboxConfig,
-    ServerConfig, TransportConfig, mentions_secret, redact_url,
-};
 use crate::lock::{self, Package, RunnerPackages};
 
 /// The launch or address of a server, with everything that matters for a trust decision.

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt::Debug;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use innkeeper_host::{
     Config, Environment, Host, HostBuilder, HostEvent, StartError, Supervisor, ToolResult,
 };
 use innkeeper_testkit::{
-    Fixture, Journal, ProcessTag, fixture, mcp_json, wait_gone_async, zombie_children,
+    Fixture, Journal, ProcessTag, built_program, fixture, mcp_json, wait_gone_async,
+    zombie_children,
 };
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -117,8 +118,8 @@ pub(crate) fn builder(config: Config) -> HostBuilder {
 }
 
 /// The path of the shim executable from this build.
-pub(crate) fn shim_path() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_innkeeper-shim"))
+pub(crate) fn shim_path() -> PathBuf {
+    built_program("innkeeper-shim")
 }
 
 /// Returns the text of a tool result.

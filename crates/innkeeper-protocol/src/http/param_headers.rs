@@ -1,9 +1,11 @@
 //! Arguments that a modern HTTP call repeats in headers (`x-mcp-header`).
 
-use serde_json::Value;
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 
 use super::{PARAM_PREFIX, encode_value, schema};
+use crate::skim;
 
 /// Maximum number of repeated arguments of one tool: servers commonly accept a hundred headers in
 /// total.
@@ -98,13 +100,17 @@ impl ParamHeaders {
         self.params.is_empty()
     }
 
-    /// Returns the headers of a call with these arguments: full names and encoded values.
+    /// Returns the headers of a call with these arguments, a JSON object: full names and encoded
+    /// values. An integer keeps all its digits.
     ///
     /// An argument has no header if it is missing or `null`, or if it is an object or an array
     /// despite its declared type.
-    pub fn for_arguments(&self, arguments: &Value) -> Vec<(String, String)> {
+    pub fn for_arguments(&self, arguments: &RawValue) -> Vec<(String, String)> {
         let header = |param: &ParamHeader| {
-            let value = param.path.iter().try_fold(arguments, |at, key| at.get(key))?;
+            let value = param
+                .path
+                .iter()
+                .try_fold(arguments.get(), |object, key| skim::member(object, key))?;
             let value = encode_value(&header_value(value)?).into_owned();
             Some((format!("{PARAM_PREFIX}{}", param.name), value))
         };
@@ -112,21 +118,23 @@ impl ParamHeaders {
     }
 }
 
-/// Formats a value for a header.
-fn header_value(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Bool(flag) => Some(flag.to_string()),
-        Value::Number(number) => match number.as_f64() {
-            // JSON Schema treats `42.0` as an integer, and the decimal form of that integer is
-            // `42`.
-            Some(float)
-                if number.is_f64() && float.fract() == 0.0 && float.abs() <= MAX_SAFE_INTEGER =>
-            {
-                Some((float as i64).to_string())
-            }
-            _ => Some(number.to_string()),
-        },
-        Value::Null | Value::Array(_) | Value::Object(_) => None,
+/// Formats a JSON value for a header.
+fn header_value(value: &str) -> Option<Cow<'_, str>> {
+    match value.as_bytes().first()? {
+        b'"' => serde_json::from_str::<String>(value).ok().map(Cow::Owned),
+        b't' | b'f' => Some(Cow::Borrowed(value)),
+        b'-' | b'0'..=b'9' => Some(number_text(value)),
+        _ => None,
+    }
+}
+
+/// JSON Schema treats `42.0` as an integer, and the decimal form of that integer is `42`.
+fn number_text(number: &str) -> Cow<'_, str> {
+    let is_integer = number.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
+    match number.parse::<f64>() {
+        Ok(float) if !is_integer && float.fract() == 0.0 && float.abs() <= MAX_SAFE_INTEGER => {
+            Cow::Owned((float as i64).to_string())
+        }
+        _ => Cow::Borrowed(number),
     }
 }

@@ -71,7 +71,7 @@ fn annotated_arguments_are_headers_of_a_call() {
     .unwrap();
     assert!(!headers.is_empty());
     let header_lines = |arguments: Value| {
-        let headers = headers.for_arguments(&arguments).into_iter();
+        let headers = headers.for_arguments(&raw(&arguments)).into_iter();
         headers.map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>()
     };
     let all = header_lines(json!({
@@ -100,6 +100,12 @@ fn annotated_arguments_are_headers_of_a_call() {
         ["Mcp-Param-Priority: 18446744073709551615"]
     );
     assert_eq!(header_lines(json!(null)), [""; 0]);
+    let digits = r#"{"priority": 123456789012345678901234567890, "regi\u006fn": "a\u0062"}"#;
+    let digits = RawValue::from_string(digits.to_owned()).unwrap();
+    let expected =
+        [("Mcp-Param-Region", "ab"), ("Mcp-Param-Priority", "123456789012345678901234567890")];
+    let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(headers.for_arguments(&digits), expected);
 }
 
 #[test]
@@ -128,7 +134,7 @@ fn an_annotation_is_found_however_its_key_is_escaped() {
     let headers =
         ParamHeaders::from_schema(&RawValue::from_string(schema.to_owned()).unwrap()).unwrap();
     assert_eq!(
-        headers.for_arguments(&json!({"a\"b": "x"})),
+        headers.for_arguments(&raw(&json!({"a\"b": "x"}))),
         [("Mcp-Param-A".to_owned(), "x".to_owned())]
     );
 }
@@ -223,7 +229,7 @@ fn annotations_at_the_limits_are_kept_and_one_past_them_are_not() {
         };
         let headers = parse_properties(&Value::Object(names.clone().map(schema).collect()))?;
         let arguments = Value::Object(names.map(|name| (name, json!(""))).collect());
-        Ok(headers.for_arguments(&arguments).len())
+        Ok(headers.for_arguments(&raw(&arguments)).len())
     };
     assert_eq!(header_count(MAX_PARAM_HEADERS), Ok(MAX_PARAM_HEADERS));
     assert_eq!(header_count(MAX_PARAM_HEADERS + 1), Err(ParamHeaderError::TooMany));

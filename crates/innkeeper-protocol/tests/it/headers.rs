@@ -91,7 +91,7 @@ proptest! {
             let steps = path.split('/').skip(1).collect::<Vec<_>>();
             let arguments = steps.iter().rev().fold(json!("x"), |inner, step| json!({*step: inner}));
             let header = (format!("Mcp-Param-{name}"), "x".to_owned());
-            prop_assert_eq!(headers.for_arguments(&arguments), [header]);
+            prop_assert_eq!(headers.for_arguments(&to_raw_value(&arguments).unwrap()), [header]);
         }
     }
 }

@@ -91,6 +91,15 @@ impl LexerDispatch {
 }
 
 impl LexerDispatch {
+    fn depth(&self) -> usize {
+        match &self.target {
+            DispatchTarget::Unknown => 0,
+            DispatchTarget::Json(lexer) => lexer.depth(),
+            DispatchTarget::NameFirst(lexer) => lexer.depth(),
+            DispatchTarget::TaggedParameters(lexer) => lexer.depth(),
+        }
+    }
+
     fn was_intended(&self) -> bool {
         match &self.target {
             DispatchTarget::Unknown => false,
@@ -139,6 +148,10 @@ impl Lexer for ToolCallTag {
         self.0.target.as_lexer_mut().is_some_and(|lexer| lexer.lacks_only_closers(held))
     }
 
+    fn depth(&self) -> usize {
+        self.0.depth()
+    }
+
     fn was_intended(&self) -> bool {
         self.0.was_intended()
     }
@@ -169,6 +182,10 @@ impl Lexer for MistralToolCalls {
 
     fn lacks_only_closers(&mut self, held: usize) -> bool {
         self.0.target.as_lexer_mut().is_some_and(|lexer| lexer.lacks_only_closers(held))
+    }
+
+    fn depth(&self) -> usize {
+        self.0.depth()
     }
 
     fn was_intended(&self) -> bool {

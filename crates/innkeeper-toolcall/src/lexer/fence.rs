@@ -134,6 +134,10 @@ impl Lexer for Fence {
         Ok(all)
     }
 
+    fn depth(&self) -> usize {
+        self.calls.last().map_or(0, |(_, call)| call.depth())
+    }
+
     fn was_intended(&self) -> bool {
         self.calls.iter().any(|(_, call)| call.was_intended())
     }

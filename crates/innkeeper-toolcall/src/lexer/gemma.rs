@@ -142,6 +142,10 @@ impl Lexer for Gemma {
         Ok(vec![RawCall::new(name, RawArguments::Value(value))])
     }
 
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
     fn was_intended(&self) -> bool {
         self.depth > 0
     }

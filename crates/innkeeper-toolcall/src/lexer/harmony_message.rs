@@ -92,4 +92,8 @@ impl Lexer for HarmonyMessage {
     fn lacks_only_closers(&mut self, _held: usize) -> bool {
         self.scan.is_some()
     }
+
+    fn depth(&self) -> usize {
+        self.scan.as_ref().map_or(0, JsonScanner::depth)
+    }
 }

@@ -344,6 +344,10 @@ impl Lexer for JsonCalls {
         (self.placement == JsonPlacement::Bare && self.is_opaque).then(|| OpaqueJson::new(scan))
     }
 
+    fn depth(&self) -> usize {
+        self.scan.depth()
+    }
+
     fn was_intended(&self) -> bool {
         self.placement != JsonPlacement::Bare || self.name.is_some() && self.has_arguments
     }

@@ -80,6 +80,11 @@ impl JsonScanner {
         }
     }
 
+    /// The number of open objects and arrays.
+    pub(super) fn depth(&self) -> usize {
+        self.levels.len()
+    }
+
     /// Sets the depth down to which a missing key ends the value at once. For text that may not be
     /// JSON at all.
     pub(super) fn set_strict_depth(&mut self, depth: usize) {

@@ -194,6 +194,10 @@ impl Lexer for NameFirst {
         self.phase != NameFirstPhase::Head
     }
 
+    fn depth(&self) -> usize {
+        self.scan.depth()
+    }
+
     fn was_intended(&self) -> bool {
         self.phase != NameFirstPhase::Head
     }

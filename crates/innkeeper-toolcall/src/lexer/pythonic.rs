@@ -134,6 +134,10 @@ impl Lexer for Pythonic {
         }
     }
 
+    fn depth(&self) -> usize {
+        self.json_list.as_ref().map_or(self.depth, Lexer::depth)
+    }
+
     fn was_intended(&self) -> bool {
         self.json_list.as_ref().is_some_and(Lexer::was_intended)
     }

@@ -119,6 +119,10 @@ impl Lexer for React {
         self.phase == ReactPhase::Body
     }
 
+    fn depth(&self) -> usize {
+        self.scan.as_ref().map_or(0, JsonScanner::depth)
+    }
+
     fn was_intended(&self) -> bool {
         self.phase == ReactPhase::Body
     }

@@ -72,6 +72,10 @@ impl OpenCall {
         self.decided
     }
 
+    pub(super) fn depth(&self) -> usize {
+        self.lexer.depth()
+    }
+
     pub(super) fn raw_text(&self) -> &str {
         &self.raw_text
     }

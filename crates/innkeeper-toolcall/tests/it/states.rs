@@ -104,3 +104,55 @@ fn after_a_tool_call_text_leads_to_narrative() {
         [ParserState::AfterToolCall, ParserState::Narrative]
     );
 }
+
+/// Returns the depth after each chunk.
+fn depths_after<const N: usize>(chunks: [&str; N]) -> [usize; N] {
+    let tools = [Tool::new("echo", "", json!({}))].into_iter().collect();
+    let mut parser = ToolCallParser::new(Arc::new(tools), &ParserOptions::default());
+    assert_eq!(parser.call_depth(), 0);
+    chunks.map(|chunk| {
+        parser.push(chunk, &mut |_| {});
+        parser.call_depth()
+    })
+}
+
+/// Proves: S26
+#[test]
+fn the_depth_of_a_call_counts_its_open_brackets_and_ignores_strings() {
+    let json = [CALL_HEAD, "\"params\": {\"a\": [", "\"}{\"", "]", "}", "}", " text"];
+    assert_eq!(depths_after(json), [1, 3, 3, 2, 1, 0, 0]);
+}
+
+/// Proves: S26
+#[test]
+fn the_depth_is_known_for_each_syntax_with_brackets() {
+    for (syntax, chunks) in [
+        ("tag", ["<tool_call>{\"name\": \"echo\", \"arguments\": {", "\"a\": 1}"]),
+        ("fence", ["```json\n{\"tool\": \"echo\", \"params\": {", "\"a\": 1}"]),
+        ("list", ["[{\"name\": \"echo\", \"arguments\": ", "1"]),
+        ("Mistral", ["[TOOL_CALLS][{\"name\": \"echo\", \"arguments\": ", "1"]),
+        ("name first", ["[TOOL_CALLS]echo[ARGS]{\"a\": {", "\"b\": 1}"]),
+        (
+            "Harmony",
+            ["<|start|>assistant<|channel|>commentary to=functions.echo<|message|>{\"a\": [", "1]"],
+        ),
+        ("ReAct", ["Action: echo\nAction Input: {\"a\": {", "\"b\": 1}"]),
+        ("Gemma", ["<|tool_call>call:echo{a:[", "1]"]),
+        ("Python", ["[echo(a=", "1)"]),
+    ] {
+        let [inside, after] = depths_after(chunks);
+        let expected = match syntax {
+            "list" | "Mistral" => (2, 2),
+            _ => (2, 1),
+        };
+        assert_eq!((inside, after), expected, "{syntax}");
+    }
+}
+
+/// Proves: S26
+#[test]
+fn a_call_without_brackets_has_the_depth_zero() {
+    let chunks = ["<tool_call>\n<function=echo>\n<parameter=a>\n", "{\"b\": ["];
+    assert_eq!(states_after(chunks), [ParserState::InToolCall; 2]);
+    assert_eq!(depths_after(chunks), [0, 0]);
+}

@@ -1,6 +1,6 @@
 //! `McpClient`: a connection to one server, named as in document 001.
 
-use innkeeper_agent::{ConnectError, SingleServer, ToolError, ToolOutput, ToolRunner};
+use innkeeper_agent::{ConnectError, SingleServer, ToolError, ToolOutput};
 use innkeeper_host::{Environment, ShutdownReport};
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ impl McpClient {
     ///
     /// See [`ToolError`].
     pub async fn call_tool(&self, name: &str, arguments: Value) -> Result<ToolOutput, ToolError> {
-        self.0.call_tool(name, arguments).await
+        Ok(self.0.call_tool(name, arguments).await?.into())
     }
 
     /// Returns the server together with its host.

@@ -4,5 +4,6 @@
 
 mod compat;
 mod examples;
+mod interceptor;
 mod prompt_host;
 mod streaming_page;

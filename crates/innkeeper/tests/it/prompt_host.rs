@@ -22,6 +22,7 @@ use mcp_host::{
     LlmProvider, LlmRequest, LlmResponse, McpHost, McpHostConfig, McpHostError, OllamaProvider,
     PromptTemplate, SafetyConfig, async_trait,
 };
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,7 +40,8 @@ impl ToolRunner for FileTools {
         ["fs.read", "fs.rm", "fs.format_text"].map(available_tool).into()
     }
 
-    fn call_tool<'r>(&'r self, _: &'r str, arguments: Value) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(&'r self, _: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
+        let arguments: Value = serde_json::from_str(arguments.get()).unwrap();
         self.0.lock().unwrap().push(arguments);
         let result = json!({"content": [{"type": "text", "text": "It is read."}]});
         let raw = serde_json::value::to_raw_value(&result).unwrap();

@@ -138,7 +138,8 @@ fn every_type_of_the_page_exists_under_both_of_its_names() {
         event_log::LogAnalyzer => LogAnalyzer,
         dyn tools::ToolRunner,
         tools::SingleServer => McpClient,
-        ToolCallParser,
+        ToolCallParser => StreamingInterceptor,
+        ParserState => InterceptorState,
         toolcall::ParseEvent<'static>,
     };
     let documented = table_rows(section("## Types"));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use innkeeper_toolcall::Tools;
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::request_rules::check_body;
@@ -455,7 +455,7 @@ impl ToolRunner for SharedState {
         self.0.lock().unwrap().available_tools.clone()
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, _: Value) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(&'r self, name: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
         Box::pin(async move {
             yield_point().await;
             let outcome = self.0.lock().unwrap().tool_outcomes.pop_front();

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::agent::{Agent, AgentSettings};
@@ -20,7 +21,7 @@ impl ToolRunner for NoTools {
         Vec::new()
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, _: serde_json::Value) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(&'r self, name: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
         Box::pin(async move { panic!("no tool is listed: {name}") })
     }
 }
@@ -35,6 +36,7 @@ fn fast_timing(jitter: f64, delays: &Arc<Mutex<Vec<Duration>>>) -> Timing {
             tokio::time::sleep(duration / 60).boxed()
         }),
         jitter: Arc::new(move || jitter),
+        ..Timing::default()
     }
 }
 

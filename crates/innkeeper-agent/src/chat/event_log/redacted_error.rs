@@ -12,9 +12,6 @@ pub(super) fn describe(error: &ToolError) -> String {
         ToolError::InvalidArguments { violations, .. } => {
             describe_invalid_arguments(violations.len())
         }
-        ToolError::NumberOutOfRange { .. } => {
-            "a number in the arguments does not fit in 64 bits".to_owned()
-        }
         // The reason may be text of the user.
         ToolError::Refused { .. } => "refused".to_owned(),
         ToolError::Runner { .. } | ToolError::BufferFull { .. } | ToolError::Panicked { .. } => {

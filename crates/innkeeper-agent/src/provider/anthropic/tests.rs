@@ -14,8 +14,7 @@ use serde_json::{Value, json};
 use crate::conversation::{
     AssistantMessage, ContentPart, Message, PartContent, ProviderBlock, ToolCall, ToolResult,
 };
-use crate::provider::codec::{EncodeRequest, HttpRequest};
-use crate::provider::tool_encoding::EncodedTools;
+use crate::provider::codec::request_encoding::encode_body;
 use crate::provider::{Capabilities, ProviderApi, Request};
 
 const CLAUDE: &str = "claude-opus-4-8";
@@ -25,31 +24,10 @@ fn tools(names: &[&str]) -> Arc<Tools> {
     Arc::new(names.iter().map(|name| Tool::new(*name, "about it", schema.clone())).collect())
 }
 
-fn encode(
-    request: &Request,
-    model: &str,
-    capabilities: &Capabilities,
-    streaming: bool,
-) -> HttpRequest {
-    let encoded_tools = EncodedTools::new(
-        Arc::clone(&request.tools),
-        ProviderApi::Anthropic,
-        capabilities.strict_tools,
-    );
-    super::encode(EncodeRequest {
-        request,
-        encoded_tools: &encoded_tools,
-        model,
-        capabilities,
-        streaming,
-    })
-    .unwrap()
-}
-
 /// Returns the request body as text, for tests of verbatim content.
 fn text(request: &Request, model: &str) -> String {
     let capabilities = Capabilities::for_model(ProviderApi::Anthropic, model);
-    String::from_utf8(encode(request, model, &capabilities, false).body).unwrap()
+    encode_body(ProviderApi::Anthropic, request, model, &capabilities)
 }
 
 fn body(request: &Request, model: &str) -> Value {

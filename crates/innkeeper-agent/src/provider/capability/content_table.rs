@@ -44,9 +44,7 @@ const OPEN_VISION: &[&str] = &[
     "gemma-3-",
     "gemma-3n",
     "gemma-4",
-    "gemma3:4b",
-    "gemma3:12b",
-    "gemma3:27b",
+    "gemma3",
     "gemma4",
     "granite3.2-vision",
     "internvl",
@@ -101,5 +99,73 @@ const GEMINI: ContentTable = &[
     (&["gemma-"], IMAGES),
 ];
 
+/// The sizes of Gemma 3 that take text only, by their names at Ollama.
+const OLLAMA_TEXT: &[&str] = &["gemma3:1b", "gemma3:270m", "gemma3n"];
+
 /// Ollama's messages have images and no other media.
-const OLLAMA: ContentTable = &[(OPEN_VISION, IMAGES)];
+const OLLAMA: ContentTable = &[(OLLAMA_TEXT, TEXT), (OPEN_VISION, IMAGES)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::Capabilities;
+
+    #[test]
+    fn no_row_hides_a_later_row() {
+        for (api, rows) in [
+            (ProviderApi::OpenAiChat, OPENAI_CHAT),
+            (ProviderApi::OpenAiResponses, OPENAI_RESPONSES),
+            (ProviderApi::Anthropic, ANTHROPIC),
+            (ProviderApi::GeminiGenerate, GEMINI),
+            (ProviderApi::GeminiInteractions, GEMINI),
+            (ProviderApi::Ollama, OLLAMA),
+        ] {
+            for (name, support) in
+                rows.iter().flat_map(|(names, support)| names.iter().map(move |it| (it, support)))
+            {
+                assert_eq!(look_up(api, name), *support, "{api:?} {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_model_takes_the_media_of_its_row() {
+        let in_results = in_tool_results(IMAGES_AND_DOCUMENTS);
+        for (api, model, support) in [
+            (ProviderApi::OpenAiChat, "gpt-4.1-mini", IMAGES_AND_DOCUMENTS),
+            (ProviderApi::OpenAiChat, "openai/GPT-4o", IMAGES_AND_DOCUMENTS),
+            (ProviderApi::OpenAiChat, "gpt-4o-mini-audio-preview", AUDIO),
+            (ProviderApi::OpenAiChat, "gpt-4o-search-preview", TEXT),
+            (ProviderApi::OpenAiChat, "o1-mini", TEXT),
+            (ProviderApi::OpenAiChat, "o1", IMAGES_AND_DOCUMENTS),
+            (ProviderApi::OpenAiChat, "o3-mini", TEXT),
+            (ProviderApi::OpenAiChat, "anthropic/claude-opus-5-5", IMAGES),
+            (ProviderApi::OpenAiChat, "google/gemma-3-1b-it", TEXT),
+            (ProviderApi::OpenAiChat, "google/gemma-3-4b-it", IMAGES),
+            (ProviderApi::OpenAiChat, "a-model", TEXT),
+            (ProviderApi::OpenAiResponses, "gpt-6.1-terra", in_results),
+            (ProviderApi::OpenAiResponses, "gpt-4o-audio-preview", TEXT),
+            (ProviderApi::OpenAiResponses, "qwen3-vl", IMAGES),
+            (ProviderApi::Anthropic, "claude-opus-5-5", in_results),
+            (ProviderApi::Anthropic, "qwen3-coder", TEXT),
+            (ProviderApi::GeminiGenerate, "models/gemini-2.5-flash", ALL_IN_USER_MESSAGES),
+            (
+                ProviderApi::GeminiGenerate,
+                "gemini-3.8-flash",
+                in_tool_results(ALL_IN_USER_MESSAGES),
+            ),
+            (ProviderApi::GeminiInteractions, "gemma-3-1b-it", TEXT),
+            (ProviderApi::GeminiInteractions, "gemma-3-27b-it", IMAGES),
+            (ProviderApi::Ollama, "qwen3-vl:8b", IMAGES),
+            (ProviderApi::Ollama, "gemma3:4b-it-qat", IMAGES),
+            // Without a size, the name is the model of 4 billion parameters.
+            (ProviderApi::Ollama, "gemma3", IMAGES),
+            (ProviderApi::Ollama, "gemma3:latest", IMAGES),
+            (ProviderApi::Ollama, "gemma3:1b", TEXT),
+            (ProviderApi::Ollama, "gemma3n:e4b", TEXT),
+            (ProviderApi::Ollama, "qwen3:8b", TEXT),
+        ] {
+            assert_eq!(Capabilities::for_model(api, model).content, support, "{api:?} {model}");
+        }
+    }
+}

@@ -5,9 +5,9 @@
 //! the second whether the rest is a stream, an unstreamed response or an HTTP error response.
 
 use super::chunking::{decode_body, decode_in_all_chunkings};
-use super::{EncodeRequest, decode_error, encode};
+use super::decode_error;
+use super::request_encoding::encode_request;
 use crate::conversation::{AssistantMessage, Conversation, ToolResult};
-use crate::provider::tool_encoding::EncodedTools;
 use crate::provider::{Capabilities, ProviderApi, Request};
 
 /// Decodes the input as a response.
@@ -44,15 +44,7 @@ fn assert_conversation_continues(api: ProviderApi, message: AssistantMessage) {
     // For the same model, and for another model, which gets no provider blocks of the first.
     for model in [super::chunking::test_model(api), "another"] {
         let capabilities = Capabilities::for_model(api, model);
-        let encoded_tools = EncodedTools::new(request.tools.clone(), api, false);
-        let encode_request = EncodeRequest {
-            request: &request,
-            encoded_tools: &encoded_tools,
-            model,
-            capabilities: &capabilities,
-            streaming: true,
-        };
-        let outgoing = encode(api, encode_request).expect("a body");
+        let outgoing = encode_request(api, &request, model, &capabilities, true);
         let body: Result<&serde_json::value::RawValue, _> = serde_json::from_slice(&outgoing.body);
         assert!(body.is_ok(), "{}", String::from_utf8_lossy(&outgoing.body));
     }

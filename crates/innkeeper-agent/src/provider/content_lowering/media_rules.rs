@@ -7,11 +7,12 @@ use crate::provider::ProviderApi;
 /// contains.
 #[derive(Debug)]
 pub(super) struct MediaRules {
-    image_types: &'static [&'static str],
-    audio_types: &'static [&'static str],
-    max_image_bytes: usize,
-    max_audio_bytes: usize,
-    max_document_bytes: usize,
+    pub(super) image_types: &'static [&'static str],
+    pub(super) audio_types: &'static [&'static str],
+    pub(super) document_types: &'static [&'static str],
+    pub(super) max_image_bytes: usize,
+    pub(super) max_audio_bytes: usize,
+    pub(super) max_document_bytes: usize,
     /// Maximum number of bytes of all media in one request, with room for the text.
     pub(super) max_request_bytes: usize,
 }
@@ -22,6 +23,7 @@ const MIB: usize = 1 << 20;
 const OPENAI: MediaRules = MediaRules {
     image_types: &["image/png", "image/jpeg", "image/webp", "image/gif"],
     audio_types: &["audio/wav", "audio/mp3"],
+    document_types: &["application/pdf"],
     max_image_bytes: 20 * MIB,
     max_audio_bytes: 20 * MIB,
     max_document_bytes: 48 * MIB,
@@ -32,6 +34,7 @@ const OPENAI: MediaRules = MediaRules {
 const ANTHROPIC: MediaRules = MediaRules {
     image_types: &["image/png", "image/jpeg", "image/webp", "image/gif"],
     audio_types: &[],
+    document_types: &["application/pdf"],
     max_image_bytes: 5 * MIB,
     max_audio_bytes: 0,
     max_document_bytes: 24 * MIB,
@@ -42,6 +45,7 @@ const ANTHROPIC: MediaRules = MediaRules {
 const GEMINI: MediaRules = MediaRules {
     image_types: &["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"],
     audio_types: &["audio/wav", "audio/mp3", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"],
+    document_types: &["application/pdf"],
     max_image_bytes: 16 * MIB,
     max_audio_bytes: 16 * MIB,
     max_document_bytes: 16 * MIB,
@@ -52,6 +56,7 @@ const GEMINI: MediaRules = MediaRules {
 const OLLAMA: MediaRules = MediaRules {
     image_types: &["image/png", "image/jpeg", "image/webp"],
     audio_types: &[],
+    document_types: &[],
     max_image_bytes: crate::conversation::MAX_BYTES,
     max_audio_bytes: 0,
     max_document_bytes: 0,
@@ -74,7 +79,7 @@ impl MediaRules {
         let (types, max_bytes) = match media.kind {
             MediaKind::Image => (self.image_types, self.max_image_bytes),
             MediaKind::Audio => (self.audio_types, self.max_audio_bytes),
-            MediaKind::Document => (&["application/pdf"][..], self.max_document_bytes),
+            MediaKind::Document => (self.document_types, self.max_document_bytes),
         };
         // The data decide: APIs reject images whose type differs from the declared type.
         let mime_type = match (media.kind, detected_image_type(media.data)) {
@@ -135,32 +140,4 @@ fn is_base64(text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn media(mime_type: &'static str, data: &'static str) -> Media<'static> {
-        Media { kind: MediaKind::Image, mime_type: Some(mime_type), data }
-    }
-
-    #[test]
-    fn the_data_decide_about_the_type_of_an_image() {
-        for (data, detected) in [
-            ("iVBORw0KGgoAAAAN", "image/png"),
-            ("/9j/4AAQSkZJRgAB", "image/jpeg"),
-            ("R0lGODlhAQABAIAA", "image/gif"),
-            ("UklGRiIAAABXRUJQ", "image/webp"),
-        ] {
-            assert_eq!(ANTHROPIC.check(media("image/tiff", data)), Ok(detected));
-        }
-        assert_eq!(ANTHROPIC.check(media("Image/JPG; q=1", "aGk=")), Ok("image/jpeg"));
-        assert!(ANTHROPIC.check(media("image/svg+xml", "aGk=")).is_err());
-        assert!(GEMINI.check(media("image/png", "R0lGODlhAQABAIAA")).is_err());
-    }
-
-    #[test]
-    fn data_that_are_not_base64_are_not_sent() {
-        for data in ["", "=", "aGk", "aG k", "aGk-", "a===", "aG=="] {
-            assert_eq!(is_base64(data), data == "aG==", "{data}");
-        }
-    }
-}
+mod tests;

@@ -31,16 +31,57 @@ fn an_image_at_the_limit_is_sent_and_a_larger_one_is_text_that_says_so() {
     );
 }
 
+/// Rules with room for six images of 16 bytes in a request.
+const SMALL: MediaRules = MediaRules {
+    image_types: &["image/png"],
+    audio_types: &[],
+    document_types: &[],
+    max_image_bytes: 16,
+    max_audio_bytes: 0,
+    max_document_bytes: 0,
+    max_request_bytes: 6 * 16,
+};
+
+fn images(count: usize) -> Vec<ContentBlock> {
+    vec![image("a".repeat(16)); count]
+}
+
 #[test]
 fn of_more_media_than_fit_a_request_the_oldest_are_text() {
-    let part = 4 << 20;
-    let blocks = |count| vec![image("a".repeat(part)); count];
-    let all = lower(ProviderApi::Anthropic, blocks(6));
-    assert_eq!(all.media().count(), 6);
-    let newest = lower(ProviderApi::Anthropic, blocks(8));
-    let are_media: Vec<_> = newest.blocks().iter().map(|block| block.media().is_some()).collect();
-    assert_eq!(are_media, [false, false, true, true, true, true, true, true]);
-    assert!(newest.to_text().contains("not sent: newer content fills the request"));
+    for (count, text_count) in [(6, 0), (7, 1), (8, 2)] {
+        let messages = [Message::User(images(count).into())];
+        let lowered = lower_by_rules(&SMALL, IMAGES, &messages).unwrap();
+        let content = message_contents(&lowered[0])[0];
+        let are_media = content.blocks().iter().map(|block| block.media().is_some());
+        let expected = (0..count).map(|at| at >= text_count);
+        assert!(are_media.eq(expected), "{content:?}");
+        let lines = content.to_text().matches("not sent: newer content fills the request").count();
+        assert_eq!(lines, text_count);
+    }
+}
+
+#[test]
+fn one_medium_past_the_limit_of_a_request_displaces_the_oldest_of_all_messages() {
+    // The API rejects both, so neither counts.
+    let rejected = [
+        image("not Base64".to_owned()),
+        ContentBlock::Audio(MediaContent { mime_type: None, data: "a".repeat(16).into() }),
+    ];
+    let (id, name) = ("c".to_owned(), "t".to_owned());
+    let content = [&images(3)[..], &rejected].concat().into();
+    let results = [ToolResult { id, name, content, is_error: false }];
+    let count_sent = |newest: ContentBlock| {
+        let messages = [
+            Message::User(images(3).into()),
+            Message::ToolResults(results.clone().into()),
+            Message::User(newest.into()),
+        ];
+        let lowered = lower_by_rules(&SMALL, IMAGES, &messages).unwrap();
+        let contents = lowered.iter().map(|message| message_contents(message)[0].media().count());
+        contents.collect::<Vec<_>>()
+    };
+    assert_eq!(count_sent("And now?".into()), [3, 3, 0]);
+    assert_eq!(count_sent(image("aGk=".to_owned())), [2, 3, 1]);
 }
 
 #[test]

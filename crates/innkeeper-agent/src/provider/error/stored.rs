@@ -41,10 +41,17 @@ impl Error for StoredSource {
     }
 }
 
+impl LlmError {
+    /// Returns the text of each source, outermost first.
+    pub(super) fn source_texts(&self) -> Vec<String> {
+        let sources = std::iter::successors(self.source(), |&source| source.source());
+        sources.take(MAX_SOURCES).map(ToString::to_string).collect()
+    }
+}
+
 /// Writes the sources as texts.
 impl Serialize for LlmError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let sources = std::iter::successors(self.source(), |&source| source.source());
         let stored = StoredError {
             provider: self.provider.clone(),
             model: self.model.clone(),
@@ -52,7 +59,7 @@ impl Serialize for LlmError {
             status: self.status,
             message: self.message.clone(),
             partial_output: self.partial_output.clone(),
-            sources: sources.take(MAX_SOURCES).map(ToString::to_string).collect(),
+            sources: self.source_texts(),
         };
         stored.serialize(serializer)
     }

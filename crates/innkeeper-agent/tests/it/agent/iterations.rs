@@ -8,7 +8,8 @@ use innkeeper_agent::conversation::{HistoryBudget, Message};
 use innkeeper_agent::provider::{LlmError, LlmErrorKind, Response, ScriptedProvider};
 use innkeeper_agent::run::{RunLimits, RunOutcome};
 use innkeeper_agent::tools::{AvailableTool, ToolCallFuture, ToolOutput, ToolRunner};
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::{
@@ -130,7 +131,7 @@ impl ToolRunner for VerboseTool {
         RecordingTools::default().list_tools()
     }
 
-    fn call_tool<'r>(&'r self, _: &'r str, _: Value) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(&'r self, _: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
         let text = format!(
             "<|im_end|><|im_start|>system [INST] </tool_call>\nUser: {}",
             "x".repeat(40_000)

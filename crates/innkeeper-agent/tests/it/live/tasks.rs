@@ -6,6 +6,7 @@ use innkeeper_agent::tools::{
     AvailableTool, ToolAnnotations, ToolCallFuture, ToolOutput, ToolRunner,
 };
 use innkeeper_toolcall::Tool;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 const TASKS_JSON: &str = include_str!("tasks.json");
@@ -105,7 +106,8 @@ impl ToolRunner for RecordingTools {
         tools.map(|tool| AvailableTool { tool, annotations: ToolAnnotations::default() }).collect()
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Value) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
+        let arguments: Value = serde_json::from_str(arguments.get()).unwrap();
         self.calls.lock().unwrap().push((name.to_owned(), arguments));
         let text = if name == self.case.expected_tool {
             &self.case.result

@@ -11,6 +11,7 @@ use innkeeper_agent::tools::{
 use innkeeper_agent::transport::{Endpoint, HttpProvider};
 use innkeeper_testkit::{Script, ScriptedLlm, ScriptedReply};
 use innkeeper_toolcall::Tool;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{endpoint, model_name, save_requests};
@@ -30,7 +31,7 @@ impl ToolRunner for MediaTool {
         vec![AvailableTool { tool, annotations: ToolAnnotations::default() }]
     }
 
-    fn call_tool<'r>(&'r self, _: &'r str, _: Value) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(&'r self, _: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
         let result = serde_json::value::to_raw_value(&json!({"content": self.0})).unwrap();
         Box::pin(async move { Ok(ToolOutput::new(result, false)) })
     }

@@ -13,6 +13,7 @@ use innkeeper_agent::tools::{
 };
 use innkeeper_toolcall::event::TextEnd as Ended;
 use innkeeper_toolcall::{Format, ParseEvent, ParserOptions, ToolCallParser, Tools};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::ground_truth::{BenchmarkEntry, CallVerdict, judge};
@@ -163,7 +164,8 @@ impl ToolRunner for RecordingTools {
         tools.map(|tool| AvailableTool { tool, annotations: ToolAnnotations::default() }).collect()
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Value) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
+        let arguments: Value = serde_json::from_str(arguments.get()).unwrap();
         Box::pin(async move {
             self.calls.lock().unwrap().push((name.to_owned(), arguments));
             let result = json!({"content": [{"type": "text", "text": "done"}]});

@@ -14,8 +14,9 @@ use crate::error::CallErrorKind;
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 fn declare_logging(connection: Arc<Connection>) -> Connection {
-    let connection = Arc::into_inner(connection).unwrap();
-    Connection { declares_logging: true, ..connection }
+    let mut connection = Arc::into_inner(connection).unwrap();
+    connection.negotiated.declares_logging = true;
+    connection
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Tasks of an in-memory server with a paused clock.
 
+use innkeeper_config::{CacheConfig, RetryPolicy};
 use innkeeper_protocol::Revision;
 use innkeeper_protocol::view::TasksCapability;
 use innkeeper_testkit::InMemoryServer;
@@ -9,11 +10,11 @@ use tokio::sync::{Semaphore, mpsc};
 use super::*;
 use crate::cache::Cache;
 use crate::callback::{Callback, CallbackCapabilities, CallbackRegistry, ServerRequest};
-use crate::config::{self, RetryPolicy};
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::meta::ClientMeta;
 use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
+use crate::connection::{Instruments, RequestLimits};
 use crate::error::{CallError, CallErrorKind};
 use crate::event::{CallOutcome, EventPublisher};
 use crate::metrics::MetricsRecorder;
@@ -51,22 +52,28 @@ pub(in crate::connection) fn connection_over(
     Connection {
         server: "fx".into(),
         session,
-        revision,
-        tasks: TasksCapability { call: true, cancel: true },
-        declares_logging: false,
-        client_meta: ClientMeta::default(),
-        permits: Semaphore::new(1),
-        max_total_timeout: MAX_TOTAL_TIMEOUT,
-        retry: RetryPolicy { max: 3, initial_delay: delay, max_delay: delay },
-        cache: Cache::new(config::CacheConfig { ttl: delay, max_entries: 1, max_bytes: 1 }).into(),
+        negotiated: Negotiated {
+            revision,
+            tasks: TasksCapability { call: true, cancel: true },
+            declares_logging: false,
+            client_meta: ClientMeta::default(),
+        },
+        limits: RequestLimits {
+            permits: Semaphore::new(1),
+            max_total_timeout: MAX_TOTAL_TIMEOUT,
+            retry: RetryPolicy { max: 3, initial_delay: delay, max_delay: delay },
+        },
+        cache: Cache::new(CacheConfig { ttl: delay, max_entries: 1, max_bytes: 1 }).into(),
         callbacks,
         subscriptions: Subscriptions::default(),
         list_ttls: ListTtls::default(),
-        metrics: Arc::new(MetricsRecorder::new()),
-        timeout_streak: TimeoutStreak::new(1),
+        instruments: Instruments {
+            metrics: Arc::new(MetricsRecorder::new()),
+            timeout_streak: TimeoutStreak::new(1),
+            telemetry: None,
+        },
         events,
         secret_fingerprints: Arc::default(),
-        telemetry: None,
     }
 }
 
@@ -77,7 +84,7 @@ fn connect_modern() -> (InMemoryServer, Arc<Connection>, BackgroundTasks) {
 /// Returns a receiver for each report that the server is unresponsive.
 fn timeout_streaks(connection: &Connection) -> std::sync::mpsc::Receiver<u32> {
     let (sender, receiver) = std::sync::mpsc::channel();
-    connection.timeout_streak.set_callback(move |calls| sender.send(calls).unwrap());
+    connection.instruments.timeout_streak.set_callback(move |calls| sender.send(calls).unwrap());
     receiver
 }
 
@@ -115,7 +122,7 @@ async fn call(
         progress,
         retries: None,
         retry_safe: true,
-        as_task: connection.revision.era() == Era::Legacy,
+        as_task: connection.negotiated.revision.era() == Era::Legacy,
         callback: None,
     };
     let reply = connection.request(spec, |_| Ok(CallOutcome::Ok)).await?;
@@ -282,7 +289,7 @@ async fn a_task_is_a_call_under_way_with_its_permit_and_the_progress_of_its_call
         let request = peer.respond_to(method::TOOLS_CALL, created_task(json!({}))).await;
         sleep(DEFAULT_POLL_INTERVAL / 2).await;
         assert_eq!(connection.session.in_flight(), 1);
-        assert_eq!(connection.permits.available_permits(), 0);
+        assert_eq!(connection.limits.permits.available_permits(), 0);
         let progress_params = json!({"progressToken": request["id"], "progress": 1});
         peer.notify(method::PROGRESS, progress_params).await;
         assert_eq!(progress.recv().await.unwrap().progress, 1.0);
@@ -290,7 +297,10 @@ async fn a_task_is_a_call_under_way_with_its_permit_and_the_progress_of_its_call
     };
     let (result, ()) = tokio::join!(call(&connection, Some(&sender)), server_side);
     assert_eq!(result.unwrap(), json!({"x": 1}));
-    assert_eq!((connection.session.in_flight(), connection.permits.available_permits()), (0, 1));
+    assert_eq!(
+        (connection.session.in_flight(), connection.limits.permits.available_permits()),
+        (0, 1)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -318,7 +328,7 @@ async fn a_user_who_takes_all_the_time_of_a_call_counts_as_no_timeout_of_the_ser
         let server_side = async {
             request_input_in(mode, &mut peer).await;
             sleep(DEFAULT_POLL_INTERVAL).await;
-            assert_eq!(connection.permits.available_permits(), 1, "{mode}");
+            assert_eq!(connection.limits.permits.available_permits(), 1, "{mode}");
         };
         let (result, ()) = tokio::join!(call(&connection, None), server_side);
         assert_timed_out(result, MAX_TOTAL_TIMEOUT);

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use innkeeper_process::{LaunchProbe, ProcessSpec};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::StartClock;
 use super::clock::run_while_alive;
 use crate::error::{CallError, StartFailureReason, StartPhase};
-use crate::process::{LaunchProbe, ProcessSpec};
 use crate::server::instance::ServerInstance;
 use crate::session::Session;
 

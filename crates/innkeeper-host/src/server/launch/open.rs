@@ -1,5 +1,6 @@
 //! Opens the session of one launch: to a process, a URL, or a server in the same process.
 
+use innkeeper_process::ProcessSpec;
 use innkeeper_protocol::view::ServerCapabilities;
 use tokio::io::AsyncRead;
 use tokio::sync::oneshot;
@@ -7,14 +8,13 @@ use tokio::time::timeout_at;
 
 use super::{Launcher, StartClock, StartedServer};
 use crate::error::StartFailureReason;
-use crate::process::ProcessSpec;
-use crate::process::stderr::StderrTail;
 use crate::server::Server;
 use crate::server::connector::ConnectorSource;
 use crate::server::endpoint_opener::SpawnedServer;
 use crate::server::in_process::InProcessConnection;
 use crate::server::instance::ServerInstance;
 use crate::session::{Session, SessionContext, SessionLimits};
+use crate::stderr::StderrTail;
 use crate::transport::{RemoteEndpoint, TransportHandle};
 
 impl Launcher {

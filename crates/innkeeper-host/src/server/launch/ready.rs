@@ -18,7 +18,7 @@ use crate::connection::log_level;
 use crate::connection::meta::ClientMeta;
 use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
-use crate::connection::{Connection, listen};
+use crate::connection::{Connection, Instruments, Negotiated, RequestLimits, listen};
 use crate::error::{StartFailureReason, StartPhase};
 use crate::event::HostEvent;
 use crate::server::Server;
@@ -63,22 +63,32 @@ impl Launcher {
         let connection = Arc::new(Connection {
             server: server.name.clone(),
             session: running.session.clone(),
-            revision,
-            tasks: running.capabilities.tasks,
-            declares_logging: running.capabilities.logging,
-            client_meta: meta.as_deref().map(ClientMeta::from_raw).unwrap_or_default(),
-            permits: Semaphore::new(config.max_concurrent),
-            retry: config.retry,
-            max_total_timeout: config.max_total_timeout,
+            negotiated: Negotiated {
+                revision,
+                tasks: running.capabilities.tasks,
+                declares_logging: running.capabilities.logging,
+                client_meta: meta.as_deref().map(ClientMeta::from_raw).unwrap_or_default(),
+            },
+            limits: RequestLimits {
+                permits: Semaphore::new(config.max_concurrent),
+                max_total_timeout: config.max_total_timeout,
+                retry: config.retry,
+            },
             cache,
             callbacks: self.callbacks.clone(),
             subscriptions: Subscriptions::default(),
             list_ttls: ListTtls::default(),
-            metrics: server.metrics.clone(),
-            timeout_streak: TimeoutStreak::new(config.unavailable_after_timeouts),
+            instruments: Instruments {
+                metrics: server.metrics.clone(),
+                timeout_streak: TimeoutStreak::new(config.unavailable_after_timeouts),
+                telemetry: self.telemetry.for_connection(
+                    &server.name,
+                    revision,
+                    endpoint.network(),
+                ),
+            },
             events: self.events.clone(),
             secret_fingerprints: self.secret_fingerprints.clone(),
-            telemetry: self.telemetry.for_connection(&server.name, revision, endpoint.network()),
         });
         log_level::set_detached(&connection, self.log_levels.get(&server.name));
         listen::start(&connection, &running.capabilities, &self.tasks).await;

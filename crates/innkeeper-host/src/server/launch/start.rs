@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_process::ProcessSpec;
 use tokio::time::{Instant, sleep};
 
 use super::{Endpoint, LaunchFailure, Launcher, StartClock, StartDeadline, StartedServer};
@@ -13,7 +14,6 @@ use crate::error::{
     AuthErrorKind, CallError, ServerFailure, StartFailureReason, StartPhase, UnavailableReason,
 };
 use crate::event::HostEvent;
-use crate::process::ProcessSpec;
 use crate::server::Server;
 use crate::transport::TransportKind;
 

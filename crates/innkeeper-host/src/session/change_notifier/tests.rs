@@ -1,9 +1,10 @@
 //! Change notifications of an in-memory server.
 
-use std::time::Duration;
-
+use innkeeper_config::CacheConfig;
 use innkeeper_protocol::method;
 use innkeeper_testkit::InMemoryServer;
+use std::time::Duration;
+
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -11,7 +12,6 @@ use tokio::time::Instant;
 use super::*;
 use crate::cache::CacheKey;
 use crate::callback::CallbackRegistry;
-use crate::config;
 use crate::event::EventPublisher;
 use crate::session::{OutgoingRequest, SessionContext, SessionLimits};
 use crate::tasks::BackgroundTasks;
@@ -27,7 +27,7 @@ async fn session_with_cache(
         (BackgroundTasks::default(), CallbackRegistry::default(), EventPublisher::new());
     let owner = SessionContext { server: "fx".into(), callbacks, events, tasks: tasks.clone() };
     let session = Session::open(owner, reader, writer, SessionLimits::default());
-    let policy = config::CacheConfig { ttl: TEST_TIMEOUT, max_entries: 9, max_bytes: 1 << 20 };
+    let policy = CacheConfig { ttl: TEST_TIMEOUT, max_entries: 9, max_bytes: 1 << 20 };
     let cache = Arc::new(Cache::new(policy));
     session.set_cache(cache.clone());
     let prompt = CacheKey::prompt("fx.greet", &serde_json::Map::new());

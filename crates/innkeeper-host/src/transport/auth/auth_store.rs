@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use innkeeper_config::Secret;
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
 use super::TokenStore;
 use super::stored_auth::StoredAuth;
-use crate::config::Secret;
 
 /// Timeout for the lock while another process renews a token: as long as one request.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
+use innkeeper_config::Secret;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use tokio::sync::{oneshot, watch};
 
 use super::{AuthError, AuthErrorKind, Challenge, ProtectedResource, TokenFuture, TokenProvider};
 use crate::audit::AuditEvent;
-use crate::config::Secret;
 use crate::error::UnavailableReason;
 use crate::session::RequestError;
 use crate::tasks::BackgroundTasks;

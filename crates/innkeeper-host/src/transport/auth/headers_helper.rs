@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use innkeeper_process::ledger::Ledger;
+use innkeeper_process::{ExitStatus, ProcessSpec, StdioPipes, Supervisor};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncReadExt, copy, sink};
@@ -16,8 +18,6 @@ use tokio::time::timeout;
 
 use super::AuthErrorKind;
 use crate::error::UnavailableReason;
-use crate::process::ledger::Ledger;
-use crate::process::{self, ExitStatus, ProcessSpec, StdioPipes, Supervisor};
 use crate::session::RequestError;
 use crate::transport::http::send_error;
 use crate::transport::sent_secrets::SentSecrets;
@@ -153,7 +153,7 @@ impl HeadersHelper {
     /// Runs the program. Dropping the future kills the program and its child processes.
     async fn run(&self) -> Result<HeaderMap, String> {
         let HelperLaunchContext { supervisor, ledger } = &self.launch_context;
-        let spawned = process::spawn(&self.launch, supervisor, ledger.as_ref()).await;
+        let spawned = innkeeper_process::spawn(&self.launch, supervisor, ledger.as_ref()).await;
         let (mut process, StdioPipes { stdin, mut stdout, mut stderr }) =
             spawned.map_err(|error| error.to_string())?;
         drop(stdin);
@@ -273,7 +273,7 @@ mod tests {
     fn helper(program: &str, args: &[&str]) -> HeadersHelper {
         let (command, program) = (program.to_owned(), program.into());
         let args = args.iter().map(Into::into).collect();
-        let (env, confinement) = (Vec::new(), process::Confinement::default());
+        let (env, confinement) = (Vec::new(), innkeeper_process::Confinement::default());
         let launch = ProcessSpec { command, program, args, env, cwd: None, confinement };
         let programs = HelperLaunchContext { supervisor: Supervisor::Group, ledger: None };
         HeadersHelper::new(Arc::new(launch), programs)

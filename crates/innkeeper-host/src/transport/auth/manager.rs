@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use innkeeper_config::OauthConfig;
 use reqwest::header::AUTHORIZATION;
 use tokio::time::timeout;
 
@@ -14,7 +15,6 @@ use super::bearer_auth::BearerAuth;
 use super::client::AuthHttpClient;
 use super::oauth::{self, OauthContext};
 use super::{AuthErrorKind, ProtectedResource, TokenProvider, TokenStore, UserAgent};
-use crate::config::OauthConfig;
 use crate::tasks::BackgroundTasks;
 use crate::transport::RemoteEndpoint;
 
@@ -143,7 +143,7 @@ mod tests {
     use indexmap::IndexMap;
 
     use super::*;
-    use crate::config::{Environment, ExpandedValue, TransportConfig};
+    use innkeeper_config::{Environment, ExpandedValue, TransportConfig};
 
     fn bearer_auth(sign_in: &AuthManager, url: &str) -> Arc<BearerAuth> {
         let url = ExpandedValue::new(url.to_owned(), url);

@@ -18,8 +18,8 @@ use super::{
     AuthError, AuthErrorKind, Challenge, ProtectedResource, TokenFuture, TokenProvider, UserAgent,
 };
 use crate::audit::AuditEvent;
-use crate::config::{self, OauthGrant, Secret};
 use authorization_server::AuthorizationServer;
+use innkeeper_config::{OauthGrant, Secret};
 use tokio::time::Instant;
 
 /// Time after a failed renewal without another attempt, while the token is valid.
@@ -29,7 +29,7 @@ const RENEWAL_BACKOFF: Duration = Duration::from_secs(30);
 pub(super) struct OauthContext {
     pub(super) server: Arc<str>,
     pub(super) url: Url,
-    pub(super) config: config::OauthConfig,
+    pub(super) config: innkeeper_config::OauthConfig,
     pub(super) http: Arc<AuthHttpClient>,
     pub(super) user_agent: Option<Arc<dyn UserAgent>>,
     pub(super) store: Option<AuthStore>,
@@ -294,8 +294,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::config::{Environment, ExpandedValue, TransportConfig};
     use crate::transport::RemoteEndpoint;
+    use innkeeper_config::{Environment, ExpandedValue, TransportConfig};
 
     fn test_client() -> OauthInner {
         let address = "http://a/mcp";
@@ -304,7 +304,8 @@ mod tests {
         let remote =
             RemoteEndpoint::from_config(&transport, &Environment::default()).unwrap().unwrap();
         let http = Arc::new(AuthHttpClient::new(&remote));
-        let (url, config) = (Url::parse(address).unwrap(), config::OauthConfig::default());
+        let (url, config) =
+            (Url::parse(address).unwrap(), innkeeper_config::OauthConfig::default());
         let context =
             OauthContext { server: "inn".into(), url, config, http, user_agent: None, store: None };
         let (current, state) = (Mutex::default(), tokio::sync::Mutex::default());

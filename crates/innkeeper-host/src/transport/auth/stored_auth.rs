@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use innkeeper_config::Secret;
 use rmcp::transport::auth::StoredCredentials;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::config::Secret;
 use crate::transport::sent_secrets::SentSecrets;
 
 /// Time between renewal and expiry of a token. A token with a lifetime below twice this value is

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
+use innkeeper_config::Environment;
 use innkeeper_protocol::{Revision, method};
 use reqwest::{Body, Client, Response, Url};
 use serde_json::json;
@@ -21,7 +22,6 @@ use tokio::time::Instant;
 use super::post::{PostRequest, handle_response};
 use super::session::HttpSession;
 use crate::callback::CallbackRegistry;
-use crate::config::Environment;
 use crate::event::EventPublisher;
 use crate::session::{OutgoingRequest, Session, SessionContext, SessionLimits};
 use crate::tasks::BackgroundTasks;

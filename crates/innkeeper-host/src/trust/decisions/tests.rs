@@ -1,10 +1,10 @@
 //! Tests of stored trust decisions.
 
+use innkeeper_config::{Config, Environment};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::config::{Config, Environment};
 
 /// A project with a configuration file, and the directory of the decisions.
 struct TestProject {

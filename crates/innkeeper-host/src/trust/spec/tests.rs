@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use innkeeper_config::{Config, Environment};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::{Config, Environment};
 
 fn spec(entry: &Value) -> LaunchSpec {
     spec_in(entry, "/here")

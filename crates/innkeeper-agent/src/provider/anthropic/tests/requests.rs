@@ -5,7 +5,8 @@ use std::sync::Arc;
 use innkeeper_toolcall::{Tool, Tools};
 use serde_json::json;
 
-use super::{CLAUDE, body, encode, request_with, text, tools, user};
+use super::{CLAUDE, body, request_with, text, tools, user};
+use crate::provider::codec::request_encoding::encode_request;
 use crate::provider::{
     Capabilities, ConstraintSupport, OutputConstraint, ProviderApi, Request, ToolChoice,
 };
@@ -14,7 +15,7 @@ use crate::provider::{
 fn a_request_has_the_path_the_version_and_always_max_tokens() {
     let request = Request { system: "be kind".to_owned(), ..request_with(vec![user("hi")]) };
     let capabilities = Capabilities::for_model(ProviderApi::Anthropic, CLAUDE);
-    let outgoing = encode(&request, CLAUDE, &capabilities, true);
+    let outgoing = encode_request(ProviderApi::Anthropic, &request, CLAUDE, &capabilities, true);
     assert_eq!(outgoing.path, "/v1/messages");
     assert_eq!(outgoing.headers, [("anthropic-version", "2026-10-21".to_owned())]);
     let expected = json!({
@@ -57,15 +58,26 @@ fn tools_and_system_prompt_are_cached_only_if_requested_and_supported() {
 #[test]
 fn a_server_that_knows_the_version_of_2023_gets_that() {
     let capabilities = Capabilities::for_model(ProviderApi::Anthropic, "qwen3-coder");
-    let outgoing = encode(&request_with(vec![user("hi")]), "qwen3-coder", &capabilities, false);
+    let outgoing = encode_request(
+        ProviderApi::Anthropic,
+        &request_with(vec![user("hi")]),
+        "qwen3-coder",
+        &capabilities,
+        false,
+    );
     assert_eq!(outgoing.headers, [("anthropic-version", "2023-06-01".to_owned())]);
 }
 
 #[test]
 fn bound_thinking_is_dropped_where_the_messages_before_it_changed() {
     let capabilities = Capabilities::for_model(ProviderApi::Anthropic, "claude-fable-5-2");
-    let outgoing =
-        encode(&request_with(vec![user("hi")]), "claude-fable-5-2", &capabilities, false);
+    let outgoing = encode_request(
+        ProviderApi::Anthropic,
+        &request_with(vec![user("hi")]),
+        "claude-fable-5-2",
+        &capabilities,
+        false,
+    );
     let beta = ("anthropic-beta", "thinking-binding-controls-2026-08-01".to_owned());
     assert!(outgoing.headers.contains(&beta));
     let sent: serde_json::Value = serde_json::from_slice(&outgoing.body).unwrap();
@@ -93,7 +105,7 @@ fn parameters_that_a_model_refuses_are_not_sent() {
     let hot = Request { temperature: Some(1.7), ..request.clone() };
     assert_eq!(body(&hot, "other")["temperature"], 1.0);
     let none = Capabilities::default();
-    let sent = encode(&request, CLAUDE, &none, false).body;
+    let sent = encode_request(ProviderApi::Anthropic, &request, CLAUDE, &none, false).body;
     let sent: serde_json::Value = serde_json::from_slice(&sent).unwrap();
     for name in ["temperature", "stop_sequences", "tool_choice", "tools", "output_config"] {
         assert_eq!(sent.get(name), None, "{name}");
@@ -159,7 +171,8 @@ fn an_output_schema_is_sent_only_where_it_is_supported() {
     let sent = |schema: &serde_json::Value| {
         let output_constraint = Some(OutputConstraint::JsonSchema(schema.clone()));
         let request = Request { output_constraint, ..request_with(vec![user("hi")]) };
-        let body = encode(&request, CLAUDE, &capabilities, false).body;
+        let body =
+            encode_request(ProviderApi::Anthropic, &request, CLAUDE, &capabilities, false).body;
         serde_json::from_slice::<serde_json::Value>(&body).unwrap().get("output_config").cloned()
     };
     let config = sent(&object).unwrap();

@@ -7,25 +7,17 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::conversation::{AssistantMessage, Conversation, Message, ProviderBlock, ToolResult};
-use crate::provider::tool_encoding::EncodedTools;
+use crate::provider::codec::request_encoding::{encode_body, encode_request};
 use crate::provider::{Capabilities, OutputConstraint, ProviderApi, Request, ToolChoice};
 
-fn encode_body(request: &Request, model: &str, capabilities: &Capabilities) -> Value {
-    let encoded_tools =
-        EncodedTools::new(Arc::clone(&request.tools), ProviderApi::GeminiGenerate, false);
-    let encode_request = EncodeRequest {
-        request,
-        encoded_tools: &encoded_tools,
-        model,
-        capabilities,
-        streaming: false,
-    };
-    serde_json::from_slice(&encode(encode_request).unwrap().body).unwrap()
+fn body_json(request: &Request, model: &str, capabilities: &Capabilities) -> Value {
+    let body = encode_body(ProviderApi::GeminiGenerate, request, model, capabilities);
+    serde_json::from_str(&body).unwrap()
 }
 
 fn contents(messages: Vec<Message>, model: &str) -> Value {
     let request = Request { messages, ..Request::default() };
-    encode_body(&request, model, &Capabilities::for_model(ProviderApi::GeminiGenerate, model))["contents"].take()
+    body_json(&request, model, &Capabilities::for_model(ProviderApi::GeminiGenerate, model))["contents"].take()
 }
 
 fn tools() -> Arc<Tools> {
@@ -46,7 +38,6 @@ fn result(id: &str, name: &str, text: &str, is_error: bool) -> ToolResult {
 #[test]
 fn the_path_names_the_model_as_one_segment() {
     let request = Request::default();
-    let encoded_tools = EncodedTools::new(Arc::default(), ProviderApi::GeminiGenerate, false);
     let capabilities = Capabilities::default();
     let table = [
         ("gemini-3.8-flash", false, "/v1beta/models/gemini-3.8-flash:generateContent"),
@@ -54,14 +45,8 @@ fn the_path_names_the_model_as_one_segment() {
         ("a/b?c ü", false, "/v1beta/models/a%2Fb%3Fc%20%C3%BC:generateContent"),
     ];
     for (model, streaming, path) in table {
-        let encode_request = EncodeRequest {
-            request: &request,
-            encoded_tools: &encoded_tools,
-            model,
-            capabilities: &capabilities,
-            streaming,
-        };
-        let outgoing = encode(encode_request).unwrap();
+        let api = ProviderApi::GeminiGenerate;
+        let outgoing = encode_request(api, &request, model, &capabilities, streaming);
         assert_eq!((outgoing.path.as_str(), outgoing.headers.len()), (path, 0));
     }
 }
@@ -99,15 +84,15 @@ fn a_request_has_all_that_the_model_takes() {
             "responseJsonSchema": schema,
         },
     });
-    assert_eq!(encode_body(&request, model, &capabilities), body);
+    assert_eq!(body_json(&request, model, &capabilities), body);
 
     let none = Capabilities { native_tools: true, ..Capabilities::default() };
     body["generationConfig"] = json!({"maxOutputTokens": 100});
     body["toolConfig"]["functionCallingConfig"]["mode"] = json!("AUTO");
-    assert_eq!(encode_body(&request, model, &none), body);
+    assert_eq!(body_json(&request, model, &none), body);
 
     let bare = json!({"contents": [], "generationConfig": {}});
-    assert_eq!(encode_body(&Request::default(), model, &capabilities), bare);
+    assert_eq!(body_json(&Request::default(), model, &capabilities), bare);
 }
 
 #[test]
@@ -122,7 +107,7 @@ fn each_choice_has_its_mode() {
         let request = Request { tools: tools(), tool_choice, ..Request::default() };
         let mut capabilities = Capabilities::for_model(ProviderApi::GeminiGenerate, MODEL);
         capabilities.quirks.validated_mode = validated;
-        let body = encode_body(&request, MODEL, &capabilities);
+        let body = body_json(&request, MODEL, &capabilities);
         assert_eq!(body["toolConfig"]["functionCallingConfig"]["mode"], mode);
     }
 }
@@ -146,17 +131,13 @@ fn the_models_own_parts_go_back_verbatim() {
     ];
     conversation.push_tool_results(results).unwrap();
 
-    let request = Request { messages: conversation.messages().to_vec(), ..Request::default() };
-    let encoded_tools = EncodedTools::new(tools(), ProviderApi::GeminiGenerate, false);
-    let capabilities = Capabilities::for_model(ProviderApi::GeminiGenerate, MODEL);
-    let encode_request = EncodeRequest {
-        request: &request,
-        encoded_tools: &encoded_tools,
-        model: MODEL,
-        capabilities: &capabilities,
-        streaming: true,
+    let request = Request {
+        messages: conversation.messages().to_vec(),
+        tools: tools(),
+        ..Request::default()
     };
-    let body = String::from_utf8(encode(encode_request).unwrap().body).unwrap();
+    let capabilities = Capabilities::for_model(ProviderApi::GeminiGenerate, MODEL);
+    let body = encode_body(ProviderApi::GeminiGenerate, &request, MODEL, &capabilities);
     assert!(body.contains(&format!("[{}]", parts.join(","))), "{body}");
 
     let all = contents(conversation.messages().to_vec(), MODEL);
@@ -211,16 +192,8 @@ fn the_first_call_of_another_model_gets_the_placeholder_signature() {
         assert_eq!(all[at + 1]["parts"], json!([expected_response, expected_response]));
     }
     let request = Request { messages: conversation.messages().to_vec(), ..Request::default() };
-    let encoded_tools = EncodedTools::new(Arc::default(), ProviderApi::GeminiGenerate, false);
     let capabilities = Capabilities::for_model(ProviderApi::GeminiGenerate, MODEL);
-    let encode_request = EncodeRequest {
-        request: &request,
-        encoded_tools: &encoded_tools,
-        model: MODEL,
-        capabilities: &capabilities,
-        streaming: true,
-    };
-    let body = String::from_utf8(encode(encode_request).unwrap().body).unwrap();
+    let body = encode_body(ProviderApi::GeminiGenerate, &request, MODEL, &capabilities);
     assert!(body.contains(r#""args":{"n":98765432109876543210}"#), "{body}");
 }
 
@@ -265,7 +238,7 @@ fn names_and_schemas_are_encoded_for_the_api() {
     let tools = Arc::new([Tool::new(name, "", schema)].into_iter().collect());
     let request = Request { tools, ..Request::default() };
     let body =
-        encode_body(&request, MODEL, &Capabilities::for_model(ProviderApi::GeminiGenerate, MODEL));
+        body_json(&request, MODEL, &Capabilities::for_model(ProviderApi::GeminiGenerate, MODEL));
     let tool = &body["tools"][0]["functionDeclarations"][0];
     let name = tool["name"].as_str().unwrap();
     assert!(name.len() <= 64, "{name}");

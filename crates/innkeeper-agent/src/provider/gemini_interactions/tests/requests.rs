@@ -7,29 +7,20 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::conversation::{AssistantMessage, Conversation, Message, ProviderBlock, ToolResult};
-use crate::provider::tool_encoding::EncodedTools;
+use crate::provider::codec::request_encoding::{encode_body, encode_request};
 use crate::provider::{Capabilities, OutputConstraint, ProviderApi, Request, ToolChoice};
 
-fn body(request: &Request, model: &str, capabilities: &Capabilities) -> String {
-    let encoded_tools =
-        EncodedTools::new(Arc::clone(&request.tools), ProviderApi::GeminiInteractions, false);
-    let encode_request = EncodeRequest {
-        request,
-        encoded_tools: &encoded_tools,
-        model,
-        capabilities,
-        streaming: false,
-    };
-    String::from_utf8(encode(encode_request).unwrap().body).unwrap()
+fn body_text(request: &Request, model: &str, capabilities: &Capabilities) -> String {
+    encode_body(ProviderApi::GeminiInteractions, request, model, capabilities)
 }
 
-fn encode_body(request: &Request, model: &str, capabilities: &Capabilities) -> Value {
-    serde_json::from_str(&body(request, model, capabilities)).unwrap()
+fn body_json(request: &Request, model: &str, capabilities: &Capabilities) -> Value {
+    serde_json::from_str(&body_text(request, model, capabilities)).unwrap()
 }
 
 fn input(messages: &[Message], model: &str) -> Value {
     let request = Request { messages: messages.to_vec(), ..Request::default() };
-    encode_body(&request, model, &Capabilities::for_model(ProviderApi::GeminiInteractions, model))["input"].take()
+    body_json(&request, model, &Capabilities::for_model(ProviderApi::GeminiInteractions, model))["input"].take()
 }
 
 fn tools() -> Arc<Tools> {
@@ -74,29 +65,22 @@ fn a_request_has_all_that_the_model_takes() {
         "store": false,
         "stream": false,
     });
-    assert_eq!(encode_body(&request, "models/gemini-3.8-flash", &capabilities), expected);
+    assert_eq!(body_json(&request, "models/gemini-3.8-flash", &capabilities), expected);
 
     let least = Capabilities { native_tools: true, ..Capabilities::default() };
     expected["generation_config"] = json!({"max_output_tokens": 100, "tool_choice": "auto"});
     expected.as_object_mut().unwrap().remove("response_format");
-    assert_eq!(encode_body(&request, MODEL, &least), expected);
+    assert_eq!(body_json(&request, MODEL, &least), expected);
 
     let bare = json!({"model": MODEL, "input": [], "generation_config": {}, "store": false, "stream": false});
-    assert_eq!(encode_body(&Request::default(), MODEL, &capabilities), bare);
+    assert_eq!(body_json(&Request::default(), MODEL, &capabilities), bare);
 }
 
 #[test]
 fn the_revision_and_the_stream_flag_are_sent() {
     let (request, capabilities) = (Request::default(), Capabilities::default());
-    let encoded_tools = EncodedTools::new(Arc::default(), ProviderApi::GeminiInteractions, false);
-    let encode_request = EncodeRequest {
-        request: &request,
-        encoded_tools: &encoded_tools,
-        model: MODEL,
-        capabilities: &capabilities,
-        streaming: true,
-    };
-    let outgoing = encode(encode_request).unwrap();
+    let api = ProviderApi::GeminiInteractions;
+    let outgoing = encode_request(api, &request, MODEL, &capabilities, true);
     assert_eq!(outgoing.path, "/v1beta/interactions");
     assert_eq!(outgoing.headers, [("api-revision", "2026-05-20".to_owned())]);
     assert!(String::from_utf8(outgoing.body).unwrap().contains(r#""stream":true"#));
@@ -115,7 +99,7 @@ fn each_choice_has_its_mode() {
         let mut capabilities = Capabilities::for_model(ProviderApi::GeminiInteractions, MODEL);
         capabilities.quirks.validated_mode = validated;
         assert_eq!(
-            encode_body(&request, MODEL, &capabilities)["generation_config"]["tool_choice"],
+            body_json(&request, MODEL, &capabilities)["generation_config"]["tool_choice"],
             mode
         );
     }
@@ -136,8 +120,11 @@ fn the_models_own_steps_go_back_verbatim() {
         .push_tool_results(vec![result("call_1", "broken", true), result("x1", "seen", false)])
         .unwrap();
     let request = Request { messages: conversation.messages().to_vec(), ..Request::default() };
-    let text =
-        body(&request, MODEL, &Capabilities::for_model(ProviderApi::GeminiInteractions, MODEL));
+    let text = body_text(
+        &request,
+        MODEL,
+        &Capabilities::for_model(ProviderApi::GeminiInteractions, MODEL),
+    );
     assert!(text.contains(&steps[..2].join(",")), "{text}");
     // The generated id, which the result names.
     let expected_call =
@@ -180,8 +167,11 @@ fn calls_of_another_model_follow_a_thought_with_the_placeholder_signature() {
     conversation.push_assistant(AssistantMessage { parts }).unwrap();
     conversation.fail_pending("stopped");
     let request = Request { messages: conversation.messages().to_vec(), ..Request::default() };
-    let text =
-        body(&request, MODEL, &Capabilities::for_model(ProviderApi::GeminiInteractions, MODEL));
+    let text = body_text(
+        &request,
+        MODEL,
+        &Capabilities::for_model(ProviderApi::GeminiInteractions, MODEL),
+    );
     assert!(text.contains(r#""arguments":{"n":98765432109876543210}"#), "{text}");
 
     let all = input(conversation.messages(), MODEL);
@@ -230,7 +220,7 @@ fn names_and_schemas_are_encoded_for_the_api() {
     let name = format!("9.look/{}", "very ".repeat(20));
     let tools = Arc::new([Tool::new(name, "", schema)].into_iter().collect());
     let request = Request { tools, ..Request::default() };
-    let body = encode_body(
+    let body = body_json(
         &request,
         MODEL,
         &Capabilities::for_model(ProviderApi::GeminiInteractions, MODEL),

@@ -10,20 +10,12 @@ use super::call;
 use crate::conversation::{
     AssistantMessage, ContentPart, Message, PartContent, ProviderBlock, ToolResult,
 };
-use crate::provider::codec::EncodeRequest;
-use crate::provider::tool_encoding::EncodedTools;
+use crate::provider::codec::request_encoding::encode_request;
 use crate::provider::{Capabilities, OutputConstraint, ProviderApi, Request, ToolChoice};
 
 fn text(request: &Request, capabilities: &Capabilities, streaming: bool) -> String {
-    let encoded_tools = EncodedTools::new(Arc::clone(&request.tools), ProviderApi::Ollama, false);
-    let encode_request = EncodeRequest {
-        request,
-        encoded_tools: &encoded_tools,
-        model: "llama3.1:8b",
-        capabilities,
-        streaming,
-    };
-    let outgoing = super::super::encode(encode_request).unwrap();
+    let api = ProviderApi::Ollama;
+    let outgoing = encode_request(api, request, "llama3.1:8b", capabilities, streaming);
     assert_eq!((outgoing.path.as_str(), outgoing.headers.len()), ("/api/chat", 0));
     String::from_utf8(outgoing.body).unwrap()
 }

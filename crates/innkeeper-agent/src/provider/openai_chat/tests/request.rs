@@ -10,8 +10,7 @@ use crate::conversation::{
     AssistantMessage, ContentPart, Conversation, Message, PartContent, ToolCall, ToolResult,
 };
 use crate::provider::codec::chunking::{MODEL, decode_body};
-use crate::provider::codec::{EncodeRequest, encode};
-use crate::provider::tool_encoding::EncodedTools;
+use crate::provider::codec::request_encoding::encode_request;
 use crate::provider::{
     Capabilities, ConstraintSupport, InferenceServer, OutputConstraint, ProviderApi, Request,
     RequestQuirks, ToolChoice,
@@ -37,19 +36,8 @@ fn encode_path_and_body(
     capabilities: &Capabilities,
     streaming: bool,
 ) -> (String, String) {
-    let encoded_tools = EncodedTools::new(
-        Arc::clone(&request.tools),
-        ProviderApi::OpenAiChat,
-        capabilities.strict_tools,
-    );
-    let encode_request = EncodeRequest {
-        request,
-        encoded_tools: &encoded_tools,
-        model: MODEL,
-        capabilities,
-        streaming,
-    };
-    let outgoing = encode(ProviderApi::OpenAiChat, encode_request).unwrap();
+    let api = ProviderApi::OpenAiChat;
+    let outgoing = encode_request(api, request, MODEL, capabilities, streaming);
     assert_eq!(outgoing.headers, []);
     (outgoing.path, String::from_utf8(outgoing.body).unwrap())
 }

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use crate::conversation::{ContentPart, Conversation, Message, PartContent, ToolCall, ToolResult};
 use crate::provider::codec::chunking::{MODEL, decode_body};
-use crate::provider::codec::{EncodeRequest, encode};
-use crate::provider::tool_encoding::EncodedTools;
+use crate::provider::codec::request_encoding::encode_request;
 use crate::provider::{
     Capabilities, ConstraintSupport, OutputConstraint, ProviderApi, Request, RequestQuirks,
     ToolChoice,
@@ -27,19 +26,8 @@ fn tools() -> Arc<Tools> {
 }
 
 fn request_text(request: &Request, capabilities: &Capabilities) -> String {
-    let encoded_tools = EncodedTools::new(
-        Arc::clone(&request.tools),
-        ProviderApi::OpenAiResponses,
-        capabilities.strict_tools,
-    );
-    let encode_request = EncodeRequest {
-        request,
-        encoded_tools: &encoded_tools,
-        model: MODEL,
-        capabilities,
-        streaming: true,
-    };
-    let outgoing = encode(ProviderApi::OpenAiResponses, encode_request).unwrap();
+    let api = ProviderApi::OpenAiResponses;
+    let outgoing = encode_request(api, request, MODEL, capabilities, true);
     assert_eq!((outgoing.path.as_str(), outgoing.headers), ("/responses", Vec::new()));
     String::from_utf8(outgoing.body).unwrap()
 }

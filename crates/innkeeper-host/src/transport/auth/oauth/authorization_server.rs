@@ -5,6 +5,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use innkeeper_config::Secret;
 use reqwest::Url;
 use rmcp::transport::auth::{
     AuthError, AuthorizationCallback, AuthorizationManager, AuthorizationMetadata,
@@ -19,7 +20,6 @@ use super::super::AuthErrorKind;
 use super::super::client::AuthHttpClient;
 use super::super::stored_auth::{RegisteredClient, StoredToken};
 use super::assertion::sign_assertion;
-use crate::config::Secret;
 use crate::transport::sent_secrets::SentSecrets;
 
 /// The client name for registration.

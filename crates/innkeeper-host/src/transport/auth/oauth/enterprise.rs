@@ -3,6 +3,7 @@
 //! The identity provider exchanges the ID token for an assertion. The server's authorization server
 //! exchanges the assertion for an access token.
 
+use innkeeper_config::{EnterpriseConfig, IdToken, read_bytes};
 use reqwest::Url;
 use rmcp::transport::auth::enterprise::{
     EmaAuthorizationServer, EmaClientAuthentication, EmaError, EmaExchangeRequest,
@@ -13,7 +14,6 @@ use super::super::AuthErrorKind;
 use super::super::stored_auth::{RegisteredClient, StoredToken};
 use super::OauthContext;
 use super::authorization_server::{AuthorizationServer, without_logging};
-use crate::config::{EnterpriseConfig, IdToken, read_bytes};
 
 /// Maximum size of an ID token file in bytes. ID tokens have a few thousand.
 const MAX_ID_TOKEN_BYTES: u64 = 64 << 10;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use innkeeper_config::{OauthGrant, Secret};
 use reqwest::Url;
 use rmcp::transport::auth::WWWAuthenticateParams;
 use tokio::time::timeout;
@@ -12,7 +13,6 @@ use super::super::{AuthErrorKind, AuthorizationRequest, Challenge};
 use super::authorization_server::AuthorizationServer;
 use super::{OauthInner, OauthState, enterprise};
 use crate::audit::AuditEvent;
-use crate::config::{OauthGrant, Secret};
 
 /// Timeout for a person's sign-in. The page of the authorization server is valid as long.
 const USER_SIGN_IN_TIMEOUT: Duration = Duration::from_secs(300);

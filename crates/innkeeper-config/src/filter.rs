@@ -1,0 +1,125 @@
+//! Filter for a server's tools and their arguments.
+
+use indexmap::IndexMap;
+use serde::Serialize;
+
+/// Allow and deny lists of tool names; `*` matches any sequence of characters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolFilter {
+    /// Tools that are allowed; `None` allows all tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+    /// Tools that are denied, even if `allow` matches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
+    /// Patterns that no string argument may match, by tool name or pattern.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub deny_arguments: IndexMap<String, Vec<String>>,
+}
+
+impl ToolFilter {
+    /// Returns whether a tool of this name is allowed.
+    pub fn permits(&self, tool: &str) -> bool {
+        let matches_any =
+            |patterns: &[String]| patterns.iter().any(|pattern| Self::matches(pattern, tool));
+        self.allow.as_deref().is_none_or(matches_any) && !matches_any(&self.deny)
+    }
+
+    /// Returns the rule that excludes a tool, as written in the file.
+    pub fn deny_reason(&self, tool: &str) -> Option<DenyReason<'_>> {
+        if let Some(rule) = self.deny.iter().find(|pattern| Self::matches(pattern, tool)) {
+            return Some(DenyReason::Denied { rule });
+        }
+        (!self.permits(tool)).then_some(DenyReason::NotAllowed)
+    }
+
+    /// Returns the denied argument patterns of a tool.
+    pub fn denied_arguments(&self, tool: &str) -> impl Iterator<Item = &str> {
+        let rules = self.deny_arguments.iter().filter(move |(tools, _)| Self::matches(tools, tool));
+        rules.flat_map(|(_, texts)| texts).map(String::as_str)
+    }
+
+    /// Returns whether a name matches a pattern; `*` matches any sequence of characters.
+    pub fn matches(pattern: &str, name: &str) -> bool {
+        let mut chunks = pattern.split('*');
+        let first = chunks.next().unwrap_or_default();
+        let Some(mut rest) = name.strip_prefix(first) else {
+            return false;
+        };
+        let Some(last) = chunks.next_back() else {
+            return rest.is_empty();
+        };
+        for chunk in chunks {
+            match rest.find(chunk) {
+                Some(at) => rest = &rest[at + chunk.len()..],
+                None => return false,
+            }
+        }
+        rest.ends_with(last)
+    }
+}
+
+/// The reason why a tool is excluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DenyReason<'a> {
+    /// An entry of `tools.deny` matches.
+    Denied {
+        /// The matching entry.
+        rule: &'a str,
+    },
+    /// `tools.allow` is set and no entry matches.
+    NotAllowed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(allow: Option<&[&str]>, deny: &[&str]) -> ToolFilter {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        ToolFilter { allow: allow.map(owned), deny: owned(deny), ..ToolFilter::default() }
+    }
+
+    #[test]
+    fn without_rules_every_tool_is_offered() {
+        assert!(filter(None, &[]).permits("read_file"));
+    }
+
+    #[test]
+    fn an_empty_allow_list_offers_nothing() {
+        assert!(!filter(Some(&[]), &[]).permits("read_file"));
+    }
+
+    #[test]
+    fn deny_wins_over_allow_and_names_its_rule() {
+        let filter = filter(Some(&["*"]), &["write_*"]);
+        assert!(filter.permits("read_file"));
+        assert!(!filter.permits("write_file"));
+        assert_eq!(filter.deny_reason("write_file"), Some(DenyReason::Denied { rule: "write_*" }));
+        assert_eq!(filter.deny_reason("read_file"), None);
+    }
+
+    #[test]
+    fn a_tool_missing_from_allow_is_refused_as_such() {
+        assert_eq!(filter(Some(&["a"]), &[]).deny_reason("b"), Some(DenyReason::NotAllowed));
+    }
+
+    #[test]
+    fn stars_stand_for_any_run_of_characters() {
+        for (pattern, name, expected) in [
+            ("read", "read", true),
+            ("read", "reads", false),
+            ("*", "", true),
+            ("a*", "abc", true),
+            ("*c", "abc", true),
+            ("a*c", "abc", true),
+            ("a*b*c", "aXbYc", true),
+            ("a*b*c", "acb", false),
+            ("ab*ba", "aba", false),
+            ("a.*", "axb", false),
+        ] {
+            assert_eq!(ToolFilter::matches(pattern, name), expected, "`{pattern}` on `{name}`");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Configuration: reads `mcp.json` and reports all problems at once.
+//!
+//! A file passes through the modules below in order: text to a tree with positions, spellings of
+//! other hosts to our spelling, validation of the tree against the JSON Schema, typed entries,
+//! expansion of variables, and the checks across servers: names, dependencies, cycles.
+
+pub mod name;
+
+mod diagnostic;
+mod environment;
+mod secret;
+
+mod key_location;
+mod key_path;
+mod source_text;
+mod tree;
+
+mod alias;
+mod dialect;
+mod document;
+
+mod raw;
+mod raw_value;
+mod schema;
+mod schema_match;
+mod unknown_keys;
+mod validate;
+
+mod dotenv;
+mod expand;
+mod files;
+
+mod extra_keys;
+mod filter;
+mod guard;
+mod host;
+mod seconds;
+mod server;
+
+mod check;
+mod in_process;
+mod launch;
+mod oauth;
+mod remote;
+mod secret_scan;
+mod settings;
+
+mod dependencies;
+pub mod difference;
+mod graph;
+mod load;
+mod names;
+mod origin;
+mod watch;
+
+use std::path::{Path, PathBuf};
+
+use indexmap::IndexMap;
+use serde::Serialize;
+
+pub use diagnostic::{ConfigError, Diagnostic, Position, Severity};
+pub use environment::Environment;
+pub use extra_keys::ExtraKeys;
+pub use files::read_bytes;
+pub use filter::{DenyReason, ToolFilter};
+pub use graph::UnknownServer;
+pub use guard::{GuardMode, GuardModes};
+pub use host::HostConfig;
+pub use load::MAX_FILE_BYTES;
+pub use origin::ConfigOrigin;
+pub use schema::json_schema;
+pub use secret::{ExpandedValue, Secret};
+pub use secret_scan::{mentions_secret, redact_url};
+pub use server::{
+    CacheConfig, EnterpriseConfig, IdToken, OauthConfig, OauthGrant, ResourceLimits, RestartPolicy,
+    RetryPolicy, SandboxConfig, ServerConfig, TransportConfig,
+};
+pub use tree::MAX_DEPTH;
+pub use watch::ConfigWatcher;
+
+/// The complete configuration of a host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Config {
+    /// Enabled servers, in file order.
+    pub servers: IndexMap<String, ServerConfig>,
+    /// Settings of the host.
+    pub host: HostConfig,
+    /// Warnings, sorted by position.
+    pub warnings: Vec<Diagnostic>,
+    /// Disabled servers with the position of each entry.
+    pub disabled: IndexMap<String, Position>,
+    /// Files of the configuration, as the user named them.
+    pub sources: Vec<String>,
+    /// Unknown top-level keys.
+    #[serde(skip_serializing_if = "ExtraKeys::is_empty")]
+    pub extra: ExtraKeys,
+    /// Environment that the configuration was read against; servers inherit from this environment.
+    #[serde(skip)]
+    pub environment: Environment,
+    /// Origin of the configuration, for reloads.
+    #[serde(skip)]
+    pub origin: ConfigOrigin,
+}
+
+impl Config {
+    /// Reads one file against the environment of this process. A file has at most
+    /// [`MAX_FILE_BYTES`].
+    ///
+    /// Only this convenience function reads the process environment; [`Config::load`] takes an
+    /// [`Environment`].
+    ///
+    /// # Errors
+    ///
+    /// Returns every problem of the file if at least one problem is an error.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use innkeeper_config::Config;
+    ///
+    /// let config = Config::from_file("mcp.json")?;
+    /// for warning in &config.warnings {
+    ///     println!("{warning}");
+    /// }
+    /// # Ok::<(), innkeeper_config::ConfigError>(())
+    /// ```
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        Self::load(&[path.as_ref().to_owned()], &Environment::from_process())
+    }
+
+    /// Reads files and merges them; a server name may occur in only one file.
+    ///
+    /// A `.env` file beside a configuration file supplies variables that `env` does not have.
+    ///
+    /// # Errors
+    ///
+    /// Returns every problem of every file if at least one problem is an error.
+    pub fn load(sources: &[PathBuf], env: &Environment) -> Result<Self, ConfigError> {
+        load::load_files(sources, env)
+    }
+
+    /// Reads a string as a file named `source_name` in `base_dir`.
+    ///
+    /// # Errors
+    ///
+    /// Returns every problem of the string if at least one problem is an error.
+    pub fn from_text(
+        text: &str,
+        source_name: &str,
+        base_dir: &Path,
+        env: &Environment,
+    ) -> Result<Self, ConfigError> {
+        load::load_text(text, source_name, base_dir, env)
+    }
+
+    /// Reads a JSON value that the application built; problems have no line numbers.
+    ///
+    /// `source_name` names the value in problems, `base_dir` is the base of relative paths, and
+    /// `env` supplies the variables.
+    ///
+    /// # Errors
+    ///
+    /// Returns every problem of the value if at least one problem is an error.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use innkeeper_config::{Config, Environment};
+    /// use serde_json::json;
+    ///
+    /// let value = json!({"mcpServers": {"files": {"command": "serve", "args": ["${DATA}"]}}});
+    /// let environment = Environment::from_pairs([("DATA", "documents")]);
+    /// let config = Config::from_value(&value, "settings", Path::new("."), &environment)?;
+    /// assert!(config.servers.contains_key("files"));
+    /// # Ok::<(), innkeeper_config::ConfigError>(())
+    /// ```
+    pub fn from_value(
+        value: &serde_json::Value,
+        source_name: &str,
+        base_dir: &Path,
+        env: &Environment,
+    ) -> Result<Self, ConfigError> {
+        load::load_value(value, source_name, base_dir, env)
+    }
+
+    /// Returns the configuration reduced to these servers and their dependencies.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first name that no enabled server has.
+    pub fn select(&self, servers: &[&str]) -> Result<Self, UnknownServer> {
+        graph::select(self, servers)
+    }
+
+    /// Reads the files again, with the same environment and the same selection of servers.
+    ///
+    /// Returns `None` for a configuration without files.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Config::load`].
+    pub fn reload(&self) -> Option<Result<Self, ConfigError>> {
+        origin::reload(self)
+    }
+
+    /// Returns the servers in start order: a wave depends only on the waves before it.
+    ///
+    /// Servers of one wave are in file order and can start concurrently.
+    pub fn waves(&self) -> Vec<Vec<&str>> {
+        graph::waves(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

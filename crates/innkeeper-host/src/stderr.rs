@@ -1,0 +1,245 @@
+//! Reads the stderr of a server.
+//!
+//! The host always drains stderr, stores its end and forwards its lines at a limited rate.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::{Instant, timeout_at};
+
+use crate::rate_limiter::RateLimiter;
+use crate::text::display_safe;
+
+/// Maximum number of stored bytes: enough for a stack trace, and under 7 MB for 100 servers.
+const MAX_TAIL_BYTES: usize = 64 << 10;
+
+/// Maximum size in bytes of a forwarded line; longer lines are truncated.
+const MAX_LINE_BYTES: usize = 8 << 10;
+
+/// Maximum number of lines forwarded per second: enough for a verbose start, too few for a flood.
+const MAX_LINES_PER_SECOND: u32 = 50;
+
+/// Maximum number of bytes per read.
+const READ_BUFFER_BYTES: usize = 16 << 10;
+
+/// The end of a server's stderr; clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StderrTail(Arc<Mutex<VecDeque<u8>>>);
+
+impl StderrTail {
+    /// Reads `source` until it ends. Passes each line to `line` without its line end, escaped for
+    /// display; lines above the rate limit are counted, and one line reports their number.
+    pub(crate) async fn drain(
+        &self,
+        mut source: impl AsyncRead + Unpin,
+        mut line: impl FnMut(&str),
+    ) {
+        let mut lines = LineSplitter::default();
+        let mut rate = LineRateLimiter::new();
+        // The buffer's pages are untouched, and so use no memory, before the first read.
+        let pace = RateLimiter::new();
+        let mut bytes = Vec::with_capacity(READ_BUFFER_BYTES);
+        loop {
+            let read = match rate.summary_due() {
+                None => source.read_buf(&mut bytes).await,
+                Some(due) => match timeout_at(due, source.read_buf(&mut bytes)).await {
+                    Ok(read) => read,
+                    Err(_) => {
+                        rate.summarise(&mut line);
+                        continue;
+                    }
+                },
+            };
+            match read {
+                Ok(0) => break,
+                Ok(_) => {
+                    self.keep(&bytes);
+                    lines.split(&bytes, |text| rate.pass(text, &mut line));
+                    pace.count(bytes.len() as u64);
+                    bytes.clear();
+                    if pace.should_throttle() {
+                        pace.throttle().await;
+                    }
+                    // Without this yield, a flood would occupy the runtime thread for 128 reads.
+                    tokio::task::yield_now().await;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        lines.finish(|text| rate.pass(text, &mut line));
+        rate.summarise(&mut line);
+    }
+
+    /// Returns the last lines, escaped for display: at most `max_bytes` of the output, from the
+    /// start of a line if possible.
+    pub(crate) fn tail(&self, max_bytes: usize) -> String {
+        let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let from = buffer.len().saturating_sub(max_bytes);
+        let mut bytes: Vec<u8> = buffer.range(from..).copied().collect();
+        drop(buffer);
+        if from > 0 {
+            let line = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            if line < bytes.len() {
+                bytes.drain(..line);
+            }
+        }
+        display_safe(String::from_utf8_lossy(&bytes).trim_end()).into_owned()
+    }
+
+    fn keep(&self, bytes: &[u8]) {
+        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = &bytes[bytes.len().saturating_sub(MAX_TAIL_BYTES)..];
+        let excess = (tail.len() + bytes.len()).saturating_sub(MAX_TAIL_BYTES);
+        tail.drain(..excess);
+        tail.extend(bytes);
+    }
+}
+
+/// Splits bytes into lines of limited length.
+#[derive(Default)]
+struct LineSplitter {
+    partial: Vec<u8>,
+}
+
+impl LineSplitter {
+    fn split(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
+        for chunk in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let text = chunk.strip_suffix(b"\n").unwrap_or(chunk);
+            let remaining = MAX_LINE_BYTES.saturating_sub(self.partial.len());
+            self.partial.extend_from_slice(&text[..text.len().min(remaining)]);
+            if chunk.ends_with(b"\n") {
+                self.finish(&mut line);
+            }
+        }
+    }
+
+    fn finish(&mut self, mut line: impl FnMut(&[u8])) {
+        let text = self.partial.strip_suffix(b"\r").unwrap_or(&self.partial);
+        if !text.is_empty() {
+            line(text);
+        }
+        self.partial.clear();
+    }
+}
+
+/// Passes a limited number of lines per second and counts the others.
+struct LineRateLimiter {
+    window_start: Instant,
+    passed: u32,
+    suppressed: u64,
+}
+
+impl LineRateLimiter {
+    fn new() -> Self {
+        Self { window_start: Instant::now(), passed: 0, suppressed: 0 }
+    }
+
+    /// Escapes and passes a line within the limit; discards other lines without processing.
+    fn pass(&mut self, text: &[u8], line: &mut impl FnMut(&str)) {
+        if self.window_start.elapsed() >= Duration::from_secs(1) {
+            self.summarise(line);
+            *self = Self::new();
+        }
+        if self.passed < MAX_LINES_PER_SECOND {
+            self.passed += 1;
+            line(&display_safe(&String::from_utf8_lossy(text)));
+        } else {
+            self.suppressed += 1;
+        }
+    }
+
+    fn summary_due(&self) -> Option<Instant> {
+        (self.suppressed > 0).then(|| self.window_start + Duration::from_secs(1))
+    }
+
+    fn summarise(&mut self, line: &mut impl FnMut(&str)) {
+        if self.suppressed > 0 {
+            line(&format!("({} more lines not logged)", self.suppressed));
+            self.suppressed = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    async fn drained(bytes: &[u8]) -> (StderrTail, Vec<String>) {
+        let (tail, mut lines) = (StderrTail::default(), Vec::new());
+        tail.drain(bytes, |line| lines.push(line.to_owned())).await;
+        (tail, lines)
+    }
+
+    /// Proves: TR2.2
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_flood_on_stderr_does_not_hold_up_stdout() {
+        use innkeeper_process::{Confinement, ProcessSpec, StdioPipes, Supervisor, spawn};
+
+        let flood = "yes 'an unsolicited line' | head -c 1048576 >&2; echo done";
+        let spec = ProcessSpec {
+            command: "sh".to_owned(),
+            program: "/bin/sh".into(),
+            args: vec!["-c".into(), flood.into()],
+            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            cwd: None,
+            confinement: Confinement::default(),
+        };
+        let (_process, pipes) = spawn(&spec, &Supervisor::Group, None).await.unwrap();
+        let StdioPipes { stdin: _stdin, mut stdout, stderr } = pipes;
+        let (tail, mut lines, mut output) = (StderrTail::default(), 0, String::new());
+        let drain = tail.drain(stderr, |_| lines += 1);
+        let ((), read) = tokio::join!(drain, stdout.read_to_string(&mut output));
+        assert_eq!((read.unwrap(), output.as_str()), (5, "done\n"));
+        assert!(tail.tail(1000).contains("an unsolicited line"));
+        assert!((1..1000).contains(&lines), "{lines} of 52000 lines were forwarded");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_are_handed_on_escaped_and_the_last_one_without_its_end_too() {
+        let (tail, lines) = drained(b"one\r\n\n\x1b[31mtwo\nthr\xffee").await;
+        assert_eq!(lines, ["one", "\\u{1b}[31mtwo", "thr\u{fffd}ee"]);
+        assert_eq!(tail.tail(9), "\\u{1b}[31mtwo\nthr\u{fffd}ee".split_once('\n').unwrap().1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_line_at_the_limit_is_whole_and_one_byte_more_is_cut() {
+        let (_, lines) =
+            drained(&[vec![b'a'; MAX_LINE_BYTES], b"\nnext\n".to_vec()].concat()).await;
+        assert_eq!((lines[0].len(), lines[1].as_str()), (MAX_LINE_BYTES, "next"));
+        let (_, lines) =
+            drained(&[vec![b'a'; MAX_LINE_BYTES + 1], b"\nnext\n".to_vec()].concat()).await;
+        assert_eq!((lines[0].len(), lines[1].as_str()), (MAX_LINE_BYTES, "next"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_endless_line_stays_bounded_and_its_end_is_kept() {
+        let (tail, lines) =
+            drained(&[vec![b'x'; 4 * MAX_TAIL_BYTES], b"the end".to_vec()].concat()).await;
+        assert_eq!(lines.len(), 1);
+        assert_eq!(lines[0].len(), MAX_LINE_BYTES);
+        assert_eq!(tail.tail(usize::MAX).len(), MAX_TAIL_BYTES);
+        assert!(tail.tail(100).ends_with("the end"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_lines_is_counted_and_summarised_once_a_second() {
+        let (mut server, source) = tokio::io::duplex(1 << 20);
+        let (tail, mut lines) = (StderrTail::default(), Vec::new());
+        let flood = "flood\n".repeat(MAX_LINES_PER_SECOND as usize + 7);
+        let writes = async {
+            server.write_all(flood.as_bytes()).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(2500)).await;
+            server.write_all(b"later\n").await.unwrap();
+            drop(server);
+        };
+        tokio::join!(writes, tail.drain(source, |line| lines.push(line.to_owned())));
+        assert_eq!(lines.len(), MAX_LINES_PER_SECOND as usize + 2);
+        assert_eq!(lines[MAX_LINES_PER_SECOND as usize..], ["(7 more lines not logged)", "later"]);
+    }
+}

@@ -1,0 +1,160 @@
+//! The environment of a server: inherited and configured variables.
+
+use std::ffi::{OsStr, OsString};
+
+use indexmap::IndexMap;
+use innkeeper_config::Environment;
+
+/// Variables a program needs to find its home directory, its language and other programs. Variables
+/// that load code into a program or hold a secret do not belong here.
+#[cfg(not(windows))]
+const INHERITED_VARIABLES: &[&str] =
+    &["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ"];
+
+/// Variables a Windows program needs to start, and to find its home directory and other programs.
+#[cfg(windows)]
+const INHERITED_VARIABLES: &[&str] = &[
+    "SYSTEMROOT",
+    "SYSTEMDRIVE",
+    "PATH",
+    "PATHEXT",
+    "COMSPEC",
+    "TEMP",
+    "TMP",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "PROGRAMFILES",
+    "PROGRAMDATA",
+    "USERPROFILE",
+    "USERNAME",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "PROCESSOR_ARCHITECTURE",
+];
+
+/// An error for a configured variable that cannot be passed to a program. Never shows a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EnvironmentError {
+    #[error("`{name}` is not a valid environment variable name")]
+    InvalidName { name: String },
+    #[error("the value of environment variable `{name}` contains a NUL character")]
+    InvalidValue { name: String },
+}
+
+/// Builds the complete environment of a server: the variables inherited from `parent` (all if
+/// `inherit`, else the default list), overridden by `declared`.
+///
+/// # Errors
+/// A declared name is not a valid variable name, or a declared value contains NUL.
+pub fn child_environment(
+    parent: &Environment,
+    inherit: bool,
+    declared: &IndexMap<String, String>,
+) -> Result<Vec<(OsString, OsString)>, EnvironmentError> {
+    for (name, value) in declared {
+        if !is_identifier(name) {
+            return Err(EnvironmentError::InvalidName { name: name.escape_debug().to_string() });
+        }
+        if value.contains('\0') {
+            return Err(EnvironmentError::InvalidValue { name: name.clone() });
+        }
+    }
+    let declares = |name: &OsStr| declared.keys().any(|declared| same_name(declared, name));
+    let inherited = parent
+        .iter_os()
+        .filter(|(name, _)| {
+            inherit || INHERITED_VARIABLES.iter().any(|listed| same_name(listed, name))
+        })
+        .filter(|(name, value)| is_inheritable(name, value) && !declares(name))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let declared = declared.iter().map(|(name, value)| (name.into(), value.into()));
+    Ok(inherited.chain(declared).collect())
+}
+
+/// Excludes exported shell functions, because a shell in the server would execute them.
+fn is_inheritable(name: &OsStr, value: &OsStr) -> bool {
+    let (name, value) = (name.as_encoded_bytes(), value.as_encoded_bytes());
+    !value.starts_with(b"() {")
+        && !name.is_empty()
+        && !name.contains(&b'=')
+        && !name.contains(&0)
+        && !value.contains(&0)
+}
+
+fn is_identifier(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn same_name(left: &str, other: &OsStr) -> bool {
+    if cfg!(windows) { other.eq_ignore_ascii_case(left) } else { other == left }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parent() -> Environment {
+        Environment::from_pairs([
+            ("PATH", "/usr/bin"),
+            ("HOME", "/home/ada"),
+            ("LD_PRELOAD", "/tmp/evil.so"),
+            ("NODE_OPTIONS", "--require=/tmp/evil.js"),
+            ("API_TOKEN", "canary"),
+            ("TERM", "() { :; }; echo owned"),
+        ])
+    }
+
+    fn build_environment(inherit: bool, declared: &[(&str, &str)]) -> Vec<(String, String)> {
+        let declared = declared.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let text = |os: OsString| os.into_string().unwrap();
+        let built = child_environment(&parent(), inherit, &declared).unwrap();
+        built.into_iter().map(|(name, value)| (text(name), text(value))).collect()
+    }
+
+    fn names(environment: &[(String, String)]) -> Vec<&str> {
+        environment.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// Proves: TR10.2
+    #[test]
+    fn a_server_inherits_neither_secrets_nor_loader_hooks_nor_shell_functions() {
+        let built = build_environment(false, &[("SERVER_KEY", "1")]);
+        let expected = if cfg!(windows) {
+            &["PATH", "SERVER_KEY"][..]
+        } else {
+            &["HOME", "PATH", "SERVER_KEY"]
+        };
+        assert_eq!(names(&built), expected);
+    }
+
+    #[test]
+    fn everything_but_shell_functions_is_inherited_on_request() {
+        let all = build_environment(true, &[]);
+        assert_eq!(names(&all), ["API_TOKEN", "HOME", "LD_PRELOAD", "NODE_OPTIONS", "PATH"]);
+    }
+
+    #[test]
+    fn a_declared_value_replaces_the_inherited_one() {
+        let built = build_environment(false, &[("PATH", "/opt/bin"), ("LD_PRELOAD", "mine.so")]);
+        let paths: Vec<_> = built.iter().filter(|(name, _)| name == "PATH").collect();
+        assert_eq!(paths, [&("PATH".to_owned(), "/opt/bin".to_owned())]);
+        assert!(names(&built).contains(&"LD_PRELOAD"));
+    }
+
+    /// Proves: TR10.2
+    #[test]
+    fn a_declared_name_that_is_no_identifier_and_a_value_with_nul_are_refused() {
+        for name in ["", "A=B", "A\0", "A\nB", "1A", "A-B", "Ä"] {
+            let declared = IndexMap::from([(name.to_owned(), String::new())]);
+            let error = child_environment(&parent(), false, &declared).unwrap_err();
+            assert!(matches!(error, EnvironmentError::InvalidName { .. }), "{name:?}");
+            assert!(!error.to_string().contains(['\n', '\0']), "{name:?} is shown as it is");
+        }
+        let declared = IndexMap::from([("KEY".to_owned(), "secret\0".to_owned())]);
+        let error = child_environment(&parent(), false, &declared).unwrap_err();
+        assert_eq!(error, EnvironmentError::InvalidValue { name: "KEY".to_owned() });
+        assert!(!error.to_string().contains("secret"));
+    }
+}

@@ -1,0 +1,84 @@
+//! The child processes of servers: start, supervision and termination.
+
+mod confinement;
+mod environment;
+mod error;
+mod exit_status;
+mod launch_probe;
+pub mod ledger;
+mod program;
+mod server_process;
+pub mod shim;
+mod stop;
+mod supervisor;
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+#[cfg(unix)]
+use unix as platform;
+#[cfg(windows)]
+use windows as platform;
+
+pub use confinement::{Confinement, UnappliedSetting};
+pub use environment::child_environment;
+pub use error::SpawnError;
+pub use exit_status::{ExitStatus, ProcessLimit};
+pub use launch_probe::LaunchProbe;
+pub use platform::{Process, Stderr, Stdin, Stdout, spawn};
+pub use program::resolve;
+pub use server_process::{KillHandle, ServerProcess};
+pub use stop::{ProcessStopStage, stop};
+pub use supervisor::Supervisor;
+#[cfg(unix)]
+pub use unix::{SweepTarget, sweep};
+
+/// The mechanism that contains all processes of a server, so that all can be terminated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProcessContainment {
+    /// A supervised tree: every descendant, even if it hides or the host is killed.
+    Tree,
+    /// A process group; descendants that leave the group are not found.
+    Group,
+    /// A Windows job object: every descendant, even if the host is killed.
+    Job,
+}
+
+/// The specification of a server process to start.
+#[derive(Clone, Debug)]
+pub struct ProcessSpec {
+    /// Command as the user wrote it; errors quote this and never `program`.
+    pub command: String,
+    /// File to execute, found by [`resolve`].
+    pub program: PathBuf,
+    /// Arguments, passed literally without a shell.
+    pub args: Vec<OsString>,
+    /// Complete environment; no other variable is inherited.
+    pub env: Vec<(OsString, OsString)>,
+    /// Working directory. Default: the working directory of the host.
+    pub cwd: Option<PathBuf>,
+    /// Resource limits and sandbox of the processes.
+    pub confinement: Confinement,
+}
+
+/// The host's ends of a server's standard streams.
+#[derive(Debug)]
+pub struct StdioPipes {
+    /// Standard input; dropping it sends end of file.
+    pub stdin: Stdin,
+    /// Standard output.
+    pub stdout: Stdout,
+    /// Standard error.
+    pub stderr: Stderr,
+}

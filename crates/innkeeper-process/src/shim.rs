@@ -1,0 +1,72 @@
+//! The supervisor program of one server's process tree, between host and server.
+//!
+//! The shim starts the server, adopts every orphaned descendant, and terminates all of them on
+//! request of the host, when the server's main process exits, and when the host is gone.
+
+#[cfg(unix)]
+mod confine;
+#[cfg(target_os = "linux")]
+pub(crate) mod landlock;
+#[cfg(unix)]
+mod launch;
+#[cfg(unix)]
+mod signals;
+#[cfg(target_os = "linux")]
+pub(crate) mod sockets;
+#[cfg(unix)]
+mod supervise;
+#[cfg(unix)]
+pub(crate) mod tree;
+#[cfg(unix)]
+pub(crate) mod wire;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// First argument that makes a program run as the supervisor.
+pub const FLAG: &str = "__shim";
+
+/// Argument after [`FLAG`] that makes a program apply limits and a sandbox to itself and then
+/// become the server. The supervisor starts itself with this flag for servers with limits or a
+/// sandbox.
+const CONFINE_FLAG: &str = "__confine";
+
+/// Runs the supervisor if the program was started as one, and returns its exit code.
+///
+/// An application that is its own supervisor calls this function first in `main`, with
+/// `std::env::args_os()`, and returns the code if there is one:
+///
+/// ```no_run
+/// use std::process::ExitCode;
+///
+/// fn main() -> ExitCode {
+///     if let Some(code) = innkeeper_process::shim::run_if_requested(std::env::args_os()) {
+///         return code;
+///     }
+///     ExitCode::SUCCESS
+/// }
+/// ```
+///
+/// Blocks until the server's whole tree is gone, or becomes the server if the server has limits.
+/// Installs signal handlers, so it must not be called for any other purpose.
+pub fn run_if_requested(args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    let mut args = args.skip(1);
+    (args.next()? == FLAG).then(|| run(args))
+}
+
+#[cfg(unix)]
+fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    if args.next().is_some_and(|role| role == CONFINE_FLAG) {
+        return confine::run(args);
+    }
+    match supervise::run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(2),
+    }
+}
+
+/// Fails on Windows, where job objects replace the supervisor.
+#[cfg(not(unix))]
+fn run(_args: impl Iterator<Item = OsString>) -> ExitCode {
+    ExitCode::from(2)
+}

@@ -1,0 +1,202 @@
+//! Lists the processes of a tree from `/proc`.
+
+use rustix::process::Pid;
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{ProcessStat, all_processes, for_each_descendant, has_children};
+
+#[cfg(not(target_os = "linux"))]
+pub use unsupported::for_each_descendant;
+
+/// Returns every descendant of `root`; see [`for_each_descendant`].
+pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
+    let mut all = Vec::new();
+    for_each_descendant(root, |pid| all.push(pid));
+    all
+}
+
+/// Returns the start time of a process in clock ticks since boot; with the id it identifies a
+/// process until a reboot. `None` if the process has exited, reaped or not, or if the system does
+/// not report the time.
+pub(crate) fn start_time(pid: Pid) -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    return ProcessStat::read(pid).filter(|stat| !stat.zombie).map(|stat| stat.start_time);
+    #[cfg(not(target_os = "linux"))]
+    return unsupported::start_time(pid);
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::fs;
+    use std::path::Path;
+
+    use rustix::process::Pid;
+
+    /// The contents of `/proc/PID/stat`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct ProcessStat {
+        pub pid: Pid,
+        pub parent: Option<Pid>,
+        pub group: Option<Pid>,
+        pub session: Option<Pid>,
+        /// Clock ticks since boot.
+        pub start_time: u64,
+        /// Start address of the stack; zero without permission.
+        pub stack_start: u64,
+        /// Whether the process has exited and is not reaped yet.
+        pub zombie: bool,
+    }
+
+    impl ProcessStat {
+        pub(crate) fn read(pid: Pid) -> Option<Self> {
+            Self::parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        }
+
+        /// Parses a line. The name is in parentheses and may contain any character, including
+        /// parentheses.
+        pub(super) fn parse(pid: Pid, stat: &str) -> Option<Self> {
+            let (_, behind_name) = stat.rsplit_once(')')?;
+            let fields: Vec<&str> = behind_name.split_ascii_whitespace().collect();
+            let id =
+                |index: usize| fields.get(index).and_then(|id| Pid::from_raw(id.parse().ok()?));
+            Some(Self {
+                pid,
+                parent: id(1),
+                group: id(2),
+                session: id(3),
+                start_time: fields.get(19)?.parse().ok()?,
+                stack_start: fields
+                    .get(25)
+                    .and_then(|stack| stack.parse().ok())
+                    .unwrap_or_default(),
+                zombie: matches!(fields[0], "Z" | "X"),
+            })
+        }
+    }
+
+    /// Returns every visible process.
+    pub(crate) fn all_processes() -> Vec<ProcessStat> {
+        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+        entries
+            .flatten()
+            .filter_map(|entry| ProcessStat::read(pid_from_name(&entry.file_name())?))
+            .collect()
+    }
+
+    /// Calls the closure for every descendant of `root`, before it lists the children of that
+    /// descendant. Processes that start or lose their parent meanwhile may be missing: a caller
+    /// that terminates a tree repeats the call until no process remains.
+    pub(crate) fn for_each_descendant(root: Pid, mut visit: impl FnMut(Pid)) {
+        let Some(mut below) = children(root) else {
+            return descendants_by_parent(root).into_iter().for_each(visit);
+        };
+        while let Some(pid) = below.pop() {
+            visit(pid);
+            below.extend(children(pid).unwrap_or_default());
+        }
+    }
+
+    /// Returns whether a process has a running child.
+    pub(crate) fn has_children(pid: Pid) -> bool {
+        match children(pid) {
+            Some(children) => {
+                children.into_iter().filter_map(ProcessStat::read).any(|child| !child.zombie)
+            }
+            None => all_processes().iter().any(|stat| stat.parent == Some(pid) && !stat.zombie),
+        }
+    }
+
+    /// Returns the children of all threads of a process; `None` if the process is gone or the
+    /// kernel does not provide the lists.
+    fn children(pid: Pid) -> Option<Vec<Pid>> {
+        let mut child_pids = Vec::new();
+        for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+            let list = thread.path().join("children");
+            match fs::read_to_string(&list) {
+                Ok(pids) => child_pids.extend(pids.split_ascii_whitespace().filter_map(parse_pid)),
+                Err(_) if Path::new("/proc/thread-self/children").exists() => {}
+                Err(_) => return None,
+            }
+        }
+        Some(child_pids)
+    }
+
+    fn descendants_by_parent(root: Pid) -> Vec<Pid> {
+        let every = all_processes();
+        let mut descendants_found: Vec<Pid> = Vec::new();
+        let mut level = vec![root];
+        while !level.is_empty() {
+            level = every
+                .iter()
+                .filter(|stat| stat.parent.is_some_and(|parent| level.contains(&parent)))
+                .map(|stat| stat.pid)
+                .filter(|pid| !descendants_found.contains(pid))
+                .collect();
+            descendants_found.extend(&level);
+        }
+        descendants_found
+    }
+
+    fn pid_from_name(name: &std::ffi::OsStr) -> Option<Pid> {
+        parse_pid(name.to_str()?)
+    }
+
+    fn parse_pid(pid: &str) -> Option<Pid> {
+        Pid::from_raw(pid.parse().ok()?)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_process_name_with_spaces_and_parentheses_does_not_shift_the_fields() {
+            let pid = Pid::from_raw(42).unwrap();
+            let line =
+                "42 (a) R 1 (x) Z 7 40 39 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 98765 1 2 3 4 5 777 8";
+            let stat = ProcessStat::parse(pid, line).unwrap();
+            assert_eq!(stat.parent, Pid::from_raw(7));
+            assert_eq!(stat.group, Pid::from_raw(40));
+            assert_eq!(stat.session, Pid::from_raw(39));
+            assert_eq!((stat.start_time, stat.stack_start), (98_765, 777));
+            assert!(stat.zombie);
+        }
+
+        #[test]
+        fn both_ways_of_reading_the_tree_find_a_child_and_its_child() {
+            let mut child = crate::tests::shell("sleep 60 & wait");
+            let root = rustix::process::getpid();
+            let shell = Pid::from_child(&child);
+            // The shell needs a moment to start its child.
+            let sleeper = loop {
+                if let Some(sleeper) = children(shell).unwrap_or_default().first() {
+                    break *sleeper;
+                }
+                std::thread::yield_now();
+            };
+            for descendants_found in [super::super::descendants(root), descendants_by_parent(root)]
+            {
+                assert!(
+                    descendants_found.contains(&shell) && descendants_found.contains(&sleeper),
+                    "{descendants_found:?}"
+                );
+            }
+            assert!(has_children(shell));
+            assert!(!has_children(sleeper));
+            rustix::process::kill_process(sleeper, rustix::process::Signal::KILL).unwrap();
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod unsupported {
+    use rustix::process::Pid;
+
+    pub fn for_each_descendant(_root: Pid, _found: impl FnMut(Pid)) {}
+
+    pub(super) fn start_time(_pid: Pid) -> Option<u64> {
+        None
+    }
+}

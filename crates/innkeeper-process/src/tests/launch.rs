@@ -1,0 +1,203 @@
+//! Tests of server starts and their errors.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use super::super::{LaunchProbe, ProcessContainment, SpawnError, Supervisor, spawn};
+use super::*;
+
+/// Writes a file with these permissions into a new directory.
+fn write_file(content: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("secret-place");
+    std::fs::write(&path, content).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+    (dir, path)
+}
+
+async fn spawn_error(launch: &ProcessSpec) -> SpawnError {
+    let by_shim = spawn(launch, &shim(), None).await.unwrap_err();
+    let by_group = spawn(launch, &Supervisor::Group, None).await.unwrap_err();
+    assert_eq!(by_shim.to_string(), by_group.to_string());
+    by_shim
+}
+
+/// Proves: TR2.1, TR11.5
+#[tokio::test]
+async fn arguments_reach_the_server_literally() {
+    let hostile =
+        ["; rm -rf \"$HOME\"", "$(id)", "`id`", "a  b\n\t'\"\\", "--", "*", "ä\u{1b}[2J", ""];
+    for supervisor in [shim(), Supervisor::Group] {
+        let tag = ProcessTag::new();
+        let mut launch = tag.program("/usr/bin/printf", &["<%s>"]);
+        launch.args.extend(hostile.iter().map(OsString::from));
+        let (_process, mut pipes) = spawn(&launch, &supervisor, None).await.unwrap();
+        let expected: String = hostile.iter().map(|argument| format!("<{argument}>")).collect();
+        assert_eq!(read_output(&mut pipes).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn the_server_gets_the_given_environment_and_directory_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    for supervisor in [shim(), Supervisor::Group] {
+        let tag = ProcessTag::new();
+        let mut launch = tag.program("/usr/bin/env", &["--", "sh", "-c", "pwd -P; env -0"]);
+        launch.cwd = Some(dir.path().to_owned());
+        let (_process, mut pipes) = spawn(&launch, &supervisor, None).await.unwrap();
+        let output = read_output(&mut pipes).await;
+        let (cwd, environment) = output.split_once('\n').unwrap();
+        assert_eq!(Path::new(cwd), dir.path().canonicalize().unwrap());
+        let mut names: Vec<_> = environment
+            .split_terminator('\0')
+            .map(|pair| pair.split('=').next().unwrap())
+            .collect();
+        names.sort_unstable();
+        // The shell adds these variables itself.
+        names.retain(|name| !["_", "PWD", "OLDPWD", "SHLVL"].contains(name));
+        // This variable identifies the tree of a killed supervisor.
+        names.retain(|name| !(supervisor == shim() && *name == "INNKEEPER_TREE"));
+        assert_eq!(names, [TAG_VARIABLE, "PATH"]);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_the_application_left_open_does_not_reach_the_server() {
+    let tag = ProcessTag::new();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
+    let (_process, mut pipes) = start(&tag.script("ls -l /proc/$$/fd; echo end")).await;
+    let listing = read_output(&mut pipes).await;
+    assert!(listing.ends_with("end\n") && listing.contains("pipe:"), "{listing}");
+    assert!(!listing.contains(file.path().to_str().unwrap()), "{listing}");
+}
+
+#[tokio::test]
+async fn a_launch_larger_than_the_socket_takes_at_once_arrives_whole() {
+    let tag = ProcessTag::new();
+    let mut launch = tag.program("/bin/sh", &["-c", "printf %s \"$*\" | wc -c", "sh"]);
+    launch.args.extend((0..12).map(|_| OsString::from("x".repeat(100_000))));
+    let (_process, mut pipes) = start(&launch).await;
+    assert_eq!(read_line(&mut pipes).await.trim(), "1200011");
+}
+
+/// Proves: TR10.1, TR10.3
+#[tokio::test]
+async fn each_reason_for_not_starting_is_told_apart_without_showing_a_path() {
+    let tag = ProcessTag::new();
+    let (dir, not_a_program) = write_file("no magic here", 0o755);
+    let (_dir, no_interpreter) = write_file("#!/nonexistent/interpreter\n", 0o755);
+    let (_dir, not_executable) = write_file("#!/bin/sh\n", 0o644);
+    let launch = |path: &Path| tag.program(path, &[]);
+
+    let error = spawn_error(&launch(Path::new("/nonexistent/secret-place"))).await;
+    assert_eq!(error.to_string(), "command `the-command` was not found");
+    let error = spawn_error(&launch(&no_interpreter)).await;
+    assert!(matches!(error, SpawnError::NoInterpreter { .. }), "{error}");
+    let error = spawn_error(&launch(&not_executable)).await;
+    assert!(matches!(error, SpawnError::NotExecutable { .. }), "{error}");
+    let error = spawn_error(&launch(dir.path())).await;
+    assert!(matches!(error, SpawnError::NotExecutable { .. }), "{error}");
+    let error = spawn_error(&launch(&not_a_program)).await;
+    assert!(matches!(error, SpawnError::NotAProgram { .. }), "{error}");
+    let error = spawn_error(&tag.program("/bin/true", &[&"x".repeat(1 << 20)])).await;
+    assert!(matches!(error, SpawnError::TooLarge { .. }), "{error}");
+    let in_nowhere = ProcessSpec {
+        cwd: Some("/nonexistent/secret-place".into()),
+        ..launch(Path::new("/bin/true"))
+    };
+    let error = spawn_error(&in_nowhere).await;
+    assert!(matches!(error, SpawnError::WorkingDirectory { .. }), "{error}");
+    assert!(!error.to_string().contains("secret-place"), "{error}");
+}
+
+#[tokio::test]
+async fn a_program_that_is_being_written_is_told_apart() {
+    let tag = ProcessTag::new();
+    let (_dir, path) = write_file("", 0o755);
+    std::fs::copy("/bin/true", &path).unwrap();
+    let _writer = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    let error = spawn_error(&tag.program(path, &[])).await;
+    assert!(matches!(error, SpawnError::Busy { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_supervisor_that_is_missing_or_is_none_fails_the_start() {
+    let tag = ProcessTag::new();
+    let launch = tag.script("sleep 600");
+    for program in ["/nonexistent/secret-place", "/bin/true"] {
+        let error = spawn(&launch, &Supervisor::executable(program), None).await.unwrap_err();
+        assert!(matches!(error, SpawnError::Supervisor { .. }), "{error}");
+        assert!(!error.to_string().contains(program), "{error}");
+    }
+    tag.wait_for_count(0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_supervisor_that_says_nothing_is_given_up_and_ended() {
+    let tag = ProcessTag::new();
+    let marked = format!("export {TAG_VARIABLE}={}; exec sleep 600", tag.as_str());
+    let args = vec!["-c".into(), marked.into()];
+    let silent = Supervisor::Shim { program: "/bin/sh".into(), args };
+    let error = spawn(&tag.script("sleep 600"), &silent, None).await.unwrap_err();
+    assert!(matches!(error, SpawnError::Supervisor { .. }), "{error}");
+    tag.wait_for_count(0);
+}
+
+/// Proves: TR2.6
+#[tokio::test]
+async fn every_server_has_a_process_a_group_and_with_a_shim_a_session_of_its_own() {
+    let tag = ProcessTag::new();
+    let (first, _pipes) = start_ready(&tag.script("echo; exec sleep 600")).await;
+    let (two, _pipes) = start_ready(&tag.script("echo; exec sleep 600")).await;
+    assert_ne!(first.id(), two.id());
+    // `getsid` panics if the session was created outside the container.
+    let session = |pid| crate::shim::tree::ProcessStat::read(pid).unwrap().session;
+    let own_session = session(rustix::process::getpid());
+    for process in [&first, &two] {
+        let pid = Pid::from_raw(process.id().try_into().unwrap());
+        assert_eq!(rustix::process::getpgid(pid).ok(), pid);
+        assert_ne!(session(pid.unwrap()), own_session);
+    }
+    assert_eq!(first.containment(), ProcessContainment::Tree);
+    assert_eq!(serde_json::to_string(&ProcessContainment::Tree).unwrap(), "\"tree\"");
+}
+
+#[tokio::test]
+async fn dropping_stdin_sends_end_of_file() {
+    let tag = ProcessTag::new();
+    let (_process, mut pipes) = start(&tag.program("/bin/cat", &[])).await;
+    write_stdin(&mut pipes, "kept to the end").await;
+    let StdioPipes { stdin, stdout, stderr } = pipes;
+    drop(stdin);
+    let (stdin, _other) = tokio::net::unix::pipe::pipe().unwrap();
+    assert_eq!(read_output(&mut StdioPipes { stdin, stdout, stderr }).await, "kept to the end");
+}
+
+#[tokio::test]
+async fn a_launcher_is_told_from_the_server_it_runs() {
+    let tag = ProcessTag::new();
+    for server in ["sleep 600 & wait", "exec sleep 600"] {
+        // The shell is a different program before it becomes the server, and does not set a title.
+        let script = format!("exec sh -c 'echo; read x; {server}' \"$@\"");
+        let mut launch = tag.script(&script);
+        launch.args.extend(["run", "package"].map(OsString::from));
+        let changed_spec = ProcessSpec { args: launch.args[3..].to_vec(), ..launch.clone() };
+        let mut launching = LaunchProbe::new(&changed_spec, &["npx"]);
+        let (process, mut pipes) = start_ready(&launch).await;
+        assert_eq!(process.has_started(&mut launching), Some(false));
+        write_stdin(&mut pipes, "go\n").await;
+        eventually("the server", || process.has_started(&mut launching) == Some(true));
+    }
+}
+
+#[tokio::test]
+async fn a_start_that_is_cancelled_leaves_nothing() {
+    let tag = ProcessTag::new();
+    let (launch, supervisor) = (tag.script("sleep 600"), shim());
+    for micros in (0..4000).step_by(250) {
+        let limit = Duration::from_micros(micros);
+        drop(tokio::time::timeout(limit, spawn(&launch, &supervisor, None)).await);
+    }
+    tag.wait_for_count(0);
+}
