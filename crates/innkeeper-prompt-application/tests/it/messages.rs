@@ -13,6 +13,7 @@ use mcp_host::tools::{AvailableTool, ToolAnnotations, ToolCallFuture, ToolOutput
 use mcp_host::{
     LlmProvider, LlmRequest, LlmResponse, McpHost, McpHostConfig, OllamaProvider, async_trait,
 };
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -59,10 +60,10 @@ impl ToolRunner for ReadTool {
         vec![AvailableTool { tool, annotations: ToolAnnotations::default() }]
     }
 
-    fn call_tool<'r>(&'r self, _: &'r str, arguments: Value) -> ToolCallFuture<'r> {
-        self.0.lock().unwrap().push(arguments);
+    fn call_tool<'r>(&'r self, _: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
+        self.0.lock().unwrap().push(serde_json::from_str(arguments.get()).unwrap());
         let result = json!({"content": [{"type": "text", "text": "It is read."}]});
-        let raw = serde_json::value::to_raw_value(&result).unwrap();
+        let raw = to_raw_value(&result).unwrap();
         Box::pin(async { Ok(ToolOutput::new(raw, false)) })
     }
 }
