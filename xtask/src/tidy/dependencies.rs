@@ -177,8 +177,8 @@ mod tests {
         assert_eq!(
             violations_in("crates/innkeeper-host/Cargo.toml", &manifest_text("innkeeper-host", ""))
                 .len(),
-            2,
-            "protocol and schema"
+            4,
+            "config, process, protocol and schema"
         );
         assert_eq!(violations_in("crates/new/Cargo.toml", &manifest_text("new", "")).len(), 1);
     }
