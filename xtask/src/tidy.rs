@@ -2,6 +2,7 @@
 
 mod dependencies;
 mod documents;
+mod facade;
 mod faults;
 mod files;
 mod layers;
@@ -49,6 +50,7 @@ const RULES: &[TidyRule] = &[
     files::check_machine_names,
     dependencies::check_crate_dependencies,
     layers::check_module_layers,
+    facade::check_facade,
     sans_io::check_sans_io,
     modules::check_files_declared,
     modules::check_single_test_binary,

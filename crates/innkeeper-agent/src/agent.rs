@@ -139,9 +139,13 @@ impl Agent {
 
     /// Sends a user message and drives the run to the model's last response.
     ///
-    /// The run ends in bounded time: each response and each call has a timeout, and their numbers
-    /// are limited. Dropping the future cancels pending requests and calls; the conversation then
-    /// contains an error result for each interrupted call.
+    /// The run ends in bounded time: each response has a timeout
+    /// ([`AgentSettings::response_timeout`]), each call has the timeout of its [`ToolRunner`], and
+    /// their numbers are limited ([`AgentSettings::limits`]). Only an [`Approver`] has no time limit.
+    /// Dropping the future cancels pending requests and calls; the conversation then contains an
+    /// error result for each interrupted call.
+    ///
+    /// A failed run is a result: [`RunResult::outcome`] has the reason.
     ///
     /// # Examples
     ///

@@ -90,7 +90,8 @@ pub struct ChatSettings {
     pub log_config: LogConfig,
     /// The format of the model's calls. Default: detected.
     pub format: Format,
-    /// Maximum number of bytes in one call. Default: 1 MiB.
+    /// Maximum number of bytes in one call; a longer call is displayed as text and is not run.
+    /// Default: 1 MiB.
     pub max_call_bytes: usize,
     /// The cache of results for repeated calls of tools that are annotated as read-only or
     /// idempotent. Default: no cache.
@@ -228,7 +229,8 @@ impl Chat {
         ChatRun { chat: self.clone(), iterations: Arc::default() }
     }
 
-    /// Waits until all earlier log entries are in the file, for at most one second.
+    /// Waits until all earlier log entries are in the file, for at most one second. Dropping the
+    /// future ends only the wait; a thread writes the entries.
     pub async fn flush(&self) {
         self.log_writer.flush().await;
     }

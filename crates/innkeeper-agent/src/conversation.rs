@@ -34,6 +34,9 @@ pub const MAX_BYTES: usize = 64 << 20;
 /// its oldest iterations. The last user message and the newest iteration always remain. An
 /// iteration is a response, its continuations after a pause, and the results of its calls.
 ///
+/// `serde` writes and reads a conversation in a form with the version [`CONVERSATION_VERSION`].
+/// Reading fails for another version, and for messages in an invalid order.
+///
 /// # Examples
 ///
 /// ```

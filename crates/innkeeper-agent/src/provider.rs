@@ -42,6 +42,7 @@ pub use scripted::ScriptedProvider;
 /// A language model that answers requests.
 ///
 /// Dropping a future or a stream cancels the request. Chunks that were not returned yet are lost.
+/// The trait needs the attribute of the crate `async-trait`, which `innkeeper::compat` re-exports.
 ///
 /// # Examples
 ///

@@ -20,7 +20,7 @@ pub fn to_content(output: &ToolOutput) -> Content {
 }
 
 /// Formats the output of a tool: its text, with one line for each image or other binary content.
-/// Without text, the structured content follows.
+/// Without text, the structured content follows. The limit is that of [`to_content`].
 pub fn to_text(output: &ToolOutput) -> String {
     to_content(output).to_text().into_owned()
 }

@@ -132,12 +132,16 @@ pub type ToolCallFuture<'r> =
     Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send + 'r>>;
 
 /// Lists tools and runs them.
+///
+/// An agent and a chat set no timeout for a call: the runner limits the time of each call. A panic of
+/// a call becomes [`ToolError::Panicked`].
 pub trait ToolRunner: Send + Sync + 'static {
     /// Lists the tools that may be called now. Must not block.
     fn list_tools(&self) -> Vec<AvailableTool>;
 
-    /// Calls the tool with this name. The arguments are JSON text, in which each number has the
-    /// digits that the model wrote. The future completes in bounded time.
+    /// Calls the tool with this name, as [`Self::list_tools`] writes the name. The arguments are JSON
+    /// text, in which each number has the digits that the model wrote. The future must complete in
+    /// bounded time. A host applies the server's `timeout`.
     fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r>;
 }
 

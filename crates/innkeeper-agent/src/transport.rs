@@ -1,9 +1,11 @@
-//! Models over HTTP, the only module of this crate that sends requests.
+//! Models over HTTP: the only module that sends requests to models.
 //!
-//! [`HttpProvider`] encodes a request and decodes the response. The provider sends through a
-//! private trait, `HttpClient`, whose implementation is one file, `transport/reqwest_client.rs`.
-//! Everything that every client needs stays above the trait: authentication, deadlines, size
-//! limits, retry hints, and the masks over API keys in errors.
+//! [`get_llm_client`] selects a provider by name. [`HttpProvider`] encodes a request, sends the
+//! request and decodes the response, with a deadline, size limits, the retry hints of the server, and
+//! masks over API keys in errors.
+
+// The provider sends through the private trait `HttpClient`, whose implementation is one file,
+// `reqwest_client.rs`. Everything that every client needs stays above the trait.
 
 mod client;
 mod endpoint;

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 /// The variables and the working directory that a configuration is read against.
 ///
-/// The library never reads the process environment; the application passes the variables. `Debug`
-/// omits values, because variables hold secrets.
+/// The library reads the process environment only in [`Environment::from_process`] and in
+/// [`Config::from_file`](super::Config::from_file). `Debug` omits values, because variables hold
+/// secrets.
 #[derive(Clone, Default, PartialEq)]
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
@@ -26,7 +27,7 @@ impl Environment {
         Self { variables: variables.collect(), current_dir: None }
     }
 
-    /// Copies the current environment of this process.
+    /// Copies the current environment and the working directory of this process.
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place where an application may ask for its own environment"

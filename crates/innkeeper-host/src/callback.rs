@@ -30,7 +30,8 @@ pub struct ServerRequest {
     pub call: CallReference,
 }
 
-/// The error of a callback, sent to the server as a JSON-RPC error.
+/// The error of a callback, sent to the server as a JSON-RPC error. The module
+/// [`code`] has the codes of JSON-RPC and MCP.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message} (code {code})")]
 pub struct CallbackError {
@@ -63,8 +64,9 @@ pub type CallbackFuture = Pin<Box<dyn Future<Output = Result<Value, CallbackErro
 /// Any `Fn(ServerRequest) -> impl Future<Output = Result<Value, CallbackError>>` implements this
 /// trait. A callback runs in a task of the host; a panic becomes an error response to the server.
 /// The host handles at most four requests of a server at a time and queues sixteen more; the host
-/// rejects further requests. After the server's `maxTotalTimeout` the host drops the future and
-/// responds with an error.
+/// rejects further requests. Of the elicitations of a server, at most one runs and four wait; the
+/// host declines further elicitations. The host drops the future and responds with an error after
+/// the server's `maxTotalTimeout`, including the time in the queue, and when the session ends.
 ///
 /// # Examples
 ///
@@ -144,7 +146,8 @@ impl CallbackCapabilities {
         allow_secrets: false,
     };
 
-    /// Every request of every server: sampling, elicitation with forms, roots and custom methods.
+    /// Every request of every server: sampling without tools, elicitation with forms, roots and
+    /// custom methods.
     pub fn all() -> Self {
         let some = || Some(json!({}));
         let (sampling, elicitation, roots) = (some(), some(), some());

@@ -204,7 +204,7 @@ impl Catalog {
         self.servers.get(name)
     }
 
-    /// Returns the public names of all callable tools.
+    /// Returns the public names of all callable tools, in the order of [`Self::tools`].
     pub fn tool_names(&self) -> impl Iterator<Item = &str> {
         let tools = self.entries().flat_map(|entry| &entry.tools);
         let is_routed = |tool: &&Arc<ToolRoute>| {
@@ -213,7 +213,20 @@ impl Catalog {
         tools.filter(is_routed).map(|tool| &*tool.public_name)
     }
 
-    /// Returns all callable tools with their definitions.
+    /// Returns all callable tools with their definitions, in the order of the configuration and of
+    /// each server's list. A server has at most 10,000 tools.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn example(host: &innkeeper_host::Host) {
+    /// for tool in host.catalog().tools() {
+    ///     let view = &tool.definition.view;
+    ///     println!("{}: {:?}", tool.public_name, view.description);
+    ///     println!("{}", view.input_schema);
+    /// }
+    /// # }
+    /// ```
     pub fn tools(&self) -> impl Iterator<Item = CatalogTool<'_>> {
         self.entries().flat_map(move |entry| {
             let tools = entry.listing.tools.iter();

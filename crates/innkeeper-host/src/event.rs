@@ -113,7 +113,7 @@ pub enum HostEvent {
         level: String,
         /// The logger name, if the server sent one.
         logger: Option<String>,
-        /// The payload: any JSON value. Escape it before display.
+        /// The payload: any JSON value. Escape the payload before display.
         data: Option<Box<RawValue>>,
         /// `_meta` as the server sent it.
         meta: Option<Arc<RawValue>>,
@@ -125,8 +125,8 @@ pub enum HostEvent {
     Notification {
         /// The name of the server.
         server: Arc<str>,
-        /// The method, for example `notifications/message`, or a custom method. Escape it before
-        /// display.
+        /// The method, for example `notifications/message`, or a custom method. Escape the method
+        /// before display.
         method: Arc<str>,
         /// The parameters as the server sent them.
         params: Option<Arc<RawValue>>,

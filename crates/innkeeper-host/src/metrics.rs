@@ -20,7 +20,8 @@ pub(crate) const DURATION_BUCKETS_SECS: [f64; 14] =
 /// Maximum recorded latency (one hour, in microseconds). A slower call counts as this value.
 const MAX_LATENCY_MICROS: u64 = 3_600_000_000;
 
-/// The metrics of one server since the start of the host. Latencies are in milliseconds.
+/// The metrics of one server since the start of the host. Latencies are in milliseconds. In the
+/// minimum, the maximum and the percentiles, a call of more than one hour counts as one hour.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ServerMetrics {
     /// Number of calls that were sent or attempted.

@@ -110,6 +110,10 @@ impl Drop for LedgerEntry {
 }
 
 /// Creates a directory that only its owner can read.
+///
+/// # Errors
+///
+/// Returns the error of the system.
 #[cfg(unix)]
 pub fn create_private_dir(dir: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
@@ -117,12 +121,20 @@ pub fn create_private_dir(dir: &Path) -> io::Result<()> {
 }
 
 /// Creates a directory.
+///
+/// # Errors
+///
+/// Returns the error of the system.
 #[cfg(not(unix))]
 pub fn create_private_dir(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)
 }
 
 /// Creates an empty file that only its owner can read.
+///
+/// # Errors
+///
+/// Returns the error of the system.
 #[cfg(unix)]
 pub fn create_private_file(path: &Path) -> io::Result<fs::File> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -130,6 +142,10 @@ pub fn create_private_file(path: &Path) -> io::Result<fs::File> {
 }
 
 /// Creates an empty file.
+///
+/// # Errors
+///
+/// Returns the error of the system.
 #[cfg(not(unix))]
 pub fn create_private_file(path: &Path) -> io::Result<fs::File> {
     fs::File::create(path)

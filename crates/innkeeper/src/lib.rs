@@ -2,31 +2,14 @@
 //!
 //! The host starts the servers of an `mcp.json`, offers their tools, prompts and resources through
 //! one API, and stops the servers without leaving a process behind. An agent lets a language model
-//! call the tools. The library installs no logger, no signal handler and no panic hook, and reads
-//! the process environment only in [`Config::from_file`], [`Environment::from_process`] and
-//! [`compat::McpClient::connect`].
+//! call the tools.
 //!
-//! | Module or type | Purpose |
-//! | --- | --- |
-//! | [`Host`], [`Catalog`], [`CallOptions`] | start servers, list their tools, call tools |
-//! | [`Config`], [`config`], [`reload`] | read `mcp.json`, apply a changed configuration |
-//! | [`Callback`], [`CallbackCapabilities`], [`auth`] | answer servers, sign in at servers |
-//! | [`Connector`] | host a server in the process of the application |
-//! | [`Lock`], [`TrustPolicy`], [`lock`], [`trust`] | pin tool definitions, approve server launches |
-//! | [`HostEvent`], [`Telemetry`], [`event`], [`audit`] | lifecycle events, metrics, security log |
-//! | [`Agent`], [`agent`], [`conversation`], [`provider`], [`transport`] | run a model with tools |
-//! | [`chat`] | add tools to the streamed text of an application's own model |
-//! | [`safety`], [`tools`] | approve and limit calls, run tools that are not on a server |
-//! | [`toolcall`], [`protocol`] | tool calls in text and MCP messages, without I/O |
-//! | [`compat`] | the names of other MCP libraries |
-//!
-//! # Host: servers and their tools
+//! # Call a tool
 //!
 //! [`Host::start`] starts all servers in dependency order. [`Host::catalog`] lists the tools as
-//! `SERVER.TOOL`. [`Host::call_tool`] sends a call and returns the server's result unchanged; a
-//! failure that the tool reports is also a result ([`ToolResult::is_error`]). The host restarts a
-//! failed server if the configuration says so. [`Host::shutdown`] stops all servers and reports how
-//! each server stopped.
+//! `SERVER.TOOL`. [`Host::call_tool`] returns the result of the server unchanged; a failure that the
+//! tool reports is also a result ([`ToolResult::is_error`]). [`Host::shutdown`] stops all servers
+//! and reports how each server stopped.
 //!
 //! ```no_run
 //! use innkeeper::{Config, Host};
@@ -38,14 +21,14 @@
 //!     for name in host.catalog().tool_names() {
 //!         println!("{name}");
 //!     }
-//!     let result = host.call_tool("filesystem.read_text_file", json!({"path": "a.txt"})).await?;
+//!     let result = host.call_tool("files.read_text_file", json!({"path": "a.txt"})).await?;
 //!     println!("{}", result.raw());
 //!     host.shutdown().await;
 //!     Ok(())
 //! }
 //! ```
 //!
-//! # Agent: a model with tools
+//! # Let a model use the tools
 //!
 //! An [`Agent`] owns a model, its tools and their conversation. [`Agent::run`] sends one user
 //! message, runs the tools that the model calls, and returns the model's last response. A [`Host`]
@@ -54,9 +37,8 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use innkeeper::agent::AgentSettings;
 //! use innkeeper::transport::{ModelSelector, get_llm_client};
-//! use innkeeper::{Agent, Config, Environment, Host};
+//! use innkeeper::{Agent, AgentSettings, Config, Environment, Host};
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -79,108 +61,242 @@
 //! }
 //! ```
 //!
-//! # Chat: tools for a model of the application
+//! # Answer the servers
 //!
-//! A [`Chat`](chat::Chat) reads the streamed text of a model that the application calls itself. The
-//! chat separates tool calls from visible text, runs the calls, and returns their results as a
-//! message for the model.
+//! A server can ask for user input (elicitation), for a model's message (sampling) and for the
+//! directories of the user (roots). [`HostBuilder::callback`] registers a [`Callback`] for such
+//! requests. [`ServerRequest::call`] names the call that the server works on, if the protocol says
+//! which call this is.
 //!
 //! ```no_run
-//! use std::sync::Arc;
-//!
-//! use futures_util::stream;
-//! use innkeeper::chat::{Chat, ChatSettings};
-//! use innkeeper::{Config, Host};
+//! use innkeeper::{CallbackCapabilities, Config, Host, ServerRequest};
+//! use serde_json::json;
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     let host = Host::start(Config::from_file("mcp.json")?).await?;
-//!     let chat = Chat::new(Arc::new(host.clone()), ChatSettings::default())?;
-//!     println!("{}", chat.enhance_system_prompt("You are a friendly assistant."));
-//!
-//!     // The streamed response of your model, in chunks of any size.
-//!     let chunks = stream::iter(["Hello".to_owned(), ", world.".to_owned()]);
-//!     let mut response = chat.start_run().read_response(chunks)?;
-//!     while let Some(segment) = response.segment_stream.recv().await {
-//!         print!("{}", segment.visible_text().unwrap_or_default());
-//!     }
-//!     if let Some(message) = response.results_as_message().await {
-//!         println!("{message}");
-//!     }
+//!     let answer = |request: ServerRequest| async move {
+//!         println!("{} asks: {:?}", request.server, request.params);
+//!         Ok(json!({"action": "accept", "content": {"city": "Graz"}}))
+//!     };
+//!     let host = Host::builder(Config::from_file("mcp.json")?)
+//!         .callback(&CallbackCapabilities::elicitation(), answer)
+//!         .start()
+//!         .await?;
+//!     host.call_tool("weather.forecast", ()).await?;
 //!     host.shutdown().await;
 //!     Ok(())
 //! }
 //! ```
 //!
+//! # Further uses
+//!
+//! [`HostBuilder::connect`] adds a server that runs in the process of the application. A
+//! [`Chat`](chat::Chat) finds the tool calls in the streamed text of a model that the application
+//! calls itself. The examples of this crate are one program per use: `call_a_tool`, `ask_a_model`,
+//! `answer_a_server`, `server_in_process` and `stream_a_chat`.
+//!
+//! # Modules
+//!
+//! The root has the names of these uses. A module has all names of its subject. An example on
+//! another page may use the crate that defines an item: read `innkeeper_host::Host` as
+//! `innkeeper::Host`.
+//!
+//! | Module | Contents |
+//! | --- | --- |
+//! | [`config`] | read `mcp.json`: servers, transports, and diagnostics with their positions |
+//! | [`catalog`] | tools, prompts and resources of the servers |
+//! | [`call`] | arguments, options, progress, results and records of calls |
+//! | [`callback`] | requests of servers to the application |
+//! | [`server`] | states and reports of servers, and servers in the process of the application |
+//! | [`event`] | events of a running host, and the level of log messages |
+//! | [`reload`] | apply a changed configuration to a running host |
+//! | [`shutdown`] | reports on stopped servers |
+//! | [`error`] | errors of the host |
+//! | [`auth`] | sign-in at remote servers |
+//! | [`trust`] | approve server launches |
+//! | [`lock`] | pin tool definitions and find changes |
+//! | [`guard`] | findings of the scan for attacks |
+//! | [`audit`] | log entries of security-relevant events |
+//! | [`text`] | display of untrusted text |
+//! | [`telemetry`] | metrics and OpenTelemetry providers |
+//! | [`process`] | supervisor, containment and exit of server processes |
+//! | [`http`] | HTTP client with the proxy settings of an environment |
+//! | [`agent`] | run a model with tools |
+//! | [`chat`] | add tools to the streamed text of an application's own model |
+//! | [`conversation`], [`content`] | messages of user, model and tools, and their content |
+//! | [`provider`], [`transport`] | the trait of models, and models over HTTP |
+//! | [`tools`], [`tool_output`] | the trait that runs tools, and tool output as content |
+//! | [`safety`] | approve, block and limit calls of models |
+//! | [`run`], [`run_json`] | a run as a state machine without I/O, and its result as JSON |
+//! | [`toolcall`] | tool calls in model text, without I/O |
+//! | [`protocol`] | MCP messages, without I/O |
+//! | [`compat`] | the names of other MCP libraries |
+//!
+//! # Global state
+//!
+//! The library installs no logger, no signal handler and no panic hook, and reads the process
+//! environment only in [`Config::from_file`], [`Environment::from_process`] and
+//! [`compat::McpClient::connect`].
+//!
 //! # Process trees
 //!
-//! A supervisor process runs each server. It stops the server's whole process tree when the host
+//! A supervisor process runs each server, and stops the server's whole process tree when the host
 //! requests a stop, when the server exits, and when the host is killed. The supervisor is the
 //! program `innkeeper-shim` in the directory of the application. Alternatively, an application
-//! calls [`shim::run_if_requested`] first in `main` and passes [`Supervisor::this_program`] to
-//! [`HostBuilder::supervisor`]. Without a supervisor, each server runs in a process group, which a
-//! daemon can leave. [`Host::status`] reports which containment a server has.
+//! calls [`process::shim::run_if_requested`] first in `main` and passes
+//! [`Supervisor::this_program`] to [`HostBuilder::supervisor`]. Without a supervisor, each server
+//! runs in a process group, which a daemon can leave. [`Host::status`] reports which containment a
+//! server has.
 
-pub mod compat;
-
+pub use innkeeper_agent::agent::{Agent, AgentSettings};
 pub use innkeeper_host::{
-    Arguments, CallError, CallErrorKind, CallOptions, CallReference, Callback,
-    CallbackCapabilities, CallbackError, Catalog, CatalogServer, CatalogTool, ChangeClass,
-    ClientInfo, CompletionReference, Config, ConfigError, ConnectError, Connector, Definition,
-    Environment, ErrorClass, ExitStatus, Finding, FindingKind, Host, HostBuilder, HostEvent,
-    LaunchSpec, Lock, LockError, LogLevel, PinChange, PinPolicy, ProcessContainment, ProcessLimit,
-    Progress, ReloadError, ReloadOptions, ReloadReport, RestartError, SecurityWarning,
-    ServerListing, ServerMetrics, ServerRequest, ServerState, ServerStatus, ServerStream,
-    ShutdownReport, StartError, StructuredContentError, Supervisor, Telemetry, ToolResult,
-    TrustDecisions, TrustPolicy, display_safe, split_name,
+    Arguments, CallError, CallOptions, Callback, CallbackCapabilities, Catalog, CatalogTool,
+    Config, ConfigError, Connector, Environment, Host, HostBuilder, HostEvent, Progress,
+    ServerRequest, ServerState, ServerStatus, ShutdownReport, StartError, Supervisor, ToolResult,
 };
 
-/// Authorization at remote servers: user agent, token provider, token store.
+/// The configuration of a host: servers, transports, and diagnostics with their positions.
+pub mod config {
+    pub use innkeeper_host::config::{
+        CacheConfig, Config, ConfigError, ConfigOrigin, DenyReason, Diagnostic, EnterpriseConfig,
+        Environment, ExpandedValue, ExtraKeys, GuardMode, GuardModes, HostConfig, IdToken,
+        MAX_DEPTH, MAX_FILE_BYTES, OauthConfig, OauthGrant, Position, ResourceLimits,
+        RestartPolicy, RetryPolicy, SandboxConfig, Secret, ServerConfig, Severity, ToolFilter,
+        TransportConfig, UnknownServer, json_schema,
+    };
+}
+
+/// The tools, prompts and resources of the servers, by public name.
+pub mod catalog {
+    pub use innkeeper_host::catalog::*;
+    pub use innkeeper_host::{Definition, ServerListing, split_name};
+}
+
+/// Calls: arguments, options, progress, results and records.
+pub mod call {
+    pub use innkeeper_host::call::*;
+    pub use innkeeper_host::event::{CallOutcome, CallRecord, CallReference};
+    pub use innkeeper_host::{CallError, CallErrorKind, Progress};
+}
+
+/// Callbacks: the application handles requests of servers.
+pub mod callback {
+    pub use innkeeper_host::CallReference;
+    pub use innkeeper_host::callback::*;
+}
+
+/// States and reports of servers, and connectors to servers in the process of the application.
+pub mod server {
+    pub use innkeeper_host::error::{ConnectError, ConnectorError};
+    pub use innkeeper_host::{
+        ConnectFuture, Connector, ServerMetrics, ServerState, ServerStatus, ServerStream,
+    };
+}
+
+/// Events of a running host, and the level of the log messages of servers.
+pub mod event {
+    pub use innkeeper_host::LogLevel;
+    pub use innkeeper_host::event::*;
+}
+
+/// Application of a changed configuration to a running host.
+pub mod reload {
+    pub use innkeeper_host::reload::*;
+}
+
+/// The shutdown of a host: how each server stopped.
+pub mod shutdown {
+    pub use innkeeper_host::shutdown::*;
+}
+
+/// Errors of the host; each error names its server, tool or key.
+pub mod error {
+    pub use innkeeper_host::error::*;
+}
+
+/// Authorization at remote servers: user agent, token provider and token store.
 pub mod auth {
+    pub use innkeeper_host::config::Secret;
     pub use innkeeper_host::{
         AuthError, AuthErrorKind, AuthorizationRequest, Challenge, ProtectedResource,
         RedirectFuture, TokenFuture, TokenProvider, TokenStore, UserAgent,
     };
 }
 
-/// Agents: models that call tools, with their conversations.
-pub use innkeeper_agent::agent::{self, Agent};
-/// Tools in the streamed text of an application's own model.
+/// Trust: the approval of server launches.
+pub mod trust {
+    pub use innkeeper_host::trust::*;
+}
+
+/// Pins: the recorded definition of each tool, and the changes since then.
+pub mod lock {
+    pub use innkeeper_host::lock::*;
+}
+
+/// The guard: possible attacks in definitions, arguments and results.
+pub mod guard {
+    pub use innkeeper_host::config::{GuardMode, GuardModes};
+    pub use innkeeper_host::{Finding, FindingKind};
+}
+
+/// The log entries of security-relevant events.
+pub mod audit {
+    pub use innkeeper_host::audit::*;
+}
+
+/// Untrusted text: escapes for display, and the detection of deceptive characters.
+pub mod text {
+    pub use innkeeper_host::{display_safe, is_deceptive_char};
+}
+
+/// Counts and latencies per server, and the OpenTelemetry providers of the application.
+pub mod telemetry {
+    pub use innkeeper_host::{ServerMetrics, Telemetry};
+}
+
+/// Server processes: supervisor, containment and exit status.
+pub mod process {
+    pub use innkeeper_host::{ExitStatus, ProcessContainment, ProcessLimit, Supervisor, shim};
+}
+
+/// The HTTP client of the library, with the proxy settings of an environment.
+pub mod http {
+    pub use innkeeper_host::{HttpClientError, http_client};
+}
+
+#[doc(inline)]
+pub use innkeeper_agent::agent;
+#[doc(inline)]
 pub use innkeeper_agent::chat;
-/// Messages between user, model and tools.
+#[doc(inline)]
+pub use innkeeper_agent::content;
+#[doc(inline)]
 pub use innkeeper_agent::conversation;
-/// The trait of language models, their requests and responses.
+#[doc(inline)]
 pub use innkeeper_agent::provider;
-/// State machine of one agent run, without I/O.
+#[doc(inline)]
 pub use innkeeper_agent::run;
-/// Approval, blocklists and rate limits for tool calls.
+#[doc(inline)]
+pub use innkeeper_agent::run_json;
+#[doc(inline)]
 pub use innkeeper_agent::safety;
-/// Execution of tool calls.
+#[doc(inline)]
+pub use innkeeper_agent::tool_output;
+#[doc(inline)]
 pub use innkeeper_agent::tools;
-/// HTTP clients of model providers.
+#[doc(inline)]
 pub use innkeeper_agent::transport;
-/// Security-relevant log entries.
-pub use innkeeper_host::audit;
-/// Configuration: servers, transports, and diagnostics with their positions.
-pub use innkeeper_host::config;
-/// Error types.
-pub use innkeeper_host::error;
-/// Events of a running host.
-pub use innkeeper_host::event;
-/// Lock file with pinned tool definitions, and its differences.
-pub use innkeeper_host::lock;
-/// Application of a changed configuration to a running host.
-pub use innkeeper_host::reload;
-/// Supervisor mode for applications.
-pub use innkeeper_host::shim;
-/// Reports on stopped servers.
-pub use innkeeper_host::shutdown;
-/// Approval of server launches.
-pub use innkeeper_host::trust;
-/// MCP messages without I/O, with lenient views of messages from servers.
-pub use innkeeper_protocol as protocol;
-/// Tool calls in model text, without I/O: parsing, repair and validation.
+
+#[doc(inline)]
 pub use innkeeper_toolcall as toolcall;
+
+#[doc(inline)]
+pub use innkeeper_protocol as protocol;
+
+#[cfg(doctest)]
+mod pages;
+
+pub mod compat;
 
 /// The names that the specification documents import from the root; see [`compat`].
 #[doc(hidden)]

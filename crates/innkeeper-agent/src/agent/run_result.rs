@@ -21,7 +21,7 @@ pub struct RunResult {
     pub tool_calls: Vec<Arc<ToolCallRecord>>,
     /// The counts of the run.
     pub stats: RunStats,
-    /// The tool call mode at the end of the run.
+    /// The tool call mode at the end of the run; `None` if nothing was sent.
     pub tool_call_mode: Option<ToolCallMode>,
     /// Calls that the model got wrong first and right later.
     pub correction_examples: Vec<CorrectionExample>,

@@ -22,7 +22,7 @@ pub struct AgentSettings {
     pub template: Option<Template>,
     /// The format of calls in the model's text. Default: detected.
     pub format: Format,
-    /// The limits of one run.
+    /// The limits of one run. Default: see [`RunLimits`].
     pub limits: RunLimits,
     /// The part of the conversation that a request contains. Default: the context window minus the
     /// response if the window is known, else 100,000 tokens.

@@ -37,11 +37,31 @@ pub enum ApprovalDecision {
     Deny(String),
 }
 
-/// Decides about calls, usually by asking the user. Dropping the future withdraws the request.
+/// Decides about calls, usually by asking the user. Dropping the future withdraws the request. The
+/// trait needs the attribute of the crate `async-trait`, which `innkeeper::compat` re-exports.
+///
+/// # Examples
+///
+/// ```
+/// use innkeeper_agent::safety::{ApprovalDecision, ApprovalRequest, Approver};
+///
+/// struct OneTool;
+///
+/// #[async_trait::async_trait]
+/// impl Approver for OneTool {
+///     async fn decide(&self, call: ApprovalRequest<'_>) -> ApprovalDecision {
+///         match call.tool {
+///             "notes.append" => ApprovalDecision::Approve,
+///             other => ApprovalDecision::Deny(format!("the user does not allow `{other}`")),
+///         }
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Approver: Send + Sync {
-    /// Decides about one call. The calls of a response are decided one after the other. In an
-    /// agent's run, no call of the response runs before all decisions are made.
+    /// Decides about one call, without a time limit. The calls of a response are decided one after
+    /// the other. In an agent's run, no call of the response runs before all decisions are made. A
+    /// panic denies the call.
     async fn decide(&self, call: ApprovalRequest<'_>) -> ApprovalDecision;
 }
 

@@ -48,11 +48,11 @@ pub enum PatternError {
 }
 
 impl ToolBlocklist {
-    /// Compiles the patterns. An empty list blocks nothing.
+    /// Compiles at most 1,000 patterns of at most 1,000 bytes each. An empty list blocks nothing.
     ///
     /// # Errors
     ///
-    /// The first invalid pattern.
+    /// The first invalid pattern, or [`PatternError::LimitExceeded`].
     pub fn new<I>(patterns: I) -> Result<Self, PatternError>
     where
         I: IntoIterator,

@@ -38,7 +38,8 @@ pub enum ConnectError {
 
 impl SingleServer {
     /// Starts a program with unmodified arguments and performs the MCP handshake over stdio. The
-    /// server gets the same short list of variables of `environment` as every stdio server.
+    /// server gets the same short list of variables of `environment` as every stdio server. Dropping
+    /// the future kills the program.
     ///
     /// # Errors
     ///

@@ -24,9 +24,10 @@ pub struct Endpoint {
     pub key: Option<Secret>,
     /// The provider's name of the model.
     pub model: String,
-    /// The supported parameters.
+    /// The supported parameters. Default: those of the model, if the model is known.
     pub capabilities: Capabilities,
-    /// The timeout of a complete response, including the connection.
+    /// The timeout of a complete response, including the connection; at most 24 hours. Default:
+    /// [`DEFAULT_RESPONSE_TIMEOUT`].
     pub timeout: Duration,
     /// The environment variables for proxies. Empty: no proxy.
     pub environment: Environment,

@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use innkeeper::{
-    CallOptions, CallReference, Callback, CallbackCapabilities, HostEvent, ServerRequest,
-};
+use innkeeper::call::CallReference;
+use innkeeper::{CallOptions, Callback, CallbackCapabilities, HostEvent, ServerRequest};
 use serde_json::json;
 
 use crate::server::app_server;

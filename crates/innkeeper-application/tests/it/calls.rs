@@ -1,6 +1,7 @@
 //! Calls: exact arguments and results, metadata, other methods, types, completion.
 
-use innkeeper::{Arguments, CallError, CallOptions, CompletionReference};
+use innkeeper::call::CompletionReference;
+use innkeeper::{Arguments, CallError, CallOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, json};

@@ -15,7 +15,8 @@ use crate::error::Violation;
 ///
 /// The host sends JSON text byte for byte, so numbers keep all their digits. The host checks the
 /// text as values before it sends anything, and rejects text that it cannot check exactly: a
-/// duplicate key, or a number outside the range of a 64-bit float.
+/// duplicate key, or a number outside the range of a 64-bit float. A call also rejects arguments that
+/// are nested deeper than 120 levels, and arguments that do not match the tool's `inputSchema`.
 ///
 /// # Examples
 ///

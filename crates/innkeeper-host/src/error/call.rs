@@ -19,9 +19,9 @@ pub enum CallError {
     /// The arguments do not match the declared schema, or the guard rejects them; nothing was sent.
     #[error("invalid arguments for `{item}`: {}", JoinedList(problems))]
     Validation {
-        /// Called name of the tool or prompt.
+        /// Called name of the tool or prompt, the URI, or the method.
         item: Box<str>,
-        /// Problems of the arguments.
+        /// Problems of the arguments, of the parameters or of `_meta`.
         problems: Vec<Violation>,
     },
     /// The server is unavailable, or became unavailable before its response.

@@ -16,8 +16,8 @@ impl Host {
     /// stops every server (dependents first) and waits until no process of the server is left.
     ///
     /// Ends within the longest `shutdownTimeout` and five seconds. [`Host::shutdown_within`] sets
-    /// another time for the calls in flight. A second call returns the same report. After the future is dropped, the next call or the drop of the host completes the
-    /// shutdown.
+    /// another time for the calls in flight. A second call returns the same report. After the future
+    /// is dropped, the next call or the drop of the host completes the shutdown.
     pub async fn shutdown(&self) -> ShutdownReport {
         self.shut_down(DRAIN_TIMEOUT, None).await
     }
@@ -27,7 +27,7 @@ impl Host {
     /// get the time that is left, then the host kills them.
     ///
     /// Ends within the budget and four seconds. A shutdown that has already started keeps its own
-    /// budget.
+    /// budget. A dropped future has the same effect as for [`Host::shutdown`].
     pub async fn shutdown_within(&self, budget: Duration) -> ShutdownReport {
         let budget = budget.min(MAX_REQUEST_TIMEOUT);
         let config = self.0.reloader.config.load_full();

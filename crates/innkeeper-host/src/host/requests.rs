@@ -11,8 +11,9 @@ use crate::callback::{Callback, CallbackCapabilities};
 use crate::error::CallError;
 
 impl Host {
-    /// Calls the tool `{server}.{tool}` and returns the result as the server sent it. The arguments
-    /// are a JSON object; `null` stands for an object without members.
+    /// Calls the tool `{server}.{tool}` (`tools/call`) and returns the result as the server sent it.
+    /// The arguments are a JSON object; `null` stands for an object without members. A response of
+    /// more than 16 MiB is a protocol error.
     ///
     /// The server's `timeout` applies (default: 30 s). Progress restarts the timeout, up to the
     /// server's `maxTotalTimeout` (default: 10 minutes). Dropping the future cancels the call on
@@ -75,7 +76,8 @@ impl Host {
         call::call_tool(&self.catalog(), name, &arguments.into(), options).await
     }
 
-    /// Gets the prompt `{server}.{prompt}` as the server sent it.
+    /// Gets the prompt `{server}.{prompt}` as the server sent it (`prompts/get`). The values of the
+    /// arguments are strings. The time limits are those of [`Host::call_tool`].
     ///
     /// The result may come from the cache and be up to `cache.ttl` old; [`CallOptions::fresh`]
     /// bypasses the cache. Concurrent calls for the same prompt share one request. While the server
@@ -88,7 +90,8 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// See [`CallError`]. A missing required argument is a validation error.
+    /// See [`CallError`]. A missing required argument, and an argument that is no string, are
+    /// validation errors.
     pub async fn get_prompt(
         &self,
         name: &str,
@@ -99,8 +102,8 @@ impl Host {
     }
 
     /// Reads a resource from the named server, else from the server that lists the URI, else from a
-    /// server with a matching template. The cache and a dropped future have the same effect as for
-    /// [`Host::get_prompt`].
+    /// server with a matching template (`resources/read`). The cache, the time limits and a dropped
+    /// future have the same effect as for [`Host::get_prompt`].
     ///
     /// # Errors
     ///
@@ -118,9 +121,14 @@ impl Host {
     /// stops or [`Host::unsubscribe_resource`] ends the subscription. At most 1,024 subscriptions
     /// per server.
     ///
+    /// In the legacy era the host sends `resources/subscribe` and waits for the response. In the
+    /// modern era the host adds the URI to the subscription of the server (`subscriptions/listen`)
+    /// and returns at once. Dropping the future cancels the request; the server may have subscribed
+    /// already.
+    ///
     /// # Errors
     ///
-    /// See [`Host::read_resource`].
+    /// See [`Host::read_resource`]. A failed request adds no subscription.
     ///
     /// [`HostEvent::ResourceUpdated`]: crate::HostEvent::ResourceUpdated
     pub async fn subscribe_resource(
@@ -132,7 +140,9 @@ impl Host {
         call::subscribe(&self.catalog(), uri, server, true, options).await
     }
 
-    /// Ends the subscription of [`Host::subscribe_resource`].
+    /// Ends the subscription of [`Host::subscribe_resource`] (`resources/unsubscribe` in the legacy
+    /// era). Dropping the future cancels the request; the server may have ended the subscription
+    /// already.
     ///
     /// # Errors
     ///
@@ -146,9 +156,10 @@ impl Host {
         call::subscribe(&self.catalog(), uri, server, false, options).await
     }
 
-    /// Requests completions for an argument of a prompt or template. `argument` is the name and the
-    /// partial value; `context_arguments` are the arguments with known values. Returns the result
-    /// as the server sent it. Dropping the future cancels the request.
+    /// Requests completions for an argument of a prompt or template (`completion/complete`).
+    /// `argument` is the name and the partial value; `context_arguments` are the arguments with
+    /// known values. Returns the result as the server sent it, without a cache. The time limits are
+    /// those of [`Host::call_tool`]. Dropping the future cancels the request.
     ///
     /// # Errors
     ///
@@ -172,9 +183,10 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// See [`CallError`]. A method that the host handles itself, for example `tools/call` or
-    /// `initialize`, parameters that are no object, and parameters with `_meta` are validation
-    /// errors.
+    /// See [`CallError`]. These are validation errors: a method that the host handles itself, for
+    /// example `tools/call` or `initialize`; a method that is longer than 256 bytes or has
+    /// characters other than visible ASCII; parameters that are no object, have a duplicate key or
+    /// have `_meta`.
     pub async fn request(
         &self,
         server: &str,
@@ -185,12 +197,13 @@ impl Host {
         call::request(&self.catalog(), server, method, params, options).await
     }
 
-    /// Sends a notification with a method for which the host has no function. A server that does
-    /// not read loses the notification.
+    /// Queues a notification with a method for which the host has no function, and returns at once.
+    /// A server that does not read loses the notification.
     ///
     /// # Errors
     ///
-    /// See [`Host::request`]. The method must start with `notifications/`.
+    /// See [`Host::request`]. The method must start with `notifications/`, and must not be a
+    /// notification that the host sends itself, for example `notifications/cancelled`.
     pub fn notify(
         &self,
         server: &str,

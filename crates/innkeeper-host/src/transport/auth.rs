@@ -58,7 +58,45 @@ pub type TokenFuture<T> = Pin<Box<dyn Future<Output = Result<T, AuthError>> + Se
 ///
 /// The futures run in tasks of the host. A future is not dropped when a call ends, so a person may
 /// sign in for longer than a call. The host does not call the provider for a server with an
-/// `Authorization` header in the configuration.
+/// `Authorization` header or a `headersHelper` in the configuration, nor for a server on a unix
+/// socket.
+///
+/// # Examples
+///
+/// A provider with one token per server, which cannot renew a rejected token:
+///
+/// ```
+/// use std::collections::HashMap;
+///
+/// use innkeeper_host::config::Secret;
+/// use innkeeper_host::{
+///     AuthError, AuthErrorKind, Challenge, Config, Host, ProtectedResource, TokenFuture,
+///     TokenProvider,
+/// };
+///
+/// struct Vault(HashMap<String, Secret>);
+///
+/// impl TokenProvider for Vault {
+///     fn token(&self, server: &ProtectedResource) -> TokenFuture<Option<Secret>> {
+///         let token = self.0.get(&*server.server).cloned();
+///         Box::pin(async { Ok(token) })
+///     }
+///
+///     fn on_challenge(
+///         &self,
+///         server: &ProtectedResource,
+///         challenge: Challenge,
+///     ) -> TokenFuture<Secret> {
+///         let kind = AuthErrorKind::TokenRejected { status: challenge.status };
+///         let server = server.server.clone();
+///         Box::pin(async { Err(AuthError { server, kind }) })
+///     }
+/// }
+///
+/// # fn example(tokens: HashMap<String, Secret>) {
+/// let builder = Host::builder(Config::default()).token_provider(Vault(tokens));
+/// # }
+/// ```
 pub trait TokenProvider: Send + Sync + 'static {
     /// Returns the token for the next request, renewed if the token expires soon; `None` to send no
     /// token.
@@ -91,6 +129,32 @@ impl fmt::Debug for AuthorizationRequest {
 pub type RedirectFuture = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
 /// Opens the page of an authorization server in a browser for a person.
+///
+/// # Examples
+///
+/// A user agent for a terminal, without a listener at the redirect URI:
+///
+/// ```
+/// use innkeeper_host::{AuthorizationRequest, RedirectFuture, UserAgent};
+///
+/// struct Terminal;
+///
+/// impl UserAgent for Terminal {
+///     fn redirect_uri(&self) -> String {
+///         "http://127.0.0.1:7777/callback".to_owned()
+///     }
+///
+///     fn authorize(&self, request: AuthorizationRequest) -> RedirectFuture {
+///         Box::pin(async move {
+///             println!("Open {}", request.url);
+///             println!("Then paste the address of the last page:");
+///             let line = tokio::task::spawn_blocking(|| std::io::stdin().lines().next()).await;
+///             let line = line.ok().flatten().and_then(Result::ok);
+///             line.ok_or_else(|| "no input".to_owned())
+///         })
+///     }
+/// }
+/// ```
 pub trait UserAgent: Send + Sync + 'static {
     /// Returns the redirect URI, for example `http://127.0.0.1:7777/callback`. The server's
     /// `oauth.redirectUri` takes precedence.

@@ -1,10 +1,13 @@
 //! Runs each example with the fixture server and checks the output.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use innkeeper_testkit::{Journal, fixture_program};
+use innkeeper_testkit::{
+    Fixture, Journal, Script, ScriptedLlm, ScriptedReply, fixture, fixture_program, mcp_json,
+};
+use serde_json::json;
 
 /// Path of a built example, relative to the test binary.
 fn example_path(name: &str) -> PathBuf {
@@ -14,16 +17,11 @@ fn example_path(name: &str) -> PathBuf {
     path
 }
 
-/// Runs an example with `before` ahead of the server's command. Returns stdout and the journal of
-/// the fixture server.
+/// Runs an example with these arguments and this input. Returns stdout.
 #[expect(clippy::disallowed_methods, reason = "these tests are about the programs themselves")]
-fn run_example(name: &str, before: &[&str], input: &str) -> (String, Journal) {
-    let dir = tempfile::tempdir().unwrap();
-    let journal = dir.path().join("journal");
+fn run_program(name: &str, arguments: &[&str], input: &str) -> String {
     let mut child = Command::new(example_path(name))
-        .args(before)
-        .arg(fixture_program())
-        .args([Path::new("--journal"), &journal])
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -34,7 +32,26 @@ fn run_example(name: &str, before: &[&str], input: &str) -> (String, Journal) {
     let stdout = String::from_utf8(output.stdout).unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{stdout}\n{stderr}");
+    stdout
+}
+
+/// Runs an example with `before` ahead of the server's command. Returns stdout and the journal of
+/// the fixture server.
+fn run_example(name: &str, before: &[&str], input: &str) -> (String, Journal) {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = dir.path().join("journal");
+    let server = fixture_program();
+    let server = [server.to_str().unwrap(), "--journal", journal.to_str().unwrap()];
+    let stdout = run_program(name, &[before, &server].concat(), input);
     (stdout, Journal::read(&journal))
+}
+
+/// Runs an example with the path of a configuration with this server ahead of the arguments.
+fn run_with_config(name: &str, server: Fixture, arguments: &[&str], input: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("mcp.json");
+    std::fs::write(&config, mcp_json([server]).to_string()).unwrap();
+    run_program(name, &[&[config.to_str().unwrap()], arguments].concat(), input)
 }
 
 /// Replaces the number before each `ms` with `N`.
@@ -113,4 +130,95 @@ fn the_instrumentation_example_leaves_a_log_of_three_patterns() {
     for kind in ["ToolDetectionStart", "ToolExecutionError", "TokenClassification"] {
         assert!(kinds.iter().any(|line| line["event_type"] == kind), "{kind}");
     }
+}
+
+#[test]
+fn the_example_of_a_call_lists_the_tools_and_prints_the_result_of_one() {
+    let arguments = ["files.echo", r#"{"message": "there and back"}"#];
+    let stdout = run_with_config("call_a_tool", fixture("files"), &arguments, "");
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert!(lines[0].starts_with("files.echo: "), "{stdout}");
+    let result = lines.iter().position(|line| *line == "`files.echo` succeeded:").unwrap();
+    assert_eq!(lines[result + 1], "there and back");
+    assert!(lines[result + 2].starts_with("`files` stopped after "), "{stdout}");
+
+    let stdout = run_with_config("call_a_tool", fixture("files"), &["files.fail"], "");
+    assert!(stdout.contains("`files.fail` failed:\n"), "{stdout}");
+}
+
+#[test]
+fn the_example_of_a_callback_shows_which_call_asks_and_answers_form_and_model_request() {
+    let arguments = ["shop.echo", r#"{"message": "hello"}"#];
+    let server = fixture("shop").switch("--ask-elicit");
+    let stdout = run_with_config("answer_a_server", server, &arguments, "blue\n");
+    let asks = "`shop` requests `elicitation/create` during `tools/call` of `echo`\n\
+                shop asks: which colour?\ncolour?\nresult: ";
+    let result = stdout.strip_prefix(asks).unwrap_or_else(|| panic!("{stdout}"));
+    assert!(result.contains(r#"{\"colour\":\"blue\"}"#), "{stdout}");
+
+    let server = fixture("shop").switch("--ask-sampling");
+    let stdout = run_with_config("answer_a_server", server, &arguments, "a warm blue\n");
+    let asks = "`shop` requests `sampling/createMessage` during `tools/call` of `echo`\n";
+    let (messages, result) = stdout.strip_prefix(asks).unwrap().split_once('\n').unwrap();
+    assert!(messages.contains("which colour?"), "{stdout}");
+    assert!(result.starts_with("result: ") && result.contains("a warm blue"), "{stdout}");
+}
+
+#[test]
+fn the_example_of_a_server_in_the_process_greets_and_stops_its_server() {
+    let stdout = run_program("server_in_process", &["Ada"], "");
+    let expected = "`greeter` is Ready, process id None\nHello, Ada.\n\
+                    the server has ended\n";
+    assert_eq!(stdout, expected);
+}
+
+#[tokio::test]
+async fn the_example_of_an_agent_shows_the_calls_and_the_response_of_an_http_model() {
+    let call = ScriptedReply::tool_call("files_echo", json!({"message": "there and back"}));
+    let replies = [call, ScriptedReply::text("The tool returned there and back.")];
+    let llm = ScriptedLlm::start(Script::new(replies).chunk_bytes(7)).await;
+    let base_url = format!("{}/v1", llm.origin());
+    let run = move || {
+        let arguments = ["openai-compatible", "Call the tool.", "any", &base_url];
+        run_with_config("ask_a_model", fixture("files"), &arguments, "")
+    };
+    let stdout = tokio::task::spawn_blocking(run).await.unwrap();
+    let expected = "calls `files.echo` {\"message\":\"there and back\"}\n\
+                    result of `files.echo`: there and back\n\
+                    The tool returned there and back.\n1 of 1 tool calls succeeded\n";
+    assert_eq!(stdout, expected);
+    let requests = llm.requests();
+    assert_eq!(requests.len(), 2);
+    assert!(requests[0].text.contains("Answer in one sentence."), "{}", requests[0].text);
+    assert!(requests[1].text.contains("there and back"), "{}", requests[1].text);
+}
+
+#[test]
+fn the_example_of_a_chat_hides_the_call_and_passes_the_result_to_the_model() {
+    let arguments = ["files.echo", r#"{"message": "there and back"}"#];
+    let stdout = run_with_config("stream_a_chat", fixture("files"), &arguments, "");
+    let lines: Vec<&str> = stdout.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!(lines[..2], ["I call the tool.", "[`files.echo` has ended]"], "{stdout}");
+    assert!(lines[2].starts_with("for the model: "), "{stdout}");
+    assert!(stdout.contains(r#""result": "there and back""#), "{stdout}");
+    assert!(lines.last().unwrap().starts_with("The tool returned "), "{stdout}");
+    assert!(!stdout.contains("\"params\""), "{stdout}");
+}
+
+#[test]
+fn each_example_without_arguments_says_how_to_use_the_example() {
+    for name in
+        ["call_a_tool", "answer_a_server", "server_in_process", "ask_a_model", "stream_a_chat"]
+    {
+        let message = usage_message(name);
+        assert!(message.contains(&format!("usage: {name} ")), "{message}");
+    }
+}
+
+/// Runs an example without arguments, which must fail. Returns stderr.
+#[expect(clippy::disallowed_methods, reason = "these tests are about the programs themselves")]
+fn usage_message(name: &str) -> String {
+    let output = Command::new(example_path(name)).output().unwrap();
+    assert!(!output.status.success(), "{name}");
+    String::from_utf8(output.stderr).unwrap()
 }

@@ -13,11 +13,16 @@ use innkeeper_testkit::fixture_program;
 use serde_json::json;
 
 const PAGE: &str = include_str!("../../../../docs/streaming.md");
+const FIRST_PAGE: &str = include_str!("../../../../docs/getting-started.md");
 
 /// Text of a section up to the next heading of any level.
 fn section(heading: &str) -> &'static str {
-    let from = PAGE.find(&format!("\n{heading}")).unwrap() + 1;
-    let body = &PAGE[from + PAGE[from..].find('\n').unwrap()..];
+    section_of(PAGE, heading)
+}
+
+fn section_of(page: &'static str, heading: &str) -> &'static str {
+    let from = page.find(&format!("\n{heading}")).unwrap() + 1;
+    let body = &page[from + page[from..].find('\n').unwrap()..];
     &body[..body.find("\n#").unwrap_or(body.len())]
 }
 
@@ -145,13 +150,14 @@ fn every_type_of_the_page_exists_under_both_of_its_names() {
 }
 
 #[test]
-fn every_example_of_the_page_is_a_file_and_the_other_way_round() {
+fn every_example_of_the_two_pages_is_a_file_and_the_other_way_round() {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/examples");
     let files: BTreeSet<String> = std::fs::read_dir(dir)
         .unwrap()
         .map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
         .collect();
-    let documented: BTreeSet<String> =
-        table_rows(section("## Examples")).into_iter().map(|row| row[0].to_owned()).collect();
+    let tables = [section("## Examples"), section_of(FIRST_PAGE, "## Examples")];
+    let rows = tables.into_iter().flat_map(table_rows);
+    let documented: BTreeSet<String> = rows.map(|row| row[0].to_owned()).collect();
     assert_eq!(files, documented);
 }

@@ -63,7 +63,7 @@ pub struct TimelineEntry {
     pub duration_ms: f64,
 }
 
-/// The counts of an event log.
+/// The counts of an event log, of at most 10,000 tools.
 #[derive(Clone, Debug, Default)]
 pub struct LogAnalyzer {
     tools: BTreeMap<String, ToolStats>,
