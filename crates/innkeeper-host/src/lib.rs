@@ -13,6 +13,7 @@ mod text;
 mod stderr;
 
 pub mod audit;
+pub mod config;
 
 mod guard;
 
@@ -56,9 +57,6 @@ pub mod host;
 #[cfg(unix)]
 mod simulation;
 
-/// The configuration: servers, transports, and diagnostics with their positions.
-pub use innkeeper_config as config;
-
 pub use innkeeper_config::name::split_name;
 pub use innkeeper_config::{Config, ConfigError, Environment};
 pub use innkeeper_process::{ExitStatus, ProcessContainment, ProcessLimit, Supervisor, shim};
@@ -67,7 +65,6 @@ pub use call::{Arguments, CallOptions, CompletionReference, StructuredContentErr
 pub use callback::{Callback, CallbackCapabilities, CallbackError, ServerRequest};
 pub use catalog::{Catalog, CatalogServer, CatalogTool, SecurityWarning};
 
-pub use connection::handshake::ClientInfo;
 pub use connection::listing::{Definition, ServerListing};
 pub use connection::log_level::LogLevel;
 pub use error::{

@@ -157,13 +157,7 @@ pub use innkeeper_host::{
 
 /// The configuration of a host: servers, transports, and diagnostics with their positions.
 pub mod config {
-    pub use innkeeper_host::config::{
-        CacheConfig, Config, ConfigError, ConfigOrigin, DenyReason, Diagnostic, EnterpriseConfig,
-        Environment, ExpandedValue, ExtraKeys, GuardMode, GuardModes, HostConfig, IdToken,
-        MAX_DEPTH, MAX_FILE_BYTES, OauthConfig, OauthGrant, Position, ResourceLimits,
-        RestartPolicy, RetryPolicy, SandboxConfig, Secret, ServerConfig, Severity, ToolFilter,
-        TransportConfig, UnknownServer, json_schema,
-    };
+    pub use innkeeper_host::config::*;
 }
 
 /// The tools, prompts and resources of the servers, by public name.

@@ -29,11 +29,11 @@ const MAX_SHOWN_CHARS: usize = 200;
 
 /// The client information that the host sends to servers.
 #[derive(Clone, Debug)]
-pub struct ClientInfo {
+pub(crate) struct ClientInfo {
     /// Name of the application.
-    pub name: String,
+    pub(crate) name: String,
     /// Version of the application.
-    pub version: String,
+    pub(crate) version: String,
 }
 
 impl Default for ClientInfo {
