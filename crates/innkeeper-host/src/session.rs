@@ -1,15 +1,18 @@
 //! One session with a server: matches responses to requests by id.
 
+mod active_tasks;
 mod budget;
 mod call_context;
 mod change_notifier;
 mod coop_budget;
 mod inbound;
 mod inbound_sink;
+mod limits;
 mod multiline_detector;
 mod notification_forwarding;
 mod outbound;
 mod outbound_queue;
+mod outgoing_request;
 mod pending;
 mod progress;
 mod reader;
@@ -17,7 +20,6 @@ mod server_requests;
 mod writer;
 
 use innkeeper_protocol::{Era, ErrorObject, Revision};
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -36,6 +38,8 @@ use crate::event::EventPublisher;
 use crate::tasks::BackgroundTasks;
 
 pub(crate) use crate::rate_limiter::RateLimiter;
+pub(crate) use active_tasks::OpenTaskGuard;
+use active_tasks::{ActiveTaskGuard, ActiveTasks};
 pub(crate) use budget::{Budget, Budgeted};
 use call_context::PendingCall;
 pub(crate) use call_context::{CallCallback, CallContext};
@@ -43,9 +47,11 @@ use change_notifier::ChangeNotifier;
 pub(crate) use change_notifier::ListChanges;
 pub(crate) use coop_budget::CoopBudget;
 pub(crate) use inbound_sink::InboundSink;
+pub(crate) use limits::SessionLimits;
 use multiline_detector::MultilineDetector;
 use outbound::Outbound;
 pub(crate) use outbound_queue::{MessageKind, OutboundCommand, OutboundReceiver};
+pub(crate) use outgoing_request::{DeadlineExtension, OutgoingRequest};
 use pending::PendingRequests;
 pub use progress::Progress;
 use reader::read_output;
@@ -54,36 +60,6 @@ use writer::SessionWriter;
 
 /// Time to wait for the exit status after the server closed its output or input.
 const EXIT_STATUS_GRACE: Duration = Duration::from_millis(250);
-
-/// The limits of one session.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SessionLimits {
-    /// Maximum size of one line from the server in bytes. Default: 16 MiB, as in other hosts.
-    pub(crate) max_line_bytes: usize,
-    /// Maximum number of discarded bytes of oversized lines. Default: sixteen maximum lines.
-    pub(crate) max_discarded_bytes: u64,
-    /// Maximum number of queued outgoing bytes. Default: two of the largest expected model
-    /// requests.
-    pub(crate) max_write_queue_bytes: usize,
-    /// Maximum number of bytes in results that callers have not consumed. Default: four maximum
-    /// lines.
-    pub(crate) max_result_bytes: usize,
-    /// Timeout of a callback for a server request. Default: the timeout of a call.
-    pub(crate) callback_timeout: Duration,
-}
-
-impl Default for SessionLimits {
-    fn default() -> Self {
-        let callback_timeout = Duration::from_mins(10);
-        Self {
-            max_line_bytes: 16 << 20,
-            max_discarded_bytes: 256 << 20,
-            max_write_queue_bytes: 8 << 20,
-            max_result_bytes: 64 << 20,
-            callback_timeout,
-        }
-    }
-}
 
 /// The reason a request has no result.
 #[derive(Debug)]
@@ -112,63 +88,6 @@ impl RequestError {
 
 /// The outcome of one request: the raw result with its memory reservation, or an error.
 pub(crate) type RequestResult = Result<Budgeted<Box<RawValue>>, RequestError>;
-
-/// An outgoing request.
-#[derive(Debug)]
-pub(crate) struct OutgoingRequest<'a, P> {
-    pub(crate) id: u64,
-    pub(crate) method: Cow<'static, str>,
-    pub(crate) params: &'a P,
-    /// Tool, prompt or URI, for transports that send it as a header.
-    pub(crate) name: Option<&'a str>,
-    /// Arguments that a transport must send as headers.
-    pub(crate) headers: &'a [(String, String)],
-    pub(crate) deadline: Instant,
-    /// How far progress or a running callback may extend the deadline.
-    pub(crate) deadline_extension: Option<DeadlineExtension>,
-    pub(crate) progress: Option<mpsc::Sender<Progress>>,
-    /// Whether the server is notified when the caller is dropped (the specification forbids this
-    /// for `initialize`).
-    pub(crate) cancellable: bool,
-    /// Whether the request stays open as long as the connection and does not count as in flight.
-    pub(crate) background: bool,
-    /// The call that the request belongs to; `None` for requests of the host itself.
-    pub(crate) call: Option<CallContext<'a>>,
-}
-
-impl<'a, P> OutgoingRequest<'a, P> {
-    /// Creates a cancellable request with default options.
-    pub(crate) fn new(
-        id: u64,
-        method: impl Into<Cow<'static, str>>,
-        params: &'a P,
-        deadline: Instant,
-    ) -> Self {
-        let (name, headers) = (None, &[][..]);
-        Self {
-            id,
-            method: method.into(),
-            params,
-            name,
-            headers,
-            deadline,
-            deadline_extension: None,
-            progress: None,
-            cancellable: true,
-            background: false,
-            call: None,
-        }
-    }
-}
-
-/// A deadline that moves while the server shows activity.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DeadlineExtension {
-    /// Maximum time without activity.
-    pub(crate) idle_timeout: Duration,
-    /// Absolute deadline.
-    pub(crate) deadline: Instant,
-}
 
 /// The server a session belongs to, with the callbacks it can use.
 #[derive(Clone, Debug)]
@@ -201,13 +120,6 @@ struct SessionState {
     /// Notified when the server reports a changed task.
     task_changed: Notify,
     active_tasks: watch::Sender<ActiveTasks>,
-}
-
-/// The tasks that are polled or being cancelled.
-#[derive(Debug, Default)]
-struct ActiveTasks {
-    count: usize,
-    cancelled: bool,
 }
 
 /// A handle to the session; cheap to clone.
@@ -466,43 +378,6 @@ impl SessionState {
                 return Err(RequestError::Timeout);
             }
         }
-    }
-}
-
-/// A guard that counts a request with a response as open.
-#[derive(Debug)]
-pub(crate) struct OpenTaskGuard {
-    id: u64,
-    active: ActiveTaskGuard,
-}
-
-impl OpenTaskGuard {
-    /// Records the id of the task, which messages of the server refer to.
-    pub(crate) fn set_task_id(&self, task_id: &str) {
-        self.active.0.pending.set_task_id(self.id, task_id);
-    }
-}
-
-impl Drop for OpenTaskGuard {
-    fn drop(&mut self) {
-        self.active.0.pending.remove(self.id, None);
-    }
-}
-
-/// A guard that counts one task of a session as active.
-#[derive(Debug)]
-struct ActiveTaskGuard(Arc<SessionState>);
-
-impl ActiveTaskGuard {
-    fn new(shared: Arc<SessionState>) -> Self {
-        shared.active_tasks.send_modify(|active| active.count += 1);
-        Self(shared)
-    }
-}
-
-impl Drop for ActiveTaskGuard {
-    fn drop(&mut self) {
-        self.0.active_tasks.send_modify(|active| active.count -= 1);
     }
 }
 

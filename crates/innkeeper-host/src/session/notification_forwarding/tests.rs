@@ -211,7 +211,7 @@ async fn a_notification_on_an_http_response_belongs_to_the_call_of_the_response(
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn flooding_notifications_are_throttled() {
     let fixture = Fixture::open(Revision::V2025_11_25);
     for _ in 0..2000 {
