@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use innkeeper::call::CallReference;
 use innkeeper::{CallOptions, Callback, CallbackCapabilities, HostEvent, ServerRequest};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::server::app_server;
 
@@ -59,5 +59,25 @@ async fn an_application_receives_each_notification_in_its_raw_form() {
             break;
         }
     }
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_result_that_depends_on_the_callback_of_a_call_is_not_cached() {
+    let (builder, received) = app_server();
+    let of_host = |request: ServerRequest| async move { panic!("{request:?}") };
+    let host =
+        builder.callback(&CallbackCapabilities::elicitation(), of_host).start().await.unwrap();
+    for city in ["Oslo", "Lima"] {
+        let answer = move |_: ServerRequest| async move {
+            Ok(json!({"action": "accept", "content": {"city": city}}))
+        };
+        let options = CallOptions { callback: Some(Arc::new(answer)), ..CallOptions::default() };
+        let read = host.read_resource("app://city", None, options).await.unwrap();
+        let read: Value = serde_json::from_str(read.get()).unwrap();
+        assert_eq!(read["contents"][0]["text"], city);
+    }
+    let lines = received.lock().unwrap().clone();
+    assert_eq!(lines.iter().filter(|line| line.contains("resources/read")).count(), 2);
     host.shutdown().await;
 }

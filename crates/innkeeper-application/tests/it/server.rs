@@ -52,7 +52,7 @@ fn responses(message: &Value) -> Vec<String> {
     match message["method"].as_str() {
         Some("initialize") => vec![result(json!({
             "protocolVersion": "2025-11-25",
-            "capabilities": {"tools": {}, "prompts": {}, "completions": {}},
+            "capabilities": {"tools": {}, "prompts": {}, "resources": {}, "completions": {}},
             "serverInfo": {"name": "app", "version": "1.0.0"},
         }))],
         Some("tools/list") => vec![result(json!({"tools": [
@@ -62,17 +62,14 @@ fn responses(message: &Value) -> Vec<String> {
         Some("prompts/list") => vec![result(json!({"prompts": [
             {"name": "greet", "arguments": [{"name": "language"}]},
         ]}))],
+        Some("resources/list") => {
+            vec![result(json!({"resources": [{"uri": "app://city", "name": "city"}]}))]
+        }
         Some("completion/complete") => {
             vec![result(json!({"completion": {"values": ["english", "esperanto"]}}))]
         }
-        Some("tools/call") if message["params"]["name"] == "ask" => vec![
-            // The response follows after the host has answered.
-            json!({"jsonrpc": "2.0", "id": format!("q-{id}"), "method": "elicitation/create",
-            "params": {"message": "Which city?", "requestedSchema": {
-                "type": "object", "properties": {"city": {"type": "string"}},
-            }}})
-            .to_string(),
-        ],
+        Some("resources/read") => vec![question(id)],
+        Some("tools/call") if message["params"]["name"] == "ask" => vec![question(id)],
         Some("tools/call") => {
             vec![format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{MEASURED}}}"#)]
         }
@@ -88,12 +85,23 @@ fn responses(message: &Value) -> Vec<String> {
                 .to_string(),
         ],
         Some(_) => Vec::new(),
-        // The response to the question of the tool `ask`.
+        // The response to a question.
         None => {
             let call: Value =
                 serde_json::from_str(id.as_str().unwrap().trim_start_matches("q-")).unwrap();
-            let result = json!({"content": [], "structuredContent": message["result"]["content"]});
+            let answer = &message["result"]["content"];
+            let contents = json!([{"uri": "app://city", "text": answer["city"]}]);
+            let result = json!({"content": [], "structuredContent": answer, "contents": contents});
             vec![json!({"jsonrpc": "2.0", "id": call, "result": result}).to_string()]
         }
     }
+}
+
+/// Returns the question for a city; the response to the request `id` follows the answer.
+fn question(id: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": format!("q-{id}"), "method": "elicitation/create", "params": {
+        "message": "Which city?",
+        "requestedSchema": {"type": "object", "properties": {"city": {"type": "string"}}},
+    }})
+    .to_string()
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use innkeeper_host::error::ProtocolError;
 use innkeeper_host::{
-    CallError, Callback, CallbackCapabilities, CallbackError, Host, ServerRequest, ToolResult,
+    CallError, CallOptions, Callback, CallbackCapabilities, CallbackError, Host, ServerRequest,
+    ToolResult,
 };
 use innkeeper_testkit::{Fixture, RemoteServer};
 use serde_json::{Value, json};
@@ -301,6 +302,31 @@ async fn a_dropped_call_cancels_its_callback() {
     // Without the registered callback, only a running callback still holds the sender.
     let dropped = tokio::time::timeout(TEST_TIMEOUT, alive.recv()).await;
     assert_eq!(dropped.expect("the answer is still being made"), None);
+    assert_eq!(test_env.journal().count("tools/call"), 1);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_dropped_call_cancels_the_callback_of_the_call() {
+    let test_env = TestEnv::new();
+    let (requested, mut alive) = tokio::sync::mpsc::channel::<()>(1);
+    let of_host = |request: ServerRequest| async move { panic!("{request:?}") };
+    let entry = asking_fixture(&test_env, "--ask-elicit").config_entry();
+    let host = host_with_callback(&test_env, entry, of_host).await;
+    let of_call = move |_: ServerRequest| {
+        let requested = requested.clone();
+        async move {
+            requested.send(()).await.unwrap();
+            std::future::pending().await
+        }
+    };
+    let options = CallOptions { callback: Some(Arc::new(of_call)), ..CallOptions::default() };
+    tokio::select! {
+        called = host.call_tool_with("a.pid", (), options) => panic!("no response: {called:?}"),
+        asked = alive.recv() => asked.unwrap(),
+    }
+    let dropped = tokio::time::timeout(TEST_TIMEOUT, alive.recv()).await;
+    assert_eq!(dropped.expect("the callback still runs"), None);
     assert_eq!(test_env.journal().count("tools/call"), 1);
     host.shutdown().await;
 }
