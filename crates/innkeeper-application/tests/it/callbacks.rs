@@ -1,12 +1,16 @@
 //! Callbacks: the application answers questions of a server.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use innkeeper::call::CallReference;
 use innkeeper::{CallOptions, Callback, CallbackCapabilities, HostEvent, ServerRequest};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::server::app_server;
+
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_callback_answers_an_elicitation_of_a_server_in_the_process() {
@@ -51,14 +55,17 @@ async fn an_application_receives_each_notification_in_its_raw_form() {
     let host = builder.start().await.unwrap();
     let mut events = host.events();
     drop(host.request("app", "example/notify", None, CallOptions::default()).await);
-    loop {
-        if let HostEvent::Notification { server, method, params, .. } = events.recv().await.unwrap()
-        {
-            assert_eq!((&*server, &*method), ("app", "notifications/example"));
-            assert_eq!(params.unwrap().get(), r#"{"n":1.50}"#);
-            break;
+    let notification = async {
+        loop {
+            let event = events.recv().await.unwrap();
+            if let HostEvent::Notification { server, method, params, .. } = event {
+                break (server, method, params.unwrap());
+            }
         }
-    }
+    };
+    let (server, method, params) = timeout(TIMEOUT, notification).await.unwrap();
+    assert_eq!((&*server, &*method), ("app", "notifications/example"));
+    assert_eq!(params.get(), r#"{"n":1.50}"#);
     host.shutdown().await;
 }
 

@@ -66,7 +66,11 @@ fn responses(message: &Value) -> Vec<String> {
             vec![result(json!({"resources": [{"uri": "app://city", "name": "city"}]}))]
         }
         Some("completion/complete") => {
-            vec![result(json!({"completion": {"values": ["english", "esperanto"]}}))]
+            let start = message["params"]["argument"]["value"].as_str().unwrap();
+            let languages = ["english", "esperanto", "french"];
+            let matching: Vec<&str> =
+                languages.into_iter().filter(|language| language.starts_with(start)).collect();
+            vec![result(json!({"completion": {"values": matching}}))]
         }
         Some("resources/read") => vec![question(id)],
         Some("tools/call") if message["params"]["name"] == "ask" => vec![question(id)],
