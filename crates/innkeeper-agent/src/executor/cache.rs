@@ -69,8 +69,6 @@ impl ResultCache {
         let cached = keeps.then(|| self.lookup(&key)).flatten();
         let old = cached.is_some();
         let cell = cached.unwrap_or_default();
-        let _changing =
-            (!old && !hints.read_only).then(|| InvalidationGuard::new(self, cell.clone()));
         if keeps && !old {
             self.insert(&key, &cell);
         }
@@ -78,7 +76,11 @@ impl ResultCache {
         let result = cell
             .get_or_try_init(|| {
                 has_run = true;
-                run
+                let guard = (!hints.read_only).then(|| InvalidationGuard::new(self, cell.clone()));
+                async move {
+                    let _guard = guard;
+                    run.await
+                }
             })
             .await
             .cloned();
@@ -123,7 +125,8 @@ impl ResultCache {
     }
 }
 
-/// Invalidates earlier results at the start and at the end of a call that is not read-only.
+/// Invalidates the results of other calls at the start and at the end of a call that is not
+/// read-only.
 struct InvalidationGuard<'c> {
     cache: &'c ResultCache,
     cell: ResultCell,
@@ -131,15 +134,20 @@ struct InvalidationGuard<'c> {
 
 impl<'c> InvalidationGuard<'c> {
     fn new(cache: &'c ResultCache, cell: ResultCell) -> Self {
-        cache.entries().clear();
-        Self { cache, cell }
+        let guard = Self { cache, cell };
+        guard.invalidate();
+        guard
+    }
+
+    fn invalidate(&self) {
+        self.cache.entries().retain(|_, entry| Arc::ptr_eq(&entry.cell, &self.cell));
     }
 }
 
 /// Also runs when the call is cancelled: the tool may have run.
 impl Drop for InvalidationGuard<'_> {
     fn drop(&mut self) {
-        self.cache.entries().retain(|_, entry| Arc::ptr_eq(&entry.cell, &self.cell));
+        self.invalidate();
     }
 }
 
