@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use crate::timing::Timing;
 use crate::tools::{ToolAnnotations, ToolError, ToolOutput};
 
-/// Limits of the result cache. Results of more than 256 KiB are not cached.
+/// Limits of the result cache. Results of more than 256 KiB are not cached. A change of the tool list
+/// clears the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheSettings {
     /// The lifetime of a cached result. Default: 5 minutes.
@@ -88,6 +89,11 @@ impl ResultCache {
             self.discard_if_failed(&key, &cell, result.as_deref().ok());
         }
         (result, old && !has_run)
+    }
+
+    /// Removes all results. The results of running calls are not cached.
+    pub(super) fn clear(&self) {
+        self.entries().clear();
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<CacheKey, CacheEntry>> {

@@ -13,6 +13,8 @@ struct NumberStore {
     number: AtomicUsize,
     /// Whether the next call of `write` fails.
     fails: AtomicBool,
+    /// Whether the list of tools has only `read`.
+    is_read_only: AtomicBool,
 }
 
 impl ToolRunner for NumberStore {
@@ -21,7 +23,9 @@ impl ToolRunner for NumberStore {
             tool: Tool::new(name, "", json!({"type": "object"})),
             annotations: ToolAnnotations { read_only, idempotent: true },
         };
-        vec![tool("read", true), tool("write", false)]
+        let mut tools = vec![tool("read", true), tool("write", false)];
+        tools.truncate(if self.is_read_only.load(Ordering::Relaxed) { 1 } else { 2 });
+        tools
     }
 
     fn call_tool<'r>(&'r self, name: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
@@ -79,4 +83,16 @@ async fn a_write_after_a_cancelled_equal_write_invalidates_earlier_results() {
     assert!(run_all(&executor, [named_call("write")]).await[0].outcome.is_ok());
     assert_eq!(read(&executor).await, (NEW_NUMBER.to_owned(), false));
     assert_eq!(read(&executor).await, (NEW_NUMBER.to_owned(), true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_the_tool_list_invalidates_earlier_results() {
+    let store = Arc::new(NumberStore::default());
+    let executor = caching_executor(store.clone());
+    assert!(!read(&executor).await.1);
+    assert!(read(&executor).await.1);
+    store.number.store(42, Ordering::Relaxed);
+    store.is_read_only.store(true, Ordering::Relaxed);
+    assert_eq!(read(&executor).await, (NEW_NUMBER.to_owned(), false));
+    assert!(read(&executor).await.1, "the list is the same");
 }
