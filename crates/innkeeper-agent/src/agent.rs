@@ -21,7 +21,7 @@ use crate::content::Content;
 use crate::conversation::Conversation;
 use crate::executor::{Executor, ToolSnapshot};
 use crate::provider::LlmProvider;
-use crate::run::{Effect, RunConfig, RunOutcome};
+use crate::run::{Effect, INTERRUPTED_MESSAGE, RunConfig, RunOutcome};
 use crate::safety::{Approver, RateLimit};
 use crate::timing::Timing;
 use crate::tools::ToolRunner;
@@ -83,6 +83,7 @@ type EventSink<'s> = dyn FnMut(AgentEvent) + Send + 's;
 
 impl Agent {
     /// Creates an agent over this model and these tools, with an empty conversation.
+    /// [`Self::with_conversation`] continues another conversation.
     pub fn new(
         provider: Arc<dyn LlmProvider>,
         runner: Arc<dyn ToolRunner>,
@@ -113,6 +114,28 @@ impl Agent {
     #[must_use]
     pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.executor.set_approver(approver);
+        self
+    }
+
+    /// Sets the conversation that the agent continues, such as a stored conversation. Each pending
+    /// call gets an error result, because nothing shows whether the call completed. Earlier clones of
+    /// the agent keep their conversation, and from now on count their own statistics.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use innkeeper_agent::agent::Agent;
+    /// use innkeeper_agent::conversation::Conversation;
+    ///
+    /// fn continue_stored(agent: Agent, stored: &str) -> Result<Agent, serde_json::Error> {
+    ///     let conversation: Conversation = serde_json::from_str(stored)?;
+    ///     Ok(agent.with_conversation(conversation))
+    /// }
+    /// ```
+    #[must_use]
+    pub fn with_conversation(mut self, mut conversation: Conversation) -> Self {
+        conversation.fail_pending(INTERRUPTED_MESSAGE);
+        self.state = self.state.with_conversation(conversation);
         self
     }
 

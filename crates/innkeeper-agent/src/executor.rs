@@ -86,12 +86,16 @@ impl Executor {
         self.approver = Some(approver);
     }
 
-    /// Returns a snapshot of the tools, a new one if the runner lists other tools.
+    /// Returns a snapshot of the tools. If the runner lists other tools than before, the snapshot is
+    /// new and the cache is cleared, because a tool of the same name may be another tool.
     pub(crate) fn tool_snapshot(&self) -> Arc<ToolSnapshot> {
         let listed = self.runner.list_tools();
         let mut snapshot = self.tool_snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         if !snapshot.is_of(&listed) {
             *snapshot = Arc::new(ToolSnapshot::new(listed, &self.settings.blocklist));
+            if let Some(cache) = &self.cache {
+                cache.clear();
+            }
         }
         snapshot.clone()
     }

@@ -457,7 +457,7 @@ impl Run {
 }
 
 /// Result of a call that was interrupted.
-const INTERRUPTED_MESSAGE: &str = "interrupted: unknown whether the call completed";
+pub(crate) const INTERRUPTED_MESSAGE: &str = "interrupted: unknown whether the call completed";
 
 /// Result of a call in a response that ended with a refusal.
 const DECLINED_MESSAGE: &str = "not run: the model refused the request";

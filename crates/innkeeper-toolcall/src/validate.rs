@@ -3,6 +3,7 @@
 //! `innkeeper-schema` compiles an untrusted schema once, at its first use, and bounds the cost of
 //! the schema and of each validation.
 
+mod out_of_range;
 #[cfg(test)]
 mod tests;
 mod unknown_properties;
@@ -12,7 +13,7 @@ use std::fmt;
 
 pub use innkeeper_schema::Violation;
 use innkeeper_schema::{CheckError, MAX_VIOLATIONS, Schema, SchemaError};
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use crate::call::ResolvedCall;
 use crate::json::Json;
@@ -74,7 +75,8 @@ impl ToolValidator {
     ///
     /// An unknown argument is also a violation if the schema has a missing property of the same
     /// name in a different case or with different separators, unless the schema explicitly allows
-    /// additional properties.
+    /// additional properties. Numbers outside the range of a 64-bit float are violations under every
+    /// schema; if there are any, the schema is not checked.
     ///
     /// # Errors
     ///
@@ -87,7 +89,9 @@ impl ToolValidator {
         if call.arguments.exceeds_depth(MAX_DEPTH) {
             return Err(NotValidated::TooCostly { tool: tool.clone() });
         }
-        let arguments = to_value(&call.arguments);
+        let Some(arguments) = to_value(&call.arguments) else {
+            return Ok(out_of_range::violations(&call.arguments));
+        };
         let mut violations = schema
             .violations(&arguments)
             .map_err(|error| NotValidated::from_check_error(tool, error))?;
@@ -115,25 +119,20 @@ impl NotValidated {
     }
 }
 
-/// Converts a value for the validator; numbers are rounded to 64 bits.
-fn to_value(json: &Json) -> Value {
-    match json {
+/// Converts a value for the validator; numbers are rounded to 64 bits. Returns `None` if a number is
+/// outside the range of a float.
+fn to_value(json: &Json) -> Option<Value> {
+    Some(match json {
         Json::Null => Value::Null,
         Json::Bool(boolean) => Value::Bool(*boolean),
-        Json::Number(text) => Value::Number(to_number(text)),
+        Json::Number(text) => Value::Number(text.parse().ok()?),
         Json::String(text) => Value::String(text.clone()),
-        Json::Array(items) => Value::Array(items.iter().map(to_value).collect()),
-        Json::Object(members) => Value::Object(
-            members.iter().map(|(key, member)| (key.clone(), to_value(member))).collect(),
-        ),
-    }
-}
-
-fn to_number(text: &str) -> Number {
-    text.parse().unwrap_or_else(|_| {
-        // Outside the range of a float, the largest float violates and satisfies the same limits.
-        let largest = if text.starts_with('-') { f64::MIN } else { f64::MAX };
-        Number::from_f64(largest).unwrap_or_else(|| Number::from(0))
+        Json::Array(items) => Value::Array(items.iter().map(to_value).collect::<Option<_>>()?),
+        Json::Object(members) => {
+            let members =
+                members.iter().map(|(key, member)| Some((key.clone(), to_value(member)?)));
+            Value::Object(members.collect::<Option<_>>()?)
+        }
     })
 }
 

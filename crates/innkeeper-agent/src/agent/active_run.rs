@@ -40,6 +40,13 @@ impl AgentState {
         self.lock().statistics.clone()
     }
 
+    /// Creates a state with this conversation and a copy of the statistics.
+    pub(super) fn with_conversation(&self, conversation: Conversation) -> Self {
+        let statistics = self.statistics();
+        let data = StateData { conversation, statistics, phase: RunPhase::Idle };
+        Self(Arc::new(Mutex::new(data)))
+    }
+
     pub(super) fn clear(&self) {
         let mut state = self.lock();
         state.conversation = Conversation::new();

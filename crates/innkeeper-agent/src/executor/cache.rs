@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use crate::timing::Timing;
 use crate::tools::{ToolAnnotations, ToolError, ToolOutput};
 
-/// Limits of the result cache. Results of more than 256 KiB are not cached.
+/// Limits of the result cache. Results of more than 256 KiB are not cached. A change of the tool list
+/// clears the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheSettings {
     /// The lifetime of a cached result. Default: 5 minutes.
@@ -69,8 +70,6 @@ impl ResultCache {
         let cached = keeps.then(|| self.lookup(&key)).flatten();
         let old = cached.is_some();
         let cell = cached.unwrap_or_default();
-        let _changing =
-            (!old && !hints.read_only).then(|| InvalidationGuard::new(self, cell.clone()));
         if keeps && !old {
             self.insert(&key, &cell);
         }
@@ -78,7 +77,11 @@ impl ResultCache {
         let result = cell
             .get_or_try_init(|| {
                 has_run = true;
-                run
+                let guard = (!hints.read_only).then(|| InvalidationGuard::new(self, cell.clone()));
+                async move {
+                    let _guard = guard;
+                    run.await
+                }
             })
             .await
             .cloned();
@@ -86,6 +89,11 @@ impl ResultCache {
             self.discard_if_failed(&key, &cell, result.as_deref().ok());
         }
         (result, old && !has_run)
+    }
+
+    /// Removes all results. The results of running calls are not cached.
+    pub(super) fn clear(&self) {
+        self.entries().clear();
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<CacheKey, CacheEntry>> {
@@ -123,7 +131,8 @@ impl ResultCache {
     }
 }
 
-/// Invalidates earlier results at the start and at the end of a call that is not read-only.
+/// Invalidates the results of other calls at the start and at the end of a call that is not
+/// read-only.
 struct InvalidationGuard<'c> {
     cache: &'c ResultCache,
     cell: ResultCell,
@@ -131,15 +140,20 @@ struct InvalidationGuard<'c> {
 
 impl<'c> InvalidationGuard<'c> {
     fn new(cache: &'c ResultCache, cell: ResultCell) -> Self {
-        cache.entries().clear();
-        Self { cache, cell }
+        let guard = Self { cache, cell };
+        guard.invalidate();
+        guard
+    }
+
+    fn invalidate(&self) {
+        self.cache.entries().retain(|_, entry| Arc::ptr_eq(&entry.cell, &self.cell));
     }
 }
 
 /// Also runs when the call is cancelled: the tool may have run.
 impl Drop for InvalidationGuard<'_> {
     fn drop(&mut self) {
-        self.cache.entries().retain(|_, entry| Arc::ptr_eq(&entry.cell, &self.cell));
+        self.invalidate();
     }
 }
 

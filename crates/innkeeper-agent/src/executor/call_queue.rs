@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use innkeeper_toolcall::ResolvedCall;
 
-use super::execution::json_memory_bytes;
+use super::execution::{RunningCall, json_memory_bytes};
 use super::{Executor, ToolExecution, ToolSnapshot};
 use crate::tools::ToolError;
 
@@ -133,10 +133,9 @@ impl CallQueue {
     pub(crate) fn start(&mut self, queued: QueuedCall) {
         let (executor, snapshot) = (self.executor.clone(), self.snapshot.clone());
         let running = async move {
-            let start = executor.timing.now();
+            let running_call = RunningCall::new(&queued, executor.timing.clone());
             let (outcome, cached) = executor.run(&snapshot, &queued).await;
-            let elapsed = executor.timing.elapsed(start);
-            ToolExecution::record(queued, outcome, (elapsed, cached))
+            ToolExecution::record(queued, outcome, (running_call.finish(), cached))
         };
         self.running.push(running.boxed());
     }

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use innkeeper_toolcall::Json;
 
+use tokio::time::Instant;
+
 use super::QueuedCall;
 use crate::safety::emit_tool_executed;
+use crate::timing::Timing;
 use crate::tools::{ToolError, ToolOutput};
 
 /// A tool call that has ended.
@@ -37,8 +40,7 @@ impl ToolExecution {
     ) -> Self {
         let QueuedCall { index, call, arguments_text } = queued;
         if let Some(audited) = audit_outcome(&outcome) {
-            let milliseconds = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-            emit_tool_executed(&call.name, &arguments_text, audited, milliseconds);
+            emit_tool_executed(&call.name, &arguments_text, audited, elapsed);
         }
         let outcome = outcome.map_err(Arc::new);
         Self { index, tool: call.name, arguments: call.arguments, outcome, elapsed, cached }
@@ -48,6 +50,39 @@ impl ToolExecution {
     pub(crate) fn memory_bytes(&self) -> usize {
         let outcome = self.outcome.as_ref().map_or(0, |output| output.raw().get().len());
         size_of::<Self>() + self.tool.len() + json_memory_bytes(&self.arguments) + outcome
+    }
+}
+
+/// A running call. A drop before [`Self::finish`] emits the audit event with the outcome
+/// `cancelled`, because the tool may have run.
+pub(super) struct RunningCall {
+    tool: String,
+    arguments_text: Arc<str>,
+    timing: Timing,
+    start: Instant,
+    is_finished: bool,
+}
+
+impl RunningCall {
+    pub(super) fn new(queued: &QueuedCall, timing: Timing) -> Self {
+        let (tool, arguments_text) = (queued.call.name.clone(), queued.arguments_text.clone());
+        let start = timing.now();
+        Self { tool, arguments_text, timing, start, is_finished: false }
+    }
+
+    /// Returns the duration of the call, which has ended.
+    pub(super) fn finish(mut self) -> Duration {
+        self.is_finished = true;
+        self.timing.elapsed(self.start)
+    }
+}
+
+impl Drop for RunningCall {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            let elapsed = self.timing.elapsed(self.start);
+            emit_tool_executed(&self.tool, &self.arguments_text, "cancelled", elapsed);
+        }
     }
 }
 

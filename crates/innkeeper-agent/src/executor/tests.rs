@@ -1,5 +1,7 @@
 //! Tests of the executor: permits, cache, panics.
 
+mod invalidation;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 

@@ -147,12 +147,19 @@ pub(crate) fn message_or_default(message: &str) -> &str {
     if message.is_empty() { "no error message" } else { message }
 }
 
-/// Returns the arguments of a call as a JSON object, for APIs that do not accept text. Invalid
-/// arguments are wrapped in an object.
+/// Whether the text is a JSON object that every API reads. An API rejects each later request of a
+/// conversation because of one other object: with a number outside the range of a float, with a lone
+/// surrogate, or nested deeper than 127.
+pub(crate) fn is_sendable_object(text: &str) -> bool {
+    serde_json::from_str(text).is_ok_and(|value: serde_json::Value| value.is_object())
+}
+
+/// Returns the arguments of a call as a JSON object, for APIs that do not accept text. Arguments
+/// that are no [sendable object](is_sendable_object) are wrapped in an object.
 pub(crate) fn arguments_object(arguments: &str) -> Box<RawValue> {
     let text = arguments.trim();
-    let raw = RawValue::from_string(text.to_owned()).ok().filter(|raw| raw.get().starts_with('{'));
-    raw.unwrap_or_else(|| {
+    let sendable = is_sendable_object(text).then(|| RawValue::from_string(text.to_owned()).ok());
+    sendable.flatten().unwrap_or_else(|| {
         let object = if text.is_empty() {
             serde_json::json!({})
         } else {
@@ -218,3 +225,6 @@ pub(crate) fn decode_error(api: ProviderApi, status: u16, body: &[u8]) -> ApiErr
         ProviderApi::Ollama => ollama::decode_error(status, body),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -107,8 +107,11 @@ impl ContentLowering {
     /// Lowers a tool result; `moved` receives the media that a tool result cannot contain.
     fn lower_result(&mut self, result: &ToolResult, moved: &mut Vec<ContentBlock>) -> ToolResult {
         let support = self.support;
+        let may_contain_media = !result.is_error || self.rules.media_in_failed_results;
         let is_moved = |block: &ContentBlock| {
-            block.media().is_some_and(|media| !support.accepts_in_tool_result(media.kind))
+            let is_accepted =
+                |media: Media<'_>| may_contain_media && support.accepts_in_tool_result(media.kind);
+            block.media().is_some_and(|media| !is_accepted(media))
         };
         let mut blocks = self.lower(&result.content);
         let lowered = ToolResult { content: blocks.clone().into(), ..result.clone() };

@@ -1,6 +1,7 @@
 //! Tests of the agent with a scripted model and recording tools.
 
 mod constrained;
+mod continued_conversations;
 mod corrections;
 mod displayed_text;
 mod failures;

@@ -1,6 +1,7 @@
 //! The six provider APIs over HTTP, against a scripted server.
 
 mod media;
+mod numbers;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

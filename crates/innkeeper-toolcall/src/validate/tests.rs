@@ -82,8 +82,29 @@ fn large_numbers_are_integers_and_limits_still_hold() {
         joined_messages(schema.clone(), r#"{"n": 123456789012345678901234567890}"#),
         too_large
     );
-    assert_eq!(joined_messages(schema.clone(), r#"{"n": 1e400}"#), too_large);
-    assert_eq!(joined_messages(schema, r#"{"n": -1e400}"#), "");
+    assert_eq!(joined_messages(schema, r#"{"n": 10.0}"#), "");
+}
+
+#[test]
+fn a_number_outside_the_range_of_a_float_is_a_violation_under_every_schema() {
+    let message = "must be between -1.7976931348623157e308 and 1.7976931348623157e308";
+    for schema in [json!({}), json!({"properties": {"n": {"maximum": 10}}}), json!({"type": 7})] {
+        for (arguments, pointer) in [
+            (r#"{"n": 1e400}"#, "/n"),
+            (r#"{"n": -1e400}"#, "/n"),
+            (r#"{"a/~": [0, {"b": 1e309}]}"#, "/a~1~0/1/b"),
+        ] {
+            let expected = format!("`{pointer}`: {message}");
+            assert_eq!(joined_messages(schema.clone(), arguments), expected);
+        }
+    }
+    assert_eq!(joined_messages(json!({}), r#"{"n": [1.7976931348623157e308, 1e-400]}"#), "");
+    for (count, expected) in
+        [(MAX_VIOLATIONS, MAX_VIOLATIONS), (MAX_VIOLATIONS + 1, MAX_VIOLATIONS)]
+    {
+        let arguments = format!(r#"{{"n": [{}]}}"#, vec!["1e400"; count].join(","));
+        assert_eq!(check(json!({}), &arguments).unwrap().len(), expected);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use crate::conversation::{ContentPart, PartContent, ProviderBlock, ToolCall};
 use crate::provider::ProviderApi;
-use crate::provider::codec::{ObjectView, arguments_text};
+use crate::provider::codec::{ObjectView, arguments_text, is_sendable_object};
 
 /// The type of a content block.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub(super) fn content_part(
             // The tool result has to name the id, and the API accepts only an object as input.
             PartContent::ToolCall(call) => {
                 let input = block.get("input").map(RawValue::get);
-                !call.id.is_empty() && input.is_some_and(|input| input.starts_with('{'))
+                !call.id.is_empty() && input.is_some_and(is_sendable_object)
             }
             PartContent::Reasoning(_) | PartContent::Other => true,
         }

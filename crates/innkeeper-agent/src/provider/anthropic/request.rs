@@ -25,6 +25,9 @@ const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 /// Default of `max_tokens`; every model supports this number.
 const DEFAULT_MAX_TOKENS: u32 = 4096;
 
+/// The text of a failed tool result that has no text; the API rejects an empty failed result.
+const EMPTY_FAILURE_MESSAGE: &str = "the tool failed without a message";
+
 /// Maximum temperature of this API.
 const MAX_TEMPERATURE: f64 = 1.0;
 
@@ -386,13 +389,16 @@ fn call_block<'r>(encode_request: EncodeRequest<'r>, call: &ToolCall) -> Content
 
 fn result_block<'r>(result: &'r ToolResult, verbatim: &HashSet<&str>) -> ContentBlockParam<'r> {
     let is_verbatim = verbatim.contains(result.id.as_str());
+    let content = if result.content.has_media() {
+        ResultContent::Blocks(content_blocks(&result.content))
+    } else {
+        let text = result.content.to_text();
+        let is_empty_failure = result.is_error && text.trim().is_empty();
+        ResultContent::Text(if is_empty_failure { EMPTY_FAILURE_MESSAGE.into() } else { text })
+    };
     ContentBlockParam::ToolResult {
         tool_use_id: if is_verbatim { result.id.clone() } else { sanitize_id(&result.id) },
-        content: if result.content.has_media() {
-            ResultContent::Blocks(content_blocks(&result.content))
-        } else {
-            ResultContent::Text(result.content.to_text())
-        },
+        content,
         is_error: result.is_error,
     }
 }

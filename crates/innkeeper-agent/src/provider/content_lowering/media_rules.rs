@@ -15,6 +15,8 @@ pub(super) struct MediaRules {
     pub(super) max_document_bytes: usize,
     /// Maximum number of bytes of all media in one request, with room for the text.
     pub(super) max_request_bytes: usize,
+    /// Whether a failed tool result may contain media, if a successful result may.
+    pub(super) media_in_failed_results: bool,
 }
 
 const MIB: usize = 1 << 20;
@@ -28,6 +30,7 @@ const OPENAI: MediaRules = MediaRules {
     max_audio_bytes: 20 * MIB,
     max_document_bytes: 48 * MIB,
     max_request_bytes: 48 * MIB,
+    media_in_failed_results: true,
 };
 
 /// Anthropic's limits: 5 MiB of Base64 per image, 32 MB per request.
@@ -39,6 +42,7 @@ const ANTHROPIC: MediaRules = MediaRules {
     max_audio_bytes: 0,
     max_document_bytes: 24 * MIB,
     max_request_bytes: 24 * MIB,
+    media_in_failed_results: false,
 };
 
 /// Gemini's limit for inline data: 20 MB per request, for every model.
@@ -50,6 +54,7 @@ const GEMINI: MediaRules = MediaRules {
     max_audio_bytes: 16 * MIB,
     max_document_bytes: 16 * MIB,
     max_request_bytes: 16 * MIB,
+    media_in_failed_results: true,
 };
 
 /// Ollama states no limit; a conversation has one.
@@ -61,6 +66,7 @@ const OLLAMA: MediaRules = MediaRules {
     max_audio_bytes: 0,
     max_document_bytes: 0,
     max_request_bytes: crate::conversation::MAX_BYTES,
+    media_in_failed_results: true,
 };
 
 impl MediaRules {

@@ -40,6 +40,7 @@ const SMALL: MediaRules = MediaRules {
     max_audio_bytes: 0,
     max_document_bytes: 0,
     max_request_bytes: 6 * 16,
+    media_in_failed_results: true,
 };
 
 fn images(count: usize) -> Vec<ContentBlock> {

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use super::partial_tool_call::PartialToolCall;
 use crate::conversation::{AssistantMessage, ContentPart, PartContent, ProviderBlock, ToolCall};
-use crate::provider::codec::{ApiError, MAX_CONTENT_PARTS, ObjectView};
+use crate::provider::codec::{ApiError, MAX_CONTENT_PARTS, ObjectView, is_sendable_object};
 use crate::provider::gemini::decode_error_object;
 use crate::provider::{FinishReason, ProviderApi, Response, StreamChunk, Usage};
 
@@ -135,7 +135,7 @@ impl ResponseAccumulator {
             }
             self.has_incomplete_call |= self.close_partial_call(chunks);
             // The API accepts only an object as arguments in a later request.
-            goes_back = call.get("args").is_none_or(|args| args.get().starts_with('{'));
+            goes_back = call.get("args").is_none_or(|args| is_sendable_object(args.get()));
             self.feed_call(&call, chunks)
         } else if let Some(text) = fields.text("text") {
             let is_thought = fields.is_true("thought");

@@ -5,7 +5,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::conversation::{ContentPart, PartContent, ProviderBlock, ToolCall};
 use crate::provider::ProviderApi;
 use crate::provider::codec::{
-    ApiError, MAX_CONTENT_PARTS, ObjectView, StringJoiner, arguments_object,
+    ApiError, MAX_CONTENT_PARTS, ObjectView, StringJoiner, arguments_object, is_sendable_object,
 };
 use crate::provider::gemini::decode_error_object;
 
@@ -200,7 +200,7 @@ impl ResponseStep {
             StepKind::FunctionCall { .. } => {
                 let object = fields
                     .get("arguments")
-                    .is_some_and(|arguments| arguments.get().starts_with('{'));
+                    .is_some_and(|arguments| is_sendable_object(arguments.get()));
                 object && fields.text("id").is_some_and(|id| !id.is_empty())
             }
             StepKind::ModelOutput | StepKind::Thought | StepKind::Other => true,

@@ -6,6 +6,7 @@ use super::error;
 use crate::conversation::{AssistantMessage, ContentPart, PartContent, ProviderBlock, ToolCall};
 use crate::provider::codec::{
     ApiError, LineSplitter, MAX_CONTENT_PARTS, ObjectView, ResponseDecoder, arguments_text,
+    is_sendable_object,
 };
 use crate::provider::{FinishReason, ProviderApi, Response, StreamChunk, Usage};
 
@@ -158,7 +159,7 @@ impl MessageAccumulator {
         chunks.push(StreamChunk::ArgumentsDelta { index, fragment: call.arguments.clone() });
         // The API accepts only an object as arguments in a later request.
         let goes_back = inner.is_some()
-            && arguments.is_some_and(|raw_arguments| raw_arguments.get().starts_with('{'));
+            && arguments.is_some_and(|raw_arguments| is_sendable_object(raw_arguments.get()));
         let provider_block = goes_back.then(|| self.provider_block(raw.to_owned()));
         self.calls.push(ContentPart { content: PartContent::ToolCall(call), provider_block });
         Ok(())

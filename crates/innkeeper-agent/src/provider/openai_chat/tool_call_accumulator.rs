@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::conversation::{ContentPart, PartContent, ProviderBlock, ToolCall};
 use crate::provider::codec::{
-    ApiError, MAX_CONTENT_PARTS, ObjectView, StringJoiner, decode_string,
+    ApiError, MAX_CONTENT_PARTS, ObjectView, StringJoiner, decode_string, is_sendable_object,
 };
 use crate::provider::openai::{BraceTracker, ObjectBuilder, to_raw};
 use crate::provider::{ProviderApi, StreamChunk};
@@ -205,7 +205,7 @@ impl PartialToolCall {
     fn into_part(self, model: &str) -> ContentPart {
         let Self { id, name, arguments, extra_members, .. } = self;
         let mut provider_block = None;
-        if !id.is_empty() && ObjectView::parse(&arguments).is_some() {
+        if !id.is_empty() && is_sendable_object(&arguments) {
             let mut members = ObjectBuilder::default();
             members.set_if_absent("id", &id);
             members.set_if_absent("type", &"function");

@@ -4,7 +4,9 @@ use serde_json::value::RawValue;
 
 use crate::conversation::{ContentPart, PartContent, ProviderBlock, ToolCall};
 use crate::provider::ProviderApi;
-use crate::provider::codec::{ApiError, ObjectView, decode_string, texts_of_field};
+use crate::provider::codec::{
+    ApiError, ObjectView, decode_string, is_sendable_object, texts_of_field,
+};
 
 /// Separator between paragraphs of reasoning.
 pub(super) const PARAGRAPH_SEPARATOR: &str = "\n\n";
@@ -36,7 +38,7 @@ impl OutputItem {
                 // The result needs the same id, and some servers reject a conversation with
                 // arguments that are not an object.
                 in_own_words = fields.non_empty_text("call_id").is_some()
-                    && ObjectView::parse(&call.arguments).is_some();
+                    && is_sendable_object(&call.arguments);
                 let is_incomplete =
                     fields.text("status").is_some_and(|status| status == "incomplete");
                 if call.arguments.trim().is_empty() && !is_incomplete {

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use innkeeper_agent::agent::{Agent, AgentSettings};
 use innkeeper_agent::provider::{Response, ScriptedProvider};
@@ -11,11 +12,12 @@ use innkeeper_agent::safety::{
 };
 use innkeeper_agent::{Chat, ChatSettings, tool_output};
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 use tracing::field::{Field, Visit};
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
-use super::RecordingTools;
+use super::{RecordingTools, native_harness};
 use crate::setup::response_stream;
 
 /// The calls of each response of the model.
@@ -66,6 +68,12 @@ struct AuditCapture(Arc<Mutex<Vec<[String; 3]>>>);
 impl AuditCapture {
     fn install(&self) -> DefaultGuard {
         tracing::subscriber::set_default(tracing_subscriber::registry().with(self.clone()))
+    }
+
+    /// Returns the tool and the outcome of each event.
+    fn outcomes(&self) -> Vec<String> {
+        let events = self.0.lock().unwrap();
+        events.iter().map(|[tool, outcome, _]| format!("{tool} {outcome}")).collect()
     }
 }
 
@@ -200,13 +208,39 @@ async fn a_call_in_text_is_refused_and_audited_like_a_native_call() {
     assert_eq!(refusals.len(), 3);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_call_that_runs_when_its_run_is_dropped_is_audited_as_cancelled() {
+    let call = ("clock.nap", r#"{"seconds":60}"#);
+    let text = script_text(&[call]);
+    let limit = Duration::from_secs(1);
+    for reply in [Response::from_tool_calls([call]), Response::from_text(text.clone())] {
+        let capture = AuditCapture::default();
+        let _guard = capture.install();
+        let test_env = native_harness([Ok(reply)]);
+        assert!(timeout(limit, test_env.agent.run("Go.")).await.is_err());
+        assert_eq!(test_env.tools.calls().len(), 1);
+        assert_eq!(capture.outcomes(), ["clock.nap cancelled"]);
+    }
+
+    let capture = AuditCapture::default();
+    let _guard = capture.install();
+    let tools = Arc::new(RecordingTools::default());
+    let chat = Chat::new(tools.clone(), ChatSettings::default()).unwrap();
+    let response = chat.start_run().read_response(response_stream([text])).unwrap();
+    sleep(limit).await;
+    assert_eq!(tools.calls().len(), 1);
+    drop(response);
+    sleep(limit).await;
+    assert_eq!(capture.outcomes(), ["clock.nap cancelled"]);
+}
+
 /// Denies after a pause, so that other calls could run meanwhile.
 struct SlowApprover;
 
 #[async_trait::async_trait]
 impl Approver for SlowApprover {
     async fn decide(&self, _: ApprovalRequest<'_>) -> ApprovalDecision {
-        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        sleep(Duration::from_secs(5)).await;
         ApprovalDecision::Deny("no".to_owned())
     }
 }
@@ -220,15 +254,15 @@ async fn an_open_decision_delays_the_calls_of_an_agent_and_not_those_of_a_chat()
         AgentSettings { approval_policy: ApprovalPolicy::Ask, ..AgentSettings::default() };
     let agent =
         Agent::new(Arc::new(model), tools.clone(), settings).with_approver(Arc::new(SlowApprover));
-    let wait = std::time::Duration::from_secs(4);
-    assert!(tokio::time::timeout(wait, agent.run("Go.")).await.is_err());
+    let wait = Duration::from_secs(4);
+    assert!(timeout(wait, agent.run("Go.")).await.is_err());
     assert!(tools.calls().is_empty(), "no call runs before all decisions");
 
     let settings = ChatSettings { approval_policy: ApprovalPolicy::Ask, ..ChatSettings::default() };
     let chat = Chat::new(tools.clone(), settings).unwrap().with_approver(Arc::new(SlowApprover));
     let chunks = response_stream([script_text(&calls)]);
     let response = chat.start_run().read_response(chunks).unwrap();
-    assert!(tokio::time::timeout(wait, response.results_as_message()).await.is_err());
+    assert!(timeout(wait, response.results_as_message()).await.is_err());
     assert_eq!(tools.calls().len(), 1, "an approved call runs at once");
     let message = response.results_as_message().await.unwrap();
     assert!(message.contains("not run: no"), "{message}");

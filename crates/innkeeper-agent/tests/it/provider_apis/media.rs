@@ -22,7 +22,7 @@ const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA="
 const PDF: &str = "JVBERi0xLjQKJSVFT0YK";
 const PLACEHOLDER: &str = "[image, image/png, 70 bytes]";
 
-/// A tool whose result has these content blocks.
+/// A tool with this result.
 struct MediaTool(Value);
 
 impl ToolRunner for MediaTool {
@@ -32,8 +32,9 @@ impl ToolRunner for MediaTool {
     }
 
     fn call_tool<'r>(&'r self, _: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
-        let result = serde_json::value::to_raw_value(&json!({"content": self.0})).unwrap();
-        Box::pin(async move { Ok(ToolOutput::new(result, false)) })
+        let result = serde_json::value::to_raw_value(&self.0).unwrap();
+        let is_error = self.0["isError"] == true;
+        Box::pin(async move { Ok(ToolOutput::new(result, is_error)) })
     }
 }
 
@@ -49,6 +50,16 @@ async fn run_tool(
     blocks: Value,
     change: impl FnOnce(&mut Endpoint),
 ) -> Value {
+    run_tool_with_result(api, name, json!({"content": blocks}), change).await
+}
+
+/// Runs two calls of a tool with this result and returns the body of the last request.
+async fn run_tool_with_result(
+    api: ProviderApi,
+    name: &str,
+    result: Value,
+    change: impl FnOnce(&mut Endpoint),
+) -> Value {
     let calls = ScriptedReply::tool_call("camera.shoot", json!({}))
         .with_tool_call("camera.shoot", json!({"again": true}));
     let script = Script::new([calls, ScriptedReply::text("A pixel.")]);
@@ -58,7 +69,7 @@ async fn run_tool(
     let mut endpoint = Endpoint { base_url, ..Endpoint::new("test", api, model) };
     change(&mut endpoint);
     let provider = Arc::new(HttpProvider::new(endpoint));
-    let agent = Agent::new(provider, Arc::new(MediaTool(blocks)), AgentSettings::default());
+    let agent = Agent::new(provider, Arc::new(MediaTool(result)), AgentSettings::default());
     let report = agent.run("What do you see?").await;
     assert!(report.is_success(), "{api:?}: {report:?}");
     save_requests(api, name, &llm);
@@ -115,6 +126,20 @@ async fn an_image_of_a_tool_reaches_a_model_that_takes_images_over_every_api() {
         };
         assert_eq!(locations(&body, PNG, ""), expected, "{api:?}: {body:#}");
     }
+}
+
+#[tokio::test]
+async fn an_image_of_a_failed_result_follows_in_the_user_message_of_anthropic() {
+    let result = json!({"content": image_blocks(), "isError": true});
+    let api = ProviderApi::Anthropic;
+    let body = run_tool_with_result(api, "image-of-failure", result, |_| {}).await;
+    let blocks = &body["messages"][2]["content"];
+    for result in [&blocks[0], &blocks[1]] {
+        let text = format!("before\n{PLACEHOLDER}\nafter");
+        assert_eq!((&result["is_error"], &result["content"]), (&json!(true), &json!(text)));
+    }
+    let expected = ["/messages/2/content/3/source/data", "/messages/2/content/5/source/data"];
+    assert_eq!(locations(&body, PNG, ""), expected, "{body:#}");
 }
 
 #[tokio::test]

@@ -141,6 +141,24 @@ fn empty_texts_and_messages_of_nothing_are_left_out() {
 }
 
 #[test]
+fn a_failed_result_without_text_gets_a_text_and_an_empty_result_stays_empty() {
+    for (is_error, said, expected) in [
+        (true, "", "the tool failed without a message"),
+        (true, " \n", "the tool failed without a message"),
+        (true, "broken", "broken"),
+        (false, "", ""),
+    ] {
+        let history = request_with(vec![
+            user("go"),
+            assistant_message(vec![ContentPart::new(call("x", "a.b", "{}"))]),
+            Message::ToolResults(vec![ToolResult { is_error, ..result("x", "a.b", said) }].into()),
+        ]);
+        let sent = body(&history, CLAUDE);
+        assert_eq!(sent["messages"][2]["content"][0]["content"], expected, "{is_error} {said:?}");
+    }
+}
+
+#[test]
 fn ids_of_other_providers_are_sanitized_and_match() {
     let parts = vec![ContentPart::new(call("functions.read:0", "read", "{}"))];
     let results = vec![result("functions.read:0", "read", "fine")];
