@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 pub use innkeeper_schema::Violation;
-use innkeeper_schema::{CheckError, MAX_VIOLATIONS, Schema, SchemaError};
-use serde_json::{Number, Value};
+use innkeeper_schema::{CheckError, MAX_VIOLATIONS, Schema, SchemaError, parse_number};
+use serde_json::Value;
 
 use crate::call::ResolvedCall;
 use crate::json::Json;
@@ -87,7 +87,10 @@ impl ToolValidator {
         if call.arguments.exceeds_depth(MAX_DEPTH) {
             return Err(NotValidated::TooCostly { tool: tool.clone() });
         }
-        let arguments = to_value(&call.arguments);
+        let arguments = match to_value(&call.arguments) {
+            Ok(arguments) => arguments,
+            Err(pointer) => return Ok(vec![unchecked_number(pointer)]),
+        };
         let mut violations = schema
             .violations(&arguments)
             .map_err(|error| NotValidated::from_check_error(tool, error))?;
@@ -115,26 +118,35 @@ impl NotValidated {
     }
 }
 
-/// Converts a value for the validator; numbers are rounded to 64 bits.
-fn to_value(json: &Json) -> Value {
-    match json {
+/// Converts a value for the validator. An error is the JSON pointer of a number that the validator
+/// cannot check.
+fn to_value(json: &Json) -> Result<Value, String> {
+    Ok(match json {
         Json::Null => Value::Null,
         Json::Bool(boolean) => Value::Bool(*boolean),
-        Json::Number(text) => Value::Number(to_number(text)),
+        Json::Number(text) => Value::Number(parse_number(text).ok_or_else(String::new)?),
         Json::String(text) => Value::String(text.clone()),
-        Json::Array(items) => Value::Array(items.iter().map(to_value).collect()),
-        Json::Object(members) => Value::Object(
-            members.iter().map(|(key, member)| (key.clone(), to_value(member))).collect(),
-        ),
-    }
+        Json::Array(items) => {
+            let values = items.iter().enumerate().map(|(index, item)| {
+                to_value(item).map_err(|pointer| format!("/{index}{pointer}"))
+            });
+            Value::Array(values.collect::<Result<_, _>>()?)
+        }
+        Json::Object(members) => {
+            let values = members.iter().map(|(key, member)| match to_value(member) {
+                Ok(value) => Ok((key.clone(), value)),
+                Err(pointer) => {
+                    Err(format!("/{}{pointer}", key.replace('~', "~0").replace('/', "~1")))
+                }
+            });
+            Value::Object(values.collect::<Result<_, _>>()?)
+        }
+    })
 }
 
-fn to_number(text: &str) -> Number {
-    text.parse().unwrap_or_else(|_| {
-        // Outside the range of a float, the largest float violates and satisfies the same limits.
-        let largest = if text.starts_with('-') { f64::MIN } else { f64::MAX };
-        Number::from_f64(largest).unwrap_or_else(|| Number::from(0))
-    })
+fn unchecked_number(pointer: String) -> Violation {
+    let message = "cannot be checked: number outside a 64-bit float's range or precision";
+    Violation::new(pointer, message.to_owned())
 }
 
 impl std::error::Error for NotValidated {}
