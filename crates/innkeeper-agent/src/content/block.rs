@@ -31,6 +31,7 @@ pub enum ContentBlock {
 
 /// An image or a sound recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MediaContent {
     /// The MIME type; `None` if the sender named none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,6 +42,7 @@ pub struct MediaContent {
 
 /// The contents of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EmbeddedResource {
     /// The URI; empty if the sender named none.
     pub uri: String,
@@ -63,6 +65,7 @@ pub enum ResourceContents {
 
 /// The address of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ResourceLink {
     /// The URI; `None` if the sender named none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,6 +80,7 @@ pub struct ResourceLink {
 
 /// The structured content of a tool result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StructuredContent {
     /// The value.
     pub json: RawJson,
