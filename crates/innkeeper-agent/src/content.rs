@@ -14,6 +14,7 @@ pub use block::{
     ContentBlock, EmbeddedResource, MediaContent, ResourceContents, ResourceLink, StructuredContent,
 };
 pub use raw_json::RawJson;
+pub(crate) use raw_json::decode_string;
 pub use support::{ContentSupport, MediaKind};
 
 /// The content of a user message or of a tool result. Clones share the blocks.

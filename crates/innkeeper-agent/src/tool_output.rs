@@ -1,5 +1,7 @@
 //! Converts tool output to content for a model.
 
+mod repeated_content;
+
 use innkeeper_toolcall::quote_for_prompt;
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,7 +22,7 @@ pub fn to_content(output: &ToolOutput) -> Content {
 }
 
 /// Formats the output of a tool: its text, with one line for each image or other binary content.
-/// Without text, the structured content follows. The limit is that of [`to_content`].
+/// Structured content that no text repeats follows. The limit is that of [`to_content`].
 pub fn to_text(output: &ToolOutput) -> String {
     to_content(output).to_text().into_owned()
 }
@@ -50,17 +52,21 @@ pub(crate) fn to_full_text(output: &ToolOutput) -> String {
     Content::from(to_blocks(output)).to_text().into_owned()
 }
 
-/// Converts the output without a length limit. An output that is no result object is one text.
+/// Converts the output without a length limit. An output that is no result object is one text, and
+/// an item that is no content block is the text of the item.
 fn to_blocks(output: &ToolOutput) -> Vec<ContentBlock> {
     let raw = output.raw().get();
-    let blocks = serde_json::from_str::<ResultObject<'_>>(raw).ok().and_then(|result| {
+    // A derived implementation also reads an array as the fields in their order.
+    let object = Some(raw).filter(|raw| raw.starts_with('{'));
+    let blocks = object.and_then(|raw| {
+        let result: ResultObject<'_> = serde_json::from_str(raw).ok()?;
         let items: Vec<&RawValue> = serde_json::from_str(result.content?.get()).ok()?;
-        let parsed: Option<Vec<_>> =
-            items.iter().map(|item| ContentBlock::from_raw(item)).collect();
-        let mut blocks = parsed?;
-        // A server that sends both repeats the structured content as text, unless it sends no text.
-        let is_repeated = blocks.iter().any(|block| matches!(block, ContentBlock::Text(_)));
+        let to_block = |item: &RawValue| {
+            ContentBlock::from_raw(item).unwrap_or_else(|| ContentBlock::Other(item.into()))
+        };
+        let mut blocks: Vec<_> = items.into_iter().map(to_block).collect();
         if let Some(structured) = result.structured {
+            let is_repeated = repeated_content::is_in_texts(structured, &blocks);
             let json = RawJson::from(structured);
             blocks.push(ContentBlock::Structured(StructuredContent { json, is_repeated }));
         } else if blocks.is_empty() {
@@ -123,9 +129,8 @@ fn format_blocks(items: &[Value]) -> Option<String> {
     if items.is_empty() {
         return None;
     }
-    let to_raw = |item: &Value| Some(RawJson::from(&*to_raw_value(item).ok()?));
     let blocks: Option<Vec<_>> =
-        items.iter().map(|item| ContentBlock::from_value(item, || to_raw(item))).collect();
+        items.iter().map(|item| ContentBlock::from_raw(&to_raw_value(item).ok()?)).collect();
     Some(Content::from(blocks?).to_text().into_owned())
 }
 

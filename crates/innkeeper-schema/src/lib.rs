@@ -21,6 +21,7 @@ mod violation;
 
 mod draft;
 mod limits;
+mod number;
 mod quote;
 mod reference;
 
@@ -43,6 +44,7 @@ mod tests;
 
 pub use error::{CheckError, SchemaError};
 pub use messages::MAX_VIOLATIONS;
+pub use number::{MIN_ROUNDED_BYTES, parse_number};
 pub use quote::quote;
 pub use schema::Schema;
 pub use violation::Violation;

@@ -65,7 +65,7 @@ impl Default for ParserOptions {
 pub enum ParserState {
     /// In text for the user.
     Narrative,
-    /// In text that may become a call.
+    /// In text that may become a call, also in reasoning. The parser holds the text.
     MaybeToolStart,
     /// In a call of an offered tool.
     InToolCall,
@@ -198,8 +198,12 @@ impl ToolCallParser {
     /// Returns the state after the last chunk.
     pub fn state(&self) -> ParserState {
         match &self.mode {
+            ParseMode::OpenCall(open) if open.is_decided() => ParserState::InToolCall,
+            ParseMode::OpenCall(_) | ParseMode::HeldCall(_) => ParserState::MaybeToolStart,
             ParseMode::Text
+            | ParseMode::Reasoning(_)
             | ParseMode::CallSection(_)
+            | ParseMode::OpaqueJson(_)
             | ParseMode::HarmonyHeader(_)
             | ParseMode::HarmonyBody(_)
                 if !self.held.is_empty() =>
@@ -208,10 +212,9 @@ impl ToolCallParser {
             }
             ParseMode::Text if self.after_call => ParserState::AfterToolCall,
             ParseMode::Text | ParseMode::OpaqueJson(_) => ParserState::Narrative,
-            ParseMode::Reasoning(_) | ParseMode::HeldCall(_) => ParserState::Reasoning,
+            ParseMode::Reasoning(_) => ParserState::Reasoning,
             ParseMode::CallSection(_) => ParserState::AfterToolCall,
-            ParseMode::OpenCall(open) if open.is_decided() => ParserState::InToolCall,
-            ParseMode::OpenCall(_) | ParseMode::HarmonyHeader(_) => ParserState::MaybeToolStart,
+            ParseMode::HarmonyHeader(_) => ParserState::MaybeToolStart,
             ParseMode::HarmonyBody(body) if body.is_reasoning() => ParserState::Reasoning,
             ParseMode::HarmonyBody(_) => ParserState::Narrative,
         }

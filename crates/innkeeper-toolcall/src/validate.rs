@@ -3,16 +3,16 @@
 //! `innkeeper-schema` compiles an untrusted schema once, at its first use, and bounds the cost of
 //! the schema and of each validation.
 
-mod out_of_range;
 #[cfg(test)]
 mod tests;
+mod unchecked_numbers;
 mod unknown_properties;
 
 use std::collections::HashMap;
 use std::fmt;
 
 pub use innkeeper_schema::Violation;
-use innkeeper_schema::{CheckError, MAX_VIOLATIONS, Schema, SchemaError};
+use innkeeper_schema::{CheckError, MAX_VIOLATIONS, Schema, SchemaError, parse_number};
 use serde_json::Value;
 
 use crate::call::ResolvedCall;
@@ -90,7 +90,7 @@ impl ToolValidator {
             return Err(NotValidated::TooCostly { tool: tool.clone() });
         }
         let Some(arguments) = to_value(&call.arguments) else {
-            return Ok(out_of_range::violations(&call.arguments));
+            return Ok(unchecked_numbers::violations(&call.arguments));
         };
         let mut violations = schema
             .violations(&arguments)
@@ -119,13 +119,13 @@ impl NotValidated {
     }
 }
 
-/// Converts a value for the validator; numbers are rounded to 64 bits. Returns `None` if a number is
-/// outside the range of a float.
+/// Converts a value for the validator; returns `None` if the validator cannot check a
+/// number.
 fn to_value(json: &Json) -> Option<Value> {
     Some(match json {
         Json::Null => Value::Null,
         Json::Bool(boolean) => Value::Bool(*boolean),
-        Json::Number(text) => Value::Number(text.parse().ok()?),
+        Json::Number(text) => Value::Number(parse_number(text)?),
         Json::String(text) => Value::String(text.clone()),
         Json::Array(items) => Value::Array(items.iter().map(to_value).collect::<Option<_>>()?),
         Json::Object(members) => {

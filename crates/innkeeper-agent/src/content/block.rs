@@ -1,13 +1,13 @@
 //! One block of a content.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{MediaKind, RawJson};
+use super::{MediaKind, RawJson, decode_string};
 
 /// One block of a content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +31,7 @@ pub enum ContentBlock {
 
 /// An image or a sound recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MediaContent {
     /// The MIME type; `None` if the sender named none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,6 +42,7 @@ pub struct MediaContent {
 
 /// The contents of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EmbeddedResource {
     /// The URI; empty if the sender named none.
     pub uri: String,
@@ -63,6 +65,7 @@ pub enum ResourceContents {
 
 /// The address of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ResourceLink {
     /// The URI; `None` if the sender named none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,6 +80,7 @@ pub struct ResourceLink {
 
 /// The structured content of a tool result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StructuredContent {
     /// The value.
     pub json: RawJson,
@@ -103,32 +107,22 @@ impl ContentBlock {
     /// Parses a content block of MCP; `None` if the value is none. A block of an unknown type stays
     /// byte for byte.
     pub(crate) fn from_raw(raw: &RawValue) -> Option<Self> {
-        let block = serde_json::from_str(raw.get()).ok()?;
-        Self::from_value(&block, || Some(raw.into()))
-    }
-
-    /// Parses a content block of MCP; `to_raw` returns the block for an unknown type.
-    pub(crate) fn from_value(
-        block: &Value,
-        to_raw: impl FnOnce() -> Option<RawJson>,
-    ) -> Option<Self> {
-        let field = |key: &str| block.get(key).and_then(Value::as_str);
-        let owned_field = |key: &str| field(key).map(str::to_owned);
+        let members = BlockMembers::from_raw(raw)?;
         let media = || MediaContent {
-            mime_type: owned_field("mimeType"),
-            data: field("data").unwrap_or_default().into(),
+            mime_type: members.text("mimeType"),
+            data: members.text("data").unwrap_or_default().into(),
         };
-        Some(match field("type")? {
-            "text" => Self::Text(field("text")?.into()),
+        Some(match members.text("type")?.as_str() {
+            "text" => Self::Text(members.text("text")?.into()),
             "image" => Self::Image(media()),
             "audio" => Self::Audio(media()),
-            "resource" => Self::Resource(EmbeddedResource::from_value(block.get("resource")?)),
+            "resource" => Self::Resource(EmbeddedResource::from_raw(members.0.get("resource")?)),
             "resource_link" => Self::ResourceLink(ResourceLink {
-                uri: owned_field("uri"),
-                name: owned_field("name"),
-                mime_type: owned_field("mimeType"),
+                uri: members.text("uri"),
+                name: members.text("name"),
+                mime_type: members.text("mimeType"),
             }),
-            _ => Self::Other(to_raw()?),
+            _ => Self::Other(raw.into()),
         })
     }
 
@@ -169,10 +163,7 @@ impl ContentBlock {
             Self::ResourceLink(link) => link.to_line().into(),
             Self::Structured(StructuredContent { is_repeated: true, .. }) => return None,
             Self::Structured(structured) => Cow::Borrowed(structured.json.get()),
-            Self::Other(raw) => match serde_json::from_str::<Value>(raw.get()) {
-                Ok(value) => value.to_string().into(),
-                Err(_) => Cow::Borrowed(raw.get()),
-            },
+            Self::Other(raw) => Cow::Borrowed(raw.get()),
         })
     }
 
@@ -212,15 +203,15 @@ impl MediaContent {
 }
 
 impl EmbeddedResource {
-    fn from_value(resource: &Value) -> Self {
-        let field = |key: &str| resource.get(key).and_then(Value::as_str);
-        let contents = match field("text") {
+    fn from_raw(resource: &RawValue) -> Self {
+        let members = BlockMembers::from_raw(resource).unwrap_or_default();
+        let contents = match members.text("text") {
             Some(text) => ResourceContents::Text(text.into()),
-            None => ResourceContents::Blob(field("blob").unwrap_or_default().into()),
+            None => ResourceContents::Blob(members.text("blob").unwrap_or_default().into()),
         };
         Self {
-            uri: field("uri").unwrap_or_default().to_owned(),
-            mime_type: field("mimeType").map(str::to_owned),
+            uri: members.text("uri").unwrap_or_default(),
+            mime_type: members.text("mimeType"),
             contents,
         }
     }
@@ -240,6 +231,22 @@ impl ResourceLink {
     fn to_line(&self) -> String {
         let name = self.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
         format!("[resource at {}{name}]", self.uri.as_deref().unwrap_or("an unknown address"))
+    }
+}
+
+/// The members of a block. The other members stay undecoded, so that none of them makes the block
+/// unreadable.
+#[derive(Default)]
+struct BlockMembers<'r>(HashMap<String, &'r RawValue>);
+
+impl<'r> BlockMembers<'r> {
+    /// Returns the members of an object; `None` for any other value.
+    fn from_raw(raw: &'r RawValue) -> Option<Self> {
+        serde_json::from_str(raw.get()).ok().map(Self)
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.0.get(name).and_then(|raw| decode_string(raw))
     }
 }
 

@@ -23,6 +23,7 @@ pub enum Message {
 
 /// A response of a model, as content parts in their order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AssistantMessage {
     /// The content parts.
     pub parts: Vec<ContentPart>,
@@ -30,6 +31,7 @@ pub struct AssistantMessage {
 
 /// A content part of a response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ContentPart {
     /// The content, independent of the provider.
     pub content: PartContent,
@@ -55,6 +57,7 @@ pub enum PartContent {
 
 /// A tool call as the model wrote it, neither parsed nor validated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ToolCall {
     /// The id of the call in the conversation; empty if the provider sent none.
     pub id: String,
@@ -66,6 +69,7 @@ pub struct ToolCall {
 
 /// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ToolResult {
     /// The id of the call.
     pub id: String,
@@ -79,6 +83,7 @@ pub struct ToolResult {
 
 /// A content part as its provider sent it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ProviderBlock {
     /// The API of the provider.
     pub api: ProviderApi,

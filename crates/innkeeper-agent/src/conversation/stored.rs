@@ -1,8 +1,9 @@
 //! The stored form of a conversation: its messages with a version number.
 
 use std::collections::HashSet;
+use std::fmt;
 
-use serde::de::Error as _;
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -21,15 +22,21 @@ impl Serialize for Conversation {
     }
 }
 
-/// Reads the stored form. The messages must be in a valid order; the limits of a conversation apply.
+/// Reads the stored form, without members that this version does not have. The messages must be in
+/// a valid order; the limits of a conversation apply.
 impl<'de> Deserialize<'de> for Conversation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let StoredConversation { version, messages } =
-            StoredConversation::deserialize(deserializer)?;
+        let StoredConversation { version, messages, unknown } =
+            deserializer.deserialize_map(StoredConversationVisitor)?;
         if version != CONVERSATION_VERSION {
             return Err(D::Error::custom(format!(
                 "unknown version `{version}` of a stored conversation: this release reads version \
                  `{CONVERSATION_VERSION}`"
+            )));
+        }
+        if let Some(name) = unknown {
+            return Err(D::Error::custom(format!(
+                "unknown member `{name}` of a stored conversation"
             )));
         }
         let messages: Vec<Message> =
@@ -46,10 +53,43 @@ impl<'de> Deserialize<'de> for Conversation {
 }
 
 /// The stored form. The messages stay raw until their version is known.
-#[derive(Deserialize)]
 struct StoredConversation {
     version: u64,
     messages: Box<RawValue>,
+    /// The name of a member that the version does not have.
+    unknown: Option<String>,
+}
+
+/// Reads an object only: a derived implementation also reads an array.
+struct StoredConversationVisitor;
+
+impl<'de> Visitor<'de> for StoredConversationVisitor {
+    type Value = StoredConversation;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with `version` and `messages`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StoredConversation, A::Error> {
+        let (mut version, mut messages, mut unknown) = (None, None, None);
+        while let Some(name) = map.next_key::<String>()? {
+            match name.as_str() {
+                "version" if version.is_some() => return Err(A::Error::duplicate_field("version")),
+                "version" => version = Some(map.next_value()?),
+                "messages" if messages.is_some() => {
+                    return Err(A::Error::duplicate_field("messages"));
+                }
+                "messages" => messages = Some(map.next_value()?),
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                    unknown = Some(name);
+                }
+            }
+        }
+        let version = version.ok_or_else(|| A::Error::missing_field("version"))?;
+        let messages = messages.ok_or_else(|| A::Error::missing_field("messages"))?;
+        Ok(StoredConversation { version, messages, unknown })
+    }
 }
 
 impl Conversation {

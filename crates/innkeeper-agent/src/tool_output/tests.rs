@@ -59,11 +59,11 @@ fn a_line_of_a_result_is_one_line_of_json_without_markup() {
 }
 
 #[test]
-fn structured_content_is_used_where_there_is_no_text() {
+fn structured_content_follows_unless_a_text_repeats_it() {
     let output =
         |result: Value| ToolOutput::new(serde_json::value::to_raw_value(&result).unwrap(), false);
     let both = json!({"content": [{"type": "text", "text": "a"}], "structuredContent": {"b": 1}});
-    assert_eq!(to_text(&output(both)), "a");
+    assert_eq!(to_text(&output(both)), "a\n{\"b\":1}");
     assert_eq!(
         to_text(&output(json!({"content": [], "structuredContent": {"b": 1}}))),
         r#"{"b":1}"#
@@ -78,7 +78,7 @@ fn structured_content_is_used_where_there_is_no_text() {
         let structured_result = json!({"content": [block], "structuredContent": {"b": 1}});
         assert_eq!(to_text(&output(structured_result)), format!("{expected}\n{{\"b\":1}}"));
         let mixed_result = json!({"content": [block, text], "structuredContent": {"b": 1}});
-        assert_eq!(to_text(&output(mixed_result)), format!("{expected}\na"));
+        assert_eq!(to_text(&output(mixed_result)), format!("{expected}\na\n{{\"b\":1}}"));
     }
 }
 
@@ -94,5 +94,64 @@ fn an_output_of_more_text_than_the_limit_is_cut_where_its_whole_text_would_be() 
         let last = json!({"type": "text", "text": "ü".repeat(9)});
         let output = output_of(&json!([text, image, last]));
         assert_eq!(to_text(&output), truncate(to_full_text(&output)), "{first}");
+    }
+}
+
+fn text_of_raw(raw: &str) -> String {
+    to_text(&ToolOutput::new(RawValue::from_string(raw.to_owned()).unwrap(), false))
+}
+
+#[test]
+fn a_text_repeats_structured_content_in_any_order_and_form_but_with_the_same_digits() {
+    for (texts, structured, is_repeated) in [
+        (json!(["{\n \"b\": [1.50],\n \"a\": {}}"]), r#"{"a":{},"b":[1.50]}"#, true),
+        (json!(["Done.", r#"{"id":7}"#]), r#"{"id":7}"#, true),
+        (json!(["Done."]), r#"{"id":7}"#, false),
+        (json!([r#"{"id":8}"#]), r#"{"id":7}"#, false),
+        (json!(["Done."]), r#"{"result":"Done."}"#, true),
+        (json!(["Done."]), r#"{"result":"Done.","id":7}"#, false),
+        (json!(["7"]), r#"{"result":7}"#, true),
+        (json!(["a", "1"]), r#"{"result":["a",1]}"#, true),
+        (json!([r#"["a",1]"#]), r#"{"result":["a",1]}"#, true),
+        (json!(["a"]), r#"{"result":["a","b"]}"#, false),
+        (
+            json!([r#"{"n":1.2345678901234568e29}"#]),
+            r#"{"n":123456789012345678901234567890}"#,
+            false,
+        ),
+    ] {
+        let texts: Vec<&str> = texts.as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let blocks: Vec<_> =
+            texts.iter().map(|text| json!({"type": "text", "text": text})).collect();
+        let content = json!(blocks);
+        let text =
+            text_of_raw(&format!(r#"{{"content":{content},"structuredContent":{structured}}}"#));
+        let expected =
+            texts.join("\n") + &if is_repeated { String::new() } else { format!("\n{structured}") };
+        assert_eq!(text, expected);
+    }
+}
+
+#[test]
+fn an_array_is_no_result_object() {
+    for raw in [r#"[[],{"x":1}]"#, r#"[[{"type":"text","text":"hello"}],"second"]"#] {
+        assert_eq!(text_of_raw(raw), raw);
+    }
+}
+
+#[test]
+fn an_unknown_block_reaches_the_model_with_its_digits() {
+    let block = r#"{"type":"hologram", "depth": 1.50, "id": 123456789012345678901234567890}"#;
+    assert_eq!(text_of_raw(&format!(r#"{{"content":[{block}]}}"#)), block);
+}
+
+#[test]
+fn an_unreadable_block_leaves_the_other_blocks_as_they_are() {
+    let image = r#"{"type":"image","mimeType":"image/png","data":"aGVsbG8=","_meta":{"n":1e999}}"#;
+    let text = r#"{"type":"text","text":"x\ud800"}"#;
+    for bad in [r#"{"type":"text"}"#, "7", r#"{"n":1e999}"#, r#"["type","text"]"#] {
+        let content = text_of_raw(&format!(r#"{{"content":[{image},{bad},{text}]}}"#));
+        let expected = format!("[image, image/png, 5 bytes]\n{bad}\nx");
+        assert!(content.starts_with(&expected), "{content}");
     }
 }

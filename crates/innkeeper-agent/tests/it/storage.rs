@@ -241,3 +241,40 @@ fn a_stored_conversation_with_messages_in_an_invalid_order_is_refused() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+#[test]
+fn a_stored_conversation_is_an_object_without_unknown_members() {
+    let read = |text: &str| serde_json::from_str::<Conversation>(text);
+    assert!(read(r#"{"messages":[],"version":1}"#).is_ok());
+    for text in ["[1,[]]", r#"{"version":1}"#, r#"{"version":1,"version":1,"messages":[]}"#] {
+        assert!(read(text).is_err(), "{text}");
+    }
+    let user = r#"{"user":[{"text":"a"}]}"#;
+    let part = r#""content":{"tool_call":{"id":"1","name":"t","arguments":"{}"}}"#;
+    let block = r#""provider_block":{"api":"anthropic","model":"m","json":{"future":1}}"#;
+    let result = r#""id":"1","name":"t","is_error":false"#;
+    let stored = format!(
+        r#"{{"version":1,"messages":[{user},{{"assistant":{{"parts":[{{{part},{block}}}]}}}},
+        {{"tool_results":[{{{result},"content":[{{"image":{{"data":""}}}},
+        {{"resource":{{"uri":"","contents":{{"text":""}}}}}},{{"resource_link":{{"uri":""}}}},
+        {{"structured":{{"json":{{"future":1}},"is_repeated":true}}}}]}}]}}]}}"#
+    );
+    assert_eq!(read(&stored).unwrap().messages().len(), 3);
+    for place in [
+        r#"{"version""#,
+        r#"{"parts""#,
+        r#"{"content""#,
+        r#"{"id":"1","name":"t","arguments""#,
+        r#"{"api""#,
+        r#"{"id":"1","name":"t","is_error""#,
+        r#"{"data""#,
+        r#"{"uri":"","contents""#,
+        r#"{"uri":""}"#,
+        r#"{"json""#,
+    ] {
+        let future = place.replacen('{', r#"{"future":0,"#, 1);
+        assert_eq!(stored.matches(place).count(), 1, "{place}");
+        let error = read(&stored.replace(place, &future)).unwrap_err().to_string();
+        assert!(error.contains("`future`"), "{place}: {error}");
+    }
+}

@@ -1,5 +1,7 @@
 //! The arguments of a call: a JSON object, as values or as JSON text.
 
+mod rounded_numbers;
+
 use innkeeper_protocol::http::ParamHeaders;
 use std::borrow::Cow;
 use std::fmt;
@@ -14,9 +16,11 @@ use crate::error::Violation;
 /// The arguments of a tool call.
 ///
 /// The host sends JSON text byte for byte, so numbers keep all their digits. The host checks the
-/// text as values before it sends anything, and rejects text that it cannot check exactly: a
-/// duplicate key, or a number outside the range of a 64-bit float. A call also rejects arguments that
-/// are nested deeper than 120 levels, and arguments that do not match the tool's `inputSchema`.
+/// text as values before it sends anything, and rejects text that it cannot check: a duplicate key,
+/// a number outside the range of a 64-bit float, or a fraction of more than 2^52. A limit of the
+/// schema applies to an integer of more than 64 bits with the precision of a 64-bit float. A call
+/// also rejects arguments that are nested deeper than 120 levels, and arguments that do not match the
+/// tool's `inputSchema`.
 ///
 /// # Examples
 ///
@@ -57,7 +61,7 @@ impl Arguments {
     pub(super) fn values(&self) -> Result<Cow<'_, Value>, Violation> {
         let values = match &self.0 {
             ArgumentSource::Values(values) => Cow::Borrowed(values),
-            ArgumentSource::Text(text) => Cow::Owned(parse_unique(text)?),
+            ArgumentSource::Text(text) => Cow::Owned(parse_for_check(text)?),
         };
         Ok(if values.is_null() { Cow::Owned(Value::Object(Map::new())) } else { values })
     }
@@ -135,13 +139,35 @@ impl Serialize for SentArguments<'_> {
 
 /// Parses JSON text and rejects a duplicate key, because a server may read either of the values.
 pub(super) fn parse_unique(text: &RawValue) -> Result<Value, Violation> {
-    let (mut path, mut duplicate) = (Vec::new(), None);
-    let seed = UniqueKeys { path: &mut path, duplicate: &mut duplicate };
+    parse_with_floats(text).map(|(value, _)| value)
+}
+
+/// Parses JSON text like [`parse_unique`], with numbers that no check mistakes for another number.
+fn parse_for_check(text: &RawValue) -> Result<Value, Violation> {
+    let (mut value, floats) = parse_with_floats(text)?;
+    if rounded_numbers::may_occur(text.get(), floats) {
+        rounded_numbers::replace(&mut value, text.get())?;
+    }
+    Ok(value)
+}
+
+/// Returns the value and which floats occur in the value.
+fn parse_with_floats(text: &RawValue) -> Result<(Value, Floats), Violation> {
+    let (mut path, mut duplicate, mut floats) = (Vec::new(), None, Floats::default());
+    let seed = UniqueKeys { path: &mut path, duplicate: &mut duplicate, floats: &mut floats };
     let mut deserializer = serde_json::Deserializer::from_str(text.get());
-    seed.deserialize(&mut deserializer).map_err(|error| match duplicate {
+    let value = seed.deserialize(&mut deserializer).map_err(|error| match duplicate {
         Some(pointer) => Violation::new(pointer, "duplicate key".to_owned()),
         None => Violation::of_whole_value(format!("cannot be checked: {error}")),
-    })
+    })?;
+    Ok((value, floats))
+}
+
+/// Which floats occur in a value.
+#[derive(Clone, Copy, Default)]
+struct Floats {
+    any: bool,
+    zero: bool,
 }
 
 /// Builds a value and stops at the first duplicate key.
@@ -150,11 +176,16 @@ struct UniqueKeys<'s> {
     path: &'s mut Vec<String>,
     /// The JSON pointer of the duplicate key.
     duplicate: &'s mut Option<String>,
+    floats: &'s mut Floats,
 }
 
 impl UniqueKeys<'_> {
     fn child(&mut self) -> UniqueKeys<'_> {
-        UniqueKeys { path: &mut *self.path, duplicate: &mut *self.duplicate }
+        UniqueKeys {
+            path: &mut *self.path,
+            duplicate: &mut *self.duplicate,
+            floats: &mut *self.floats,
+        }
     }
 
     fn pointer(&self) -> String {
@@ -195,6 +226,7 @@ impl<'de> Visitor<'de> for UniqueKeys<'_> {
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        *self.floats = Floats { any: true, zero: self.floats.zero || value == 0.0 };
         let number = Number::from_f64(value).ok_or_else(|| E::custom("number out of range"))?;
         Ok(Value::Number(number))
     }

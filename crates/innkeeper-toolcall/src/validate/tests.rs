@@ -82,12 +82,13 @@ fn large_numbers_are_integers_and_limits_still_hold() {
         joined_messages(schema.clone(), r#"{"n": 123456789012345678901234567890}"#),
         too_large
     );
-    assert_eq!(joined_messages(schema, r#"{"n": 10.0}"#), "");
+    assert_eq!(joined_messages(schema.clone(), r#"{"n": 10.0}"#), "");
+    assert_eq!(joined_messages(schema, r#"{"n": -1e300}"#), "");
 }
 
 #[test]
-fn a_number_outside_the_range_of_a_float_is_a_violation_under_every_schema() {
-    let message = "must be between -1.7976931348623157e308 and 1.7976931348623157e308";
+fn each_number_that_cannot_be_checked_is_a_violation_under_every_schema() {
+    let message = "cannot be checked: number outside a 64-bit float's range or precision";
     for schema in [json!({}), json!({"properties": {"n": {"maximum": 10}}}), json!({"type": 7})] {
         for (arguments, pointer) in [
             (r#"{"n": 1e400}"#, "/n"),
@@ -98,7 +99,7 @@ fn a_number_outside_the_range_of_a_float_is_a_violation_under_every_schema() {
             assert_eq!(joined_messages(schema.clone(), arguments), expected);
         }
     }
-    assert_eq!(joined_messages(json!({}), r#"{"n": [1.7976931348623157e308, 1e-400]}"#), "");
+    assert_eq!(joined_messages(json!({}), r#"{"n": [1.7976931348623157e308, 1e-300]}"#), "");
     for (count, expected) in
         [(MAX_VIOLATIONS, MAX_VIOLATIONS), (MAX_VIOLATIONS + 1, MAX_VIOLATIONS)]
     {
@@ -224,4 +225,24 @@ fn an_unknown_tool_is_named() {
 fn a_validator_can_be_shared_between_threads() {
     fn assert_send_sync<T: Send + Sync>() {}
     assert_send_sync::<ToolValidator>();
+}
+
+#[test]
+fn a_number_beyond_a_limit_is_a_violation_although_a_float_rounds_it_to_the_limit() {
+    let schema = || json!({"properties": {"n": {"type": "integer", "maximum": 100}}});
+    for number in ["100.00000000000000000001", "99.99999999999999999"] {
+        let violations = joined_messages(schema(), &format!(r#"{{"n": {number}}}"#));
+        assert!(violations.contains("`/n`: expected integer, found number"), "{violations}");
+    }
+    assert_eq!(joined_messages(schema(), r#"{"n": 100.0}"#), "");
+    let unlimited = json!({"properties": {"n": {"type": "integer"}}});
+    assert_eq!(joined_messages(unlimited, r#"{"n": 123456789012345678901234567890}"#), "");
+}
+
+#[test]
+fn a_number_that_cannot_be_checked_is_a_violation() {
+    for number in ["1e400", "-1e400", "100000000000000000000000000000.5"] {
+        let violations = joined_messages(json!({}), &format!(r#"{{"a/b": [0, {number}]}}"#));
+        assert!(violations.starts_with("`/a~1b/1`: cannot be checked: number"), "{violations}");
+    }
 }

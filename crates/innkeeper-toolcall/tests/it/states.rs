@@ -156,3 +156,25 @@ fn a_call_without_brackets_has_the_depth_zero() {
     assert_eq!(states_after(chunks), [ParserState::InToolCall; 2]);
     assert_eq!(depths_after(chunks), [0, 0]);
 }
+
+#[test]
+fn the_state_says_that_text_is_held_also_in_reasoning() {
+    for text in [
+        "<think>I will <tool_call>{\"name\": \"echo\", \"arguments\": {}}</tool_call> no</think> x",
+        "<think>a < b </thin> c</think>ok <tool_call>{\"name\": \"echo\"}</tool_call>\n end",
+        "<|channel|>analysis<|message|>a <| b<|end|><|start|>assistant<|channel|>final<|message|>c",
+        "[{\"tool\": \"none\", \"params\": {\"a\": \"\\\"é\"}}] {\"a\": [1]} ``` [TOOL_CALLS] x",
+    ] {
+        let tools = [Tool::new("echo", "", json!({}))].into_iter().collect();
+        let mut parser = ToolCallParser::new(Arc::new(tools), &ParserOptions::default());
+        let mut emitted = 0;
+        for (at, character) in text.char_indices() {
+            let chunk = character.encode_utf8(&mut [0; 4]).to_owned();
+            parser.push(&chunk, &mut |event| emitted += event.text().len());
+            let says_held =
+                matches!(parser.state(), ParserState::MaybeToolStart | ParserState::InToolCall);
+            let pushed = &text[..at + chunk.len()];
+            assert!(says_held || emitted == pushed.len(), "{:?} behind {pushed}", parser.state());
+        }
+    }
+}

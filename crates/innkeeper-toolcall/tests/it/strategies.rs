@@ -8,9 +8,9 @@ fn number() -> impl Strategy<Value = String> {
     "-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,20})?([eE][+-]?[0-9]{1,4})?"
 }
 
-/// A number in the range of a float, which the validator requires.
-fn float() -> impl Strategy<Value = String> {
-    "-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,20})?([eE][+-]?[0-9]{1,2})?"
+/// A number within the range and the precision of the validator.
+fn valid_number() -> impl Strategy<Value = String> {
+    "-?(0|[1-9][0-9]{0,5})(\\.[0-9]{1,20})?([eE](\\+?[0-9]|-[0-9]{1,3}))?"
 }
 
 pub(crate) fn any_json() -> impl Strategy<Value = Json> {
@@ -128,10 +128,10 @@ pub(crate) fn schema_with_values() -> impl Strategy<Value = (Value, Json, Json)>
         integer.prop_map(move |text| {
             (json!({"type": "integer"}), Json::Number(text.clone()), string(&text))
         }),
-        float().prop_map(move |text| {
+        valid_number().prop_map(move |text| {
             (json!({"type": ["number", "null"]}), Json::Number(text.clone()), string(&text))
         }),
-        float().prop_map(move |text| {
+        valid_number().prop_map(move |text| {
             (json!({"type": "string"}), string(&text), Json::Number(text))
         }),
         any::<bool>().prop_map(move |it| {
@@ -159,7 +159,7 @@ pub(crate) fn schema_with_values() -> impl Strategy<Value = (Value, Json, Json)>
                 let schema = json!({"type": "array", "items": schema});
                 (schema, Json::Array(vec![fits]), Json::String(encoded))
             }),
-            float().prop_map(|text| {
+            valid_number().prop_map(|text| {
                 let one = Json::Number(text);
                 let schema = json!({"type": "array", "items": {"type": "number"}});
                 (schema, Json::Array(vec![one.clone()]), one)

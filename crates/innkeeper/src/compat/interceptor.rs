@@ -15,7 +15,8 @@ use super::ProcessedToken;
 pub enum InterceptorState {
     /// In text for the user, or in the model's reasoning.
     Narrative,
-    /// In text that may become a call of an offered tool. The interceptor holds the text.
+    /// In text that may become a call of an offered tool, or after a call in reasoning. The
+    /// interceptor holds the text.
     MaybeToolStart,
     /// In a call of an offered tool. The interceptor holds the call.
     InToolCall {

@@ -9,6 +9,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 use serde_json::value::RawValue;
 
 use super::{ApiError, MAX_LIST_ITEMS};
+pub(crate) use crate::content::decode_string;
 
 /// Maximum number of fields that are read from an object; later fields are ignored. Providers send
 /// twenty at most.
@@ -95,33 +96,6 @@ pub(crate) fn parse_array(text: &str) -> Option<Vec<&RawValue>> {
 pub(crate) fn texts_of_field(array: &[&RawValue], name: &str) -> Vec<String> {
     let objects = array.iter().copied().filter_map(ObjectView::from_raw);
     objects.filter_map(|object| object.non_empty_text(name)).collect()
-}
-
-/// Decodes a JSON string. Replaces lone surrogates, which come from servers that split text by
-/// UTF-16 units.
-pub(crate) fn decode_string(raw: &RawValue) -> Option<String> {
-    struct LossyStringVisitor;
-
-    impl Visitor<'_> for LossyStringVisitor {
-        type Value = String;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a string")
-        }
-
-        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<String, E> {
-            Ok(String::from_utf8_lossy(bytes).into_owned())
-        }
-    }
-
-    let text = raw.get();
-    if !text.starts_with('"') {
-        return None;
-    }
-    let exact = serde_json::from_str(text).ok();
-    exact.or_else(|| {
-        serde_json::Deserializer::from_str(text).deserialize_bytes(LossyStringVisitor).ok()
-    })
 }
 
 /// Returns the arguments of a call as text: an object verbatim, the content of a string, `{}` if

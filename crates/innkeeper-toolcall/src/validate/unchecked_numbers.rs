@@ -1,11 +1,10 @@
-//! Numbers outside the range of a 64-bit float.
+//! Numbers that the validator cannot check.
 
-use innkeeper_schema::{MAX_VIOLATIONS, Violation};
-use serde_json::Number;
+use innkeeper_schema::{MAX_VIOLATIONS, Violation, parse_number};
 
 use crate::json::Json;
 
-/// Reports each number that does not fit a float, at most [`MAX_VIOLATIONS`] numbers.
+/// Reports each number that the validator cannot check, at most [`MAX_VIOLATIONS`] numbers.
 pub(super) fn violations(arguments: &Json) -> Vec<Violation> {
     let mut violations = Vec::new();
     add_violations(arguments, &mut String::new(), &mut violations);
@@ -27,9 +26,10 @@ fn add_violations(json: &Json, pointer: &mut String, violations: &mut Vec<Violat
     match json {
         Json::Null | Json::Bool(_) | Json::String(_) => {}
         Json::Number(text) => {
-            if text.parse::<Number>().is_err() {
-                let message = format!("must be between {:e} and {:e}", f64::MIN, f64::MAX);
-                violations.push(Violation::new(pointer.clone(), message));
+            if parse_number(text).is_none() {
+                let message =
+                    "cannot be checked: number outside a 64-bit float's range or precision";
+                violations.push(Violation::new(pointer.clone(), message.to_owned()));
             }
         }
         Json::Array(items) => {
