@@ -7,15 +7,17 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use innkeeper_host::{
     Config, ConnectError, Environment, ErrorClass, Host, HostBuilder, Lock, ServerState, StartError,
 };
 use serde_json::{Value, json};
 use tokio::io::{
-    AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, BufWriter, DuplexStream,
-    duplex, join, split,
+    AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, BufStream,
+    BufWriter, DuplexStream, duplex, join, split,
 };
 use tokio::sync::Notify;
+use tokio::time::sleep;
 
 use crate::setup::result_text;
 
@@ -164,6 +166,38 @@ async fn a_stream_of_one_byte_carries_every_message() {
     let message = "long ".repeat(1000);
     assert_eq!(echo(&host, "local.echo", &message).await, message);
     assert!(host.shutdown().await.is_clean());
+}
+
+/// Answers requests, and sends a notification for each part of a message.
+async fn serve_in_parts(stream: DuplexStream) {
+    const NOTIFICATION: &[u8] = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/part\"}\n";
+    let (mut reader, mut writer) = split(stream);
+    let (mut input, mut part) = (Vec::new(), [0; 512]);
+    while let Ok(count @ 1..) = reader.read(&mut part).await {
+        sleep(Duration::from_millis(1)).await;
+        writer.write_all(NOTIFICATION).await.unwrap();
+        input.extend_from_slice(&part[..count]);
+        while let Some(end) = input.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = input.drain(..=end).collect();
+            if let Some(response) = respond("local", &serde_json::from_slice(&line).unwrap()) {
+                writer.write_all(format!("{response}\n").as_bytes()).await.unwrap();
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_buffered_stream_carries_concurrent_calls_while_the_server_sends_notifications() {
+    let (stream, server_stream) = duplex(1024);
+    #[expect(clippy::disallowed_methods, reason = "a server is no task of the host")]
+    drop(tokio::spawn(serve_in_parts(server_stream)));
+    let host = builder().connect("local", BufStream::new(stream)).start().await.unwrap();
+    let message = "long ".repeat(1000);
+    let calls = (0..8).map(|_| echo(&host, "local.echo", &message));
+    for result in join_all(calls).await {
+        assert_eq!(result, message);
+    }
+    host.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]
