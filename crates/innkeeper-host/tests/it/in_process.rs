@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use innkeeper_host::{
-    Config, ConnectError, Environment, ErrorClass, Host, HostBuilder, Lock, ServerState, StartError,
+    CallOptions, CallbackCapabilities, Config, ConnectError, Environment, ErrorClass, Host,
+    HostBuilder, Lock, ServerRequest, ServerState, StartError,
 };
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, BufStream,
@@ -88,6 +90,20 @@ impl Servers {
 fn respond(name: &str, message: &Value) -> Option<Value> {
     let id = message.get("id")?;
     let result = match message["method"].as_str()? {
+        "server/discover" if name == "modern" => json!({
+            "resultType": "complete",
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": name, "version": "1"},
+        }),
+        "example/input" if message["params"]["inputResponses"].is_object() => {
+            json!({"resultType": "complete", "state": message["params"]["requestState"]})
+        }
+        "example/input" => json!({
+            "resultType": "input_required",
+            "requestState": "first",
+            "inputRequests": {"city": {"method": "elicitation/create", "params": {}}},
+        }),
         "initialize" => json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {"tools": {}},
@@ -166,6 +182,26 @@ async fn a_stream_of_one_byte_carries_every_message() {
     let message = "long ".repeat(1000);
     assert_eq!(echo(&host, "local.echo", &message).await, message);
     assert!(host.shutdown().await.is_clean());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_raw_request_returns_a_request_for_input_and_the_application_sends_the_input() {
+    let callback = |request: ServerRequest| async move { panic!("{request:?}") };
+    let builder = builder().callback(&CallbackCapabilities::elicitation(), callback);
+    let stream = Servers::default().start("modern");
+    let host = builder.connect("modern", stream).start().await.unwrap();
+    let send = async |params: Value| -> Value {
+        let params = to_raw_value(&params).unwrap();
+        let options = CallOptions::default();
+        let result = host.request("modern", "example/input", Some(&params), options).await;
+        serde_json::from_str(result.unwrap().get()).unwrap()
+    };
+    let asked = send(json!({"n": 1})).await;
+    assert_eq!(asked["resultType"], "input_required");
+    let (city, state) = (json!({"city": {"action": "cancel"}}), &asked["requestState"]);
+    let input = json!({"n": 1, "inputResponses": city, "requestState": state});
+    assert_eq!(send(input).await["state"], "first");
+    host.shutdown().await;
 }
 
 /// Answers requests, and sends a notification for each part of a message.
