@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::error::UnavailableReason;
 use crate::registry::Registry;
@@ -63,8 +63,8 @@ pub(crate) async fn supervise(
             stop_requests.recv().await
         }
     };
-    let Some(StopRequest { grace, done }) = stop_request else { return };
-    let report = stop(&server, &mut running, is_unavailable, grace).await;
+    let Some(StopRequest { grace, exit_grace, done }) = stop_request else { return };
+    let report = stop(&server, &mut running, is_unavailable, grace, exit_grace).await;
     registry.mark_stopped(&server, &report);
     // The requester may have stopped waiting; the server is stopped anyway.
     drop(done.send(report));
@@ -95,7 +95,9 @@ async fn stop(
     running: &mut StartedServer,
     is_unavailable: bool,
     grace: Duration,
+    exit_grace: Duration,
 ) -> ServerStopReport {
+    let end = Instant::now() + grace;
     let session = running.session.clone();
     let close = move || {
         session.close(UnavailableReason::Shutdown);
@@ -109,10 +111,11 @@ async fn stop(
                 // cancelled.
                 running.session.cancel_tasks(TASK_CANCEL_TIMEOUT.min(grace)).await;
             }
-            return disconnect(server, close, &mut running.instance, is_unavailable, grace).await;
+            let end = end.max(Instant::now() + exit_grace);
+            return disconnect(server, close, &mut running.instance, is_unavailable, end).await;
         }
     };
-    let report = innkeeper_process::stop(&mut **process, close, grace).await;
+    let report = innkeeper_process::stop(&mut **process, close, grace, exit_grace).await;
     ServerStopReport {
         server: server.name.clone(),
         stage: if is_unavailable { StopStage::AlreadyGone } else { StopStage::from(report.stage) },
@@ -122,18 +125,18 @@ async fn stop(
     }
 }
 
-/// Disconnects from a server without a process within the grace period. An in-process server that
+/// Disconnects from a server without a process at `end` or earlier. An in-process server that
 /// ignores the end of its input keeps running, but has lost its connection.
 async fn disconnect(
     server: &Server,
     close: impl FnOnce(),
     connection: &mut ServerInstance,
     is_unavailable: bool,
-    grace: Duration,
+    end: Instant,
 ) -> ServerStopReport {
     let started = Instant::now();
     close();
-    drop(timeout(grace.max(EXIT_GRACE), connection.wait_tree()).await);
+    drop(timeout_at(end, connection.wait_tree()).await);
     connection.kill();
     let leftovers = connection.wait_tree().now_or_never().is_none();
     ServerStopReport {
