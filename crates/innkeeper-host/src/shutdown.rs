@@ -1,5 +1,7 @@
 //! Stops the servers of a host in dependency order within a bounded time.
 
+mod limits;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use crate::server::{Server, StopRequest};
 use crate::tasks::TaskGroup;
 
 pub use crate::server::{ServerStopReport, StopStage};
+pub(crate) use limits::{AwaitedShutdowns, ShutdownLimits};
 
 /// Time for running calls to finish after the stop of their server or of the host.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);

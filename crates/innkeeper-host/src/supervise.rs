@@ -2,11 +2,12 @@
 
 mod list_refresh;
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::error::UnavailableReason;
@@ -63,11 +64,48 @@ pub(crate) async fn supervise(
             stop_requests.recv().await
         }
     };
-    let Some(StopRequest { grace, exit_grace, done }) = stop_request else { return };
-    let report = stop(&server, &mut running, is_unavailable, grace, exit_grace).await;
+    let Some(request) = stop_request else { return };
+    let (report, requesters) =
+        stop_on_request(&server, &mut running, is_unavailable, request, stop_requests).await;
     registry.mark_stopped(&server, &report);
-    // The requester may have stopped waiting; the server is stopped anyway.
-    drop(done.send(report));
+    for done in requesters {
+        // The requester may have stopped waiting; the server is stopped anyway.
+        drop(done.send(report.clone()));
+    }
+}
+
+/// Stops a server; a later request can shorten the grace period. Returns the report for all
+/// requesters.
+async fn stop_on_request(
+    server: &Server,
+    running: &mut StartedServer,
+    is_unavailable: bool,
+    request: StopRequest,
+    mut further: mpsc::Receiver<StopRequest>,
+) -> (ServerStopReport, Vec<oneshot::Sender<ServerStopReport>>) {
+    let started = Instant::now();
+    let StopRequest { grace, mut exit_grace, done } = request;
+    let (mut end, mut requesters) = (started + grace, vec![done]);
+    loop {
+        let shorter = async {
+            while let Some(StopRequest { grace, exit_grace, done }) = further.recv().await {
+                requesters.push(done);
+                let requested_end = Instant::now() + grace;
+                if requested_end < end {
+                    return (requested_end, exit_grace);
+                }
+            }
+            pending().await
+        };
+        let grace = end.saturating_duration_since(Instant::now());
+        tokio::select! {
+            biased;
+            report = stop(server, running, is_unavailable, grace, exit_grace) => {
+                return (ServerStopReport { took: started.elapsed(), ..report }, requesters);
+            }
+            limits = shorter => (end, exit_grace) = limits,
+        }
+    }
 }
 
 /// Waits until the server becomes unavailable and returns the most specific reason.

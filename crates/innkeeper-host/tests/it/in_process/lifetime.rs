@@ -260,3 +260,42 @@ async fn a_chain_of_servers_that_ignore_the_end_of_their_input_is_stopped_in_the
         assert!(report.servers.iter().all(|server| !server.leftovers), "{report:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_later_shutdown_with_a_shorter_limit_ends_the_wait_for_calls_in_its_promised_time() {
+    for (budget, max) in [(Some(0), 4), (None, 15)] {
+        let stream = Servers::default().start("local");
+        let host = builder().connect("local", stream).start().await.unwrap();
+        let shorter = async {
+            sleep(Duration::from_secs(1)).await;
+            let started = Instant::now();
+            match budget {
+                None => host.shutdown().await,
+                Some(budget) => host.shutdown_within(Duration::from_secs(budget)).await,
+            };
+            started.elapsed()
+        };
+        let (result, _, elapsed) = tokio::join!(
+            host.call_tool("local.hang", json!({})),
+            host.shutdown_within(Duration::MAX),
+            shorter
+        );
+        assert_eq!(result.unwrap_err().kind(), CallErrorKind::Unavailable);
+        assert!(elapsed <= Duration::from_secs(max), "{budget:?}: {elapsed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_shutdown_with_a_shorter_limit_shortens_the_time_of_servers_that_do_not_stop() {
+    let (host, _server_streams) = start_stubborn_chain(3).await;
+    let shorter = async {
+        sleep(Duration::from_secs(1)).await;
+        let started = Instant::now();
+        (host.shutdown_within(Duration::ZERO).await, started.elapsed())
+    };
+    let (first, (second, elapsed)) = tokio::join!(host.shutdown(), shorter);
+    assert!(elapsed <= Duration::from_secs(4), "{elapsed:?}");
+    assert!(second.servers.iter().all(|server| !server.leftovers), "{second:?}");
+    assert_eq!(format!("{first:?}"), format!("{second:?}"));
+    assert_eq!(first.servers.len(), 3);
+}
