@@ -66,7 +66,8 @@ pub type CallbackFuture = Pin<Box<dyn Future<Output = Result<Value, CallbackErro
 /// The host handles at most four requests of a server at a time and queues sixteen more; the host
 /// rejects further requests. Of the elicitations of a server, at most one runs and four wait; the
 /// host declines further elicitations. The host drops the future and responds with an error after
-/// the server's `maxTotalTimeout`, including the time in the queue, and when the session ends.
+/// the server's `maxTotalTimeout`, including the time in the queue, and when the session ends. If
+/// the server cancels the request, the host drops the future and sends no response.
 ///
 /// # Examples
 ///

@@ -148,6 +148,19 @@ impl Connection {
         }
     }
 
+    /// Sends a request of the application once, and returns its result of any type as the server
+    /// sent it. Records the request as [`Self::request`] does.
+    pub(crate) async fn request_raw<P: Serialize>(
+        &self,
+        spec: RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
+    ) -> Result<Box<RawValue>, CallError> {
+        let mut exchange = Exchange::new(self, spec);
+        match exchange.run_without_round_trips().await {
+            Ok(result) => Ok(exchange.finish(result, CallOutcome::Ok).result),
+            Err(failure) => Err(exchange.fail(ResultRejection::Error(failure))),
+        }
+    }
+
     /// Sends a request of the host itself (lists); logged, but not counted in the metrics.
     pub(crate) async fn request_internal<P: Serialize>(
         &self,

@@ -20,7 +20,7 @@ use crate::event::HostEvent;
 use crate::registry::Registry;
 use crate::reload::Reloader;
 use crate::server::launch::Launcher;
-use crate::shutdown::ShutdownReport;
+use crate::shutdown::{AwaitedShutdowns, ShutdownReport};
 use crate::tasks::BackgroundTasks;
 
 pub use builder::HostBuilder;
@@ -55,6 +55,7 @@ struct HostInner {
     launcher: Arc<Launcher>,
     reloader: Arc<Reloader>,
     shutdown: OnceCell<ShutdownReport>,
+    awaited_shutdowns: AwaitedShutdowns,
 }
 
 impl Host {

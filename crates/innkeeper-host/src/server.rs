@@ -90,10 +90,13 @@ pub(crate) struct ServerHandle {
     pub(crate) stderr: StderrTail,
 }
 
-/// A request to stop a server within `grace`.
+/// A request to stop a server within `grace` and `exit_grace`.
 #[derive(Debug)]
 pub(crate) struct StopRequest {
+    /// Time for the server to stop by itself.
     pub(crate) grace: Duration,
+    /// Time for a killed process tree, or for a closed connection, to end.
+    pub(crate) exit_grace: Duration,
     pub(crate) done: oneshot::Sender<ServerStopReport>,
 }
 

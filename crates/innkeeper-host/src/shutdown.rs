@@ -1,5 +1,7 @@
 //! Stops the servers of a host in dependency order within a bounded time.
 
+mod limits;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +15,12 @@ use crate::server::{Server, StopRequest};
 use crate::tasks::TaskGroup;
 
 pub use crate::server::{ServerStopReport, StopStage};
+pub(crate) use limits::{AwaitedShutdowns, ShutdownLimits};
 
 /// Time for running calls to finish after the stop of their server or of the host.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Time in addition to the grace period of a wave, for the kill and the reaping.
+/// Time in addition to the grace periods of all waves, for kills and the reaping.
 const KILL_GRACE: Duration = Duration::from_secs(2);
 
 /// The report of a shutdown, in the order of the configuration.
@@ -79,15 +82,21 @@ pub(crate) async fn stop_waves(
     waves.retain(|wave| !wave.is_empty());
     let count = u32::try_from(waves.len()).unwrap_or(1).max(1);
     let mut stopped = Vec::new();
-    for wave in waves.into_iter().rev() {
+    let mut kill_time = KILL_GRACE;
+    for (index, wave) in (0..count).rev().zip(waves.into_iter().rev()) {
+        // The waves after this one may need time for kills too.
+        let wave_kill_time = if index == 0 { kill_time } else { kill_time / 2 };
+        let (started, mut longest) = (Instant::now(), Duration::ZERO);
         let mut group = TaskGroup::new();
         for server in wave {
             let grace = limited(server.config().shutdown_timeout, deadline) / count;
-            group.spawn(stop_one(server, grace));
+            longest = longest.max(grace);
+            group.spawn(stop_within(server, grace, wave_kill_time));
         }
         while let Some(report) = group.next().await {
             stopped.extend(report);
         }
+        kill_time = kill_time.saturating_sub(started.elapsed().saturating_sub(longest));
     }
     stopped
 }
@@ -100,16 +109,27 @@ fn limited(grace: Duration, deadline: Option<Instant>) -> Duration {
 /// Stops one server. If it is already stopped, returns the earlier report, because the earlier
 /// requester may have stopped waiting.
 pub(crate) async fn stop_one(server: Arc<Server>, grace: Duration) -> Option<ServerStopReport> {
+    stop_within(server, grace, KILL_GRACE).await
+}
+
+/// Stops one server within `grace` and `kill_time`.
+async fn stop_within(
+    server: Arc<Server>,
+    grace: Duration,
+    kill_time: Duration,
+) -> Option<ServerStopReport> {
     let running = server.status().handle.clone();
     let Some(handle) = running else { return server.status().stop_report.clone() };
     let started = Instant::now();
     let (done, report) = oneshot::channel();
     // A task that no longer exists has dropped its process, which kills the tree.
     let stopped = async {
-        handle.stop.send(StopRequest { grace, done }).await.ok()?;
+        // The supervising task reports before this wait ends.
+        let exit_grace = kill_time / 2;
+        handle.stop.send(StopRequest { grace, exit_grace, done }).await.ok()?;
         report.await.ok()
     };
-    let report = match timeout(grace + KILL_GRACE, stopped).await {
+    let report = match timeout(grace + kill_time, stopped).await {
         Ok(report) => report.or_else(|| server.status().stop_report.clone()),
         Err(_) => {
             if let Some(killer) = &handle.kill_handle {

@@ -2,12 +2,13 @@
 
 mod list_refresh;
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::error::UnavailableReason;
 use crate::registry::Registry;
@@ -63,11 +64,48 @@ pub(crate) async fn supervise(
             stop_requests.recv().await
         }
     };
-    let Some(StopRequest { grace, done }) = stop_request else { return };
-    let report = stop(&server, &mut running, is_unavailable, grace).await;
+    let Some(request) = stop_request else { return };
+    let (report, requesters) =
+        stop_on_request(&server, &mut running, is_unavailable, request, stop_requests).await;
     registry.mark_stopped(&server, &report);
-    // The requester may have stopped waiting; the server is stopped anyway.
-    drop(done.send(report));
+    for done in requesters {
+        // The requester may have stopped waiting; the server is stopped anyway.
+        drop(done.send(report.clone()));
+    }
+}
+
+/// Stops a server; a later request can shorten the grace period. Returns the report for all
+/// requesters.
+async fn stop_on_request(
+    server: &Server,
+    running: &mut StartedServer,
+    is_unavailable: bool,
+    request: StopRequest,
+    mut further: mpsc::Receiver<StopRequest>,
+) -> (ServerStopReport, Vec<oneshot::Sender<ServerStopReport>>) {
+    let started = Instant::now();
+    let StopRequest { grace, mut exit_grace, done } = request;
+    let (mut end, mut requesters) = (started + grace, vec![done]);
+    loop {
+        let shorter = async {
+            while let Some(StopRequest { grace, exit_grace, done }) = further.recv().await {
+                requesters.push(done);
+                let requested_end = Instant::now() + grace;
+                if requested_end < end {
+                    return (requested_end, exit_grace);
+                }
+            }
+            pending().await
+        };
+        let grace = end.saturating_duration_since(Instant::now());
+        tokio::select! {
+            biased;
+            report = stop(server, running, is_unavailable, grace, exit_grace) => {
+                return (ServerStopReport { took: started.elapsed(), ..report }, requesters);
+            }
+            limits = shorter => (end, exit_grace) = limits,
+        }
+    }
 }
 
 /// Waits until the server becomes unavailable and returns the most specific reason.
@@ -95,7 +133,9 @@ async fn stop(
     running: &mut StartedServer,
     is_unavailable: bool,
     grace: Duration,
+    exit_grace: Duration,
 ) -> ServerStopReport {
+    let end = Instant::now() + grace;
     let session = running.session.clone();
     let close = move || {
         session.close(UnavailableReason::Shutdown);
@@ -109,10 +149,11 @@ async fn stop(
                 // cancelled.
                 running.session.cancel_tasks(TASK_CANCEL_TIMEOUT.min(grace)).await;
             }
-            return disconnect(server, close, &mut running.instance, is_unavailable, grace).await;
+            let end = end.max(Instant::now() + exit_grace);
+            return disconnect(server, close, &mut running.instance, is_unavailable, end).await;
         }
     };
-    let report = innkeeper_process::stop(&mut **process, close, grace).await;
+    let report = innkeeper_process::stop(&mut **process, close, grace, exit_grace).await;
     ServerStopReport {
         server: server.name.clone(),
         stage: if is_unavailable { StopStage::AlreadyGone } else { StopStage::from(report.stage) },
@@ -122,18 +163,18 @@ async fn stop(
     }
 }
 
-/// Disconnects from a server without a process within the grace period. An in-process server that
+/// Disconnects from a server without a process at `end` or earlier. An in-process server that
 /// ignores the end of its input keeps running, but has lost its connection.
 async fn disconnect(
     server: &Server,
     close: impl FnOnce(),
     connection: &mut ServerInstance,
     is_unavailable: bool,
-    grace: Duration,
+    end: Instant,
 ) -> ServerStopReport {
     let started = Instant::now();
     close();
-    drop(timeout(grace.max(EXIT_GRACE), connection.wait_tree()).await);
+    drop(timeout_at(end, connection.wait_tree()).await);
     connection.kill();
     let leftovers = connection.wait_tree().now_or_never().is_none();
     ServerStopReport {

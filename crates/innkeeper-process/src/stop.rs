@@ -6,10 +6,6 @@ use tokio::time::{Instant, timeout};
 
 use super::{ExitStatus, ServerProcess};
 
-/// Time for a killed process tree to exit; the wait then ends, so that a shutdown takes at most its
-/// grace period and one second.
-const EXIT_GRACE: Duration = Duration::from_secs(1);
-
 /// The stage at which a server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessStopStage {
@@ -34,14 +30,16 @@ pub struct StopReport {
     pub leftovers: bool,
 }
 
-/// Stops a server within `grace` and one second: calls `stdin` to close the input, sends a
-/// termination request after half of the grace period, and kills the tree at its end.
+/// Stops a server within `grace` and `exit_grace`: calls `stdin` to close the input, sends a
+/// termination request after half of the grace period, and kills the tree at its end. A killed tree
+/// has `exit_grace` to exit.
 ///
 /// Dropping the future leaves the process unchanged; dropping the process kills the tree.
 pub async fn stop(
     process: &mut dyn ServerProcess,
     stdin: impl FnOnce(),
     grace: Duration,
+    exit_grace: Duration,
 ) -> StopReport {
     let started = Instant::now();
     let half = grace / 2;
@@ -55,7 +53,7 @@ pub async fn stop(
             process.kill();
         }
     }
-    let leftovers = timeout(EXIT_GRACE, process.wait_tree()).await.is_err();
+    let leftovers = timeout(exit_grace, process.wait_tree()).await.is_err();
     let exit = process.exit_status().unwrap_or(ExitStatus::Unknown);
     StopReport { stage, exit, took: started.elapsed(), leftovers }
 }

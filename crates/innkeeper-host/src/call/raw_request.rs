@@ -9,13 +9,11 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::{CallOptions, arguments};
-use crate::cache::FetchedResult;
 use crate::catalog::Catalog;
 use crate::connection::RequestSpec;
 use crate::connection::meta::Meta;
 use crate::connection::round_trips::RoundTripParams;
 use crate::error::{CallError, Violation};
-use crate::event::CallOutcome;
 use crate::text::display_prefix;
 
 /// The methods that the host handles itself, so that their results are checked and their effects
@@ -100,8 +98,7 @@ pub(crate) async fn request(
         as_task: false,
         callback: options.callback.as_ref(),
     };
-    let FetchedResult { result, .. } = connection.request(spec, |_| Ok(CallOutcome::Ok)).await?;
-    Ok(result)
+    connection.request_raw(spec).await
 }
 
 /// Sends a notification to a server.

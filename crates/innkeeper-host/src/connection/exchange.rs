@@ -55,6 +55,16 @@ impl<'a, F> Exchange<'a, F> {
         }
     }
 
+    /// Sends the request and returns its first result, which may be of any type.
+    pub(super) async fn run_without_round_trips<P: Serialize>(
+        &mut self,
+    ) -> Result<Box<RawValue>, RequestError>
+    where
+        F: Fn(u64, RoundTripParams) -> P,
+    {
+        self.next_result().await.map(|(result, _permit)| result)
+    }
+
     /// Repeats attempts until one of them gives the result or the final error.
     async fn next_result<P: Serialize>(
         &mut self,

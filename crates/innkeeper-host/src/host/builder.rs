@@ -25,6 +25,7 @@ use crate::server::endpoint_opener::{EndpointOpener, SystemOpener};
 use crate::server::launch::Launcher;
 use crate::server::{Server, endpoint_resolution};
 use crate::session::SessionLimits;
+use crate::shutdown::AwaitedShutdowns;
 use crate::start;
 use crate::tasks::{self, BackgroundTasks};
 use crate::telemetry::Telemetry;
@@ -340,7 +341,9 @@ impl HostBuilder {
             reload_lock: Mutex::default(),
         };
         let (reloader, shutdown) = (Arc::new(reloader), OnceCell::new());
-        let inner = Arc::new(HostInner { registry, tasks, launcher, reloader, shutdown });
+        let awaited_shutdowns = AwaitedShutdowns::default();
+        let inner = HostInner { registry, tasks, launcher, reloader, shutdown, awaited_shutdowns };
+        let inner = Arc::new(inner);
         // The host exists before the first launch, so dropping this future kills the servers.
         let host = Host(inner);
         let HostInner { registry, launcher, .. } = &*host.0;

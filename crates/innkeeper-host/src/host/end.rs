@@ -6,7 +6,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{Host, HostInner};
 use crate::deadline::MAX_REQUEST_TIMEOUT;
-use crate::shutdown::{self, DRAIN_TIMEOUT, ShutdownReport};
+use crate::shutdown::{self, DRAIN_TIMEOUT, ShutdownLimits, ShutdownReport};
 
 /// Timeout for the host's own tasks after all servers stopped.
 const TASK_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -26,8 +26,9 @@ impl Host {
     /// the longest `shutdownTimeout`, or except half of the budget if that is shorter. The servers
     /// get the time that is left, then the host kills them.
     ///
-    /// Ends within the budget and four seconds. A shutdown that has already started keeps its own
-    /// budget. A dropped future has the same effect as for [`Host::shutdown`].
+    /// Ends within the budget and four seconds, also if a shutdown with a longer limit has already
+    /// started: of all shutdowns that the application awaits, the shortest limits apply. A dropped
+    /// future has the same effect as for [`Host::shutdown`].
     pub async fn shutdown_within(&self, budget: Duration) -> ShutdownReport {
         let budget = budget.min(MAX_REQUEST_TIMEOUT);
         let config = self.0.reloader.config.load_full();
@@ -37,21 +38,43 @@ impl Host {
     }
 
     async fn shut_down(&self, drain: Duration, deadline: Option<Instant>) -> ShutdownReport {
+        let awaited = &self.0.awaited_shutdowns;
+        let _limits = awaited.add(ShutdownLimits { drain_end: Instant::now() + drain, deadline });
         let report = self.0.shutdown.get_or_init(|| async {
             let catalog = self.catalog();
             self.0.registry.close();
-            // Longer calls fail when the servers stop.
-            drop(timeout(drain, catalog.wait_idle()).await);
+            tokio::select! {
+                biased;
+                () = catalog.wait_idle() => {}
+                // Longer calls fail when the servers stop.
+                () = awaited.drain_ended() => {}
+            }
             // A reload ends when it detects the closed registry.
             drop(timeout(TASK_SHUTDOWN_TIMEOUT, self.0.reloader.reload_lock.lock()).await);
-            let config = self.0.reloader.config.load_full();
-            let report = shutdown::stop_all(&self.0.registry, &config, deadline).await;
+            let report = self.stop_servers().await;
             self.0.tasks.stop();
             // A task that is still running holds no resource of a server.
             drop(timeout(TASK_SHUTDOWN_TIMEOUT, self.0.tasks.join()).await);
             report
         });
         report.await.clone()
+    }
+
+    /// Stops all servers before the deadline; an earlier deadline of a further shutdown shortens
+    /// the grace periods.
+    async fn stop_servers(&self) -> ShutdownReport {
+        let (awaited, started) = (&self.0.awaited_shutdowns, Instant::now());
+        let config = self.0.reloader.config.load_full();
+        loop {
+            let deadline = awaited.deadline();
+            tokio::select! {
+                biased;
+                report = shutdown::stop_all(&self.0.registry, &config, deadline) => {
+                    return ShutdownReport { took: started.elapsed(), ..report };
+                }
+                () = awaited.earlier_deadline(deadline) => {}
+            }
+        }
     }
 
     /// Kills every server process immediately. Needs no runtime. [`Host::shutdown`] still returns the

@@ -177,6 +177,10 @@ impl Host {
     /// Sends a request with a method for which the host has no function, and returns the result as
     /// the server sent it. The host never repeats the request. The guard does not scan the result.
     ///
+    /// The result may have any `resultType`. If a server of the modern era requests input
+    /// (`input_required`), the host runs no callback: the application sends the request again with
+    /// `inputResponses` and `requestState` in the parameters.
+    ///
     /// `_meta` belongs into [`CallOptions::meta`]. The timeout is that of the server, unless the
     /// options set another one. Dropping the future cancels the request, as for
     /// [`Host::call_tool`].

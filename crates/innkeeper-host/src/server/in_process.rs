@@ -34,6 +34,7 @@ struct StreamState {
     stream: Option<ServerStream>,
     input: InputState,
     reader: Option<Waker>,
+    /// `Some` while a write is pending; the stream then stores the waker of the writer.
     writer: Option<Waker>,
 }
 
@@ -123,8 +124,12 @@ impl StreamState {
     }
 
     /// Continues the flush or the close of the server's input. An error ends the output too, so
-    /// the reader reports it.
+    /// the reader reports it. A pending write continues first, because a stream stores one waker
+    /// for all operations on the server's input.
     fn poll_input(&mut self, cx: &mut Context<'_>) {
+        if self.writer.is_some() {
+            return;
+        }
         let (poll, next) = match self.input {
             InputState::Flushed | InputState::Closed => return,
             InputState::Unflushed => {
@@ -180,7 +185,7 @@ impl AsyncWrite for InProcessWriter {
         match poll {
             Poll::Pending => state.writer = Some(cx.waker().clone()),
             Poll::Ready(Ok(_)) => self.0.finish_input(state, InputState::Unflushed),
-            Poll::Ready(Err(_)) => {}
+            Poll::Ready(Err(_)) => state.writer = None,
         }
         poll
     }
@@ -196,8 +201,10 @@ impl AsyncWrite for InProcessWriter {
 }
 
 impl SharedStream {
-    /// Flushes or closes the server's input now if possible, else through the reader.
+    /// Flushes or closes the server's input now if possible, else through the reader. No write is
+    /// pending.
     fn finish_input(&self, mut state: MutexGuard<'_, StreamState>, input: InputState) {
+        state.writer = None;
         state.input = input;
         state.poll_input(&mut Context::from_waker(Waker::noop()));
         let waiting = (state.input == input).then(|| state.reader.take()).flatten();

@@ -172,6 +172,7 @@ impl SessionState {
         }
         match method {
             method::PROGRESS => self.forward_progress(params),
+            method::CANCELLED => self.handle_cancelled(params),
             method::TOOLS_LIST_CHANGED => self.change_notifier.mark_changed(TOOLS),
             method::PROMPTS_LIST_CHANGED => self.change_notifier.mark_changed(PROMPTS),
             method::RESOURCES_LIST_CHANGED => self.change_notifier.mark_changed(RESOURCES),
@@ -186,6 +187,16 @@ impl SessionState {
                 let method = &*display_prefix(method, MAX_SHOWN_CHARS);
                 tracing::debug!(server = &*self.server, method, "notification");
             }
+        }
+    }
+
+    /// Cancels a request of the server. The request may have ended, and requests of the host are the
+    /// host's to cancel.
+    fn handle_cancelled(&self, params: Option<&RawValue>) {
+        let id = params.and_then(|params| skim::member(params.get(), "requestId"));
+        let id = id.and_then(RequestId::from_raw);
+        if !id.is_some_and(|id| self.server_requests.cancel(&id)) {
+            tracing::debug!(server = &*self.server, "cancellation of no open request");
         }
     }
 

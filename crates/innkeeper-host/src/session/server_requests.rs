@@ -2,13 +2,13 @@
 
 use innkeeper_protocol::RequestId;
 use std::future::pending;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SetOnce};
 use tokio::time::timeout;
 
 use super::SessionState;
@@ -44,6 +44,8 @@ pub(super) struct ServerRequests {
     request_permits: Semaphore,
     /// Permit for one elicitation at a time, because a user reads one at a time.
     elicitation_permit: Semaphore,
+    /// The cell that cancels each open request; at most as many as open requests.
+    cancellations: Mutex<Vec<(RequestId, Arc<SetOnce<()>>)>>,
 }
 
 impl ServerRequests {
@@ -61,7 +63,20 @@ impl ServerRequests {
             rejected_count: AtomicU64::new(0),
             request_permits: Semaphore::new(MAX_CONCURRENT_REQUESTS),
             elicitation_permit: Semaphore::new(1),
+            cancellations: Mutex::default(),
         }
+    }
+
+    fn cancellations(&self) -> MutexGuard<'_, Vec<(RequestId, Arc<SetOnce<()>>)>> {
+        self.cancellations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Cancels an open request, which then has no response; returns whether the request is open.
+    pub(super) fn cancel(&self, id: &RequestId) -> bool {
+        let cancellations = self.cancellations();
+        let found = cancellations.iter().filter(|(open_id, _)| open_id == id);
+        // A second cancellation finds the cell set.
+        found.map(|(_, cancelled)| drop(cancelled.set(()))).count() > 0
     }
 
     pub(super) fn tasks(&self) -> &BackgroundTasks {
@@ -92,7 +107,7 @@ impl ServerRequests {
 
 /// Passes a request to the callback of its call, else to the host's callback; rejects the request at
 /// once without a callback of the host or with too many open requests. The end of the call drops the
-/// future of the call's own callback.
+/// future of the call's own callback; a cancellation by the server drops the future of any callback.
 pub(super) fn handle_request(
     shared: &Arc<SessionState>,
     id: RequestId,
@@ -145,6 +160,7 @@ pub(super) fn handle_request(
         };
         let response = tokio::select! {
             biased;
+            _ = open.cancelled.wait() => return open.abandon(),
             () = call_ended => Err(CallbackError::internal_error("the call has ended")),
             answer = timeout(state.callback_timeout, responding) => answer.unwrap_or_else(|_| {
                 Err(CallbackError::internal_error("the callback timed out"))
@@ -166,6 +182,7 @@ struct OpenRequest {
     shared: Arc<SessionState>,
     id: Option<RequestId>,
     is_elicitation: bool,
+    cancelled: Arc<SetOnce<()>>,
 }
 
 impl OpenRequest {
@@ -175,7 +192,14 @@ impl OpenRequest {
             .server_requests
             .open_elicitations
             .fetch_add(usize::from(is_elicitation), Ordering::Relaxed);
-        Self { shared, id: Some(id), is_elicitation }
+        let cancelled = Arc::new(SetOnce::new());
+        shared.server_requests.cancellations().push((id.clone(), cancelled.clone()));
+        Self { shared, id: Some(id), is_elicitation, cancelled }
+    }
+
+    /// Closes a cancelled request without a response.
+    fn abandon(mut self) {
+        self.id = None;
     }
 
     fn respond(mut self, response: Result<Value, CallbackError>) {
@@ -192,6 +216,9 @@ impl Drop for OpenRequest {
         if let Some(id) = self.id.take() {
             reject(&self.shared, &id, &CallbackError::internal_error("the callback failed"));
         }
+        let is_other =
+            |(_, cancelled): &(_, Arc<SetOnce<()>>)| !Arc::ptr_eq(cancelled, &self.cancelled);
+        self.shared.server_requests.cancellations().retain(is_other);
         // The server was waiting for the host, so the idle time of its calls starts again.
         self.shared.pending.touch_all();
         self.shared.server_requests.open_requests.fetch_sub(1, Ordering::Relaxed);
@@ -201,3 +228,6 @@ impl Drop for OpenRequest {
             .fetch_sub(usize::from(self.is_elicitation), Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests;

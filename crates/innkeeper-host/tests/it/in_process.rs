@@ -7,15 +7,19 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use innkeeper_host::{
-    Config, ConnectError, Environment, ErrorClass, Host, HostBuilder, Lock, ServerState, StartError,
+    CallOptions, CallbackCapabilities, Config, ConnectError, Environment, ErrorClass, Host,
+    HostBuilder, Lock, ServerRequest, ServerState, StartError,
 };
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::io::{
-    AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, BufWriter, DuplexStream,
-    duplex, join, split,
+    AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, BufStream,
+    BufWriter, DuplexStream, duplex, join, split,
 };
 use tokio::sync::Notify;
+use tokio::time::sleep;
 
 use crate::setup::result_text;
 
@@ -86,6 +90,20 @@ impl Servers {
 fn respond(name: &str, message: &Value) -> Option<Value> {
     let id = message.get("id")?;
     let result = match message["method"].as_str()? {
+        "server/discover" if name == "modern" => json!({
+            "resultType": "complete",
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": name, "version": "1"},
+        }),
+        "example/input" if message["params"]["inputResponses"].is_object() => {
+            json!({"resultType": "complete", "state": message["params"]["requestState"]})
+        }
+        "example/input" => json!({
+            "resultType": "input_required",
+            "requestState": "first",
+            "inputRequests": {"city": {"method": "elicitation/create", "params": {}}},
+        }),
         "initialize" => json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {"tools": {}},
@@ -164,6 +182,58 @@ async fn a_stream_of_one_byte_carries_every_message() {
     let message = "long ".repeat(1000);
     assert_eq!(echo(&host, "local.echo", &message).await, message);
     assert!(host.shutdown().await.is_clean());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_raw_request_returns_a_request_for_input_and_the_application_sends_the_input() {
+    let callback = |request: ServerRequest| async move { panic!("{request:?}") };
+    let builder = builder().callback(&CallbackCapabilities::elicitation(), callback);
+    let stream = Servers::default().start("modern");
+    let host = builder.connect("modern", stream).start().await.unwrap();
+    let send = async |params: Value| -> Value {
+        let params = to_raw_value(&params).unwrap();
+        let options = CallOptions::default();
+        let result = host.request("modern", "example/input", Some(&params), options).await;
+        serde_json::from_str(result.unwrap().get()).unwrap()
+    };
+    let asked = send(json!({"n": 1})).await;
+    assert_eq!(asked["resultType"], "input_required");
+    let (city, state) = (json!({"city": {"action": "cancel"}}), &asked["requestState"]);
+    let input = json!({"n": 1, "inputResponses": city, "requestState": state});
+    assert_eq!(send(input).await["state"], "first");
+    host.shutdown().await;
+}
+
+/// Answers requests, and sends a notification for each part of a message.
+async fn serve_in_parts(stream: DuplexStream) {
+    const NOTIFICATION: &[u8] = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/part\"}\n";
+    let (mut reader, mut writer) = split(stream);
+    let (mut input, mut part) = (Vec::new(), [0; 512]);
+    while let Ok(count @ 1..) = reader.read(&mut part).await {
+        sleep(Duration::from_millis(1)).await;
+        writer.write_all(NOTIFICATION).await.unwrap();
+        input.extend_from_slice(&part[..count]);
+        while let Some(end) = input.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = input.drain(..=end).collect();
+            if let Some(response) = respond("local", &serde_json::from_slice(&line).unwrap()) {
+                writer.write_all(format!("{response}\n").as_bytes()).await.unwrap();
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_buffered_stream_carries_concurrent_calls_while_the_server_sends_notifications() {
+    let (stream, server_stream) = duplex(1024);
+    #[expect(clippy::disallowed_methods, reason = "a server is no task of the host")]
+    drop(tokio::spawn(serve_in_parts(server_stream)));
+    let host = builder().connect("local", BufStream::new(stream)).start().await.unwrap();
+    let message = "long ".repeat(1000);
+    let calls = (0..8).map(|_| echo(&host, "local.echo", &message));
+    for result in join_all(calls).await {
+        assert_eq!(result, message);
+    }
+    host.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]

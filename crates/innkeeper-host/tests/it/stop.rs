@@ -199,6 +199,24 @@ async fn a_shutdown_that_is_given_up_is_finished_by_the_next_with_the_whole_repo
 }
 
 #[tokio::test]
+async fn a_later_shutdown_with_a_shorter_limit_kills_a_server_before_its_own_timeout() {
+    let test_env = TestEnv::new();
+    let server = unstoppable_fixture(&test_env, "one").config_key("shutdownTimeout", 60);
+    let host = test_env.start([server]).await.unwrap();
+    let shorter = async {
+        test_env.wait_for_journal(|journal| !journal.events("stdin_eof").is_empty()).await;
+        let started_at = Instant::now();
+        (host.shutdown_within(Duration::ZERO).await, started_at.elapsed())
+    };
+    let (_, (report, elapsed)) = tokio::join!(host.shutdown(), shorter);
+    assert!(elapsed < Duration::from_secs(4), "{elapsed:?}");
+    let server = &report.servers[0];
+    assert_eq!((server.stage, server.exit), (StopStage::OnKill, Some(ExitStatus::Signal(9))));
+    assert!(!server.leftovers);
+    test_env.assert_gone().await;
+}
+
+#[tokio::test]
 async fn a_stopped_host_refuses_calls_and_says_that_its_servers_are_shut_down() {
     let test_env = TestEnv::new();
     let host = test_env.start([test_env.fixture("one")]).await.unwrap();

@@ -25,7 +25,9 @@ async fn fifty_servers_one_after_the_other_leave_no_file_thread_or_zombie() {
             let (mut process, mut pipes) = spawn(&launch, &supervisor, None).await.unwrap();
             read_line(&mut pipes).await;
             match kind % 3 {
-                0 => assert!(!stop(&mut process, || drop(pipes), TEST_TIMEOUT).await.leftovers),
+                0 => assert!(
+                    !stop(&mut process, || drop(pipes), TEST_TIMEOUT, TEST_TIMEOUT).await.leftovers
+                ),
                 1 => {
                     process.kill();
                     expect_tree_gone(&mut process).await;

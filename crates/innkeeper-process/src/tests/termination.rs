@@ -8,10 +8,12 @@ use super::*;
 
 const GRACE: Duration = Duration::from_secs(2);
 
+const EXIT_GRACE: Duration = Duration::from_secs(1);
+
 /// Stops a server without reading its output; the output pipes stay open.
 async fn stop_by_stdin(process: &mut Process, pipes: StdioPipes, grace: Duration) -> StopReport {
     let StdioPipes { stdin, stdout: _stdout, stderr: _stderr } = pipes;
-    stop(process, || drop(stdin), grace).await
+    stop(process, || drop(stdin), grace, EXIT_GRACE).await
 }
 
 #[tokio::test]

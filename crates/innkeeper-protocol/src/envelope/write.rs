@@ -1,6 +1,6 @@
 //! Serialization of messages as lines, including the newline.
 
-use memchr::memchr;
+use memchr::memchr2;
 use serde::Serialize;
 use serde_json::Error;
 
@@ -99,7 +99,7 @@ fn write_line(
         return Err(error);
     }
     out.push(b'}');
-    replace_newlines(&mut out[start..]);
+    replace_line_breaks(&mut out[start..]);
     out.push(b'\n');
     Ok(())
 }
@@ -108,11 +108,12 @@ fn write_value(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) -> Result<(
     serde_json::to_writer(out, value)
 }
 
-/// Replaces line breaks by spaces. Raw JSON is written unchanged and may be pretty-printed. Line
-/// breaks in valid JSON are always white space, because line breaks in strings are escaped.
-fn replace_newlines(message: &mut [u8]) {
+/// Replaces line breaks by spaces. Raw JSON is written unchanged and may be pretty-printed; for many
+/// readers a single carriage return ends a line too. Line breaks in valid JSON are always white
+/// space, because line breaks in strings are escaped.
+fn replace_line_breaks(message: &mut [u8]) {
     let mut from = 0;
-    while let Some(offset) = memchr(b'\n', &message[from..]) {
+    while let Some(offset) = memchr2(b'\n', b'\r', &message[from..]) {
         from += offset;
         message[from] = b' ';
     }

@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use innkeeper_host::{
     CallError, CallErrorKind, Host, HostEvent, ReloadOptions, RestartError, ServerState,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, copy_bidirectional, duplex};
 use tokio::time::{Instant, sleep};
 
@@ -216,4 +217,85 @@ async fn a_shutdown_with_a_budget_waits_longer_for_calls_and_ends_in_time() {
         assert!(min <= call_time && call_time <= stop_time, "{call_time:?} {stop_time:?}");
         assert!(stop_time <= max, "{stop_time:?}");
     }
+}
+
+/// Starts servers of which each depends on the previous server. The servers neither read nor write
+/// after the start, and the returned streams hold the servers' ends.
+async fn start_stubborn_chain(count: usize) -> (Host, Vec<DuplexStream>) {
+    let name = |index: usize| format!("s{index}");
+    let entry = |index: usize| {
+        let dependencies: Vec<_> = index.checked_sub(1).map(name).into_iter().collect();
+        (name(index), json!({"type": "in-process", "dependencies": dependencies}))
+    };
+    let mut builder = Host::builder(config(&Value::Object((0..count).map(entry).collect())));
+    let mut server_streams = Vec::new();
+    for index in 0..count {
+        let (stream, server_stream) = duplex(STREAM_BYTES);
+        builder = builder.connect(name(index), stream);
+        server_streams.push(server_stream);
+    }
+    let relays = server_streams.iter_mut().map(async |stream| {
+        let mut responsive = Servers::default().start("local");
+        copy_bidirectional(stream, &mut responsive).await
+    });
+    let host = tokio::select! {
+        host = builder.start() => host.unwrap(),
+        relayed = join_all(relays) => panic!("{relayed:?}"),
+    };
+    (host, server_streams)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chain_of_servers_that_ignore_the_end_of_their_input_is_stopped_in_the_promised_time() {
+    for (budget, max) in [(None, 15), (Some(0), 4), (Some(3), 7)] {
+        let (host, _server_streams) = start_stubborn_chain(20).await;
+        let started = Instant::now();
+        let report = match budget {
+            None => host.shutdown().await,
+            Some(budget) => host.shutdown_within(Duration::from_secs(budget)).await,
+        };
+        let elapsed = started.elapsed();
+        assert!(elapsed <= Duration::from_secs(max), "{budget:?}: {elapsed:?}");
+        assert_eq!(report.servers.len(), 20);
+        assert!(report.servers.iter().all(|server| !server.leftovers), "{report:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_shutdown_with_a_shorter_limit_ends_the_wait_for_calls_in_its_promised_time() {
+    for (budget, max) in [(Some(0), 4), (None, 15)] {
+        let stream = Servers::default().start("local");
+        let host = builder().connect("local", stream).start().await.unwrap();
+        let shorter = async {
+            sleep(Duration::from_secs(1)).await;
+            let started = Instant::now();
+            match budget {
+                None => host.shutdown().await,
+                Some(budget) => host.shutdown_within(Duration::from_secs(budget)).await,
+            };
+            started.elapsed()
+        };
+        let (result, _, elapsed) = tokio::join!(
+            host.call_tool("local.hang", json!({})),
+            host.shutdown_within(Duration::MAX),
+            shorter
+        );
+        assert_eq!(result.unwrap_err().kind(), CallErrorKind::Unavailable);
+        assert!(elapsed <= Duration::from_secs(max), "{budget:?}: {elapsed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_shutdown_with_a_shorter_limit_shortens_the_time_of_servers_that_do_not_stop() {
+    let (host, _server_streams) = start_stubborn_chain(3).await;
+    let shorter = async {
+        sleep(Duration::from_secs(1)).await;
+        let started = Instant::now();
+        (host.shutdown_within(Duration::ZERO).await, started.elapsed())
+    };
+    let (first, (second, elapsed)) = tokio::join!(host.shutdown(), shorter);
+    assert!(elapsed <= Duration::from_secs(4), "{elapsed:?}");
+    assert!(second.servers.iter().all(|server| !server.leftovers), "{second:?}");
+    assert_eq!(format!("{first:?}"), format!("{second:?}"));
+    assert_eq!(first.servers.len(), 3);
 }
