@@ -33,8 +33,11 @@ impl Supervisor {
     /// On Linux the supervisor stays the same program if the file is replaced.
     ///
     /// # Errors
-    /// The path of the current executable cannot be determined.
+    /// The path of the current executable cannot be determined, or the current process was itself
+    /// started as a supervisor, because `main` does not call
+    /// [`run_if_requested`](crate::shim::run_if_requested).
     pub fn this_program() -> io::Result<Self> {
+        crate::shim::check_not_requested()?;
         let running = Path::new("/proc/self/exe");
         if cfg!(target_os = "linux") && running.exists() {
             return Ok(Self::executable(running));
