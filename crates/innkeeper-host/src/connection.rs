@@ -35,7 +35,7 @@ use crate::connection::round_trips::RoundTripParams;
 use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
 use crate::deadline::{MAX_REQUEST_TIMEOUT, RequestDeadlines};
-use crate::error::CallError;
+use crate::error::{CallError, Violation};
 use crate::event::{CallOutcome, EventPublisher, HostEvent};
 use crate::guard::{Finding, ItemKind, SecretFingerprints, Verdict};
 use crate::metrics::MetricsRecorder;
@@ -310,6 +310,13 @@ pub(crate) fn call_error(
             CallError::Server { server, item: item.into(), error }
         }
         RequestError::Protocol(source) => CallError::Protocol { server, item: item.into(), source },
+        RequestError::TooLarge { bytes, limit } => {
+            let message = format!("the request has {bytes} bytes, more than the limit of {limit}");
+            CallError::Validation {
+                item: item.into(),
+                problems: vec![Violation::of_whole_value(message)],
+            }
+        }
         RequestError::Unavailable { reason, sent } => {
             CallError::Unavailable { server, reason, may_have_run: sent, attempts: 1 }
         }

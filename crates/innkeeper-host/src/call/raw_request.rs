@@ -119,10 +119,10 @@ pub(crate) fn notify(
     }
     check_method(method)?;
     let members = read_members(method, params)?;
-    let (connection, _) = catalog.connection(server)?;
+    let (connection, timeout) = catalog.connection(server)?;
     let params = params.map(|_| RawParams { members: &members, meta: None });
-    connection.session.notify_with(method, params.as_ref());
-    Ok(())
+    let queued = connection.session.notify_with(method, params.as_ref());
+    queued.map_err(|error| connection.call_error(error, method, timeout))
 }
 
 /// Checks that a method fits into a header, because some transports send it there.

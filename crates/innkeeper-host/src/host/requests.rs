@@ -12,8 +12,8 @@ use crate::error::CallError;
 
 impl Host {
     /// Calls the tool `{server}.{tool}` (`tools/call`) and returns the result as the server sent it.
-    /// The arguments are a JSON object; `null` stands for an object without members. A response of
-    /// more than 16 MiB is a protocol error.
+    /// The arguments are a JSON object; `null` stands for an object without members. A request of
+    /// more than 8 MiB is a validation error, a response of more than 16 MiB a protocol error.
     ///
     /// The server's `timeout` applies (default: 30 s). Progress restarts the timeout, up to the
     /// server's `maxTotalTimeout` (default: 10 minutes). Dropping the future cancels the call on
@@ -203,7 +203,8 @@ impl Host {
     /// # Errors
     ///
     /// See [`Host::request`]. The method must start with `notifications/`, and must not be a
-    /// notification that the host sends itself, for example `notifications/cancelled`.
+    /// notification that the host sends itself, for example `notifications/cancelled`. A
+    /// notification of more than 8 MiB is a validation error.
     pub fn notify(
         &self,
         server: &str,

@@ -1,0 +1,53 @@
+//! Requests and notifications with methods for which the host has no function.
+
+use innkeeper_host::{CallOptions, Config, ErrorClass, Host};
+use innkeeper_testkit::{InMemoryServer, ServerFeatures};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use tokio::io::join;
+
+/// The maximum length of a message of the host, in bytes.
+const MAX_MESSAGE_BYTES: usize = 8 << 20;
+
+/// Starts a host with the in-memory server `a`.
+async fn start() -> (Host, InMemoryServer) {
+    let (mut peer, reader, writer) = InMemoryServer::new();
+    let builder = Host::builder(Config::default()).connect("a", join(reader, writer));
+    let features = ServerFeatures::default();
+    let (host, _) = tokio::join!(builder.start(), peer.handshake_legacy(&features));
+    (host.unwrap(), peer)
+}
+
+fn raw(value: &Value) -> Box<RawValue> {
+    to_raw_value(value).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notification_over_the_limit_is_an_error_and_the_next_notification_is_sent() {
+    let (host, mut peer) = start().await;
+    let large = raw(&json!({"x": "y".repeat(MAX_MESSAGE_BYTES)}));
+    let error = host.notify("a", "notifications/large", Some(&large)).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Validation);
+    assert!(error.to_string().contains("more than the limit of 8388608"), "{error}");
+    host.notify("a", "notifications/small", None).unwrap();
+    peer.expect("notifications/small").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_over_the_limit_is_a_validation_error_that_names_the_item_and_the_limit() {
+    let (host, mut peer) = start().await;
+    let large = json!({"message": "y".repeat(MAX_MESSAGE_BYTES)});
+    let by_tool = host.call_tool("a.echo", large.clone()).await.unwrap_err();
+    let large = raw(&large);
+    let by_request = host.request("a", "example/x", Some(&large), CallOptions::default());
+    for (error, item) in [(by_tool, "a.echo"), (by_request.await.unwrap_err(), "example/x")] {
+        assert_eq!(error.class(), ErrorClass::Validation);
+        let message = error.to_string();
+        let expected = format!("invalid arguments for `{item}`: the request has 8388");
+        assert!(message.starts_with(&expected), "{message}");
+        assert!(message.ends_with(" bytes, more than the limit of 8388608"), "{message}");
+    }
+    let small = host.call_tool("a.echo", json!({"message": "hi"}));
+    let result = json!({"content": []});
+    tokio::join!(small, peer.respond_to("tools/call", result)).0.unwrap();
+}
