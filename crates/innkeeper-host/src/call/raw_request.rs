@@ -78,6 +78,9 @@ pub(crate) async fn request(
     }
     check_method(method)?;
     let members = read_members(method, params)?;
+    if members.contains_key(META) {
+        return Err(invalid(method, "/_meta", "`_meta` belongs into `CallOptions::meta`"));
+    }
     let (connection, timeout) = catalog.connection(server)?;
     let caller_meta = options.caller_meta(connection, method)?;
     let meta = |id, further: RoundTripParams| {
@@ -119,6 +122,9 @@ pub(crate) fn notify(
     }
     check_method(method)?;
     let members = read_members(method, params)?;
+    if members.get(META).is_some_and(|meta| !meta.get().starts_with('{')) {
+        return Err(invalid(method, "/_meta", "expected object"));
+    }
     let (connection, timeout) = catalog.connection(server)?;
     let params = params.map(|_| RawParams { members: &members, meta: None });
     let queued = connection.session.notify_with(method, params.as_ref());
@@ -148,9 +154,6 @@ fn read_members(
     }
     let members: IndexMap<String, Box<RawValue>> = serde_json::from_str(params.get())
         .map_err(|error| invalid(method, "", &error.to_string()))?;
-    if members.contains_key(META) {
-        return Err(invalid(method, "/_meta", "`_meta` belongs into `CallOptions::meta`"));
-    }
     Ok(members)
 }
 

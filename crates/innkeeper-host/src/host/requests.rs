@@ -198,7 +198,7 @@ impl Host {
     }
 
     /// Queues a notification with a method for which the host has no function, and returns at once.
-    /// A server that does not read loses the notification.
+    /// A server that does not read loses the notification. The parameters may contain `_meta`.
     ///
     /// # Errors
     ///

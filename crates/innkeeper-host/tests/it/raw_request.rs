@@ -23,6 +23,20 @@ fn raw(value: &Value) -> Box<RawValue> {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_notification_contains_the_meta_of_its_caller() {
+    let (host, mut peer) = start().await;
+    let params = json!({"x": 1, "_meta": {"example/y": 2}});
+    host.notify("a", "notifications/example", Some(&raw(&params))).unwrap();
+    assert_eq!(peer.expect("notifications/example").await["params"], params);
+    let params = raw(&json!({"_meta": 7}));
+    let error = host.notify("a", "notifications/example", Some(&params)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "invalid arguments for `notifications/example`: `/_meta`: expected object"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_notification_over_the_limit_is_an_error_and_the_next_notification_is_sent() {
     let (host, mut peer) = start().await;
     let large = raw(&json!({"x": "y".repeat(MAX_MESSAGE_BYTES)}));
