@@ -273,6 +273,7 @@ pub(crate) async fn call_tool(
     let spec = RequestSpec {
         method: method::TOOLS_CALL.into(),
         item: &route.name,
+        name: Some(&route.name),
         params,
         headers: &headers,
         timeout,
@@ -435,6 +436,7 @@ async fn request_with_params(
     let spec = RequestSpec {
         method: method.into(),
         item,
+        name: Some(item),
         params: |id, further| ParamsWithMeta { params: &params, meta: meta(id, further) },
         headers: &[],
         timeout: options.timeout.unwrap_or(timeout),

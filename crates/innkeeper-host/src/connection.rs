@@ -104,6 +104,8 @@ pub(crate) struct RequestSpec<'a, F> {
     pub(crate) method: Cow<'static, str>,
     /// Name of the tool or prompt, or the URI, for messages and records.
     pub(crate) item: &'a str,
+    /// The name, URI or task id in the parameters, which some transports repeat in a header.
+    pub(crate) name: Option<&'a str>,
     /// Builds the parameters of one attempt. The id is unique per attempt and is the progress
     /// token; further round trips carry the input the server requested.
     pub(crate) params: F,
@@ -163,6 +165,7 @@ impl Connection {
         let spec = RequestSpec {
             method: method.into(),
             item,
+            name: None,
             params,
             headers,
             timeout,
@@ -266,7 +269,7 @@ impl Connection {
         let params = (spec.params)(id, further);
         let outgoing = OutgoingRequest::new(id, spec.method.clone(), &params, time.idle_deadline);
         let outgoing = OutgoingRequest {
-            name: (spec.item != spec.method).then_some(spec.item),
+            name: spec.name,
             headers: spec.headers,
             deadline_extension: Some(DeadlineExtension {
                 idle_timeout: spec.timeout.min(MAX_REQUEST_TIMEOUT),

@@ -208,6 +208,7 @@ impl ContentRequest<'_> {
         let spec = RequestSpec {
             method: method.into(),
             item,
+            name: Some(item),
             params,
             headers,
             timeout,

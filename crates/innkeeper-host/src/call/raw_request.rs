@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use indexmap::IndexMap;
-use innkeeper_protocol::method;
+use innkeeper_protocol::{http, method};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -91,9 +91,12 @@ pub(crate) async fn request(
             &caller_meta,
         )
     };
+    let name = http::name_member(method).and_then(|member| members.get(member));
+    let name: Option<String> = name.and_then(|name| serde_json::from_str(name.get()).ok());
     let spec = RequestSpec {
         method: Cow::Owned(method.to_owned()),
         item: method,
+        name: name.as_deref(),
         params: |id, further| RawParams { members: &members, meta: meta(id, further) },
         headers: &[],
         timeout: options.timeout.unwrap_or(timeout),

@@ -1,10 +1,13 @@
 //! Requests and notifications with methods for which the host has no function.
 
 use innkeeper_host::{CallOptions, Config, ErrorClass, Host};
-use innkeeper_testkit::{InMemoryServer, ServerFeatures};
+use innkeeper_testkit::{InMemoryServer, RemoteServer, ServerFeatures};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::io::join;
+
+use crate::remote::start_host;
+use crate::setup::TestEnv;
 
 /// The maximum length of a message of the host, in bytes.
 const MAX_MESSAGE_BYTES: usize = 8 << 20;
@@ -64,4 +67,23 @@ async fn a_request_over_the_limit_is_a_validation_error_that_names_the_item_and_
     let small = host.call_tool("a.echo", json!({"message": "hi"}));
     let result = json!({"content": []});
     tokio::join!(small, peer.respond_to("tools/call", result)).0.unwrap();
+}
+
+#[tokio::test]
+async fn a_modern_http_request_repeats_its_name_in_a_header_whatever_the_name_is() {
+    let test_env = TestEnv::new();
+    let tools = json!([{"name": "tools/call", "inputSchema": {"type": "object"}}]);
+    let fixture = test_env.fixture("a").with("--era", "modern").with("--tools", tools.to_string());
+    let remote = RemoteServer::for_fixture(fixture).start().await;
+    let host = start_host(&test_env, [("a", remote.config_entry())]).await;
+    let params = raw(&json!({"taskId": "task 7", "x": 1}));
+    // The server knows neither the task nor the tool.
+    drop(host.request("a", "tasks/get", Some(&params), CallOptions::default()).await);
+    drop(host.call_tool("a.tools/call", ()).await);
+    let requests = remote.requests();
+    for (method, name) in [("tasks/get", "task 7"), ("tools/call", "tools/call")] {
+        let request = requests.iter().find(|request| request.rpc_method() == Some(method));
+        assert_eq!(request.unwrap().header("mcp-name"), Some(name), "{method}");
+    }
+    host.shutdown().await;
 }
