@@ -273,6 +273,7 @@ pub(crate) async fn call_tool(
     let spec = RequestSpec {
         method: method::TOOLS_CALL.into(),
         item: &route.name,
+        name: Some(&route.name),
         params,
         headers: &headers,
         timeout,
@@ -296,8 +297,9 @@ pub(crate) async fn call_tool(
     let check_error = |error: &RequestError| {
         report(scanner.and_then(|scanner| scan_request_error(scanner, error)))
     };
+    let response = connection.request_scanned(spec, check_result, check_error).await;
     let FetchedResult { result: raw, .. } =
-        connection.request_scanned(spec, check_result, check_error).await?;
+        response.map_err(|error| error.with_called_name(&route.public_name))?;
     let output_schema = route.result_schema.clone().filter(|_| !is_error);
     Ok(ToolResult { raw, is_error, output_schema })
 }
@@ -320,7 +322,9 @@ fn scan_request_error(scanner: &Scanner, request_error: &RequestError) -> Option
             let source = source.map(ToString::to_string).unwrap_or_default();
             scanner.scan_error(&format!("{protocol_error}\n{source}"), None)
         }
-        RequestError::Unavailable { .. } | RequestError::Timeout => None,
+        RequestError::TooLarge { .. }
+        | RequestError::Unavailable { .. }
+        | RequestError::Timeout => None,
     }
 }
 
@@ -432,6 +436,7 @@ async fn request_with_params(
     let spec = RequestSpec {
         method: method.into(),
         item,
+        name: Some(item),
         params: |id, further| ParamsWithMeta { params: &params, meta: meta(id, further) },
         headers: &[],
         timeout: options.timeout.unwrap_or(timeout),

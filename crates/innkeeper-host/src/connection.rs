@@ -35,7 +35,7 @@ use crate::connection::round_trips::RoundTripParams;
 use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
 use crate::deadline::{MAX_REQUEST_TIMEOUT, RequestDeadlines};
-use crate::error::CallError;
+use crate::error::{CallError, Violation};
 use crate::event::{CallOutcome, EventPublisher, HostEvent};
 use crate::guard::{Finding, ItemKind, SecretFingerprints, Verdict};
 use crate::metrics::MetricsRecorder;
@@ -104,6 +104,8 @@ pub(crate) struct RequestSpec<'a, F> {
     pub(crate) method: Cow<'static, str>,
     /// Name of the tool or prompt, or the URI, for messages and records.
     pub(crate) item: &'a str,
+    /// The name, URI or task id in the parameters, which some transports repeat in a header.
+    pub(crate) name: Option<&'a str>,
     /// Builds the parameters of one attempt. The id is unique per attempt and is the progress
     /// token; further round trips carry the input the server requested.
     pub(crate) params: F,
@@ -176,6 +178,7 @@ impl Connection {
         let spec = RequestSpec {
             method: method.into(),
             item,
+            name: None,
             params,
             headers,
             timeout,
@@ -279,7 +282,7 @@ impl Connection {
         let params = (spec.params)(id, further);
         let outgoing = OutgoingRequest::new(id, spec.method.clone(), &params, time.idle_deadline);
         let outgoing = OutgoingRequest {
-            name: (spec.item != spec.method).then_some(spec.item),
+            name: spec.name,
             headers: spec.headers,
             deadline_extension: Some(DeadlineExtension {
                 idle_timeout: spec.timeout.min(MAX_REQUEST_TIMEOUT),
@@ -323,6 +326,13 @@ pub(crate) fn call_error(
             CallError::Server { server, item: item.into(), error }
         }
         RequestError::Protocol(source) => CallError::Protocol { server, item: item.into(), source },
+        RequestError::TooLarge { bytes, limit } => {
+            let message = format!("the request has {bytes} bytes, more than the limit of {limit}");
+            CallError::Validation {
+                item: item.into(),
+                problems: vec![Violation::of_whole_value(message)],
+            }
+        }
         RequestError::Unavailable { reason, sent } => {
             CallError::Unavailable { server, reason, may_have_run: sent, attempts: 1 }
         }

@@ -68,6 +68,8 @@ pub(crate) enum RequestError {
     ErrorResponse(ErrorObject),
     /// The response is invalid.
     Protocol(ProtocolError),
+    /// The request is longer than a message may be; the request was not sent.
+    TooLarge { bytes: usize, limit: usize },
     /// The server is unavailable; `sent` is true if the server may have received the request.
     Unavailable { reason: UnavailableReason, sent: bool },
     /// The deadline passed without a response.
@@ -80,6 +82,7 @@ impl RequestError {
         match self {
             Self::ErrorResponse(_) => CallErrorKind::Server,
             Self::Protocol(_) => CallErrorKind::Protocol,
+            Self::TooLarge { .. } => CallErrorKind::Validation,
             Self::Unavailable { .. } => CallErrorKind::Unavailable,
             Self::Timeout => CallErrorKind::Timeout,
         }
@@ -264,13 +267,19 @@ impl Session {
     }
 
     /// Queues a notification with parameters; drops the notification if the server does not read.
-    pub(crate) fn notify_with(&self, method: &str, params: Option<&impl Serialize>) {
-        self.0.outbound.send_notification(method, params);
+    /// Fails if the notification is too large or the session is closed.
+    pub(crate) fn notify_with(
+        &self,
+        method: &str,
+        params: Option<&impl Serialize>,
+    ) -> Result<(), RequestError> {
+        self.0.outbound.send_notification(method, params)
     }
 
     /// Queues a notification; drops the notification if the server does not read.
     pub(crate) fn notify(&self, method: &'static str) {
-        self.0.outbound.send_notification(method, None::<&()>);
+        // A closed session needs no notification.
+        drop(self.0.outbound.send_notification(method, None::<&()>));
     }
 
     /// Disables throttling, to read the remaining output of an exited process quickly.

@@ -11,6 +11,7 @@ use tokio::sync::{SetOnce, mpsc};
 use tokio::time::{Instant, timeout_at};
 
 use crate::audit::AuditEvent;
+use crate::connection::log_level;
 use crate::error::{
     RestartError, ServerFailure, StartError, StartFailureReason, StartPhase, UnavailableReason,
 };
@@ -175,6 +176,7 @@ impl ServerStart {
         };
         let (session, server_capabilities) =
             (running.session.clone(), running.capabilities.clone());
+        let connection = entry.connection.clone();
         let (registry, server) = (Arc::downgrade(&self.registry), Arc::downgrade(&self.server));
         // The process may still be working on earlier requests, so it runs until it is stopped.
         entry.connection.instruments.timeout_streak.set_callback(move |calls| {
@@ -184,6 +186,8 @@ impl ServerStart {
         });
         // Before the tasks that can mark the server unavailable or changed.
         self.registry.mark_ready(&self.server, entry, handle, took);
+        let level = self.launcher.log_levels.get(&self.server.name);
+        log_level::update_detached(&connection, level);
         let tasks = &self.launcher.tasks;
         let next_start = Self::new(&self.registry, &self.launcher, &self.server);
         let fallen =

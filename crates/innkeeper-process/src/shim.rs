@@ -21,6 +21,7 @@ pub(crate) mod tree;
 pub(crate) mod wire;
 
 use std::ffi::OsString;
+use std::io;
 use std::process::ExitCode;
 
 /// First argument that makes a program run as the supervisor.
@@ -52,6 +53,17 @@ const CONFINE_FLAG: &str = "__confine";
 pub fn run_if_requested(args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let mut args = args.skip(1);
     (args.next()? == FLAG).then(|| run(args))
+}
+
+/// Fails in a process that was started as a supervisor and runs the application instead. Such a
+/// process must not start supervisors, because each of them would run the application again.
+pub(crate) fn check_not_requested() -> io::Result<()> {
+    if std::env::args_os().nth(1).is_some_and(|arg| arg == FLAG) {
+        let message = "this process was started as a supervisor: call `run_if_requested` first in \
+                       `main`";
+        return Err(io::Error::other(message));
+    }
+    Ok(())
 }
 
 #[cfg(unix)]

@@ -33,8 +33,11 @@ impl Supervisor {
     /// On Linux the supervisor stays the same program if the file is replaced.
     ///
     /// # Errors
-    /// The path of the current executable cannot be determined.
+    /// The path of the current executable cannot be determined, or the current process was itself
+    /// started as a supervisor, because `main` does not call
+    /// [`run_if_requested`](crate::shim::run_if_requested).
     pub fn this_program() -> io::Result<Self> {
+        crate::shim::check_not_requested()?;
         let running = Path::new("/proc/self/exe");
         if cfg!(target_os = "linux") && running.exists() {
             return Ok(Self::executable(running));
@@ -42,16 +45,16 @@ impl Supervisor {
         Ok(Self::executable(std::env::current_exe()?))
     }
 
-    /// Returns `innkeeper-shim` from the directory of the current executable if it exists, else
-    /// [`Supervisor::Group`].
+    /// Returns `innkeeper-shim` from the directory of the current executable if it is an executable
+    /// file, else [`Supervisor::Group`].
     pub fn beside_this_program() -> Self {
-        let shim_path = std::env::current_exe().ok().and_then(|program| {
-            let shim = program
-                .with_file_name(SHIM_PROGRAM)
-                .with_extension(std::env::consts::EXE_EXTENSION);
-            shim.is_file().then_some(shim)
-        });
-        shim_path.map_or(Self::Group, Self::executable)
+        std::env::current_exe().map_or(Self::Group, |program| Self::beside(&program))
+    }
+
+    fn beside(program: &Path) -> Self {
+        let shim =
+            program.with_file_name(SHIM_PROGRAM).with_extension(std::env::consts::EXE_EXTENSION);
+        if shim.is_file() && is_executable(&shim) { Self::executable(shim) } else { Self::Group }
     }
 
     /// Returns a supervisor that runs the program at `path`, for example `innkeeper-shim`.
@@ -60,9 +63,41 @@ impl Supervisor {
     }
 }
 
+/// Returns whether the current user may execute the file.
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+/// Returns true: files have no permission to execute.
+#[cfg(not(unix))]
+fn is_executable(_path: &Path) -> bool {
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_shim_beside_the_program_is_the_supervisor_only_if_the_file_is_executable() {
+        use std::fs::{Permissions, create_dir, remove_file, set_permissions, write};
+        use std::os::unix::fs::PermissionsExt;
+
+        let dir = tempfile::tempdir().unwrap();
+        let (program, shim) = (dir.path().join("app"), dir.path().join(SHIM_PROGRAM));
+        assert_eq!(Supervisor::beside(&program), Supervisor::Group);
+        write(&shim, "").unwrap();
+        for (mode, expected) in [(0o644, Supervisor::Group), (0o755, Supervisor::executable(&shim))]
+        {
+            set_permissions(&shim, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(Supervisor::beside(&program), expected, "{mode:o}");
+        }
+        remove_file(&shim).unwrap();
+        create_dir(&shim).unwrap();
+        assert_eq!(Supervisor::beside(&program), Supervisor::Group);
+    }
 
     #[test]
     fn this_program_is_the_file_that_runs() {

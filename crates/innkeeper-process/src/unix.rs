@@ -15,6 +15,7 @@ use super::{
     Supervisor,
 };
 use crate::ledger::{Ledger, LedgerEntry};
+use crate::shim::check_not_requested;
 
 pub use sweep::{SweepTarget, sweep};
 
@@ -50,6 +51,8 @@ pub async fn spawn(
     }
     Ok(match supervisor {
         Supervisor::Shim { program, args } => {
+            check_not_requested()
+                .map_err(|error| SpawnError::supervisor(&launch.command, error))?;
             let (process, pipes) = shim::spawn(launch, (program, args), ledger).await?;
             (Process(ProcessHandle::Shim(process)), pipes)
         }

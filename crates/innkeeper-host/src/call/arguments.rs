@@ -4,12 +4,13 @@ mod rounded_numbers;
 
 use innkeeper_protocol::http::ParamHeaders;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use crate::error::Violation;
 
@@ -138,6 +139,9 @@ impl Serialize for SentArguments<'_> {
 }
 
 /// Parses JSON text and rejects a duplicate key, because a server may read either of the values.
+///
+/// The check of the keys ignores the values: `serde_json` represents a number as a map for other
+/// types than its own if any dependency enables the feature `arbitrary_precision`.
 pub(super) fn parse_unique(text: &RawValue) -> Result<Value, Violation> {
     parse_with_floats(text).map(|(value, _)| value)
 }
@@ -153,14 +157,20 @@ fn parse_for_check(text: &RawValue) -> Result<Value, Violation> {
 
 /// Returns the value and which floats occur in the value.
 fn parse_with_floats(text: &RawValue) -> Result<(Value, Floats), Violation> {
+    let unchecked =
+        |error: &dyn fmt::Display| Violation::of_whole_value(format!("cannot be checked: {error}"));
     let (mut path, mut duplicate, mut floats) = (Vec::new(), None, Floats::default());
     let seed = UniqueKeys { path: &mut path, duplicate: &mut duplicate, floats: &mut floats };
     let mut deserializer = serde_json::Deserializer::from_str(text.get());
-    let value = seed.deserialize(&mut deserializer).map_err(|error| match duplicate {
+    seed.deserialize(&mut deserializer).map_err(|error| match duplicate {
         Some(pointer) => Violation::new(pointer, "duplicate key".to_owned()),
-        None => Violation::of_whole_value(format!("cannot be checked: {error}")),
+        None => unchecked(&error),
     })?;
-    Ok((value, floats))
+    let values = serde_json::from_str(text.get()).map_err(|error| unchecked(&error))?;
+    if !has_finite_numbers(&values) {
+        return Err(unchecked(&"number out of range"));
+    }
+    Ok((values, floats))
 }
 
 /// Which floats occur in a value.
@@ -170,7 +180,18 @@ struct Floats {
     zero: bool,
 }
 
-/// Builds a value and stops at the first duplicate key.
+/// Returns whether each number is in the range of a 64-bit float. Only with the feature
+/// `arbitrary_precision` can a value contain other numbers.
+fn has_finite_numbers(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.as_f64().is_some_and(f64::is_finite),
+        Value::Array(items) => items.iter().all(has_finite_numbers),
+        Value::Object(members) => members.values().all(has_finite_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+    }
+}
+
+/// Stops at the first duplicate key of a value.
 struct UniqueKeys<'s> {
     /// The keys and indexes that lead to the current value.
     path: &'s mut Vec<String>,
@@ -195,75 +216,69 @@ impl UniqueKeys<'_> {
 }
 
 impl<'de> DeserializeSeed<'de> for UniqueKeys<'_> {
-    type Value = Value;
+    type Value = ();
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for UniqueKeys<'_> {
-    type Value = Value;
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
+    fn visit_bool<E>(self, _value: bool) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
+    fn visit_i64<E>(self, _value: i64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
+    fn visit_u64<E>(self, _value: u64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+    fn visit_f64<E>(self, value: f64) -> Result<(), E> {
         *self.floats = Floats { any: true, zero: self.floats.zero || value == 0.0 };
-        let number = Number::from_f64(value).ok_or_else(|| E::custom("number out of range"))?;
-        Ok(Value::Number(number))
+        Ok(())
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
+    fn visit_str<E>(self, _value: &str) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
-        let mut values = Vec::new();
-        loop {
-            self.path.push(values.len().to_string());
-            let Some(value) = items.next_element_seed(self.child())? else { break };
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+        for index in 0_usize.. {
+            self.path.push(index.to_string());
+            let item = items.next_element_seed(self.child())?;
             self.path.pop();
-            values.push(value);
+            if item.is_none() {
+                break;
+            }
         }
-        self.path.pop();
-        Ok(Value::Array(values))
+        Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Value, A::Error> {
-        let mut values = Map::new();
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<(), A::Error> {
+        let mut keys = HashSet::new();
         while let Some(key) = members.next_key::<String>()? {
             self.path.push(key.clone());
-            if values.contains_key(&key) {
+            if !keys.insert(key) {
                 *self.duplicate = Some(self.pointer());
                 return Err(de::Error::custom("duplicate key"));
             }
-            let value = members.next_value_seed(self.child())?;
+            members.next_value_seed(self.child())?;
             self.path.pop();
-            values.insert(key, value);
         }
-        Ok(Value::Object(values))
+        Ok(())
     }
 }
 
@@ -335,6 +350,15 @@ mod tests {
             let expected: Value = serde_json::from_str(&text).unwrap();
             prop_assert_eq!(parse_unique(&raw(&text)).unwrap(), expected);
         }
+    }
+
+    /// Fails under the feature `serde_json/arbitrary_precision` if the check keeps the values.
+    #[test]
+    fn the_numbers_of_text_are_numbers() {
+        let values = parse_unique(&raw(r#"{"a": [1, -2.5, {"b": 1e2}]}"#)).unwrap();
+        let numbers = [&values["a"][0], &values["a"][1], &values["a"][2]["b"]];
+        assert!(numbers.iter().all(|number| number.is_number()), "{values:?}");
+        assert_eq!(numbers.map(|number| number.as_f64()), [Some(1.0), Some(-2.5), Some(100.0)]);
     }
 
     #[test]

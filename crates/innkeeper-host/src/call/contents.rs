@@ -73,7 +73,8 @@ pub(crate) async fn get_prompt(
             task: None,
         };
     let timeout = options.timeout.unwrap_or(route.timeout);
-    request.read(timeout, &options, params, check_prompt_result).await
+    let result = request.read(timeout, &options, params, check_prompt_result).await;
+    result.map_err(|error| error.with_called_name(name))
 }
 
 /// Returns the problems of a prompt's arguments.
@@ -207,6 +208,7 @@ impl ContentRequest<'_> {
         let spec = RequestSpec {
             method: method.into(),
             item,
+            name: Some(item),
             params,
             headers,
             timeout,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use indexmap::IndexMap;
-use innkeeper_protocol::method;
+use innkeeper_protocol::{http, method};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -76,6 +76,9 @@ pub(crate) async fn request(
     }
     check_method(method)?;
     let members = read_members(method, params)?;
+    if members.contains_key(META) {
+        return Err(invalid(method, "/_meta", "`_meta` belongs into `CallOptions::meta`"));
+    }
     let (connection, timeout) = catalog.connection(server)?;
     let caller_meta = options.caller_meta(connection, method)?;
     let meta = |id, further: RoundTripParams| {
@@ -86,9 +89,12 @@ pub(crate) async fn request(
             &caller_meta,
         )
     };
+    let name = http::name_member(method).and_then(|member| members.get(member));
+    let name: Option<String> = name.and_then(|name| serde_json::from_str(name.get()).ok());
     let spec = RequestSpec {
         method: Cow::Owned(method.to_owned()),
         item: method,
+        name: name.as_deref(),
         params: |id, further| RawParams { members: &members, meta: meta(id, further) },
         headers: &[],
         timeout: options.timeout.unwrap_or(timeout),
@@ -116,10 +122,13 @@ pub(crate) fn notify(
     }
     check_method(method)?;
     let members = read_members(method, params)?;
-    let (connection, _) = catalog.connection(server)?;
+    if members.get(META).is_some_and(|meta| !meta.get().starts_with('{')) {
+        return Err(invalid(method, "/_meta", "expected object"));
+    }
+    let (connection, timeout) = catalog.connection(server)?;
     let params = params.map(|_| RawParams { members: &members, meta: None });
-    connection.session.notify_with(method, params.as_ref());
-    Ok(())
+    let queued = connection.session.notify_with(method, params.as_ref());
+    queued.map_err(|error| connection.call_error(error, method, timeout))
 }
 
 /// Checks that a method fits into a header, because some transports send it there.
@@ -145,9 +154,6 @@ fn read_members(
     }
     let members: IndexMap<String, Box<RawValue>> = serde_json::from_str(params.get())
         .map_err(|error| invalid(method, "", &error.to_string()))?;
-    if members.contains_key(META) {
-        return Err(invalid(method, "/_meta", "`_meta` belongs into `CallOptions::meta`"));
-    }
     Ok(members)
 }
 

@@ -126,7 +126,7 @@ async fn listen(
             Err(RequestError::Protocol(ProtocolError::HttpStatus {
                 status: 408 | 500.., ..
             })) => false,
-            Err(RequestError::Protocol(_)) => true,
+            Err(RequestError::Protocol(_) | RequestError::TooLarge { .. }) => true,
             Ok(_) => false,
             Err(RequestError::Unavailable { reason, .. }) => {
                 tracing::debug!(

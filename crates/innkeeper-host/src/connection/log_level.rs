@@ -121,6 +121,14 @@ pub(crate) fn set_detached(connection: &Connection, level: Option<LogLevel>) {
     }
 }
 
+/// Sets the level that the application set during the start, after the start has published the
+/// connection. From then on the application sets the level over the connection.
+pub(crate) fn update_detached(connection: &Connection, level: Option<LogLevel>) {
+    if level != connection.negotiated.client_meta.log_level() {
+        set_detached(connection, level);
+    }
+}
+
 /// Sets the level again after the session was re-established without its state.
 pub(super) fn renew(connection: &Connection) {
     set_detached(connection, connection.negotiated.client_meta.log_level());

@@ -16,7 +16,8 @@ pub enum CallError {
     /// The name matches no server, tool, prompt or resource, or more than one.
     #[error(transparent)]
     Routing(#[from] RoutingError),
-    /// The arguments do not match the declared schema, or the guard rejects them; nothing was sent.
+    /// The arguments do not match the declared schema, the guard rejects them, or the request with
+    /// them is longer than 8 MiB; the request was not sent.
     #[error("invalid arguments for `{item}`: {}", JoinedList(problems))]
     Validation {
         /// Called name of the tool or prompt, the URI, or the method.
@@ -114,6 +115,14 @@ impl CallError {
     pub(crate) fn with_attempts(mut self, times: u32) -> Self {
         if let Self::Unavailable { attempts, .. } = &mut self {
             *attempts = times;
+        }
+        self
+    }
+
+    /// Sets the item of a validation error to the name that the application called.
+    pub(crate) fn with_called_name(mut self, name: &str) -> Self {
+        if let Self::Validation { item, .. } = &mut self {
+            *item = name.into();
         }
         self
     }

@@ -5,6 +5,7 @@ use futures_util::future::join_all;
 use super::Host;
 use crate::connection::log_level::{self, LogLevel};
 use crate::error::{CallError, RoutingError, Violation};
+use crate::lifecycle::ServerState;
 
 impl Host {
     /// Sets the minimum level of the log messages of one server, or of all servers with `None`. The
@@ -51,7 +52,10 @@ impl Host {
             }
         };
         let requests = servers.iter().map(|known| async {
-            let entry = known.status().entry.clone();
+            let entry = {
+                let status = known.status();
+                status.entry.clone().filter(|_| status.state == ServerState::Ready)
+            };
             // A server that is not ready gets the level when it starts.
             let Some(entry) = entry else { return Ok(()) };
             let connection = &entry.connection;

@@ -12,8 +12,8 @@ use crate::error::CallError;
 
 impl Host {
     /// Calls the tool `{server}.{tool}` (`tools/call`) and returns the result as the server sent it.
-    /// The arguments are a JSON object; `null` stands for an object without members. A response of
-    /// more than 16 MiB is a protocol error.
+    /// The arguments are a JSON object; `null` stands for an object without members. A request of
+    /// more than 8 MiB is a validation error, a response of more than 16 MiB a protocol error.
     ///
     /// The server's `timeout` applies (default: 30 s). Progress restarts the timeout, up to the
     /// server's `maxTotalTimeout` (default: 10 minutes). Dropping the future cancels the call on
@@ -202,12 +202,13 @@ impl Host {
     }
 
     /// Queues a notification with a method for which the host has no function, and returns at once.
-    /// A server that does not read loses the notification.
+    /// A server that does not read loses the notification. The parameters may contain `_meta`.
     ///
     /// # Errors
     ///
     /// See [`Host::request`]. The method must start with `notifications/`, and must not be a
-    /// notification that the host sends itself, for example `notifications/cancelled`.
+    /// notification that the host sends itself, for example `notifications/cancelled`. A
+    /// notification of more than 8 MiB is a validation error.
     pub fn notify(
         &self,
         server: &str,

@@ -174,6 +174,15 @@ impl Drop for InProcessReader {
     }
 }
 
+/// Returns the number of written bytes unless the stream of the application reports more bytes
+/// than the host passed.
+fn check_count(count: usize, bytes: &[u8]) -> io::Result<usize> {
+    if count <= bytes.len() {
+        return Ok(count);
+    }
+    Err(io::Error::other("the stream of the application reports more bytes than were written"))
+}
+
 impl AsyncWrite for InProcessWriter {
     fn poll_write(
         self: Pin<&mut Self>,
@@ -182,6 +191,7 @@ impl AsyncWrite for InProcessWriter {
     ) -> Poll<io::Result<usize>> {
         let mut state = self.0.lock();
         let poll = state.poll_stream(|stream| stream.poll_write(cx, bytes));
+        let poll = poll.map(|written| written.and_then(|count| check_count(count, bytes)));
         match poll {
             Poll::Pending => state.writer = Some(cx.waker().clone()),
             Poll::Ready(Ok(_)) => self.0.finish_input(state, InputState::Unflushed),

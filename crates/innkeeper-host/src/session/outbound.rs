@@ -67,14 +67,18 @@ impl Outbound {
     }
 
     /// Queues a notification unless the server has stopped reading.
-    pub(super) fn send_notification(&self, method: &str, params: Option<&impl Serialize>) {
+    pub(super) fn send_notification(
+        &self,
+        method: &str,
+        params: Option<&impl Serialize>,
+    ) -> Result<(), RequestError> {
         match self {
             Self::Pipe(writer) => writer.send_notification(method, params),
             Self::Transport(messages) => {
                 let kind = MessageKind::Notification { method: method.into() };
                 send_best_effort(messages, kind, |body| {
                     envelope::write_notification(body, method, params)
-                });
+                })
             }
         }
     }
@@ -82,7 +86,7 @@ impl Outbound {
     /// Queues a response to a request of the server unless the server has stopped reading. An
     /// oversized response is replaced by an error, so that the server does not wait.
     pub(super) fn respond(&self, id: &RequestId, result: &impl Serialize) {
-        let fits = match self {
+        let queued = match self {
             Self::Pipe(writer) => writer.respond(id, result),
             Self::Transport(messages) => {
                 send_best_effort(messages, MessageKind::Response, |body| {
@@ -90,7 +94,7 @@ impl Outbound {
                 })
             }
         };
-        if !fits {
+        if matches!(queued, Err(RequestError::TooLarge { .. })) {
             self.respond_error(id, code::INTERNAL_ERROR, "response too large");
         }
     }
@@ -101,7 +105,7 @@ impl Outbound {
             Self::Pipe(writer) => writer.respond_error(id, code, message),
             Self::Transport(messages) => {
                 let write = |body: &mut Vec<u8>| envelope::write_error(body, id, code, message);
-                send_best_effort(messages, MessageKind::Response, write);
+                drop(send_best_effort(messages, MessageKind::Response, write));
             }
         }
     }
@@ -111,7 +115,8 @@ impl Outbound {
         match self {
             Self::Pipe(writer) if notify_server => {
                 let params = serde_json::json!({ "requestId": id });
-                writer.send_notification(method::CANCELLED, Some(&params));
+                // A closed session needs no cancellation.
+                drop(writer.send_notification(method::CANCELLED, Some(&params)));
             }
             Self::Pipe(_) => {}
             Self::Transport(messages) => messages.forget(id, notify_server),
@@ -135,13 +140,11 @@ impl Outbound {
     }
 }
 
-/// Sends an unimportant message, which is dropped without capacity or after the close. Returns
-/// false if the message is too large.
+/// Sends an unimportant message, which is dropped without capacity.
 fn send_best_effort(
     messages: &OutboundSender,
     kind: MessageKind,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
-) -> bool {
-    !messages.has_capacity()
-        || !matches!(messages.send(kind, write), Err(RequestError::Protocol(_)))
+) -> Result<(), RequestError> {
+    if messages.has_capacity() { messages.send(kind, write) } else { Ok(()) }
 }

@@ -151,13 +151,13 @@ impl OutboundSender {
         message_kind: MessageKind,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
     ) -> Result<(), RequestError> {
-        let unwritable =
-            |message: String| RequestError::Protocol(ProtocolError::Serialization(message.into()));
         let mut body = Vec::new();
-        write(&mut body).map_err(|error| unwritable(error.to_string()))?;
+        write(&mut body).map_err(|error| {
+            RequestError::Protocol(ProtocolError::Serialization(error.to_string().into()))
+        })?;
         body.truncate(body.trim_ascii_end().len());
         if body.len() > self.0.limit {
-            return Err(unwritable(format!("longer than {} bytes", self.0.limit)));
+            return Err(RequestError::TooLarge { bytes: body.len(), limit: self.0.limit });
         }
         let mut queue = self.0.queue();
         if let Some(reason) = &queue.unavailable_reason {

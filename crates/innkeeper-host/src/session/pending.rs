@@ -167,13 +167,17 @@ impl PendingRequests {
         waiters.find(|waiter| waiter.task_id.as_deref() == Some(task_id))?.call.clone()
     }
 
-    /// Returns the call that all requests in flight belong to.
+    /// Returns the call that all requests in flight belong to. A request with a response and
+    /// without a task has ended for the server, although its caller has not removed it yet.
     fn only_call(&self) -> Option<PendingCall> {
         let mut table = self.table();
         if !table.cancelled.is_empty() {
             return None;
         }
-        let mut waiters = table.requests.values().filter(|waiter| !waiter.background);
+        let is_open = |waiter: &&PendingRequest| {
+            !waiter.background && (waiter.responder.is_some() || waiter.task_id.is_some())
+        };
+        let mut waiters = table.requests.values().filter(is_open);
         let call = waiters.next()?.call.as_ref()?;
         let same =
             |waiter: &PendingRequest| waiter.call.as_ref().is_some_and(|other| other.id == call.id);

@@ -134,9 +134,30 @@ async fn a_request_over_the_write_limit_is_refused_and_the_next_one_goes_out() {
     let (mut peer, session, _tasks) =
         open_session(SessionLimits { max_write_queue_bytes: limit, ..SessionLimits::default() });
     let rejected = call(&session, json!({ "large": "x".repeat(limit) }), 1).await;
+    let Err(RequestError::TooLarge { bytes, limit: reported }) = rejected else {
+        panic!("{rejected:?}")
+    };
+    assert!(reported == limit && (limit..limit + 200).contains(&bytes), "{bytes} {reported}");
+    let next = spawn_call(&session, json!({}), 1);
+    peer.respond_to(method::TOOLS_CALL, json!({ "ok": true })).await;
+    assert_eq!(next.await.unwrap().unwrap(), json!({ "ok": true }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_cannot_be_serialized_fails_and_the_next_request_is_sent_whole() {
+    struct Unserializable;
+    impl Serialize for Unserializable {
+        fn serialize<S: serde::Serializer>(&self, _serializer: S) -> Result<S::Ok, S::Error> {
+            Err(serde::ser::Error::custom("no value"))
+        }
+    }
+    let (mut peer, session, _tasks) = open_default();
+    let deadline = Instant::now() + Duration::from_secs(1);
+    let outgoing = OutgoingRequest::new(7, method::TOOLS_CALL, &[Unserializable], deadline);
+    let error = session.request(outgoing).await.unwrap_err();
     assert!(
-        matches!(rejected, Err(RequestError::Protocol(ProtocolError::Serialization(_)))),
-        "{rejected:?}"
+        matches!(&error, RequestError::Protocol(ProtocolError::Serialization(reason)) if reason.contains("no value")),
+        "{error:?}"
     );
     let next = spawn_call(&session, json!({}), 1);
     peer.respond_to(method::TOOLS_CALL, json!({ "ok": true })).await;

@@ -111,62 +111,67 @@ impl SessionWriter {
         params: &impl Serialize,
         is_only_call: bool,
     ) -> Result<(), RequestError> {
-        let mut state = self.state();
-        if let Some(reason) = &state.unavailable_reason {
-            return Err(RequestError::Unavailable { reason: reason.clone(), sent: false });
-        }
-        let before = state.queue.len();
-        if let Err(error) = envelope::write_request(&mut state.queue, id, method, params) {
-            let failure = ProtocolError::Serialization(error.to_string().into());
-            return Err(RequestError::Protocol(failure));
-        }
-        if state.queue.len() - before > self.limit {
-            state.queue.truncate(before);
-            let failure =
-                ProtocolError::Serialization(format!("longer than {} bytes", self.limit).into());
-            return Err(RequestError::Protocol(failure));
-        }
-        self.queued_bytes.fetch_add(state.queue.len() - before, Ordering::Relaxed);
-        drop(state);
-        self.try_flush(before == 0 && is_only_call);
+        let was_empty = self.queue(|queue| envelope::write_request(queue, id, method, params))?;
+        self.try_flush(was_empty && is_only_call);
         Ok(())
     }
 
     /// Queues a notification unless the server has stopped reading.
-    pub(super) fn send_notification(&self, method: &str, params: Option<&impl Serialize>) {
-        self.send_best_effort(|queue| envelope::write_notification(queue, method, params));
+    pub(super) fn send_notification(
+        &self,
+        method: &str,
+        params: Option<&impl Serialize>,
+    ) -> Result<(), RequestError> {
+        self.send_best_effort(|queue| envelope::write_notification(queue, method, params))
     }
 
-    /// Queues a response to a request of the server unless the server has stopped reading; returns
-    /// false if the response is too large.
-    pub(super) fn respond(&self, id: &RequestId, result: &impl Serialize) -> bool {
+    /// Queues a response to a request of the server unless the server has stopped reading.
+    pub(super) fn respond(
+        &self,
+        id: &RequestId,
+        result: &impl Serialize,
+    ) -> Result<(), RequestError> {
         self.send_best_effort(|queue| envelope::write_response(queue, id, result))
     }
 
     /// Queues an error response to a request of the server unless the server has stopped reading.
     pub(super) fn respond_error(&self, id: &RequestId, code: i64, message: &str) {
-        self.send_best_effort(|queue| envelope::write_error(queue, id, code, message));
+        // Without a session the server needs no response.
+        drop(self.send_best_effort(|queue| envelope::write_error(queue, id, code, message)));
     }
 
     fn send_best_effort(
         &self,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
-    ) -> bool {
-        if !self.has_capacity() {
-            return true;
+    ) -> Result<(), RequestError> {
+        if self.has_capacity() {
+            let was_empty = self.queue(write)?;
+            self.try_flush(was_empty);
         }
+        Ok(())
+    }
+
+    /// Queues the message that `write` produces; returns whether the queue was empty.
+    fn queue(
+        &self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
+    ) -> Result<bool, RequestError> {
         let mut state = self.state();
-        let before = state.queue.len();
-        if state.unavailable_reason.is_none() && write(&mut state.queue).is_ok() {
-            if state.queue.len() - before > self.limit {
-                state.queue.truncate(before);
-                return false;
-            }
-            self.queued_bytes.fetch_add(state.queue.len() - before, Ordering::Relaxed);
-            drop(state);
-            self.try_flush(before == 0);
+        if let Some(reason) = &state.unavailable_reason {
+            return Err(RequestError::Unavailable { reason: reason.clone(), sent: false });
         }
-        true
+        let before = state.queue.len();
+        if let Err(error) = write(&mut state.queue) {
+            let failure = ProtocolError::Serialization(error.to_string().into());
+            return Err(RequestError::Protocol(failure));
+        }
+        let bytes = state.queue.len() - before;
+        if bytes > self.limit {
+            state.queue.truncate(before);
+            return Err(RequestError::TooLarge { bytes, limit: self.limit });
+        }
+        self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(before == 0)
     }
 
     /// Writes at once if requested and nothing is ahead in the queue; else wakes the flush task.

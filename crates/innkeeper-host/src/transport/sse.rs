@@ -219,6 +219,9 @@ fn unavailable_reason(request_error: RequestError) -> UnavailableReason {
         RequestError::ErrorResponse(error) => {
             UnavailableReason::ConnectionRejected(error.message.into())
         }
+        RequestError::TooLarge { .. } => {
+            UnavailableReason::ConnectionRejected("the message is too large".into())
+        }
         RequestError::Timeout => UnavailableReason::ConnectionLost("no response in time".into()),
     }
 }

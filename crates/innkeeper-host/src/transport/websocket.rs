@@ -68,9 +68,10 @@ async fn connect(
         .header(SEC_WEBSOCKET_KEY, &key);
     let response = target.send(request).await.map_err(|error| match error {
         RequestError::Unavailable { reason, .. } => reason,
-        RequestError::ErrorResponse(_) | RequestError::Protocol(_) | RequestError::Timeout => {
-            UnavailableReason::ClosedOutput
-        }
+        RequestError::ErrorResponse(_)
+        | RequestError::Protocol(_)
+        | RequestError::TooLarge { .. }
+        | RequestError::Timeout => UnavailableReason::ClosedOutput,
     })?;
     let status = response.status();
     if status != StatusCode::SWITCHING_PROTOCOLS {

@@ -1,7 +1,10 @@
 //! The level of the log messages of servers.
 
-use innkeeper_host::{CallErrorKind, Host, LogLevel};
+use innkeeper_host::{CallErrorKind, Config, Host, HostEvent, LogLevel};
+use innkeeper_testkit::InMemoryServer;
 use serde_json::{Value, json};
+use tokio::io::join;
+use tokio::sync::mpsc;
 
 use crate::remote::config_json;
 use crate::setup::{TestEnv, builder};
@@ -81,4 +84,85 @@ async fn a_named_legacy_server_without_logging_is_an_error_and_among_all_servers
     host.set_log_level(None, LogLevel::Info).await.unwrap();
     assert!(set_levels(&test_env).is_empty());
     host.shutdown().await;
+}
+
+/// Responds as a server that declares `logging`, until a message with one of these methods
+/// arrives; returns the message.
+async fn serve_until(peer: &mut InMemoryServer, methods: &[&str]) -> Value {
+    loop {
+        let message = peer.next_message().await.unwrap();
+        let result = match message["method"].as_str().unwrap() {
+            received if methods.contains(&received) => return message,
+            "initialize" => json!({
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}, "logging": {}},
+                "serverInfo": {"name": "a", "version": "1"},
+            }),
+            "server/discover" => {
+                peer.respond_error(&message["id"], -32601, "method not found").await;
+                continue;
+            }
+            _ => continue,
+        };
+        peer.respond(&message["id"], result).await;
+    }
+}
+
+/// Starts a host with the server `a`, whose further starts send their server to the receiver.
+async fn start_in_memory() -> (Host, InMemoryServer, mpsc::Receiver<InMemoryServer>) {
+    let (peers, mut connected) = mpsc::channel(1);
+    let connector = move || {
+        let (peer, reader, writer) = InMemoryServer::new();
+        peers.try_send(peer).unwrap();
+        std::future::ready(Ok(join(reader, writer)))
+    };
+    let serve = async {
+        let mut peer = connected.recv().await.unwrap();
+        let list = serve_until(&mut peer, &["tools/list"]).await;
+        peer.respond(&list["id"], json!({"tools": []})).await;
+        peer
+    };
+    let builder = Host::builder(Config::default()).connector("a", connector);
+    let (host, peer) = tokio::join!(builder.start(), serve);
+    (host.unwrap(), peer, connected)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_level_that_is_set_while_a_server_starts_reaches_the_server() {
+    for named in [None, Some("a")] {
+        let (host, _peer, mut connected) = start_in_memory().await;
+        let serve = async {
+            let mut peer = connected.recv().await.unwrap();
+            let list = serve_until(&mut peer, &["tools/list"]).await;
+            host.set_log_level(named, LogLevel::Debug).await.unwrap();
+            peer.respond(&list["id"], json!({"tools": []})).await;
+            let request = serve_until(&mut peer, &["logging/setLevel"]).await;
+            assert_eq!(request["params"], json!({"level": "debug"}));
+        };
+        tokio::join!(host.restart_server("a"), serve).0.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_level_that_is_set_while_a_server_is_lost_is_no_error_and_reaches_the_next_start() {
+    let (host, mut peer, mut connected) = start_in_memory().await;
+    let mut events = host.events();
+    peer.close();
+    while !matches!(events.recv().await.unwrap(), HostEvent::Unavailable { .. }) {}
+    host.set_log_level(None, LogLevel::Info).await.unwrap();
+    let serve = async {
+        let mut peer = connected.recv().await.unwrap();
+        // The host does not wait for the response to the level, so the order is not defined.
+        let both = ["logging/setLevel", "tools/list"];
+        let messages = [serve_until(&mut peer, &both).await, serve_until(&mut peer, &both).await];
+        assert_ne!(messages[0]["method"], messages[1]["method"]);
+        for message in messages {
+            if message["method"] == "tools/list" {
+                peer.respond(&message["id"], json!({"tools": []})).await;
+            } else {
+                assert_eq!(message["params"], json!({"level": "info"}));
+            }
+        }
+    };
+    tokio::join!(host.restart_server("a"), serve).0.unwrap();
 }

@@ -23,6 +23,7 @@ mod log_level;
 mod order;
 mod pins;
 mod process;
+mod raw_request;
 mod record;
 mod reload;
 mod remote;

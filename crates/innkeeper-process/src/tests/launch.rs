@@ -133,6 +133,43 @@ async fn a_supervisor_that_is_missing_or_is_none_fails_the_start() {
     tag.wait_for_count(0);
 }
 
+/// Returns the file that the test below passes to this process, which is then a supervisor.
+fn nested_report_path() -> Option<PathBuf> {
+    let mut args = std::env::args_os().skip(1);
+    (args.next()? == crate::shim::FLAG).then(|| args.next_back().unwrap().into())
+}
+
+#[tokio::test]
+#[ignore = "an application that does not call `run_if_requested`, for the test below"]
+async fn starts_a_server_in_a_supervisor() {
+    let Some(path) = nested_report_path() else { return };
+    let this_program = Supervisor::this_program().unwrap_err();
+    let tag = ProcessTag::new();
+    let started = spawn(&tag.script("sleep 600"), &shim(), None).await.unwrap_err();
+    std::fs::write(path, format!("{this_program}\n{started}")).unwrap();
+}
+
+#[tokio::test]
+async fn an_application_that_does_not_run_as_the_supervisor_does_not_start_itself_again() {
+    let tag = ProcessTag::new();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let test = "tests::launch::starts_a_server_in_a_supervisor";
+    // The test runner ignores the flag and the path: no test has these names.
+    let args = [crate::shim::FLAG, "--exact", test, "--ignored", file.path().to_str().unwrap()];
+    let program = std::env::current_exe().unwrap();
+    let supervisor = Supervisor::Shim { program, args: args.map(OsString::from).to_vec() };
+    let error = spawn(&tag.script("sleep 600"), &supervisor, None).await.unwrap_err();
+    assert!(matches!(error, SpawnError::Supervisor { .. }), "{error}");
+    assert!(error.to_string().contains("must call `run_if_requested`"), "{error}");
+    let report = || std::fs::read_to_string(file.path()).unwrap();
+    eventually("the report of the nested application", || !report().is_empty());
+    let report = report();
+    let lines: Vec<&str> = report.lines().collect();
+    assert_eq!(lines.len(), 2, "{report}");
+    assert!(lines.iter().all(|line| line.contains("call `run_if_requested` first")), "{report}");
+    tag.wait_for_count(0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_supervisor_that_says_nothing_is_given_up_and_ended() {
     let tag = ProcessTag::new();

@@ -227,10 +227,26 @@ pub(super) async fn spawn(
             let error = io::Error::from_raw_os_error(errno);
             Err(SpawnError::from_exec(command, error, launch.program.exists()))
         }
-        Ok(Ok(_)) => Err(spawn_error(io::ErrorKind::UnexpectedEof.into())),
+        Ok(Ok(_)) => Err(spawn_error(missing_report(io::ErrorKind::UnexpectedEof))),
+        Ok(Err(error)) if is_disconnect(error.kind()) => {
+            Err(spawn_error(missing_report(error.kind())))
+        }
         Ok(Err(error)) => Err(spawn_error(error)),
-        Err(_) => Err(spawn_error(io::ErrorKind::TimedOut.into())),
+        Err(_) => Err(spawn_error(missing_report(io::ErrorKind::TimedOut))),
     }
+}
+
+/// Returns whether the error means that the program exited or closed its end of the socket.
+fn is_disconnect(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
+
+/// Returns the error for a program that exited, or was silent until the timeout, without a report
+/// about the server.
+fn missing_report(kind: io::ErrorKind) -> io::Error {
+    let message = "the program sent no report about the server; a program other than \
+                   `innkeeper-shim` must call `run_if_requested` first in `main`";
+    io::Error::new(kind, message)
 }
 
 fn encode_launch(

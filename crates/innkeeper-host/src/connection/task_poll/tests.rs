@@ -116,6 +116,7 @@ async fn call(
     let spec = RequestSpec {
         method: method::TOOLS_CALL.into(),
         item: "t",
+        name: Some("t"),
         params: |_, _| json!({"name": "t"}),
         headers: &[],
         timeout: Duration::from_secs(3),

@@ -97,7 +97,7 @@ fn protocol_errors() -> ErrorTests {
         UnsupportedRevision => "src/connection/handshake/tests.rs"
             an_unknown_revision_is_refused_naming_both_sides,
         Serialization => "src/session/tests.rs"
-            a_request_over_the_write_limit_is_refused_and_the_next_one_goes_out,
+            a_request_that_cannot_be_serialized_fails_and_the_next_request_is_sent_whole,
         TooManyRoundTrips => "tests/it/round_trips.rs"
             a_server_that_asks_for_ever_is_given_eight_round_trips,
         InputDenied => "tests/it/round_trips.rs"

@@ -193,6 +193,28 @@ async fn a_cancelled_call_counts_as_in_flight_until_its_response_or_its_maximum_
 }
 
 #[tokio::test(start_paused = true)]
+async fn over_a_pipe_a_request_after_the_response_to_the_only_call_belongs_to_no_call() {
+    let (mut peer, session, mut requests, _tasks) = open_pipe();
+    let (callback, mut own_requests) = recording_callback("call");
+    let callback = CallCallback::new(&callback);
+    let serve = async {
+        let called = peer.expect(method::TOOLS_CALL).await;
+        // One write, so that the host reads the request before the call ends.
+        let response = json!({ "jsonrpc": "2.0", "id": called["id"], "result": {} });
+        let request =
+            json!({ "jsonrpc": "2.0", "id": "late", "method": method::SAMPLING_CREATE_MESSAGE });
+        peer.send_raw(format!("{response}\n{request}\n").as_bytes()).await;
+        let request = tokio::select! {
+            request = requests.recv() => request,
+            _ = own_requests.recv() => panic!("the callback of the call received the request"),
+        };
+        assert_eq!(request.unwrap().call, CallReference::Unknown);
+    };
+    tokio::join!(call(&session, 1, "t", Some(&callback)), serve).0.unwrap();
+    assert!(!callback.is_used());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_request_on_an_http_response_belongs_to_its_call_and_on_another_stream_to_none() {
     let (sink, _outbound, session, mut requests) = open_http();
     let serve = async {

@@ -165,12 +165,14 @@ async fn over_a_pipe_a_log_message_belongs_to_the_only_call_of_the_modern_era() 
         (Revision::V2025_11_25, CallReference::Unknown),
     ] {
         let mut fixture = Fixture::open(revision);
-        let _open = fixture.hold_open(5, None);
+        let open = fixture.hold_open(5, None);
+        open.set_task_id("t-5");
         assert_eq!(fixture.receive(method::MESSAGE, log()).await, expected);
         fixture.events.try_recv().unwrap();
         let changed = fixture.receive(method::TOOLS_LIST_CHANGED, json!({})).await;
         assert_eq!(changed, CallReference::Unknown);
-        let _other = fixture.hold_open(6, None);
+        let other = fixture.hold_open(6, None);
+        other.set_task_id("t-6");
         assert_eq!(fixture.receive(method::MESSAGE, log()).await, CallReference::Unknown);
     }
 }

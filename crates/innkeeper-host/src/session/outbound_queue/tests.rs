@@ -31,10 +31,7 @@ fn take_next(receiver: &OutboundReceiver) -> Option<(MessageKind, Bytes)> {
 fn a_message_as_long_as_the_queue_fits_and_one_byte_more_is_refused() {
     let (messages, receiver) = channel(100);
     let rejected = send(&messages, 1, 101).unwrap_err();
-    assert!(
-        matches!(rejected, RequestError::Protocol(ProtocolError::Serialization(_))),
-        "{rejected:?}"
-    );
+    assert!(matches!(rejected, RequestError::TooLarge { bytes: 101, limit: 100 }), "{rejected:?}");
     assert!(messages.has_capacity() && receiver.next().now_or_never().is_none());
     send(&messages, 2, 100).unwrap();
     assert_eq!(take_next(&receiver).unwrap().1.len(), 100, "without its line end");

@@ -54,6 +54,7 @@ impl ReinitializeError {
             Self::Request(RequestError::Protocol(_)) | Self::InvalidResponse => {
                 not("invalid response")
             }
+            Self::Request(RequestError::TooLarge { .. }) => not("the message is too large"),
             Self::RevisionChanged => not("different protocol revision"),
             Self::Request(RequestError::Timeout) | Self::Timeout => not("no response in time"),
         };

@@ -137,10 +137,18 @@ async fn a_stream_that_ends_in_the_handshake_is_the_failure_and_not_its_second_u
     assert_eq!((failure.phase, failure.attempts), (StartPhase::Handshake, 1), "{failure}");
 }
 
-/// A stream that panics at each write of a tool call.
-struct PanickingStream(DuplexStream);
+/// The fault of a stream at each write of a tool call.
+#[derive(Clone, Copy, Debug)]
+enum WriteFault {
+    Panic,
+    /// Reports more bytes than the host passed.
+    ExcessCount,
+}
 
-impl AsyncRead for PanickingStream {
+/// A stream with a fault at each write of a tool call.
+struct FaultyStream(DuplexStream, WriteFault);
+
+impl AsyncRead for FaultyStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -150,13 +158,18 @@ impl AsyncRead for PanickingStream {
     }
 }
 
-impl AsyncWrite for PanickingStream {
+impl AsyncWrite for FaultyStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        assert!(!String::from_utf8_lossy(bytes).contains("tools/call"), "the stream panics");
+        if String::from_utf8_lossy(bytes).contains("tools/call") {
+            match self.1 {
+                WriteFault::Panic => panic!("the stream panics"),
+                WriteFault::ExcessCount => return Poll::Ready(Ok(bytes.len() + 1)),
+            }
+        }
         Pin::new(&mut self.0).poll_write(cx, bytes)
     }
 
@@ -170,16 +183,20 @@ impl AsyncWrite for PanickingStream {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_panics_makes_its_server_unavailable_and_no_other() {
-    let servers = Servers::default();
-    let stream = PanickingStream(servers.start("faulty"));
-    let builder = builder().connect("faulty", stream).connect("other", servers.start("other"));
-    let host = builder.start().await.unwrap();
-    let error = host.call_tool("faulty.echo", json!({})).await.unwrap_err();
-    assert_eq!(error.class(), ErrorClass::ServerUnavailable);
-    assert_eq!(host.status()["faulty"].state, ServerState::Unavailable);
-    assert_eq!(echo(&host, "other.echo", "hi").await, "hi");
-    host.shutdown().await;
+async fn a_stream_with_a_fault_makes_its_server_unavailable_and_no_other() {
+    for fault in [WriteFault::Panic, WriteFault::ExcessCount] {
+        let servers = Servers::default();
+        let stream = FaultyStream(servers.start("faulty"), fault);
+        let builder = builder().connect("faulty", stream).connect("other", servers.start("other"));
+        let host = builder.start().await.unwrap();
+        let mut events = host.events();
+        let error = host.call_tool("faulty.echo", json!({})).await.unwrap_err();
+        assert_eq!(error.class(), ErrorClass::ServerUnavailable, "{fault:?}");
+        while !matches!(events.recv().await.unwrap(), HostEvent::Unavailable { .. }) {}
+        assert_eq!(host.status()["faulty"].state, ServerState::Unavailable, "{fault:?}");
+        assert_eq!(echo(&host, "other.echo", "hi").await, "hi");
+        host.shutdown().await;
+    }
 }
 
 /// Returns the problems of a start with this configuration.
