@@ -422,14 +422,16 @@ async fn request_with_params(
     struct ParamsWithMeta<'a> {
         #[serde(flatten)]
         params: &'a Value,
+        #[serde(flatten)]
+        further: RoundTripParams,
         #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
         meta: Option<Meta<'a>>,
     }
     let caller_meta = options.caller_meta(connection, item)?;
-    let meta = |id, further: RoundTripParams| {
+    let meta = |id, further: &RoundTripParams| {
         connection.negotiated.client_meta.meta_with_trace(
             options.progress_token(id),
-            further.trace_context,
+            further.trace_context.clone(),
             &caller_meta,
         )
     };
@@ -437,7 +439,7 @@ async fn request_with_params(
         method: method.into(),
         item,
         name: Some(item),
-        params: |id, further| ParamsWithMeta { params: &params, meta: meta(id, further) },
+        params: |id, further| ParamsWithMeta { params: &params, meta: meta(id, &further), further },
         headers: &[],
         timeout: options.timeout.unwrap_or(timeout),
         progress: options.progress.as_ref(),

@@ -76,6 +76,11 @@ impl ChangeNotifier {
         self.acknowledged.send_replace(Some(id));
     }
 
+    /// Returns whether the subscription of this request is the last acknowledged subscription.
+    pub(super) fn is_acknowledged(&self, id: u64) -> bool {
+        *self.acknowledged.borrow() == Some(id)
+    }
+
     /// Marks a resource as changed and invalidates its cache entry.
     pub(super) fn mark_updated(&self, uri: String) {
         if let Some(response_cache) = self.cache.get() {

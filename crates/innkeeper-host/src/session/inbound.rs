@@ -190,14 +190,28 @@ impl SessionState {
         }
     }
 
-    /// Cancels a request of the server. The request may have ended, and requests of the host are the
-    /// host's to cancel.
+    /// Cancels a request or a subscription of the server. The request may have ended, and other
+    /// requests of the host are the host's to cancel.
     fn handle_cancelled(&self, params: Option<&RawValue>) {
         let id = params.and_then(|params| skim::member(params.get(), "requestId"));
         let id = id.and_then(RequestId::from_raw);
-        if !id.is_some_and(|id| self.server_requests.cancel(&id)) {
+        if !id.is_some_and(|id| self.server_requests.cancel(&id) || self.end_subscription(&id)) {
             tracing::debug!(server = &*self.server, "cancellation of no open request");
         }
+    }
+
+    /// Ends an acknowledged subscription, so that the host sends the subscription again; returns
+    /// whether the id is the id of the subscription.
+    fn end_subscription(&self, id: &RequestId) -> bool {
+        let id = id
+            .as_client_id()
+            .filter(|id| self.is_modern() && self.change_notifier.is_acknowledged(*id));
+        let Some(waiter) = id.and_then(|id| self.pending.take_responder(id)) else { return false };
+        let reason =
+            UnavailableReason::ConnectionLost("the server cancelled the subscription".into());
+        // The waiter may have been dropped.
+        drop(waiter.send(Err(RequestError::Unavailable { reason, sent: true })));
+        true
     }
 
     fn handle_updated(&self, params: Option<&RawValue>) {

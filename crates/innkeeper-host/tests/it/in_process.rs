@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use innkeeper_host::{
-    CallOptions, CallbackCapabilities, Config, ConnectError, Environment, ErrorClass, Host,
-    HostBuilder, Lock, ServerRequest, ServerState, StartError,
+    CallOptions, CallbackCapabilities, CompletionReference, Config, ConnectError, Environment,
+    ErrorClass, Host, HostBuilder, Lock, ServerRequest, ServerState, StartError,
 };
 use serde_json::value::to_raw_value;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::io::{
     AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, BufStream,
     BufWriter, DuplexStream, duplex, join, split,
@@ -93,13 +93,16 @@ fn respond(name: &str, message: &Value) -> Option<Value> {
         "server/discover" if name == "modern" => json!({
             "resultType": "complete",
             "supportedVersions": ["2026-07-28"],
-            "capabilities": {"tools": {}},
+            "capabilities": {"tools": {}, "prompts": {}, "completions": {}},
             "serverInfo": {"name": name, "version": "1"},
         }),
-        "example/input" if message["params"]["inputResponses"].is_object() => {
+        "prompts/list" => json!({"prompts": [{"name": "greet", "arguments": [{"name": "city"}]}]}),
+        "example/input" | "completion/complete"
+            if message["params"]["inputResponses"].is_object() =>
+        {
             json!({"resultType": "complete", "state": message["params"]["requestState"]})
         }
-        "example/input" => json!({
+        "example/input" | "completion/complete" => json!({
             "resultType": "input_required",
             "requestState": "first",
             "inputRequests": {"city": {"method": "elicitation/create", "params": {}}},
@@ -201,6 +204,19 @@ async fn a_raw_request_returns_a_request_for_input_and_the_application_sends_the
     let (city, state) = (json!({"city": {"action": "cancel"}}), &asked["requestState"]);
     let input = json!({"n": 1, "inputResponses": city, "requestState": state});
     assert_eq!(send(input).await["state"], "first");
+    host.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_for_input_during_a_completion_is_answered_by_the_callback() {
+    let callback = |_: ServerRequest| async { Ok(json!({"action": "accept", "content": {}})) };
+    let builder = builder().callback(&CallbackCapabilities::elicitation(), callback);
+    let stream = Servers::default().start("modern");
+    let host = builder.connect("modern", stream).start().await.unwrap();
+    let prompt = CompletionReference::Prompt("modern.greet");
+    let known = Map::new();
+    let completion = host.complete(prompt, ("city", "R"), &known, CallOptions::default()).await;
+    assert!(completion.unwrap().get().contains(r#""state":"first""#));
     host.shutdown().await;
 }
 

@@ -119,6 +119,19 @@ async fn what_changed_between_subscriptions_is_found_when_the_next_one_is_acknow
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_subscription_that_the_server_cancels_is_sent_again() {
+    let (mut peer, connection, tasks) = connect_modern();
+    let (first, _) = start_acknowledged(&mut peer, &connection, &tasks, Duration::ZERO).await;
+    let started = Instant::now();
+    peer.notify(method::CANCELLED, json!({ "requestId": first })).await;
+    let second = next_listen_id(&mut peer).await;
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    assert_ne!(first, second);
+    acknowledge(&mut peer, &second).await;
+    assert_eq!(changed(&connection).await, Some(ALL_CHANGED));
+}
+
+#[tokio::test(start_paused = true)]
 async fn where_a_server_sends_no_change_notifications_lists_are_refreshed_when_they_expire() {
     let (mut peer, connection, tasks) = connect_modern();
     let ttl = Some(Duration::from_secs(20));
