@@ -29,8 +29,9 @@ use call_scheduler::CallScheduler;
 use event_log::{LogEventKind, LogWriter};
 use segment::SegmentClassifier;
 
-pub use crate::executor::{CacheSettings, DEFAULT_PARALLEL_CALLS, ToolExecution};
-pub use call_scheduler::MAX_CALLS_PER_RESPONSE;
+pub use crate::executor::{
+    CacheSettings, DEFAULT_PARALLEL_CALLS, MAX_CALLS_PER_RESPONSE, ToolExecution,
+};
 pub use queue::{MAX_UNREAD_BYTES, StreamEnd, TEXT_BUFFER_BYTES};
 pub use response::{
     ExecutionStream, ResponseItem, ResponseResults, SegmentStream, StreamingResponse,

@@ -30,6 +30,10 @@ pub(crate) use tool_snapshot::ToolSnapshot;
 /// once, and a server has other clients.
 pub const DEFAULT_PARALLEL_CALLS: usize = 4;
 
+/// Maximum number of calls that a chat runs per response, and the default for an agent. A model that
+/// writes more calls is in a loop.
+pub const MAX_CALLS_PER_RESPONSE: usize = 128;
+
 /// The rules of an executor.
 #[derive(Clone, Debug)]
 pub(crate) struct ExecutorSettings {

@@ -19,8 +19,8 @@ pub fn stream_parser(input: &[u8]) {
     let [format, chunk, end_byte, limits, text @ ..] = input else { return };
     let formats: Vec<Format> = Format::names().filter_map(Format::from_name).collect();
     let format = formats[usize::from(*format) % formats.len()];
-    let text_end =
-        [TextEnd::Stop, TextEnd::Length, TextEnd::Interrupted][usize::from(*end_byte) % 3];
+    let text_end = [TextEnd::Stop, TextEnd::Length, TextEnd::Interrupted, TextEnd::Unknown]
+        [usize::from(*end_byte) % 4];
     let limits = match limits {
         0 => ParserLimits::default(),
         few => ParserLimits {

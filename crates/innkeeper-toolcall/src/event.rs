@@ -92,4 +92,7 @@ pub enum TextEnd {
     Length,
     /// The connection was interrupted, or the caller cancelled the response.
     Interrupted,
+    /// The text is complete as far as the caller knows: a complete call counts, but no missing
+    /// closing bracket is added.
+    Unknown,
 }

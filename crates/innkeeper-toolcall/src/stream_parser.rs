@@ -270,7 +270,9 @@ impl ToolCallParser {
         match std::mem::replace(&mut self.mode, ParseMode::Text) {
             ParseMode::Text | ParseMode::OpaqueJson(_) => self.emit_visible_text(rest, sink),
             ParseMode::Reasoning(_) => emit(rest, sink, ParseEvent::Reasoning),
-            ParseMode::HeldCall(pending) if text_end == TextEnd::Stop => {
+            ParseMode::HeldCall(pending)
+                if matches!(text_end, TextEnd::Stop | TextEnd::Unknown) =>
+            {
                 self.commit_held_call(*pending, sink);
                 emit(rest, sink, ParseEvent::Markup);
             }

@@ -5,12 +5,8 @@ use serde_json::json;
 
 use super::event_log::{LogEventKind, LogWriter};
 use super::queue::MAX_UNREAD_BYTES;
-use crate::executor::{CallQueue, QueueEvent, QueuedCall, ToolExecution};
+use crate::executor::{CallQueue, MAX_CALLS_PER_RESPONSE, QueueEvent, QueuedCall, ToolExecution};
 use crate::tools::ToolError;
-
-/// Maximum number of calls that are run per response; further calls are rejected. A model that
-/// writes more calls is in a loop.
-pub const MAX_CALLS_PER_RESPONSE: usize = 4096;
 
 /// Queued and running calls of one response.
 #[derive(Debug)]

@@ -7,10 +7,11 @@ use futures_util::{Stream, StreamExt as _};
 use innkeeper_toolcall::{ParserState, ResolvedCall, TextEnd, ToolCallParser};
 use serde_json::json;
 
-use super::call_scheduler::{CallScheduler, MAX_CALLS_PER_RESPONSE};
+use super::call_scheduler::CallScheduler;
 use super::event_log::{LogEventKind, LogWriter, StartTime};
 use super::queue::{CloseOnDrop, ResponseQueue, StreamEnd};
 use super::segment::{ClassifiedItem, SegmentClassifier, TextSegment};
+use crate::executor::MAX_CALLS_PER_RESPONSE;
 
 #[derive(Debug)]
 pub(super) struct ResponseTask {
@@ -111,7 +112,11 @@ impl ResponseTask {
     fn finish(&mut self, ended: StreamEnd, queue: &ResponseQueue, start_time: StartTime) {
         if let Some(parser) = &mut self.parser {
             let (sorter, items) = (&mut self.classifier, &mut self.classified);
-            parser.finish(TextEnd::Interrupted, &mut |event| sorter.feed(&event, items));
+            let text_end = match ended {
+                StreamEnd::Complete => TextEnd::Unknown,
+                StreamEnd::BufferFull | StreamEnd::Panicked => TextEnd::Interrupted,
+            };
+            parser.finish(text_end, &mut |event| sorter.feed(&event, items));
             sorter.flush_markup(false, items);
             self.dispatch_items(queue);
         }

@@ -9,6 +9,7 @@ use innkeeper_toolcall::{Format, ResolvedCall, ToolValidator, Tools};
 
 use super::ToolCallMode;
 use crate::conversation::HistoryBudget;
+use crate::executor::MAX_CALLS_PER_RESPONSE;
 use crate::provider::{Capabilities, OutputConstraint};
 use crate::safety::ToolBlocklist;
 
@@ -47,7 +48,7 @@ pub struct RunLimits {
 
 impl Default for RunLimits {
     fn default() -> Self {
-        Self { max_iterations: 10, max_calls: 128, retry_budget: 8 }
+        Self { max_iterations: 10, max_calls: MAX_CALLS_PER_RESPONSE, retry_budget: 8 }
     }
 }
 

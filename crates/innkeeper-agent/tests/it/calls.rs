@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use innkeeper_agent::agent::{Agent, AgentSettings};
 use innkeeper_agent::chat::{
     DEFAULT_PARALLEL_CALLS, MAX_CALLS_PER_RESPONSE, StreamingMode, TextSegment, ToolExecution,
 };
+use innkeeper_agent::provider::{Response, ScriptedProvider};
+use innkeeper_agent::run::RunLimits;
 use innkeeper_agent::{ChatSettings, ToolError};
 use innkeeper_toolcall::Json;
 use serde_json::json;
@@ -149,4 +152,43 @@ async fn calls_beyond_the_limit_are_reported_and_not_run() {
     let all =
         CollectedResponse::from_chunks(vec![echo_call("x") + "\n"; MAX_CALLS_PER_RESPONSE]).await;
     assert_eq!(all.segments.iter().filter(is_rejected).count(), 0);
+}
+
+/// Returns the numbers of calls that an agent and a chat start for one response.
+async fn started_by_agent_and_chat(text: &str) -> (usize, usize) {
+    let tools = InMemoryTools::new();
+    let responses = [Ok(Response::from_text(text)), Ok(Response::from_text("Done."))];
+    let model = std::sync::Arc::new(ScriptedProvider::new(responses));
+    Agent::new(model, tools.clone(), AgentSettings::default()).run("Go.").await;
+    let chat_tools = InMemoryTools::new();
+    let run = chat_tools.chat(ChatSettings::default()).start_run();
+    let mut response = run.read_response(response_stream([text])).unwrap();
+    CollectedResponse::collect(&mut response).await;
+    (tools.started_calls().len(), chat_tools.started_calls().len())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_complete_call_in_unclosed_reasoning_runs_for_an_agent_and_for_a_chat() {
+    let call = format!(
+        r#"<tool_call>{{"name": "echo", "arguments": {}}}</tool_call>"#,
+        json!({"message": "x"})
+    );
+    for (text, expected) in [
+        (format!("<think>I call it. {call}"), 1),
+        (format!("<think>I call it. {call} No.</think> Hm."), 0),
+        (format!("<think>I call it.</think>{call}"), 1),
+    ] {
+        assert_eq!(started_by_agent_and_chat(&text).await, (expected, expected), "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_and_a_chat_have_one_limit_of_calls_per_response() {
+    assert_eq!(RunLimits::default().max_calls, MAX_CALLS_PER_RESPONSE);
+    let calls = |count: usize| vec![echo_call("x"); count].join("\n");
+    let at_limit = started_by_agent_and_chat(&calls(MAX_CALLS_PER_RESPONSE)).await;
+    assert_eq!(at_limit, (MAX_CALLS_PER_RESPONSE, MAX_CALLS_PER_RESPONSE));
+    // A chat runs each call when the call is complete, before the number of calls is known.
+    let above_limit = started_by_agent_and_chat(&calls(MAX_CALLS_PER_RESPONSE + 1)).await;
+    assert_eq!(above_limit, (0, MAX_CALLS_PER_RESPONSE));
 }

@@ -47,7 +47,9 @@ impl HarmonyMessage {
         }
         match text_end {
             Some(TextEnd::Stop) => LexStatus::Done { used: input.len() },
-            Some(TextEnd::Length | TextEnd::Interrupted) | None => LexStatus::NeedMore { held: 0 },
+            Some(TextEnd::Length | TextEnd::Interrupted | TextEnd::Unknown) | None => {
+                LexStatus::NeedMore { held: 0 }
+            }
         }
     }
 

@@ -126,7 +126,9 @@ impl NameFirst {
             return match text_end {
                 // The server may treat the closing marker as a stop token and omit the marker.
                 Some(TextEnd::Stop) => LexStatus::Done { used: input.len() },
-                Some(TextEnd::Length | TextEnd::Interrupted) => self.need_more(input, at),
+                Some(TextEnd::Length | TextEnd::Interrupted | TextEnd::Unknown) => {
+                    self.need_more(input, at)
+                }
                 None => self.need_more(input, at),
             };
         }

@@ -47,7 +47,7 @@ impl HarmonyHeader {
         let reason = match text_end {
             TextEnd::Stop => IncompleteReason::Stopped,
             TextEnd::Length => IncompleteReason::Length,
-            TextEnd::Interrupted => IncompleteReason::Interrupted,
+            TextEnd::Interrupted | TextEnd::Unknown => IncompleteReason::Interrupted,
         };
         match self.recipient_and_channel() {
             (Some(_), _) => sink(ParseEvent::Incomplete { index: None, reason, text: &text }),

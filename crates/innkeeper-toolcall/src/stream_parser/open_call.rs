@@ -380,7 +380,7 @@ impl ToolCallParser {
         let reason = match text_end {
             TextEnd::Stop => IncompleteReason::Stopped,
             TextEnd::Length => IncompleteReason::Length,
-            TextEnd::Interrupted => IncompleteReason::Interrupted,
+            TextEnd::Interrupted | TextEnd::Unknown => IncompleteReason::Interrupted,
         };
         sink(ParseEvent::Incomplete { index: open.index, reason, text: &open.raw_text });
     }

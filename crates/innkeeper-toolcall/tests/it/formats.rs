@@ -493,7 +493,9 @@ fn a_closing_tag_in_a_value_ends_nothing_and_line_ends_may_be_two_letters() {
 fn a_call_in_reasoning_that_was_cut_is_incomplete() {
     let text = "<think>maybe <tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>";
     let parse_until = |text_end| parse(&ParserOptions::default(), &[text.as_bytes()], text_end);
-    assert_eq!(parse_until(TextEnd::Stop).calls.len(), 1);
+    for text_end in [TextEnd::Stop, TextEnd::Unknown] {
+        assert_eq!(parse_until(text_end).calls.len(), 1);
+    }
     for text_end in [TextEnd::Length, TextEnd::Interrupted] {
         let truncated = parse_until(text_end);
         assert_eq!((truncated.calls.len(), truncated.incomplete.len()), (0, 1));

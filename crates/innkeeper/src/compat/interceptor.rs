@@ -106,7 +106,7 @@ impl StreamingInterceptor {
     /// [`Narrative`](ProcessedToken::Narrative); an unfinished call is never returned as a call.
     pub fn finish(&mut self) -> InterceptedText {
         let mut text = InterceptedText::default();
-        self.0.finish(TextEnd::Interrupted, &mut |event| text.push(&event));
+        self.0.finish(TextEnd::Unknown, &mut |event| text.push(&event));
         text
     }
 
