@@ -31,8 +31,8 @@ pub(crate) use tool_snapshot::ToolSnapshot;
 pub const DEFAULT_PARALLEL_CALLS: usize = 4;
 
 /// Maximum number of calls that a chat runs per response, and the default for an agent. A model that
-/// writes more calls is in a loop.
-pub const MAX_CALLS_PER_RESPONSE: usize = 128;
+/// writes more calls is in a loop; a chat must run 1,000 calls (S19).
+pub const MAX_CALLS_PER_RESPONSE: usize = 1024;
 
 /// The rules of an executor.
 #[derive(Clone, Debug)]
