@@ -39,7 +39,7 @@ fn the_quick_start_runs_a_tool_of_the_server_at_its_relative_path() {
     let milliseconds = first.strip_prefix("Tool add executed in ").unwrap();
     assert!(milliseconds.strip_suffix("ms").unwrap().parse::<u64>().is_ok(), "{first}");
     let result: Value = message.lines().find_map(|line| serde_json::from_str(line).ok()).unwrap();
-    assert_eq!(result, json!({"result_of": "add", "call": 0, "result": "42"}));
+    assert_eq!(result, json!({"result_of": "add", "call": 0, "result": "42\n{\"sum\":42}"}));
 }
 
 /// Proves: S30

@@ -81,7 +81,7 @@ fn the_smallest_example_shows_the_text_and_the_tool() {
 fn the_chat_keeps_its_model_and_history_and_uses_a_tool_in_the_middle() {
     let (stdout, journal) = run_example("streaming_chat_app", &[], "hello\nadd 2 3\n");
     let expected = "> hello\nYou said `hello`, and I am 0.7 warm.\n(0 tools)\n\
-                  > add 2 3\nLet me add that.\n\nThe tool says \"5.0\".\n(1 tools)\n\
+                  > add 2 3\nLet me add that.\n\nThe tool says \"5.0\\n{\\\"sum\\\":5.0}\".\n(1 tools)\n\
                   system user assistant user assistant user assistant\n";
     assert_eq!(stdout, expected);
     assert_eq!(journal.count("tools/call"), 1);
