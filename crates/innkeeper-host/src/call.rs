@@ -297,7 +297,7 @@ pub(crate) async fn call_tool(
     let check_error = |error: &RequestError| {
         report(scanner.and_then(|scanner| scan_request_error(scanner, error)))
     };
-    let response = connection.request_scanned(spec, check_result, check_error).await;
+    let response = connection.request_scanned(&spec, check_result, check_error).await;
     let FetchedResult { result: raw, .. } =
         response.map_err(|error| error.with_called_name(&route.public_name))?;
     let output_schema = route.result_schema.clone().filter(|_| !is_error);
@@ -448,7 +448,7 @@ async fn request_with_params(
         as_task: false,
         callback: options.callback.as_ref(),
     };
-    let FetchedResult { result, .. } = connection.request(spec, |_| Ok(CallOutcome::Ok)).await?;
+    let FetchedResult { result, .. } = connection.request(&spec, |_| Ok(CallOutcome::Ok)).await?;
     Ok(result)
 }
 

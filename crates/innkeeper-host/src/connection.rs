@@ -128,7 +128,7 @@ impl Connection {
     /// response, error, timeout or a cancelled caller.
     pub(crate) async fn request<P: Serialize>(
         &self,
-        spec: RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
+        spec: &RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
         check_result: impl FnOnce(&RawValue) -> Result<CallOutcome, ResultRejection>,
     ) -> Result<FetchedResult, CallError> {
         self.request_scanned(spec, check_result, |_| None).await
@@ -138,7 +138,7 @@ impl Connection {
     /// the findings that cause it. Called before recording, so that no log contains the content.
     pub(crate) async fn request_scanned<P: Serialize>(
         &self,
-        spec: RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
+        spec: &RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
         check_result: impl FnOnce(&RawValue) -> Result<CallOutcome, ResultRejection>,
         suspect: impl FnOnce(&RequestError) -> Option<Vec<Finding>>,
     ) -> Result<FetchedResult, CallError> {
@@ -154,7 +154,7 @@ impl Connection {
     /// sent it. Records the request as [`Self::request`] does.
     pub(crate) async fn request_raw<P: Serialize>(
         &self,
-        spec: RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
+        spec: &RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
     ) -> Result<Box<RawValue>, CallError> {
         let mut exchange = Exchange::new(self, spec);
         match exchange.run_without_round_trips().await {

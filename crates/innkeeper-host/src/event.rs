@@ -4,6 +4,7 @@ mod call_reference;
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use innkeeper_config::Diagnostic;
@@ -253,27 +254,33 @@ impl CallOutcome {
     }
 }
 
-/// The sender of events. Without a receiver, publishing costs one atomic read.
+/// The sender of events. Before the first subscription, publishing costs one atomic read.
 #[derive(Clone, Debug)]
-pub(crate) struct EventPublisher(broadcast::Sender<HostEvent>);
+pub(crate) struct EventPublisher {
+    sender: broadcast::Sender<HostEvent>,
+    /// Whether the application has ever subscribed; the count of receivers is behind a lock.
+    has_subscribed: Arc<AtomicBool>,
+}
 
 impl EventPublisher {
     pub(crate) fn new() -> Self {
-        Self(broadcast::Sender::new(EVENT_CAPACITY))
+        Self { sender: broadcast::Sender::new(EVENT_CAPACITY), has_subscribed: Arc::default() }
     }
 
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<HostEvent> {
-        self.0.subscribe()
+        let receiver = self.sender.subscribe();
+        self.has_subscribed.store(true, Ordering::Release);
+        receiver
     }
 
     pub(crate) fn has_subscribers(&self) -> bool {
-        self.0.receiver_count() > 0
+        self.has_subscribed.load(Ordering::Acquire) && self.sender.receiver_count() > 0
     }
 
     pub(crate) fn publish(&self, event: HostEvent) {
         if self.has_subscribers() {
             // The last receiver may have been dropped since the check.
-            drop(self.0.send(event));
+            drop(self.sender.send(event));
         }
     }
 }

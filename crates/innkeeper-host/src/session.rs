@@ -400,8 +400,8 @@ struct CancelOnDrop<'a> {
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         let max_duration = self.shared.limits.callback_timeout.min(MAX_REQUEST_TIMEOUT);
-        let expiry = self.notify_server.then(|| Instant::now() + max_duration);
-        let unanswered = self.shared.pending.remove(self.id, expiry);
+        let open_for = self.notify_server.then_some(max_duration);
+        let unanswered = self.shared.pending.remove(self.id, open_for);
         if unanswered {
             self.shared.outbound.forget(self.id, self.notify_server);
         }

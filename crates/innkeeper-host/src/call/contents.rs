@@ -220,7 +220,7 @@ impl ContentRequest<'_> {
         };
         let Some(scanner) = scanner else {
             let check_result = |raw: &RawValue| Ok(check(raw).map(|()| CallOutcome::Ok)?);
-            return connection.request(spec, check_result).await;
+            return connection.request(&spec, check_result).await;
         };
         let report_verdict =
             |verdict| connection.report_findings(scanner.item_kind(), item, verdict);
@@ -233,7 +233,7 @@ impl ContentRequest<'_> {
                 .map_or(Ok(CallOutcome::Ok), |findings| Err(ResultRejection::Withheld(findings)))
         };
         let check_error = |error: &RequestError| report_verdict(scan_request_error(scanner, error));
-        let reply = connection.request_scanned(spec, check_result, check_error).await?;
+        let reply = connection.request_scanned(&spec, check_result, check_error).await?;
         Ok(FetchedResult { clean, ..reply })
     }
 

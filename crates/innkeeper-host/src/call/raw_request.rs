@@ -104,7 +104,7 @@ pub(crate) async fn request(
         as_task: false,
         callback: options.callback.as_ref(),
     };
-    connection.request_raw(spec).await
+    connection.request_raw(&spec).await
 }
 
 /// Sends a notification to a server.

@@ -18,7 +18,7 @@ use crate::session::{CallCallback, CallContext, RequestError, RequestResult};
 /// The state of one request: its record, its deadlines, and what was already exchanged.
 pub(super) struct Exchange<'a, F> {
     connection: &'a Connection,
-    spec: RequestSpec<'a, F>,
+    spec: &'a RequestSpec<'a, F>,
     record: CallRecorder<'a>,
     deadlines: RequestDeadlines,
     attempts: Attempts,
@@ -27,11 +27,11 @@ pub(super) struct Exchange<'a, F> {
 }
 
 impl<'a, F> Exchange<'a, F> {
-    pub(super) fn new(connection: &'a Connection, spec: RequestSpec<'a, F>) -> Self {
+    pub(super) fn new(connection: &'a Connection, spec: &'a RequestSpec<'a, F>) -> Self {
         let record = CallRecorder::start(connection, spec.method.clone(), spec.item);
         let max_total = connection.limits.max_total_timeout;
         let deadlines = RequestDeadlines::new(record.sent_at, spec.timeout, max_total);
-        let attempts = connection.attempts(&spec, deadlines.idle_deadline);
+        let attempts = connection.attempts(spec, deadlines.idle_deadline);
         let round_trips = RoundTrips::default();
         let callback = spec.callback.map(CallCallback::new);
         Self { connection, spec, record, deadlines, attempts, round_trips, callback }
@@ -77,7 +77,7 @@ impl<'a, F> Exchange<'a, F> {
             // During a backoff the server has no part of this call, so the permit is released.
             let permit = permit.filter(|_| matches!(response, Some(Ok(_))));
             let attempts = &mut self.attempts;
-            if let Some(last) = self.connection.final_result(attempts, &self.spec, response).await {
+            if let Some(last) = self.connection.final_result(attempts, self.spec, response).await {
                 return last.map(|result| (result.into_inner(), permit));
             }
         }
@@ -102,7 +102,7 @@ impl<'a, F> Exchange<'a, F> {
         let trace_context = record.trace_context();
         let further = RoundTripParams { trace_context, ..self.round_trips.params() };
         let (id, call) = (record.id, Some(self.call()));
-        let response = self.connection.send(&self.spec, id, call, further, self.deadlines).await;
+        let response = self.connection.send(self.spec, id, call, further, self.deadlines).await;
         (Some(response), Some(permit))
     }
 
@@ -129,24 +129,24 @@ impl<'a, F> Exchange<'a, F> {
         permit: Option<RequestPermit<'a>>,
     ) -> Result<Box<RawValue>, RequestError> {
         let (call, deadline) = (self.call(), self.deadlines.deadline);
-        task_poll::await_result(self.connection, &self.spec, call, created, permit, deadline).await
+        task_poll::await_result(self.connection, self.spec, call, created, permit, deadline).await
     }
 
     /// Collects the input that a result requests, for the next request.
     async fn gather_input(&mut self, result: &RawValue) -> Result<(), RequestError> {
         let deadline = self.deadlines.deadline;
-        let call = call_context(self.record.id, &self.spec, self.callback.as_ref());
+        let call = call_context(self.record.id, self.spec, self.callback.as_ref());
         self.round_trips.gather_input(self.connection, call, result, deadline).await?;
         // The time was spent by the user or the model, not by the server.
         let idle_timeout = self.spec.timeout.min(MAX_REQUEST_TIMEOUT);
         self.deadlines.idle_deadline = (Instant::now() + idle_timeout).min(deadline);
-        self.attempts = self.connection.attempts(&self.spec, self.deadlines.idle_deadline);
+        self.attempts = self.connection.attempts(self.spec, self.deadlines.idle_deadline);
         Ok(())
     }
 
     /// Returns the call for the requests and notifications that belong to it.
     fn call(&self) -> CallContext<'_> {
-        call_context(self.record.id, &self.spec, self.callback.as_ref())
+        call_context(self.record.id, self.spec, self.callback.as_ref())
     }
 
     /// Records the success of the request.

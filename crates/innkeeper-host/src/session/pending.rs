@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -198,8 +199,8 @@ impl PendingRequests {
     }
 
     /// Removes a request; returns whether it had no response. If the server may continue to process
-    /// the request without a response, `expiry` is the time at which the request counts as ended.
-    pub(super) fn remove(&self, id: u64, expiry: Option<Instant>) -> bool {
+    /// the request without a response, the request counts as ended after `open_for`.
+    pub(super) fn remove(&self, id: u64, open_for: Option<Duration>) -> bool {
         let mut table = self.table();
         let waiter = table.requests.remove(&id);
         if waiter.as_ref().is_some_and(|waiter| !waiter.background) {
@@ -212,8 +213,8 @@ impl PendingRequests {
                 .send_if_modified(|state| !std::mem::replace(&mut state.idle, true));
         }
         let unanswered = waiter.as_ref().is_some_and(|waiter| waiter.responder.is_some());
-        if let Some(expiry) = expiry.filter(|_| unanswered) {
-            table.cancelled.insert(id, expiry);
+        if let Some(open_for) = open_for.filter(|_| unanswered) {
+            table.cancelled.insert(id, Instant::now() + open_for);
         }
         unanswered
     }

@@ -126,7 +126,7 @@ async fn call(
         as_task: connection.negotiated.revision.era() == Era::Legacy,
         callback: None,
     };
-    let reply = connection.request(spec, |_| Ok(CallOutcome::Ok)).await?;
+    let reply = connection.request(&spec, |_| Ok(CallOutcome::Ok)).await?;
     Ok(serde_json::from_str(reply.result.get()).unwrap())
 }
 
