@@ -11,13 +11,13 @@
 mod stale;
 mod store;
 
-use innkeeper_config::CacheConfig as Policy;
-use innkeeper_protocol::skim;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use innkeeper_config::CacheConfig as Policy;
+use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::SetOnce;

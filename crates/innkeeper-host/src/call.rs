@@ -4,11 +4,11 @@ mod arguments;
 mod contents;
 mod raw_request;
 
-use innkeeper_protocol::view::check_tool_result;
-use innkeeper_protocol::{Era, ViewError, method, skim};
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_protocol::view::check_tool_result;
+use innkeeper_protocol::{Era, ViewError, method, skim};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;

@@ -15,13 +15,13 @@ pub(crate) mod subscriptions;
 mod task_poll;
 pub(crate) mod timeout_streak;
 
-use innkeeper_config::RetryPolicy;
-use innkeeper_protocol::Revision;
-use innkeeper_protocol::view::TasksCapability;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_config::RetryPolicy;
+use innkeeper_protocol::Revision;
+use innkeeper_protocol::view::TasksCapability;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};

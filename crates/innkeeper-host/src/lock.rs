@@ -17,12 +17,12 @@ mod text_changes;
 #[cfg(test)]
 mod tests;
 
-use innkeeper_config::{ServerConfig, read_bytes};
-use innkeeper_protocol::view::Tool;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
+use innkeeper_config::{ServerConfig, read_bytes};
+use innkeeper_protocol::view::Tool;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;

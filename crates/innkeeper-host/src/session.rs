@@ -19,11 +19,11 @@ mod reader;
 mod server_requests;
 mod writer;
 
-use innkeeper_protocol::{Era, ErrorObject, Revision};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use innkeeper_protocol::{Era, ErrorObject, Revision};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};

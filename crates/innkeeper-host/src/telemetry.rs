@@ -4,11 +4,11 @@ mod request_span;
 mod session_timer;
 mod trace_context;
 
-use innkeeper_protocol::Revision;
 use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use innkeeper_protocol::Revision;
 use opentelemetry::global::BoxedTracer;
 use opentelemetry::metrics::{Histogram, Meter, MeterProvider};
 use opentelemetry::propagation::TextMapPropagator;

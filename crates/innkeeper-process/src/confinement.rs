@@ -1,7 +1,8 @@
 //! Resource limits and sandbox of a server's processes.
 
-use innkeeper_config::{ResourceLimits, SandboxConfig};
 use std::path::{Path, PathBuf};
+
+use innkeeper_config::{ResourceLimits, SandboxConfig};
 
 use super::Supervisor;
 

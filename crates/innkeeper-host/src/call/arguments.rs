@@ -2,11 +2,11 @@
 
 mod rounded_numbers;
 
-use innkeeper_protocol::http::ParamHeaders;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
+use innkeeper_protocol::http::ParamHeaders;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};

@@ -1,10 +1,10 @@
 //! Reads prompts and resources from the cache or the server, and scans them.
 
-use innkeeper_protocol::view::{check_prompt_result, check_read_result};
-use innkeeper_protocol::{ViewError, method};
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_protocol::view::{check_prompt_result, check_read_result};
+use innkeeper_protocol::{ViewError, method};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};

@@ -1,12 +1,12 @@
 //! The catalog entry of one ready server: its filtered listing as routes.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use innkeeper_config::name;
 use innkeeper_protocol::Era;
 use innkeeper_protocol::http::ParamHeaders;
 use innkeeper_protocol::view::{Prompt, TaskSupport, Tool};
-use std::sync::Arc;
-use std::time::Duration;
-
 use serde_json::value::RawValue;
 
 use super::excluded_items::{self, DefinitionFinding, ExcludedItems};

@@ -1,8 +1,9 @@
 //! Routes of calls, with all decisions that the catalog build can make.
 
-use innkeeper_protocol::http::ParamHeaders;
 use std::sync::Arc;
 use std::time::Duration;
+
+use innkeeper_protocol::http::ParamHeaders;
 
 use crate::arguments::ArgumentRules;
 use crate::connection::Connection;

@@ -3,9 +3,10 @@
 //! A warning excludes nothing because both cases can be harmless. A user who has reviewed a
 //! definition can pin it.
 
+use std::sync::Arc;
+
 use innkeeper_config::name;
 use innkeeper_protocol::view::Tool;
-use std::sync::Arc;
 
 use crate::connection::listing::Definition;
 use crate::text::{ConfusableNames, has_hidden_characters, hidden_characters};

@@ -4,13 +4,13 @@
 //! legacy server may never respond to `server/discover`. After a timeout, the host therefore sends
 //! both requests, and the first usable response decides. The host does not kill a slow server.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::request_meta::{DiscoverResult, EXTENSION_TASKS, RequestMeta};
 use innkeeper_protocol::view::{InitializeResult, ServerCapabilities};
 use innkeeper_protocol::{Era, ErrorObject, Revision, method};
-use std::sync::Arc;
-use std::time::Duration;
-
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;

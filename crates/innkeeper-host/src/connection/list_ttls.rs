@@ -1,9 +1,9 @@
 //! Refreshes lists after the time to live that their server reports.
 
-use innkeeper_protocol::skim;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};

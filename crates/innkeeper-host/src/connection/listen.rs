@@ -1,10 +1,10 @@
 //! The change subscription of the modern era (`subscriptions/listen`).
 
-use innkeeper_protocol::view::ServerCapabilities;
-use innkeeper_protocol::{Era, method};
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_protocol::view::ServerCapabilities;
+use innkeeper_protocol::{Era, method};
 use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};

@@ -1,14 +1,14 @@
 //! The lists of a server, fetched page by page within limits.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
 use innkeeper_config::name;
 use innkeeper_protocol::view::{
     ListCapability, Page, Prompt, Resource, ResourceTemplate, ServerCapabilities, Tool,
 };
 use innkeeper_protocol::{ViewError, method};
-use std::collections::HashSet;
-use std::sync::Arc;
-use std::time::Duration;
-
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;

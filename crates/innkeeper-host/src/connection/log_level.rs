@@ -1,10 +1,10 @@
 //! The minimum level of the log messages that servers send.
 
-use innkeeper_protocol::{Era, method};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use innkeeper_protocol::{Era, method};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::to_raw_value;

@@ -1,13 +1,13 @@
 //! Polls a task until it has its result.
 
-use innkeeper_protocol::envelope::code;
-use innkeeper_protocol::view::{MAX_TASK_ID_BYTES, Task, TaskStatus};
-use innkeeper_protocol::{Era, ErrorObject, method, skim};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use innkeeper_protocol::envelope::code;
+use innkeeper_protocol::view::{MAX_TASK_ID_BYTES, Task, TaskStatus};
+use innkeeper_protocol::{Era, ErrorObject, method, skim};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::runtime::Handle;

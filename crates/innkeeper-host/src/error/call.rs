@@ -1,9 +1,9 @@
 //! The error of a call, prompt or resource request.
 
-use innkeeper_protocol::ErrorObject;
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_protocol::ErrorObject;
 use serde::Serialize;
 
 use super::display::{AttemptCount, JoinedList, Seconds, TruncatedMessage};

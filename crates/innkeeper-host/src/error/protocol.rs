@@ -1,7 +1,8 @@
 //! Protocol violations in responses.
 
-use innkeeper_protocol::{MalformedMessage, ViewError};
 use std::time::Duration;
+
+use innkeeper_protocol::{MalformedMessage, ViewError};
 
 use super::display::{OptionalDetail, Seconds};
 

@@ -1,10 +1,10 @@
 //! Tests of call errors: server, class and reason.
 
-use innkeeper_protocol::ErrorObject;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_protocol::ErrorObject;
 use serde_json::value::RawValue;
 
 use super::*;

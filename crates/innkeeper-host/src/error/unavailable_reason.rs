@@ -1,8 +1,9 @@
 //! The reason why a server is unavailable.
 
-use innkeeper_process::ExitStatus;
 use std::fmt;
 use std::time::Duration;
+
+use innkeeper_process::ExitStatus;
 
 use super::AuthErrorKind;
 use super::display::Seconds;

@@ -1,8 +1,8 @@
 //! A tool's declared arguments, and which of them contain code or prose.
 
-use innkeeper_protocol::skim;
 use std::collections::HashSet;
 
+use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 

@@ -4,9 +4,9 @@
 //! strings have the fewest escapes, numbers stay as written, and white space between tokens is
 //! removed. Unreadable JSON stays as written, so that there is always a result.
 
-use innkeeper_protocol::skim;
 use std::borrow::Cow;
 
+use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 

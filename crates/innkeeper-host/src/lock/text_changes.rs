@@ -1,7 +1,8 @@
 //! Warnings about new text that a model reads.
 
-use innkeeper_config::name;
 use std::collections::{HashMap, HashSet};
+
+use innkeeper_config::name;
 
 use super::Lock;
 use crate::text::{ConfusableNames, hidden_characters};

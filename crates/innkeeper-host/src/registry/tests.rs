@@ -1,11 +1,11 @@
 //! Catalog entries of a server while its settings change.
 
+use std::path::Path;
+
 use innkeeper_config::{Config, Environment};
 use innkeeper_protocol::Revision;
 use innkeeper_protocol::view::{TasksCapability, Tool};
 use innkeeper_testkit::InMemoryServer;
-use std::path::Path;
-
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tokio::sync::Semaphore;

@@ -1,10 +1,10 @@
 //! Retry decisions and backoffs, with a paused clock and scripted results.
 
-use innkeeper_protocol::ErrorObject;
 use std::future::{pending, ready};
 
 use super::*;
 use innkeeper_process::ExitStatus;
+use innkeeper_protocol::ErrorObject;
 
 const DEFAULTS: RetryPolicy = RetryPolicy {
     max: 3,

@@ -1,11 +1,12 @@
 //! Resolves the endpoint of a server: its program with environment, its URL, or its connector.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
 use innkeeper_config::{
     ConfigError, Diagnostic, Environment, ServerConfig, Severity, TransportConfig,
 };
 use innkeeper_process::{Confinement, ProcessSpec};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::ServerSettings;
 use super::connector::Connectors;

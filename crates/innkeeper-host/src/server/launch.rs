@@ -6,10 +6,10 @@ mod open;
 mod ready;
 mod start;
 
-use innkeeper_protocol::view::ServerCapabilities;
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_protocol::view::ServerCapabilities;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 

@@ -1,14 +1,14 @@
 //! Dispatches the messages of a server to callers and handlers.
 
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
 use innkeeper_protocol::envelope::{Incoming, Message};
 use innkeeper_protocol::request_meta::META_SUBSCRIPTION_ID;
 use innkeeper_protocol::{
     ErrorObject, Frame, MalformedKind, MalformedMessage, RequestId, envelope, method, skim,
 };
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
-use std::time::Duration;
-
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 

@@ -1,9 +1,9 @@
 //! The inbound side of a session for message transports.
 
-use innkeeper_protocol::Revision;
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_protocol::Revision;
 use tokio::time::sleep;
 
 use super::{RequestError, SessionState};

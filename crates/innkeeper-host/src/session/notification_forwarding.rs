@@ -1,9 +1,9 @@
 //! Forwards notifications of a server to the application: events and progress.
 
-use innkeeper_protocol::view::{LoggingMessageNotification, ProgressNotification};
-use innkeeper_protocol::{RequestId, method, skim};
 use std::sync::Arc;
 
+use innkeeper_protocol::view::{LoggingMessageNotification, ProgressNotification};
+use innkeeper_protocol::{RequestId, method, skim};
 use serde_json::value::RawValue;
 
 use super::call_context::PendingCall;

@@ -1,8 +1,8 @@
 //! Reads a server's output line by line until it ends or becomes unusable.
 
-use innkeeper_protocol::LineFramer;
 use std::sync::Arc;
 
+use innkeeper_protocol::LineFramer;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::coop_budget::CoopBudget;

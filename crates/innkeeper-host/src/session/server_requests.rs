@@ -1,11 +1,11 @@
 //! Requests of a server, passed to the application's callback within limits.
 
-use innkeeper_protocol::RequestId;
 use std::future::pending;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use innkeeper_protocol::RequestId;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, SetOnce};

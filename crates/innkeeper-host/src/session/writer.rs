@@ -1,6 +1,5 @@
 //! Writes messages to a server's pipe, directly or in batches.
 
-use innkeeper_protocol::{RequestId, envelope};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -8,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use innkeeper_protocol::{RequestId, envelope};
 use serde::Serialize;
 use tokio::io::AsyncWrite;
 use tokio::sync::Notify;

@@ -1,10 +1,10 @@
 //! Refreshes the lists of a server after change notifications.
 
-use innkeeper_protocol::Era;
-use innkeeper_protocol::view::ServerCapabilities;
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_protocol::Era;
+use innkeeper_protocol::view::ServerCapabilities;
 use tokio::time::{Instant, sleep};
 
 use crate::backoff;

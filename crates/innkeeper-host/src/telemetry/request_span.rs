@@ -1,11 +1,11 @@
 //! The span, the duration and the trace context of one request.
 
-use innkeeper_protocol::method;
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_protocol::method;
 use opentelemetry::trace::{SpanBuilder, SpanKind, Status, TraceContextExt, Tracer};
 use opentelemetry::{Context, KeyValue};
 

@@ -13,11 +13,12 @@ mod manager;
 mod oauth;
 mod stored_auth;
 
-use innkeeper_config::Secret;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+
+use innkeeper_config::Secret;
 
 use crate::error::{AuthError, AuthErrorKind};
 pub(super) use bearer_auth::BearerAuth;

@@ -1,7 +1,8 @@
 //! Tests of resource limits and the sandbox.
 
-use innkeeper_config::{ResourceLimits, SandboxConfig};
 use std::net::TcpListener;
+
+use innkeeper_config::{ResourceLimits, SandboxConfig};
 
 use super::super::{Confinement, ExitStatus, ProcessLimit, SpawnError, Supervisor, spawn};
 use super::*;

@@ -1,8 +1,8 @@
 //! Tests of subscriptions, their limit and their renewal, with a paused clock.
 
-use innkeeper_protocol::Revision;
 use std::collections::BTreeSet;
 
+use innkeeper_protocol::Revision;
 use serde_json::Value;
 
 use super::*;

@@ -1,10 +1,10 @@
 //! Tests of the calls that requests of a server belong to, and of the callbacks of calls.
 
-use innkeeper_protocol::method;
-use innkeeper_testkit::InMemoryServer;
 use std::borrow::Cow;
 use std::time::Duration;
 
+use innkeeper_protocol::method;
+use innkeeper_testkit::InMemoryServer;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, advance};

@@ -1,10 +1,10 @@
 //! Change notifications of an in-memory server.
 
+use std::time::Duration;
+
 use innkeeper_config::CacheConfig;
 use innkeeper_protocol::method;
 use innkeeper_testkit::InMemoryServer;
-use std::time::Duration;
-
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::Instant;

@@ -1,9 +1,9 @@
 //! Reads an SSE stream and tracks the position for resumption.
 
-use innkeeper_protocol::sse::{SseDecoder, SseEvent};
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use innkeeper_protocol::sse::{SseDecoder, SseEvent};
 use reqwest::Response;
 use tokio::time::timeout;
 

@@ -1,8 +1,8 @@
 //! The GET stream for server messages of the legacy era.
 
-use innkeeper_protocol::http;
 use std::sync::Arc;
 
+use innkeeper_protocol::http;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, StatusCode};
 use tokio::sync::oneshot;

@@ -1,10 +1,10 @@
 //! Starts a new session after the server forgot the old session.
 
+use std::time::Duration;
+
 use innkeeper_protocol::envelope::{self, Incoming, Message};
 use innkeeper_protocol::sse::{SseDecoder, SseEvent};
 use innkeeper_protocol::{ErrorObject, Revision, http, method, skim};
-use std::time::Duration;
-
 use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::value::RawValue;

@@ -1,9 +1,9 @@
 //! Converts HTTP error responses and connection errors to request errors.
 
-use innkeeper_protocol::{ErrorObject, skim};
 use std::error::Error;
 use std::time::Duration;
 
+use innkeeper_protocol::{ErrorObject, skim};
 use reqwest::Response;
 use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use serde_json::Value;

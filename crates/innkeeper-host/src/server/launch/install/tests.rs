@@ -1,8 +1,8 @@
 //! Handshake on a system that does not report whether the server runs.
 
-use innkeeper_testkit::InMemoryServer;
 use std::sync::Arc;
 
+use innkeeper_testkit::InMemoryServer;
 use serde_json::json;
 use tokio::time::sleep;
 
