@@ -94,6 +94,11 @@ impl Attempts {
         self.count
     }
 
+    /// Counts an attempt with a response, which ends the retries.
+    pub(crate) fn record_response(&mut self) {
+        self.count += 1;
+    }
+
     /// Handles the result of an attempt; `None` if the deadline passed before the attempt was sent.
     /// Waits for the backoff and continues if a retry is allowed, else breaks with the final
     /// result. The future resolves when no further attempt can succeed; the closure is called when
@@ -107,7 +112,7 @@ impl Attempts {
         let (reason, sent) = match result {
             Some(Err(RequestError::Unavailable { reason, sent })) => (reason, sent),
             Some(final_result) => {
-                self.count += 1;
+                self.record_response();
                 return ControlFlow::Break(final_result);
             }
             None => return ControlFlow::Break(Err(self.take_last_error())),

@@ -340,12 +340,12 @@ impl SessionState {
     }
 
     /// Returns the owned call of a request, if a message of the server may need the call.
-    fn pending_call(&self, call: Option<CallContext<'_>>) -> Option<PendingCall> {
+    fn pending_call(&self, call: Option<CallContext<'_>>) -> Option<Box<PendingCall>> {
         let call = call?;
         let needed = call.callback.is_some()
             || self.server_requests.has_callbacks()
             || self.events.has_subscribers();
-        needed.then(|| call.into())
+        needed.then(|| Box::new(call.into()))
     }
 
     fn close(&self, reason: UnavailableReason) {

@@ -74,11 +74,15 @@ impl<'a, F> Exchange<'a, F> {
     {
         loop {
             let (response, permit) = self.attempt().await;
-            // During a backoff the server has no part of this call, so the permit is released.
-            let permit = permit.filter(|_| matches!(response, Some(Ok(_))));
+            if let Some(Ok(result)) = response {
+                self.attempts.record_response();
+                return Ok((result.into_inner(), permit));
+            }
+            // During a backoff the server has no part of this call.
+            drop(permit);
             let attempts = &mut self.attempts;
             if let Some(last) = self.connection.final_result(attempts, self.spec, response).await {
-                return last.map(|result| (result.into_inner(), permit));
+                return last.map(|result| (result.into_inner(), None));
             }
         }
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -29,7 +30,7 @@ struct PendingRequest {
     /// Whether the request is excluded from the number of calls.
     background: bool,
     /// The call that the request belongs to; `None` for requests of the host itself.
-    call: Option<PendingCall>,
+    call: Option<Box<PendingCall>>,
     /// The task that the request created.
     task_id: Option<Box<str>>,
 }
@@ -39,7 +40,7 @@ impl PendingRequest {
         responder: Option<oneshot::Sender<RequestResult>>,
         progress: Option<mpsc::Sender<Progress>>,
         background: bool,
-        call: Option<PendingCall>,
+        call: Option<Box<PendingCall>>,
     ) -> Self {
         let (last_progress, last_activity, task_id) = (f64::NEG_INFINITY, None, None);
         Self { responder, progress, last_progress, last_activity, background, call, task_id }
@@ -48,7 +49,8 @@ impl PendingRequest {
 
 #[derive(Debug, Default)]
 struct RequestTable {
-    requests: HashMap<u64, PendingRequest>,
+    /// By id. The host chooses the ids, so a fast hash is safe.
+    requests: HashMap<u64, PendingRequest, RandomState>,
     /// Number of requests that are not in the background.
     call_count: usize,
     cancelled: CancelledRequests,
@@ -111,7 +113,7 @@ impl PendingRequests {
         id: u64,
         progress: Option<mpsc::Sender<Progress>>,
         background: bool,
-        call: Option<PendingCall>,
+        call: Option<Box<PendingCall>>,
     ) -> Result<(oneshot::Receiver<RequestResult>, bool), RequestError> {
         let (sender, receiver) = oneshot::channel();
         let mut table = self.table();
@@ -130,7 +132,7 @@ impl PendingRequests {
         &self,
         id: u64,
         progress: Option<mpsc::Sender<Progress>>,
-        call: Option<PendingCall>,
+        call: Option<Box<PendingCall>>,
     ) {
         let waiter = PendingRequest::new(None, progress, false, call);
         let mut table = self.table();
@@ -158,14 +160,14 @@ impl PendingRequests {
 
     /// Returns the call of a pending request.
     pub(super) fn call(&self, id: u64) -> Option<PendingCall> {
-        self.table().requests.get(&id)?.call.clone()
+        self.table().requests.get(&id)?.call.as_deref().cloned()
     }
 
     /// Returns the call that created a task.
     pub(super) fn call_of_task(&self, task_id: &str) -> Option<PendingCall> {
         let table = self.table();
         let mut waiters = table.requests.values();
-        waiters.find(|waiter| waiter.task_id.as_deref() == Some(task_id))?.call.clone()
+        waiters.find(|waiter| waiter.task_id.as_deref() == Some(task_id))?.call.as_deref().cloned()
     }
 
     /// Returns the call that all requests in flight belong to. A request with a response and
@@ -179,7 +181,7 @@ impl PendingRequests {
             !waiter.background && (waiter.responder.is_some() || waiter.task_id.is_some())
         };
         let mut waiters = table.requests.values().filter(is_open);
-        let call = waiters.next()?.call.as_ref()?;
+        let call = waiters.next()?.call.as_deref()?;
         let same =
             |waiter: &PendingRequest| waiter.call.as_ref().is_some_and(|other| other.id == call.id);
         waiters.all(same).then(|| call.clone())
