@@ -29,7 +29,8 @@ fn enable_log(work: &Workload) {
     }
     let null = File::options().write(true).open("/dev/null").expect("cannot open the null device");
     rustix::stdio::dup2_stderr(&null).expect("cannot replace stderr");
-    log::install(log::LogLevel::Info, log::LogFormat::Json, false);
+    let lines = log::LogSink::start(std::io::stderr());
+    log::install(vec![lines.output(log::LogLevel::Info, log::LineStyle::Json)]);
 }
 
 impl BenchClient for InnkeeperClient {

@@ -72,6 +72,9 @@ pub(crate) struct GlobalOptions {
         global = true
     )]
     pub(crate) log_format: LogFormat,
+    /// Append the log to a file, from `info` on
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) log_file: Option<PathBuf>,
     /// Timeout of one request to a server; default: `timeout` of the server
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, global = true)]
     pub(crate) timeout: Option<Duration>,

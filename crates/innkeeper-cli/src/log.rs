@@ -1,12 +1,11 @@
-//! Logging to stderr, controlled by `--log-level` and `--log-format`.
+//! Logging to stderr and to a file, controlled by `--log-level`, `--log-format` and `--log-file`.
 
 mod fields;
 mod layer;
 mod sink;
+mod terminal_line;
 #[cfg(test)]
 mod tests;
-
-use std::io;
 
 use clap::ValueEnum;
 use tracing::Subscriber;
@@ -15,6 +14,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 
 use layer::LogLayer;
+pub(crate) use layer::LogOutput;
 pub(crate) use sink::LogSink;
 
 /// Minimum log level.
@@ -62,28 +62,59 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Sends the events of the process to stderr from now on. The caller must flush the sink before the
-/// process ends.
-///
-/// Has no effect if the process already has a tracing subscriber.
-pub(crate) fn install(level: LogLevel, format: LogFormat, colour: bool) -> LogSink {
-    let sink = LogSink::start(io::stderr());
-    let lines = sink.clone();
-    let subscriber =
-        build_subscriber(level, format, colour, move |line: &str| lines.push_line(line));
-    let installed = tracing::subscriber::set_global_default(subscriber);
-    debug_assert!(installed.is_ok(), "logging is set up once, at the start of main");
-    sink
+/// How an event becomes a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineStyle {
+    /// One JSON object with all fields.
+    Json,
+    /// Time, severity, message and all fields.
+    Text {
+        /// Whether the severity has a colour.
+        colour: bool,
+    },
+    /// A sentence for a person, without a time: each fact once, and no fact that the command prints
+    /// itself.
+    Terminal {
+        /// Whether the severity has a colour.
+        colour: bool,
+    },
 }
 
-fn build_subscriber<W>(
-    min_level: LogLevel,
-    format: LogFormat,
-    colour: bool,
-    write: W,
-) -> impl Subscriber
-where
-    W: Fn(&str) + Send + Sync + 'static,
-{
-    Registry::default().with(LogLayer { min_level, format, colour, write })
+impl LineStyle {
+    /// Returns the style of stderr. A terminal gets sentences unless the user requests details.
+    pub(crate) fn of_stderr(
+        level: LogLevel,
+        format: LogFormat,
+        is_terminal: bool,
+        colour: bool,
+    ) -> Self {
+        match format {
+            LogFormat::Json => Self::Json,
+            LogFormat::Text if is_terminal && level >= LogLevel::Warning => {
+                Self::Terminal { colour }
+            }
+            LogFormat::Text => Self::Text { colour },
+        }
+    }
+
+    /// Returns the style of a file.
+    pub(crate) fn of_file(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Json => Self::Json,
+            LogFormat::Text => Self::Text { colour: false },
+        }
+    }
+}
+
+/// Sends the events of the process to the outputs from now on. The caller must flush the sinks
+/// before the process ends.
+///
+/// Has no effect if the process already has a tracing subscriber.
+pub(crate) fn install(outputs: Vec<LogOutput>) {
+    let installed = tracing::subscriber::set_global_default(build_subscriber(outputs));
+    debug_assert!(installed.is_ok(), "logging is set up once, at the start of main");
+}
+
+fn build_subscriber(outputs: Vec<LogOutput>) -> impl Subscriber {
+    Registry::default().with(LogLayer::new(outputs))
 }

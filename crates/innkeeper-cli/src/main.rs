@@ -25,13 +25,16 @@ mod model;
 mod redirect_listener;
 mod tool_arguments;
 
+use std::fs::File;
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use innkeeper_host::{Environment, shim};
 
-use cli::{Cli, Command};
+use cli::{Cli, Command, GlobalOptions};
 use commands::CommandContext;
 use exit::{CliError, CliExitCode};
+use log::{LineStyle, LogLevel, LogSink};
 use output::Output;
 
 fn main() -> ExitCode {
@@ -49,8 +52,14 @@ fn main() -> ExitCode {
     let plain = environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
     let mut output = Output::standard(line.global.json, plain);
     let Cli { global, command } = line;
-    let log = log::install(global.log_level, global.log_format, output.colours_stderr());
+    let log = LogSink::start(std::io::stderr());
     let _flush = log.flush_guard();
+    let file_log = match open_log_file(&global) {
+        Ok(file) => file.map(LogSink::start),
+        Err(failure) => return failure.report(&mut output),
+    };
+    let _flush_file = file_log.as_ref().map(LogSink::flush_guard);
+    install_log(&global, &output, &log, file_log.as_ref());
     output.write_after_log(&log);
     let mut context = CommandContext {
         global,
@@ -69,6 +78,26 @@ fn main() -> ExitCode {
     };
     // A signal that arrived while the error was reported.
     context.first_signal().map_or(code, |signal| CliExitCode::from(signal).into())
+}
+
+/// Opens the file of `--log-file` for appending.
+fn open_log_file(global: &GlobalOptions) -> Result<Option<File>, CliError> {
+    let Some(path) = &global.log_file else { return Ok(None) };
+    let file = File::options().create(true).append(true).open(path).map_err(|error| {
+        CliError::usage(format!("cannot open the log file `{}`", path.display())).with_source(error)
+    })?;
+    Ok(Some(file))
+}
+
+/// Sends the log to stderr and, from `info` on, to the file.
+fn install_log(global: &GlobalOptions, output: &Output, stderr: &LogSink, file: Option<&LogSink>) {
+    let (level, format) = (global.log_level, global.log_format);
+    let is_terminal = std::io::stderr().is_terminal();
+    let style = LineStyle::of_stderr(level, format, is_terminal, output.colours_stderr());
+    let to_stderr = stderr.output(level, style);
+    let to_file =
+        file.map(|file| file.output(level.min(LogLevel::Info), LineStyle::of_file(format)));
+    log::install([to_stderr].into_iter().chain(to_file).collect());
 }
 
 fn run(context: &mut CommandContext, command: Command) -> Result<(), CliError> {

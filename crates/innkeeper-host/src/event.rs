@@ -16,6 +16,12 @@ use crate::guard::Finding;
 
 pub use call_reference::CallReference;
 
+/// The `tracing` target of log lines whose fact the application also receives: as the error of a
+/// call or of a start, or as [`HostEvent::LaunchRetry`].
+///
+/// An application that reports these itself filters the target out of its log.
+pub const REPORTED_TARGET: &str = "innkeeper::reported";
+
 /// Number of events that a slow receiver may lag before it loses the oldest event. A start of 100
 /// servers with several retries fits.
 const EVENT_CAPACITY: usize = 1024;

@@ -299,6 +299,8 @@ impl Registry {
     /// has now failed.
     pub(crate) fn mark_unavailable(&self, server: &Server, cause: UnavailableReason) -> bool {
         let reason = cause.to_string();
+        // The audit log has the line of a failed start.
+        let is_failed_start = matches!(cause, UnavailableReason::NotStarted(_));
         {
             let mut status = server.status();
             match next_state(status.state, LifecycleEvent::Failed) {
@@ -310,7 +312,9 @@ impl Registry {
             status.unavailable_reason = Some(cause);
         }
         self.rebuild();
-        tracing::error!(server = &*server.name, reason, "unavailable");
+        if !is_failed_start {
+            tracing::error!(server = &*server.name, reason, "unavailable");
+        }
         self.events.publish(HostEvent::Unavailable { server: server.name.clone(), reason });
         true
     }

@@ -15,6 +15,7 @@ use crate::connection::log_level;
 use crate::error::{
     RestartError, ServerFailure, StartError, StartFailureReason, StartPhase, UnavailableReason,
 };
+use crate::event::REPORTED_TARGET;
 use crate::lifecycle::ServerState;
 use crate::registry::Registry;
 use crate::server::launch::{Launcher, StartDeadline};
@@ -64,6 +65,7 @@ pub(crate) async fn start_all(
     let failed: Vec<&str> = failures.iter().map(|failure| &*failure.server).collect();
     let failed = failed.join(",");
     tracing::error!(
+        target: REPORTED_TARGET,
         severity = "critical",
         failed,
         "required servers failed to start; all servers stopped"

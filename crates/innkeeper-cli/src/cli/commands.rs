@@ -87,6 +87,9 @@ pub(crate) struct LockArgs {
     /// The exit code is 1 if a definition differs or a server is unavailable.
     #[arg(long)]
     pub(crate) check: bool,
+    /// Print every change with the pinned and the current text instead of one line per tool
+    #[arg(long)]
+    pub(crate) diff: bool,
 }
 
 /// Arguments of `login`.

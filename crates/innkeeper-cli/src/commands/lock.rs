@@ -1,5 +1,7 @@
 //! `lock`: pins all tool definitions, or prints differences from the lock.
 
+use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 
 use innkeeper_host::{ChangeClass, Config, Host, Lock, PinChange};
@@ -16,6 +18,9 @@ use crate::pins;
 
 /// Maximum number of characters of a value in text output; `--json` prints the whole value.
 const MAX_SHOWN_CHARS: usize = 400;
+
+/// Maximum number of changes of one tool in the summary.
+const MAX_SUMMARY_CHANGES: usize = 3;
 
 /// Number of characters shown before the first difference of two texts.
 const DIFF_CONTEXT_CHARS: usize = 60;
@@ -37,10 +42,10 @@ pub(super) async fn run(context: &mut CommandContext, args: &LockArgs) -> Result
     let unseen = retain_unavailable(&config_copy, &pinned, &mut current);
     let changes = pinned.compare(&current);
     let output = &mut context.output;
-    print_changes(output, &changes, &unseen)?;
+    print_changes(output, &changes, &unseen, args.diff)?;
     print_warnings(output, &current, &unseen)?;
     if args.check {
-        report_check(output, &current, &changes, &unseen)
+        report_check(output, (&pinned, &current), &changes, &unseen)
     } else {
         write_lock(output, &file, &current)
     }
@@ -63,6 +68,7 @@ fn print_changes(
     output: &mut Output,
     changes: &[PinChange],
     unseen: &[&str],
+    with_values: bool,
 ) -> Result<(), CliError> {
     if output.is_json() {
         let mut report = json!({ "changes": changes });
@@ -71,22 +77,87 @@ fn print_changes(
         }
         return Ok(output.print_json(&report)?);
     }
+    for of_item in changes.chunk_by(is_same_item) {
+        print_item(output, of_item, with_values)?;
+    }
+    Ok(())
+}
+
+fn is_same_item(one: &PinChange, other: &PinChange) -> bool {
+    (&one.server, &one.tool) == (&other.server, &other.tool)
+}
+
+/// Prints the changes of one tool, or of one server itself: one line, or with `--diff` one line for
+/// each change, followed by the values.
+fn print_item(output: &mut Output, changes: &[PinChange], with_values: bool) -> io::Result<()> {
+    let Some(most_severe) = changes.iter().max_by_key(|change| change.class) else {
+        return Ok(());
+    };
+    if !with_values {
+        let line = change_line(output, most_severe, &summarize(changes));
+        return output.print_data(&line);
+    }
     for change in changes {
-        let tone = match change.class {
-            ChangeClass::Compatible => Style::Good,
-            ChangeClass::Breaking => Style::Note,
-            ChangeClass::Suspicious => Style::Error,
-        };
-        let label = output.paint(tone, &format!("{:<10}", change.class));
-        let dot = if change.tool.is_some() { "." } else { "" };
-        let tool = change.tool.as_deref().unwrap_or_default();
-        let item = format!("{}{dot}{tool}  {}", change.server, change.description);
-        output.print_data(&format!("{label}  {}", escape_inline(&item)))?;
+        let line = change_line(output, change, &change.description);
+        output.print_data(&line)?;
         for line in diff_lines(change) {
             output.print_data(&format!("    {}", escape_inline(&line)))?;
         }
     }
     Ok(())
+}
+
+fn change_line(output: &Output, change: &PinChange, text: &str) -> String {
+    let tone = match change.class {
+        ChangeClass::Compatible => Style::Good,
+        ChangeClass::Breaking => Style::Note,
+        ChangeClass::Suspicious => Style::Error,
+    };
+    let label = output.paint(tone, &format!("{:<10}", change.class));
+    let dot = if change.tool.is_some() { "." } else { "" };
+    let tool = change.tool.as_deref().unwrap_or_default();
+    format!("{label}  {}", escape_inline(&format!("{}{dot}{tool}  {text}", change.server)))
+}
+
+/// Returns the first descriptions of the changes, the most severe first, and the number of others.
+fn summarize(changes: &[PinChange]) -> String {
+    let descriptions = changes.iter().map(|change| change.description.trim_start_matches('/'));
+    let mut parts: Vec<String> =
+        descriptions.take(MAX_SUMMARY_CHANGES).map(str::to_owned).collect();
+    if let more @ 1.. = changes.len().saturating_sub(MAX_SUMMARY_CHANGES) {
+        parts.push(format!("and {more} more (`--diff` prints all)"));
+    }
+    parts.join("; ")
+}
+
+/// Returns the numbers of tools that were added, removed and changed.
+fn describe_difference(pinned: &Lock, current: &Lock) -> String {
+    let (old, new) = (hashes_by_tool(pinned), hashes_by_tool(current));
+    let added = new.keys().filter(|name| !old.contains_key(*name)).count();
+    let removed = old.keys().filter(|name| !new.contains_key(*name)).count();
+    let changed = old
+        .iter()
+        .filter(|(name, hash)| new.get(*name).is_some_and(|other| other != *hash))
+        .count();
+    let counts = [(added, "added"), (removed, "removed"), (changed, "changed")];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> =
+        counts.map(|(count, verb)| format!("{count} tool{} {verb}", plural(*count))).collect();
+    if parts.is_empty() { "no tool changed, but a server did".to_owned() } else { parts.join(", ") }
+}
+
+fn hashes_by_tool(lock: &Lock) -> BTreeMap<(&str, &str), &str> {
+    let mut hashes = BTreeMap::new();
+    for (server, pins) in &lock.servers {
+        for (name, tool) in &pins.tools {
+            hashes.insert((server.as_str(), name.as_str()), tool.hash.as_str());
+        }
+    }
+    hashes
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
 }
 
 /// Returns the old and the new value; texts start shortly before their first difference.
@@ -151,7 +222,7 @@ fn print_warnings(output: &mut Output, current: &Lock, unseen: &[&str]) -> Resul
 
 fn report_check(
     output: &mut Output,
-    current: &Lock,
+    (pinned, current): (&Lock, &Lock),
     changes: &[PinChange],
     unseen: &[&str],
 ) -> Result<(), CliError> {
@@ -159,11 +230,9 @@ fn report_check(
         return Ok(output.status(&format!("lock verified: {}", describe_counts(current)))?);
     }
     if !changes.is_empty() {
-        output.labelled_status(
-            Style::Hint,
-            "hint",
-            "run `innkeeper lock` to accept the changes",
-        )?;
+        output.status(&describe_difference(pinned, current))?;
+        let hint = "run `innkeeper lock` to accept the changes; `--diff` prints the texts";
+        output.labelled_status(Style::Hint, "hint", hint)?;
     }
     Err(CliError::without_message(CliExitCode::Failed))
 }
@@ -176,7 +245,6 @@ fn write_lock(output: &mut Output, file: &Path, current: &Lock) -> Result<(), Cl
 }
 
 fn describe_counts(lock: &Lock) -> String {
-    let plural = |count: usize| if count == 1 { "" } else { "s" };
     let servers = lock.servers.len();
     let tools = lock.servers.values().map(|server| server.tools.len()).sum::<usize>();
     format!("{tools} tool{} of {servers} server{}", plural(tools), plural(servers))
@@ -214,6 +282,18 @@ mod tests {
         warning: server `never` is not ready: it is not pinned
         warning: server `loose` runs the latest version of `p`; pin a version
         ");
+    }
+
+    #[test]
+    fn the_summary_has_one_line_for_each_tool_and_the_diff_has_all_changes() {
+        let changes: Vec<PinChange> = (0..5).map(|_| change("old", "new")).collect();
+        let print = |with_values| {
+            let (mut output, out, _) = crate::output::capture::captured_output(false, false);
+            print_changes(&mut output, &changes, &[], with_values).unwrap();
+            out.text()
+        };
+        insta::assert_snapshot!(print(false), @"suspicious  one.read  description: text changed; description: text changed; description: text changed; and 2 more (`--diff` prints all)");
+        assert_eq!(print(true).matches("- old").count(), 5);
     }
 
     #[test]

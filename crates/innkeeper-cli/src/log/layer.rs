@@ -1,4 +1,4 @@
-//! A tracing layer that writes each event as one line.
+//! A tracing layer that writes each event as one line to each output.
 
 use std::cell::Cell;
 use std::time::SystemTime;
@@ -9,7 +9,8 @@ use tracing::{Event, Level as TracingLevel, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
 use super::fields::{CriticalVisitor, FieldWriter, write_json};
-use super::{LogFormat, LogLevel};
+use super::terminal_line::TerminalLines;
+use super::{LineStyle, LogFormat, LogLevel};
 use crate::output::escape_inline;
 use crate::timestamp::write_rfc3339;
 
@@ -23,16 +24,60 @@ thread_local! {
     static LINE: Cell<String> = const { Cell::new(String::new()) };
 }
 
-/// Writes events of this project from the minimum level on, and of libraries from `warning` on.
-#[derive(Debug)]
-pub(super) struct LogLayer<W> {
-    pub(super) min_level: LogLevel,
-    pub(super) format: LogFormat,
-    pub(super) colour: bool,
-    pub(super) write: W,
+/// One destination of log lines.
+pub(crate) struct LogOutput {
+    min_level: LogLevel,
+    style: LineStyle,
+    terminal_lines: TerminalLines,
+    write: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-impl<S: Subscriber, W: Fn(&str) + 'static> Layer<S> for LogLayer<W> {
+impl LogOutput {
+    pub(crate) fn new(
+        min_level: LogLevel,
+        style: LineStyle,
+        write: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        let terminal_lines = TerminalLines::default();
+        Self { min_level, style, terminal_lines, write: Box::new(write) }
+    }
+
+    fn write_event(&self, line: &mut String, severity: LogLevel, event: &Event<'_>) {
+        match self.style {
+            LineStyle::Json => write_json_line(line, severity, event),
+            LineStyle::Text { colour } => write_text_line(line, severity, event, colour),
+            LineStyle::Terminal { colour } => {
+                self.terminal_lines.write(line, severity, event, colour);
+            }
+        }
+        if !line.is_empty() {
+            (self.write)(line);
+        }
+    }
+}
+
+/// Writes events of this project from the minimum level of each output on, and of libraries from
+/// `warning` on.
+pub(super) struct LogLayer {
+    outputs: Vec<LogOutput>,
+    min_level: LogLevel,
+}
+
+impl LogLayer {
+    pub(super) fn new(outputs: Vec<LogOutput>) -> Self {
+        let levels = outputs.iter().map(|output| output.min_level);
+        let min_level = levels.min().unwrap_or(LogLevel::Critical);
+        Self { outputs, min_level }
+    }
+
+    fn is_enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let is_own = metadata.target().starts_with(OWN_TARGETS);
+        let least = self.min_level.level_filter();
+        *metadata.level() <= if is_own { least } else { least.min(LevelFilter::WARN) }
+    }
+}
+
+impl<S: Subscriber> Layer<S> for LogLayer {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         if self.is_enabled(metadata) { Interest::always() } else { Interest::never() }
     }
@@ -52,23 +97,13 @@ impl<S: Subscriber, W: Fn(&str) + 'static> Layer<S> for LogLayer<W> {
         }
         // A value that logs while it is formatted, and a thread that is exiting, use a new buffer.
         let mut line = LINE.try_with(Cell::take).unwrap_or_default();
-        line.clear();
-        match self.format {
-            LogFormat::Json => write_json_line(&mut line, severity, event),
-            LogFormat::Text => write_text_line(&mut line, severity, event, self.colour),
+        for output in self.outputs.iter().filter(|output| severity >= output.min_level) {
+            line.clear();
+            output.write_event(&mut line, severity, event);
         }
-        (self.write)(&line);
         if line.capacity() <= MAX_RETAINED_LINE_BYTES {
             let _ = LINE.try_with(|cell| cell.set(line));
         }
-    }
-}
-
-impl<W> LogLayer<W> {
-    fn is_enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let is_own = metadata.target().starts_with(OWN_TARGETS);
-        let least = self.min_level.level_filter();
-        *metadata.level() <= if is_own { least } else { least.min(LevelFilter::WARN) }
     }
 }
 
@@ -119,7 +154,7 @@ fn event_level(event: &Event<'_>) -> LogLevel {
     }
 }
 
-fn ansi_code(severity: LogLevel) -> &'static str {
+pub(super) fn ansi_code(severity: LogLevel) -> &'static str {
     match severity {
         LogLevel::Debug => "2",
         LogLevel::Info => "32",

@@ -1,10 +1,12 @@
-//! A background thread that writes log lines to stderr, so that no caller waits for the reader.
+//! A background thread that writes log lines, so that no caller waits for the reader.
 
 use std::fmt;
 use std::io::{self, Write};
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use super::{LineStyle, LogLevel, LogOutput};
 
 /// Maximum number of buffered bytes. Lines beyond the limit are dropped and counted.
 const MAX_BUFFERED_BYTES: usize = 4 << 20;
@@ -56,12 +58,18 @@ impl SinkState {
 
 impl LogSink {
     /// Starts the thread, which runs until the process ends.
-    pub(super) fn start(to: impl Write + Send + 'static) -> Self {
+    pub(crate) fn start(to: impl Write + Send + 'static) -> Self {
         let shared = Arc::new(SharedSink::default());
         let writer_shared = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("innkeeper-log".to_owned());
         let started = thread.spawn(move || writer_shared.run_writer(to));
         Self(started.is_ok().then_some(shared))
+    }
+
+    /// Returns a log output that adds its lines to this sink.
+    pub(crate) fn output(&self, min_level: LogLevel, style: LineStyle) -> LogOutput {
+        let lines = self.clone();
+        LogOutput::new(min_level, style, move |line| lines.push_line(line))
     }
 
     /// Adds a line, or drops the line if the buffer is full; never blocks on the reader of the log.

@@ -8,17 +8,21 @@ use super::*;
 use crate::output::capture::CapturedStream;
 use crate::output::is_deceptive;
 
-fn capture_log(level: LogLevel, format: LogFormat, colour: bool, emit: impl FnOnce()) -> String {
+fn capture_log(level: LogLevel, style: LineStyle, emit: impl FnOnce()) -> String {
     let output = CapturedStream::default();
     let writer = output.clone();
     let keep = move |line: &str| writer.clone().write_all(line.as_bytes()).unwrap();
-    let subscriber = build_subscriber(level, format, colour, keep);
+    let subscriber = build_subscriber(vec![LogOutput::new(level, style, keep)]);
     tracing::subscriber::with_default(subscriber, emit);
     output.text()
 }
 
+const TEXT: LineStyle = LineStyle::Text { colour: false };
+
+const TERMINAL: LineStyle = LineStyle::Terminal { colour: false };
+
 fn json_lines(level: LogLevel, emit: impl FnOnce()) -> Vec<Value> {
-    let text = capture_log(level, LogFormat::Json, false, emit);
+    let text = capture_log(level, LineStyle::Json, emit);
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -66,7 +70,7 @@ fn libraries_are_logged_from_warning_on_only() {
 
 #[test]
 fn a_json_line_has_time_severity_event_and_then_the_fields_with_their_types() {
-    let text = capture_log(LogLevel::Info, LogFormat::Json, false, || {
+    let text = capture_log(LogLevel::Info, LineStyle::Json, || {
         tracing::info!(
             server = "files",
             id = 7,
@@ -118,11 +122,11 @@ fn an_error_field_carries_its_whole_chain() {
 fn control_and_bidi_characters_leave_as_escapes_and_arrive_whole() {
     let nasty = "\u{1b}[2J\r\n{\"forged\":1}\u{202e}\u{9b}\u{e0041}";
     let emit = || tracing::info!(name = nasty, "{nasty}");
-    let text = capture_log(LogLevel::Info, LogFormat::Json, false, emit);
+    let text = capture_log(LogLevel::Info, LineStyle::Json, emit);
     assert!(text.trim_end_matches('\n').chars().all(|c| !is_deceptive(c)), "{text:?}");
     let line: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((line["name"].as_str(), line["event"].as_str()), (Some(nasty), Some(nasty)));
-    let text = capture_log(LogLevel::Info, LogFormat::Text, false, emit);
+    let text = capture_log(LogLevel::Info, TEXT, emit);
     assert_eq!(text.matches('\n').count(), 1);
     assert!(text.trim_end_matches('\n').chars().all(|c| !is_deceptive(c)), "{text:?}");
 }
@@ -130,9 +134,87 @@ fn control_and_bidi_characters_leave_as_escapes_and_arrive_whole() {
 #[test]
 fn the_text_form_reads_like_a_sentence_with_its_fields() {
     let emit = || tracing::warn!(server = "files", path = "a b", code = 3, "server `files` exited");
-    let plain = capture_log(LogLevel::Warning, LogFormat::Text, false, emit);
+    let plain = capture_log(LogLevel::Warning, TEXT, emit);
     let (_, rest) = plain.split_once(' ').unwrap();
     assert_eq!(rest, "warning  server `files` exited server=files path=\"a b\" code=3\n");
-    let coloured = capture_log(LogLevel::Warning, LogFormat::Text, true, emit);
+    let coloured = capture_log(LogLevel::Warning, LineStyle::Text { colour: true }, emit);
     assert!(coloured.contains("\u{1b}[33mwarning \u{1b}[0m "), "{coloured:?}");
+}
+
+#[test]
+fn a_terminal_line_is_a_sentence_without_fields_for_programs() {
+    let emit = || {
+        tracing::warn!(
+            server = "files",
+            tool = Some("read"),
+            why = "looks like \u{1b}[2J",
+            refused = false,
+            audit = "guard-finding",
+            security = true,
+            "possible attack detected"
+        );
+        tracing::error!(severity = "critical", server = "files", "processes left after stop");
+    };
+    let text = capture_log(LogLevel::Warning, TERMINAL, emit);
+    insta::assert_snapshot!(text, @r"
+    warning: server `files`: possible attack detected: looks like \u{1b}[2J (tool read, refused false)
+    critical: server `files`: processes left after stop
+    ");
+    let coloured = capture_log(LogLevel::Warning, LineStyle::Terminal { colour: true }, emit);
+    assert!(coloured.starts_with("\u{1b}[33mwarning\u{1b}[0m: server"), "{coloured:?}");
+}
+
+#[test]
+fn a_terminal_line_is_written_once() {
+    let emit = || (0..3).for_each(|_| tracing::warn!(server = "files", "unusable message"));
+    let text = capture_log(LogLevel::Warning, TERMINAL, emit);
+    assert_eq!(text, "warning: server `files`: unusable message\n");
+    assert_eq!(capture_log(LogLevel::Warning, TEXT, emit).lines().count(), 3);
+}
+
+#[test]
+fn a_changed_version_of_a_server_is_one_terminal_line() {
+    let emit = || {
+        for tool in ["read", "write"] {
+            tracing::warn!(server = "files", what = tool, audit = "pin-mismatch", "pin mismatch");
+        }
+    };
+    let text = capture_log(LogLevel::Warning, TERMINAL, emit);
+    insta::assert_snapshot!(text, @"warning: server `files`: definitions differ from `mcp.lock`; run `innkeeper lock --check`");
+}
+
+#[test]
+fn a_terminal_gets_no_line_for_what_the_command_prints_itself() {
+    let emit = || {
+        tracing::error!(target: innkeeper_host::event::REPORTED_TARGET, "request");
+        tracing::error!(target: innkeeper_host::audit::TARGET, audit = "start-failed", "server start failed");
+        tracing::error!("list refresh failed");
+    };
+    let text = capture_log(LogLevel::Warning, TERMINAL, emit);
+    assert_eq!(text, "error: list refresh failed\n");
+    assert_eq!(capture_log(LogLevel::Warning, TEXT, emit).lines().count(), 3);
+}
+
+#[test]
+fn only_a_terminal_without_a_lower_level_gets_sentences() {
+    let style =
+        |level, format, is_terminal| LineStyle::of_stderr(level, format, is_terminal, false);
+    assert_eq!(style(LogLevel::Warning, LogFormat::Text, true), TERMINAL);
+    assert_eq!(style(LogLevel::Error, LogFormat::Text, true), TERMINAL);
+    assert_eq!(style(LogLevel::Info, LogFormat::Text, true), TEXT);
+    assert_eq!(style(LogLevel::Warning, LogFormat::Text, false), TEXT);
+    assert_eq!(style(LogLevel::Warning, LogFormat::Json, true), LineStyle::Json);
+}
+
+#[test]
+fn each_output_has_its_own_level() {
+    let (first, second) = (CapturedStream::default(), CapturedStream::default());
+    let output = |level, stream: &CapturedStream| {
+        let writer = stream.clone();
+        let keep = move |line: &str| writer.clone().write_all(line.as_bytes()).unwrap();
+        LogOutput::new(level, LineStyle::Json, keep)
+    };
+    let outputs = vec![output(LogLevel::Warning, &first), output(LogLevel::Info, &second)];
+    tracing::subscriber::with_default(build_subscriber(outputs), log_one_of_each);
+    assert_eq!((first.text().lines().count(), second.text().lines().count()), (3, 4));
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::Connection;
 use crate::error::display::RedactedCallError;
 use crate::error::{CallError, CallErrorKind};
-use crate::event::{CallOutcome, CallRecord, HostEvent};
+use crate::event::{CallOutcome, CallRecord, HostEvent, REPORTED_TARGET};
 use crate::telemetry::{RequestSpan, TraceContext};
 
 /// Returns a latency in milliseconds for the log.
@@ -114,6 +114,7 @@ impl<'a> CallRecorder<'a> {
                     None => error,
                 };
                 tracing::error!(
+                    target: REPORTED_TARGET,
                     server,
                     method,
                     item,
