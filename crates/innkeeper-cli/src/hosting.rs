@@ -3,15 +3,15 @@
 use std::io;
 use std::path::PathBuf;
 
-use innkeeper_host::{Config, Environment, Host, Lock, ShutdownReport, StartError, Supervisor};
+use innkeeper_host::{Config, Environment, Host, Lock, ShutdownReport, Supervisor};
 
 use crate::commands::{CommandContext, listen_for_signals};
-use crate::configuration::config_error;
 use crate::exit::CliError;
 use crate::output::{Output, Style};
 use crate::pins;
 use crate::progress;
 use crate::signals::RunOutcome;
+use crate::start_failure::start_error;
 use crate::trust;
 
 /// Starts the servers of `config` if they are trusted, runs the operation, and shuts down. The
@@ -105,30 +105,4 @@ pub(crate) fn state_dir(environment: &Environment) -> Option<PathBuf> {
         None => PathBuf::from(environment.home()?).join(".local/state"),
     };
     Some(state.join("innkeeper"))
-}
-
-fn start_error(error: &StartError) -> CliError {
-    match error {
-        StartError::Config(problems) => config_error(problems),
-        StartError::Servers(failures) => {
-            let names: Vec<String> =
-                failures.iter().map(|failure| format!("`{}`", failure.server)).collect();
-            let mut failure = CliError::failure(format!(
-                "{} did not start; all servers were stopped",
-                names.join(", ")
-            ));
-            for server in failures {
-                failure = failure.with_detail(server.to_string());
-                for line in server.stderr.lines() {
-                    failure = failure.with_detail(format!("    {}: {line}", server.server));
-                }
-            }
-            for server in failures.iter().filter(|server| server.needs_user_sign_in()) {
-                failure = failure
-                    .with_hint(format!("run `innkeeper login {}` to sign in", server.server));
-            }
-            failure
-                .with_hint("set `required: false` for a failed server to start the other servers")
-        }
-    }
 }

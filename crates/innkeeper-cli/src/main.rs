@@ -9,6 +9,7 @@ mod configuration;
 mod hosting;
 mod pins;
 mod progress;
+mod start_failure;
 mod trust;
 
 mod log;
