@@ -25,7 +25,7 @@ use std::fmt;
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
-use source_file::SourceProgram;
+use source_file::{SourceFile, SourceProgram};
 
 /// A host whose configuration files can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -63,12 +63,45 @@ pub(crate) struct ImportResult {
     origins: Vec<(SourceProgram, String)>,
     /// Notes in the order of the files and their servers.
     pub(crate) notes: Vec<ImportNote>,
+    /// Files that were read, as shown to the user.
+    pub(crate) files: Vec<String>,
+    /// Errors of the files that cannot be imported.
+    pub(crate) errors: Vec<ImportError>,
 }
 
 impl ImportResult {
     /// Returns the complete `mcp.json`.
     pub(crate) fn document(&self) -> Value {
         json!({ "servers": self.servers })
+    }
+
+    /// Returns whether no server was imported.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.servers.is_empty()
+    }
+
+    /// Imports one file, if the file exists. Adds the error of an invalid file.
+    fn add_file(&mut self, file: &SourceFile, directories: &BaseDirectories) {
+        let read = document::read_document(file).and_then(|document| match document {
+            Some(document) => {
+                collect::collect_file(file, &document, directories, self)?;
+                Ok(true)
+            }
+            None => Ok(false),
+        });
+        // Two scopes can share a file.
+        match read {
+            Ok(true) if !self.files.contains(&file.display_path) => {
+                self.files.push(file.display_path.clone());
+            }
+            Ok(_) => {}
+            Err(error)
+                if self.errors.iter().all(|other| other.to_string() != error.to_string()) =>
+            {
+                self.errors.push(error);
+            }
+            Err(_) => {}
+        }
     }
 }
 
@@ -89,11 +122,12 @@ impl fmt::Display for ImportNote {
     }
 }
 
-/// Imports the files of one host, or of all hosts.
+/// Imports the files of one host, or of all hosts. A file that cannot be imported does not affect
+/// the other files.
 ///
 /// # Errors
 ///
-/// A file exists but is unreadable or malformed, or no file exists.
+/// No file exists.
 pub(crate) fn import(
     dialect: Option<SourceHost>,
     directories: &BaseDirectories,
@@ -101,14 +135,13 @@ pub(crate) fn import(
     let all = SourceHost::value_variants();
     let dialects = dialect.as_ref().map_or(all, std::slice::from_ref);
     let mut imported = ImportResult::default();
-    let mut found_any = false;
     for dialect in dialects {
         for file in source_file::source_files(*dialect, directories) {
-            if let Some(document) = document::read_document(&file)? {
-                found_any = true;
-                collect::collect_file(&file, &document, directories, &mut imported)?;
-            }
+            imported.add_file(&file, directories);
         }
     }
-    if found_any { Ok(imported) } else { Err(ImportError::not_found(dialects, directories)) }
+    if imported.files.is_empty() && imported.errors.is_empty() {
+        return Err(ImportError::not_found(dialects, directories));
+    }
+    Ok(imported)
 }

@@ -19,6 +19,9 @@ pub(super) struct ServerDraft {
     pub(super) name: String,
     pub(super) position: Position,
     pub(super) disabled: bool,
+    pub(super) required: bool,
+    /// The transport, if known: an error elsewhere in the entry does not affect the transport.
+    pub(super) transport: Option<&'static str>,
     /// Dependencies with their index in the file.
     pub(super) dependencies: Vec<(usize, String)>,
     /// `None` if an error was reported.
@@ -46,14 +49,24 @@ pub(super) fn server(
         .filter_map(|(i, raw::StringElement(name))| Some((i, name?)));
     let dependencies: Vec<(usize, String)> = dependencies.collect();
     let position = report.source().position(entry.at);
-    let name = entry.name.clone();
-    let mut draft = ServerDraft { name, position, disabled, dependencies, config: None };
+    let (name, required) = (entry.name.clone(), typed.required.unwrap_or(true));
+    let mut draft = ServerDraft {
+        name,
+        position,
+        disabled,
+        required,
+        transport: None,
+        dependencies,
+        config: None,
+    };
     // The variables of a disabled server may be unset, so the check skips them.
     if disabled || !entry.node.is_object() {
         return draft;
     }
     let mut checker = EntryChecker { entry, scope, report };
-    let transport = checker.transport(&mut typed);
+    let kind = checker.transport_kind(&typed);
+    draft.transport = kind.map(raw::Transport::name);
+    let transport = kind.and_then(|kind| checker.transport(kind, &mut typed));
     let elsewhere =
         !matches!(transport, Some(TransportConfig::Stdio { .. } | TransportConfig::InProcess));
     let oauth = match typed.oauth.take().filter(|_| elsewhere) {
@@ -80,25 +93,33 @@ pub(super) struct EntryChecker<'a> {
 }
 
 impl EntryChecker<'_> {
-    fn transport(&mut self, typed: &mut raw::Server) -> Option<TransportConfig> {
+    /// Returns the kind of the transport, or `None` after an error.
+    fn transport_kind(&mut self, typed: &raw::Server) -> Option<raw::Transport> {
         let (command, url) = (self.has("command"), self.has("url"));
-        let kind = match (typed.kind, command, url) {
-            (Some(kind), ..) => kind,
-            (None, true, false) => raw::Transport::Stdio,
+        match (typed.kind, command, url) {
+            (Some(kind), ..) => Some(kind),
+            (None, true, false) => Some(raw::Transport::Stdio),
             (None, false, true) => {
-                remote::transport_for_url(typed.url.as_deref().unwrap_or_default())
+                Some(remote::transport_for_url(typed.url.as_deref().unwrap_or_default()))
             }
             (None, true, true) => {
                 self.error(&[], "has both `command` and `url`");
                 self.report.hint("set `\"type\": \"stdio\"` or `\"type\": \"http\"`");
-                return None;
+                None
             }
-            (None, false, false) if self.has("type") => return None,
+            (None, false, false) if self.has("type") => None,
             (None, false, false) => {
                 self.error(&[], "has neither `command` nor `url`");
-                return None;
+                None
             }
-        };
+        }
+    }
+
+    fn transport(
+        &mut self,
+        kind: raw::Transport,
+        typed: &mut raw::Server,
+    ) -> Option<TransportConfig> {
         let useless = unused_keys(kind);
         self.warn_unused_keys(kind, useless);
         match kind {

@@ -30,8 +30,9 @@ pub(super) fn check(drafts: &[LocatedDraft], sources: &mut [ParsedSource<'_>]) {
         let own_name = located.draft.name.as_str();
         let mut seen: HashSet<&str> = HashSet::new();
         for (index, name) in &located.draft.dependencies {
+            let entry = Some(located.entry_index);
             let mut report = |severity, message: String| {
-                report_dependency(sources, located, *index, severity, message);
+                report_dependency(sources, located, (entry, *index), severity, message);
             };
             if !seen.insert(name) {
                 report(
@@ -96,21 +97,25 @@ fn check_cycles(drafts: &[LocatedDraft], sources: &mut [ParsedSource<'_>]) {
             && let Some((index, _)) =
                 located.draft.dependencies.iter().find(|(_, name)| name == next)
         {
-            report_dependency(sources, located, *index, Severity::Error, message);
+            // Several servers form the cycle, so the cycle is a problem of the file.
+            report_dependency(sources, located, (None, *index), Severity::Error, message);
         }
     }
 }
 
+/// Reports a problem of a dependency as a problem of `problem_entry`, or of the file.
 fn report_dependency(
     sources: &mut [ParsedSource<'_>],
     located: &LocatedDraft,
-    index: usize,
+    (problem_entry, index): (Option<usize>, usize),
     severity: Severity,
     message: String,
 ) {
     let parsed = &mut sources[located.source_index];
+    parsed.report.set_entry(problem_entry);
     if parsed.report.is_full() {
-        return parsed.report.count_omitted(severity);
+        parsed.report.count_omitted(severity);
+        return parsed.report.set_entry(None);
     }
     let entry = &parsed.document.servers[located.entry_index];
     let segments = [key_segment("dependencies"), PathSegment::Index(index)];
@@ -119,6 +124,7 @@ fn report_dependency(
     parsed
         .report
         .push(Diagnostic { severity, ..Diagnostic::error(&position, location.key, message) });
+    parsed.report.set_entry(None);
 }
 
 /// Warns about two servers with the same process or endpoint.
@@ -139,7 +145,9 @@ pub(super) fn check_duplicates(drafts: &[LocatedDraft], sources: &mut [ParsedSou
                 let parsed = &mut sources[*parsed];
                 let entry = &parsed.document.servers[*entry_index];
                 let message = format!("same server as `{first}` under another name");
+                parsed.report.set_entry(Some(*entry_index));
                 parsed.report.warning(entry.at, &entry.path, message);
+                parsed.report.set_entry(None);
             }
         }
     }

@@ -34,21 +34,21 @@ impl fmt::Display for UnknownServerMessage<'_> {
 pub(super) fn select(config: &Config, names: &[&str]) -> Result<Config, UnknownServer> {
     let mut keep = HashSet::new();
     for name in names {
-        if !config.servers.contains_key(*name) {
+        if !config.servers.contains_key(*name) && !config.invalid.contains_key(*name) {
             return Err(unknown_server(config, name));
         }
         let mut open = vec![*name];
         while let Some(name) = open.pop() {
-            if let Some(server) = config.servers.get(name)
-                && keep.insert(name)
+            if keep.insert(name)
+                && let Some(server) = config.servers.get(name)
             {
                 open.extend(server.dependencies.iter().map(String::as_str));
             }
         }
     }
-    let servers = config.servers.iter().filter(|(name, _)| keep.contains(name.as_str()));
-    let servers = servers.map(|(name, server)| (name.clone(), server.clone())).collect();
-    let mut only = Config { servers, ..config.clone() };
+    let mut only = config.clone();
+    only.servers.retain(|name, _| keep.contains(name.as_str()));
+    only.invalid.retain(|name, _| keep.contains(name.as_str()));
     only.origin.selected = Some(names.iter().map(|name| (*name).to_owned()).collect());
     Ok(only)
 }
@@ -57,8 +57,11 @@ fn unknown_server(config: &Config, name: &str) -> UnknownServer {
     UnknownServer {
         name: name.to_owned(),
         disabled: config.disabled.get(name).cloned(),
-        similar: super::unknown_keys::similar(name, config.servers.keys().map(String::as_str))
-            .map(str::to_owned),
+        similar: super::unknown_keys::similar(
+            name,
+            config.servers.keys().chain(config.invalid.keys()).map(String::as_str),
+        )
+        .map(str::to_owned),
     }
 }
 

@@ -11,7 +11,7 @@ const SOURCE: &str = "HostBuilder";
 
 impl Config {
     /// Adds an in-process server with default settings, unless the configuration has an entry of
-    /// the type `in-process` with this name.
+    /// the type `in-process`, a disabled entry or an invalid entry with this name.
     ///
     /// # Errors
     ///
@@ -34,10 +34,10 @@ impl Config {
             let hint = "write `\"type\": \"in-process\"` in place of `command` or `url`";
             return problem(&server.position, format!("{}.type", server.key), message, hint);
         }
-        if self.disabled.contains_key(name) {
+        if self.disabled.contains_key(name) || self.invalid.contains_key(name) {
             return Ok(());
         }
-        let mut others = self.servers.keys().chain(self.disabled.keys());
+        let mut others = self.servers.keys().chain(self.disabled.keys()).chain(self.invalid.keys());
         if let Some(other) = others.find(|other| other.eq_ignore_ascii_case(name)) {
             let message = format!("differs from `{other}` only in case");
             return problem(&code, format!("servers.{name}"), message, "use another name");

@@ -39,6 +39,7 @@ mod server;
 
 mod check;
 mod in_process;
+mod invalid_server;
 mod launch;
 mod oauth;
 mod remote;
@@ -58,6 +59,8 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use serde::Serialize;
 
+use origin::LoadMode;
+
 pub use diagnostic::{ConfigError, Diagnostic, Position, Severity};
 pub use environment::Environment;
 pub use extra_keys::ExtraKeys;
@@ -66,6 +69,7 @@ pub use filter::{DenyReason, ToolFilter};
 pub use graph::UnknownServer;
 pub use guard::{GuardMode, GuardModes};
 pub use host::HostConfig;
+pub use invalid_server::InvalidServer;
 pub use load::MAX_FILE_BYTES;
 pub use origin::ConfigOrigin;
 pub use schema::json_schema;
@@ -90,6 +94,10 @@ pub struct Config {
     pub warnings: Vec<Diagnostic>,
     /// Disabled servers with the position of each entry.
     pub disabled: IndexMap<String, Position>,
+    /// Servers whose entries have errors, in file order; only [`Config::load_partial`] sets servers
+    /// aside.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub invalid: IndexMap<String, InvalidServer>,
     /// Files of the configuration, as the user named them.
     pub sources: Vec<String>,
     /// Unknown top-level keys.
@@ -137,7 +145,23 @@ impl Config {
     ///
     /// Returns every problem of every file if at least one problem is an error.
     pub fn load(sources: &[PathBuf], env: &Environment) -> Result<Self, ConfigError> {
-        load::load_files(sources, env)
+        load::load_files(sources, env, LoadMode::Complete)
+    }
+
+    /// Reads files as [`Config::load`] does, and sets aside each server whose entry has an error, so
+    /// that the other servers can start.
+    ///
+    /// [`Config::invalid`] contains the servers that were set aside, with their problems. A host
+    /// lists these servers as unavailable; the servers that depend on them do not start. The errors
+    /// of a disabled server are warnings.
+    ///
+    /// # Errors
+    ///
+    /// Returns every problem of every file if at least one error is not an error of one server:
+    /// text that is not JSON, a duplicate server name, an error in `host`, or a cycle of
+    /// dependencies.
+    pub fn load_partial(sources: &[PathBuf], env: &Environment) -> Result<Self, ConfigError> {
+        load::load_files(sources, env, LoadMode::Partial)
     }
 
     /// Reads a string as a file named `source_name` in `base_dir`.
@@ -151,7 +175,7 @@ impl Config {
         base_dir: &Path,
         env: &Environment,
     ) -> Result<Self, ConfigError> {
-        load::load_text(text, source_name, base_dir, env)
+        load::load_text(text, source_name, base_dir, env, LoadMode::Complete)
     }
 
     /// Reads a JSON value that the application built; problems have no line numbers.
@@ -186,7 +210,19 @@ impl Config {
         load::load_value(value, source_name, base_dir, env)
     }
 
-    /// Returns the configuration reduced to these servers and their dependencies.
+    /// Makes all servers optional: a host starts the other servers if one server fails. A reload
+    /// keeps this setting.
+    #[must_use]
+    pub fn with_optional_servers(mut self) -> Self {
+        for server in self.servers.values_mut() {
+            server.required = false;
+        }
+        self.origin.all_optional = true;
+        self
+    }
+
+    /// Returns the configuration reduced to these servers and their dependencies, which can include
+    /// servers in [`Config::invalid`].
     ///
     /// # Errors
     ///
@@ -195,13 +231,14 @@ impl Config {
         graph::select(self, servers)
     }
 
-    /// Reads the files again, with the same environment and the same selection of servers.
+    /// Reads the files again, with the same environment, the same options and the same selection of
+    /// servers.
     ///
     /// Returns `None` for a configuration without files.
     ///
     /// # Errors
     ///
-    /// Same as [`Config::load`].
+    /// Same as [`Config::load`], or as [`Config::load_partial`] if that function read the files.
     pub fn reload(&self) -> Option<Result<Self, ConfigError>> {
         origin::reload(self)
     }

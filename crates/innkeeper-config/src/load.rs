@@ -1,25 +1,32 @@
 //! Loads files into a configuration: parse each, check all together, merge.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::check;
+use super::check::{self, ServerDraft};
 use super::dependencies::{self, LocatedDraft};
-use super::diagnostic::{ConfigError, Diagnostic};
+use super::diagnostic::{ConfigError, Diagnostic, Severity};
 use super::document::{self, ConfigDocument};
 use super::files::{self, VariableScope};
+use super::invalid_server::InvalidServer;
 use super::names;
-use super::origin::ConfigOrigin;
+use super::origin::{ConfigOrigin, LoadMode};
 use super::settings;
-use super::source_text::{Diagnostics, SourceText};
+use super::source_text::{Diagnostics, LocatedProblem, SourceText};
 use super::tree::{self, JsonNode};
 use super::{Config, Environment, ExtraKeys, alias, unknown_keys, watch};
 
 /// Maximum size of a configuration file, in bytes: far above real files, far below a costly size.
 pub const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-pub(super) fn load_files(paths: &[PathBuf], env: &Environment) -> Result<Config, ConfigError> {
+pub(super) fn load_files(
+    paths: &[PathBuf],
+    env: &Environment,
+    load_mode: LoadMode,
+) -> Result<Config, ConfigError> {
     let load_source = |path: &PathBuf| {
         let name = path.to_string_lossy();
         let base = path.parent().unwrap_or(Path::new(""));
@@ -30,8 +37,13 @@ pub(super) fn load_files(paths: &[PathBuf], env: &Environment) -> Result<Config,
     };
     // The hash comes first, so that a write during the load counts as a change.
     let content = watch::content_hash(&watch::absolute_paths(paths, env));
-    let config = merge(paths.iter().map(load_source).collect(), env)?;
-    let origin = ConfigOrigin { files: paths.to_owned(), selected: None, content_hash: content };
+    let config = merge(paths.iter().map(load_source).collect(), env, load_mode)?;
+    let origin = ConfigOrigin {
+        files: paths.to_owned(),
+        load_mode,
+        content_hash: content,
+        ..ConfigOrigin::default()
+    };
     Ok(Config { origin, ..config })
 }
 
@@ -40,12 +52,14 @@ pub(super) fn load_text(
     name: &str,
     base: &Path,
     env: &Environment,
+    load_mode: LoadMode,
 ) -> Result<Config, ConfigError> {
-    if text.len() as u64 > MAX_FILE_BYTES {
-        let message = files::too_large_message(MAX_FILE_BYTES);
-        return merge(vec![ParsedSource::unreadable(name, base, env, message)], env);
-    }
-    merge(vec![ParsedSource::from_text(text, name, base, env)], env)
+    let source = if text.len() as u64 > MAX_FILE_BYTES {
+        ParsedSource::unreadable(name, base, env, files::too_large_message(MAX_FILE_BYTES))
+    } else {
+        ParsedSource::from_text(text, name, base, env)
+    };
+    merge(vec![source], env, load_mode)
 }
 
 pub(super) fn load_value(
@@ -56,7 +70,7 @@ pub(super) fn load_value(
 ) -> Result<Config, ConfigError> {
     let mut report = Diagnostics::new(SourceText::without_text(name));
     let root = JsonNode::from_value(value, &mut report);
-    merge(vec![ParsedSource::new(Some(root), report, base, env)], env)
+    merge(vec![ParsedSource::new(Some(root), report, base, env)], env, LoadMode::Complete)
 }
 
 /// One parsed source.
@@ -90,7 +104,11 @@ impl<'e> ParsedSource<'e> {
         let document =
             root.and_then(|root| document::parse_document(root, &mut report)).unwrap_or_default();
         let mut source = Self { report, document, scope };
-        for entry in &mut source.document.servers {
+        let paths: Vec<&str> =
+            source.document.servers.iter().map(|entry| entry.path.as_str()).collect();
+        source.report.assign_to_entries(&paths);
+        for (index, entry) in source.document.servers.iter_mut().enumerate() {
+            source.report.set_entry(Some(index));
             alias::normalise(entry, &mut source.report);
             entry.extra = unknown_keys::remove_unknown_keys(
                 &mut entry.node,
@@ -99,6 +117,7 @@ impl<'e> ParsedSource<'e> {
                 &mut source.report,
             );
         }
+        source.report.set_entry(None);
         source
     }
 }
@@ -106,6 +125,7 @@ impl<'e> ParsedSource<'e> {
 fn merge(
     mut parsed_sources: Vec<ParsedSource<'_>>,
     env: &Environment,
+    load_mode: LoadMode,
 ) -> Result<Config, ConfigError> {
     names::check(&mut parsed_sources);
     let host = settings::host(&mut parsed_sources);
@@ -113,36 +133,94 @@ fn merge(
     for (index, source) in parsed_sources.iter_mut().enumerate() {
         let entries = source.document.servers.iter().enumerate();
         for (entry_index, entry) in entries.filter(|(_, entry)| entry.has_valid_name) {
+            source.report.set_entry(Some(entry_index));
             let draft = check::server(entry, &host, &source.scope, &mut source.report);
+            source.report.set_entry(None);
             drafts.push(LocatedDraft { source_index: index, entry_index, draft });
         }
     }
     dependencies::check(&drafts, &mut parsed_sources);
     dependencies::check_duplicates(&drafts, &mut parsed_sources);
 
+    // With an error of a file, the servers of the file may be incomplete.
+    let is_partial = load_mode == LoadMode::Partial
+        && !parsed_sources.iter().any(|source| source.report.has_error(None));
+    let mut invalid =
+        if is_partial { invalid_servers(&drafts, &parsed_sources) } else { IndexMap::new() };
     let mut config = Config { host, environment: env.clone(), ..Config::default() };
     for LocatedDraft { draft, .. } in drafts {
         if draft.disabled {
             config.disabled.insert(draft.name, draft.position);
-        } else if let Some(server) = draft.config {
+        } else if let Some(server) = draft.config
+            && !invalid.contains_key(&draft.name)
+        {
             config.servers.insert(draft.name, server);
         }
     }
     let mut problems = Vec::new();
     let mut extra = serde_json::Map::new();
-    for source in parsed_sources {
-        config.sources.push(source.report.source().name().to_owned());
-        extra.extend(tree::to_map(&source.document.extra));
-        let mut of_file = source.report.finish();
-        of_file.extend(source.scope.into_diagnostics());
-        let name = config.sources.last().cloned().unwrap_or_default();
+    for ParsedSource { report, document, scope } in parsed_sources {
+        let name = report.source().name().to_owned();
+        extra.extend(tree::to_map(&document.extra));
+        let mut of_file = Vec::new();
+        for LocatedProblem { entry_index, problem } in report.finish() {
+            let entry = entry_index.and_then(|index| document.servers.get(index));
+            match entry.and_then(|entry| invalid.get_mut(&entry.name)) {
+                Some(server) => server.problems.push(problem),
+                // Only disabled servers still have errors.
+                None if is_partial => {
+                    of_file.push(Diagnostic { severity: Severity::Warning, ..problem });
+                }
+                None => of_file.push(problem),
+            }
+        }
+        of_file.extend(scope.into_diagnostics());
         of_file.sort_by_key(|problem| (problem.source != name, sort_key(problem)));
         problems.extend(of_file);
+        config.sources.push(name);
+    }
+    for server in invalid.values_mut() {
+        if server.problems.is_empty() {
+            let message = "has problems beyond the maximum number of reported problems";
+            server.problems.push(Diagnostic::error(&server.position, &server.key, message));
+        }
+        server.problems.sort_by_key(sort_key);
     }
     if problems.iter().any(Diagnostic::is_error) {
         return Err(ConfigError(problems));
     }
-    Ok(Config { warnings: problems, extra: ExtraKeys::new(extra), ..config })
+    Ok(Config { invalid, warnings: problems, extra: ExtraKeys::new(extra), ..config })
+}
+
+/// Returns the enabled servers whose entries have errors, without their problems.
+fn invalid_servers(
+    drafts: &[LocatedDraft],
+    sources: &[ParsedSource<'_>],
+) -> IndexMap<String, InvalidServer> {
+    let mut drafts: HashMap<(usize, usize), &ServerDraft> = drafts
+        .iter()
+        .map(|located| ((located.source_index, located.entry_index), &located.draft))
+        .collect();
+    let mut invalid = IndexMap::new();
+    for (source_index, source) in sources.iter().enumerate() {
+        for (entry_index, entry) in source.document.servers.iter().enumerate() {
+            // An entry with an invalid name has no draft.
+            let draft = drafts.remove(&(source_index, entry_index));
+            let is_disabled = draft.is_some_and(|draft| draft.disabled);
+            if is_disabled || !source.report.has_error(Some(entry_index)) {
+                continue;
+            }
+            let server = InvalidServer {
+                key: entry.path.clone(),
+                position: source.report.source().position(entry.at),
+                transport: draft.and_then(|draft| draft.transport),
+                required: draft.is_none_or(|draft| draft.required),
+                problems: Vec::new(),
+            };
+            invalid.insert(entry.name.clone(), server);
+        }
+    }
+    invalid
 }
 
 /// Returns the sort key for the problems of one file.

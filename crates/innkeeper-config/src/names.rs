@@ -13,12 +13,14 @@ pub(super) const NAME_HINT: &str = "use letters, digits, `_`, `-` and `.`";
 pub(super) fn check(sources: &mut [ParsedSource<'_>]) {
     let mut seen: HashMap<String, (String, Position)> = HashMap::new();
     for parsed in sources {
-        for entry in &mut parsed.document.servers {
+        for (index, entry) in parsed.document.servers.iter_mut().enumerate() {
             let position = parsed.report.source().position(entry.at);
             if let Some(message) = rejection_reason(&entry.name) {
                 entry.has_valid_name = false;
+                parsed.report.set_entry(Some(index));
                 parsed.report.error(entry.at, &entry.path, message);
                 parsed.report.hint(NAME_HINT);
+                parsed.report.set_entry(None);
                 continue;
             }
             // Model providers fold names, so `FS` and `fs` would collide there.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Config, ConfigError, graph};
+use super::{Config, ConfigError, graph, load};
 
 /// The files and the selection of a configuration. A configuration from a value or a string has no
 /// files and cannot be reloaded.
@@ -11,8 +11,22 @@ pub struct ConfigOrigin {
     pub(super) files: Vec<PathBuf>,
     /// Names of the selected servers, if there was a selection.
     pub(super) selected: Option<Vec<String>>,
+    /// How the files were loaded.
+    pub(super) load_mode: LoadMode,
+    /// Whether all servers are optional, regardless of `required` in the files.
+    pub(super) all_optional: bool,
     /// Hash of the files just before they were read; `None` if a file was unreadable.
     pub(super) content_hash: Option<ContentHash>,
+}
+
+/// The effect of an error in the entry of one server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum LoadMode {
+    /// The configuration is rejected.
+    #[default]
+    Complete,
+    /// The server is set aside.
+    Partial,
 }
 
 /// A hash of the contents of all files.
@@ -23,20 +37,29 @@ impl ConfigOrigin {
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
+
+    /// Returns whether the configuration was reduced to some of its servers.
+    pub fn is_selection(&self) -> bool {
+        self.selected.is_some()
+    }
 }
 
-/// Reads the files again with the same selection; returns `None` without files.
+/// Reads the files again with the same options and the same selection; returns `None` without
+/// files.
 pub(super) fn reload(config: &Config) -> Option<Result<Config, ConfigError>> {
-    let ConfigOrigin { files, selected, content_hash: _ } = &config.origin;
+    let ConfigOrigin { files, selected, load_mode, all_optional, content_hash: _ } = &config.origin;
     if files.is_empty() {
         return None;
     }
-    let read = Config::load(files, &config.environment);
+    let read = load::load_files(files, &config.environment, *load_mode);
+    let read = if *all_optional { read.map(Config::with_optional_servers) } else { read };
     let Some(only) = selected else { return Some(read) };
     let reduce = |full_config: Config| {
         let names = only.iter().map(String::as_str);
-        let names: Vec<&str> =
-            names.filter(|name| full_config.servers.contains_key(*name)).collect();
+        let exists = |name: &&str| {
+            full_config.servers.contains_key(*name) || full_config.invalid.contains_key(*name)
+        };
+        let names: Vec<&str> = names.filter(exists).collect();
         // The list holds only existing names, so the selection succeeds.
         let reduced = graph::select(&full_config, &names).unwrap_or(full_config);
         // A server that is missing now may be back at the next reload.

@@ -1,5 +1,6 @@
 //! A named text with line and column lookup, and its diagnostics.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -92,22 +93,57 @@ fn to_u32_saturating(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
+/// A problem with the index of the server entry that the problem lies in; `None` for a problem of
+/// the file.
+#[derive(Debug)]
+pub(super) struct LocatedProblem {
+    pub(super) entry_index: Option<usize>,
+    pub(super) problem: Diagnostic,
+}
+
 /// The problems of one source, up to a limit, with positions.
 #[derive(Debug)]
 pub(super) struct Diagnostics {
     source: SourceText,
-    entries: Vec<Diagnostic>,
+    located_problems: Vec<LocatedProblem>,
+    /// The server entry that new problems lie in.
+    current_entry: Option<usize>,
     omitted: usize,
-    omitted_error: bool,
+    /// Where errors were omitted.
+    omitted_errors: HashSet<Option<usize>>,
 }
 
 impl Diagnostics {
     pub(super) fn new(source: SourceText) -> Self {
-        Self { source, entries: Vec::new(), omitted: 0, omitted_error: false }
+        Self {
+            source,
+            located_problems: Vec::new(),
+            current_entry: None,
+            omitted: 0,
+            omitted_errors: HashSet::new(),
+        }
     }
 
     pub(super) fn source(&self) -> &SourceText {
         &self.source
+    }
+
+    /// Sets the server entry that new problems lie in; `None` for the file.
+    pub(super) fn set_entry(&mut self, entry_index: Option<usize>) {
+        self.current_entry = entry_index;
+    }
+
+    /// Assigns each problem of the file to the entry whose key contains the problem's key.
+    pub(super) fn assign_to_entries(&mut self, entry_paths: &[&str]) {
+        let of_file =
+            self.located_problems.iter_mut().filter(|located| located.entry_index.is_none());
+        for LocatedProblem { entry_index, problem } in of_file {
+            // A problem of the entry's own key, such as a duplicate name, concerns the file.
+            let contains = |path: &&str| {
+                problem.key.strip_prefix(*path).is_some_and(|rest| rest.starts_with(['.', '[']))
+            };
+            *entry_index = entry_paths.iter().position(contains);
+        }
     }
 
     pub(super) fn error(
@@ -132,13 +168,13 @@ impl Diagnostics {
 
     /// Returns whether the limit is reached, so that callers can skip building messages.
     pub(super) fn is_full(&self) -> bool {
-        self.entries.len() >= MAX_DIAGNOSTICS
+        self.located_problems.len() >= MAX_DIAGNOSTICS
     }
 
     /// Adds a hint to the last problem.
     pub(super) fn hint(&mut self, hint: impl Into<String>) {
         if self.omitted == 0
-            && let Some(problem) = self.entries.last_mut()
+            && let Some(LocatedProblem { problem, .. }) = self.located_problems.last_mut()
         {
             problem.hint = Some(hint.into());
         }
@@ -148,23 +184,34 @@ impl Diagnostics {
         if self.is_full() {
             self.count_omitted(problem.severity);
         } else {
-            self.entries.push(problem);
+            self.located_problems.push(LocatedProblem { entry_index: self.current_entry, problem });
         }
     }
 
     /// Counts a problem without a message.
     pub(super) fn count_omitted(&mut self, severity: Severity) {
         self.omitted += 1;
-        self.omitted_error |= severity == Severity::Error;
+        if severity == Severity::Error {
+            self.omitted_errors.insert(self.current_entry);
+        }
     }
 
-    pub(super) fn finish(mut self) -> Vec<Diagnostic> {
+    /// Returns whether an error of this entry, or of the file, was reported or omitted.
+    pub(super) fn has_error(&self, entry: Option<usize>) -> bool {
+        let is_error =
+            |located: &LocatedProblem| located.entry_index == entry && located.problem.is_error();
+        self.omitted_errors.contains(&entry) || self.located_problems.iter().any(is_error)
+    }
+
+    pub(super) fn finish(mut self) -> Vec<LocatedProblem> {
         if self.omitted > 0 {
             let more = format!("{} more problems omitted", self.omitted);
-            let severity = if self.omitted_error { Severity::Error } else { Severity::Warning };
+            let severity =
+                if self.omitted_errors.is_empty() { Severity::Warning } else { Severity::Error };
             let last = Diagnostic::error(&self.source.position(None), "", more);
-            self.entries.push(Diagnostic { severity, ..last });
+            let problem = Diagnostic { severity, ..last };
+            self.located_problems.push(LocatedProblem { entry_index: None, problem });
         }
-        self.entries
+        self.located_problems
     }
 }

@@ -6,6 +6,7 @@ mod expansion;
 mod files;
 mod limits;
 mod messages;
+mod partial;
 mod properties;
 mod schema;
 mod secrets;

@@ -1,8 +1,9 @@
-//! `import`: prints a converted `mcp.json` to stdout and notes to stderr.
+//! `import`: prints a converted `mcp.json` to stdout, notes and warnings to stderr.
 
 use crate::cli::ImportArgs;
+use crate::error_chain::error_chain;
 use crate::exit::CliError;
-use crate::import::{BaseDirectories, ImportError, import as read};
+use crate::import::{BaseDirectories, ImportError, ImportResult, import as read};
 use crate::output::{Output, Style};
 
 /// Reads the files of other hosts and prints the converted configuration.
@@ -11,10 +12,16 @@ pub(crate) fn import(
     directories: &BaseDirectories,
     output: &mut Output,
 ) -> Result<(), CliError> {
-    let imported =
-        read(args.host, directories).map_err(|error| import_error(error, args.host.is_none()))?;
+    let imported = read(args.host, directories)?;
     for note in &imported.notes {
         output.labelled_status(Style::Note, "note", &note.to_string())?;
+    }
+    if imported.is_empty() {
+        return Err(nothing_imported(imported));
+    }
+    for error in &imported.errors {
+        let text = format!("{}; this file is not imported", describe(error));
+        output.labelled_status(Style::Note, "warning", &text)?;
     }
     if output.is_json() {
         output.print_json(&imported.document())?;
@@ -26,13 +33,26 @@ pub(crate) fn import(
     Ok(())
 }
 
-/// Converts the error; if all hosts were read, a hint says how to skip a broken file.
-fn import_error(error: ImportError, all: bool) -> CliError {
-    let is_found = !matches!(error, ImportError::NotFound { .. });
-    let failure = CliError::from(error);
-    if all && is_found {
-        failure.with_hint("run `innkeeper import HOST` to read the files of one host only")
-    } else {
-        failure
+/// Returns the error for files without a server that can be imported.
+fn nothing_imported(mut imported: ImportResult) -> CliError {
+    match imported.errors.len() {
+        0 => {
+            let files: Vec<String> =
+                imported.files.iter().map(|file| format!("`{file}`")).collect();
+            CliError::usage(format!("no server to import in {}", files.join(", ")))
+        }
+        1 => CliError::from(imported.errors.remove(0)),
+        _ => imported
+            .errors
+            .iter()
+            .fold(CliError::usage("no file can be imported"), |failure, error| {
+                failure.with_detail(describe(error))
+            }),
     }
+}
+
+/// Returns the message of an error with the messages of its sources.
+fn describe(error: &ImportError) -> String {
+    let messages: Vec<String> = error_chain(error).map(ToString::to_string).collect();
+    messages.join(": ")
 }

@@ -257,10 +257,27 @@ fn a_malformed_file_is_an_error_that_names_it() {
         (".cursor/mcp.json", "[]", SourceHost::Cursor),
         (".cursor/mcp.json", r#"{"mcpServers": []}"#, SourceHost::Cursor),
         (".codex/config.toml", "= 1", SourceHost::Codex),
+        ("~/.claude.json", "{", SourceHost::Claude),
     ] {
-        let error = ImportFixture::new(&[(path, text)]).import(Some(dialect)).unwrap_err();
+        let imported = ImportFixture::new(&[(path, text)]).import(Some(dialect)).unwrap();
+        assert!(imported.is_empty() && imported.files.is_empty());
+        let [error] = &imported.errors[..] else { panic!("{:?}", imported.errors) };
         assert!(error.to_string().contains(path), "{error}");
     }
+}
+
+#[test]
+fn a_malformed_file_does_not_affect_the_files_of_other_hosts() {
+    let machine = ImportFixture::new(&[
+        (".mcp.json", "{"),
+        (".vscode/mcp.json", r#"{"servers": {"fs": {"command": "c"}}}"#),
+        ("~/.codex/config.toml", "= 1"),
+    ]);
+    let imported = machine.import(None).unwrap();
+    assert_eq!(imported.document()["servers"]["fs"]["command"], "c");
+    assert_eq!(imported.files, [".vscode/mcp.json"]);
+    let errors: Vec<_> = imported.errors.iter().map(ToString::to_string).collect();
+    assert_eq!(errors, ["cannot parse `.mcp.json`", "cannot parse `~/.codex/config.toml`"]);
 }
 
 #[test]

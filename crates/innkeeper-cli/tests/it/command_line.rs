@@ -36,6 +36,51 @@ fn import_prints_the_configuration_and_reports_on_stderr_what_it_lacks() {
 }
 
 #[test]
+fn import_takes_the_files_that_it_can_read_and_names_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write(".mcp.json", "{");
+    write(".codex/config.toml", "mcp_servers = 1");
+    let failed = run(&["import"], dir.path());
+    assert_eq!(failed.status.code(), Some(2));
+    assert_eq!(utf8(&failed.stdout), "");
+    insta::assert_snapshot!(utf8(&failed.stderr), @r"
+    error: no file can be imported
+      cannot parse `.mcp.json`: Unterminated object on line 1 column 2
+      `.codex/config.toml`: `mcp_servers` must be an object
+    ");
+    write(".gemini/settings.json", r#"{"mcpServers": {"fs": {"command": "npx"}}}"#);
+    for args in [&["import"][..], &["--json", "import"]] {
+        let output = run(args, dir.path());
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        let expected = json!({ "servers": { "fs": { "type": "stdio", "command": "npx" } } });
+        assert_eq!(json_value(&output), expected);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(utf8(&output.stderr), @r"
+            warning: cannot parse `.mcp.json`: Unterminated object on line 1 column 2; this file is not imported
+            warning: `.codex/config.toml`: `mcp_servers` must be an object; this file is not imported
+            ");
+        }
+    }
+}
+
+#[test]
+fn import_of_a_file_without_servers_is_an_error_that_names_it() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join(".mcp.json"), r#"{"mcpServers": {"a": {}}}"#).unwrap();
+    let output = run(&["import"], dir.path());
+    assert_eq!((output.status.code(), utf8(&output.stdout)), (Some(2), ""));
+    insta::assert_snapshot!(utf8(&output.stderr), @r"
+    note: `.mcp.json`: server `a`: not imported: the definition has neither `command` nor `url`
+    error: no server to import in `.mcp.json`
+    ");
+}
+
+#[test]
 fn a_failure_is_text_on_stderr_and_with_json_one_value_on_stdout() {
     let dir = tempfile::tempdir().unwrap();
     let plain = run(&["import", "cursor"], dir.path());
