@@ -1,13 +1,13 @@
 //! The command line: global options and commands as clap types.
 
 mod commands;
-mod config_order;
+mod option_order;
 
 pub(crate) use commands::{
-    ApprovalArg, AskArgs, BuiltinServerKind, CallArgs, CompletionsArgs, DemoArgs,
+    AddArgs, ApprovalArg, AskArgs, BuiltinServerKind, CallArgs, CompletionsArgs, DemoArgs,
     ExportRetriesArgs, ExtractArgs, HostCommand, ImportArgs, LockArgs, LogStatsArgs, LoginArgs,
     ModelArgs, ModelCommand, ModelFetchArgs, ModelListArgs, ModelServeArgs, PromptArgs, ReadArgs,
-    ServerArgs, ToolCallingArg, WhyArgs,
+    ServerArgs, ServerNameArgs, ToolCallingArg, WhyArgs,
 };
 
 use std::ffi::OsString;
@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use innkeeper_host::config::Secret;
 
 use crate::log::{LogFormat, LogLevel};
 
@@ -31,7 +32,7 @@ pub(crate) struct Cli {
 impl Cli {
     /// Parses the arguments; the first argument is the program name.
     pub(crate) fn from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        Self::try_parse_from(config_order::move_config_after_command(args))
+        Self::try_parse_from(option_order::move_server_options_after_command(args))
     }
 }
 
@@ -40,13 +41,57 @@ impl Cli {
 pub(crate) struct GlobalOptions {
     /// Configuration file; repeat the option for several files
     ///
-    /// Default: the first of `mcp.json`, `.vscode/mcp.json` and `.mcp.json` in this directory.
+    /// Default: the first of `mcp.json`, `.vscode/mcp.json` and `.mcp.json` in this directory, in
+    /// its parent directories up to the root of the repository, or `innkeeper/mcp.json` in the
+    /// configuration directory of the user.
     #[arg(long = "config", value_name = "FILE", global = true)]
     pub(crate) config: Vec<PathBuf>,
-    /// Trust the servers of the configuration file in this directory, and store the decision
+    /// Command line of a server to use in place of a configuration; no shell runs
+    ///
+    /// The command line is split into words like in a POSIX shell. The name of the server is the
+    /// short name of its package or program, and a tool may be named without the server.
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        global = true,
+        conflicts_with_all = ["config", "url"],
+        help_heading = SERVER_HEADING
+    )]
+    pub(crate) stdio: Option<String>,
+    /// URL of a server to use in place of a configuration
+    ///
+    /// The name of the server is the short name of the host, and a tool may be named without the
+    /// server.
+    #[arg(
+        long,
+        value_name = "URL",
+        global = true,
+        conflicts_with = "config",
+        help_heading = SERVER_HEADING
+    )]
+    pub(crate) url: Option<String>,
+    /// Header of each request to the server of `--url`; `${NAME}` is replaced by the variable
+    #[arg(
+        long,
+        value_name = "NAME: VALUE",
+        global = true,
+        value_parser = parse_secret,
+        help_heading = SERVER_HEADING
+    )]
+    pub(crate) header: Vec<Secret>,
+    /// Environment variable of the server of `--stdio`; without a value, the variable of this shell
+    #[arg(
+        long,
+        value_name = "NAME=VALUE",
+        global = true,
+        value_parser = parse_secret,
+        help_heading = SERVER_HEADING
+    )]
+    pub(crate) env: Vec<Secret>,
+    /// Trust the servers of the configuration file that innkeeper found, and store the decision
     ///
     /// Without this option, innkeeper asks on the terminal once for each new or changed server.
-    /// Files given with `--config` are trusted.
+    /// Files given with `--config`, `--stdio`, `--url` and the file of the user are trusted.
     #[arg(long, global = true)]
     pub(crate) trust: bool,
     /// Print exactly one JSON value on stdout
@@ -80,6 +125,9 @@ pub(crate) struct GlobalOptions {
     pub(crate) timeout: Option<Duration>,
 }
 
+/// Heading of the options that describe one server.
+const SERVER_HEADING: &str = "Server without a configuration";
+
 /// A command of the program.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -100,6 +148,12 @@ pub(crate) enum Command {
     /// Serve a built-in server over stdio
     #[command(name = "__server", hide = true)]
     Server(ServerArgs),
+}
+
+/// Accepts every text. A message of the parser would show the text, so a later step checks it.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a parser")]
+fn parse_secret(text: &str) -> Result<Secret, String> {
+    Ok(Secret::new(text))
 }
 
 /// Parses a positive number of seconds.

@@ -1,11 +1,13 @@
 //! One module per command, with the context that the commands share.
 
+mod add;
 mod ask;
 mod call;
 mod check;
 mod completions;
 mod demo;
 mod doctor;
+mod edit_server;
 mod export_retries;
 mod extract;
 mod graph;
@@ -46,7 +48,7 @@ pub(crate) struct CommandContext {
     /// Path of the lock that the servers are verified against; set when the configuration is
     /// loaded.
     pub(crate) lock_file: Option<PathBuf>,
-    /// The configuration file, if the program found the file without `--config`.
+    /// The configuration file whose servers need the approval of the user.
     pub(crate) discovered_config: Option<PathBuf>,
     /// The listener for the sign-in redirect; only `login` sets this field.
     pub(crate) redirect_listener: Option<RedirectListener>,
@@ -92,6 +94,10 @@ pub(crate) async fn run(
         HostCommand::Lock(args) => lock::run(context, &args).await,
         HostCommand::Login(args) => login::run(context, &args).await,
         HostCommand::Why(args) => why::run(context, &args).await,
+        HostCommand::Add(args) => add::run(context, &args),
+        HostCommand::Remove(args) => edit_server::remove(context, &args),
+        HostCommand::Enable(args) => edit_server::set_enabled(context, &args, true),
+        HostCommand::Disable(args) => edit_server::set_enabled(context, &args, false),
         HostCommand::Doctor => doctor::run(context),
         HostCommand::Ask(args) => ask::run(context, &args).await,
         HostCommand::Demo(args) => demo::run(context, &args).await,

@@ -1,6 +1,10 @@
 //! Finds and loads the configuration.
 
-use std::path::{Path, PathBuf};
+mod discovery;
+mod source;
+
+pub(crate) use discovery::OWN_CONFIG_FILE;
+pub(crate) use source::ConfigSource;
 
 use innkeeper_host::config::{Diagnostic, Severity};
 use innkeeper_host::{Config, ConfigError};
@@ -8,39 +12,24 @@ use innkeeper_host::{Config, ConfigError};
 use crate::commands::CommandContext;
 use crate::exit::CliError;
 use crate::output::{Output, Style};
-use crate::pins;
 
-/// Files searched for a configuration if `--config` is not given, in this order.
-const DEFAULT_CONFIG_FILES: [&str; 3] = ["mcp.json", ".vscode/mcp.json", ".mcp.json"];
-
-/// Returns the given files, else the first default file that exists.
-pub(crate) fn config_files(explicit: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
-    if !explicit.is_empty() {
-        return Ok(explicit.to_vec());
+/// Selects the source of the configuration, and logs its files.
+pub(crate) fn select_source(context: &CommandContext) -> Result<ConfigSource, CliError> {
+    let source = ConfigSource::select(&context.global, &context.environment)?;
+    for file in source.files() {
+        tracing::info!(file = %file.display(), "configuration file selected");
     }
-    match DEFAULT_CONFIG_FILES.iter().find(|file| Path::new(file).is_file()) {
-        Some(file) => Ok(vec![PathBuf::from(file)]),
-        None => {
-            let message = "no configuration found: `mcp.json`, `.vscode/mcp.json` and `.mcp.json` \
-                           do not exist in this directory";
-            let hint = "use `--config FILE`, or run `innkeeper import > mcp.json` to create \
-                        `mcp.json`";
-            Err(CliError::usage(message).with_hint(hint))
-        }
-    }
+    Ok(source)
 }
 
 /// Loads the configuration, prints its warnings and applies `--timeout`. Sets the lock file that
 /// servers are verified against.
 pub(crate) fn load_config(context: &mut CommandContext) -> Result<Config, CliError> {
-    let files = config_files(&context.global.config)?;
-    let mut config =
-        Config::load(&files, &context.environment).map_err(|error| config_error(&error))?;
+    let source = select_source(context)?;
+    let mut config = source.load(&context.environment).map_err(|error| config_error(&error))?;
     print_warnings(&mut context.output, &config.warnings)?;
-    context.lock_file = Some(pins::lock_path(&files));
-    if context.global.config.is_empty() {
-        context.discovered_config = files.first().cloned();
-    }
+    context.lock_file = source.lock_file();
+    context.discovered_config = source.file_to_approve().map(ToOwned::to_owned);
     apply_timeout(&mut config, context);
     Ok(config)
 }
@@ -92,6 +81,17 @@ pub(crate) fn config_for_server(config: &Config, server: &str) -> Result<Config,
     })
 }
 
+/// Prints the warnings of a configuration to stderr.
+pub(crate) fn print_warnings(output: &mut Output, problems: &[Diagnostic]) -> std::io::Result<()> {
+    for problem in problems {
+        output.labelled_status(Style::Note, "warning", &problem.to_string())?;
+        if let Some(hint) = &problem.hint {
+            output.labelled_status(Style::Hint, "    hint", hint)?;
+        }
+    }
+    Ok(())
+}
+
 /// Converts a configuration error to an error that lists every problem.
 pub(crate) fn config_error(error: &ConfigError) -> CliError {
     let errors = error.0.iter().filter(|problem| problem.severity == Severity::Error).count();
@@ -104,14 +104,4 @@ pub(crate) fn config_error(error: &ConfigError) -> CliError {
         }
     }
     failure
-}
-
-fn print_warnings(output: &mut Output, problems: &[Diagnostic]) -> std::io::Result<()> {
-    for problem in problems {
-        output.labelled_status(Style::Note, "warning", &problem.to_string())?;
-        if let Some(hint) = &problem.hint {
-            output.labelled_status(Style::Hint, "    hint", hint)?;
-        }
-    }
-    Ok(())
 }

@@ -5,6 +5,7 @@ mod exit;
 mod output;
 mod signals;
 
+mod config_editor;
 mod configuration;
 mod hosting;
 mod pins;
@@ -24,6 +25,7 @@ mod import;
 mod input_file;
 mod model;
 mod redirect_listener;
+mod server_definition;
 mod tool_arguments;
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Launch approval for servers of a configuration that was found without `--config`.
+//! Launch approval for servers of a configuration file that was found.
 
 mod messages;
 
@@ -9,13 +9,10 @@ use innkeeper_host::audit::TARGET;
 use innkeeper_host::{Config, Environment, LaunchSpec, TrustDecisions};
 
 use crate::commands::CommandContext;
+use crate::configuration::OWN_CONFIG_FILE;
 use crate::exit::CliError;
 use crate::hosting::state_dir;
 use crate::output::{Output, Style};
-
-/// The configuration file of this program. The other default files belong to editors and often come
-/// with a cloned repository.
-const OWN_CONFIG_FILE: &str = "mcp.json";
 
 /// Environment variable that sets the policy for non-interactive runs.
 const TRUST_VARIABLE: &str = "INNKEEPER_TRUST";
@@ -54,7 +51,7 @@ pub(crate) fn ensure_trusted(
         let message = format!("the servers of `{}` are not trusted", file.display());
         return Err(CliError::usage(message));
     }
-    let is_own = file == Path::new(OWN_CONFIG_FILE) && !is_strict;
+    let is_own = is_own_file(&file) && !is_strict;
     let undecided_loaders: Vec<_> = undecided
         .iter()
         .filter(|launch| !is_own || launch.code_loading_variables().next().is_some())
@@ -68,6 +65,27 @@ pub(crate) fn ensure_trusted(
     let audit = "not-decided";
     tracing::warn!(target: TARGET, servers, audit, security = true, "{}", messages::UNDECIDED_WARNING);
     Ok(())
+}
+
+/// Stores the approval of one server that the user has just described on the command line. Without
+/// a writable store, the next command asks.
+pub(crate) fn approve_server(environment: &Environment, file: &Path, config: &Config, name: &str) {
+    let launches = LaunchSpec::all(config);
+    let launch = launches.into_iter().find(|launch| launch.name == name);
+    let directory = state_dir(environment).map(|state| state.join("trust"));
+    let (Some(launch), Some(directory)) = (launch, directory) else { return };
+    let stored = TrustDecisions::open(&directory, file)
+        .and_then(|mut decisions| decisions.approve(&[launch]));
+    if let Err(error) = stored {
+        tracing::info!(%error, server = name, "approval not stored");
+    }
+}
+
+/// Whether this is the configuration file of this program, and not the file of an editor.
+fn is_own_file(file: &Path) -> bool {
+    let directory = file.parent().and_then(Path::file_name);
+    file.file_name().is_some_and(|name| name == OWN_CONFIG_FILE)
+        && directory.is_none_or(|directory| directory != ".vscode")
 }
 
 /// Whether every discovered file needs a trust decision, including `mcp.json`.

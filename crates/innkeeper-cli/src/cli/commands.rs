@@ -32,6 +32,14 @@ pub(crate) enum HostCommand {
     Login(LoginArgs),
     /// Show the configuration, the rules and the last failure of a tool
     Why(WhyArgs),
+    /// Add a server to the configuration file; without a file, create `mcp.json`
+    Add(AddArgs),
+    /// Remove a server from the configuration file
+    Remove(ServerNameArgs),
+    /// Enable a disabled server in the configuration file
+    Enable(ServerNameArgs),
+    /// Disable a server in the configuration file
+    Disable(ServerNameArgs),
     /// Check whether this machine can start the servers, without starting servers
     Doctor,
     /// Run a prompt with a model that can call all tools
@@ -95,9 +103,9 @@ pub(crate) struct LockArgs {
 /// Arguments of `login`.
 #[derive(Args, Debug)]
 pub(crate) struct LoginArgs {
-    /// Server name in the configuration
+    /// Server name in the configuration; may be omitted if there is only one server
     #[arg(value_name = "SERVER")]
-    pub(crate) server: String,
+    pub(crate) server: Option<String>,
 }
 
 /// Arguments of `why`.
@@ -106,6 +114,31 @@ pub(crate) struct WhyArgs {
     /// Server and tool
     #[arg(value_name = "SERVER.TOOL")]
     pub(crate) target: String,
+}
+
+/// Arguments of `add`.
+#[derive(Args, Debug)]
+pub(crate) struct AddArgs {
+    /// Name of the new server
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// URL of a remote server
+    #[arg(id = "address", value_name = "URL", conflicts_with = "command_line")]
+    pub(crate) address: Option<String>,
+    /// Replace an existing server of this name
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Program of a local server with its arguments
+    #[arg(id = "command_line", value_name = "COMMAND", last = true, num_args = 1..)]
+    pub(crate) command: Vec<String>,
+}
+
+/// Arguments of `remove`, `enable` and `disable`.
+#[derive(Args, Debug)]
+pub(crate) struct ServerNameArgs {
+    /// Server name in the configuration
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
 }
 
 /// Arguments of `demo`.
@@ -138,7 +171,7 @@ pub(crate) struct AskArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Option<String>,
     /// Use the demo servers and their sample files instead of a configuration
-    #[arg(long, conflicts_with = "config")]
+    #[arg(long, conflicts_with_all = ["config", "stdio", "url"])]
     pub(crate) demo: bool,
     /// Model name; default: the provider's default model
     #[arg(long, value_name = "NAME")]

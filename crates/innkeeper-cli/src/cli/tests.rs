@@ -17,7 +17,7 @@ struct HostCli {
 
 fn parse(line: &[&str]) -> Result<HostCli, clap::Error> {
     let args = [&["innkeeper"], line].concat();
-    HostCli::try_parse_from(config_order::move_config_after_command(
+    HostCli::try_parse_from(option_order::move_server_options_after_command(
         args.iter().map(OsString::from),
     ))
 }

@@ -21,7 +21,7 @@ use serde_json::json;
 use super::CommandContext;
 use super::demo::prepare_demo;
 use crate::cli::{ApprovalArg, AskArgs, ToolCallingArg};
-use crate::configuration::{config_files, load_config};
+use crate::configuration::{load_config, select_source};
 use crate::demo::{Demo, DemoServers};
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::with_host;
@@ -68,7 +68,7 @@ fn load_servers(
         let (demo, config) = prepare_demo(context, DemoServers::BuiltIn)?;
         return Ok((config, Some(demo)));
     }
-    config_files(&context.global.config).map_err(|failure| {
+    select_source(context).map_err(|failure| {
         failure.with_hint(
             "run `innkeeper ask --demo …` to use the demo servers without a configuration",
         )

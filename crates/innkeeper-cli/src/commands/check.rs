@@ -6,13 +6,13 @@ use innkeeper_host::{Config, LaunchSpec};
 use serde_json::json;
 
 use super::CommandContext;
-use crate::configuration::config_files;
+use crate::configuration::select_source;
 use crate::exit::{CliError, CliExitCode};
 use crate::output::{Output, escape_inline};
 
 pub(super) fn run(context: &mut CommandContext) -> Result<(), CliError> {
-    let files = config_files(&context.global.config)?;
-    let (problems, servers) = match Config::load(&files, &context.environment) {
+    let source = select_source(context)?;
+    let (problems, servers) = match source.load(&context.environment) {
         Ok(mut config) => {
             config.warnings.extend(unpinned_packages(&config));
             (config.warnings, config.servers.len())
@@ -21,12 +21,15 @@ pub(super) fn run(context: &mut CommandContext) -> Result<(), CliError> {
     };
     let valid = !problems.iter().any(|problem| problem.severity == Severity::Error);
     if context.output.is_json() {
-        context.output.print_json(&json!({ "valid": valid, "problems": problems }))?;
+        let files = source.files();
+        let report = json!({ "valid": valid, "problems": problems, "files": files });
+        context.output.print_json(&report)?;
     } else {
         print_diagnostics(&mut context.output, &problems)?;
         if valid {
             let plural = if servers == 1 { "" } else { "s" };
-            context.output.status(&format!("{servers} server{plural}, no errors"))?;
+            let files = source.display().map(|files| format!("{files}: ")).unwrap_or_default();
+            context.output.status(&format!("{files}{servers} server{plural}, no errors"))?;
         }
     }
     if valid { Ok(()) } else { Err(CliError::without_message(CliExitCode::Usage)) }

@@ -3,15 +3,19 @@
 use serde_json::json;
 
 use super::CommandContext;
-use crate::configuration::load_config;
+use crate::configuration::{load_config, select_source};
 use crate::exit::CliError;
 
 pub(super) fn run(context: &mut CommandContext) -> Result<(), CliError> {
+    let source = select_source(context)?;
     let config = load_config(context)?;
     let waves = config.waves();
     if context.output.is_json() {
-        context.output.print_json(&json!({ "waves": waves }))?;
+        context.output.print_json(&json!({ "waves": waves, "files": source.files() }))?;
         return Ok(());
+    }
+    if let Some(files) = source.display() {
+        context.output.status(&format!("configuration: {files}"))?;
     }
     for (index, wave) in waves.iter().enumerate() {
         let servers: Vec<String> = wave

@@ -28,7 +28,11 @@ const DIFF_CONTEXT_CHARS: usize = 60;
 pub(super) async fn run(context: &mut CommandContext, args: &LockArgs) -> Result<(), CliError> {
     let config = load_config(context)?;
     // The host gets no lock: this command must see the tools that the lock would exclude.
-    let file = context.lock_file.take().unwrap_or_else(|| pins::lock_path(&[]));
+    let Some(file) = context.lock_file.take() else {
+        let message = "`lock` needs a configuration file: the lock is stored beside the file";
+        return Err(CliError::usage(message)
+            .with_hint("use `--config FILE`, or add the server to a file with `innkeeper add`"));
+    };
     let pinned = pins::read_lock(&file)?;
     if args.check && pinned.is_none() {
         let message = format!("`{}` does not exist", file.display());

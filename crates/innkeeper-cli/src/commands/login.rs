@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use innkeeper_host::{Host, config::TransportConfig};
+use innkeeper_host::{Config, Host, config::TransportConfig};
 use serde_json::json;
 
 use super::CommandContext;
@@ -18,13 +18,14 @@ const LOGIN_TIMEOUT: Duration = Duration::from_secs(360);
 
 pub(super) async fn run(context: &mut CommandContext, args: &LoginArgs) -> Result<(), CliError> {
     let config = load_config(context)?;
-    let mut config = config_for_server(&config, &args.server)?;
+    let name = selected_server(&config, args)?;
+    let mut config = config_for_server(&config, &name)?;
     config.host.start_timeout = LOGIN_TIMEOUT;
-    if let Some(server) = config.servers.get_mut(&args.server) {
+    if let Some(server) = config.servers.get_mut(&name) {
         match &server.transport {
             TransportConfig::Stdio { .. } | TransportConfig::InProcess => {
                 let kind = server.transport.kind();
-                let message = format!("server `{}` uses {kind} and has no sign-in", args.server);
+                let message = format!("server `{name}` uses {kind} and has no sign-in");
                 return Err(CliError::usage(message));
             }
             TransportConfig::Http { .. }
@@ -39,10 +40,23 @@ pub(super) async fn run(context: &mut CommandContext, args: &LoginArgs) -> Resul
     context.redirect_listener = Some(browser);
     let operation = async |_: &Host, output: &mut Output| {
         if output.is_json() {
-            return Ok(output.print_json(&json!({ "server": args.server, "ready": true }))?);
+            return Ok(output.print_json(&json!({ "server": name, "ready": true }))?);
         }
-        let text = format!("server `{}` is ready", args.server);
+        let text = format!("server `{name}` is ready");
         Ok(output.labelled_status(Style::Good, "signed in", &text)?)
     };
     with_host(context, config, operation).await.map(drop)
+}
+
+/// Returns the server of the command line, or the only server of the configuration.
+fn selected_server(config: &Config, args: &LoginArgs) -> Result<String, CliError> {
+    if let Some(server) = &args.server {
+        return Ok(server.clone());
+    }
+    let names: Vec<&str> = config.servers.keys().map(String::as_str).collect();
+    match names[..] {
+        [only] => Ok(only.to_owned()),
+        _ => Err(CliError::usage("`login` needs the name of a server")
+            .with_hint(format!("the servers are {}", names.join(", ")))),
+    }
 }

@@ -1,6 +1,6 @@
 //! `prompt`: gets a prompt and prints its messages.
 
-use innkeeper_host::{CallOptions, Host};
+use innkeeper_host::{CallOptions, Config, Host};
 use serde_json::{Map, Value};
 
 use super::CommandContext;
@@ -14,7 +14,8 @@ use crate::tool_arguments::ArgumentError;
 
 pub(super) async fn run(context: &mut CommandContext, args: &PromptArgs) -> Result<(), CliError> {
     let config = load_config(context)?;
-    let (config, _) = config_for_item(&config, &args.target)?;
+    let target = prompt_name(&config, &args.target);
+    let (config, _) = config_for_item(&config, &target)?;
     let mut arguments = Map::new();
     for pair in &args.pairs {
         if arguments.insert(pair.key.clone(), Value::from(pair.value.clone())).is_some() {
@@ -22,8 +23,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &PromptArgs) -> Resu
         }
     }
     let operation = async |host: &Host, output: &mut Output| {
-        check_arguments(host, &args.target, &arguments)?;
-        let got = host.get_prompt(&args.target, &arguments, CallOptions::default()).await;
+        check_arguments(host, &target, &arguments)?;
+        let got = host.get_prompt(&target, &arguments, CallOptions::default()).await;
         let got = got.map_err(|error| call_error(&error))?;
         if output.is_json() {
             return Ok(output.print_json(&got)?);
@@ -40,6 +41,22 @@ pub(super) async fn run(context: &mut CommandContext, args: &PromptArgs) -> Resu
         Ok(())
     };
     with_host(context, config, operation).await.map(drop)
+}
+
+/// Returns the complete name of a prompt; the name of the only server may be omitted if the
+/// configuration allows bare names.
+fn prompt_name(config: &Config, target: &str) -> String {
+    let is_server = |name: &str| config.servers.contains_key(name);
+    match config.servers.keys().next() {
+        Some(only)
+            if config.host.allow_bare_names
+                && config.servers.len() == 1
+                && innkeeper_host::split_name(target, is_server).is_none() =>
+        {
+            format!("{only}.{target}")
+        }
+        _ => target.to_owned(),
+    }
 }
 
 /// Rejects arguments that the prompt does not have; the host reports an unknown prompt.

@@ -1,22 +1,38 @@
-//! Moves `--config` options behind the command.
+//! Moves the options that select servers behind the command.
 
 use std::ffi::OsString;
 
 /// Global options with a value, which may be the next argument.
-const OPTIONS_WITH_VALUE: [&str; 4] = ["--config", "--log-level", "--log-format", "--timeout"];
+const OPTIONS_WITH_VALUE: [&str; 8] = [
+    "--config",
+    "--stdio",
+    "--url",
+    "--header",
+    "--env",
+    "--log-level",
+    "--log-format",
+    "--timeout",
+];
 
-/// Moves each `--config` before the command to a place after the command.
+/// Options that are repeated or exclude each other.
+const MOVED_OPTIONS: [&str; 5] = ["--config", "--stdio", "--url", "--header", "--env"];
+
+/// Moves each option that selects servers from before the command to a place after the command.
 ///
 /// Reason: clap lets a repeated option after the command replace the same option before the
-/// command; a file given before the command would be ignored without an error.
-pub(super) fn move_config_after_command(line: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+/// command, and compares two options only if both are on the same side; a file given before the
+/// command would be ignored without an error.
+pub(super) fn move_server_options_after_command(
+    line: impl IntoIterator<Item = OsString>,
+) -> Vec<OsString> {
     let mut args = line.into_iter();
     let mut ordered: Vec<OsString> = args.next().into_iter().collect();
-    let mut config = Vec::new();
+    let mut moved = Vec::new();
     while let Some(arg) = args.next() {
         let text = arg.to_string_lossy();
         let is_option = text.starts_with('-');
-        let into = if text.starts_with("--config") { &mut config } else { &mut ordered };
+        let option = text.split_once('=').map_or(&*text, |(option, _)| option);
+        let into = if MOVED_OPTIONS.contains(&option) { &mut moved } else { &mut ordered };
         let takes_next = OPTIONS_WITH_VALUE.contains(&&*text);
         into.push(arg);
         if takes_next {
@@ -25,7 +41,7 @@ pub(super) fn move_config_after_command(line: impl IntoIterator<Item = OsString>
             break;
         }
     }
-    ordered.append(&mut config);
+    ordered.append(&mut moved);
     ordered.extend(args);
     ordered
 }
@@ -35,7 +51,7 @@ mod tests {
     use super::*;
 
     fn reorder(line: &str) -> String {
-        let args = move_config_after_command(line.split(' ').map(OsString::from));
+        let args = move_server_options_after_command(line.split(' ').map(OsString::from));
         let args: Vec<_> = args.iter().map(|arg| arg.to_str().unwrap()).collect();
         args.join(" ")
     }
@@ -45,6 +61,14 @@ mod tests {
         assert_eq!(
             reorder("i --json --config a --timeout 5 --config=b call --config c x --config d"),
             "i --json --timeout 5 call --config a --config=b --config c x --config d"
+        );
+    }
+
+    #[test]
+    fn all_options_that_select_servers_are_moved_with_their_values() {
+        assert_eq!(
+            reorder("i --stdio tools --env A=1 --json --url=u --header h call x"),
+            "i --json call --stdio tools --env A=1 --url=u --header h x"
         );
     }
 

@@ -1,0 +1,76 @@
+//! `add`: adds a server to the configuration file.
+
+use std::path::PathBuf;
+
+use super::CommandContext;
+use super::edit_server::{reject_server_options, report_change};
+use crate::cli::AddArgs;
+use crate::config_editor::ConfigFile;
+use crate::configuration::{ConfigSource, OWN_CONFIG_FILE, print_warnings};
+use crate::exit::CliError;
+use crate::server_definition::{self, DefinitionError};
+use crate::trust;
+
+pub(super) fn run(context: &mut CommandContext, args: &AddArgs) -> Result<(), CliError> {
+    reject_server_options(context)?;
+    let name = &args.name;
+    let options = &context.global;
+    let (definition, unused, option) = match &args.address {
+        Some(url) => {
+            let definition = server_definition::remote_definition(url, &options.header);
+            (definition, !options.env.is_empty(), "--env")
+        }
+        None => {
+            let definition = server_definition::stdio_definition(&args.command, &options.env);
+            (definition, !options.header.is_empty(), "--header")
+        }
+    };
+    if unused {
+        let kind = if args.address.is_some() { "remote" } else { "local" };
+        return Err(CliError::usage(format!("a {kind} server has no `{option}`")));
+    }
+    if args.address.is_none() && args.command.is_empty() {
+        return Err(CliError::usage("`add` needs a command or a URL").with_hint(format!(
+            "run `innkeeper add {name} -- COMMAND` or `innkeeper add {name} URL`"
+        )));
+    }
+    let definition = definition.map_err(|error| definition_error(name, &error))?;
+    let source = ConfigSource::find(&context.global, &context.environment)
+        .unwrap_or_else(|| ConfigSource::new_file(PathBuf::from(OWN_CONFIG_FILE)));
+    let file = match source.files() {
+        [path] => ConfigFile::open_or_create(path)?,
+        _ => ConfigFile::open(&source)?,
+    };
+    let exists = file.has_server(name);
+    if exists && !args.force {
+        let message = format!("`{}` has a server `{name}`", file.path().display());
+        return Err(CliError::usage(message)
+            .with_hint("use `--force` to replace the server, or choose another name"));
+    }
+    file.set_server(name, &definition);
+    let warnings = file.save(&source.environment(&context.environment))?;
+    print_warnings(&mut context.output, &warnings)?;
+    // The user has typed the launch, so the next command does not ask for an approval.
+    if let Some(file) = source.file_to_approve()
+        && let Ok(config) = source.load(&context.environment)
+    {
+        trust::approve_server(&context.environment, file, &config, name);
+    }
+    report_change(context, &file, name, if exists { "replaced" } else { "added" })
+}
+
+fn definition_error(name: &str, error: &DefinitionError) -> CliError {
+    let failure = CliError::usage(format!("cannot add `{name}`: {error}"));
+    match error {
+        DefinitionError::InvalidUrl { .. } => {
+            failure.with_hint(format!("write a command after `--`: `add {name} -- COMMAND`"))
+        }
+        DefinitionError::InvalidHeader | DefinitionError::DuplicateHeader { .. } => {
+            failure.with_hint("write `--header 'Name: value'`")
+        }
+        DefinitionError::InvalidVariable | DefinitionError::DuplicateVariable { .. } => {
+            failure.with_hint("write `--env NAME=value`")
+        }
+        DefinitionError::EmptyCommand | DefinitionError::UnclosedQuote => failure,
+    }
+}

@@ -1,0 +1,183 @@
+//! Tests of `add`, `remove`, `enable` and `disable`.
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use innkeeper_testkit::fixture_program;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::program::innkeeper;
+
+/// A directory with the state directory of its user.
+struct Project {
+    directory: TempDir,
+    state: TempDir,
+}
+
+impl Project {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap(), state: tempfile::tempdir().unwrap() }
+    }
+
+    fn with_config(text: &str) -> Self {
+        let project = Self::new();
+        std::fs::write(project.directory.path().join("mcp.json"), text).unwrap();
+        project
+    }
+
+    fn config(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("mcp.json")).unwrap()
+    }
+
+    fn run(&self, args: &[&str], code: i32) -> Output {
+        let output = innkeeper(args, self.directory.path())
+            .env("XDG_STATE_HOME", self.state.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
+        output
+    }
+
+    fn stderr(&self, args: &[&str], code: i32) -> String {
+        String::from_utf8(self.run(args, code).stderr).unwrap()
+    }
+}
+
+const COMMENTED: &str = r#"{
+  // The servers of the team.
+  "mcpServers": {
+    "files": { "command": "files-server" }, // reads files
+    "notes": { "command": "notes-server" }
+  }
+}
+"#;
+
+#[test]
+fn an_added_server_is_approved_and_can_be_called() {
+    let project = Project::new();
+    let program = fixture_program();
+    let program = program.to_str().unwrap();
+    let added = project.stderr(&["add", "one", "--env", "LEVEL=1", "--", program], 0);
+    assert_eq!(added, "`mcp.json`: server `one` added\n");
+    let config: Value = serde_json::from_str(&project.config()).unwrap();
+    assert_eq!(config["servers"]["one"], json!({"command": program, "env": {"LEVEL": "1"}}));
+    assert_eq!(project.stderr(&["call", "one.echo", "message=hi"], 0), "");
+}
+
+#[test]
+fn the_other_lines_of_a_file_stay() {
+    let project = Project::with_config(COMMENTED);
+    let header = "Authorization: Bearer ${TOKEN:-none}";
+    project.run(&["add", "web", "https://a.example/mcp", "--header", header], 0);
+    project.run(&["disable", "files"], 0);
+    project.run(&["remove", "notes"], 0);
+    insta::assert_snapshot!(project.config());
+    project.run(&["enable", "files"], 0);
+    let unchanged = project.config();
+    assert_eq!(
+        project.stderr(&["enable", "files"], 0),
+        "`mcp.json`: server `files` already enabled\n"
+    );
+    assert_eq!(project.config(), unchanged);
+}
+
+#[test]
+fn a_taken_name_is_refused_unless_the_replacement_is_forced() {
+    let project = Project::with_config(COMMENTED);
+    let stderr = project.stderr(&["add", "files", "--", "other"], 2);
+    insta::assert_snapshot!(stderr, @r"
+    error: `mcp.json` has a server `files`
+      hint: use `--force` to replace the server, or choose another name
+    ");
+    assert_eq!(project.config(), COMMENTED);
+    let output = project.run(&["add", "files", "--force", "--json", "--", "other"], 0);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report, json!({"file": "mcp.json", "server": "files", "change": "replaced"}));
+    assert_eq!(project.config(), COMMENTED.replace(
+        "{ \"command\": \"files-server\" }",
+        "{\n      \"command\": \"other\"\n    }",
+    ));
+}
+
+#[test]
+fn a_change_that_makes_the_file_invalid_is_refused_and_the_file_stays() {
+    let text = r#"{"servers": {
+        "a": {"command": "x"}, "b": {"command": "y", "dependencies": ["a"]}
+    }}"#;
+    let project = Project::with_config(text);
+    for (args, part) in [
+        (&["add", "A", "--", "x"][..], "only in case"),
+        (&["add", "c d", "--", "x"], "invalid character"),
+        (&["add", "c", "--env", "K=${UNSET_VARIABLE}", "--", "x"], "`UNSET_VARIABLE` is not set"),
+        (&["remove", "a"], "no server `a`"),
+        (&["disable", "a"], "`a` is disabled"),
+    ] {
+        let stderr = project.stderr(args, 2);
+        assert!(stderr.contains("nothing was written") && stderr.contains(part), "{stderr}");
+        assert_eq!(project.config(), text);
+    }
+}
+
+#[test]
+fn a_file_with_an_older_problem_can_be_changed_but_not_a_file_that_is_no_json() {
+    let text = r#"{"servers": {"a": {"command": "x", "timeout": -1}}}"#;
+    let project = Project::with_config(text);
+    project.run(&["add", "b", "--", "y"], 0);
+    project.run(&["remove", "a"], 0);
+    project.run(&["check"], 0);
+    let broken = Project::with_config("{\"servers\": {");
+    let stderr = broken.stderr(&["add", "b", "--", "y"], 2);
+    assert!(stderr.starts_with("error: cannot change `mcp.json`: "), "{stderr}");
+    assert_eq!(broken.config(), "{\"servers\": {");
+}
+
+#[test]
+fn wrong_command_lines_say_what_to_write() {
+    let project = Project::with_config(COMMENTED);
+    for (args, part) in [
+        (&["add", "x", "npx"][..], "add x -- COMMAND"),
+        (&["add", "x", "https://a", "--env", "A=1"], "a remote server has no `--env`"),
+        (&["add", "x", "--header", "A: b", "--", "y"], "a local server has no `--header`"),
+        (&["add", "x", "https://a", "--header", "nocolon"], "--header 'Name: value'"),
+        (&["add", "x"], "run `innkeeper add x -- COMMAND`"),
+        (&["add", "x", "https://a", "--", "y"], "cannot be used with"),
+        (&["add", "x", "--stdio", "a", "--", "y"], "innkeeper add NAME -- COMMAND"),
+        (&["remove", "none"], "`mcp.json` has no server `none`"),
+        (&["enable", "files", "--config", "a", "--config", "b"], "more than one configuration"),
+        (&["disable", "files", "--config", "none.json"], "cannot read `none.json`"),
+    ] {
+        let stderr = project.stderr(args, 2);
+        assert!(stderr.contains(part), "{args:?}: {stderr}");
+    }
+    assert_eq!(project.config(), COMMENTED);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_stays_a_link_and_a_pipe_is_refused() {
+    let project = Project::new();
+    let target = project.state.path().join("dotfiles.json");
+    std::fs::write(&target, COMMENTED).unwrap();
+    let link = project.directory.path().join("mcp.json");
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    project.run(&["remove", "notes"], 0);
+    assert!(link.is_symlink());
+    assert!(!std::fs::read_to_string(&target).unwrap().contains("notes"));
+    let pipe = project.directory.path().join("pipe.json");
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+    let stderr = project.stderr(&["remove", "notes", "--config", "pipe.json"], 2);
+    assert!(stderr.contains("not a regular file"), "{stderr}");
+}
+
+#[test]
+fn a_named_file_is_created_where_it_is_named() {
+    let project = Project::new();
+    let args = ["add", "a", "--config", "team.json", "https://a.example/mcp"];
+    assert_eq!(project.stderr(&args, 0), "`team.json`: server `a` added\n");
+    assert!(Path::new(&project.directory.path().join("team.json")).is_file());
+    assert!(!project.directory.path().join("mcp.json").exists());
+}
