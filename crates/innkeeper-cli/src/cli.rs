@@ -7,7 +7,7 @@ pub(crate) use commands::{
     ApprovalArg, AskArgs, BuiltinServerKind, CallArgs, CompletionsArgs, DemoArgs,
     ExportRetriesArgs, ExtractArgs, HostCommand, ImportArgs, LockArgs, LogStatsArgs, LoginArgs,
     ModelArgs, ModelCommand, ModelFetchArgs, ModelListArgs, ModelServeArgs, PromptArgs, ReadArgs,
-    ServerArgs, ToolCallingArg, WhyArgs,
+    ServerArgs, ToolCallingArg, ToolsArgs, WhyArgs,
 };
 
 use std::ffi::OsString;

@@ -2,11 +2,15 @@
 
 mod duplicate_keys;
 mod expected_type;
+mod parameter;
 mod source;
 #[cfg(test)]
 mod tests;
+mod type_text;
 
+pub(crate) use parameter::Parameter;
 pub(crate) use source::{ArgumentSource, ArgumentSourceError, read_arguments};
+pub(crate) use type_text::type_text;
 
 use std::str::FromStr;
 
@@ -96,7 +100,8 @@ fn parse_value(schema: &Value, key: &str, texts: &[&str]) -> Result<Box<RawValue
     let expected = match expected_type::find_property(schema, key) {
         PropertyLookup::Known(expected) => expected,
         PropertyLookup::Unknown { known_keys: keys } => {
-            let suggestion = nearest_key(key, &keys);
+            let nearest = nearest_name(key, keys.iter().map(String::as_str));
+            let suggestion = nearest.map(str::to_owned);
             return Err(ArgumentError::Unknown {
                 key: key.to_owned(),
                 suggestion,
@@ -119,14 +124,17 @@ fn parse_value(schema: &Value, key: &str, texts: &[&str]) -> Result<Box<RawValue
     serde_json::value::to_raw_value(&items).map_err(|_| unreadable(&expected))
 }
 
-/// Returns the most similar known key, if one is similar enough.
-fn nearest_key(key: &str, known_keys: &[String]) -> Option<String> {
+/// Returns the most similar name, if one is similar enough.
+pub(crate) fn nearest_name<'n>(
+    name: &str,
+    known_names: impl IntoIterator<Item = &'n str>,
+) -> Option<&'n str> {
     /// Minimum similarity of a suggestion; less similar words are rarely typos.
     const MIN_SIMILARITY: f64 = 0.6;
-    known_keys
-        .iter()
-        .map(|name| (strsim::normalized_damerau_levenshtein(key, name), name))
+    known_names
+        .into_iter()
+        .map(|known| (strsim::normalized_damerau_levenshtein(name, known), known))
         .filter(|(alike, _)| *alike >= MIN_SIMILARITY)
         .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name.clone())
+        .map(|(_, known)| known)
 }

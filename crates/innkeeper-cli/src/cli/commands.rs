@@ -14,8 +14,8 @@ use crate::tool_arguments::KeyValuePair;
 pub(crate) enum HostCommand {
     /// Report all problems in the configuration without starting servers
     Check,
-    /// Start all servers and list their tools, prompts and resources
-    Tools,
+    /// List the tools, prompts and resources of all servers, or show the definitions of one server
+    Tools(ToolsArgs),
     /// Call a tool and print its result
     Call(CallArgs),
     /// Get a prompt and print its messages
@@ -38,6 +38,14 @@ pub(crate) enum HostCommand {
     Ask(AskArgs),
     /// Run a scripted chain of tool calls on two demo servers; needs no configuration
     Demo(DemoArgs),
+}
+
+/// Arguments of `tools`.
+#[derive(Args, Debug)]
+pub(crate) struct ToolsArgs {
+    /// Server or tool to show with parameters; default: a table of all servers
+    #[arg(value_name = "SERVER[.TOOL]")]
+    pub(crate) target: Option<String>,
 }
 
 /// Arguments of `call`.

@@ -12,6 +12,10 @@ const MAX_DEPTH: usize = 16;
 /// Maximum number of schema nodes visited for required keys, because references can be cyclic.
 const MAX_SCHEMA_NODES: usize = 64;
 
+/// Maximum number of combined schemas that are visited for one property, because references can
+/// repeat a schema without end.
+const MAX_COMBINED_SCHEMAS: usize = 4_096;
+
 /// Whether an object schema has a property.
 pub(super) enum PropertyLookup {
     Known(ExpectedType),
@@ -21,16 +25,16 @@ pub(super) enum PropertyLookup {
 /// Looks up a property of an object schema.
 pub(super) fn find_property(schema: &Value, key: &str) -> PropertyLookup {
     let mut expected = ExpectedType::default();
-    let mut object = ObjectSchema::default();
-    object.collect(schema, schema, MAX_DEPTH);
+    let nodes = &mut { MAX_COMBINED_SCHEMAS };
+    let object = ObjectSchema::from_part(schema, schema);
     for property in object.properties.iter().filter(|(name, _)| *name == key) {
-        expected.collect(schema, property.1, MAX_DEPTH);
+        expected.collect(schema, property.1, MAX_DEPTH, nodes);
     }
     if object.properties.iter().any(|(name, _)| *name == key) {
         return PropertyLookup::Known(expected);
     }
     for extra in &object.additional_schemas {
-        expected.collect(schema, extra, MAX_DEPTH);
+        expected.collect(schema, extra, MAX_DEPTH, nodes);
     }
     let open = !object.additional_schemas.is_empty()
         || (object.properties.is_empty() && !object.is_closed);
@@ -58,20 +62,28 @@ pub(super) fn required_keys(schema: &Value) -> IndexSet<&str> {
 
 /// The properties of an object schema and of all schemas combined with it.
 #[derive(Default)]
-struct ObjectSchema<'a> {
-    properties: Vec<(&'a str, &'a Value)>,
+pub(super) struct ObjectSchema<'a> {
+    pub(super) properties: Vec<(&'a str, &'a Value)>,
     /// Schemas of additional properties.
     additional_schemas: Vec<&'a Value>,
     is_closed: bool,
 }
 
 impl<'a> ObjectSchema<'a> {
-    fn collect(&mut self, root: &'a Value, schema: &'a Value, depth: usize) {
-        if depth == 0 {
+    /// Returns the object that `schema`, a part of `root`, describes.
+    pub(super) fn from_part(root: &'a Value, schema: &'a Value) -> Self {
+        let mut object = Self::default();
+        object.collect(root, schema, MAX_DEPTH, &mut { MAX_COMBINED_SCHEMAS });
+        object
+    }
+
+    fn collect(&mut self, root: &'a Value, schema: &'a Value, depth: usize, nodes: &mut usize) {
+        if depth == 0 || *nodes == 0 {
             return;
         }
+        *nodes -= 1;
         if let Some(target) = resolve_reference(root, schema) {
-            self.collect(root, target, depth - 1);
+            self.collect(root, target, depth - 1, nodes);
         }
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
             self.properties.extend(properties.iter().map(|(name, value)| (name.as_str(), value)));
@@ -87,17 +99,17 @@ impl<'a> ObjectSchema<'a> {
         for branches in ["allOf", "anyOf", "oneOf"].iter().filter_map(|keyword| schema.get(keyword))
         {
             for branch in branches.as_array().into_iter().flatten() {
-                self.collect(root, branch, depth - 1);
+                self.collect(root, branch, depth - 1, nodes);
             }
         }
         for branch in ["then", "else"].iter().filter_map(|keyword| schema.get(keyword)) {
-            self.collect(root, branch, depth - 1);
+            self.collect(root, branch, depth - 1, nodes);
         }
     }
 }
 
 /// Resolves a local `$ref`.
-fn resolve_reference<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
+pub(super) fn resolve_reference<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
     root.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
 }
 
@@ -174,12 +186,13 @@ fn is_integer(json: &str) -> bool {
 }
 
 impl ExpectedType {
-    fn collect(&mut self, root: &Value, schema: &Value, depth: usize) {
-        if depth == 0 {
+    fn collect(&mut self, root: &Value, schema: &Value, depth: usize, nodes: &mut usize) {
+        if depth == 0 || *nodes == 0 {
             return;
         }
+        *nodes -= 1;
         if let Some(target) = resolve_reference(root, schema) {
-            self.collect(root, target, depth - 1);
+            self.collect(root, target, depth - 1, nodes);
         }
         let fixed = schema.get("const").map(std::slice::from_ref);
         let enum_values = schema.get("enum").and_then(Value::as_array).map(Vec::as_slice);
@@ -190,13 +203,13 @@ impl ExpectedType {
         }
         if let Some(items) = schema.get("items") {
             let mut item = self.items.take().unwrap_or_default();
-            item.collect(root, items, depth - 1);
+            item.collect(root, items, depth - 1, nodes);
             self.items = Some(item);
         }
         for branches in ["allOf", "anyOf", "oneOf"].iter().filter_map(|keyword| schema.get(keyword))
         {
             for branch in branches.as_array().into_iter().flatten() {
-                self.collect(root, branch, depth - 1);
+                self.collect(root, branch, depth - 1, nodes);
             }
         }
     }

@@ -111,6 +111,17 @@ fn references_are_followed_and_endless_ones_restrict_nothing() {
 }
 
 #[test]
+fn references_that_multiply_end() {
+    let branches: Vec<Value> = (0..20).map(|_| json!({"$ref": "#/$defs/loop"})).collect();
+    let exploding = json!({
+        "properties": {"a": {"$ref": "#/$defs/loop"}},
+        "allOf": [{"$ref": "#/$defs/loop"}],
+        "$defs": {"loop": {"anyOf": branches, "items": {"$ref": "#/$defs/loop"}}}
+    });
+    assert_eq!(parsed_json(&exploding, &["a=[5]"]), r#"{"a":[5]}"#);
+}
+
+#[test]
 fn a_repeated_key_makes_an_array_where_one_is_taken() {
     assert_eq!(
         parsed_json(&schema(), &["tags=a", "tags=5", "sizes=1", "sizes=2"]),

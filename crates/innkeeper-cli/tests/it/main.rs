@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking where it stands")]
 
 mod program;
+mod terminal;
 
 mod ask;
 mod builtin_servers;
@@ -18,4 +19,6 @@ mod pins;
 mod real_servers;
 mod signals;
 mod text_output;
+mod tools;
 mod trust;
+mod why;
