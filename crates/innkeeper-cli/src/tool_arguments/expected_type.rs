@@ -1,7 +1,5 @@
 //! Argument types from a JSON Schema, and the conversion of typed text.
 
-use std::fmt;
-
 use indexmap::IndexSet;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -153,8 +151,8 @@ impl JsonType {
             Self::Boolean => "a boolean (true or false)",
             Self::Integer => "an integer",
             Self::Number => "a number",
-            Self::Array => "an array (as JSON)",
-            Self::Object => "an object (as JSON)",
+            Self::Array => "a list",
+            Self::Object => "an object",
             Self::String => "a string",
         }
     }
@@ -257,6 +255,58 @@ impl ExpectedType {
             None => None,
         }
     }
+
+    /// Parses text as the only item of a list, if a list is allowed. Text that begins as a JSON
+    /// array is not an item but an array with an error.
+    pub(super) fn parse_single_item(&self, text: &str) -> Option<Box<RawValue>> {
+        let item = self.items().filter(|_| !text.trim_start().starts_with('['))?.parse(text)?;
+        serde_json::value::to_raw_value(&[item]).ok()
+    }
+
+    /// Returns what a value must be, with an example of a list or an object.
+    pub(super) fn describe(&self, key: &str) -> String {
+        let literals = self.literals.iter().map(|literal| match literal {
+            Value::String(string) => format!("`{string}`"),
+            other => format!("`{other}`"),
+        });
+        let example = |json: &str| {
+            let quoted = shlex::try_quote(json).unwrap_or(json.into());
+            format!(": `{key}={quoted}`")
+        };
+        let kinds = self.types.iter().map(|kind| match kind {
+            JsonType::Array => {
+                let item = self.items().map_or("\"text\"".to_owned(), Self::example);
+                format!("{}{}", kind.describe(), example(&format!("[{item}]")))
+            }
+            JsonType::Object => {
+                format!("{}{}", kind.describe(), example(r#"{"key": "value"}"#))
+            }
+            JsonType::Null
+            | JsonType::Boolean
+            | JsonType::Integer
+            | JsonType::Number
+            | JsonType::String => kind.describe().to_owned(),
+        });
+        let all: Vec<String> = literals.chain(kinds).collect();
+        all.join(" or ")
+    }
+
+    /// Returns an example of a value as JSON.
+    fn example(&self) -> String {
+        let literal = self.literals.first().map(Value::to_string);
+        literal.unwrap_or_else(|| {
+            let text = match self.types.last() {
+                Some(JsonType::Null) => "null",
+                Some(JsonType::Boolean) => "true",
+                Some(JsonType::Integer) => "1",
+                Some(JsonType::Number) => "0.5",
+                Some(JsonType::Array) => "[]",
+                Some(JsonType::Object) => "{}",
+                Some(JsonType::String) | None => "\"text\"",
+            };
+            text.to_owned()
+        })
+    }
 }
 
 /// Whether a text equals a fixed value: a string as text, any other value as JSON.
@@ -264,17 +314,5 @@ fn matches_literal(literal: &Value, text: &str) -> bool {
     match literal {
         Value::String(string) => string == text,
         other => serde_json::from_str::<Value>(text).is_ok_and(|value| value == *other),
-    }
-}
-
-impl fmt::Display for ExpectedType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let literals = self.literals.iter().map(|literal| match literal {
-            Value::String(string) => format!("`{string}`"),
-            other => format!("`{other}`"),
-        });
-        let kinds = self.types.iter().map(|kind| kind.describe().to_owned());
-        let all: Vec<String> = literals.chain(kinds).collect();
-        f.write_str(&all.join(" or "))
     }
 }

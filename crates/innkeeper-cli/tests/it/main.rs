@@ -5,6 +5,7 @@
 mod program;
 mod terminal;
 
+mod arguments;
 mod ask;
 mod builtin_servers;
 mod command_line;
