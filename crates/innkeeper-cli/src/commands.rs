@@ -85,7 +85,7 @@ pub(crate) async fn run(
 ) -> Result<(), CliError> {
     match command {
         HostCommand::Check => check::run(context),
-        HostCommand::Tools => tools::run(context).await,
+        HostCommand::Tools(args) => tools::run(context, &args).await,
         HostCommand::Call(args) => call::run(context, &args).await,
         HostCommand::Prompt(args) => prompt::run(context, &args).await,
         HostCommand::Read(args) => read::run(context, &args).await,

@@ -2,15 +2,19 @@
 
 mod escape;
 mod table;
+mod wrap;
 mod writer_thread;
 
-pub(crate) use escape::{escape_inline, is_deceptive};
+pub(crate) use escape::{block as escape_block, escape_inline, is_deceptive};
 pub(crate) use table::Table;
+pub(crate) use textwrap::core::display_width;
+pub(crate) use wrap::wrap;
 pub(crate) use writer_thread::WriteCanceller;
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
+use anstyle::AnsiColor;
 use serde::Serialize;
 
 use crate::log::LogSink;
@@ -24,16 +28,18 @@ pub(crate) enum Style {
     Hint,
     Strong,
     Good,
+    Dim,
 }
 
 impl Style {
-    fn ansi_code(self) -> &'static str {
+    fn ansi_style(self) -> anstyle::Style {
         match self {
-            Self::Error => "1;31",
-            Self::Note => "33",
-            Self::Hint => "36",
-            Self::Strong => "1",
-            Self::Good => "32",
+            Self::Error => AnsiColor::Red.on_default().bold(),
+            Self::Note => AnsiColor::Yellow.on_default(),
+            Self::Hint => AnsiColor::Cyan.on_default(),
+            Self::Strong => anstyle::Style::new().bold(),
+            Self::Good => AnsiColor::Green.on_default(),
+            Self::Dim => anstyle::Style::new().dimmed(),
         }
     }
 }
@@ -47,7 +53,8 @@ struct OutputStream {
 impl OutputStream {
     fn paint(&self, tone: Style, text: &str) -> String {
         if self.colour {
-            format!("\x1b[{}m{text}\x1b[0m", tone.ansi_code())
+            let style = tone.ansi_style();
+            format!("{style}{text}{style:#}")
         } else {
             text.to_owned()
         }
@@ -61,6 +68,8 @@ pub(crate) struct Output {
     json: bool,
     /// Whether stdout is a terminal.
     is_terminal: bool,
+    /// The columns of the terminal; `None` if stdout is no terminal.
+    columns: Option<usize>,
     /// Whether a JSON value was printed completely or partly.
     json_written: bool,
 }
@@ -81,6 +90,7 @@ impl Output {
             err: OutputStream { writer: Box::new(err), colour: err_terminal && !plain },
             json,
             is_terminal: out_terminal,
+            columns: out_terminal.then(terminal_columns),
             json_written: false,
         }
     }
@@ -147,6 +157,11 @@ impl Output {
         if self.is_terminal { self.print_data(&escape::block(text)) } else { self.print_data(text) }
     }
 
+    /// Returns the columns of the terminal, or `None` if stdout is no terminal.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        self.columns
+    }
+
     /// Whether stdout is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.is_terminal
@@ -165,7 +180,7 @@ impl Output {
 
     /// Prints a table to stdout.
     pub(crate) fn print_table(&mut self, table: &Table) -> io::Result<()> {
-        let text = table.render(|heading| self.out.paint(Style::Strong, heading));
+        let text = table.render(self.columns, self.out.colour);
         self.print_data(&text)
     }
 
@@ -189,6 +204,15 @@ impl Output {
     ) -> io::Result<()> {
         let label = self.err.paint(tone, label);
         writeln!(self.err.writer, "{label}: {}", escape_inline(text))
+    }
+}
+
+/// Returns the columns of the terminal of stdout; some terminals do not report their size.
+fn terminal_columns() -> usize {
+    const DEFAULT_COLUMNS: usize = 80;
+    match terminal_size::terminal_size_of(io::stdout()) {
+        Some((terminal_size::Width(columns), _)) if columns > 0 => columns.into(),
+        Some(_) | None => DEFAULT_COLUMNS,
     }
 }
 
@@ -233,6 +257,7 @@ pub(crate) mod capture {
                 err: stream(&err),
                 json,
                 is_terminal: colour,
+                columns: colour.then_some(80),
                 json_written: false,
             },
             out,

@@ -1,44 +1,30 @@
-//! Parses tool arguments from `--args` and `key=value` pairs.
+//! Converts the arguments of the command line to the types of a tool's input schema.
 
 mod duplicate_keys;
 mod expected_type;
+mod parameter;
 mod source;
 #[cfg(test)]
 mod tests;
+mod type_text;
+mod typed;
 
-pub(crate) use source::{ArgumentSource, ArgumentSourceError, read_arguments};
-
-use std::str::FromStr;
+pub(crate) use parameter::Parameter;
+pub(crate) use source::{ArgumentInput, ArgumentSourceError};
+pub(crate) use type_text::type_text;
+pub(crate) use typed::TypedArgument;
 
 use indexmap::IndexMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use expected_type::{ExpectedType, PropertyLookup};
+use source::ArgumentValue;
 
 /// Arguments in their order, each as JSON text, so that numbers keep all digits.
 pub(crate) type ArgumentMap = IndexMap<String, Box<RawValue>>;
 
-/// A `key=value` argument.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KeyValuePair {
-    pub(crate) key: String,
-    pub(crate) value: String,
-}
-
-impl FromStr for KeyValuePair {
-    type Err = String;
-
-    fn from_str(typed: &str) -> Result<Self, Self::Err> {
-        match typed.split_once('=') {
-            Some(("", _)) => Err("expected key=value with a key before the `=`".to_owned()),
-            Some((key, text)) => Ok(Self { key: key.to_owned(), value: text.to_owned() }),
-            None => Err(format!("expected key=value, but `{typed}` has no `=`")),
-        }
-    }
-}
-
-/// Why a `key=value` pair is invalid for the tool.
+/// Why an argument is invalid for the tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ArgumentError {
     #[error("unknown argument `{key}`")]
@@ -56,47 +42,47 @@ pub(crate) enum ArgumentError {
     Missing { key: String },
 }
 
-/// Converts all pairs to the types of the tool's input schema; returns all errors.
-///
-/// A repeated key becomes an array if the schema allows an array. If all pairs are valid, missing
-/// arguments are not reported here but by the call.
-pub(crate) fn parse_pairs(
-    schema: &Value,
-    pairs: &[KeyValuePair],
-    input: &ArgumentMap,
-) -> Result<ArgumentMap, Vec<ArgumentError>> {
-    let mut texts: IndexMap<&str, Vec<&str>> = IndexMap::new();
-    for pair in pairs {
-        texts.entry(&pair.key).or_default().push(&pair.value);
-    }
-    let mut arguments = ArgumentMap::new();
-    let mut problems = Vec::new();
-    for (key, texts) in texts {
-        match parse_value(schema, key, &texts) {
-            Ok(value) => drop(arguments.insert(key.to_owned(), value)),
-            Err(problem) => problems.push(problem),
+impl ArgumentInput {
+    /// Converts all arguments to the types of the input schema; returns all errors.
+    ///
+    /// A pair adds to the JSON object or replaces its member. A repeated key, or one text that is
+    /// no list, becomes a list if the schema allows a list. If all pairs are valid, missing
+    /// arguments are not reported here but by the call.
+    pub(crate) fn convert(mut self, schema: &Value) -> Result<ArgumentMap, Vec<ArgumentError>> {
+        let mut values: IndexMap<String, Vec<ArgumentValue>> = IndexMap::new();
+        for (key, value) in self.pairs {
+            values.entry(key).or_default().push(value);
         }
+        let mut arguments = ArgumentMap::new();
+        let mut problems = Vec::new();
+        for (key, values) in &values {
+            match convert_values(schema, key, values) {
+                Ok(value) => drop(arguments.insert(key.clone(), value)),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if problems.is_empty() {
+            self.object.extend(arguments);
+            return Ok(self.object);
+        }
+        let is_there = |key: &str| self.object.contains_key(key) || values.contains_key(key);
+        let missing = expected_type::required_keys(schema).into_iter().filter(|key| !is_there(key));
+        problems.extend(missing.map(|key| ArgumentError::Missing { key: key.to_owned() }));
+        Err(problems)
     }
-    if problems.is_empty() {
-        return Ok(arguments);
-    }
-    let is_there = |key: &str| input.contains_key(key) || pairs.iter().any(|pair| pair.key == key);
-    let missing = expected_type::required_keys(schema).into_iter().filter(|key| !is_there(key));
-    problems.extend(missing.map(|key| ArgumentError::Missing { key: key.to_owned() }));
-    Err(problems)
 }
 
-/// Merges pairs into the arguments of `--args`; a pair overrides an argument of the same name.
-pub(crate) fn merge(mut arguments: ArgumentMap, pairs: ArgumentMap) -> ArgumentMap {
-    arguments.extend(pairs);
-    arguments
-}
-
-fn parse_value(schema: &Value, key: &str, texts: &[&str]) -> Result<Box<RawValue>, ArgumentError> {
+/// Converts the values of one key.
+fn convert_values(
+    schema: &Value,
+    key: &str,
+    values: &[ArgumentValue],
+) -> Result<Box<RawValue>, ArgumentError> {
     let expected = match expected_type::find_property(schema, key) {
         PropertyLookup::Known(expected) => expected,
         PropertyLookup::Unknown { known_keys: keys } => {
-            let suggestion = nearest_key(key, &keys);
+            let nearest = nearest_name(key, keys.iter().map(String::as_str));
+            let suggestion = nearest.map(str::to_owned);
             return Err(ArgumentError::Unknown {
                 key: key.to_owned(),
                 suggestion,
@@ -104,29 +90,45 @@ fn parse_value(schema: &Value, key: &str, texts: &[&str]) -> Result<Box<RawValue
             });
         }
     };
-    let unreadable = |expected: &ExpectedType| ArgumentError::InvalidValue {
+    let invalid = |expected: &ExpectedType| ArgumentError::InvalidValue {
         key: key.to_owned(),
-        expected: expected.to_string(),
+        expected: expected.describe(key),
     };
-    if let [text] = texts {
-        return expected.parse(text).ok_or_else(|| unreadable(&expected));
+    if let [value] = values {
+        let converted = match value {
+            ArgumentValue::Text(text) => {
+                expected.parse(text).or_else(|| expected.parse_single_item(text))
+            }
+            ArgumentValue::FileText(text) => expected.parse(text),
+            ArgumentValue::Json(json) => Some(json.clone()),
+        };
+        return converted.ok_or_else(|| invalid(&expected));
     }
     let Some(item) = expected.items() else {
         return Err(ArgumentError::DuplicateKey { key: key.to_owned() });
     };
-    let items: Option<Vec<_>> = texts.iter().map(|text| item.parse(text)).collect();
-    let items = items.ok_or_else(|| unreadable(item))?;
-    serde_json::value::to_raw_value(&items).map_err(|_| unreadable(&expected))
+    let items: Option<Vec<_>> = values
+        .iter()
+        .map(|value| match value {
+            ArgumentValue::Text(text) | ArgumentValue::FileText(text) => item.parse(text),
+            ArgumentValue::Json(json) => Some(json.clone()),
+        })
+        .collect();
+    let items = items.ok_or_else(|| invalid(item))?;
+    serde_json::value::to_raw_value(&items).map_err(|_| invalid(&expected))
 }
 
-/// Returns the most similar known key, if one is similar enough.
-fn nearest_key(key: &str, known_keys: &[String]) -> Option<String> {
+/// Returns the most similar name, if one is similar enough.
+pub(crate) fn nearest_name<'n>(
+    name: &str,
+    known_names: impl IntoIterator<Item = &'n str>,
+) -> Option<&'n str> {
     /// Minimum similarity of a suggestion; less similar words are rarely typos.
     const MIN_SIMILARITY: f64 = 0.6;
-    known_keys
-        .iter()
-        .map(|name| (strsim::normalized_damerau_levenshtein(key, name), name))
+    known_names
+        .into_iter()
+        .map(|known| (strsim::normalized_damerau_levenshtein(name, known), known))
         .filter(|(alike, _)| *alike >= MIN_SIMILARITY)
         .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name.clone())
+        .map(|(_, known)| known)
 }

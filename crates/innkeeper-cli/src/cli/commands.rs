@@ -7,15 +7,15 @@ use clap_complete::Shell;
 use innkeeper_toolcall::Format;
 
 use crate::import::SourceHost;
-use crate::tool_arguments::KeyValuePair;
+use crate::tool_arguments::TypedArgument;
 
 /// A command that loads a configuration.
 #[derive(Debug, Subcommand)]
 pub(crate) enum HostCommand {
     /// Report all problems in the configuration without starting servers
     Check,
-    /// Start all servers and list their tools, prompts and resources
-    Tools,
+    /// List the tools, prompts and resources of all servers, or show the definitions of one server
+    Tools(ToolsArgs),
     /// Call a tool and print its result
     Call(CallArgs),
     /// Get a prompt and print its messages
@@ -48,6 +48,14 @@ pub(crate) enum HostCommand {
     Demo(DemoArgs),
 }
 
+/// Arguments of `tools`.
+#[derive(Args, Debug)]
+pub(crate) struct ToolsArgs {
+    /// Server or tool to show with parameters; default: a table of all servers
+    #[arg(value_name = "SERVER[.TOOL]")]
+    pub(crate) target: Option<String>,
+}
+
 /// Arguments of `call`.
 #[derive(Args, Debug)]
 pub(crate) struct CallArgs {
@@ -57,12 +65,15 @@ pub(crate) struct CallArgs {
     /// Tool arguments as a JSON object, `@FILE` to read a file, or `-` to read stdin
     #[arg(long = "args", value_name = "JSON", allow_hyphen_values = true)]
     pub(crate) json_args: Option<String>,
-    /// Tool arguments, converted to the types of the tool's input schema
+    /// Tool arguments: `KEY=VALUE`, `KEY:=JSON`, `KEY=@FILE`, a JSON object, or `-` for stdin
     ///
-    /// A value remains a string if the schema type is `string`. Write an array or an object as
-    /// JSON, or repeat the key for each array item. A pair overrides the same key in `--args`.
-    #[arg(value_name = "KEY=VALUE")]
-    pub(crate) pairs: Vec<KeyValuePair>,
+    /// `KEY=VALUE` is converted to the type in the tool's input schema: a value remains a string if
+    /// the schema type is `string`. A repeated key makes a list, and one value is enough for a
+    /// list. `KEY:=JSON` is exact JSON. `KEY=@FILE` is the text of a file, or its JSON if the type
+    /// is not `string`; `KEY=@@TEXT` is the text `@TEXT`. A key replaces the same key of a JSON
+    /// object.
+    #[arg(value_name = "ARGUMENT")]
+    pub(crate) arguments: Vec<TypedArgument>,
 }
 
 /// Arguments of `prompt`.
@@ -71,9 +82,10 @@ pub(crate) struct PromptArgs {
     /// Server and prompt
     #[arg(value_name = "SERVER.NAME")]
     pub(crate) target: String,
-    /// Prompt arguments; all values are strings
-    #[arg(value_name = "KEY=VALUE")]
-    pub(crate) pairs: Vec<KeyValuePair>,
+    /// Prompt arguments: `KEY=VALUE`, `KEY=@FILE`, a JSON object, or `-` for stdin; all values are
+    /// strings
+    #[arg(value_name = "ARGUMENT")]
+    pub(crate) arguments: Vec<TypedArgument>,
 }
 
 /// Arguments of `read`.

@@ -40,7 +40,7 @@ fn global_options_may_stand_before_and_after_the_command() {
         assert_eq!(parsed.global.timeout, Some(Duration::from_millis(1500)));
         let HostCommand::Call(call) = parsed.command else { panic!("{line:?}") };
         assert_eq!(call.target, "fs.read");
-        assert_eq!(call.pairs.len(), 1);
+        assert_eq!(call.arguments.len(), 1);
     }
 }
 
@@ -80,7 +80,7 @@ fn a_timeout_is_a_positive_number_of_seconds() {
 #[test]
 fn an_argument_without_an_equals_sign_is_rejected_by_name() {
     let error = parse(&["call", "fs.read", "path"]).unwrap_err().to_string();
-    assert!(error.contains("`path`") && error.contains("key=value"), "{error}");
+    assert!(error.contains("'path'") && error.contains("KEY=VALUE"), "{error}");
 }
 
 #[test]

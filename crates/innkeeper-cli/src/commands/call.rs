@@ -3,6 +3,7 @@
 use innkeeper_host::error::RoutingError;
 use innkeeper_host::{CallError, Host};
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::CommandContext;
 use crate::cli::CallArgs;
@@ -10,28 +11,17 @@ use crate::configuration::{config_for_item, load_config};
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::with_host;
 use crate::output::{Output, Style};
-use crate::tool_arguments;
+use crate::tool_arguments::ArgumentInput;
 
 pub(super) async fn run(context: &mut CommandContext, args: &CallArgs) -> Result<(), CliError> {
     let config = load_config(context)?;
     let (config, _) = config_for_item(&config, &args.target)?;
-    let arguments = load_json_args(args)?;
+    let input =
+        ArgumentInput::read(&args.arguments, args.json_args.as_deref(), std::io::stdin().lock())?;
     let operation = async |host: &Host, output: &mut Output| {
-        let schema = input_schema(host, &args.target);
-        let typed =
-            tool_arguments::parse_pairs(&schema, &args.pairs, &arguments).map_err(|problems| {
-                let mut failure =
-                    CliError::usage(format!("invalid arguments for `{}`", args.target));
-                for problem in problems {
-                    failure = failure.with_detail(problem.to_string());
-                }
-                failure
-            })?;
-        let all =
-            serde_json::to_value(tool_arguments::merge(arguments, typed)).map_err(|error| {
-                CliError::failure("cannot serialize the arguments").with_source(error)
-            })?;
-        let result = host.call_tool(&args.target, all).await.map_err(|error| call_error(&error))?;
+        let arguments = convert_arguments(host, &args.target, input)?;
+        let result =
+            host.call_tool(&args.target, arguments).await.map_err(|error| call_error(&error))?;
         let is_error = result.is_error();
         output.print_json(&result)?;
         if let Some(problem) = result.output_schema_violation() {
@@ -46,15 +36,19 @@ pub(super) async fn run(context: &mut CommandContext, args: &CallArgs) -> Result
     with_host(context, config, operation).await.map(drop)
 }
 
-fn load_json_args(args: &CallArgs) -> Result<tool_arguments::ArgumentMap, CliError> {
-    match &args.json_args {
-        None => Ok(tool_arguments::ArgumentMap::default()),
-        Some(typed) => {
-            let source = tool_arguments::ArgumentSource::new(typed);
-            tool_arguments::read_arguments(&source, std::io::stdin().lock())
-                .map_err(|error| CliError::usage("cannot read the arguments").with_source(error))
-        }
-    }
+/// Converts the arguments to the types of the tool, as JSON text that keeps all digits.
+fn convert_arguments(
+    host: &Host,
+    target: &str,
+    input: ArgumentInput,
+) -> Result<Box<RawValue>, CliError> {
+    let arguments = input.convert(&input_schema(host, target)).map_err(|problems| {
+        CliError::usage(format!("invalid arguments for `{target}`"))
+            .with_argument_errors(&problems)
+            .with_hint(format!("run `innkeeper tools {target}` to show the parameters"))
+    })?;
+    to_raw_value(&arguments)
+        .map_err(|error| CliError::failure("cannot serialize the arguments").with_source(error))
 }
 
 /// Returns the tool's input schema. Returns an empty schema for an unknown tool; the call reports
@@ -105,7 +99,9 @@ pub(super) fn call_error(error: &CallError) -> CliError {
             for problem in problems {
                 failure = failure.with_detail(problem.to_string());
             }
-            failure.with_detail("the request was not sent")
+            failure
+                .with_detail("the request was not sent")
+                .with_hint(format!("run `innkeeper tools {item}` to show the parameters"))
         }
         CallError::Timeout { .. } => CliError::failure(error.to_string())
             .with_hint("use `--timeout SECONDS` to allow more time"),

@@ -1,7 +1,7 @@
 //! `prompt`: gets a prompt and prints its messages.
 
 use innkeeper_host::{CallOptions, Config, Host};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::CommandContext;
 use super::call::call_error;
@@ -10,18 +10,14 @@ use crate::configuration::{config_for_item, load_config};
 use crate::exit::CliError;
 use crate::hosting::with_host;
 use crate::output::Output;
-use crate::tool_arguments::ArgumentError;
+use crate::tool_arguments::ArgumentInput;
 
 pub(super) async fn run(context: &mut CommandContext, args: &PromptArgs) -> Result<(), CliError> {
     let config = load_config(context)?;
     let target = prompt_name(&config, &args.target);
     let (config, _) = config_for_item(&config, &target)?;
-    let mut arguments = Map::new();
-    for pair in &args.pairs {
-        if arguments.insert(pair.key.clone(), Value::from(pair.value.clone())).is_some() {
-            return Err(vec![ArgumentError::DuplicateKey { key: pair.key.clone() }].into());
-        }
-    }
+    let input = ArgumentInput::read(&args.arguments, None, std::io::stdin().lock())?;
+    let arguments = string_arguments(input)?;
     let operation = async |host: &Host, output: &mut Output| {
         check_arguments(host, &target, &arguments)?;
         let got = host.get_prompt(&target, &arguments, CallOptions::default()).await;
@@ -57,6 +53,20 @@ fn prompt_name(config: &Config, target: &str) -> String {
         }
         _ => target.to_owned(),
     }
+}
+
+/// Returns the arguments, whose values are all strings.
+fn string_arguments(input: ArgumentInput) -> Result<Map<String, Value>, CliError> {
+    let schema = json!({ "additionalProperties": { "type": "string" } });
+    let mut arguments = Map::new();
+    for (key, value) in input.convert(&schema)? {
+        let text: String = serde_json::from_str(value.get()).map_err(|_| {
+            CliError::usage(format!("argument `{key}` must be a string"))
+                .with_hint("all arguments of a prompt are strings: use `KEY=VALUE`")
+        })?;
+        arguments.insert(key, Value::from(text));
+    }
+    Ok(arguments)
 }
 
 /// Rejects arguments that the prompt does not have; the host reports an unknown prompt.

@@ -1,33 +1,162 @@
-//! `tools`: starts all servers and lists their tools, prompts and resources.
+//! `tools`: lists the tools, prompts and resources of all servers, or shows the definitions of one.
 
-use innkeeper_host::{CatalogServer, Host, SecurityWarning, ServerState};
+mod definition;
+mod list;
+
+pub(super) use definition::DefinitionWriter;
+use definition::shell_words;
+
+use innkeeper_host::{Config, Host, SecurityWarning, ServerState};
 use serde_json::{Map, Value, json};
 
 use super::CommandContext;
-use crate::configuration::load_config;
+use super::call::tool_owners;
+use crate::cli::ToolsArgs;
+use crate::configuration::{config_for_item, config_for_server, load_config};
 use crate::exit::CliError;
 use crate::hosting::with_host;
-use crate::output::{Output, Table, escape_inline};
+use crate::output::Output;
+use crate::tool_arguments::nearest_name;
 
-pub(super) async fn run(context: &mut CommandContext) -> Result<(), CliError> {
+pub(super) async fn run(context: &mut CommandContext, args: &ToolsArgs) -> Result<(), CliError> {
     let config = load_config(context)?;
+    let (config, selection) = match &args.target {
+        Some(target) => select(&config, target)?,
+        None => (config, Selection::All),
+    };
     let transports: Vec<(String, &'static str)> = config
         .servers
         .iter()
         .map(|(name, server)| (name.clone(), server.transport.kind()))
+        .filter(|(name, _)| selection.includes_server(name))
         .collect();
+    let program = program_text(context);
     let operation = async |host: &Host, output: &mut Output| {
+        let selection = selection.resolve(host)?;
         if output.is_json() {
-            Ok(output.print_json(&catalog_json(host, &transports)?)?)
-        } else {
-            Ok(print_catalog(host, output, &transports)?)
+            let mut servers = catalog_json(host, &transports)?;
+            if let Selection::Tool { server, tool } = &selection {
+                keep_tool(&mut servers, server, tool);
+            }
+            return Ok(output.print_json(&json!({ "servers": servers }))?);
         }
+        match &selection {
+            Selection::All => list::print_catalog(host, output, &transports)?,
+            Selection::Server(server) => {
+                list::print_server_definitions(host, output, (server, &program))?;
+            }
+            Selection::Tool { server, tool } => {
+                list::print_tool_definition(host, output, (server, tool, &program))?;
+            }
+            Selection::BareTool(_) => {}
+        }
+        Ok(())
     };
     with_host(context, config, operation).await.map(drop)
 }
 
+/// The servers and tools to show.
+enum Selection {
+    All,
+    Server(String),
+    Tool {
+        server: String,
+        tool: String,
+    },
+    /// A tool's own name, whose server is known only after the start.
+    BareTool(String),
+}
+
+impl Selection {
+    fn includes_server(&self, name: &str) -> bool {
+        match self {
+            Self::All | Self::BareTool(_) => true,
+            Self::Server(server) | Self::Tool { server, .. } => server == name,
+        }
+    }
+
+    /// Finds the server of a bare name, and checks that the tool exists.
+    fn resolve(&self, host: &Host) -> Result<Self, CliError> {
+        match self {
+            Self::All => Ok(Self::All),
+            Self::Server(server) => Ok(Self::Server(server.clone())),
+            Self::Tool { server, tool } => {
+                check_tool(host, server, tool)?;
+                Ok(Self::Tool { server: server.clone(), tool: tool.clone() })
+            }
+            Self::BareTool(name) => match &tool_owners(host, name)[..] {
+                [(server, tool)] => Ok(Self::Tool { server: server.clone(), tool: tool.clone() }),
+                [] => Err(CliError::usage(format!("no ready server has a tool `{name}`"))
+                    .with_hint("run `innkeeper tools` to list all tools")),
+                several => {
+                    let names: Vec<_> =
+                        several.iter().map(|(server, _)| format!("`{server}.{name}`")).collect();
+                    Err(CliError::usage(format!("several servers have a tool `{name}`"))
+                        .with_hint(format!("use one of {}", names.join(", "))))
+                }
+            },
+        }
+    }
+}
+
+/// Returns the part of the configuration that the target needs.
+fn select(config: &Config, target: &str) -> Result<(Config, Selection), CliError> {
+    let is_server =
+        |name: &str| config.servers.contains_key(name) || config.disabled.contains_key(name);
+    let names_tool = innkeeper_host::split_name(target, is_server).is_some();
+    if is_server(target) || !(names_tool || config.host.allow_bare_names) {
+        let config = config_for_server(config, target)?;
+        return Ok((config, Selection::Server(target.to_owned())));
+    }
+    let (config, server) = config_for_item(config, target)?;
+    let selection = match server {
+        Some(server) => {
+            let tool = target.get(server.len() + 1..).unwrap_or_default().to_owned();
+            Selection::Tool { server, tool }
+        }
+        None => Selection::BareTool(target.to_owned()),
+    };
+    Ok((config, selection))
+}
+
+/// Rejects a tool that a ready server does not have.
+fn check_tool(host: &Host, server: &str, tool: &str) -> Result<(), CliError> {
+    let catalog = host.catalog();
+    let Some(listing) = catalog.server(server).and_then(|ready| ready.listing()) else {
+        return Ok(());
+    };
+    if listing.tools.iter().any(|listed| listed.view.name == tool) {
+        return Ok(());
+    }
+    let excluded = host
+        .status()
+        .get(server)
+        .is_some_and(|status| status.excluded_tools.iter().any(|(name, _)| **name == *tool));
+    let failure = CliError::usage(format!("server `{server}` has no tool `{tool}`"));
+    let names = listing.tools.iter().map(|listed| listed.view.name.as_str());
+    Err(match nearest_name(tool, names) {
+        _ if excluded => failure.with_hint(format!(
+            "run `innkeeper why {server}.{tool}` to see why the tool is hidden"
+        )),
+        Some(similar) => failure.with_hint(format!("did you mean `{server}.{similar}`?")),
+        None => failure.with_hint(format!("run `innkeeper tools {server}` to list its tools")),
+    })
+}
+
+/// Returns the program with the `--config` options of this command, as a user types them.
+pub(super) fn program_text(context: &CommandContext) -> String {
+    let mut words = vec!["innkeeper".to_owned()];
+    for file in &context.global.config {
+        words.extend(["--config".to_owned(), file.display().to_string()]);
+    }
+    shell_words(&words)
+}
+
 /// Returns all servers of the configuration; an unavailable server has its state and empty lists.
-fn catalog_json(host: &Host, transports: &[(String, &'static str)]) -> Result<Value, CliError> {
+fn catalog_json(
+    host: &Host,
+    transports: &[(String, &'static str)],
+) -> Result<Map<String, Value>, CliError> {
     let catalog = host.catalog();
     let status = host.status();
     let mut servers = Map::new();
@@ -64,68 +193,19 @@ fn catalog_json(host: &Host, transports: &[(String, &'static str)]) -> Result<Va
             list.push(finding);
         }
     }
-    Ok(json!({ "servers": servers }))
+    Ok(servers)
 }
 
-fn print_catalog(
-    host: &Host,
-    output: &mut Output,
-    transports: &[(String, &'static str)],
-) -> std::io::Result<()> {
-    let catalog = host.catalog();
-    let mut findings = catalog.warnings();
-    findings.extend(catalog.guard_findings());
-    let status = host.status();
-    for (name, _) in transports {
-        match catalog.server(name) {
-            Some(server) => {
-                print_server(output, name, server)?;
-                for finding in findings.iter().filter(|finding| *finding.server == **name) {
-                    let subject = finding
-                        .tool
-                        .as_deref()
-                        .or(finding.item.as_deref())
-                        .unwrap_or("instructions");
-                    output.print_data(&format!(
-                        "  warning: {}: {}",
-                        escape_inline(subject),
-                        escape_inline(&finding.reason)
-                    ))?;
-                }
-            }
-            None => {
-                let reason = status
-                    .get(name.as_str())
-                    .and_then(|server_status| server_status.reason.clone());
-                let reason = reason.unwrap_or_default();
-                output.print_data(&format!("{name}: unavailable: {}", escape_inline(&reason)))?;
-            }
+/// Removes everything but one tool from the JSON of its server.
+fn keep_tool(servers: &mut Map<String, Value>, server: &str, tool: &str) {
+    let Some(server_json) = servers.get_mut(server).and_then(Value::as_object_mut) else { return };
+    for (list, name_key) in [("tools", "name"), ("doubts", "tool")] {
+        if let Some(items) = server_json.get_mut(list).and_then(Value::as_array_mut) {
+            items.retain(|item| item[name_key] == tool);
         }
     }
-    Ok(())
-}
-
-fn print_server(output: &mut Output, name: &str, server: &CatalogServer) -> std::io::Result<()> {
-    let revision = server.protocol_version().unwrap_or("?");
-    output.print_data(&format!("{name}: ready, {revision}"))?;
-    let Some(listing) = server.listing() else { return Ok(()) };
-    let mut table = Table::new(["", "kind", "name", "description"]);
-    let mut row = |kind: &str, item: &str, text: Option<&String>| {
-        let first = text.and_then(|text| text.lines().next()).unwrap_or_default();
-        let first: String = first.chars().take(80).collect();
-        table.add_row(["", kind, item, &first]);
-    };
-    for tool in &listing.tools {
-        row("tool", &format!("{name}.{}", tool.view.name), tool.view.description.as_ref());
+    for list in ["prompts", "resources", "resourceTemplates"] {
+        server_json.insert(list.to_owned(), json!([]));
     }
-    for prompt in &listing.prompts {
-        row("prompt", &format!("{name}.{}", prompt.view.name), prompt.view.description.as_ref());
-    }
-    for resource in &listing.resources {
-        row("resource", &resource.view.uri, resource.view.description.as_ref());
-    }
-    for template in &listing.resource_templates {
-        row("template", &template.view.uri_template, template.view.description.as_ref());
-    }
-    output.print_table(&table)
+    servers.retain(|name, _| name == server);
 }

@@ -1,15 +1,18 @@
 //! `why`: explains where a tool is defined, its rules and its errors.
 
-use innkeeper_host::{Config, Host, ServerStatus};
+use std::io;
+
+use innkeeper_host::{CatalogServer, Config, Host, ServerStatus};
 use serde_json::{Value, json};
 
 use super::CommandContext;
 use super::call::tool_owners;
+use super::tools::{DefinitionWriter, program_text};
 use crate::cli::WhyArgs;
 use crate::configuration::{config_for_item, load_config};
 use crate::exit::CliError;
 use crate::hosting::with_host;
-use crate::output::{Output, escape_inline};
+use crate::output::{Output, Style, Table, escape_block, escape_inline};
 
 pub(super) async fn run(context: &mut CommandContext, args: &WhyArgs) -> Result<(), CliError> {
     let config = load_config(context)?;
@@ -19,6 +22,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &WhyArgs) -> Result<
         settings.required &= server.as_ref().is_some_and(|server| *server != settings.name);
     }
     let config_copy = config.clone();
+    let program = program_text(context);
     let operation = async |host: &Host, output: &mut Output| {
         let target = &args.target;
         let (server, tool) = match &server {
@@ -29,14 +33,55 @@ pub(super) async fn run(context: &mut CommandContext, args: &WhyArgs) -> Result<
         if output.is_json() {
             return Ok(output.print_json(&explanation)?);
         }
-        let lines = explanation.as_object().into_iter().flatten();
-        for (key, value) in lines.filter(|(_, value)| !value.is_null()) {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            output.print_data(&format!("{key}: {}", escape_inline(&text)))?;
-        }
-        Ok(())
+        let catalog = host.catalog();
+        let listing = catalog.server(&server).and_then(CatalogServer::listing);
+        let definition = listing.and_then(|listing| {
+            listing.tools.iter().find(|listed| listed.view.name == tool).map(|listed| &listed.view)
+        });
+        let writer = DefinitionWriter { output, program: &program, server: &server };
+        let definition = definition.map(|definition| writer.tool(definition));
+        Ok(print_explanation(output, &explanation, definition.as_deref())?)
     };
     with_host(context, config, operation).await.map(drop)
+}
+
+/// Prints the explanation for people: the verdict, the facts, the definition and stderr.
+fn print_explanation(
+    output: &mut Output,
+    explanation: &Value,
+    definition: Option<&str>,
+) -> io::Result<()> {
+    let text = |key: &str| explanation[key].as_str().map(escape_inline).unwrap_or_default();
+    let tool = output.paint(Style::Strong, &text("tool"));
+    output.print_data(&format!("{tool}: {}", text("verdict")))?;
+    output.print_data("")?;
+    let timeout = explanation["timeoutSeconds"].as_f64().unwrap_or_default();
+    let mut facts = Table::without_headings().with_column_styles([Some(Style::Dim), None]);
+    let info = &explanation["serverInfo"];
+    let claimed = [&info["name"], &info["version"]].map(|part| part.as_str().unwrap_or_default());
+    let server = [&explanation["server"], &explanation["state"]];
+    facts.add_fact("server", &server.map(|part| part.as_str().unwrap_or_default()).join(", "));
+    facts.add_fact("program", claimed.join(" ").trim());
+    facts.add_fact("defined at", &text("definedAt"));
+    facts.add_fact("protocol", &text("protocolVersion"));
+    facts.add_fact("transport", &text("transport"));
+    facts.add_fact("isolation", &text("isolation"));
+    facts.add_fact("timeout", &format!("{timeout} s"));
+    facts.add_fact("concurrent calls", &explanation["maxConcurrent"].to_string());
+    for doubt in explanation["doubts"].as_array().into_iter().flatten() {
+        facts.add_fact("warning", doubt.as_str().unwrap_or_default());
+    }
+    facts.add_fact("last failure", &text("lastFailure"));
+    output.print_table(&facts)?;
+    if let Some(definition) = definition {
+        output.print_data(&format!("\n{definition}"))?;
+    }
+    if let Some(stderr) = explanation["stderr"].as_str() {
+        let heading = output.paint(Style::Strong, "stderr");
+        let lines = escape_block(stderr.trim_end()).replace('\n', "\n  ");
+        output.print_data(&format!("\n{heading}\n  {lines}"))?;
+    }
+    Ok(())
 }
 
 /// Returns the server that has the tool with this bare name.

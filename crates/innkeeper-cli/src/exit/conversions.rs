@@ -27,7 +27,12 @@ impl From<ArgumentSourceError> for CliError {
         match error {
             ArgumentSourceError::Unreadable { source, .. } => failure.with_source(source),
             ArgumentSourceError::NotAnObject { source } => {
-                failure.with_source(source).with_hint("write `--args '{\"key\": \"value\"}'`")
+                failure.with_source(source).with_hint("write `'{\"key\": \"value\"}'`")
+            }
+            ArgumentSourceError::SeveralObjects => failure
+                .with_hint("use `KEY=VALUE` for single arguments in addition to one JSON object"),
+            ArgumentSourceError::RepeatedStdin => {
+                failure.with_hint("use `KEY=@FILE` for the other argument")
             }
             ArgumentSourceError::DuplicateKey { .. } | ArgumentSourceError::TooLong { .. } => {
                 failure
@@ -43,6 +48,19 @@ impl From<Vec<ArgumentError>> for CliError {
             match hint {
                 Some(hint) if !failure.hints.contains(&hint) => failure.with_hint(hint),
                 _ => failure,
+            }
+        })
+    }
+}
+
+impl CliError {
+    /// Adds the invalid arguments as details, with their hints.
+    pub(crate) fn with_argument_errors(self, problems: &[ArgumentError]) -> Self {
+        problems.iter().fold(self, |failure, problem| {
+            let failure = failure.with_detail(problem.to_string());
+            match hint_for(problem) {
+                Some(hint) if !failure.hints.contains(&hint) => failure.with_hint(hint),
+                Some(_) | None => failure,
             }
         })
     }
@@ -142,6 +160,8 @@ mod tests {
             ArgumentSourceError::TooLong { origin: "stdin".into() },
             ArgumentSourceError::NotAnObject { source },
             ArgumentSourceError::DuplicateKey { key: "a".into() },
+            ArgumentSourceError::SeveralObjects,
+            ArgumentSourceError::RepeatedStdin,
         ];
         insta::assert_snapshot!(all.map(report_text).join("\n"));
     }

@@ -1,19 +1,53 @@
 //! A table with aligned columns for a terminal.
 
+use comfy_table::{Attribute, Cell, ColumnConstraint, ContentArrangement, Row, presets};
+use textwrap::core::display_width;
+
+use super::Style;
 use super::escape::escape_inline;
 
-const COLUMN_GAP: &str = "  ";
+/// Number of spaces between two columns.
+const COLUMN_GAP: u16 = 2;
 
-/// A table with headings; every cell is one line of escaped text.
-#[derive(Debug)]
+/// Minimum width of a shortened last column; a narrower column is left out.
+const MIN_SHORTENED_WIDTH: usize = 8;
+
+/// The code that ends a style.
+const RESET: &str = "\u{1b}[0m";
+
+/// A table; every cell is one line of escaped text.
+#[derive(Debug, Default)]
 pub(crate) struct Table {
-    headings: Vec<String>,
     rows: Vec<Vec<String>>,
+    has_headings: bool,
+    column_styles: Vec<Option<Style>>,
+    is_shortened: bool,
+    indent: u16,
 }
 
 impl Table {
-    pub(crate) fn new<const N: usize>(headings: [&str; N]) -> Self {
-        Self { headings: headings.map(str::to_owned).to_vec(), rows: Vec::new() }
+    /// Creates a table with a bold line of headings.
+    pub(crate) fn new<S: AsRef<str>>(headings: impl IntoIterator<Item = S>) -> Self {
+        let mut table = Self { has_headings: true, ..Self::default() };
+        table.add_row(headings);
+        table
+    }
+
+    /// Creates an indented table without headings.
+    pub(crate) fn without_headings() -> Self {
+        Self { indent: 2, ..Self::default() }
+    }
+
+    /// Sets the styles of the first columns.
+    pub(crate) fn with_column_styles<const N: usize>(mut self, styles: [Option<Style>; N]) -> Self {
+        self.column_styles = styles.to_vec();
+        self
+    }
+
+    /// Shortens the texts of the last column to the width of the terminal, with an ellipsis.
+    pub(crate) fn with_shortened_last_column(mut self) -> Self {
+        self.is_shortened = true;
+        self
     }
 
     /// Adds a row; missing cells are empty, extra cells are kept.
@@ -23,61 +57,88 @@ impl Table {
         );
     }
 
-    pub(super) fn render(&self, paint: impl Fn(&str) -> String) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0).max(self.headings.len());
-        let widths: Vec<usize> = (0..columns)
-            .map(|column| {
-                let cells = self.rows.iter().chain([&self.headings]);
-                cells
-                    .filter_map(|row| row.get(column))
-                    .map(|cell| display_width(cell))
-                    .max()
-                    .unwrap_or(0)
-            })
-            .collect();
-        let mut text = paint(&render_line(&self.headings, &widths));
-        for row in &self.rows {
-            text.push('\n');
-            text.push_str(&render_line(row, &widths));
+    /// Adds a row with a label, unless the value is empty.
+    pub(crate) fn add_fact(&mut self, label: &str, value: &str) {
+        if !value.is_empty() {
+            self.add_row([label, value]);
         }
-        text
+    }
+
+    /// Whether the table has no row except the headings.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.len() <= usize::from(self.has_headings)
+    }
+
+    /// Returns the lines of the table for a terminal of this width, or for a pipe.
+    pub(super) fn render(&self, columns: Option<usize>, colour: bool) -> String {
+        let mut table = comfy_table::Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        if colour {
+            table.enforce_styling();
+        } else {
+            table.force_no_tty();
+        }
+        let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let mut shown = count;
+        if let Some(columns) = columns.filter(|_| self.is_shortened) {
+            let remaining = columns.saturating_sub(self.fixed_width(count.saturating_sub(1)));
+            if remaining < MIN_SHORTENED_WIDTH {
+                shown = count.saturating_sub(1);
+            }
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+            table.set_width(u16::try_from(columns).unwrap_or(u16::MAX));
+        }
+        for (index, cells) in self.rows.iter().enumerate() {
+            let is_heading = self.has_headings && index == 0;
+            let cells = cells.iter().take(shown).enumerate();
+            let cells: Vec<Cell> =
+                cells.map(|(column, text)| self.cell(text, column, is_heading)).collect();
+            let mut row = Row::from(cells);
+            if self.is_shortened {
+                row.max_height(1);
+            }
+            table.add_row(row);
+        }
+        for (index, column) in table.column_iter_mut().enumerate() {
+            let left = if index == 0 { self.indent } else { 0 };
+            column.set_padding((left, if index + 1 < shown { COLUMN_GAP } else { 0 }));
+            if !self.is_shortened || index + 1 < count {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
+        }
+        let lines: Vec<String> = table.lines().map(|line| trim_line_end(&line)).collect();
+        lines.join("\n")
+    }
+
+    /// Returns the width of the first columns with their gaps.
+    fn fixed_width(&self, columns: usize) -> usize {
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| display_width(cell)).max().unwrap_or(0) + usize::from(COLUMN_GAP)
+        };
+        (0..columns).map(width).sum::<usize>() + usize::from(self.indent)
+    }
+
+    fn cell(&self, text: &str, column: usize, is_heading: bool) -> Cell {
+        let style = match self.column_styles.get(column) {
+            _ if is_heading => Some(Style::Strong),
+            Some(style) => *style,
+            None => None,
+        };
+        let cell = Cell::new(text);
+        match style {
+            Some(Style::Strong) => cell.add_attribute(Attribute::Bold),
+            Some(Style::Dim) => cell.add_attribute(Attribute::Dim),
+            Some(Style::Error | Style::Note | Style::Hint | Style::Good) | None => cell,
+        }
     }
 }
 
-fn render_line(cells: &[String], widths: &[usize]) -> String {
-    let mut line = String::new();
-    for (index, cell) in cells.iter().enumerate() {
-        line.push_str(cell);
-        if index + 1 < cells.len() {
-            line.extend(std::iter::repeat_n(
-                ' ',
-                widths[index].saturating_sub(display_width(cell)),
-            ));
-            line.push_str(COLUMN_GAP);
-        }
-    }
-    line.truncate(line.trim_end().len());
-    line
-}
-
-/// Returns the width of the text in terminal columns.
-fn display_width(text: &str) -> usize {
-    text.chars().map(char_width).sum()
-}
-
-fn char_width(c: char) -> usize {
-    match u32::from(c) {
-        0x300..=0x36f | 0xfe00..=0xfe0f => 0,
-        0x1100..=0x115f
-        | 0x2e80..=0xa4cf
-        | 0xac00..=0xd7a3
-        | 0xf900..=0xfaff
-        | 0xfe30..=0xfe6f
-        | 0xff00..=0xff60
-        | 0xffe0..=0xffe6
-        | 0x1f300..=0x1faff
-        | 0x20000..=0x3fffd => 2,
-        _ => 1,
+/// Removes the spaces at the end of a line, also before the end of a style.
+fn trim_line_end(line: &str) -> String {
+    match line.trim_end().strip_suffix(RESET) {
+        Some(styled) => format!("{}{RESET}", styled.trim_end()),
+        None => line.trim_end().to_owned(),
     }
 }
 
@@ -90,7 +151,7 @@ mod tests {
         let mut table = Table::new(["NAME", "STATE", "TOOLS"]);
         table.add_row(["files", "ready", "5"]);
         table.add_row(["世界", "unavailable", ""]);
-        let text = table.render(str::to_owned);
+        let text = table.render(None, false);
         assert_eq!(text, "NAME   STATE        TOOLS\nfiles  ready        5\n世界   unavailable");
     }
 
@@ -98,6 +159,46 @@ mod tests {
     fn a_cell_cannot_break_out_of_its_row() {
         let mut table = Table::new(["NAME"]);
         table.add_row(["a\nb\u{1b}[2J"]);
-        assert_eq!(table.render(str::to_owned), "NAME\na\\nb\\u{1b}[2J");
+        assert_eq!(table.render(None, false), "NAME\na\\nb\\u{1b}[2J");
+    }
+
+    fn described() -> Table {
+        let mut table = Table::without_headings()
+            .with_column_styles([None, Some(Style::Strong), Some(Style::Dim)])
+            .with_shortened_last_column();
+        table.add_row(["tool", "files.list_directory", "Lists the entries of a directory."]);
+        table.add_row(["tool", "files.世界", "世界世界世界世界世界世界"]);
+        table.add_row(["prompt", "files.plain", ""]);
+        table
+    }
+
+    #[test]
+    fn only_the_last_column_is_shortened_and_wide_characters_count_twice() {
+        let expected = "  tool    files.list_directory  Lists the…\n  \
+                        tool    files.世界            世界世界…\n  prompt  files.plain";
+        let text = described().render(Some(42), false);
+        assert_eq!(text, expected);
+        assert!(text.lines().all(|line| display_width(line) <= 42));
+    }
+
+    #[test]
+    fn a_last_column_without_room_is_left_out_and_the_names_stay_whole() {
+        let expected = "  tool    files.list_directory\n  tool    files.世界\n  \
+                        prompt  files.plain";
+        assert_eq!(described().render(Some(36), false), expected);
+        assert_eq!(described().render(Some(5), false), expected);
+    }
+
+    #[test]
+    fn on_a_pipe_nothing_is_shortened() {
+        let text = described().render(None, false);
+        assert!(text.contains("Lists the entries of a directory.\n"), "{text}");
+    }
+
+    #[test]
+    fn styles_surround_the_cells_and_no_line_ends_with_a_space() {
+        let text = described().render(Some(60), true);
+        assert!(text.contains("\u{1b}[1mfiles.plain"), "{text:?}");
+        assert!(text.lines().all(|line| !line.trim_end_matches(RESET).ends_with(' ')), "{text:?}");
     }
 }

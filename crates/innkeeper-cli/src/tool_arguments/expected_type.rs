@@ -1,7 +1,5 @@
 //! Argument types from a JSON Schema, and the conversion of typed text.
 
-use std::fmt;
-
 use indexmap::IndexSet;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -12,6 +10,10 @@ const MAX_DEPTH: usize = 16;
 /// Maximum number of schema nodes visited for required keys, because references can be cyclic.
 const MAX_SCHEMA_NODES: usize = 64;
 
+/// Maximum number of combined schemas that are visited for one property, because references can
+/// repeat a schema without end.
+const MAX_COMBINED_SCHEMAS: usize = 4_096;
+
 /// Whether an object schema has a property.
 pub(super) enum PropertyLookup {
     Known(ExpectedType),
@@ -21,16 +23,16 @@ pub(super) enum PropertyLookup {
 /// Looks up a property of an object schema.
 pub(super) fn find_property(schema: &Value, key: &str) -> PropertyLookup {
     let mut expected = ExpectedType::default();
-    let mut object = ObjectSchema::default();
-    object.collect(schema, schema, MAX_DEPTH);
+    let nodes = &mut { MAX_COMBINED_SCHEMAS };
+    let object = ObjectSchema::from_part(schema, schema);
     for property in object.properties.iter().filter(|(name, _)| *name == key) {
-        expected.collect(schema, property.1, MAX_DEPTH);
+        expected.collect(schema, property.1, MAX_DEPTH, nodes);
     }
     if object.properties.iter().any(|(name, _)| *name == key) {
         return PropertyLookup::Known(expected);
     }
     for extra in &object.additional_schemas {
-        expected.collect(schema, extra, MAX_DEPTH);
+        expected.collect(schema, extra, MAX_DEPTH, nodes);
     }
     let open = !object.additional_schemas.is_empty()
         || (object.properties.is_empty() && !object.is_closed);
@@ -58,20 +60,28 @@ pub(super) fn required_keys(schema: &Value) -> IndexSet<&str> {
 
 /// The properties of an object schema and of all schemas combined with it.
 #[derive(Default)]
-struct ObjectSchema<'a> {
-    properties: Vec<(&'a str, &'a Value)>,
+pub(super) struct ObjectSchema<'a> {
+    pub(super) properties: Vec<(&'a str, &'a Value)>,
     /// Schemas of additional properties.
     additional_schemas: Vec<&'a Value>,
     is_closed: bool,
 }
 
 impl<'a> ObjectSchema<'a> {
-    fn collect(&mut self, root: &'a Value, schema: &'a Value, depth: usize) {
-        if depth == 0 {
+    /// Returns the object that `schema`, a part of `root`, describes.
+    pub(super) fn from_part(root: &'a Value, schema: &'a Value) -> Self {
+        let mut object = Self::default();
+        object.collect(root, schema, MAX_DEPTH, &mut { MAX_COMBINED_SCHEMAS });
+        object
+    }
+
+    fn collect(&mut self, root: &'a Value, schema: &'a Value, depth: usize, nodes: &mut usize) {
+        if depth == 0 || *nodes == 0 {
             return;
         }
+        *nodes -= 1;
         if let Some(target) = resolve_reference(root, schema) {
-            self.collect(root, target, depth - 1);
+            self.collect(root, target, depth - 1, nodes);
         }
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
             self.properties.extend(properties.iter().map(|(name, value)| (name.as_str(), value)));
@@ -87,17 +97,17 @@ impl<'a> ObjectSchema<'a> {
         for branches in ["allOf", "anyOf", "oneOf"].iter().filter_map(|keyword| schema.get(keyword))
         {
             for branch in branches.as_array().into_iter().flatten() {
-                self.collect(root, branch, depth - 1);
+                self.collect(root, branch, depth - 1, nodes);
             }
         }
         for branch in ["then", "else"].iter().filter_map(|keyword| schema.get(keyword)) {
-            self.collect(root, branch, depth - 1);
+            self.collect(root, branch, depth - 1, nodes);
         }
     }
 }
 
 /// Resolves a local `$ref`.
-fn resolve_reference<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
+pub(super) fn resolve_reference<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
     root.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
 }
 
@@ -141,8 +151,8 @@ impl JsonType {
             Self::Boolean => "a boolean (true or false)",
             Self::Integer => "an integer",
             Self::Number => "a number",
-            Self::Array => "an array (as JSON)",
-            Self::Object => "an object (as JSON)",
+            Self::Array => "a list",
+            Self::Object => "an object",
             Self::String => "a string",
         }
     }
@@ -174,12 +184,13 @@ fn is_integer(json: &str) -> bool {
 }
 
 impl ExpectedType {
-    fn collect(&mut self, root: &Value, schema: &Value, depth: usize) {
-        if depth == 0 {
+    fn collect(&mut self, root: &Value, schema: &Value, depth: usize, nodes: &mut usize) {
+        if depth == 0 || *nodes == 0 {
             return;
         }
+        *nodes -= 1;
         if let Some(target) = resolve_reference(root, schema) {
-            self.collect(root, target, depth - 1);
+            self.collect(root, target, depth - 1, nodes);
         }
         let fixed = schema.get("const").map(std::slice::from_ref);
         let enum_values = schema.get("enum").and_then(Value::as_array).map(Vec::as_slice);
@@ -190,13 +201,13 @@ impl ExpectedType {
         }
         if let Some(items) = schema.get("items") {
             let mut item = self.items.take().unwrap_or_default();
-            item.collect(root, items, depth - 1);
+            item.collect(root, items, depth - 1, nodes);
             self.items = Some(item);
         }
         for branches in ["allOf", "anyOf", "oneOf"].iter().filter_map(|keyword| schema.get(keyword))
         {
             for branch in branches.as_array().into_iter().flatten() {
-                self.collect(root, branch, depth - 1);
+                self.collect(root, branch, depth - 1, nodes);
             }
         }
     }
@@ -244,6 +255,58 @@ impl ExpectedType {
             None => None,
         }
     }
+
+    /// Parses text as the only item of a list, if a list is allowed. Text that begins as a JSON
+    /// array is not an item but an array with an error.
+    pub(super) fn parse_single_item(&self, text: &str) -> Option<Box<RawValue>> {
+        let item = self.items().filter(|_| !text.trim_start().starts_with('['))?.parse(text)?;
+        serde_json::value::to_raw_value(&[item]).ok()
+    }
+
+    /// Returns what a value must be, with an example of a list or an object.
+    pub(super) fn describe(&self, key: &str) -> String {
+        let literals = self.literals.iter().map(|literal| match literal {
+            Value::String(string) => format!("`{string}`"),
+            other => format!("`{other}`"),
+        });
+        let example = |json: &str| {
+            let quoted = shlex::try_quote(json).unwrap_or(json.into());
+            format!(": `{key}={quoted}`")
+        };
+        let kinds = self.types.iter().map(|kind| match kind {
+            JsonType::Array => {
+                let item = self.items().map_or("\"text\"".to_owned(), Self::example);
+                format!("{}{}", kind.describe(), example(&format!("[{item}]")))
+            }
+            JsonType::Object => {
+                format!("{}{}", kind.describe(), example(r#"{"key": "value"}"#))
+            }
+            JsonType::Null
+            | JsonType::Boolean
+            | JsonType::Integer
+            | JsonType::Number
+            | JsonType::String => kind.describe().to_owned(),
+        });
+        let all: Vec<String> = literals.chain(kinds).collect();
+        all.join(" or ")
+    }
+
+    /// Returns an example of a value as JSON.
+    fn example(&self) -> String {
+        let literal = self.literals.first().map(Value::to_string);
+        literal.unwrap_or_else(|| {
+            let text = match self.types.last() {
+                Some(JsonType::Null) => "null",
+                Some(JsonType::Boolean) => "true",
+                Some(JsonType::Integer) => "1",
+                Some(JsonType::Number) => "0.5",
+                Some(JsonType::Array) => "[]",
+                Some(JsonType::Object) => "{}",
+                Some(JsonType::String) | None => "\"text\"",
+            };
+            text.to_owned()
+        })
+    }
 }
 
 /// Whether a text equals a fixed value: a string as text, any other value as JSON.
@@ -251,17 +314,5 @@ fn matches_literal(literal: &Value, text: &str) -> bool {
     match literal {
         Value::String(string) => string == text,
         other => serde_json::from_str::<Value>(text).is_ok_and(|value| value == *other),
-    }
-}
-
-impl fmt::Display for ExpectedType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let literals = self.literals.iter().map(|literal| match literal {
-            Value::String(string) => format!("`{string}`"),
-            other => format!("`{other}`"),
-        });
-        let kinds = self.types.iter().map(|kind| kind.describe().to_owned());
-        let all: Vec<String> = literals.chain(kinds).collect();
-        f.write_str(&all.join(" or "))
     }
 }

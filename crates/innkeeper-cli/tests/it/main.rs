@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking where it stands")]
 
 mod program;
+mod terminal;
 
+mod arguments;
 mod ask;
 mod builtin_servers;
 mod command_line;
@@ -21,4 +23,6 @@ mod pins;
 mod real_servers;
 mod signals;
 mod text_output;
+mod tools;
 mod trust;
+mod why;

@@ -1,0 +1,92 @@
+//! Runs the program on a pseudo-terminal.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use crate::program::innkeeper;
+
+/// Number of rows of a terminal; the scrollback of a screen has the same number.
+const ROWS: u16 = 200;
+
+/// What the program wrote, and how it ended.
+pub(crate) struct TerminalRun {
+    pub(crate) status: ExitStatus,
+    /// The text on the terminal, with its escape codes, and with newlines as the program wrote
+    /// them.
+    pub(crate) stdout: String,
+    /// The text on stderr: a pipe, or a terminal of its own.
+    pub(crate) stderr: String,
+}
+
+/// A terminal: the program writes to the user's end, and the test reads the controller's end.
+struct PseudoTerminal {
+    controller: OwnedFd,
+    user: OwnedFd,
+}
+
+impl PseudoTerminal {
+    fn open(columns: u16) -> Self {
+        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&controller).unwrap();
+        unlockpt(&controller).unwrap();
+        let name = ptsname(&controller, Vec::new()).unwrap();
+        let user = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let size = Winsize { ws_row: ROWS, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&user, size).unwrap();
+        Self { controller, user }
+    }
+
+    fn user_end(&self) -> Stdio {
+        self.user.try_clone().unwrap().into()
+    }
+
+    /// Reads everything until no process has the user's end open.
+    fn read_to_end(self) -> thread::JoinHandle<String> {
+        let Self { controller, user } = self;
+        drop(user);
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let mut chunk = [0; 4096];
+            let mut controller = File::from(controller);
+            // The system reports the end of a terminal as an input/output error.
+            while let Ok(count @ 1..) = controller.read(&mut chunk) {
+                bytes.extend_from_slice(&chunk[..count]);
+            }
+            String::from_utf8(bytes).unwrap().replace("\r\n", "\n")
+        })
+    }
+}
+
+/// Runs a command with stdout on a terminal, and stderr on a pipe.
+pub(crate) fn run_on_terminal(args: &[&str], cwd: &Path, columns: u16) -> TerminalRun {
+    run_command(innkeeper(args, cwd), columns)
+}
+
+/// Runs a prepared command with stdout on a terminal, and stderr on a pipe.
+pub(crate) fn run_command(mut command: Command, columns: u16) -> TerminalRun {
+    let terminal = PseudoTerminal::open(columns);
+    command.stdin(Stdio::null()).stdout(terminal.user_end()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // The command holds the user's end of the terminal.
+    drop(command);
+    let stdout = terminal.read_to_end();
+    let stderr = io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    let status = child.wait().unwrap();
+    TerminalRun { status, stdout: stdout.join().unwrap(), stderr }
+}
+
+/// Returns what a user sees on a terminal after this output, without empty lines at the end.
+pub(crate) fn screen_text(output: &str, columns: u16) -> String {
+    let columns = columns.try_into().unwrap();
+    let mut parser = vt100::Parser::new(ROWS.try_into().unwrap(), columns, 0);
+    parser.process(output.replace('\n', "\r\n").as_bytes());
+    parser.screen().contents().trim_end().to_owned()
+}
