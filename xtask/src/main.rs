@@ -36,6 +36,8 @@ mod simulate;
 
 mod noisy_neighbour;
 
+mod servers;
+
 mod coverage;
 
 mod platforms;
@@ -49,7 +51,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test                      everything CI runs; installs the servers the tests need
-  servers                   installs test servers, benchmark data and a small model
+  install                   installs test servers, benchmark data and a small model
   tidy                      the project's own lints
   requirements [--owed]     each requirement with its tests; `--owed` lists requirements without one
   conformance [REVISION …]  the official MCP conformance suite, with this host as the client
@@ -78,6 +80,9 @@ usage: cargo xtask COMMAND
   fuzz [--seconds N] [TARGET …]
                             the fuzz targets, 600 seconds each by default
   platforms                 type-checks the shipped crates for Windows and macOS
+  servers [--write] [NAME …]
+                            published servers, listed, called and stopped, beside two other hosts;
+                            writes docs/reports/servers.md
   coverage [--write]        line coverage of the product's modules";
 
 fn main() -> ExitCode {
@@ -86,7 +91,8 @@ fn main() -> ExitCode {
     let (verb, rest) = arguments.split_first().map_or(("", &[][..]), |(verb, rest)| (*verb, rest));
     let outcome = match verb {
         "test" => test::run(rest),
-        "servers" => test::install_test_servers(rest),
+        "install" => test::install_test_servers(rest),
+        "servers" => servers::run(rest),
         "tidy" => tidy::run(rest),
         "requirements" | "rows" => requirements::run(rest),
         "conformance" => conformance::run(rest),

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::TaskResult;
 
@@ -112,6 +113,49 @@ impl Program {
         }
         let stderr = String::from_utf8_lossy(&output.stderr);
         Err(format!("`{}` failed ({}): {}", self.display_line, output.status, stderr.trim()))
+    }
+}
+
+/// The end of a program with a time limit.
+#[derive(Debug)]
+pub(crate) struct MeasuredRun {
+    pub(crate) elapsed: Duration,
+    /// The exit code; `None` after a signal.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Program {
+    /// Creates a program that `timeout` ends after a number of seconds, with its process group.
+    pub(crate) fn with_time_limit(program: impl AsRef<Path>, seconds: u64) -> Self {
+        Self::new("timeout")
+            .arg("--kill-after=5")
+            .arg(seconds.to_string())
+            .path_arg(program.as_ref())
+    }
+
+    /// Runs the program and measures its time. The output goes through files in a directory,
+    /// because a process that the program leaves behind keeps a pipe open.
+    ///
+    /// # Errors
+    ///
+    /// The program does not start, or a file cannot be written or read.
+    #[expect(clippy::disallowed_methods, reason = "the time of a program is real time")]
+    pub(crate) fn measure(mut self, dir: &Path) -> TaskResult<MeasuredRun> {
+        let (out, err) = (dir.join("stdout"), dir.join("stderr"));
+        let problem = |error: std::io::Error| format!("`{}`: {error}", relative_path(dir));
+        self.command.stdout(File::create(&out).map_err(problem)?);
+        self.command.stderr(File::create(&err).map_err(problem)?);
+        let started = Instant::now();
+        let status = self.command.status();
+        let status =
+            status.map_err(|error| format!("cannot start `{}`: {error}", self.display_line))?;
+        let elapsed = started.elapsed();
+        let read = |path: &Path| std::fs::read(path).map_err(problem);
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let (stdout, stderr) = (text(read(&out)?), text(read(&err)?));
+        Ok(MeasuredRun { elapsed, code: status.code(), stdout, stderr })
     }
 }
 

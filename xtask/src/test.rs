@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
 /// A prerequisite is missing, or an installation failed.
 pub(crate) fn install_test_servers(arguments: &[&str]) -> TaskResult {
     if let Some(argument) = arguments.first() {
-        return Err(format!("`servers` takes no `{argument}`"));
+        return Err(format!("`install` takes no `{argument}`"));
     }
     install_servers()?;
     Program::cargo("build --locked --package innkeeper-cli").run()?;

@@ -39,7 +39,7 @@ fn installed() -> Result<(PathBuf, PathBuf), String> {
     if program.is_file() && weights.is_file() {
         return Ok((program, weights));
     }
-    Err("no local model: run `cargo xtask servers`".to_owned())
+    Err("no local model: run `cargo xtask install`".to_owned())
 }
 
 /// Checks for the CPU features that the program requires; without them a signal kills the program.

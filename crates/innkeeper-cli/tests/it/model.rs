@@ -1,6 +1,6 @@
 //! Tests of `model`, and of the real model server where its files are installed.
 //!
-//! `cargo xtask servers` installs the files in `target`; without them, the tests print the reason.
+//! `cargo xtask install` installs the files in `target`; without them, the tests print the reason.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -28,7 +28,7 @@ fn models_dir() -> Option<PathBuf> {
         .into_iter()
         .all(|flag| flags.split_whitespace().any(|word| word == flag));
     let reason = if !models.join("smollm2-135m/model.json").is_file() {
-        "no local model here: `cargo xtask servers` gets it"
+        "no local model here: `cargo xtask install` gets it"
     } else if !supported {
         "this processor has no AVX-512"
     } else {

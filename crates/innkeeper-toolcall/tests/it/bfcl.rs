@@ -28,7 +28,7 @@ fn data_dir() -> PathBuf {
         let data = python.path().join("site-packages/bfcl_eval/data");
         data.is_dir().then_some(data)
     });
-    site_packages.expect("`bfcl-eval` is not installed: run `cargo xtask servers` once")
+    site_packages.expect("`bfcl-eval` is not installed: run `cargo xtask install` once")
 }
 
 /// Functions of each question.

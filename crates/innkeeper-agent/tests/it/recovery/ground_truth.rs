@@ -1,6 +1,6 @@
 //! Questions of a public benchmark with their expected calls.
 //!
-//! The benchmark is the Python package `bfcl-eval`; `cargo xtask servers` installs the package
+//! The benchmark is the Python package `bfcl-eval`; `cargo xtask install` installs the package
 //! under `target`.
 
 use std::collections::HashMap;
@@ -248,7 +248,7 @@ fn data_dir() -> PathBuf {
         let data = python.path().join("site-packages/bfcl_eval/data");
         data.is_dir().then_some(data)
     });
-    site_packages.expect("`bfcl-eval` is not installed: run `cargo xtask servers` once")
+    site_packages.expect("`bfcl-eval` is not installed: run `cargo xtask install` once")
 }
 
 fn read_json_lines(file: &Path) -> Vec<Value> {

@@ -1,0 +1,55 @@
+//! Processes that a host leaves behind, found by a variable in their environment.
+
+use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::program::Program;
+
+/// Time for the processes of a server to end after their host.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A variable that every process of one server has in its environment.
+#[derive(Debug)]
+pub(super) struct RunMarker(String);
+
+impl RunMarker {
+    pub(super) fn new(server: &str) -> Self {
+        Self(format!("{server}-{}", std::process::id()))
+    }
+
+    #[expect(clippy::unused_self, reason = "the name belongs to the value")]
+    pub(super) fn variable(&self) -> &'static str {
+        "PUBLISHED_SERVER_RUN"
+    }
+
+    pub(super) fn value(&self) -> &str {
+        &self.0
+    }
+
+    /// Kills the processes with this variable and returns their number.
+    pub(super) fn kill_leftovers(&self) -> usize {
+        if self.processes().is_empty() {
+            return 0;
+        }
+        sleep(GRACE);
+        let left = self.processes();
+        for process in &left {
+            // The process may have ended.
+            drop(Program::new("kill").arg("-9").arg(process).output());
+        }
+        left.len()
+    }
+
+    fn processes(&self) -> Vec<String> {
+        let entry = format!("{}={}", self.variable(), self.value());
+        let has_entry = |process: &String| {
+            let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes())
+        };
+        let names = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        let processes = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+        processes.filter(has_entry).collect()
+    }
+}
