@@ -98,6 +98,9 @@ impl Serialize for CatalogServer {
         map.serialize_entry("prompts", &lists.prompts)?;
         map.serialize_entry("resources", &lists.resources)?;
         map.serialize_entry("resourceTemplates", &lists.resource_templates)?;
+        if !lists.missing.is_empty() {
+            map.serialize_entry("missing", &lists.missing)?;
+        }
         map.end()
     }
 }

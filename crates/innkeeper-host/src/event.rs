@@ -149,6 +149,16 @@ pub enum HostEvent {
         /// The reason why the item is unusable.
         reason: String,
     },
+    /// A list of prompts, resources or templates could not be read when the server started. The
+    /// server is ready without the list.
+    ListMissing {
+        /// The name of the server.
+        server: Arc<str>,
+        /// The method of the list, for example `resources/list`.
+        list: &'static str,
+        /// The reason of the failure.
+        reason: String,
+    },
     /// An item of a server differs from its pin.
     PinMismatch {
         /// The name of the server.

@@ -65,7 +65,7 @@ pub use call::{Arguments, CallOptions, CompletionReference, StructuredContentErr
 pub use callback::{Callback, CallbackCapabilities, CallbackError, ServerRequest};
 pub use catalog::{Catalog, CatalogServer, CatalogTool, SecurityWarning};
 
-pub use connection::listing::{Definition, ServerListing};
+pub use connection::listing::{Definition, MissingList, ServerListing};
 pub use connection::log_level::LogLevel;
 pub use error::{
     AuthError, AuthErrorKind, CallError, CallErrorKind, ConnectError, ErrorClass, RestartError,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use indexmap::IndexMap;
+use innkeeper_config::{Config, InvalidServer};
 use tokio::sync::SetOnce;
 use tokio::time::Instant;
 
@@ -36,11 +37,16 @@ pub(crate) struct Registry {
     build_lock: Mutex<()>,
 }
 
+/// The servers whose entries in the configuration have errors.
+pub(crate) type InvalidServers = IndexMap<Arc<str>, InvalidServer>;
+
 /// The current servers; a configuration change replaces the whole set.
 #[derive(Debug, Default)]
 struct ServerSet {
     /// Servers of the configuration, in its order.
     configured: IndexMap<Arc<str>, Arc<Server>>,
+    /// Servers of the configuration whose entries have errors.
+    invalid: Arc<InvalidServers>,
     /// Servers removed from the configuration that may still be running.
     draining: Vec<Arc<Server>>,
 }
@@ -48,13 +54,18 @@ struct ServerSet {
 impl Registry {
     pub(crate) fn new(
         servers: impl IntoIterator<Item = Arc<Server>>,
+        invalid: InvalidServers,
         allow_bare_names: bool,
         events: EventPublisher,
         pin_verifier: Option<PinVerifier>,
     ) -> Self {
         let configured = by_name(servers);
         Self {
-            server_set: ArcSwap::from_pointee(ServerSet { configured, draining: Vec::new() }),
+            server_set: ArcSwap::from_pointee(ServerSet {
+                configured,
+                invalid: Arc::new(invalid),
+                draining: Vec::new(),
+            }),
             catalog: ArcSwap::from_pointee(Catalog::default()),
             events,
             allow_bare_names,
@@ -80,13 +91,31 @@ impl Registry {
         self.server_set.load().configured.get(name).cloned()
     }
 
+    /// Returns the servers whose entries in the configuration have errors.
+    pub(crate) fn invalid_servers(&self) -> Arc<InvalidServers> {
+        self.server_set.load().invalid.clone()
+    }
+
+    /// Reports each server whose entry has errors.
+    pub(crate) fn report_invalid_servers(&self) {
+        for (name, server) in &*self.invalid_servers() {
+            let reason = invalid_reason(server).to_string();
+            tracing::error!(server = &**name, reason, "unavailable");
+            self.events.publish(HostEvent::Unavailable { server: name.clone(), reason });
+        }
+    }
+
     /// Returns the servers removed from the configuration that may still be running.
     pub(crate) fn draining(&self) -> Vec<Arc<Server>> {
         self.server_set.load().draining.clone()
     }
 
     /// Replaces the configured servers and returns the removed servers.
-    pub(crate) fn replace(&self, servers: Vec<Arc<Server>>) -> Vec<Arc<Server>> {
+    pub(crate) fn replace(
+        &self,
+        servers: Vec<Arc<Server>>,
+        invalid: InvalidServers,
+    ) -> Vec<Arc<Server>> {
         let configured = by_name(servers);
         let before = self.server_set.load_full();
         let removed_servers =
@@ -96,15 +125,17 @@ impl Registry {
             // A server is removed only once, so the cell is empty.
             drop(server.removed.set(()));
         }
-        self.server_set.store(Arc::new(ServerSet { configured, draining: leaving.clone() }));
+        let (invalid, draining) = (Arc::new(invalid), leaving.clone());
+        self.server_set.store(Arc::new(ServerSet { configured, invalid, draining }));
         self.rebuild();
         leaving
     }
 
     /// Forgets the removed servers after their stop.
     pub(crate) fn clear_draining(&self) {
-        let configured = self.server_set.load().configured.clone();
-        self.server_set.store(Arc::new(ServerSet { configured, draining: Vec::new() }));
+        let ServerSet { configured, invalid, .. } = &**self.server_set.load();
+        let (configured, invalid) = (configured.clone(), invalid.clone());
+        self.server_set.store(Arc::new(ServerSet { configured, invalid, draining: Vec::new() }));
     }
 
     /// Rebuilds the catalog entry of a ready server with its current settings.
@@ -169,6 +200,7 @@ impl Registry {
             unavailable_reason: Some(UnavailableReason::Shutdown),
             entry: server.status().entry.clone(),
         });
+        let unavailable = unavailable.chain(members.invalid.iter().map(invalid_catalog_server));
         self.catalog.store(Arc::new(Catalog::build(unavailable.collect(), self.allow_bare_names)));
     }
 
@@ -362,7 +394,28 @@ impl Registry {
                 entry: status.entry.clone(),
             }
         });
+        let servers = servers.chain(members.invalid.iter().map(invalid_catalog_server));
         self.catalog.store(Arc::new(Catalog::build(servers.collect(), self.allow_bare_names)));
+    }
+}
+
+/// Returns the servers of a configuration whose entries have errors.
+pub(crate) fn invalid_servers(config: &Config) -> InvalidServers {
+    config.invalid.iter().map(|(name, server)| (name.as_str().into(), server.clone())).collect()
+}
+
+/// Returns the reason why a server whose entry has errors is unavailable.
+pub(crate) fn invalid_reason(server: &InvalidServer) -> UnavailableReason {
+    UnavailableReason::InvalidConfiguration(server.reason().into())
+}
+
+fn invalid_catalog_server((name, server): (&Arc<str>, &InvalidServer)) -> CatalogServer {
+    CatalogServer {
+        name: name.clone(),
+        state: ServerState::Unavailable,
+        transport: server.transport.unwrap_or("unknown"),
+        unavailable_reason: Some(invalid_reason(server)),
+        entry: None,
     }
 }
 

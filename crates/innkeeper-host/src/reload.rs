@@ -15,7 +15,7 @@ use crate::audit::AuditEvent;
 use crate::error::{RestartError, ServerFailure};
 use crate::event::HostEvent;
 use crate::guard;
-use crate::registry::Registry;
+use crate::registry::{self, Registry};
 use crate::server::connector::Connectors;
 use crate::server::endpoint_resolution;
 use crate::server::launch::{Launcher, StartDeadline};
@@ -49,6 +49,9 @@ pub struct ReloadReport {
     pub host_keys: Vec<&'static str>,
     /// Servers without approval: new servers are not started, changed servers keep their settings.
     pub not_trusted: Vec<Arc<str>>,
+    /// Servers whose entries have errors, if the configuration was loaded with
+    /// [`Config::load_partial`]: a new server is unavailable, a running server keeps its settings.
+    pub invalid: Vec<Arc<str>>,
     /// Warnings about the configuration.
     pub warnings: Vec<Diagnostic>,
 }
@@ -72,6 +75,7 @@ impl ReloadReport {
             && self.changed.is_empty()
             && self.host_keys.is_empty()
             && self.not_trusted.is_empty()
+            && self.invalid.is_empty()
     }
 }
 
@@ -166,6 +170,8 @@ impl Reloader {
             Some(config) => config,
             None => before.reload().ok_or(ReloadError::NoFiles)??,
         };
+        let invalid_names = config.invalid.keys().map(|name| name.as_str().into()).collect();
+        keep_earlier_entries(&mut config, &before);
         self.connectors.complete(&mut config)?;
         let ReloadPlan { retained: retained_servers, servers, mut report } =
             self.plan(&config, trust)?;
@@ -184,7 +190,9 @@ impl Reloader {
             // The pending settings are no longer those of the configuration.
             undecided.status().pending_settings = None;
         }
-        let leaving = self.registry.replace(servers);
+        report.invalid = invalid_names;
+        let leaving = self.registry.replace(servers, registry::invalid_servers(&config));
+        self.registry.report_invalid_servers();
         report.removed = leaving.iter().map(|server| server.name.clone()).collect();
         report.warnings.clone_from(&config.warnings);
         self.config.store(Arc::new(config.clone()));
@@ -334,6 +342,18 @@ impl Reloader {
             Err(ReloadError::NoFiles | ReloadError::Shutdown) => {}
         }
     }
+}
+
+/// Replaces each entry with errors by the earlier entry of the server, if any.
+fn keep_earlier_entries(config: &mut Config, before: &Config) {
+    let Config { servers, invalid, .. } = config;
+    invalid.retain(|name, entry| {
+        let Some(earlier) = before.servers.get(name) else { return true };
+        let problems = entry.reason();
+        tracing::warn!(server = &**name, problems, "invalid entry; the server keeps its settings");
+        servers.insert(name.clone(), earlier.clone());
+        false
+    });
 }
 
 /// Returns whether this configuration may need approval: it can change the server at its next

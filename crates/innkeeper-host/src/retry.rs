@@ -62,6 +62,7 @@ impl RetryPlan {
             | UnavailableReason::ClosedInput
             | UnavailableReason::Unresponsive { .. }
             | UnavailableReason::NotStarted(_)
+            | UnavailableReason::InvalidConfiguration(_)
             | UnavailableReason::Starting
             | UnavailableReason::Shutdown
             | UnavailableReason::Unauthorized(_)

@@ -43,9 +43,12 @@ pub(crate) async fn start_all(
     let timeout = config.host.start_timeout;
     let limit = StartDeadline { deadline: Instant::now() + timeout, timeout };
     let servers = registry.servers();
-    let board: DependencyReadiness =
+    let mut board: DependencyReadiness =
         servers.iter().map(|server| (server.name.clone(), SetOnce::new())).collect();
+    let invalid = registry.invalid_servers();
+    board.extend(invalid.keys().map(|name| (name.clone(), SetOnce::new_with(Some(None)))));
     let board = Arc::new(board);
+    registry.report_invalid_servers();
     let mut group = TaskGroup::new();
     for server in servers {
         let start = ServerStart {

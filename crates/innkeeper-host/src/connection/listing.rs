@@ -29,6 +29,10 @@ pub(crate) const MAX_ITEMS: usize = 10_000;
 /// Maximum size of one list in bytes.
 pub(crate) const MAX_LIST_BYTES: usize = 32 << 20;
 
+/// Share of the time for all lists after which a list of prompts, resources or templates counts as
+/// missing: a server without a response to one list keeps its tools.
+const OPTIONAL_LIST_TIMEOUT_SHARE: f64 = 0.9;
+
 /// Maximum number of characters shown of a rejected name.
 const MAX_SHOWN_CHARS: usize = 64;
 
@@ -50,6 +54,15 @@ impl<V> Serialize for Definition<V> {
     }
 }
 
+/// A list that the server declares and that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MissingList {
+    /// Method of the list, for example `resources/list`.
+    pub list: &'static str,
+    /// Reason of the failure. Escape the reason before display: the text can be the server's.
+    pub reason: String,
+}
+
 /// The tools, prompts, resources and resource templates of one server.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -62,6 +75,9 @@ pub struct ServerListing {
     pub resources: Vec<Definition<Resource>>,
     /// Resource templates in the order of the server.
     pub resource_templates: Vec<Definition<ResourceTemplate>>,
+    /// Lists that could not be read since the start of the server; these lists are empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingList>,
 }
 
 impl ServerListing {
@@ -81,6 +97,7 @@ impl ServerListing {
             && same(&self.prompts, &other.prompts)
             && same(&self.resources, &other.resources)
             && same(&self.resource_templates, &other.resource_templates)
+            && self.missing == other.missing
     }
 }
 
@@ -107,7 +124,17 @@ pub(crate) fn report_quarantined(
     }
 }
 
-/// Fetches all lists that the server declares, concurrently.
+/// Logs the missing lists and publishes an event for each.
+pub(crate) fn report_missing(events: &EventPublisher, server: &Arc<str>, listing: &ServerListing) {
+    for MissingList { list, reason } in &listing.missing {
+        tracing::warn!(server = &**server, list, reason, "list not read");
+        let (server, reason) = (server.clone(), reason.clone());
+        events.publish(HostEvent::ListMissing { server, list, reason });
+    }
+}
+
+/// Fetches all lists that the server declares, concurrently. A failed list of prompts, resources or
+/// templates is missing in the result.
 pub(crate) async fn read_all(
     connection: &Connection,
     capabilities: &ServerCapabilities,
@@ -116,11 +143,28 @@ pub(crate) async fn read_all(
 ) -> Result<ServerListing, CallError> {
     let mut listing = ServerListing::default();
     let change = ListChanges { tools: true, prompts: true, resources: true, notified: true };
-    refresh(connection, capabilities, change, timeout, &mut listing, excluded).await?;
+    let failures =
+        refresh(connection, capabilities, change, timeout, &mut listing, excluded).await?;
+    for ListFailure { list, error } in failures {
+        listing.missing.push(MissingList { list, reason: error.reason() });
+    }
     Ok(listing)
 }
 
-/// Fetches the changed lists; the other lists stay.
+/// A list of prompts, resources or templates that could not be read.
+#[derive(Debug)]
+pub(crate) struct ListFailure {
+    /// Method of the list.
+    pub(crate) list: &'static str,
+    pub(crate) error: CallError,
+}
+
+/// Fetches the changed lists; the other lists stay, and so do lists that could not be read. A list
+/// that was read is no longer missing.
+///
+/// # Errors
+///
+/// Returns the error of the list of tools, and every error of the connection.
 pub(crate) async fn refresh(
     connection: &Connection,
     capabilities: &ServerCapabilities,
@@ -128,26 +172,62 @@ pub(crate) async fn refresh(
     timeout: Duration,
     listing: &mut ServerListing,
     excluded: &mut Vec<Quarantined>,
-) -> Result<(), CallError> {
+) -> Result<Vec<ListFailure>, CallError> {
     let needs_fetch =
         |capability: &Option<ListCapability>, changed: bool| capability.is_some() && changed;
-    let list = |fetch: bool, method, member| async move {
-        if fetch {
-            fetch_list(connection, method, member, timeout).await.map(Some)
+    let tools = async {
+        if needs_fetch(&capabilities.tools, change.tools) {
+            fetch_list(connection, method::TOOLS_LIST, "tools", timeout).await.map(Some)
         } else {
             Ok(None)
         }
     };
+    // The list of tools must not wait for the other lists until the whole start times out.
+    let optional_timeout = timeout.mul_f64(OPTIONAL_LIST_TIMEOUT_SHARE);
+    let optional_list = |fetch: bool, list, member| async move {
+        if !fetch {
+            return Ok(Ok(None));
+        }
+        match fetch_list(connection, list, member, optional_timeout).await {
+            Ok(read) => Ok(Ok(Some(read))),
+            Err(error) if affects_one_list(&error) => Ok(Err(ListFailure { list, error })),
+            Err(error) => Err(error),
+        }
+    };
     let resources = capabilities.resources.is_some() && change.resources;
+    let prompts = needs_fetch(&capabilities.prompts, change.prompts);
     let (tools, prompts, resources, templates) = tokio::try_join!(
-        list(needs_fetch(&capabilities.tools, change.tools), method::TOOLS_LIST, "tools"),
-        list(needs_fetch(&capabilities.prompts, change.prompts), method::PROMPTS_LIST, "prompts"),
-        list(resources, method::RESOURCES_LIST, "resources"),
-        list(resources, method::RESOURCES_TEMPLATES_LIST, "resourceTemplates"),
+        tools,
+        optional_list(prompts, method::PROMPTS_LIST, "prompts"),
+        optional_list(resources, method::RESOURCES_LIST, "resources"),
+        optional_list(resources, method::RESOURCES_TEMPLATES_LIST, "resourceTemplates"),
     )?;
+    let mut failures = Vec::new();
+    let mut succeeded = |list: Result<Option<RawList>, ListFailure>| {
+        list.unwrap_or_else(|failure| {
+            failures.push(failure);
+            None
+        })
+    };
+    let (prompts, resources, templates) =
+        (succeeded(prompts), succeeded(resources), succeeded(templates));
     let ttl_of = |list: &Option<RawList>| list.as_ref().and_then(|list| list.ttl);
     let resources_ttl = list_ttls::min_ttl(ttl_of(&resources), ttl_of(&templates));
-    connection.list_ttls.record_refresh(change, [ttl_of(&tools), ttl_of(&prompts), resources_ttl]);
+    let failed = |list| failures.iter().any(|failure| failure.list == list);
+    let read = ListChanges {
+        prompts: change.prompts && !failed(method::PROMPTS_LIST),
+        resources: change.resources
+            && !failed(method::RESOURCES_LIST)
+            && !failed(method::RESOURCES_TEMPLATES_LIST),
+        ..change
+    };
+    connection.list_ttls.record_refresh(read, [ttl_of(&tools), ttl_of(&prompts), resources_ttl]);
+    let was_read = [
+        (method::PROMPTS_LIST, prompts.is_some()),
+        (method::RESOURCES_LIST, resources.is_some()),
+        (method::RESOURCES_TEMPLATES_LIST, templates.is_some()),
+    ];
+    listing.missing.retain(|missing| !was_read.contains(&(missing.list, true)));
     if let Some(list) = tools {
         listing.tools = list.parse_items("tool", Tool::from_raw, |tool| &tool.name, excluded).await;
     }
@@ -165,7 +245,18 @@ pub(crate) async fn refresh(
             .parse_items("resource template", read, |parsed| &parsed.uri_template, excluded)
             .await;
     }
-    Ok(())
+    Ok(failures)
+}
+
+/// Returns whether the error of a list says nothing about the connection and the other lists.
+fn affects_one_list(error: &CallError) -> bool {
+    match error {
+        CallError::Server { .. } | CallError::Protocol { .. } | CallError::Timeout { .. } => true,
+        CallError::Unavailable { .. }
+        | CallError::Routing(_)
+        | CallError::Validation { .. }
+        | CallError::Withheld { .. } => false,
+    }
 }
 
 /// The raw items of one list with its problems.
@@ -194,10 +285,18 @@ async fn fetch_list(
         };
         let remaining = deadline.saturating_duration_since(Instant::now());
         let page = match connection.request_internal(method, &params, remaining).await {
-            // If the server declares a list but does not implement its method, the list is empty.
-            Err(CallError::Server { error, .. }) if error.code == METHOD_NOT_FOUND => {
+            // If the server declares tools but does not implement the method, the list is empty.
+            Err(CallError::Server { error, .. })
+                if error.code == METHOD_NOT_FOUND && method == method::TOOLS_LIST =>
+            {
                 list.issues
                     .push("declared, but the server does not implement the method".to_owned());
+                return Ok(list);
+            }
+            // No capability declares templates: a server with resources may have none.
+            Err(CallError::Server { error, .. })
+                if error.code == METHOD_NOT_FOUND && method == method::RESOURCES_TEMPLATES_LIST =>
+            {
                 return Ok(list);
             }
             other => other?,

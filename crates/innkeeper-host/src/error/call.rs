@@ -111,6 +111,21 @@ impl CallError {
         }
     }
 
+    /// Returns the reason without the server and the item.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Server { error, .. } => {
+                format!("{} (code {})", TruncatedMessage(&error.message), error.code)
+            }
+            Self::Protocol { source, .. } => source.to_string(),
+            Self::Timeout { .. }
+            | Self::Unavailable { .. }
+            | Self::Routing(_)
+            | Self::Validation { .. }
+            | Self::Withheld { .. } => self.to_string(),
+        }
+    }
+
     /// Sets the number of attempts.
     pub(crate) fn with_attempts(mut self, times: u32) -> Self {
         if let Self::Unavailable { attempts, .. } = &mut self {

@@ -25,6 +25,8 @@ pub enum UnavailableReason {
     },
     /// The server never became ready.
     NotStarted(Box<str>),
+    /// The entry of the server in the configuration has errors.
+    InvalidConfiguration(Box<str>),
     /// The server is still starting.
     Starting,
     /// The host is shutting down or was shut down.
@@ -59,6 +61,7 @@ impl UnavailableReason {
             Self::ClosedInput => "closed_input",
             Self::Unresponsive { .. } => "silent",
             Self::NotStarted(_) => "not_started",
+            Self::InvalidConfiguration(_) => "invalid_configuration",
             Self::Starting => "starting",
             Self::Shutdown => "shutdown",
             Self::ResultBufferFull => "results_not_taken",
@@ -87,6 +90,7 @@ impl UnavailableReason {
             // The server may still be working, or is not the cause.
             Self::Unresponsive { .. }
             | Self::NotStarted(_)
+            | Self::InvalidConfiguration(_)
             | Self::Starting
             | Self::Shutdown
             | Self::Unauthorized(_)
@@ -106,6 +110,9 @@ impl fmt::Display for UnavailableReason {
                 write!(f, "{calls} consecutive calls timed out")
             }
             Self::NotStarted(reason) => write!(f, "start failed: {reason}"),
+            Self::InvalidConfiguration(problems) => {
+                write!(f, "invalid configuration: {problems}")
+            }
             Self::Starting => f.write_str("still starting"),
             Self::Shutdown => f.write_str("the host is shutting down"),
             Self::ResultBufferFull => {

@@ -18,7 +18,7 @@ use crate::error::StartError;
 use crate::event::{EventPublisher, HostEvent};
 use crate::guard;
 use crate::lock::{Lock, PinPolicy, PinVerifier};
-use crate::registry::Registry;
+use crate::registry::{self, Registry};
 use crate::reload::Reloader;
 use crate::server::connector::{Connector, ConnectorSource, Connectors, ServerStream};
 use crate::server::endpoint_opener::{EndpointOpener, SystemOpener};
@@ -264,24 +264,36 @@ impl HostBuilder {
     }
 
     /// Checks whether this machine has everything that the servers need, without a start. Returns a
-    /// warning for each optional server whose program is missing.
+    /// warning for each optional server that cannot start, for example because its program is
+    /// missing.
     ///
     /// # Errors
     ///
-    /// Returns every missing program and every other problem that prevents a launch, together with
-    /// the warnings.
+    /// Returns every missing program and every other problem that prevents a launch, with the
+    /// problems of the servers in [`Config::invalid`] and the warnings.
     pub fn check(&self) -> Result<Vec<Diagnostic>, ConfigError> {
         let environment = self.environment.as_ref().unwrap_or(&self.config.environment);
         let mut config = self.config.clone();
         self.connectors.complete(&mut config)?;
         let servers = config.servers.values();
-        let prepared = endpoint_resolution::prepare(servers, environment, &self.connectors)?;
-        let problems =
-            prepared.iter().filter_map(|settings| settings.endpoint.diagnostic().cloned());
-        Ok(problems.collect())
+        let mut problems: Vec<Diagnostic> =
+            config.invalid.values().flat_map(|server| server.problems.clone()).collect();
+        match endpoint_resolution::prepare(servers, environment, &self.connectors) {
+            Ok(prepared) => problems.extend(
+                prepared.iter().filter_map(|settings| settings.endpoint.diagnostic().cloned()),
+            ),
+            Err(ConfigError(other_problems)) => problems.extend(other_problems),
+        }
+        if problems.iter().any(Diagnostic::is_error) {
+            return Err(ConfigError(problems));
+        }
+        Ok(problems)
     }
 
     /// Starts all servers in dependency order.
+    ///
+    /// A server in [`Config::invalid`] is unavailable, and the servers that depend on the server do
+    /// not start.
     ///
     /// The host's `startTimeout` (default: 60 s) limits the start of all servers together. The
     /// `initTimeout` of each server (default: 30 s) limits the start of that server, without the
@@ -306,7 +318,9 @@ impl HostBuilder {
         guard::prepare(config.servers.values());
         let servers = servers.into_iter().map(|settings| Arc::new(Server::new(settings)));
         let bare = config.host.allow_bare_names;
-        let registry = Arc::new(Registry::new(servers, bare, events.clone(), pin_verifier));
+        let invalid = registry::invalid_servers(&config);
+        let registry =
+            Arc::new(Registry::new(servers, invalid, bare, events.clone(), pin_verifier));
         let tasks = BackgroundTasks::default();
         let ledger = match ledger {
             Some(directory) => open_ledger(directory).await,

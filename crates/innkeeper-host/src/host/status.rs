@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use indexmap::IndexMap;
+use innkeeper_config::InvalidServer;
 use innkeeper_process::ProcessContainment;
 use tokio::time::Instant;
 
@@ -12,6 +13,7 @@ use crate::catalog::{CatalogEntry, ExcludedTool};
 use crate::lifecycle::ServerState;
 use crate::lock::Lock;
 use crate::metrics::{ServerMetrics, prometheus};
+use crate::registry::invalid_reason;
 
 /// The status of one server.
 #[derive(Clone, Debug)]
@@ -36,9 +38,27 @@ pub struct ServerStatus {
     pub pending_restart: Vec<&'static str>,
 }
 
+impl ServerStatus {
+    fn for_invalid_server(server: &InvalidServer) -> Self {
+        Self {
+            state: ServerState::Unavailable,
+            pid: None,
+            isolation: None,
+            reason: Some(invalid_reason(server).to_string()),
+            last_success: None,
+            in_flight: 0,
+            stderr: String::new(),
+            excluded_tools: Vec::new(),
+            pending_restart: Vec::new(),
+        }
+    }
+}
+
 impl Host {
-    /// Returns the status of every configured server, including servers that are not in the
-    /// catalog.
+    /// Returns the status of every configured server, including servers that are not in the catalog
+    /// and, at the end, servers whose entries have errors ([`Config::invalid`]).
+    ///
+    /// [`Config::invalid`]: crate::Config::invalid
     pub fn status(&self) -> IndexMap<Arc<str>, ServerStatus> {
         let servers = self.0.registry.servers().into_iter().map(|server| {
             let status = server.status();
@@ -62,7 +82,11 @@ impl Host {
             };
             (server.name.clone(), server_status)
         });
-        servers.collect()
+        let invalid = self.0.registry.invalid_servers();
+        let invalid = invalid
+            .iter()
+            .map(|(name, server)| (name.clone(), ServerStatus::for_invalid_server(server)));
+        servers.chain(invalid).collect()
     }
 
     /// Returns the pins of every ready server, as the content for `mcp.lock`. Needs no traffic.

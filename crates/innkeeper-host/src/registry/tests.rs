@@ -84,7 +84,8 @@ async fn a_tool_that_a_reload_denies_does_not_come_back_with_an_entry_built_befo
     let settings = endpoint_resolution::prepare(servers, &environment, &connectors);
     let server = Arc::new(Server::new(settings.unwrap().remove(0)));
     let (events, tasks) = (EventPublisher::new(), BackgroundTasks::default());
-    let registry = Registry::new([server.clone()], false, events.clone(), None);
+    let registry =
+        Registry::new([server.clone()], InvalidServers::new(), false, events.clone(), None);
     let made_before = entry(&server, &events, &tasks);
     assert_eq!(made_before.tools.len(), 2);
     server.apply_config(&after.servers["one"], None);

@@ -21,15 +21,17 @@ pub(crate) enum EndpointResolution {
     Missing(Arc<MissingProgram>),
     /// The application has no connector for an optional server.
     NoConnector(Arc<Diagnostic>),
+    /// The settings of an optional server do not work on this machine.
+    Unusable(Arc<Diagnostic>),
 }
 
 impl EndpointResolution {
-    /// Returns the diagnostic for a missing program or connector.
+    /// Returns the diagnostic for a missing program or connector, or for unusable settings.
     pub(crate) fn diagnostic(&self) -> Option<&Diagnostic> {
         match self {
             Self::Found(_) => None,
             Self::Missing(absent) => Some(&absent.diagnostic),
-            Self::NoConnector(diagnostic) => Some(diagnostic),
+            Self::NoConnector(diagnostic) | Self::Unusable(diagnostic) => Some(diagnostic),
         }
     }
 
@@ -41,6 +43,10 @@ impl EndpointResolution {
                 absent.resolve().map(|launch| Arc::new(Endpoint::Child(launch)))
             }
             Self::NoConnector(_) => Err(StartFailureReason::Connector(ConnectorError::Missing)),
+            Self::Unusable(diagnostic) => {
+                let Diagnostic { key, message, .. } = &**diagnostic;
+                Err(StartFailureReason::Spawn(format!("{key}: {message}").into()))
+            }
         }
     }
 }
@@ -71,7 +77,7 @@ impl MissingProgram {
 }
 
 /// Resolves the program and builds the environment of every server before any starts (TR10.1,
-/// TR8.3). The program or the connector of an optional server may be missing.
+/// TR8.3). A problem of an optional server is a warning: only this server does not start.
 pub(crate) fn prepare<'c>(
     servers: impl IntoIterator<Item = &'c ServerConfig>,
     parent: &Environment,
@@ -88,7 +94,13 @@ pub(crate) fn prepare<'c>(
                     endpoint: server_endpoint,
                 });
             }
-            Err(problem) => problems.push(problem),
+            Err(problem) if server.required => problems.push(problem),
+            Err(problem) => {
+                let diagnostic = Diagnostic { severity: Severity::Warning, ..problem };
+                problems.push(diagnostic.clone());
+                let endpoint = EndpointResolution::Unusable(Arc::new(diagnostic));
+                prepared.push(ServerSettings { config: Arc::new(server.clone()), endpoint });
+            }
         }
     }
     if problems.iter().any(Diagnostic::is_error) {

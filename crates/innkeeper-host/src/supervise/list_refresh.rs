@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::backoff;
 use crate::catalog::CatalogEntry;
+use crate::connection::listing::{ListFailure, ServerListing};
 use crate::connection::{listing, subscriptions};
 use crate::error::{CallError, UnavailableReason};
 use crate::event::HostEvent;
@@ -153,10 +154,13 @@ async fn refresh_lists(
         &mut excluded,
     );
     match read.await {
-        Ok(()) if !change.notified && server_listing.has_same_items(&before) => {
-            RefreshOutcome::Complete
+        Ok(failures)
+            if (!change.notified || !failures.is_empty())
+                && server_listing.has_same_items(&before) =>
+        {
+            refresh_outcome(server, &before, &failures)
         }
-        Ok(()) => {
+        Ok(failures) => {
             let server_details = (entry.server_info.clone(), entry.instructions.clone());
             let next = CatalogEntry::new(
                 connection.clone(),
@@ -167,7 +171,7 @@ async fn refresh_lists(
             );
             listing::report_quarantined(registry.events(), &server.name, &excluded);
             registry.listing_changed(server, next);
-            RefreshOutcome::Complete
+            refresh_outcome(server, &before, &failures)
         }
         Err(error) => {
             // An automatic retry must not ask the user to sign in again.
@@ -180,6 +184,25 @@ async fn refresh_lists(
             if person { RefreshOutcome::Blocked } else { RefreshOutcome::RetryLater }
         }
     }
+}
+
+/// Reports the lists that could not be read. A list that was missing before needs no retry.
+fn refresh_outcome(
+    server: &Server,
+    before: &ServerListing,
+    failures: &[ListFailure],
+) -> RefreshOutcome {
+    let mut outcome = RefreshOutcome::Complete;
+    for ListFailure { list, error } in failures {
+        let error: &dyn std::error::Error = error;
+        if before.missing.iter().any(|missing| missing.list == *list) {
+            tracing::debug!(server = &*server.name, list, error, "list still not read");
+        } else {
+            tracing::warn!(server = &*server.name, list, error, "list refresh failed");
+            outcome = RefreshOutcome::RetryLater;
+        }
+    }
+    outcome
 }
 
 #[cfg(test)]

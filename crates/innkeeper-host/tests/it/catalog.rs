@@ -3,6 +3,7 @@
 mod change;
 mod list;
 mod lossless;
+mod missing_lists;
 mod notifications;
 mod quarantine;
 mod security_warning;

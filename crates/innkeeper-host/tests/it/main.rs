@@ -21,6 +21,7 @@ mod install;
 mod limits;
 mod log_level;
 mod order;
+mod partial;
 mod pins;
 mod process;
 mod raw_request;

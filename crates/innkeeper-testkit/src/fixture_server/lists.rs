@@ -15,7 +15,9 @@ impl FixtureServer {
             "resources/list" => "resources",
             _ => "resourceTemplates",
         };
-        if let Some(code) = switches.number("--list-error") {
+        if let Some(code) = switches.number("--list-error")
+            && self.has_list_fault(&request.method)
+        {
             return Response::error(code, "listing failed as asked");
         }
         let absent = match member {
@@ -34,6 +36,19 @@ impl FixtureServer {
         }
         let items = if absent { Vec::new() } else { self.list_items(member) };
         self.list_page(member, items, request.params.get("cursor").and_then(Value::as_str))
+    }
+
+    /// Whether the switches for list faults apply to the list with this method now.
+    pub(super) fn has_list_fault(&self, method: &str) -> bool {
+        let is_chosen = self
+            .switches
+            .value("--faulty-lists")
+            .is_none_or(|methods| methods.split(',').any(|chosen| chosen == method));
+        let is_active = self
+            .switches
+            .value("--list-faults-while")
+            .is_none_or(|file| std::path::Path::new(file).exists());
+        is_chosen && is_active
     }
 
     /// Sends the notifications that follow a response.

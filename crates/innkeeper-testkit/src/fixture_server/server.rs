@@ -189,7 +189,8 @@ impl FixtureServer {
             }
             "initialize" => (switches.is_set("--hang-init"), switches.millis("--init-delay")),
             "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
-                (switches.is_set("--hang-lists"), switches.millis("--list-delay"))
+                let hangs = switches.is_set("--hang-lists") && self.has_list_fault(method);
+                (hangs, switches.millis("--list-delay"))
             }
             _ => (false, Duration::ZERO),
         }

@@ -93,6 +93,11 @@ pub(super) const SWITCHES: &[Switch] = &[
     flag("--hang-lists", "never respond to a list request"),
     number("--list-delay", "milliseconds before the response to a list request"),
     number("--list-error", "error code of responses to list requests"),
+    text(
+        "--faulty-lists",
+        "the methods that --hang-lists and --list-error apply to, with commas; default: all lists",
+    ),
+    text("--list-faults-while", "a file; --hang-lists and --list-error apply while it exists"),
     number("--list-ttl", "ttlMs of modern lists (default 0)"),
     // Changes.
     flag(

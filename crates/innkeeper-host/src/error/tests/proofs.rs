@@ -64,6 +64,8 @@ fn call_errors() -> [ErrorTests; 3] {
                 a_call_without_an_answer_in_time_takes_its_server_out_and_no_other,
             NotStarted => "tests/it/health.rs"
                 a_restart_that_fails_leaves_the_server_unavailable_with_the_reason,
+            InvalidConfiguration => "tests/it/partial.rs"
+                a_server_with_an_invalid_entry_is_unavailable_and_the_others_are_ready,
             Starting => "tests/it/health.rs"
                 a_server_is_starting_then_ready_then_unavailable_and_at_the_end_shut_down,
             Shutdown => "tests/it/calls/server_loss.rs"

@@ -13,7 +13,7 @@ use crate::connection::handshake::{
     HandshakeClient, HandshakeProbe, HandshakeResult, perform_handshake,
 };
 use crate::connection::list_ttls::ListTtls;
-use crate::connection::listing::{read_all, report_quarantined};
+use crate::connection::listing::{read_all, report_missing, report_quarantined};
 use crate::connection::log_level;
 use crate::connection::meta::ClientMeta;
 use crate::connection::subscriptions::Subscriptions;
@@ -98,6 +98,7 @@ impl Launcher {
         let listing = run_while_alive(&mut running.instance, clock, reading)
             .await
             .map_err(|reason| (StartPhase::Lists, reason))?;
+        report_missing(&self.events, &server.name, &listing);
         let server_details = (server_info, instructions);
         let entry =
             CatalogEntry::new(connection, &server.config(), server_details, listing, &mut excluded);

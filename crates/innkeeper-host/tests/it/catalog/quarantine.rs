@@ -121,18 +121,3 @@ async fn a_list_with_too_many_entries_is_truncated_at_the_limit_and_reported() {
         host.shutdown().await;
     }
 }
-
-#[tokio::test]
-async fn a_declared_list_the_server_does_not_know_is_empty_and_reported() {
-    let test_env = TestEnv::new();
-    let (host, quarantined) =
-        start_quarantined(&test_env, test_env.fixture("one").switch("--declares-but-32601")).await;
-    let catalog = host.catalog();
-    let listing = catalog.server("one").unwrap().listing().unwrap();
-    assert!(listing.prompts.is_empty() && listing.resources.is_empty());
-    let lists: Vec<&str> = quarantined.iter().map(|(subject, _)| subject.as_str()).collect();
-    let expected = ["prompt list", "resource list", "resource template list"];
-    assert_eq!(lists, expected, "{quarantined:?}");
-    assert_echo(&host).await;
-    host.shutdown().await;
-}

@@ -157,6 +157,7 @@ fn event_summary(event: &HostEvent) -> String {
         HostEvent::CatalogChanged { .. } => "changed".to_owned(),
         HostEvent::Quarantined { .. } => "quarantined".to_owned(),
         HostEvent::CallRetry { attempt, .. } => format!("call retried {attempt}"),
+        HostEvent::ListMissing { list, .. } => format!("{list} missing"),
         HostEvent::SecurityWarning { .. } => "security warning".to_owned(),
         HostEvent::GuardFinding { .. } => "guard finding".to_owned(),
         HostEvent::PinMismatch { .. } => "pin mismatch".to_owned(),
