@@ -4,10 +4,12 @@ use indexmap::IndexSet;
 
 use super::diagnostic::{Position, Severity};
 use super::document::ServerEntry;
+use super::expand::VariableSource as _;
 use super::files::VariableScope;
 use super::filter::ToolFilter;
 use super::host::HostConfig;
 use super::key_location::{PathSegment, key_segment, locate};
+use super::literal::{self, LiteralKind};
 use super::server::{ServerConfig, TransportConfig};
 use super::settings::{self, SharedSettings};
 use super::source_text::Diagnostics;
@@ -156,7 +158,9 @@ impl EntryChecker<'_> {
         ServerConfig {
             required: typed.required.unwrap_or(true),
             dependencies: needs.into_iter().collect(),
-            inherit_env: typed.inherit_env.unwrap_or(host.inherit_env),
+            inherit_env: typed
+                .inherit_env
+                .map_or(host.inherit_env, |raw::InheritEnv(inherited)| inherited),
             tools: typed.tools.map(tools).unwrap_or_default(),
             extra: ExtraKeys::new(tree::to_map(&self.entry.extra)),
             ..shared.into_server(name, key, position, transport)
@@ -191,6 +195,7 @@ impl EntryChecker<'_> {
         segments: &[PathSegment<'_>],
         text: &str,
     ) -> Option<expand::Expansion> {
+        self.check_literal(segments, text);
         match expand::expand(text, self.scope) {
             Ok(replaced) if replaced.value.contains('\0') => {
                 self.error(segments, "contains a NUL character");
@@ -207,6 +212,22 @@ impl EntryChecker<'_> {
                 None
             }
         }
+    }
+}
+
+impl EntryChecker<'_> {
+    /// Reports a text that fails later, such as a placeholder.
+    fn check_literal(&mut self, segments: &[PathSegment<'_>], text: &str) {
+        let key = segments.first().map(PathSegment::key_name).unwrap_or_default();
+        let Some(kind) = LiteralKind::for_key(key) else { return };
+        let scope = self.scope;
+        let is_set = |name: &str| scope.variable(name).is_some();
+        let Some(problem) = literal::find_problem(kind, text, is_set) else { return };
+        match problem.is_error {
+            true => self.error(segments, problem.message),
+            false => self.warning(segments, problem.message),
+        }
+        self.report.hint(problem.hint);
     }
 }
 

@@ -65,6 +65,47 @@ pub(super) const IGNORED_KEYS: &[&str] = &[
     "version",
 ];
 
+/// Keys of other programs for one of our keys. The values may have another form, so the keys are not
+/// read.
+const KEY_SYNONYMS: &[(&str, &str)] = &[
+    ("dependsOn", "dependencies"),
+    ("depends_on", "dependencies"),
+    ("depends", "dependencies"),
+    ("requires", "dependencies"),
+    ("needs", "dependencies"),
+    ("environment", "env"),
+    ("arguments", "args"),
+    ("cmd", "command"),
+    ("program", "command"),
+    ("workingDirectory", "cwd"),
+    ("working_directory", "cwd"),
+    ("workdir", "cwd"),
+    ("uri", "url"),
+    ("endpoint", "url"),
+];
+
+/// Returns our key for a key of another program.
+pub(super) fn key_synonym(key: &str) -> Option<&'static str> {
+    KEY_SYNONYMS.iter().find(|(synonym, _)| *synonym == key).map(|(_, key)| *key)
+}
+
+/// Returns the transport that an unknown spelling resembles.
+pub(super) fn similar_transport(spelling: &str) -> Option<&'static str> {
+    let spelling = spelling.to_ascii_lowercase();
+    let contains = |parts: &[&str]| parts.iter().any(|part| spelling.contains(part));
+    if contains(&["stream"]) {
+        Some("http")
+    } else if contains(&["sse", "event"]) {
+        Some("sse")
+    } else if contains(&["socket", "ws"]) {
+        Some("websocket")
+    } else if contains(&["http", "remote"]) {
+        Some("http")
+    } else {
+        contains(&["std", "process", "command", "local", "pipe"]).then_some("stdio")
+    }
+}
+
 /// Keys that only hosts with `timeout` in milliseconds write (Gemini CLI, Claude Code).
 pub(super) const MILLISECOND_KEYS: &[&str] = &[
     "httpUrl",

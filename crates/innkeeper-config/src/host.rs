@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::guard::GuardModes;
+use super::inherited_environment::InheritedEnvironment;
 use super::seconds;
 use super::server::{CacheConfig, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig};
 
@@ -39,8 +40,8 @@ pub struct HostConfig {
     pub max_concurrent: usize,
     /// Default of the server setting `unavailable_after_timeouts`: 1.
     pub unavailable_after_timeouts: u32,
-    /// Default of the server setting `inherit_env`: false.
-    pub inherit_env: bool,
+    /// Default of the server setting `inherit_env`: the standard list.
+    pub inherit_env: InheritedEnvironment,
     /// Default of the server setting `restart`: never.
     pub restart: RestartPolicy,
     /// Default of the server setting `retry`: 3 retries, after 1 s, 2 s and 4 s.
@@ -68,7 +69,7 @@ impl Default for HostConfig {
             max_total_timeout: Duration::from_mins(10),
             max_concurrent: 64,
             unavailable_after_timeouts: 1,
-            inherit_env: false,
+            inherit_env: InheritedEnvironment::Standard,
             restart: RestartPolicy::Never,
             retry: RetryPolicy {
                 max: 3,

@@ -29,11 +29,13 @@ mod validate;
 mod dotenv;
 mod expand;
 mod files;
+mod literal;
 
 mod extra_keys;
 mod filter;
 mod guard;
 mod host;
+mod inherited_environment;
 mod seconds;
 mod server;
 
@@ -69,6 +71,7 @@ pub use filter::{DenyReason, ToolFilter};
 pub use graph::UnknownServer;
 pub use guard::{GuardMode, GuardModes};
 pub use host::HostConfig;
+pub use inherited_environment::InheritedEnvironment;
 pub use invalid_server::InvalidServer;
 pub use load::MAX_FILE_BYTES;
 pub use origin::ConfigOrigin;

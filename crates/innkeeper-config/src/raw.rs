@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::raw_value::ByteSize;
-pub(super) use super::raw_value::{EnvValue, StringElement};
+pub(super) use super::raw_value::{EnvValue, InheritEnv, StringElement};
 
 /// Top-level keys of a file.
 pub(super) const TOP_LEVEL_KEYS: &[&str] = &["$schema", "servers", "mcpServers", "host"];
@@ -57,9 +57,10 @@ pub(super) struct Server {
     pub(super) env: Option<IndexMap<String, EnvValue>>,
     /// stdio: file of `NAME=value` lines; `env` takes precedence.
     pub(super) env_file: Option<String>,
-    /// stdio: whether the program inherits the host's whole environment.
+    /// stdio: the variables of the host that the program inherits: `false` for the standard list,
+    /// `true` for all, `"strict"` for a shorter list without proxies and certificates.
     #[schemars(extend("default" = false))]
-    pub(super) inherit_env: Option<bool>,
+    pub(super) inherit_env: Option<InheritEnv>,
     /// Remote: URL of the server.
     pub(super) url: Option<String>,
     /// Remote: headers of every request.
@@ -97,9 +98,9 @@ pub(super) struct Host {
     /// Whether a tool may be called without the server name if the tool name is unique.
     #[schemars(extend("default" = false))]
     pub(super) allow_bare_names: Option<bool>,
-    /// Whether programs inherit the host's whole environment.
+    /// The variables of the host that programs inherit.
     #[schemars(extend("default" = false))]
-    pub(super) inherit_env: Option<bool>,
+    pub(super) inherit_env: Option<InheritEnv>,
     /// Defaults for servers.
     #[serde(flatten)]
     pub(super) shared: SharedSettings,

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
+use super::inherited_environment::InheritedEnvironment;
+
 /// An element of a list of strings; `None` for an element of another type, which was reported.
 #[derive(Clone, Debug)]
 pub(super) struct StringElement(pub(super) Option<String>);
@@ -50,6 +52,36 @@ impl JsonSchema for EnvValue {
         // `null` comes first: at the end, the generator would read `null` as the mark of an
         // optional key.
         json_schema!({"type": ["null", "string", "number", "boolean"]})
+    }
+}
+
+/// The variables that a server inherits: a boolean or `"strict"`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InheritEnv(pub(super) InheritedEnvironment);
+
+impl<'de> Deserialize<'de> for InheritEnv {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let inherited = match serde_json::Value::deserialize(deserializer)? {
+            serde_json::Value::Bool(false) => InheritedEnvironment::Standard,
+            serde_json::Value::Bool(true) => InheritedEnvironment::Complete,
+            serde_json::Value::String(text) if text == "strict" => InheritedEnvironment::Strict,
+            _ => return Err(de::Error::custom("expected `false`, `true` or `strict`")),
+        };
+        Ok(Self(inherited))
+    }
+}
+
+impl JsonSchema for InheritEnv {
+    fn schema_name() -> Cow<'static, str> {
+        "InheritEnv".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"enum": [false, true, "strict"]})
     }
 }
 

@@ -10,6 +10,7 @@ use super::diagnostic::Position;
 use super::extra_keys::ExtraKeys;
 use super::filter::ToolFilter;
 use super::guard::GuardModes;
+use super::inherited_environment::InheritedEnvironment;
 use super::seconds;
 use super::secret::{ExpandedValue, Secret};
 
@@ -46,8 +47,8 @@ pub struct ServerConfig {
     pub max_concurrent: usize,
     /// Number of consecutive timeouts after which the server is unavailable. Default: 1.
     pub unavailable_after_timeouts: u32,
-    /// Whether the child inherits the whole environment instead of the short list. Default: false.
-    pub inherit_env: bool,
+    /// The variables of the host that the child inherits. Default: the standard list.
+    pub inherit_env: InheritedEnvironment,
     /// Filter for the server's tools. Default: all tools.
     pub tools: ToolFilter,
     /// Restart policy after a failure. Default: never.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::diagnostic::Position;
 use super::guard::{GuardMode, GuardModes};
 use super::host::HostConfig;
+use super::inherited_environment::InheritedEnvironment;
 use super::key_location::{key_segment, locate};
 use super::load::ParsedSource;
 use super::raw_value::ByteSize;
@@ -62,7 +63,9 @@ fn host_config(typed: raw::Host) -> HostConfig {
         start_timeout: seconds(typed.start_timeout).unwrap_or(defaults.start_timeout),
         install_timeout: seconds(typed.install_timeout).unwrap_or(defaults.install_timeout),
         allow_bare_names: typed.allow_bare_names.unwrap_or(defaults.allow_bare_names),
-        inherit_env: typed.inherit_env.unwrap_or(defaults.inherit_env),
+        inherit_env: typed
+            .inherit_env
+            .map_or(defaults.inherit_env, |raw::InheritEnv(inherited)| inherited),
         timeout: shared.timeout,
         init_timeout: shared.init_timeout,
         shutdown_timeout: shared.shutdown_timeout,
@@ -139,7 +142,7 @@ impl SharedSettings {
             max_total_timeout: self.max_total_timeout,
             max_concurrent: self.max_concurrent,
             unavailable_after_timeouts: self.unavailable_after_timeouts,
-            inherit_env: false,
+            inherit_env: InheritedEnvironment::Standard,
             tools: ToolFilter::default(),
             restart: self.restart,
             retry: self.retry,

@@ -5,6 +5,7 @@ mod document;
 mod expansion;
 mod files;
 mod limits;
+mod literals;
 mod messages;
 mod partial;
 mod properties;

@@ -189,9 +189,18 @@ fn parse_number(literal: &str) -> Option<Number> {
 
 /// Parses a text. Reports an error and returns `None` if the text is not valid.
 pub(super) fn parse(text: &str, report: &mut Diagnostics) -> Option<JsonNode> {
-    if let Some(quote) = find_unterminated_string(text) {
-        report.error(Some(quote), "", "this string is not closed on its line");
-        return None;
+    match find_lexical_error(text) {
+        Some(LexicalError::UnterminatedString(at)) => {
+            report.error(Some(at), "", "this string is not closed on its line");
+            hint_curly_quotes(text, report);
+            return None;
+        }
+        Some(LexicalError::CurlyQuote(at)) => {
+            report.error(Some(at), "", "a curly quotation mark; JSON needs the straight mark `\"`");
+            report.hint("replace every curly quotation mark of the file by `\"`");
+            return None;
+        }
+        None => {}
     }
     let options = ParseOptions {
         allow_comments: true,
@@ -209,6 +218,7 @@ pub(super) fn parse(text: &str, report: &mut Diagnostics) -> Option<JsonNode> {
         Ok(parsed) => parsed.value,
         Err(error) => {
             report.error(Some(error.range().start), "", describe_parse_error(&error));
+            hint_curly_quotes(text, report);
             return None;
         }
     };
@@ -220,9 +230,28 @@ pub(super) fn parse(text: &str, report: &mut Diagnostics) -> Option<JsonNode> {
     Some(TreeBuilder { text, report }.build_node(&value, &KeyPath::root(), 0))
 }
 
-/// Returns the first string without a closing quote on its line. The parser would continue to the
-/// next quote and report a misleading error there.
-fn find_unterminated_string(text: &str) -> Option<usize> {
+/// An error that the parser reports at a misleading place.
+enum LexicalError {
+    /// A string without a closing quote on its line; the parser would continue to the next quote.
+    UnterminatedString(usize),
+    /// A curly quotation mark outside of strings and comments.
+    CurlyQuote(usize),
+}
+
+/// The quotation marks U+2018 to U+201F, which word processors insert.
+fn is_curly_quote(character: char) -> bool {
+    ('\u{2018}'..='\u{201f}').contains(&character)
+}
+
+/// Adds a hint to a syntax error if the text has curly quotation marks.
+fn hint_curly_quotes(text: &str, report: &mut Diagnostics) {
+    if text.contains(is_curly_quote) {
+        report.hint("the file has curly quotation marks; JSON needs the straight mark `\"`");
+    }
+}
+
+/// Returns the first lexical error.
+fn find_lexical_error(text: &str) -> Option<LexicalError> {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -238,10 +267,12 @@ fn find_unterminated_string(text: &str) -> Option<usize> {
             at += 1;
             while at < bytes.len() && bytes[at] != b'"' {
                 if matches!(bytes[at], b'\n' | b'\r') {
-                    return Some(quote);
+                    return Some(LexicalError::UnterminatedString(quote));
                 }
                 at += if bytes[at] == b'\\' { 2 } else { 1 };
             }
+        } else if bytes[at] == 0xE2 && text[at..].starts_with(is_curly_quote) {
+            return Some(LexicalError::CurlyQuote(at));
         }
         at += 1;
     }

@@ -37,7 +37,10 @@ pub(super) fn report_unknown_key(
     if report.is_full() {
         return;
     }
-    if let Some(suggestion) = similar(&member.key, known_keys.iter().map(AsRef::as_ref)) {
+    let known_keys = known_keys.iter().map(AsRef::as_ref);
+    let synonym = dialect::key_synonym(&member.key);
+    let synonym = synonym.filter(|synonym| known_keys.clone().any(|key| key == *synonym));
+    if let Some(suggestion) = synonym.or_else(|| similar(&member.key, known_keys)) {
         report.hint(format!("did you mean `{suggestion}`?"));
     }
 }

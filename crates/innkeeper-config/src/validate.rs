@@ -10,6 +10,7 @@ use jsonschema::{JsonType, ValidationError, Validator};
 use serde_json::{Map, Value};
 
 use super::diagnostic::Severity;
+use super::dialect;
 use super::key_location::{KeyLocation, PathSegment, locate};
 use super::key_path::KeyPath;
 use super::schema;
@@ -95,8 +96,29 @@ fn report_failure(
         }
         kind => report.error(at, key, describe_failure(kind)),
     }
-    if let Some(hint) = milliseconds_hint(error) {
+    if let Some(hint) = milliseconds_hint(error).or_else(|| value_hint(error, &segments)) {
         report.hint(hint);
+    }
+}
+
+/// Returns the value that was probably meant: another transport, or a list instead of a text.
+fn value_hint(error: &ValidationError<'_>, segments: &[PathSegment<'_>]) -> Option<String> {
+    let text = error.instance().as_str()?;
+    let [segment] = segments else { return None };
+    let is_list = matches!(
+        error.kind(),
+        ValidationErrorKind::Type { kind: TypeKind::Single(JsonType::Array) }
+    );
+    match segment.key_name() {
+        "type" => {
+            let transport = dialect::similar_transport(text)?;
+            Some(format!("did you mean `{transport}`?"))
+        }
+        "args" if is_list => {
+            Some("write a list with one element per argument: `[\"-y\", \"package\"]`".to_owned())
+        }
+        key if is_list => Some(format!("write a list: `\"{key}\": [\"…\"]`")),
+        _ => None,
     }
 }
 
@@ -182,7 +204,10 @@ fn format_number(number: &Value) -> String {
 }
 
 fn quote(value: &Value) -> String {
-    format!("`{}`", value.as_str().unwrap_or_default())
+    match value {
+        Value::String(text) => format!("`{text}`"),
+        other => format!("`{other}`"),
+    }
 }
 
 fn join_alternatives(names: &[String]) -> String {

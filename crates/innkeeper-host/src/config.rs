@@ -3,7 +3,7 @@
 pub use innkeeper_config::{
     CacheConfig, Config, ConfigError, ConfigOrigin, DenyReason, Diagnostic, EnterpriseConfig,
     Environment, ExpandedValue, ExtraKeys, GuardMode, GuardModes, HostConfig, IdToken,
-    InvalidServer, MAX_DEPTH, MAX_FILE_BYTES, OauthConfig, OauthGrant, Position, ResourceLimits,
-    RestartPolicy, RetryPolicy, SandboxConfig, Secret, ServerConfig, Severity, ToolFilter,
-    TransportConfig, UnknownServer, json_schema,
+    InheritedEnvironment, InvalidServer, MAX_DEPTH, MAX_FILE_BYTES, OauthConfig, OauthGrant,
+    Position, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig, Secret, ServerConfig,
+    Severity, ToolFilter, TransportConfig, UnknownServer, json_schema,
 };

@@ -7,6 +7,7 @@ mod exit_status;
 mod launch_probe;
 pub mod ledger;
 mod program;
+mod runner_settings;
 mod server_process;
 pub mod shim;
 mod stop;

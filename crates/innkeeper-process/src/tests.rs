@@ -1,6 +1,7 @@
 //! Process tests with real and hostile processes.
 
 mod confinement;
+mod environment;
 mod host;
 mod hostile;
 mod launch;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use innkeeper_host::LaunchSpec;
-use innkeeper_host::config::{GuardModes, IdToken, ResourceLimits};
+use innkeeper_host::config::{GuardModes, IdToken, InheritedEnvironment, ResourceLimits};
 use serde::Serialize;
 
 pub(super) const TRUST_PROMPT: &str =
@@ -60,7 +60,7 @@ pub(super) fn launch_lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> 
     });
     line("variables", join(variables, ", "));
     line("unset variables", quoted(&launch.unset_env));
-    if launch.inherit_env {
+    if launch.inherit_env == InheritedEnvironment::Complete {
         line("environment", "all variables of this shell".to_owned());
     }
     let url = launch.url.iter().map(|url| with_expansion(url.as_written(), launch.url_expansion()));

@@ -57,10 +57,11 @@ fn each_type_has_its_message() {
     assert_snapshot!(server_diagnostics(text), @"
     mcp.json:1:32 servers.fs.command: expected string
     mcp.json:1:43 servers.fs.args: expected array
+        hint: write a list with one element per argument: `[\"-y\", \"package\"]`
     mcp.json:1:55 servers.fs.env: expected object
     mcp.json:1:59 servers.fs.headers: not supported for server type `stdio`
     mcp.json:1:70 servers.fs.headers: expected object
-    mcp.json:1:87 servers.fs.inheritEnv: expected boolean
+    mcp.json:1:87 servers.fs.inheritEnv: expected `false`, `true` or `strict`
     mcp.json:2:18 servers.fs.maxConcurrent: expected integer
     mcp.json:2:34 servers.fs.timeout: expected number
     mcp.json:2:50 servers.fs.tools: expected object

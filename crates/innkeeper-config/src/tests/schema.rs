@@ -44,7 +44,7 @@ fn without_comments(text: &str) -> Value {
 /// Rewrites the files if `UPDATE_SCHEMA` is set.
 #[test]
 fn the_schemas_read_at_a_start_are_what_the_types_generate() {
-    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config/schema");
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/schema");
     let generated = [
         ("server.json", schema::generate::<raw::Server>(), &*schema::SERVER_SCHEMA),
         ("host.json", schema::generate::<raw::Host>(), &*schema::HOST_SCHEMA),
@@ -54,7 +54,7 @@ fn the_schemas_read_at_a_start_are_what_the_types_generate() {
             let text = serde_json::to_string_pretty(&generated).unwrap() + "\n";
             std::fs::write(home.join(name), text).unwrap();
         } else {
-            let hint = "run `UPDATE_SCHEMA=1 cargo test -p innkeeper-host schemas_read`";
+            let hint = "run `UPDATE_SCHEMA=1 cargo test -p innkeeper-config schemas_read`";
             assert_eq!(&generated, read, "`schema/{name}` is not what the types say: {hint}");
         }
     }

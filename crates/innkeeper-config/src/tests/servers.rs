@@ -5,7 +5,9 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use super::super::{HostConfig, OauthGrant, RestartPolicy, Secret, TransportConfig};
+use super::super::{
+    HostConfig, InheritedEnvironment, OauthGrant, RestartPolicy, Secret, TransportConfig,
+};
 use super::{args, diagnostics, load, server, server_diagnostics};
 
 /// Proves: FR1.5
@@ -49,7 +51,7 @@ fn missing_settings_have_the_documented_default() {
     assert_eq!(server.max_total_timeout, Duration::from_secs(600));
     assert_eq!(server.max_concurrent, 64);
     assert_eq!(server.unavailable_after_timeouts, 1);
-    assert!(!server.inherit_env);
+    assert_eq!(server.inherit_env, InheritedEnvironment::Standard);
     assert!(server.tools.permits("anything"));
     assert_eq!(server.restart, RestartPolicy::Never);
     assert_eq!((server.retry, server.cache, server.limits), (host.retry, host.cache, host.limits));
@@ -69,10 +71,25 @@ fn the_host_object_gives_defaults_that_a_server_overrides() {
     .unwrap();
     let (a, b) = (&config.servers["a"], &config.servers["b"]);
     assert_eq!((a.timeout, b.timeout), (Duration::from_secs(5), Duration::from_secs(9)));
-    assert_eq!((a.max_concurrent, a.inherit_env, b.inherit_env), (2, true, false));
+    assert_eq!(a.max_concurrent, 2);
+    let inherited = (a.inherit_env, b.inherit_env);
+    assert_eq!(inherited, (InheritedEnvironment::Complete, InheritedEnvironment::Standard));
     assert_eq!((b.retry.max, b.retry.initial_delay), (1, Duration::from_millis(500)));
     assert_eq!(config.host.start_timeout, Duration::from_millis(7500));
     assert!(config.host.allow_bare_names);
+}
+
+#[test]
+fn a_server_may_inherit_the_strict_list_and_print_its_setting_as_written() {
+    for (text, inherited) in [
+        ("\"strict\"", InheritedEnvironment::Strict),
+        ("false", InheritedEnvironment::Standard),
+        ("true", InheritedEnvironment::Complete),
+    ] {
+        let server = server(&format!(r#""command": "x", "inheritEnv": {text}"#)).unwrap();
+        assert_eq!(server.inherit_env, inherited);
+        assert_eq!(serde_json::to_string(&server.inherit_env).unwrap(), text);
+    }
 }
 
 #[test]

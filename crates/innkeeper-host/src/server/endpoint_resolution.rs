@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use innkeeper_config::{
-    ConfigError, Diagnostic, Environment, ServerConfig, Severity, TransportConfig,
+    ConfigError, Diagnostic, Environment, InheritedEnvironment, ServerConfig, Severity,
+    TransportConfig,
 };
 use innkeeper_process::{Confinement, ProcessSpec};
 
@@ -149,7 +150,12 @@ fn resolve_endpoint(
         return Err(problem("type", "unsupported server type".to_owned(), None));
     };
     let declared = env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
-    let env = innkeeper_process::child_environment(parent, server.inherit_env, &declared.collect());
+    let env = innkeeper_process::child_environment(
+        parent,
+        server.inherit_env,
+        command.expose(),
+        &declared.collect(),
+    );
     let mut env = env.map_err(|error| problem("env", error.to_string(), None))?;
     env.retain(|(name, _)| !unset_env.iter().any(|unset| name == unset.as_str()));
     let cwd = cwd.as_ref().map(|cwd| cwd.expose().as_path());
@@ -192,7 +198,12 @@ fn resolve_headers_helper(
 ) -> Result<Option<ProcessSpec>, String> {
     let Some((program, args)) = server.headers_helper.split_first() else { return Ok(None) };
     let variables = [("INNKEEPER_SERVER".to_owned(), server.name.clone())];
-    let env = innkeeper_process::child_environment(parent, false, &variables.into());
+    let env = innkeeper_process::child_environment(
+        parent,
+        InheritedEnvironment::Standard,
+        program.expose(),
+        &variables.into(),
+    );
     let env = env.map_err(|error| error.to_string())?;
     let from = parent.current_dir().unwrap_or(Path::new("."));
     let resolved = innkeeper_process::resolve(program.expose(), &env, from);

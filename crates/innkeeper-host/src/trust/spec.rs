@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use innkeeper_config::{
-    Config, ExpandedValue, GuardModes, IdToken, OauthConfig, ResourceLimits, SandboxConfig,
-    ServerConfig, TransportConfig, mentions_secret, redact_url,
+    Config, ExpandedValue, GuardModes, IdToken, InheritedEnvironment, OauthConfig, ResourceLimits,
+    SandboxConfig, ServerConfig, TransportConfig, mentions_secret, redact_url,
 };
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -33,8 +33,8 @@ pub struct LaunchSpec {
     pub env: Vec<String>,
     /// Names of the environment variables that are removed.
     pub unset_env: Vec<String>,
-    /// Whether the program inherits the host's whole environment.
-    pub inherit_env: bool,
+    /// The variables of the host that the program inherits.
+    pub inherit_env: InheritedEnvironment,
     /// URL of a remote server.
     pub url: Option<ExpandedValue>,
     /// Names of the headers.
@@ -224,7 +224,7 @@ fn hash_launch(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
     };
     add(b'n', name.as_bytes());
     add(b't', transport.kind().as_bytes());
-    add(b'i', &[u8::from(*inherit_env)]);
+    add(b'i', &[environment_code(*inherit_env)]);
     match transport {
         // The working directory is added below.
         TransportConfig::Stdio { command, args, env, unset_env, cwd: _ } => {
@@ -275,6 +275,15 @@ fn hash_launch(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
         }
     }
     hash.finalize().into()
+}
+
+/// Returns the byte of a setting in the hash of a launch; a stored approval contains the hash.
+fn environment_code(inherited: InheritedEnvironment) -> u8 {
+    match inherited {
+        InheritedEnvironment::Standard => 0,
+        InheritedEnvironment::Complete => 1,
+        InheritedEnvironment::Strict => 2,
+    }
 }
 
 #[cfg(test)]

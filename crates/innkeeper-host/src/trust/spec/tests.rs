@@ -109,6 +109,7 @@ fn whatever_changes_a_launch_changes_its_fingerprint_and_nothing_else_does() {
         ("env", json!({"A": null})),
         ("cwd", json!("/")),
         ("inheritEnv", json!(true)),
+        ("inheritEnv", json!("strict")),
         ("sandbox", json!({"write": ["/"]})),
         ("limits", json!({"processes": 9})),
         ("command", json!("${PROGRAM}s")),
