@@ -46,7 +46,12 @@ impl Demo {
         match self.servers {
             DemoServers::BuiltIn => json!({ "servers": {
                 "files": { "command": program, "args": ["__server", "files", files] },
-                "notes": { "command": program, "args": ["__server", "notes", notes] },
+                // The demo kills this server during a call.
+                "notes": {
+                    "command": program,
+                    "args": ["__server", "notes", notes],
+                    "restart": { "onFailure": { "max": 1 } },
+                },
             }}),
             DemoServers::Npm => json!({ "servers": {
                 "filesystem": {

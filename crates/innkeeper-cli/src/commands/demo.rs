@@ -1,6 +1,8 @@
 //! `demo`: runs a scripted chain of tool calls without a configuration.
 
 mod local_model;
+#[cfg(unix)]
+mod server_loss;
 
 use std::error::Error;
 use std::path::Path;
@@ -31,15 +33,40 @@ pub(super) async fn run(context: &mut CommandContext, args: &DemoArgs) -> Result
         return local_model::run(context, config).await;
     }
     print_opening(context, &config, args.npm)?;
-    let operation = async |host: &Host, output: &mut Output| run_chain(&demo, host, output).await;
-    let (calls, report) = with_host(context, config, operation).await?;
+    let operation = async |host: &Host, output: &mut Output| {
+        let calls = run_chain(&demo, host, output).await?;
+        let loss = if args.npm { None } else { lose_server(host, output, calls.len() + 1).await? };
+        Ok((calls, loss))
+    };
+    let ((calls, loss), report) = with_host(context, config, operation).await?;
     let dir = default_models_dir(&context.environment);
     let sources = discover_models(&DiscoveryOptions::with_default_ports(
         &context.environment,
         dir.as_deref(),
     ))
     .await;
-    print_report(&mut context.output, &calls, &report, &sources)
+    print_report(&mut context.output, &calls, loss.as_ref(), &report, &sources)
+}
+
+/// Kills a server during a call and prints what became of both; returns the outcome as JSON.
+#[cfg(unix)]
+async fn lose_server(
+    host: &Host,
+    output: &mut Output,
+    number: usize,
+) -> Result<Option<Value>, CliError> {
+    let loss = server_loss::ServerLoss::cause(host).await?;
+    if !output.is_json() {
+        loss.print(output, number)?;
+    }
+    Ok(Some(loss.to_json()))
+}
+
+/// On systems without signals, the demo has no such step.
+#[cfg(not(unix))]
+#[expect(clippy::unused_async, reason = "the same signature on all systems")]
+async fn lose_server(_: &Host, _: &mut Output, _: usize) -> Result<Option<Value>, CliError> {
+    Ok(None)
 }
 
 /// Writes the sample files and builds the configuration; the files exist until the `Demo` is
@@ -141,11 +168,12 @@ fn truncate(text: &str) -> String {
 fn print_report(
     output: &mut Output,
     calls: &[CompletedCall],
+    loss: Option<&Value>,
     report: &ShutdownReport,
     sources: &ModelSources,
 ) -> Result<(), CliError> {
     if output.is_json() {
-        output.print_json(&report_json(calls, report, sources))?;
+        output.print_json(&report_json(calls, loss, report, sources))?;
     } else {
         let mut table = Table::new(["call", "tool", "ms"]);
         for (index, call) in calls.iter().enumerate() {
@@ -164,8 +192,9 @@ fn print_report(
         output.print_table(&table)?;
         let took = millis(report.took);
         output.print_data(&format!(
-            "\n{} calls; all servers stopped after {took:.0} ms.",
-            calls.len()
+            "\n{} calls; all servers stopped after {took:.0} ms; {}.",
+            calls.len(),
+            if report.is_clean() { "no process is left" } else { "a process is left" }
         ))?;
         print_model_sources(output, sources)?;
     }
@@ -198,7 +227,12 @@ fn exit_text(server: &ServerStopReport) -> String {
     server.exit.map(|exit_status| exit_status.to_string()).unwrap_or_default()
 }
 
-fn report_json(calls: &[CompletedCall], report: &ShutdownReport, sources: &ModelSources) -> Value {
+fn report_json(
+    calls: &[CompletedCall],
+    loss: Option<&Value>,
+    report: &ShutdownReport,
+    sources: &ModelSources,
+) -> Value {
     let calls = calls.iter().map(
         |call| json!({ "tool": call.tool, "learned": call.finding, "tookMs": millis(call.elapsed) }),
     );
@@ -209,6 +243,7 @@ fn report_json(calls: &[CompletedCall], report: &ShutdownReport, sources: &Model
         "model": "none (script)",
         "liveModels": { "found": commands, "possible": sources.suggestions },
         "calls": calls,
+        "serverLoss": loss,
         "shutdown": shutdown_json(report),
     })
 }

@@ -44,18 +44,24 @@ fn the_demo_shows_each_call_with_its_result_and_how_every_server_ended() {
     let dir = tempfile::tempdir().unwrap();
     let [stdout, stderr] = run_text(&["demo"], dir.path(), 0);
     assert!(
-        stderr.starts_with("No language model was used: every call above is scripted"),
+        stderr.contains("\nNo language model was used: every call above is scripted"),
         "{stderr}"
     );
     assert!(stderr.contains("\n  `ANTHROPIC_API_KEY=… innkeeper ask "), "{stderr}");
     assert!(stdout.contains("The tool calls below are scripted"), "{stdout}");
     let count = |prefix: &str| stdout.lines().filter(|line| line.starts_with(prefix)).count();
     let calls = count("     → ");
-    assert!(calls >= 5 && count("     ← ") == calls, "{stdout}");
+    // The killed server has two lines: of its call and of its restart.
+    assert!(calls >= 5 && count("     ← ") == calls + 2, "{stdout}");
+    let lost = "server `notes` is unavailable: process ended with signal 9 (SIGKILL); the server \
+                may have run the request";
+    assert!(stdout.contains(lost), "{stdout}");
+    assert!(stdout.contains(" ms and still has 1 note\n"), "{stdout}");
     let stopped = stdout.lines().filter(|line| line.contains("on-eof") && line.contains("nothing"));
     assert_eq!(stopped.count(), 2, "{stdout}");
     let last = stdout.lines().last().unwrap_or_default();
     assert!(last.starts_with(&format!("{calls} calls; all servers stopped after ")), "{stdout}");
+    assert!(last.ends_with("; no process is left."), "{stdout}");
 }
 
 #[test]
