@@ -27,6 +27,7 @@ pub(crate) async fn with_host<T>(
     trust::ensure_trusted(context, &config)?;
     let pinned = load_lock(context)?;
     let signals = listen_for_signals(&mut context.signals, &mut context.output)?;
+    let server_count = config.servers.len();
     let builder = Host::builder(config).supervisor(supervisor()?);
     let builder = match state_dir(&context.environment) {
         Some(state) => builder.ledger(state.join("running")).token_directory(state.join("tokens")),
@@ -52,7 +53,7 @@ pub(crate) async fn with_host<T>(
     }
     let host = match started {
         RunOutcome::Completed(Ok(host)) => host,
-        RunOutcome::Completed(Err(error)) => return Err(start_error(&error)),
+        RunOutcome::Completed(Err(error)) => return Err(start_error(&error, server_count)),
         RunOutcome::Interrupted(signal) => return Err(CliError::from_signal(signal)),
     };
     let worked = signals.run_until_signal(operation(&host, &mut context.output)).await;

@@ -74,14 +74,21 @@ fn describe_event(event: &HostEvent) -> Option<(&Arc<str>, String, bool)> {
     let short =
         |reason: &str| display_safe(reason).chars().take(MAX_REASON_CHARS).collect::<String>();
     Some(match event {
-        HostEvent::Launching { server, attempt: 1 } => (server, "launching".to_owned(), false),
-        HostEvent::Launching { server, attempt } => {
-            (server, format!("launching, attempt {attempt}"), false)
+        HostEvent::Launching { server, program, attempt } => {
+            let action = match program {
+                Some(program) => format!("starting {}", short(program)),
+                None => "connecting".to_owned(),
+            };
+            let attempt = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
+            (server, format!("{action}{attempt}"), false)
         }
-        HostEvent::Installing { server } => (server, "downloading the package".to_owned(), false),
+        HostEvent::Installing { server, package } => {
+            let package = package.as_deref().unwrap_or("the package");
+            (server, format!("installing {}", short(package)), false)
+        }
         HostEvent::Handshake { server } => (server, "initializing".to_owned(), false),
         HostEvent::LaunchRetry { server, delay, reason } => {
-            (server, format!("{}; retry in {} s", short(reason), delay.as_secs()), false)
+            (server, format!("{}; retry in {} s", short(reason), delay.as_secs_f64()), false)
         }
         HostEvent::Ready { server, elapsed, tools } => {
             let plural = if *tools == 1 { "" } else { "s" };
@@ -107,11 +114,19 @@ mod tests {
             assert_eq!(**event_server, *server);
             (message, done)
         };
-        let launching =
-            |attempt| describe(HostEvent::Launching { server: server_name(), attempt }).0;
-        assert_eq!(launching(1), "launching");
-        assert_eq!(launching(2), "launching, attempt 2");
-        assert!(!describe(HostEvent::Installing { server: server_name() }).1);
+        let launching = |program: Option<&str>, attempt| {
+            let program = program.map(Into::into);
+            describe(HostEvent::Launching { server: server_name(), program, attempt }).0
+        };
+        assert_eq!(launching(Some("npx"), 1), "starting npx");
+        assert_eq!(launching(Some("npx"), 2), "starting npx, attempt 2");
+        assert_eq!(launching(None, 1), "connecting");
+        let installing = |package: Option<&str>| {
+            let package = package.map(Into::into);
+            describe(HostEvent::Installing { server: server_name(), package })
+        };
+        assert_eq!(installing(Some("@scope/tool")), ("installing @scope/tool".to_owned(), false));
+        assert_eq!(installing(None).0, "installing the package");
         assert!(!describe(HostEvent::Handshake { server: server_name() }).1);
         let retrying = HostEvent::LaunchRetry {
             server: server_name(),

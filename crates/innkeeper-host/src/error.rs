@@ -25,7 +25,7 @@ pub use protocol::ProtocolError;
 pub use restart::RestartError;
 pub use routing::RoutingError;
 pub use start::{ServerFailure, StartError, StartFailureReason, StartPhase};
-pub use unavailable_reason::UnavailableReason;
+pub use unavailable_reason::{ConnectFailureKind, UnavailableReason};
 
 pub use innkeeper_schema::Violation;
 

@@ -29,17 +29,24 @@ const EVENT_CAPACITY: usize = 1024;
 /// An event of a host. `server` is the name in the configuration.
 #[derive(Clone, Debug)]
 pub enum HostEvent {
-    /// The host launches the process of a server.
+    /// The host launches the process of a server, or connects to a server.
     Launching {
         /// The name of the server.
         server: Arc<str>,
+        /// The name of the program, for example `npx`; `None` for a server without a process.
+        program: Option<Box<str>>,
         /// The number of the attempt, from 1.
         attempt: u32,
     },
-    /// The launcher (`npx`, `uvx`, …) still downloads or installs the server.
+    /// The package runner (`npx`, `uvx`, …) downloads or installs the server. The host publishes
+    /// this event only if it observes the installation: the runner reports one on stderr, or, on
+    /// Linux, writes a package to disk.
     Installing {
         /// The name of the server.
         server: Arc<str>,
+        /// The package, as the configuration names it; `None` if no argument of the runner names
+        /// one.
+        package: Option<Box<str>>,
     },
     /// The process runs and the handshake started.
     Handshake {

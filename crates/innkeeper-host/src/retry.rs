@@ -53,7 +53,7 @@ impl RetryPlan {
             return None;
         }
         let retry_after_floor = match reason {
-            UnavailableReason::Unreachable(_)
+            UnavailableReason::Unreachable { .. }
             | UnavailableReason::ConnectionLost(_)
             | UnavailableReason::ConnectionRejected(_) => Duration::ZERO,
             UnavailableReason::Busy { retry_after, .. } => retry_after.unwrap_or_default(),

@@ -153,8 +153,8 @@ impl ServerStart {
     fn report_failure(&self, failure: &ServerFailure) {
         let required = self.server.config().required;
         AuditEvent::StartFailed { required, error: failure }.emit(&failure.server);
-        let reason = format!("{} {}", failure.phase, failure.reason);
-        self.registry.mark_unavailable(&self.server, UnavailableReason::NotStarted(reason.into()));
+        let reason = UnavailableReason::NotStarted(failure.summary().into());
+        self.registry.mark_unavailable(&self.server, reason);
     }
 
     async fn start(&self, limit: &mut StartDeadline, waits: bool) -> Result<(), ServerFailure> {

@@ -73,8 +73,8 @@ impl StderrTail {
         rate.summarise(&mut line);
     }
 
-    /// Returns the last lines, escaped for display: at most `max_bytes` of the output, from the
-    /// start of a line if possible.
+    /// Returns the last lines without the escape sequences of a terminal, escaped for display: at
+    /// most `max_bytes` of the output, from the start of a line if possible.
     pub(crate) fn tail(&self, max_bytes: usize) -> String {
         let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let from = buffer.len().saturating_sub(max_bytes);
@@ -86,7 +86,8 @@ impl StderrTail {
                 bytes.drain(..line);
             }
         }
-        display_safe(String::from_utf8_lossy(&bytes).trim_end()).into_owned()
+        let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
+        display_safe(anstream::adapter::strip_str(&text).to_string().trim_end()).into_owned()
     }
 
     fn keep(&self, bytes: &[u8]) {
@@ -204,7 +205,8 @@ mod tests {
     async fn lines_are_handed_on_escaped_and_the_last_one_without_its_end_too() {
         let (tail, lines) = drained(b"one\r\n\n\x1b[31mtwo\nthr\xffee").await;
         assert_eq!(lines, ["one", "\\u{1b}[31mtwo", "thr\u{fffd}ee"]);
-        assert_eq!(tail.tail(9), "\\u{1b}[31mtwo\nthr\u{fffd}ee".split_once('\n').unwrap().1);
+        assert_eq!(tail.tail(9), "thr\u{fffd}ee");
+        assert_eq!(tail.tail(100), "one\n\ntwo\nthr\u{fffd}ee");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,5 +1,9 @@
 //! The error of a host or server start.
 
+mod failure_line;
+mod problem;
+mod request_failure;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +14,12 @@ use serde::Serialize;
 
 use super::display::{ErrorChain, FailureList, Seconds};
 use super::{
-    AuthErrorKind, CallError, ConnectorError, ErrorClass, ProtocolError, UnavailableReason,
+    AuthErrorKind, CallError, ConnectFailureKind, ConnectorError, ErrorClass, ProtocolError,
+    UnavailableReason,
 };
+use failure_line::failure_line;
+use problem::StartProblem;
+use request_failure::{RequestFailure, listed_items};
 
 /// The reason why a host could not start; no server is left running.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +44,7 @@ impl StartError {
 
 /// The failed start of one server.
 #[derive(Debug, thiserror::Error)]
-#[error("server `{server}` failed {phase}: {reason}")]
+#[error("server `{server}` {}", FailedPhase(self))]
 pub struct ServerFailure {
     /// Name of the server.
     pub server: Arc<str>,
@@ -44,13 +52,47 @@ pub struct ServerFailure {
     pub phase: StartPhase,
     /// Reason of the failure.
     pub reason: StartFailureReason,
-    /// Last lines on stderr, escaped for display; at most 4 KiB.
+    /// Last lines on stderr without colors, escaped for display; at most 4 KiB.
     pub stderr: String,
     /// Number of launches.
     pub attempts: u32,
 }
 
 impl ServerFailure {
+    /// Returns the line of stderr that says why the process ended: without colors, stack traces and
+    /// the messages of package runners around it, at most 300 characters. `None` if the process did
+    /// not end by itself, or wrote no such line.
+    pub fn stderr_line(&self) -> Option<String> {
+        self.reason.stderr_line(&self.stderr)
+    }
+
+    /// Returns the reason in one line: [`Self::stderr_line`] with the exit status, else the reason
+    /// with the phase, if the reason alone would mislead.
+    pub fn summary(&self) -> String {
+        if let Some(line) = self.stderr_line() {
+            return format!("{line} ({})", self.reason);
+        }
+        match self.phase {
+            StartPhase::Install => format!("{}: {}", self.phase, self.reason),
+            StartPhase::Lists if !self.reason.names_list() => {
+                format!("{}: {}", self.phase, self.reason)
+            }
+            StartPhase::Dependencies
+            | StartPhase::Launch
+            | StartPhase::Handshake
+            | StartPhase::Lists => self.reason.to_string(),
+        }
+    }
+
+    /// Returns what to change if stderr or the connection shows a frequent problem: a variable that
+    /// is not set, a certificate, a proxy, or a package that does not exist.
+    pub fn hint(&self) -> Option<String> {
+        if let Some(line) = self.stderr_line() {
+            return Some(StartProblem::from_stderr(&self.stderr, &line)?.hint(&self.server));
+        }
+        self.reason.connect_hint()
+    }
+
     /// Returns whether the start failed because a user must sign in.
     pub fn needs_user_sign_in(&self) -> bool {
         let StartFailureReason::Call(error) = &self.reason else { return false };
@@ -60,6 +102,19 @@ impl ServerFailure {
             return false;
         };
         **auth_error == AuthErrorKind::NoUserAgent
+    }
+}
+
+/// The phase and the reason of a failure.
+struct FailedPhase<'a>(&'a ServerFailure);
+
+impl fmt::Display for FailedPhase<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ServerFailure { phase, reason, .. } = self.0;
+        match reason.names_list() {
+            true => write!(f, "{reason}"),
+            false => write!(f, "failed {phase}: {reason}"),
+        }
     }
 }
 
@@ -106,8 +161,8 @@ pub enum StartFailureReason {
     /// The server did not become ready in time.
     #[error("not ready within {}", Seconds(*.0))]
     TimedOut(Duration),
-    /// A request of the handshake failed.
-    #[error("{}", ErrorChain(.0))]
+    /// A request of the handshake or of the lists failed.
+    #[error("{}", RequestFailure(.0))]
     Call(#[source] Box<CallError>),
     /// A dependency is unavailable.
     #[error("dependency `{0}` is unavailable")]
@@ -137,16 +192,75 @@ impl StartFailureReason {
         }
     }
 
+    /// Returns the line of stderr that says why the process ended by itself.
+    pub(crate) fn stderr_line(&self, stderr: &str) -> Option<String> {
+        let Self::Exited(ExitStatus::Code(_)) = self else { return None };
+        failure_line(stderr)
+    }
+
+    /// Returns whether the message says which list failed.
+    fn names_list(&self) -> bool {
+        let Self::Call(error) = self else { return false };
+        match &**error {
+            CallError::Timeout { item, .. }
+            | CallError::Server { item, .. }
+            | CallError::Protocol { item, .. } => listed_items(item).is_some(),
+            CallError::Routing(_)
+            | CallError::Validation { .. }
+            | CallError::Unavailable { .. }
+            | CallError::Withheld { .. } => false,
+        }
+    }
+
+    /// Returns the kind of the failure if no connection could be established.
+    fn connect_failure(&self) -> Option<ConnectFailureKind> {
+        let Self::Call(error) = self else { return None };
+        match &**error {
+            CallError::Unavailable {
+                reason: UnavailableReason::Unreachable { kind, .. }, ..
+            } => Some(*kind),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the connection was refused: the server may be starting.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.connect_failure() == Some(ConnectFailureKind::Refused)
+    }
+
+    fn connect_hint(&self) -> Option<String> {
+        let hint = match self.connect_failure()? {
+            ConnectFailureKind::Refused => "start the server, or correct the port in `url`",
+            ConnectFailureKind::NameNotFound => "correct the host name in `url`",
+            ConnectFailureKind::Certificate => {
+                "set the environment variable `SSL_CERT_FILE` to a file with the certificate of \
+                 the authority"
+            }
+            ConnectFailureKind::Other => return None,
+        };
+        Some(hint.to_owned())
+    }
+
     /// Returns whether another launch may help (C2: never after a version mismatch or a missing
-    /// program).
-    pub(crate) fn is_transient(&self) -> bool {
+    /// program, a variable, a package or a certificate).
+    pub(crate) fn is_transient(&self, stderr: &str) -> bool {
         match self {
-            Self::Exited(_) | Self::Connector(ConnectorError::Failed(_)) => true,
+            Self::Exited(_) => !self.stderr_line(stderr).is_some_and(|line| {
+                StartProblem::from_stderr(stderr, &line)
+                    .is_some_and(|problem| problem.is_permanent())
+            }),
+            Self::Connector(ConnectorError::Failed(_)) => true,
             // A connection that was not accepted yet or was cut off is no rejection.
             Self::Call(error) => match &**error {
                 CallError::Unavailable { reason, .. } => !matches!(
                     reason,
-                    UnavailableReason::ConnectionRejected(_) | UnavailableReason::Unauthorized(_)
+                    UnavailableReason::ConnectionRejected(_)
+                        | UnavailableReason::Unauthorized(_)
+                        | UnavailableReason::Unreachable {
+                            kind: ConnectFailureKind::NameNotFound
+                                | ConnectFailureKind::Certificate,
+                            ..
+                        }
                 ),
                 _ => false,
             },

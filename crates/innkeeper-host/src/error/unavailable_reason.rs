@@ -8,6 +8,19 @@ use innkeeper_process::ExitStatus;
 use super::AuthErrorKind;
 use super::display::Seconds;
 
+/// The kind of a connection that could not be established.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectFailureKind {
+    /// No program listens on the port, or no socket exists.
+    Refused,
+    /// The host name has no address.
+    NameNotFound,
+    /// The certificate of the server is not trusted.
+    Certificate,
+    /// Another failure, for example a timeout.
+    Other,
+}
+
 /// The reason why a server is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnavailableReason {
@@ -36,7 +49,12 @@ pub enum UnavailableReason {
     /// The server sent too many invalid messages in a row, or lines without an end.
     InvalidMessages,
     /// The connection could not be established.
-    Unreachable(Box<str>),
+    Unreachable {
+        /// Kind of the failure.
+        kind: ConnectFailureKind,
+        /// Causes, escaped for display.
+        cause: Box<str>,
+    },
     /// The connection was lost before the response.
     ConnectionLost(Box<str>),
     /// The server rejected the connection, or does not support the requested protocol.
@@ -66,7 +84,7 @@ impl UnavailableReason {
             Self::Shutdown => "shutdown",
             Self::ResultBufferFull => "results_not_taken",
             Self::InvalidMessages => "noise",
-            Self::Unreachable(_) => "unreachable",
+            Self::Unreachable { .. } => "unreachable",
             Self::ConnectionLost(_) => "broken",
             Self::ConnectionRejected(_) => "refused",
             Self::Unauthorized(_) => "not_signed_in",
@@ -83,7 +101,7 @@ impl UnavailableReason {
             | Self::ClosedOutput
             | Self::ClosedInput
             | Self::InvalidMessages
-            | Self::Unreachable(_)
+            | Self::Unreachable { .. }
             | Self::ConnectionLost(_)
             | Self::ConnectionRejected(_)
             | Self::Busy { .. } => true,
@@ -119,7 +137,7 @@ impl fmt::Display for UnavailableReason {
                 f.write_str("result buffer full: earlier results not consumed")
             }
             Self::InvalidMessages => f.write_str("too many invalid messages"),
-            Self::Unreachable(cause) => write!(f, "cannot connect: {cause}"),
+            Self::Unreachable { cause, .. } => write!(f, "cannot connect: {cause}"),
             Self::ConnectionLost(cause) => write!(f, "connection lost: {cause}"),
             Self::ConnectionRejected(cause) => write!(f, "connection rejected: {cause}"),
             Self::Unauthorized(error) => error.fmt(f),

@@ -296,10 +296,9 @@ impl HostBuilder {
     /// not start.
     ///
     /// The host's `startTimeout` (default: 60 s) limits the start of all servers together. The
-    /// `initTimeout` of each server (default: 30 s) limits the start of that server, without the
-    /// package installation, which `installTimeout` (default: 5 minutes) limits. Neither
-    /// `startTimeout` nor `initTimeout` includes a sign-in. Dropping the future kills the started
-    /// servers.
+    /// `initTimeout` of each server (default: 30 s) limits the start of that server. Neither includes
+    /// a sign-in or the installation of a package, which `installTimeout` (default: 5 minutes)
+    /// limits. Dropping the future kills the started servers.
     ///
     /// # Errors
     ///

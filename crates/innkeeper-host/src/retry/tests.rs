@@ -6,6 +6,8 @@ use super::*;
 use innkeeper_process::ExitStatus;
 use innkeeper_protocol::ErrorObject;
 
+use crate::error::ConnectFailureKind;
+
 const DEFAULTS: RetryPolicy = RetryPolicy {
     max: 3,
     initial_delay: Duration::from_secs(1),
@@ -133,7 +135,10 @@ async fn a_request_that_may_have_run_is_retried_only_where_it_may_run_twice() {
     let outcome =
         run(retry_plan(false), [unsent(connection_lost()), sent(connection_lost())]).await;
     assert_eq!((outcome.attempts, outcome.delays.len()), (2, 1));
-    let unreachable = || UnavailableReason::Unreachable("refused".into());
+    let unreachable = || UnavailableReason::Unreachable {
+        kind: ConnectFailureKind::Refused,
+        cause: "refused".into(),
+    };
     let results = [
         sent(connection_lost()),
         unsent(unreachable()),

@@ -4,8 +4,10 @@ mod clock;
 mod install;
 mod open;
 mod ready;
+mod relaunch;
 mod start;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +30,7 @@ use crate::session::{Session, SessionLimits};
 use crate::stderr::StderrTail;
 use crate::tasks::BackgroundTasks;
 use crate::telemetry::{NetworkAttributes, Telemetry};
+use crate::text::display_safe;
 use crate::transport::auth::AuthManager;
 use crate::transport::{RemoteEndpoint, TransportKind};
 use clock::StartClock;
@@ -82,6 +85,17 @@ impl Endpoint {
         }
     }
 
+    /// Returns the name of the program as the user wrote it, without its directory.
+    fn program_name(&self) -> Option<Box<str>> {
+        match self {
+            Self::Child(launch) => {
+                let name = Path::new(&launch.command).file_name()?.to_string_lossy();
+                Some(display_safe(&name).into())
+            }
+            Self::Remote(_) | Self::InProcess(_) => None,
+        }
+    }
+
     fn network(&self) -> NetworkAttributes {
         match self {
             Self::Child(_) | Self::InProcess(_) => NetworkAttributes::PIPE,
@@ -108,6 +122,7 @@ impl Drop for StartedServer {
 }
 
 /// A failed launch.
+#[derive(Debug)]
 struct LaunchFailure {
     phase: StartPhase,
     reason: StartFailureReason,

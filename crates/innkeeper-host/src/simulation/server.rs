@@ -15,7 +15,7 @@ use super::fault::InjectedFault;
 use super::plan::{ServerPlan, chance, millis};
 use super::server_io::{HostInput, ServerIo};
 use super::state::Simulation;
-use crate::error::UnavailableReason;
+use crate::error::{ConnectFailureKind, UnavailableReason};
 use crate::session;
 
 /// A scheduled action of a server.
@@ -373,7 +373,10 @@ impl SimulatedServer {
             InjectedFault::Error => self.respond_error(id, code::INTERNAL_ERROR),
             InjectedFault::NotDelivered if self.io.is_transport() => {
                 let reason = match self.rng.bool() {
-                    true => UnavailableReason::Unreachable("refused".into()),
+                    true => UnavailableReason::Unreachable {
+                        kind: ConnectFailureKind::Refused,
+                        cause: "refused".into(),
+                    },
                     false => UnavailableReason::Busy { status: 503, retry_after: None },
                 };
                 self.schedule_after(delay, fail_action(reason, false));

@@ -191,9 +191,8 @@ async fn without_a_way_to_reach_a_person_the_error_says_what_to_do_and_nothing_i
     let oauth_server = OauthTestServer::start(OauthServerOptions::default()).await;
     let test_env = TestEnv::new();
     let error = start_error(builder_for(&test_env, &oauth_server.url(), &json!({})).start().await);
-    let expected = "server `inn` failed during the handshake: server `inn` is unavailable: sign-in \
-                 required, no user agent configured; set a token in \
-                 `headers.Authorization`, or a client in `oauth` with \
+    let expected = "server `inn` failed during the handshake: the server requires a sign-in (401), \
+                 a token in `headers.Authorization`, or a client in `oauth` with \
                  `\"grant\": \"client_credentials\"`";
     assert_eq!(error, expected);
     assert!(oauth_server.requests("/metadata").is_empty());
@@ -233,7 +232,7 @@ async fn a_header_of_the_configuration_is_what_is_sent_and_nobody_signs_in() {
         .start()
         .await;
     let error = start_error(started);
-    assert!(error.contains("HTTP status 401"), "{error}");
+    assert!(error.contains("denies access (401); check `headers.Authorization`"), "{error}");
     assert_eq!(browser.visit_count(), 0);
 }
 

@@ -99,10 +99,10 @@ async fn no_error_of_a_start_shows_where_things_are_on_this_machine() {
         (json!({"command": "${FX}", "args": ["${HOME}", "${NOT_SET}"]}), "servers.one.args[1]"),
         (fixture(&["--exit-at-start", "3"]), "exit code 3"),
         (fixture(&["--hang-init"]), "not ready within 0.5 s"),
-        (fixture(&["--wrong-init"]), "violated the protocol"),
-        (fixture(&["--init-error", "-32603"]), "error for `initialize`"),
+        (fixture(&["--wrong-init"]), "invalid response to `initialize`"),
+        (fixture(&["--init-error", "-32603"]), "error response to `initialize`"),
         (fixture(&["--revision", "1999-01-01"]), "revision `1999-01-01`"),
-        (fixture(&["--wrong-list"]), "violated the protocol"),
+        (fixture(&["--wrong-list"]), "could not list its tools: invalid response to `tools/list`"),
     ];
     for (entry, expected) in cases {
         match paths.host_builder(&entry) {

@@ -83,13 +83,18 @@ async fn a_failure_names_the_server_its_phase_and_its_last_stderr() {
     assert_eq!(lines.len(), 6, "{message}");
     assert_eq!(
         lines[0],
-        "server `leaves` failed during the handshake: process ended with exit code 7"
+        "server `leaves` failed during the handshake: process ended with exit code 7 (after 2 launches)"
     );
     assert_eq!(lines[1], "    | leaves: cannot go on");
     assert!(lines[2].starts_with("server `refuses` failed during the handshake: "), "{message}");
     assert!(lines[2].contains("initialization failed as asked"), "{message}");
     assert_eq!(lines[3], "    | refuses: cannot go on");
-    assert!(lines[4].starts_with("server `lists` failed while listing tools: "), "{message}");
+    assert!(
+        lines[4].starts_with(
+            "server `lists` could not list its tools: invalid response to `tools/list`: "
+        ),
+        "{message}"
+    );
     assert_eq!(lines[5], "    | lists: cannot go on");
     test_env.assert_gone().await;
 }
@@ -97,7 +102,10 @@ async fn a_failure_names_the_server_its_phase_and_its_last_stderr() {
 #[tokio::test]
 async fn an_exit_during_the_start_is_reported_at_once_when_no_launch_can_follow() {
     let test_env = TestEnv::new();
-    let server = test_env.fixture("one").with("--exit-at-start", 7).with("--stderr", "no licence");
+    let server = test_env
+        .fixture("one")
+        .with("--exit-at-start", 7)
+        .with("--stderr", "LICENCE_KEY is not set");
     let host = builder(test_env.config([server.config_key("initTimeout", 0.5)]));
     let started_at = Instant::now();
     let failures = start_failures(host).await;
@@ -105,7 +113,7 @@ async fn an_exit_during_the_start_is_reported_at_once_when_no_launch_can_follow(
     assert!(elapsed < Duration::from_millis(250), "{elapsed:?}");
     assert_eq!(failures.len(), 1);
     assert_eq!(failures[0].attempts, 1);
-    assert_eq!(failures[0].stderr, "no licence");
+    assert_eq!(failures[0].stderr, "LICENCE_KEY is not set");
     let StartFailureReason::Exited(exit_status) = &failures[0].reason else {
         panic!("{failures:?}")
     };

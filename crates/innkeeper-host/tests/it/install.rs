@@ -12,7 +12,7 @@ use innkeeper_testkit::{Fixture, fixture_program};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::setup::{TestEnv, builder, wait_for_event};
+use crate::setup::{TestEnv, builder, drain_events, wait_for_event};
 
 /// A package runner that waits for data from the pipe in place of a download, then runs the server
 /// as a child process, as `npx` does.
@@ -28,7 +28,10 @@ impl PackageRunner {
         let kind = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
         let [fetched, server] = [&pipe, &fixture_program()].map(|path| path.display().to_string());
-        let script = format!("#!/bin/sh\nread -r package < '{fetched}'\n'{server}' \"$@\"\n");
+        let script = format!(
+            "#!/bin/sh\necho 'Downloading server (1.0MiB)' >&2\nread -r package < '{fetched}'\n\
+             'uname' | cat >/dev/null\n'{server}' \"$@\"\n"
+        );
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         Self { program, pipe }
@@ -39,7 +42,7 @@ impl PackageRunner {
     fn new_exec(test_env: &TestEnv) -> Self {
         let runner = Self::new(test_env);
         let script = fs::read_to_string(&runner.program).unwrap();
-        let script = script.replace("\n'", "\nexec '").replace("\"$@\"", "\"$@\" --no-prompts");
+        let script = script.replace("\n'/", "\nexec '/").replace("\"$@\"", "\"$@\" --no-prompts");
         fs::write(&runner.program, script).unwrap();
         runner
     }
@@ -101,18 +104,48 @@ async fn a_package_that_is_never_fetched_fails_at_the_limit_for_installing() {
 }
 
 #[tokio::test]
-async fn an_installation_does_not_outlast_the_limit_for_all_servers() {
+async fn the_limit_for_all_servers_does_not_cut_an_installation() {
     let test_env = TestEnv::new();
     let runner = PackageRunner::new(&test_env);
-    let server = runner.wrap(test_env.fixture("one"));
-    let host = builder(test_env.config_with(&json!({"startTimeout": 0.5}), [server]));
-    let Err(StartError::Servers(failures)) = host.start().await else { panic!("it has started") };
-    assert_eq!(failures[0].phase, StartPhase::Install);
-    let StartFailureReason::StartTimeout(limit) = failures[0].reason else {
-        panic!("{failures:?}")
-    };
-    assert_eq!(limit, Duration::from_millis(500));
-    test_env.assert_gone().await;
+    assert_starts_after_fetch(&test_env, &runner, &json!({"startTimeout": 1})).await;
+}
+
+#[tokio::test]
+async fn an_install_script_is_not_taken_for_the_server() {
+    let test_env = TestEnv::new();
+    let runner = PackageRunner::new(&test_env);
+    // The script has pipes of its own, as the scripts of `npm` have.
+    let script = fs::read_to_string(&runner.program).unwrap();
+    let read = format!("read -r package < '{}'", runner.pipe.display());
+    assert!(script.contains(&read), "{script}");
+    let script = script.replace(&read, &format!(": | sh -c \"{read}; exit\" | cat >/dev/null"));
+    fs::write(&runner.program, script).unwrap();
+    assert_starts_after_fetch(&test_env, &runner, &json!({})).await;
+}
+
+#[tokio::test]
+async fn a_runner_that_installs_nothing_publishes_no_installation() {
+    let test_env = TestEnv::new();
+    let runner = PackageRunner::new(&test_env);
+    let script = format!("#!/bin/sh\n'{}' \"$@\"\n", fixture_program().display());
+    fs::write(&runner.program, script).unwrap();
+    let host = builder(test_env.config([runner.wrap(test_env.fixture("one"))]));
+    let mut events = host.events();
+    let host = host.start().await.unwrap();
+    let events = drain_events(&mut events);
+    assert!(
+        !events.iter().any(|event| matches!(event, HostEvent::Installing { .. })),
+        "{events:?}"
+    );
+    let programs: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            HostEvent::Launching { program, .. } => program.as_deref(),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(programs, ["npx"]);
+    host.shutdown().await;
 }
 
 #[tokio::test]
@@ -128,6 +161,6 @@ async fn a_package_runner_that_fails_is_reported_with_its_exit_and_stderr() {
     assert_eq!(
         error.to_string(),
         "server `one` failed during installation: \
-         process ended with exit code 254\n    | 404 not found"
+         process ended with exit code 254 (after 2 launches)\n    | 404 not found"
     );
 }

@@ -3,7 +3,7 @@
 use rustix::process::Pid;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{ProcessStat, all_processes, for_each_descendant, has_children};
+pub(crate) use linux::{ProcessStat, all_processes, for_each_descendant, running_children};
 
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::for_each_descendant;
@@ -96,14 +96,14 @@ mod linux {
         }
     }
 
-    /// Returns whether a process has a running child.
-    pub(crate) fn has_children(pid: Pid) -> bool {
-        match children(pid) {
-            Some(children) => {
-                children.into_iter().filter_map(ProcessStat::read).any(|child| !child.zombie)
-            }
-            None => all_processes().iter().any(|stat| stat.parent == Some(pid) && !stat.zombie),
-        }
+    /// Returns the children of a process that have not exited.
+    pub(crate) fn running_children(pid: Pid) -> Vec<Pid> {
+        let stats = match children(pid) {
+            Some(children) => children.into_iter().filter_map(ProcessStat::read).collect(),
+            None => all_processes(),
+        };
+        let running = stats.iter().filter(|stat| stat.parent == Some(pid) && !stat.zombie);
+        running.map(|stat| stat.pid).collect()
     }
 
     /// Returns the children of all threads of a process; `None` if the process is gone or the
@@ -181,8 +181,8 @@ mod linux {
                     "{descendants_found:?}"
                 );
             }
-            assert!(has_children(shell));
-            assert!(!has_children(sleeper));
+            assert_eq!(running_children(shell), [sleeper]);
+            assert_eq!(running_children(sleeper), []);
             rustix::process::kill_process(sleeper, rustix::process::Signal::KILL).unwrap();
             child.kill().unwrap();
             child.wait().unwrap();

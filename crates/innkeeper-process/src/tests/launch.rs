@@ -214,7 +214,7 @@ async fn dropping_stdin_sends_end_of_file() {
 #[tokio::test]
 async fn a_launcher_is_told_from_the_server_it_runs() {
     let tag = ProcessTag::new();
-    for server in ["sleep 600 & wait", "exec sleep 600"] {
+    for server in ["sleep 600; exit", "exec sleep 600"] {
         // The shell is a different program before it becomes the server, and does not set a title.
         let script = format!("exec sh -c 'echo; read x; {server}' \"$@\"");
         let mut launch = tag.script(&script);
@@ -226,6 +226,24 @@ async fn a_launcher_is_told_from_the_server_it_runs() {
         write_stdin(&mut pipes, "go\n").await;
         eventually("the server", || process.has_started(&mut launching) == Some(true));
     }
+}
+
+#[tokio::test]
+async fn a_child_of_a_launcher_with_pipes_of_its_own_is_not_taken_for_the_server() {
+    let tag = ProcessTag::new();
+    // The first child is an install script; the second reads the input of the launcher.
+    let script = "echo; : | sh -c 'sleep 0.5; sleep 600' | cat & read x; sleep 600; exit";
+    let mut launch = tag.script(&format!("exec sh -c \"{script}\" \"$@\""));
+    launch.args.extend(["run", "package"].map(OsString::from));
+    let changed_spec = ProcessSpec { args: launch.args[3..].to_vec(), ..launch.clone() };
+    let mut launching = LaunchProbe::new(&changed_spec, &["npx"]);
+    let (process, mut pipes) = start_ready(&launch).await;
+    for _ in 0..20 {
+        assert_eq!(process.has_started(&mut launching), Some(false));
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    write_stdin(&mut pipes, "go\n").await;
+    eventually("the server", || process.has_started(&mut launching) == Some(true));
 }
 
 #[tokio::test]

@@ -148,8 +148,8 @@ fn start_errors() -> [ErrorTests; 5] {
                 a_failure_names_the_server_its_phase_and_its_last_stderr,
             Dependency => "tests/it/failure.rs"
                 a_server_that_is_not_required_may_fail_and_the_others_run,
-            StartTimeout => "tests/it/install.rs"
-                an_installation_does_not_outlast_the_limit_for_all_servers,
+            StartTimeout => "tests/it/order.rs"
+                a_chain_of_slow_servers_fails_at_the_limit_for_all_together,
         }),
         proofs!(ReloadError {
             Config => "tests/it/reload.rs"

@@ -15,7 +15,8 @@ pub(crate) struct StartDeadline {
     pub(crate) timeout: Duration,
 }
 
-/// The deadlines of one server's start; a package installation has a separate timeout.
+/// The deadlines of one server's start. A package installation has a separate timeout: its time
+/// counts neither against the server's timeout nor against the timeout of all servers.
 pub(super) struct StartClock {
     pub(super) server_deadline: StartDeadline,
     pub(super) install_remaining: Duration,
@@ -28,8 +29,10 @@ pub(super) struct StartClock {
 impl StartClock {
     /// Excludes the time since the given instant, which was spent on a package installation.
     pub(super) fn exclude_install_time(&mut self, install_started: Instant) {
-        self.server_deadline.deadline += install_started.elapsed();
-        self.install_remaining = self.install_remaining.saturating_sub(install_started.elapsed());
+        let elapsed = install_started.elapsed();
+        self.server_deadline.deadline += elapsed;
+        self.overall_deadline.deadline += elapsed;
+        self.install_remaining = self.install_remaining.saturating_sub(elapsed);
     }
 
     pub(super) fn deadline(&self) -> Instant {
@@ -70,7 +73,7 @@ pub(super) async fn run_while_alive<T>(
     };
     match result {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) if error.kind() == CallErrorKind::Unavailable => {
+        Ok(Err(error)) if error.kind() == CallErrorKind::Unavailable && body.id().is_some() => {
             let exit = timeout(STDERR_GRACE, body.wait()).await;
             Err(exit.map_or_else(
                 |_| StartFailureReason::Call(Box::new(error)),

@@ -37,10 +37,13 @@ impl Launcher {
         if let Endpoint::Child(launch) = endpoint
             && install::is_package_runner(&launch.program)
         {
-            self.events.publish(HostEvent::Installing { server: server.name.clone() });
-            let StartedServer { instance, session, .. } = &mut *running;
-            server_seen =
-                install::wait_for_server_process(instance, session, launch, clock).await?;
+            let StartedServer { instance, session, stderr, .. } = &mut *running;
+            let report_install = || {
+                let (server, package) = (server.name.clone(), install::package_name(launch));
+                self.events.publish(HostEvent::Installing { server, package });
+            };
+            let watch = install::InstallWatch { launch, stderr, report_install: &report_install };
+            server_seen = install::wait_for_server_process(instance, session, watch, clock).await?;
         }
         self.events.publish(HostEvent::Handshake { server: server.name.clone() });
         let capabilities = self.callbacks.capabilities(&server.name);

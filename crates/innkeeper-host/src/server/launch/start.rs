@@ -6,6 +6,7 @@ use std::time::Duration;
 use innkeeper_process::ProcessSpec;
 use tokio::time::{Instant, sleep};
 
+use super::relaunch::relaunch_delay;
 use super::{Endpoint, LaunchFailure, Launcher, StartClock, StartDeadline, StartedServer};
 use crate::audit::AuditEvent;
 use crate::catalog::CatalogEntry;
@@ -16,9 +17,6 @@ use crate::error::{
 use crate::event::HostEvent;
 use crate::server::Server;
 use crate::transport::TransportKind;
-
-/// Maximum number of launches in one start (TR6.5: three retries after 1 s, 2 s and 4 s).
-const MAX_LAUNCHES: u32 = 4;
 
 impl Launcher {
     /// Starts `server`. Repeats failed launches until the deadline of the server or of `all`
@@ -54,10 +52,16 @@ impl Launcher {
         let mut earlier_failure: Option<LaunchFailure> = None;
         let mut waited = false;
         loop {
-            self.events.publish(HostEvent::Launching { server: server.name.clone(), attempt });
+            self.events.publish(HostEvent::Launching {
+                server: server.name.clone(),
+                program: endpoint.program_name(),
+                attempt,
+            });
             tracing::info!(server = &*server.name, attempt, "start");
             let signed_in = self.sign_in.sign_in_count(&server.name);
-            let mut miss = match self.launch(server, endpoint, opening, &mut clock).await {
+            let launched = self.launch(server, endpoint, opening, &mut clock).await;
+            all.deadline = all.deadline.max(clock.overall_deadline.deadline);
+            let mut miss = match launched {
                 Ok((running, entry)) => return Ok((running, entry, started.elapsed())),
                 Err(miss) => miss,
             };
@@ -82,22 +86,12 @@ impl Launcher {
                     None => {}
                 }
             }
-            let delay = Duration::from_secs(1 << (attempt - 1));
-            let time = Instant::now() + delay < clock.deadline();
-            let can_retry = endpoint.is_repeatable() && miss.reason.is_transient();
-            if attempt == MAX_LAUNCHES || !time || !can_retry {
-                // If the last launch timed out, the error of an earlier launch is more specific.
-                let LaunchFailure { phase, reason, stderr } = match (&miss.reason, earlier_failure)
-                {
-                    (
-                        StartFailureReason::TimedOut(_) | StartFailureReason::StartTimeout(_),
-                        Some(earlier_failure),
-                    ) => earlier_failure,
-                    _ => miss,
-                };
-                let server = server.name.clone();
-                return Err(ServerFailure { server, phase, reason, stderr, attempts: attempt });
-            }
+            let delay = relaunch_delay(attempt, &miss, earlier_failure.as_ref())
+                .filter(|delay| Instant::now() + *delay < clock.deadline())
+                .filter(|_| endpoint.is_repeatable());
+            let Some(delay) = delay else {
+                return Err(server_failure(&server.name, miss, earlier_failure, attempt));
+            };
             if !only && matches!(miss.phase, StartPhase::Handshake) {
                 // The server may have exited because of `server/discover`; start with `initialize`.
                 opening = HandshakeProbe::Initialize;
@@ -119,11 +113,25 @@ impl Launcher {
     }
 
     fn report_retry(&self, server: &Server, delay: Duration, miss: &LaunchFailure) {
-        let reason = miss.reason.to_string();
+        let reason = miss.reason.stderr_line(&miss.stderr);
+        let reason = reason.unwrap_or_else(|| miss.reason.to_string());
         let delay_s = delay.as_secs_f64();
         tracing::warn!(server = &*server.name, delay_s, reason, "launch failed, retrying");
         self.events.publish(HostEvent::LaunchRetry { server: server.name.clone(), delay, reason });
     }
+}
+
+/// Returns the failure of a start: the last launch, or the launch before if the last launch timed
+/// out, because the earlier reason is more specific.
+fn server_failure(
+    server: &Arc<str>,
+    last: LaunchFailure,
+    before: Option<LaunchFailure>,
+    attempts: u32,
+) -> ServerFailure {
+    let before = before.filter(|_| last.reason.elapsed_timeout().is_some());
+    let LaunchFailure { phase, reason, stderr } = before.unwrap_or(last);
+    ServerFailure { server: server.clone(), phase, reason, stderr, attempts }
 }
 
 fn sign_in_error(server: &Arc<str>, failure: AuthErrorKind) -> StartFailureReason {

@@ -1,6 +1,7 @@
 //! Converts HTTP error responses and connection errors to request errors.
 
 use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use innkeeper_protocol::{ErrorObject, skim};
@@ -10,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use crate::error::{ProtocolError, UnavailableReason};
+use crate::error::{ConnectFailureKind, ProtocolError, UnavailableReason};
 use crate::session::RequestError;
 use crate::text::display_safe;
 use crate::transport::sent_secrets::SentSecrets;
@@ -28,13 +29,49 @@ const MAX_SHOWN_CHARS: usize = 200;
 pub(in crate::transport) fn send_error(error: &reqwest::Error) -> RequestError {
     let message = describe_error(error);
     if error.is_connect() {
-        RequestError::Unavailable { reason: UnavailableReason::Unreachable(message), sent: false }
+        let reason =
+            UnavailableReason::Unreachable { kind: connect_failure(error), cause: message };
+        RequestError::Unavailable { reason, sent: false }
     } else {
         RequestError::Unavailable {
             reason: UnavailableReason::ConnectionLost(message),
             sent: !error.is_builder(),
         }
     }
+}
+
+/// Returns why a connection was not established.
+fn connect_failure(error: &reqwest::Error) -> ConnectFailureKind {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            if is_certificate_error(error) {
+                return ConnectFailureKind::Certificate;
+            }
+            if let io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound = error.kind() {
+                return ConnectFailureKind::Refused;
+            }
+        }
+        // The library has no public type for this error.
+        if error.to_string() == "dns error" {
+            return ConnectFailureKind::NameNotFound;
+        }
+        cause = error.source();
+    }
+    ConnectFailureKind::Other
+}
+
+/// Returns whether an error contains a rejected certificate. The source of an I/O error is not the
+/// error inside it but that error's source.
+fn is_certificate_error(error: &io::Error) -> bool {
+    let mut inner = error.get_ref();
+    while let Some(error) = inner {
+        if let Some(error) = error.downcast_ref::<rustls::Error>() {
+            return matches!(error, rustls::Error::InvalidCertificate(_));
+        }
+        inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    }
+    false
 }
 
 /// Describes the causes of an error without the URL, which may contain secrets.

@@ -24,7 +24,7 @@ async fn a_server_that_names_no_authorization_server_is_reported() {
         .start()
         .await;
     let error = start_error(started);
-    assert!(error.contains("token required, no authorization server named"), "{error}");
+    assert!(error.contains("requires a token (401) and names no authorization server"), "{error}");
 }
 
 #[tokio::test]

@@ -49,6 +49,9 @@ async fn a_panic_of_a_token_provider_is_reported_and_ends_nothing_else() {
         new_builder().user_agent(PanickingAuth { panics_at_once: false }),
     ] {
         let error = start_error(builder.start().await);
-        assert!(error.ends_with("is unavailable: the token provider panicked"), "{error}");
+        assert!(
+            error.ends_with("failed during the handshake: the token provider panicked"),
+            "{error}"
+        );
     }
 }

@@ -222,7 +222,7 @@ async fn a_required_entry_without_a_connector_is_an_error_and_an_optional_entry_
     let host = builder.start().await.unwrap();
     assert_eq!(
         host.status()["local"].reason.as_deref(),
-        Some("start failed: at launch the application has no connector for this server")
+        Some("start failed: the application has no connector for this server")
     );
 }
 

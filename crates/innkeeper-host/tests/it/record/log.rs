@@ -186,7 +186,7 @@ async fn a_failed_start_is_logged_with_its_chain() {
     let line = &log.with_message("server start failed")[0];
     let chain = line["error"].as_array().unwrap();
     let causes: Vec<&str> = chain.iter().filter_map(Value::as_str).collect();
-    for cause in ["failed while listing tools", "violated the protocol", "/tools"] {
+    for cause in ["could not list its tools", "invalid response to `tools/list`", "/tools"] {
         assert!(causes.iter().any(|words| words.contains(cause)), "{causes:#?}");
     }
 }

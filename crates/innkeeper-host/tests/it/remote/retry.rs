@@ -201,7 +201,7 @@ async fn a_server_that_cannot_be_reached_is_unavailable_and_nothing_has_run() {
     remote.stop().await;
     match echo(&host, "a", "").await {
         Err(CallError::Unavailable { reason, may_have_run, attempts, .. }) => {
-            assert!(matches!(reason, UnavailableReason::Unreachable(_)), "{reason:?}");
+            assert!(matches!(reason, UnavailableReason::Unreachable { .. }), "{reason:?}");
             assert_eq!((may_have_run, attempts), (false, 4));
         }
         other => panic!("not unavailable: {other:?}"),

@@ -258,7 +258,7 @@ async fn a_server_that_dies_and_comes_back_is_found_again() {
     let (reason, may_have_run) = super::unavailable_error(echo(&host, "a", "").await);
     assert!(!may_have_run, "{reason:?}");
     assert!(
-        matches!(reason, innkeeper_host::error::UnavailableReason::Unreachable(_)),
+        matches!(reason, innkeeper_host::error::UnavailableReason::Unreachable { .. }),
         "{reason:?}"
     );
     assert_responds(&host, "b").await;

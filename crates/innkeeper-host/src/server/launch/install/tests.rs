@@ -82,17 +82,51 @@ async fn a_server_that_sent_a_message_has_its_own_start_timeout_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_sends_no_message_fails_at_the_install_timeout_or_the_overall_one() {
-    let (phase, reason) =
-        run_handshake(INSTALL_TIMEOUT * 2, START_TIMEOUT, &mut clock(INSTALL_TIMEOUT * 3))
-            .await
-            .unwrap_err();
-    assert_eq!(phase, StartPhase::Install);
-    assert!(matches!(reason, StartFailureReason::TimedOut(INSTALL_TIMEOUT)), "{reason:?}");
-    let (phase, reason) =
-        run_handshake(INSTALL_TIMEOUT * 2, START_TIMEOUT, &mut clock(INSTALL_TIMEOUT / 2))
-            .await
-            .unwrap_err();
-    assert_eq!(phase, StartPhase::Install);
-    assert!(matches!(reason, StartFailureReason::StartTimeout(_)), "{reason:?}");
+async fn a_server_that_sends_no_message_fails_at_the_install_timeout_and_not_at_the_overall_one() {
+    for overall in [INSTALL_TIMEOUT * 3, INSTALL_TIMEOUT / 2] {
+        let (phase, reason) =
+            run_handshake(INSTALL_TIMEOUT * 2, START_TIMEOUT, &mut clock(overall))
+                .await
+                .unwrap_err();
+        assert_eq!(phase, StartPhase::Install);
+        assert!(matches!(reason, StartFailureReason::TimedOut(INSTALL_TIMEOUT)), "{reason:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_clock_of_all_servers_pauses_while_a_package_is_installed() {
+    let overall = START_TIMEOUT * 2;
+    let mut clock = clock(overall);
+    run_handshake(INSTALL_TIMEOUT / 2, START_TIMEOUT / 2, &mut clock).await.unwrap();
+    let remaining = clock.overall_deadline.deadline - Instant::now();
+    assert_eq!(remaining, overall - START_TIMEOUT / 2);
+    assert_eq!(clock.install_remaining, INSTALL_TIMEOUT / 2);
+}
+
+#[test]
+fn the_package_is_the_first_argument_of_a_runner_that_is_no_option() {
+    let package = |command: &str, args: &str| {
+        let launch = ProcessSpec {
+            command: command.to_owned(),
+            program: command.into(),
+            args: args.split_whitespace().map(Into::into).collect(),
+            env: Vec::new(),
+            cwd: None,
+            confinement: innkeeper_process::Confinement::default(),
+        };
+        package_name(&launch).map(String::from)
+    };
+    let named = [
+        ("npx", "-y @scope/server@1 /dir", "@scope/server@1"),
+        ("/usr/bin/npx", "--yes --package=pkg cmd", "pkg"),
+        ("npx", "-p pkg cmd", "pkg"),
+        ("npm", "exec -y pkg -- x", "pkg"),
+        ("uvx", "--python 3.12 --from git+https://x.example/a cmd", "git+https://x.example/a"),
+        ("uvx", "mcp-server-time --local-timezone UTC", "mcp-server-time"),
+        ("pipx", "run --spec pkg==1 cmd", "pkg==1"),
+    ];
+    for (command, args, expected) in named {
+        assert_eq!(package(command, args).as_deref(), Some(expected), "{command} {args}");
+    }
+    assert_eq!(package("npx", "-y"), None);
 }

@@ -1,0 +1,119 @@
+//! The failure of a request of the start, without the name of the server.
+
+use std::fmt::{self, Display};
+
+use super::super::display::{ErrorChain, Seconds, TruncatedMessage};
+use super::super::{AuthErrorKind, CallError, ProtocolError, UnavailableReason};
+
+/// Displays why a request of a start failed; the text around it names the server.
+pub(super) struct RequestFailure<'a>(pub(super) &'a CallError);
+
+impl Display for RequestFailure<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            CallError::Unavailable { reason: UnavailableReason::Unauthorized(error), .. } => {
+                fmt_auth_error(error, f)
+            }
+            CallError::Unavailable { reason, .. } => write!(f, "{reason}"),
+            CallError::Timeout { item, timeout, .. } => {
+                ListFailure(item).fmt(f)?;
+                write!(f, "no response to `{item}` within {}", Seconds(*timeout))
+            }
+            CallError::Server { item, error, .. } => {
+                ListFailure(item).fmt(f)?;
+                let message = TruncatedMessage(&error.message);
+                write!(f, "error response to `{item}`: {message} (code {})", error.code)
+            }
+            CallError::Protocol { item, source, .. } => {
+                ListFailure(item).fmt(f)?;
+                fmt_protocol_error(item, source, f)
+            }
+            CallError::Routing(_) | CallError::Validation { .. } | CallError::Withheld { .. } => {
+                ErrorChain(self.0).fmt(f)
+            }
+        }
+    }
+}
+
+fn fmt_auth_error(error: &AuthErrorKind, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match error {
+        AuthErrorKind::NoUserAgent => f.write_str(
+            "the server requires a sign-in (401), a token in `headers.Authorization`, or a client \
+             in `oauth` with `\"grant\": \"client_credentials\"`",
+        ),
+        AuthErrorKind::NoAuthorizationServer => f.write_str(
+            "the server requires a token (401) and names no authorization server; \
+             set a token in `headers.Authorization`",
+        ),
+        AuthErrorKind::DisallowedAddress { .. }
+        | AuthErrorKind::Discovery(_)
+        | AuthErrorKind::Registration(_)
+        | AuthErrorKind::Declined(_)
+        | AuthErrorKind::UserAgentFailed(_)
+        | AuthErrorKind::Timeout(_)
+        | AuthErrorKind::IssuerMismatch { .. }
+        | AuthErrorKind::TokenRequestFailed(_)
+        | AuthErrorKind::IdentityProvider(_)
+        | AuthErrorKind::InsufficientScope(_)
+        | AuthErrorKind::TokenRejected { .. }
+        | AuthErrorKind::HeadersHelper(_)
+        | AuthErrorKind::Other(_)
+        | AuthErrorKind::Shutdown => error.fmt(f),
+    }
+}
+
+fn fmt_protocol_error(
+    item: &str,
+    error: &ProtocolError,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    match error {
+        ProtocolError::HttpStatus { status: status @ (404 | 405 | 410), .. } => {
+            write!(f, "no MCP server at this URL ({status}); is the path `/mcp`?")
+        }
+        ProtocolError::HttpStatus { status: status @ (401 | 403), .. } => {
+            write!(f, "the server denies access ({status}); check `headers.Authorization`")
+        }
+        ProtocolError::HttpStatus { .. } => ErrorChain(error).fmt(f),
+        ProtocolError::UnexpectedContentType(content_type) => write!(
+            f,
+            "no MCP server at this URL (the response is `{content_type}`); is the path `/mcp`?"
+        ),
+        ProtocolError::Malformed(_)
+        | ProtocolError::InvalidResult(_)
+        | ProtocolError::TooLarge { .. }
+        | ProtocolError::UnsupportedRevision { .. }
+        | ProtocolError::Serialization(_)
+        | ProtocolError::TooManyRoundTrips { .. }
+        | ProtocolError::InputDenied { .. }
+        | ProtocolError::UnexpectedResultType(_)
+        | ProtocolError::NoTaskResult { .. }
+        | ProtocolError::TaskExpired { .. }
+        | ProtocolError::MissingResponse => {
+            write!(f, "invalid response to `{item}`: {}", ErrorChain(error))
+        }
+    }
+}
+
+/// The list that a method reads, as the first words of a message; empty for other methods.
+struct ListFailure<'a>(&'a str);
+
+impl Display for ListFailure<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match listed_items(self.0) {
+            Some(items) => write!(f, "could not list its {items}: "),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the items that a method lists.
+pub(super) fn listed_items(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/list" => Some("tools"),
+        "prompts/list" => Some("prompts"),
+        "resources/list" => Some("resources"),
+        "resources/templates/list" => Some("resource templates"),
+        _ => None,
+    }
+}
