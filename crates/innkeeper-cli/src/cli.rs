@@ -7,7 +7,7 @@ pub(crate) use commands::{
     AddArgs, ApprovalArg, AskArgs, BuiltinServerKind, CallArgs, CompletionsArgs, DemoArgs,
     ExportRetriesArgs, ExtractArgs, HostCommand, ImportArgs, LockArgs, LogStatsArgs, LoginArgs,
     ModelArgs, ModelCommand, ModelFetchArgs, ModelListArgs, ModelServeArgs, PromptArgs, ReadArgs,
-    ServerArgs, ServerNameArgs, ToolCallingArg, ToolsArgs, WhyArgs,
+    ResultForm, ServerArgs, ServerNameArgs, ToolCallingArg, ToolsArgs, WhyArgs,
 };
 
 use std::ffi::OsString;

@@ -16,9 +16,11 @@ mod trust;
 mod log;
 mod timestamp;
 
+mod activity;
 mod atomic_file;
 mod builtin;
 mod commands;
+mod content;
 mod demo;
 mod error_chain;
 mod import;

@@ -1,11 +1,13 @@
 //! Output to the terminal: results to stdout, diagnostics to stderr.
 
 mod escape;
+mod json_text;
 mod table;
 mod wrap;
 mod writer_thread;
 
 pub(crate) use escape::{block as escape_block, escape_inline, is_deceptive};
+pub(crate) use json_text::indent_json;
 pub(crate) use table::Table;
 pub(crate) use textwrap::core::display_width;
 pub(crate) use wrap::wrap;
@@ -130,12 +132,8 @@ impl Output {
     /// Prints one JSON value to stdout, indented on a terminal.
     pub(crate) fn print_json(&mut self, value: &impl Serialize) -> io::Result<()> {
         self.json_written = true;
-        let text = if self.is_terminal {
-            serde_json::to_string_pretty(value)?
-        } else {
-            serde_json::to_string(value)?
-        };
-        self.print_data(&text)
+        let text = serde_json::to_string(value)?;
+        if self.is_terminal { self.print_data(&indent_json(&text)) } else { self.print_data(&text) }
     }
 
     /// Prints text to stdout, and a newline if the text does not end with one.
@@ -155,6 +153,12 @@ impl Output {
     /// Prints text from a server to stdout, escaped on a terminal.
     pub(crate) fn print_untrusted(&mut self, text: &str) -> io::Result<()> {
         if self.is_terminal { self.print_data(&escape::block(text)) } else { self.print_data(text) }
+    }
+
+    /// Prints bytes to stdout exactly.
+    pub(crate) fn print_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.writer.write_all(bytes)?;
+        self.out.writer.flush()
     }
 
     /// Returns the columns of the terminal, or `None` if stdout is no terminal.

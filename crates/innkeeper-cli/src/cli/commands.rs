@@ -62,6 +62,12 @@ pub(crate) struct CallArgs {
     /// Server and tool
     #[arg(value_name = "SERVER.TOOL")]
     pub(crate) target: String,
+    /// Form of the result; default: `text` on a terminal, else `json`
+    #[arg(long, value_name = "FORM", value_enum, conflicts_with = "json")]
+    pub(crate) output: Option<ResultForm>,
+    /// Directory for images and other blobs; default: the temporary directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) save: Option<PathBuf>,
     /// Tool arguments as a JSON object, `@FILE` to read a file, or `-` to read stdin
     #[arg(long = "args", value_name = "JSON", allow_hyphen_values = true)]
     pub(crate) json_args: Option<String>,
@@ -76,12 +82,26 @@ pub(crate) struct CallArgs {
     pub(crate) arguments: Vec<TypedArgument>,
 }
 
+/// The form of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ResultForm {
+    /// Text for people; structured content as a table or indented JSON, blobs as files
+    Text,
+    /// The whole result object
+    Json,
+    /// The text exactly, or the bytes of the only blob
+    Raw,
+}
+
 /// Arguments of `prompt`.
 #[derive(Args, Debug)]
 pub(crate) struct PromptArgs {
     /// Server and prompt
     #[arg(value_name = "SERVER.NAME")]
     pub(crate) target: String,
+    /// Directory for images and other blobs; default: the temporary directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) save: Option<PathBuf>,
     /// Prompt arguments: `KEY=VALUE`, `KEY=@FILE`, a JSON object, or `-` for stdin; all values are
     /// strings
     #[arg(value_name = "ARGUMENT")]
@@ -97,6 +117,10 @@ pub(crate) struct ReadArgs {
     /// Server of the resource; required if several servers have the resource
     #[arg(long, value_name = "SERVER")]
     pub(crate) server: Option<String>,
+    /// Directory in which blobs are saved; default: the bytes go to stdout, or to the temporary
+    /// directory if stdout is a terminal
+    #[arg(long, value_name = "DIR")]
+    pub(crate) save: Option<PathBuf>,
 }
 
 /// Arguments of `lock`.
@@ -174,9 +198,9 @@ pub(crate) enum DemoModel {
 /// Arguments of `ask`.
 #[derive(Args, Debug)]
 pub(crate) struct AskArgs {
-    /// Prompt for the model
+    /// Prompt for the model; `-` reads stdin, which is the default if stdin is no terminal
     #[arg(value_name = "PROMPT")]
-    pub(crate) prompt: String,
+    pub(crate) prompt: Option<String>,
     /// Model provider: openai, openai-compatible, anthropic, gemini, ollama, or scripted
     ///
     /// API keys are read from OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY or GEMINI_API_KEY.

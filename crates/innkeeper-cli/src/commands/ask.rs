@@ -4,7 +4,7 @@ mod approval;
 mod model;
 
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{self, IsTerminal as _, Stdin, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,13 +20,18 @@ use serde_json::json;
 
 use super::CommandContext;
 use super::demo::prepare_demo;
+use crate::activity::ActivityLine;
 use crate::cli::{ApprovalArg, AskArgs, ToolCallingArg};
 use crate::configuration::{load_config, select_source};
 use crate::demo::{Demo, DemoServers};
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::with_host;
+use crate::input_file;
 use crate::output::{Output, Style, escape_inline};
 use model::PreparedModel;
+
+/// Maximum number of bytes of a prompt from stdin; the context of a model is smaller.
+const MAX_PROMPT_BYTES: u64 = 16 << 20;
 
 /// Maximum number of characters of arguments or a result on one line.
 const MAX_SHOWN_CHARS: usize = 100;
@@ -39,13 +44,14 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
             (Err(model), Err(servers)) => return Err(model.merge(servers)),
         };
     let approver = approval::approver_for(args.approve)?;
+    let prompt = read_prompt(args.prompt.as_deref(), &io::stdin())?;
     let PreparedModel { provider, endpoint } = selected.prepare().await?;
     let operation = async |host: &Host, output: &mut Output| {
         let mut agent = Agent::new(provider.clone(), Arc::new(host.clone()), agent_settings(args));
         if let Some(approver) = approver {
             agent = agent.with_approver(approver);
         }
-        let report = run_agent(&agent, args, output).await?;
+        let report = run_agent(&agent, &prompt, args.approve, output).await?;
         let printed = print_result(&report, &*provider, host.list_tools().len(), output);
         if let Some(file) = &args.retries {
             let recorded = append_corrections(file, provider.model(), &report, endpoint.as_ref());
@@ -94,51 +100,124 @@ fn agent_settings(args: &AskArgs) -> AgentSettings {
     }
 }
 
+/// Returns the prompt of the command line, or of stdin for `-` and for a missing prompt.
+fn read_prompt(typed: Option<&str>, stdin: &Stdin) -> Result<String, CliError> {
+    match typed {
+        Some("-") => {}
+        Some(prompt) => return Ok(prompt.to_owned()),
+        None if stdin.is_terminal() => {
+            return Err(CliError::usage("the prompt is missing")
+                .with_hint("use `innkeeper ask PROMPT`, or write the prompt to stdin"));
+        }
+        None => {}
+    }
+    let prompt = input_file::read_from(stdin.lock(), MAX_PROMPT_BYTES)
+        .map_err(|error| CliError::usage("cannot read the prompt from stdin").with_source(error))?;
+    if prompt.trim().is_empty() {
+        return Err(CliError::usage("the prompt from stdin is empty")
+            .with_hint("use `innkeeper ask PROMPT`, or write the prompt to stdin"));
+    }
+    Ok(prompt)
+}
+
 /// Runs the agent; streams the text to a terminal.
 async fn run_agent(
     agent: &Agent,
-    args: &AskArgs,
+    prompt: &str,
+    approve: ApprovalArg,
     output: &mut Output,
 ) -> Result<RunResult, CliError> {
-    let mut print_result = Ok(());
-    let report = if output.is_terminal() && !output.is_json() {
+    if output.is_terminal() && !output.is_json() {
+        let mut printer = EventPrinter::new(output, approve);
+        let mut printed = Ok(());
         let mut sink = |event: AgentEvent| {
-            if print_result.is_ok() {
-                print_result = print_event(&event, output);
+            if printed.is_ok() {
+                printed = printer.print(&event);
             }
         };
-        let report = agent.run_streaming(&args.prompt, &mut sink).await;
-        print_result?;
-        output.print_data("")?;
-        report
-    } else {
-        let report = agent.run(&args.prompt).await;
-        for call in &report.tool_calls {
-            print_call(call, output)?;
-        }
-        report
-    };
+        let report = agent.run_streaming(prompt, &mut sink).await;
+        printed?;
+        printer.end_line()?;
+        return Ok(report);
+    }
+    let activity = waiting_line(approve);
+    let report = agent.run(prompt).await;
+    drop(activity);
+    for call in &report.tool_calls {
+        print_call(call, output)?;
+    }
     Ok(report)
 }
 
-fn print_event(event: &AgentEvent, output: &mut Output) -> std::io::Result<()> {
-    match event {
-        AgentEvent::Text(text) => output.print_chunk(text),
-        AgentEvent::ToolCallFinished(call) => print_call(call, output),
-        AgentEvent::Retrying { delay } => output.labelled_status(
-            Style::Note,
-            "retry",
-            &format!("in {:.1} s", delay.as_secs_f64()),
-        ),
-        AgentEvent::Reasoning(_)
-        | AgentEvent::ToolCallDetected { .. }
-        | AgentEvent::ToolCallStarted { .. }
-        | AgentEvent::Finished(_) => Ok(()),
+/// Shows that the model works. A question on the terminal would be overwritten.
+fn waiting_line(approve: ApprovalArg) -> ActivityLine {
+    match approve {
+        ApprovalArg::All | ApprovalArg::Never => ActivityLine::show("waiting for the model"),
+        ApprovalArg::Ask => ActivityLine::hidden(),
+    }
+}
+
+/// Prints the events of a run to a terminal.
+struct EventPrinter<'o> {
+    output: &'o mut Output,
+    approve: ApprovalArg,
+    /// Shown while neither text nor a call is printed.
+    activity: Option<ActivityLine>,
+    /// Whether the last text has no newline at its end.
+    has_open_line: bool,
+}
+
+impl<'o> EventPrinter<'o> {
+    fn new(output: &'o mut Output, approve: ApprovalArg) -> Self {
+        Self { output, approve, activity: Some(waiting_line(approve)), has_open_line: false }
+    }
+
+    fn print(&mut self, event: &AgentEvent) -> io::Result<()> {
+        match event {
+            AgentEvent::Text(text) if text.is_empty() => Ok(()),
+            AgentEvent::Text(text) => {
+                self.activity = None;
+                self.has_open_line = !text.ends_with('\n');
+                self.output.print_chunk(text)
+            }
+            AgentEvent::ToolCallStarted { tool, .. } => {
+                self.end_line()?;
+                if matches!(self.approve, ApprovalArg::All | ApprovalArg::Never) {
+                    self.activity = Some(ActivityLine::show(&format!("calling {tool}")));
+                }
+                Ok(())
+            }
+            AgentEvent::ToolCallFinished(call) => {
+                self.end_line()?;
+                print_call(call, self.output)?;
+                self.activity = Some(waiting_line(self.approve));
+                Ok(())
+            }
+            AgentEvent::Retrying { delay } => {
+                self.end_line()?;
+                let text = format!("in {:.1} s", delay.as_secs_f64());
+                self.output.labelled_status(Style::Note, "retry", &text)?;
+                self.activity = Some(waiting_line(self.approve));
+                Ok(())
+            }
+            AgentEvent::Reasoning(_)
+            | AgentEvent::ToolCallDetected { .. }
+            | AgentEvent::Finished(_) => Ok(()),
+        }
+    }
+
+    /// Ends the line of the text, and removes the activity line.
+    fn end_line(&mut self) -> io::Result<()> {
+        self.activity = None;
+        if std::mem::take(&mut self.has_open_line) {
+            self.output.print_data("")?;
+        }
+        Ok(())
     }
 }
 
 /// Prints one call to stderr.
-fn print_call(call: &ToolCallRecord, output: &mut Output) -> std::io::Result<()> {
+fn print_call(call: &ToolCallRecord, output: &mut Output) -> io::Result<()> {
     let (tone, sign) =
         if call.success { (Style::Good, "called") } else { (Style::Error, "failed") };
     let text = format!("`{}` {}", call.tool, truncate(&call.arguments.to_string()));
@@ -186,7 +265,7 @@ fn append_corrections(
     model: &str,
     report: &RunResult,
     endpoint: Option<&Endpoint>,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     if report.correction_examples.is_empty() {
         return Ok(());
     }

@@ -1,29 +1,37 @@
 //! `call`: calls one tool and prints its result.
 
 use innkeeper_host::error::RoutingError;
-use innkeeper_host::{CallError, Host};
+use innkeeper_host::{CallError, CallOptions, Host, ToolResult};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::mpsc::channel;
 
 use super::CommandContext;
-use crate::cli::CallArgs;
+use crate::activity::ActivityLine;
+use crate::cli::{CallArgs, ResultForm};
 use crate::configuration::{config_for_item, load_config};
+use crate::content::{
+    BlobDirectory, ContentPiece, ContentPrinter, StructuredText, repeats_structured,
+};
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::with_host;
-use crate::output::{Output, Style};
+use crate::output::{Output, Style, escape_inline};
 use crate::tool_arguments::ArgumentInput;
+
+/// Capacity of the progress channel; the display needs the latest step only.
+const PROGRESS_CAPACITY: usize = 16;
 
 pub(super) async fn run(context: &mut CommandContext, args: &CallArgs) -> Result<(), CliError> {
     let config = load_config(context)?;
     let (config, _) = config_for_item(&config, &args.target)?;
     let input =
         ArgumentInput::read(&args.arguments, args.json_args.as_deref(), std::io::stdin().lock())?;
+    let blobs = BlobDirectory::new(args.save.as_deref())?;
     let operation = async |host: &Host, output: &mut Output| {
         let arguments = convert_arguments(host, &args.target, input)?;
-        let result =
-            host.call_tool(&args.target, arguments).await.map_err(|error| call_error(&error))?;
+        let result = call_with_progress(host, &args.target, arguments).await?;
         let is_error = result.is_error();
-        output.print_json(&result)?;
+        let shown = print_result(output, &result, args, &blobs);
         if let Some(problem) = result.output_schema_violation() {
             let text = format!(
                 "the result does not match the output schema of `{}`: {problem}",
@@ -31,9 +39,85 @@ pub(super) async fn run(context: &mut CommandContext, args: &CallArgs) -> Result
             );
             output.labelled_status(Style::Note, "warning", &text)?;
         }
+        shown?;
         if is_error { Err(CliError::without_message(CliExitCode::Failed)) } else { Ok(()) }
     };
     with_host(context, config, operation).await.map(drop)
+}
+
+/// Calls the tool; a terminal shows the progress until the call ends.
+async fn call_with_progress(
+    host: &Host,
+    target: &str,
+    arguments: Box<RawValue>,
+) -> Result<ToolResult, CliError> {
+    let (sender, progress) = channel(PROGRESS_CAPACITY);
+    let options = CallOptions { progress: Some(sender), ..CallOptions::default() };
+    let subject = format!("calling {}", escape_inline(target));
+    let call = host.call_tool_with(target, arguments, options);
+    let result = ActivityLine::show(&subject).follow(&subject, progress, call).await;
+    result.map_err(|error| call_error(&error))
+}
+
+/// Prints the result in the chosen form, or in the form for this stdout.
+fn print_result(
+    output: &mut Output,
+    result: &ToolResult,
+    args: &CallArgs,
+    blobs: &BlobDirectory,
+) -> Result<(), CliError> {
+    let is_for_people = output.is_terminal() && !output.is_json();
+    let default_form = if is_for_people { ResultForm::Text } else { ResultForm::Json };
+    let form = args.output.unwrap_or(default_form);
+    let view = match (form, result.view()) {
+        (ResultForm::Text | ResultForm::Raw, Ok(view)) => view,
+        (ResultForm::Json, _) | (_, Err(_)) => return Ok(output.print_json(result)?),
+    };
+    let mut pieces: Vec<ContentPiece> = view
+        .content
+        .iter()
+        .map(|block| {
+            let block = serde_json::from_str(block.raw().get()).unwrap_or_default();
+            ContentPiece::from_block(&block)
+        })
+        .collect();
+    let mut structured = view.structured_content.as_ref().map(|json| json.get());
+    if form == ResultForm::Raw {
+        if let Some(json) = structured.filter(|_| pieces.is_empty()) {
+            pieces.push(ContentPiece::Other(json.to_owned()));
+        }
+        let mut printer = ContentPrinter::new(output, blobs);
+        printer.print_raw(&pieces)?;
+        return printer.finish();
+    }
+    let texts: Vec<&str> = pieces.iter().filter_map(ContentPiece::as_text).collect();
+    if structured.is_some_and(|json| repeats_structured(&texts, json)) {
+        if texts.iter().all(|text| text.trim_start().starts_with(['{', '['])) {
+            pieces.retain(|piece| piece.as_text().is_none());
+        } else {
+            structured = None;
+        }
+    }
+    let is_empty = pieces.is_empty() && structured.is_none();
+    let mut printer = ContentPrinter::new(output, blobs);
+    for piece in &pieces {
+        printer.print(piece)?;
+    }
+    let saved = printer.finish();
+    if let Some(json) = structured {
+        match StructuredText::new(json, output.columns()) {
+            StructuredText::Table(table) => output.print_table(&table)?,
+            StructuredText::Json(text) => output.print_data(&text)?,
+        }
+    }
+    if is_empty {
+        output.labelled_status(Style::Note, "note", "the result has no content")?;
+    }
+    if result.is_error() {
+        let text = format!("tool `{}` reported an error", args.target);
+        output.labelled_status(Style::Error, "error", &text)?;
+    }
+    saved
 }
 
 /// Converts the arguments to the types of the tool, as JSON text that keeps all digits.

@@ -7,6 +7,7 @@ use super::CommandContext;
 use super::call::call_error;
 use crate::cli::PromptArgs;
 use crate::configuration::{config_for_item, load_config};
+use crate::content::{BlobDirectory, ContentPiece, ContentPrinter};
 use crate::exit::CliError;
 use crate::hosting::with_host;
 use crate::output::Output;
@@ -18,6 +19,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &PromptArgs) -> Resu
     let (config, _) = config_for_item(&config, &target)?;
     let input = ArgumentInput::read(&args.arguments, None, std::io::stdin().lock())?;
     let arguments = string_arguments(input)?;
+    let blobs = BlobDirectory::new(args.save.as_deref())?;
     let operation = async |host: &Host, output: &mut Output| {
         check_arguments(host, &target, &arguments)?;
         let got = host.get_prompt(&target, &arguments, CallOptions::default()).await;
@@ -26,15 +28,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &PromptArgs) -> Resu
             return Ok(output.print_json(&got)?);
         }
         let value: Value = serde_json::from_str(got.get()).unwrap_or_default();
-        for message in value["messages"].as_array().into_iter().flatten() {
-            let role = message["role"].as_str().unwrap_or("?");
-            let text = match message["content"]["text"].as_str() {
-                Some(text) => text.to_owned(),
-                None => message["content"].to_string(),
-            };
-            output.print_untrusted(&format!("{role}: {text}"))?;
-        }
-        Ok(())
+        print_messages(output, &blobs, &value["messages"])
     };
     with_host(context, config, operation).await.map(drop)
 }
@@ -53,6 +47,34 @@ fn prompt_name(config: &Config, target: &str) -> String {
         }
         _ => target.to_owned(),
     }
+}
+
+/// Prints each message with its role: text on the line of the role, other content below.
+fn print_messages(
+    output: &mut Output,
+    blobs: &BlobDirectory,
+    messages: &Value,
+) -> Result<(), CliError> {
+    let mut printer = ContentPrinter::new(output, blobs);
+    for message in messages.as_array().into_iter().flatten() {
+        let role = message["role"].as_str().unwrap_or("?");
+        let blocks = match &message["content"] {
+            Value::Array(blocks) => &blocks[..],
+            block => std::slice::from_ref(block),
+        };
+        for block in blocks {
+            match ContentPiece::from_block(block) {
+                ContentPiece::Text(text) => {
+                    printer.print(&ContentPiece::Text(format!("{role}: {text}")))?;
+                }
+                other => {
+                    printer.print_heading(role)?;
+                    printer.print(&other)?;
+                }
+            }
+        }
+    }
+    printer.finish()
 }
 
 /// Returns the arguments, whose values are all strings.

@@ -7,6 +7,7 @@ use super::CommandContext;
 use super::call::call_error;
 use crate::cli::ReadArgs;
 use crate::configuration::{config_for_server, load_config};
+use crate::content::{BlobDirectory, ContentPiece, ContentPrinter};
 use crate::exit::CliError;
 use crate::hosting::with_host;
 use crate::output::{Output, Style};
@@ -17,6 +18,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result
         Some(server) => config_for_server(&config, server)?,
         None => config,
     };
+    let blobs = BlobDirectory::new(args.save.as_deref())?;
     let operation = async |host: &Host, output: &mut Output| {
         let options = CallOptions::default();
         let got = host.read_resource(&args.uri, args.server.as_deref(), options).await;
@@ -25,18 +27,38 @@ pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result
             return Ok(output.print_json(&got)?);
         }
         let value: Value = serde_json::from_str(got.get()).unwrap_or_default();
-        for content in value["contents"].as_array().into_iter().flatten() {
-            match content["text"].as_str() {
-                Some(text) => output.print_untrusted(text)?,
-                None => {
-                    let uri = content["uri"].as_str().unwrap_or(&args.uri);
-                    let text =
-                        format!("the resource `{uri}` is binary; use `--json` to print base64");
-                    output.labelled_status(Style::Note, "note", &text)?;
-                }
-            }
-        }
-        Ok(())
+        let contents = value["contents"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let pieces: Vec<ContentPiece> = contents.iter().map(ContentPiece::from_resource).collect();
+        print_contents(output, &blobs, pieces)
     };
     with_host(context, config, operation).await.map(drop)
+}
+
+/// Prints text as lines. The only blob goes to a pipe as bytes; every other blob becomes a file. On
+/// a terminal, each of several texts has a heading with its address.
+fn print_contents(
+    output: &mut Output,
+    blobs: &BlobDirectory,
+    pieces: Vec<ContentPiece>,
+) -> Result<(), CliError> {
+    if pieces.is_empty() {
+        output.labelled_status(Style::Note, "note", "the resource has no contents")?;
+    }
+    let is_terminal = output.is_terminal();
+    let mut printer = ContentPrinter::new(output, blobs);
+    if let ([ContentPiece::Blob(_)], false) = (&pieces[..], is_terminal) {
+        printer.print_raw(&pieces)?;
+        return printer.finish();
+    }
+    let has_headings = is_terminal && pieces.len() > 1;
+    for piece in pieces {
+        match piece {
+            ContentPiece::ResourceText { text, .. } if !has_headings => {
+                printer.print(&ContentPiece::Text(text))?;
+            }
+            ContentPiece::Blob(blob) if !is_terminal => printer.save_aside(&blob)?,
+            other => printer.print(&other)?,
+        }
+    }
+    printer.finish()
 }

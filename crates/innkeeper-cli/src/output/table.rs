@@ -69,6 +69,11 @@ impl Table {
         self.rows.len() <= usize::from(self.has_headings)
     }
 
+    /// Returns the width of the widest line in terminal columns.
+    pub(crate) fn width(&self) -> usize {
+        self.render(None, false).lines().map(display_width).max().unwrap_or(0)
+    }
+
     /// Returns the lines of the table for a terminal of this width, or for a pipe.
     pub(super) fn render(&self, columns: Option<usize>, colour: bool) -> String {
         let mut table = comfy_table::Table::new();
@@ -153,6 +158,7 @@ mod tests {
         table.add_row(["世界", "unavailable", ""]);
         let text = table.render(None, false);
         assert_eq!(text, "NAME   STATE        TOOLS\nfiles  ready        5\n世界   unavailable");
+        assert_eq!(table.width(), 25);
     }
 
     #[test]

@@ -5,12 +5,14 @@
 mod program;
 mod terminal;
 
+mod activity;
 mod arguments;
 mod ask;
 mod builtin_servers;
 mod command_line;
 mod command_line_server;
 mod commands;
+mod content;
 mod edit_server;
 mod extract;
 mod first_minute;

@@ -1,7 +1,7 @@
 //! Runs the program on a pseudo-terminal.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -73,6 +73,7 @@ pub(crate) fn run_on_terminal(args: &[&str], cwd: &Path, columns: u16) -> Termin
 /// Runs a prepared command with stdout on a terminal, and stderr on a pipe.
 pub(crate) fn run_command(mut command: Command, columns: u16) -> TerminalRun {
     let terminal = PseudoTerminal::open(columns);
+    command.env("TERM", "xterm-256color");
     command.stdin(Stdio::null()).stdout(terminal.user_end()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // The command holds the user's end of the terminal.
@@ -81,6 +82,24 @@ pub(crate) fn run_command(mut command: Command, columns: u16) -> TerminalRun {
     let stderr = io::read_to_string(child.stderr.take().unwrap()).unwrap();
     let status = child.wait().unwrap();
     TerminalRun { status, stdout: stdout.join().unwrap(), stderr }
+}
+
+/// Runs a command with stderr on a terminal, and stdout on a pipe; stdin has this text.
+pub(crate) fn run_with_stderr_on_terminal(
+    mut command: Command,
+    stdin: &str,
+    columns: u16,
+) -> TerminalRun {
+    let terminal = PseudoTerminal::open(columns);
+    command.env("TERM", "xterm-256color");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(terminal.user_end());
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+    let stderr = terminal.read_to_end();
+    let stdout = io::read_to_string(child.stdout.take().unwrap()).unwrap();
+    let status = child.wait().unwrap();
+    TerminalRun { status, stdout, stderr: stderr.join().unwrap() }
 }
 
 /// Returns what a user sees on a terminal after this output, without empty lines at the end.

@@ -112,7 +112,12 @@ impl FixtureServer {
             let params = if self.switches.is_set("--bad-progress") {
                 json!({"progressToken": UNKNOWN_ID, "progress": "half", "total": -1})
             } else {
-                json!({"progressToken": token, "progress": step, "total": step_count})
+                let mut params =
+                    json!({"progressToken": token, "progress": step, "total": step_count});
+                if let Some(message) = self.switches.value("--progress-message") {
+                    params["message"] = json!(message);
+                }
+                params
             };
             let text = message::notification("notifications/progress", &params);
             let delay = step_delay * u32::try_from(step).unwrap_or(u32::MAX);
@@ -186,6 +191,9 @@ impl FixtureServer {
         }
         if self.switches.is_set("--odd-result") {
             return Some(Response::Text(malformed::UNEXPECTED_RESULT.to_owned()));
+        }
+        if let Some(result) = self.switches.json("--call-result") {
+            return Some(Response::Result(result));
         }
         let bytes = self.switches.count("--huge");
         (bytes > 0).then(|| Response::Result(super::tool::text_result(&"x".repeat(bytes))))

@@ -11,6 +11,9 @@ impl FixtureServer {
         if !self.catalog.prompts.iter().any(|prompt| prompt["name"] == name) {
             return Response::error(error_code::INVALID_PARAMS, format!("unknown prompt `{name}`"));
         }
+        if let Some(result) = self.switches.json("--prompt-result") {
+            return Response::Result(result);
+        }
         let server = self.switches.server_name();
         let arguments = request.params.get("arguments");
         let argument = |key: &str| arguments.and_then(|all| all.get(key)).and_then(Value::as_str);
@@ -48,6 +51,9 @@ impl FixtureServer {
             };
         }
         self.calls.resource_reads += 1;
+        if let Some(result) = self.switches.json("--read-result") {
+            return Response::Result(result);
+        }
         let text = match item {
             Some(id) => format!("{server}: item {id}"),
             None => format!("{server}: {uri}, reading {}", self.calls.resource_reads),

@@ -8,6 +8,7 @@ pub(super) enum SwitchKind {
     Flag,
     Number,
     Text,
+    Json,
     Choice(&'static [&'static str]),
 }
 
@@ -29,6 +30,10 @@ const fn number(name: &'static str, help: &'static str) -> Switch {
 
 const fn text(name: &'static str, help: &'static str) -> Switch {
     Switch { name, kind: SwitchKind::Text, help }
+}
+
+const fn json(name: &'static str, help: &'static str) -> Switch {
+    Switch { name, kind: SwitchKind::Json, help }
 }
 
 const fn one_of(
@@ -124,6 +129,10 @@ pub(super) const SWITCHES: &[Switch] = &[
     number("--progress-delay", "milliseconds before each of them"),
     flag("--bad-progress", "wrong tokens and numbers in them"),
     number("--log-flood", "this many log notifications before each response"),
+    json("--call-result", "result of every tool call as JSON"),
+    json("--read-result", "result of every resources/read as JSON"),
+    json("--prompt-result", "result of every prompts/get as JSON"),
+    text("--progress-message", "message of the progress notifications"),
     flag("--ignore-cancel", "respond to cancelled calls"),
     flag("--cancel-ours", "cancel the client's own request before the response"),
     number("--alloc", "allocate this many bytes on each call"),
@@ -187,6 +196,7 @@ pub(super) fn help() -> String {
             SwitchKind::Flag => String::new(),
             SwitchKind::Number => " N".to_owned(),
             SwitchKind::Text => " TEXT".to_owned(),
+            SwitchKind::Json => " JSON".to_owned(),
             SwitchKind::Choice(choices) => format!(" {}", choices.join("|")),
         };
         text.push_str(&format!("  {}{value}\n      {}\n", switch.name, switch.help));

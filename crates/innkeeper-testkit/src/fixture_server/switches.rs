@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::switch_table::{SWITCHES, Switch, SwitchKind};
 
 /// The switches of the command line by name.
@@ -57,6 +59,11 @@ impl Switches {
         self.number(name).and_then(|number| usize::try_from(number).ok()).unwrap_or(0)
     }
 
+    /// Returns the value of a JSON switch.
+    pub(super) fn json(&self, name: &str) -> Option<Value> {
+        serde_json::from_str(self.value(name)?).ok()
+    }
+
     /// Returns the duration of a switch in milliseconds; zero if absent.
     pub(super) fn millis(&self, name: &str) -> Duration {
         Duration::from_millis(self.count(name) as u64)
@@ -73,9 +80,14 @@ fn check_value(switch: &Switch, value: Option<String>) -> Result<String, String>
     match (switch.kind, value) {
         (SwitchKind::Flag, None) => Ok(String::new()),
         (SwitchKind::Flag, Some(_)) => Err(format!("`{name}` takes no value")),
-        (SwitchKind::Number | SwitchKind::Text | SwitchKind::Choice(_), None) => {
-            Err(format!("`{name}` needs a value"))
-        }
+        (
+            SwitchKind::Number | SwitchKind::Text | SwitchKind::Json | SwitchKind::Choice(_),
+            None,
+        ) => Err(format!("`{name}` needs a value")),
+        (SwitchKind::Json, Some(value)) => match serde_json::from_str::<Value>(&value) {
+            Ok(_) => Ok(value),
+            Err(error) => Err(format!("`{name}` needs JSON: {error}")),
+        },
         (SwitchKind::Text, Some(value)) => Ok(value),
         (SwitchKind::Number, Some(value)) => match value.parse::<i64>() {
             Ok(_) => Ok(value),

@@ -1,0 +1,104 @@
+//! A line on the terminal while a request runs: a spinner, the elapsed time and the progress.
+
+use std::io::IsTerminal as _;
+use std::pin::pin;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use innkeeper_host::Progress;
+use tokio::sync::mpsc::Receiver;
+
+use crate::output::escape_inline;
+
+/// Interval between two frames of the spinner.
+const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A line on stderr; nothing if stderr is no terminal. The line disappears with this value.
+#[derive(Debug)]
+pub(crate) struct ActivityLine(Option<ProgressBar>);
+
+impl ActivityLine {
+    /// Shows a line with this text.
+    pub(crate) fn show(text: &str) -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self::hidden();
+        }
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
+            bar.set_style(style);
+        }
+        bar.set_message(escape_inline(text).into_owned());
+        bar.enable_steady_tick(SPINNER_INTERVAL);
+        Self(Some(bar))
+    }
+
+    /// Shows nothing.
+    pub(crate) fn hidden() -> Self {
+        Self(None)
+    }
+
+    /// Waits for a call, and shows its progress after `subject`.
+    pub(crate) async fn follow<T>(
+        self,
+        subject: &str,
+        mut progress: Receiver<Progress>,
+        call: impl Future<Output = T>,
+    ) -> T {
+        let mut call = pin!(call);
+        loop {
+            tokio::select! {
+                value = &mut call => return value,
+                Some(step) = progress.recv() => {
+                    if let Some(bar) = &self.0 {
+                        bar.set_message(format!("{subject}  {}", progress_text(&step)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Drop for ActivityLine {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Returns `3/10 reading files`.
+fn progress_text(step: &Progress) -> String {
+    let mut text = step.progress.to_string();
+    if let Some(total) = step.total {
+        text.push_str(&format!("/{total}"));
+    }
+    if let Some(message) = &step.message {
+        text.push_str(&format!("  {}", escape_inline(message)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    #[test]
+    fn progress_has_the_total_and_the_message_if_the_server_sends_them() {
+        let step = |total, message: Option<&str>| Progress {
+            progress: 2.5,
+            total,
+            message: message.map(str::to_owned),
+            meta: None,
+            params: Arc::from(RawValue::from_string("{}".to_owned()).unwrap()),
+        };
+        assert_eq!(progress_text(&step(None, None)), "2.5");
+        assert_eq!(
+            progress_text(&step(Some(10.0), Some("a\u{1b}[2J\nb"))),
+            "2.5/10  a\\u{1b}[2J\\nb"
+        );
+    }
+}
