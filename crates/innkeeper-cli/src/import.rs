@@ -11,7 +11,12 @@ mod claude;
 mod codex;
 mod cursor;
 mod gemini;
+mod opencode;
 mod vscode;
+mod windsurf;
+mod zed;
+
+mod format;
 
 mod collect;
 #[cfg(test)]
@@ -21,6 +26,7 @@ pub(crate) use document::ImportError;
 pub(crate) use source_file::BaseDirectories;
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
@@ -40,6 +46,12 @@ pub(crate) enum SourceHost {
     Gemini,
     /// Codex CLI
     Codex,
+    /// Windsurf
+    Windsurf,
+    /// opencode
+    Opencode,
+    /// Zed
+    Zed,
 }
 
 impl SourceHost {
@@ -51,6 +63,9 @@ impl SourceHost {
             Self::Cursor => "cursor",
             Self::Gemini => "gemini",
             Self::Codex => "codex",
+            Self::Windsurf => "windsurf",
+            Self::Opencode => "opencode",
+            Self::Zed => "zed",
         }
     }
 }
@@ -78,6 +93,20 @@ impl ImportResult {
     /// Returns whether no server was imported.
     pub(crate) fn is_empty(&self) -> bool {
         self.servers.is_empty()
+    }
+
+    /// Imports one file of any host. Adds the error of a missing or invalid file.
+    fn add_path(&mut self, path: &Path, directories: &BaseDirectories) {
+        let read = document::read_path(path).and_then(|(document, files)| {
+            for file in files {
+                collect::collect_file(&file, &document, directories, self)?;
+            }
+            Ok(())
+        });
+        match read {
+            Ok(()) => self.files.push(path.display().to_string()),
+            Err(error) => self.errors.push(error),
+        }
     }
 
     /// Imports one file, if the file exists. Adds the error of an invalid file.
@@ -122,26 +151,56 @@ impl fmt::Display for ImportNote {
     }
 }
 
-/// Imports the files of one host, or of all hosts. A file that cannot be imported does not affect
-/// the other files.
+/// The files to import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ImportSource {
+    /// The files of one host.
+    Host(SourceHost),
+    /// One file, whose host is detected.
+    File(PathBuf),
+}
+
+impl ImportSource {
+    /// Parses the name of a host, or the path of a file.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if let Ok(host) = SourceHost::from_str(text, true) {
+            return Ok(Self::Host(host));
+        }
+        if text.contains(['/', '\\', '.']) || Path::new(text).exists() {
+            return Ok(Self::File(PathBuf::from(text)));
+        }
+        let names: Vec<&str> =
+            SourceHost::value_variants().iter().map(|host| host.as_str()).collect();
+        Err(format!("expected the path of a file, or one of {}", names.join(", ")))
+    }
+}
+
+/// Imports the files of one host or of all hosts, or one file. A file that cannot be imported does
+/// not affect the other files.
 ///
 /// # Errors
 ///
 /// No file exists.
 pub(crate) fn import(
-    dialect: Option<SourceHost>,
+    source: Option<&ImportSource>,
     directories: &BaseDirectories,
 ) -> Result<ImportResult, ImportError> {
-    let all = SourceHost::value_variants();
-    let dialects = dialect.as_ref().map_or(all, std::slice::from_ref);
     let mut imported = ImportResult::default();
-    for dialect in dialects {
-        for file in source_file::source_files(*dialect, directories) {
+    let hosts = match source {
+        Some(ImportSource::Host(host)) => std::slice::from_ref(host),
+        Some(ImportSource::File(path)) => {
+            imported.add_path(path, directories);
+            return Ok(imported);
+        }
+        None => SourceHost::value_variants(),
+    };
+    for host in hosts {
+        for file in source_file::source_files(*host, directories) {
             imported.add_file(&file, directories);
         }
     }
     if imported.files.is_empty() && imported.errors.is_empty() {
-        return Err(ImportError::not_found(dialects, directories));
+        return Err(ImportError::not_found(hosts, directories));
     }
     Ok(imported)
 }

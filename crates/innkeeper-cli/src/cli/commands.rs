@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use innkeeper_toolcall::Format;
 
-use crate::import::SourceHost;
+use crate::import::ImportSource;
 use crate::tool_arguments::TypedArgument;
 
 /// A command that loads a configuration.
@@ -277,9 +277,10 @@ pub(crate) struct ExportRetriesArgs {
 /// Arguments of `import`.
 #[derive(Args, Debug)]
 pub(crate) struct ImportArgs {
-    /// Host to import from; default: all hosts with configuration files
-    #[arg(value_name = "HOST", value_enum)]
-    pub(crate) host: Option<SourceHost>,
+    /// Host to import from (claude, vscode, cursor, gemini, codex, windsurf, opencode or zed), or the
+    /// path of a file of any of these hosts; default: all hosts with configuration files
+    #[arg(value_name = "HOST|PATH", value_parser = ImportSource::parse)]
+    pub(crate) source: Option<ImportSource>,
 }
 
 /// Arguments of `extract`.

@@ -12,7 +12,7 @@ pub(crate) fn import(
     directories: &BaseDirectories,
     output: &mut Output,
 ) -> Result<(), CliError> {
-    let imported = read(args.host, directories)?;
+    let imported = read(args.source.as_ref(), directories)?;
     for note in &imported.notes {
         output.labelled_status(Style::Note, "note", &note.to_string())?;
     }

@@ -4,7 +4,10 @@ use serde_json::{Map, Value};
 
 use super::entry::ServerEntry;
 use super::source_file::{BaseDirectories, ConfigScope, SourceFile};
-use super::{ImportError, ImportNote, ImportResult, claude, codex, cursor, gemini, vscode};
+use super::{
+    ImportError, ImportNote, ImportResult, claude, codex, cursor, gemini, opencode, vscode,
+    windsurf, zed,
+};
 
 /// The servers of a parsed file.
 pub(super) struct ParsedServers {
@@ -30,6 +33,9 @@ pub(super) fn collect_file(
         ConfigScope::Cursor => cursor::parse_servers(file, document),
         ConfigScope::Gemini => gemini::parse_servers(file, document),
         ConfigScope::Codex => codex::parse_servers(file, document),
+        ConfigScope::Windsurf => windsurf::parse_servers(file, document),
+        ConfigScope::Opencode => opencode::parse_servers(file, document),
+        ConfigScope::Zed => zed::parse_servers(file, document),
     }?;
     let say = |server: Option<&str>, text: String| ImportNote {
         file: file.display_path.clone(),
@@ -56,7 +62,11 @@ fn inherits_environment(scope: ConfigScope) -> bool {
     match scope {
         ConfigScope::ClaudeLocal | ConfigScope::ClaudeProject | ConfigScope::ClaudeUser => true,
         ConfigScope::Vscode | ConfigScope::Cursor => true,
-        ConfigScope::ClaudeDesktop | ConfigScope::Gemini | ConfigScope::Codex => false,
+        ConfigScope::Opencode | ConfigScope::Zed => true,
+        ConfigScope::ClaudeDesktop
+        | ConfigScope::Gemini
+        | ConfigScope::Codex
+        | ConfigScope::Windsurf => false,
     }
 }
 
@@ -95,6 +105,9 @@ fn translate(scope: ConfigScope, entry: &mut ServerEntry) -> bool {
         ConfigScope::Cursor => cursor::translate(entry),
         ConfigScope::Gemini => gemini::translate(entry),
         ConfigScope::Codex => codex::translate(entry),
+        ConfigScope::Windsurf => windsurf::translate(entry),
+        ConfigScope::Opencode => opencode::translate(entry),
+        ConfigScope::Zed => zed::translate(entry),
     }
 }
 

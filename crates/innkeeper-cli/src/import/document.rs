@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
 
 use serde_json::Value;
 
-use super::SourceHost;
 use super::source_file::{self, BaseDirectories, ConfigScope, SourceFile};
+use super::{SourceHost, format};
 use crate::input_file;
 
 /// Maximum number of bytes in a file; a file that also contains the host's history has tens of MiB.
@@ -27,6 +28,8 @@ pub(crate) enum ImportError {
     TooLarge { file: String },
     #[error("cannot parse `{file}`")]
     Malformed { file: String, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("`{file}` is not a configuration of a known host")]
+    UnknownFormat { file: String },
     #[error("`{file}`: {subject} must be an object")]
     NotAnObject {
         file: String,
@@ -69,6 +72,31 @@ pub(super) fn read_document(file: &SourceFile) -> Result<Option<Value>, ImportEr
     parse(&text, file.scope)
         .map(Some)
         .map_err(|source| ImportError::Malformed { file: display_path(), source })
+}
+
+/// Reads a file of any host; returns the document with the parts of the file to import.
+pub(super) fn read_path(path: &Path) -> Result<(Value, Vec<SourceFile>), ImportError> {
+    let display_path = path.display().to_string();
+    let part = |(host, scope)| SourceFile {
+        host,
+        scope,
+        path: path.to_owned(),
+        display_path: display_path.clone(),
+    };
+    // The scope decides only between TOML and JSON here.
+    let syntax = match format::is_toml(path) {
+        true => (SourceHost::Codex, ConfigScope::Codex),
+        false => (SourceHost::Claude, ConfigScope::ClaudeProject),
+    };
+    let document = read_document(&part(syntax))?.ok_or_else(|| ImportError::Unreadable {
+        file: display_path.clone(),
+        source: io::ErrorKind::NotFound.into(),
+    })?;
+    let parts: Vec<_> = format::detect(path, &document).into_iter().map(part).collect();
+    if parts.is_empty() {
+        return Err(ImportError::UnknownFormat { file: display_path });
+    }
+    Ok((document, parts))
 }
 
 fn is_not_found(error: &io::Error) -> bool {

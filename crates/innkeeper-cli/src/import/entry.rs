@@ -20,6 +20,11 @@ impl ServerEntry {
         self.remaining.shift_remove(key)
     }
 
+    /// Adds a key to the source, in the form that the other conversions expect.
+    pub(super) fn put_back(&mut self, key: &str, value: Value) {
+        self.remaining.insert(key.to_owned(), value);
+    }
+
     /// Removes the first of several spellings; other spellings stay and get a note.
     pub(super) fn take_any(&mut self, keys: &[&str]) -> Option<Value> {
         keys.iter().find_map(|key| self.take(key))
@@ -89,6 +94,7 @@ impl ServerEntry {
         let enabled = self.take("enabled").and_then(|value| value.as_bool());
         if disabled == Some(true) || enabled == Some(false) {
             self.set("disabled", true);
+            self.add_note("imported with `\"disabled\": true`, as in the file");
         }
     }
 

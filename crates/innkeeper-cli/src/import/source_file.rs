@@ -38,6 +38,9 @@ pub(super) enum ConfigScope {
     Cursor,
     Gemini,
     Codex,
+    Windsurf,
+    Opencode,
+    Zed,
 }
 
 /// A program with configuration files; servers in earlier files hide servers of the same name.
@@ -67,7 +70,10 @@ impl SourceFile {
             ConfigScope::Vscode
             | ConfigScope::Cursor
             | ConfigScope::Gemini
-            | ConfigScope::Codex => SourceProgram::Other(self.host),
+            | ConfigScope::Codex
+            | ConfigScope::Windsurf
+            | ConfigScope::Opencode
+            | ConfigScope::Zed => SourceProgram::Other(self.host),
         }
     }
 }
@@ -110,6 +116,21 @@ pub(super) fn source_files(host: SourceHost, directories: &BaseDirectories) -> V
             ConfigScope::Codex,
             ".codex/config.toml",
         )),
+        SourceHost::Windsurf => {
+            paths.push((ConfigScope::Windsurf, home.join(".codeium/windsurf/mcp_config.json")));
+        }
+        SourceHost::Opencode => {
+            let directories = [cwd.clone(), cwd.join(".opencode"), home.join(".config/opencode")];
+            let files = directories.iter().flat_map(|directory| {
+                ["opencode.json", "opencode.jsonc"].map(|file| directory.join(file))
+            });
+            paths.extend(files.map(|path| (ConfigScope::Opencode, path)));
+        }
+        SourceHost::Zed => {
+            paths.push((ConfigScope::Zed, cwd.join(".zed/settings.json")));
+            let user = [".config/zed/settings.json", "AppData/Roaming/Zed/settings.json"];
+            paths.extend(user.map(|path| (ConfigScope::Zed, home.join(path))));
+        }
     }
     paths
         .into_iter()

@@ -31,7 +31,7 @@ impl ImportFixture {
     }
 
     fn import(&self, dialect: Option<SourceHost>) -> Result<ImportResult, ImportError> {
-        import(dialect, &self.places)
+        import(dialect.map(ImportSource::Host).as_ref(), &self.places)
     }
 }
 
@@ -145,7 +145,11 @@ fn claude_code_reads_local_before_project_before_user() {
         2,
         "{notes:?}"
     );
-    assert_eq!(notes.len(), 3, "{notes:?}");
+    assert!(
+        notes.iter().any(|note| note.contains("imported with `\"disabled\": true`")),
+        "{notes:?}"
+    );
+    assert_eq!(notes.len(), 4, "{notes:?}");
 }
 
 const CURSOR_CONFIG: &str = r#"{"mcpServers": {
@@ -188,7 +192,7 @@ fn gemini_distinguishes_sse_from_http_and_filters_tools() {
             "off": {"type": "stdio", "command": "c", "disabled": true},
         })
     );
-    let expected = ["`trust`", "`url`", "`oauth.redirectUri`"];
+    let expected = ["`trust`", "`url`", "`oauth.redirectUri`", "`\"disabled\": true`"];
     assert!(notes.iter().zip(expected).all(|(note, key)| note.contains(key)), "{notes:?}");
     assert_eq!(notes.len(), expected.len());
 }
@@ -229,7 +233,136 @@ fn codex_names_of_variables_become_references() {
                   "headers": {"X-A": "1", "X-B": "${VAR}", "Authorization": "Bearer ${BEARER}"}},
         })
     );
+    assert_eq!(notes.len(), 3, "{notes:?}");
+}
+
+const WINDSURF_CONFIG: &str = r#"{"mcpServers": {
+        "a": {"serverUrl": "https://x/mcp", "headers": {"A": "${env:KEY}"}},
+        "b": {"command": "npx -y 'some pkg'", "args": ["--x"], "disabled": true,
+              "disabledTools": ["t"], "alwaysAllow": ["u"]}}}"#;
+
+#[test]
+fn a_command_with_arguments_is_split_and_a_disabled_server_is_noted() {
+    let path = "~/.codeium/windsurf/mcp_config.json";
+    let (servers, notes) = import_file(SourceHost::Windsurf, path, WINDSURF_CONFIG);
+    assert_eq!(
+        servers,
+        json!({
+            "a": {"type": "http", "url": "https://x/mcp", "headers": {"A": "${KEY}"}},
+            "b": {"type": "stdio", "command": "npx", "args": ["-y", "some pkg", "--x"],
+                  "disabled": true, "tools": {"deny": ["t"]}},
+        })
+    );
+    insta::assert_snapshot!(notes.join("\n"), @r#"
+    `~/.codeium/windsurf/mcp_config.json`: server `b`: `command` contains arguments, which became elements of `args`
+    `~/.codeium/windsurf/mcp_config.json`: server `b`: imported with `"disabled": true`, as in the file
+    `~/.codeium/windsurf/mcp_config.json`: server `b`: `alwaysAllow` is not imported: the application decides which calls need an approval
+    "#);
+    let with_space = r#"{"mcpServers": {"a": {"command": "/opt/my tools/server"}}}"#;
+    let (servers, notes) = import_file(SourceHost::Windsurf, path, with_space);
+    assert_eq!(servers["a"], json!({"type": "stdio", "command": "/opt/my tools/server"}));
+    assert!(notes.is_empty(), "{notes:?}");
+}
+
+const OPENCODE_CONFIG: &str = r#"{"$schema": "x", "theme": "y", "mcp": {
+        // the first version
+        "a": {"type": "local", "command": ["npx", "-y", "a"], "cwd": "d", "timeout": 5000,
+              "environment": {"KEY": "{env:KEY}", "T": "${X}"}, "enabled": false},
+        "b": {"type": "remote", "url": "https://x/mcp", "oauth": {"clientId": "me", "scope": "r w"},
+              "headers": {"Authorization": "Bearer {env:KEY}", "F": "{file:./key}"}},
+        "c": {"enabled": false},
+    }}"#;
+
+#[test]
+fn opencode_lists_of_words_and_references_are_converted_in_both_versions() {
+    let (servers, notes) = import_file(SourceHost::Opencode, "opencode.json", OPENCODE_CONFIG);
+    let first = json!({
+        "a": {"type": "stdio", "command": "npx", "args": ["-y", "a"], "cwd": "d", "timeout": 5,
+              "env": {"KEY": "${KEY}", "T": "$${X}"}, "disabled": true},
+        "b": {"type": "http", "url": "https://x/mcp",
+              "headers": {"Authorization": "Bearer ${KEY}", "F": "{file:./key}"},
+              "oauth": {"clientId": "me", "scopes": ["r", "w"]}},
+    });
+    assert_eq!(servers, first);
+    assert_eq!(notes.len(), 3, "{notes:?}");
+    let second = r#"{"mcp": {"timeout": {"startup": 1}, "servers": {
+        "a": {"type": "local", "command": ["x"], "disabled": true,
+              "timeout": {"startup": 9000, "request": 1500}},
+        "b": {"type": "remote", "url": "https://x", "oauth": {"client_id": "me"}}}}}"#;
+    let (servers, _) =
+        import_file(SourceHost::Opencode, "~/.config/opencode/opencode.jsonc", second);
+    assert_eq!(
+        servers,
+        json!({
+            "a": {"type": "stdio", "command": "x", "disabled": true, "timeout": 1.5,
+                  "initTimeout": 9},
+            "b": {"type": "http", "url": "https://x", "oauth": {"clientId": "me"}},
+        })
+    );
+}
+
+const ZED_CONFIG: &str = r#"{"theme": "x", "context_servers": {
+        "a": {"source": "custom", "command": "x", "args": ["${HOME}"], "env": {}, "timeout": 90},
+        "b": {"command": {"path": "y", "args": ["-v"], "env": null}, "enabled": false},
+        "c": {"url": "https://x/mcp", "headers": {"A": "1"}, "oauth": {"client_id": "me"}},
+        "d": {"enabled": true, "settings": {"token": "s3cret"}}}}"#;
+
+#[test]
+fn zed_commands_are_converted_and_extensions_are_noted() {
+    let (servers, notes) = import_file(SourceHost::Zed, "~/.config/zed/settings.json", ZED_CONFIG);
+    assert_eq!(
+        servers,
+        json!({
+            "a": {"type": "stdio", "command": "x", "args": ["$${HOME}"], "env": {}, "timeout": 90},
+            "b": {"type": "stdio", "command": "y", "args": ["-v"], "disabled": true},
+            "c": {"type": "http", "url": "https://x/mcp", "headers": {"A": "1"},
+                  "oauth": {"clientId": "me"}},
+        })
+    );
     assert_eq!(notes.len(), 2, "{notes:?}");
+    assert!(!notes.concat().contains("s3cret"));
+}
+
+#[test]
+fn a_path_is_imported_in_the_format_of_its_host() {
+    for (path, text, server) in [
+        ("backup/x.json", r#"{"mcpServers": {"s": {"command": "c", "args": ["${A:-b}"]}}}"#, "s"),
+        ("backup/claude_desktop_config.json", r#"{"mcpServers": {"s": {"command": "c"}}}"#, "s"),
+        ("backup/config.toml", "[mcp_servers.s]\ncommand = 'c'", "s"),
+        ("backup/any.jsonc", r#"{"mcp": {"s": {"type": "local", "command": ["c"]}}}"#, "s"),
+        ("backup/settings.json", r#"{"context_servers": {"s": {"command": "c"}}}"#, "s"),
+        ("backup/v.json", r#"{"servers": {"s": {"command": "c"}}, "inputs": []}"#, "s"),
+    ] {
+        let machine = ImportFixture::new(&[(path, text)]);
+        let source = ImportSource::File(machine.places.cwd.join(path));
+        let imported = import(Some(&source), &machine.places).unwrap();
+        assert!(imported.errors.is_empty(), "{path}: {:?}", imported.errors);
+        assert_eq!(imported.document()["servers"][server]["command"], "c", "{path}");
+    }
+}
+
+#[test]
+fn a_path_that_cannot_be_imported_is_an_error_that_names_it() {
+    let machine = ImportFixture::new(&[("a.json", "{\"x\": 1}"), ("b.json", "{")]);
+    for (path, part) in [
+        ("a.json", "not a configuration of a known host"),
+        ("b.json", "cannot parse"),
+        ("none.json", "cannot read"),
+        (".", "cannot read"),
+    ] {
+        let source = ImportSource::File(machine.places.cwd.join(path));
+        let imported = import(Some(&source), &machine.places).unwrap();
+        let error = imported.errors[0].to_string();
+        assert!(error.contains(part) && error.contains(path), "{error}");
+    }
+}
+
+#[test]
+fn a_host_or_a_path_is_named_on_the_command_line() {
+    assert_eq!(ImportSource::parse("zed"), Ok(ImportSource::Host(SourceHost::Zed)));
+    assert_eq!(ImportSource::parse("a/zed"), Ok(ImportSource::File("a/zed".into())));
+    assert_eq!(ImportSource::parse("zed.json"), Ok(ImportSource::File("zed.json".into())));
+    assert!(ImportSource::parse("emacs").unwrap_err().contains("opencode"));
 }
 
 #[test]
@@ -339,11 +472,14 @@ fn what_was_imported_is_a_configuration_without_an_error() {
         (".cursor/mcp.json", CURSOR_CONFIG),
         ("~/.gemini/settings.json", GEMINI_CONFIG),
         ("~/.codex/config.toml", CODEX_CONFIG),
+        ("~/.codeium/windsurf/mcp_config.json", WINDSURF_CONFIG),
+        ("opencode.json", OPENCODE_CONFIG),
+        (".zed/settings.json", ZED_CONFIG),
         (".env", ""),
     ]);
     let document = machine.import(None).unwrap().document();
     let names = ["API_KEY", "TOKEN", "NEAR", "ID", "KEY", "VAR", "BEARER", "HOME"];
     let env = Environment::from_pairs(names.map(|name| (name, "/x")));
     let config = Config::from_value(&document, "mcp.json", &machine.places.cwd, &env).unwrap();
-    assert_eq!(config.servers.len() + config.disabled.len(), 10);
+    assert_eq!(config.servers.len() + config.disabled.len(), 17);
 }

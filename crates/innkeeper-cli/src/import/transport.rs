@@ -35,12 +35,19 @@ fn transport_type(name: &str) -> Option<&'static str> {
 
 fn convert_stdio(entry: &mut ServerEntry) -> bool {
     let Some(command) = entry.take_string("command") else { return false };
+    let (command, mut args) = split_command(command);
+    if !args.is_empty() {
+        entry.add_note("`command` contains arguments, which became elements of `args`");
+    }
     entry.set("type", "stdio");
     entry.set("command", command);
     match entry.take("args").map(to_strings) {
-        Some(Some(args)) => entry.set("args", args),
+        Some(Some(more)) => args.extend(more),
         Some(None) => entry.add_note("`args` is not a list of strings; not imported"),
         None => {}
+    }
+    if !args.is_empty() {
+        entry.set("args", args);
     }
     entry.convert("cwd", "cwd");
     if let Some(env) = entry.take("env") {
@@ -50,8 +57,23 @@ fn convert_stdio(entry: &mut ServerEntry) -> bool {
     true
 }
 
+/// Splits a command line into the program and its arguments. A path may contain white space.
+fn split_command(command: String) -> (String, Vec<Value>) {
+    let program = command.split_whitespace().next().unwrap_or_default();
+    if program.len() == command.len() || program.contains(['/', '\\']) {
+        return (command, Vec::new());
+    }
+    match shlex::split(&command).map(|words| words.into_iter()) {
+        Some(mut words) => {
+            let program = words.next().unwrap_or_default();
+            (program, words.map(Value::from).collect())
+        }
+        None => (command, Vec::new()),
+    }
+}
+
 /// Converts numbers and booleans in a list to strings.
-fn to_strings(value: Value) -> Option<Value> {
+fn to_strings(value: Value) -> Option<Vec<Value>> {
     let Value::Array(items) = value else { return None };
     items.into_iter().map(to_string_value).map(|item| item.filter(Value::is_string)).collect()
 }
