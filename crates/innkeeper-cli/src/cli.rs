@@ -94,6 +94,11 @@ pub(crate) struct GlobalOptions {
     /// Files given with `--config`, `--stdio`, `--url` and the file of the user are trusted.
     #[arg(long, global = true)]
     pub(crate) trust: bool,
+    /// Fail if a server fails that the configuration requires
+    ///
+    /// Without this option, `tools`, `ask`, `read` and `lock --check` use the servers that start.
+    #[arg(long, global = true)]
+    pub(crate) strict: bool,
     /// Print exactly one JSON value on stdout
     #[arg(long, global = true)]
     pub(crate) json: bool,

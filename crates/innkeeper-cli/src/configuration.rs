@@ -22,16 +22,47 @@ pub(crate) fn select_source(context: &CommandContext) -> Result<ConfigSource, Cl
     Ok(source)
 }
 
-/// Loads the configuration, prints its warnings and applies `--timeout`. Sets the lock file that
-/// servers are verified against.
+/// Loads the configuration and applies `--timeout`. Without `--strict`, a server whose entry has
+/// errors is set aside; if no other server exists, the errors are the error of the command. Sets the
+/// lock file that servers are verified against.
 pub(crate) fn load_config(context: &mut CommandContext) -> Result<Config, CliError> {
+    if context.global.strict {
+        return load_complete_config(context);
+    }
     let source = select_source(context)?;
-    let mut config = source.load(&context.environment).map_err(|error| config_error(&error))?;
-    print_warnings(&mut context.output, &config.warnings)?;
+    let config = source.load_partial(&context.environment);
+    let config = config.map_err(|error| config_error(&error))?;
+    if config.servers.is_empty() {
+        check_entries(&config)?;
+    }
+    Ok(apply_options(context, &source, config))
+}
+
+/// Loads the configuration as [`load_config`] does, but without setting servers aside.
+pub(crate) fn load_complete_config(context: &mut CommandContext) -> Result<Config, CliError> {
+    let source = select_source(context)?;
+    let config = source.load(&context.environment).map_err(|error| config_error(&error))?;
+    Ok(apply_options(context, &source, config))
+}
+
+fn apply_options(
+    context: &mut CommandContext,
+    source: &ConfigSource,
+    mut config: Config,
+) -> Config {
     context.lock_file = source.lock_file();
     context.discovered_config = source.file_to_approve().map(ToOwned::to_owned);
     apply_timeout(&mut config, context);
-    Ok(config)
+    config
+}
+
+/// Returns an error if a server of the configuration has an invalid entry.
+fn check_entries(config: &Config) -> Result<(), CliError> {
+    if config.invalid.is_empty() {
+        return Ok(());
+    }
+    let problems = config.invalid.values().flat_map(|server| server.problems.clone());
+    Err(config_error(&ConfigError(problems.collect())))
 }
 
 /// Applies `--timeout`.
@@ -44,8 +75,8 @@ pub(crate) fn apply_timeout(config: &mut Config, context: &CommandContext) {
 }
 
 /// Returns the part of the configuration that `name` (`SERVER.ITEM`) needs, with the server's name.
-/// If bare names are allowed, returns the whole configuration, because any server may have the
-/// item.
+/// If bare names are allowed, returns the whole configuration with optional servers, because any
+/// server may have the item.
 pub(crate) fn config_for_item(
     config: &Config,
     name: &str,
@@ -53,23 +84,31 @@ pub(crate) fn config_for_item(
     let split = |is_server: &dyn Fn(&str) -> bool| {
         innkeeper_host::split_name(name, is_server).map(|(server, _)| server)
     };
-    if let Some(server) = split(&|server| config.servers.contains_key(server)) {
+    let is_enabled =
+        |server: &str| config.servers.contains_key(server) || config.invalid.contains_key(server);
+    if let Some(server) = split(&is_enabled) {
         return Ok((config_for_server(config, server)?, Some(server.to_owned())));
     }
     if let Some(server) = split(&|server| config.disabled.contains_key(server)) {
         return Ok((config_for_server(config, server)?, Some(server.to_owned())));
     }
     if config.host.allow_bare_names {
-        return Ok((config.clone(), None));
+        return Ok((config.clone().with_optional_servers(), None));
     }
-    let servers: Vec<&str> = config.servers.keys().map(String::as_str).collect();
+    let servers: Vec<&str> =
+        config.servers.keys().chain(config.invalid.keys()).map(String::as_str).collect();
     Err(CliError::usage(format!("`{name}` does not start with a server name"))
         .with_hint(format!("use SERVER.NAME; the servers are {}", servers.join(", "))))
 }
 
-/// Returns the part of the configuration that one server needs.
+/// Returns the part of the configuration that one server needs. Other servers and their problems
+/// are not part of the result.
+///
+/// # Errors
+///
+/// The server does not exist, or the entry of a needed server has errors.
 pub(crate) fn config_for_server(config: &Config, server: &str) -> Result<Config, CliError> {
-    config.select(&[server]).map_err(|error| {
+    let config = config.select(&[server]).map_err(|error| {
         let failure = CliError::usage(error.to_string());
         match (&error.disabled, &error.similar) {
             (Some(_), _) => {
@@ -78,7 +117,9 @@ pub(crate) fn config_for_server(config: &Config, server: &str) -> Result<Config,
             (None, Some(similar)) => failure.with_hint(format!("did you mean `{similar}`?")),
             (None, None) => failure,
         }
-    })
+    })?;
+    check_entries(&config)?;
+    Ok(config)
 }
 
 /// Prints the warnings of a configuration to stderr.

@@ -111,6 +111,11 @@ impl CliError {
         self
     }
 
+    /// Sets the exit code for failed work.
+    pub(crate) fn into_failure(self) -> Self {
+        Self { code: CliExitCode::Failed, ..self }
+    }
+
     pub(crate) fn exit_code(&self) -> CliExitCode {
         self.code
     }

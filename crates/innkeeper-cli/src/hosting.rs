@@ -1,33 +1,41 @@
 //! Runs a command with a host: start with progress, work, orderly shutdown.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use innkeeper_host::{Config, Environment, Host, Lock, ShutdownReport, Supervisor};
+use innkeeper_host::error::UnavailableReason;
+use innkeeper_host::{
+    Config, Environment, Host, Lock, ServerState, ServerStatus, ShutdownReport, Supervisor,
+};
 
 use crate::commands::{CommandContext, listen_for_signals};
-use crate::exit::CliError;
-use crate::output::{Output, Style};
+use crate::configuration::print_warnings;
+use crate::exit::{CliError, CliExitCode};
+use crate::output::{Output, Style, escape_inline};
 use crate::pins;
 use crate::progress;
 use crate::signals::RunOutcome;
 use crate::start_failure::start_error;
 use crate::trust;
 
-/// Starts the servers of `config` if they are trusted, runs the operation, and shuts down. The
-/// first signal stops the operation and starts an orderly shutdown; the second signal kills all
+/// Prints the warnings of `config`, starts its servers if they are trusted, runs the operation, and
+/// shuts down. The first signal stops the operation and starts an orderly shutdown; the second signal kills all
 /// processes.
 pub(crate) async fn with_host<T>(
     context: &mut CommandContext,
     config: Config,
     operation: impl AsyncFnOnce(&Host, &mut Output) -> Result<T, CliError>,
 ) -> Result<(T, ShutdownReport), CliError> {
+    print_warnings(&mut context.output, &config.warnings)?;
     // Before the signal listener starts, so that a signal ends the program at the prompt or while
     // it waits for a file.
     trust::ensure_trusted(context, &config)?;
     let pinned = load_lock(context)?;
     let signals = listen_for_signals(&mut context.signals, &mut context.output)?;
-    let server_count = config.servers.len();
+    // A command for one server needs all servers of its selection.
+    let server_count = if config.origin.is_selection() { 0 } else { config.servers.len() };
     let builder = Host::builder(config).supervisor(supervisor()?);
     let builder = match state_dir(&context.environment) {
         Some(state) => builder.ledger(state.join("running")).token_directory(state.join("tokens")),
@@ -75,6 +83,81 @@ pub(crate) async fn with_host<T>(
             warned?;
             value.map(|value| (value, report))
         }
+    }
+}
+
+/// Runs the operation as [`with_host`] does, with the servers that start. If a server fails that the
+/// configuration requires, the exit code is 1; the operation reports the server. With `--strict`,
+/// the operation does not run in this case.
+pub(crate) async fn with_available_servers(
+    context: &mut CommandContext,
+    config: Config,
+    operation: impl AsyncFnOnce(&Host, &mut Output) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    if context.global.strict {
+        return with_host(context, config, operation).await.map(drop);
+    }
+    let servers = config.servers.iter().map(|(name, server)| (name, server.required));
+    let invalid = config.invalid.iter().map(|(name, server)| (name, server.required));
+    let required: HashSet<String> = servers
+        .chain(invalid)
+        .filter(|(_, is_required)| *is_required)
+        .map(|(name, _)| name.clone())
+        .collect();
+    let operation = async |host: &Host, output: &mut Output| {
+        let is_incomplete =
+            failed_servers(host).iter().any(|failed| required.contains(&*failed.name));
+        operation(host, output).await?;
+        if is_incomplete {
+            return Err(CliError::without_message(CliExitCode::Failed));
+        }
+        Ok(())
+    };
+    with_host(context, config.with_optional_servers(), operation).await.map(drop)
+}
+
+/// Prints a line for each server that failed to stderr.
+pub(crate) fn print_failed_servers(host: &Host, output: &mut Output) -> io::Result<()> {
+    for server in failed_servers(host) {
+        let name = escape_inline(&server.name);
+        output.labelled_status(Style::Strong, &name, &server.reason)?;
+    }
+    Ok(())
+}
+
+/// Adds a line for each server that failed to an error: one of these servers may have the item that
+/// the error is about. The exit code is then that of failed work.
+pub(crate) fn with_failed_servers(error: CliError, host: &Host) -> CliError {
+    let failed = failed_servers(host);
+    if failed.is_empty() {
+        return error;
+    }
+    failed.into_iter().fold(error.into_failure(), |error, server| {
+        error.with_detail(format!("{}: {}", server.name, server.reason))
+    })
+}
+
+/// A server that failed.
+pub(crate) struct FailedServer {
+    pub(crate) name: Arc<str>,
+    /// The state with its reason.
+    pub(crate) reason: String,
+}
+
+/// Returns the servers that failed, in the order of the status.
+pub(crate) fn failed_servers(host: &Host) -> Vec<FailedServer> {
+    let status = host.status().into_iter();
+    let failed = status.filter(|(_, server)| server.state == ServerState::Unavailable);
+    failed.map(|(name, server)| FailedServer { name, reason: describe_failure(&server) }).collect()
+}
+
+/// Returns the state of an unavailable server with its reason.
+pub(crate) fn describe_failure(status: &ServerStatus) -> String {
+    match &status.unavailable_reason {
+        Some(UnavailableReason::NotStarted(reason)) => format!("failed: {reason}"),
+        Some(reason @ UnavailableReason::InvalidConfiguration(_)) => format!("failed: {reason}"),
+        Some(reason) => format!("unavailable: {reason}"),
+        None => "unavailable".to_owned(),
     }
 }
 

@@ -47,10 +47,22 @@ pub(super) fn select(config: &Config, names: &[&str]) -> Result<Config, UnknownS
         }
     }
     let mut only = config.clone();
+    let other_keys: Vec<&str> = config
+        .servers
+        .iter()
+        .filter(|(name, _)| !keep.contains(name.as_str()))
+        .map(|(_, server)| server.key.as_str())
+        .collect();
+    only.warnings.retain(|warning| !other_keys.iter().any(|key| is_within(&warning.key, key)));
     only.servers.retain(|name, _| keep.contains(name.as_str()));
     only.invalid.retain(|name, _| keep.contains(name.as_str()));
     only.origin.selected = Some(names.iter().map(|name| (*name).to_owned()).collect());
     Ok(only)
+}
+
+/// Returns whether a key is this entry or a key inside the entry.
+fn is_within(key: &str, entry: &str) -> bool {
+    key.strip_prefix(entry).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 fn unknown_server(config: &Config, name: &str) -> UnknownServer {

@@ -225,7 +225,7 @@ impl Config {
     }
 
     /// Returns the configuration reduced to these servers and their dependencies, which can include
-    /// servers in [`Config::invalid`].
+    /// servers in [`Config::invalid`]. The warnings about the other servers are removed.
     ///
     /// # Errors
     ///

@@ -17,7 +17,8 @@ use crate::guard::Finding;
 pub use call_reference::CallReference;
 
 /// The `tracing` target of log lines whose fact the application also receives: as the error of a
-/// call or of a start, or as [`HostEvent::LaunchRetry`].
+/// call or of a start, as the status of a server, or as [`HostEvent::LaunchRetry`] or
+/// [`HostEvent::ListMissing`].
 ///
 /// An application that reports these itself filters the target out of its log.
 pub const REPORTED_TARGET: &str = "innkeeper::reported";

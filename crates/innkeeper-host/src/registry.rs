@@ -15,7 +15,7 @@ use crate::audit::AuditEvent;
 use crate::catalog::{Catalog, CatalogEntry, CatalogServer, PinMismatch, SecurityWarning};
 use crate::connection::report_findings;
 use crate::error::UnavailableReason;
-use crate::event::{EventPublisher, HostEvent};
+use crate::event::{EventPublisher, HostEvent, REPORTED_TARGET};
 use crate::lifecycle::{LifecycleEvent, ServerState, next_state};
 use crate::lock::{Lock, PinVerifier, PinnedServer};
 use crate::server::{LiveStatus, Server, ServerHandle, ServerStopReport};
@@ -100,7 +100,7 @@ impl Registry {
     pub(crate) fn report_invalid_servers(&self) {
         for (name, server) in &*self.invalid_servers() {
             let reason = invalid_reason(server).to_string();
-            tracing::error!(server = &**name, reason, "unavailable");
+            tracing::error!(target: REPORTED_TARGET, server = &**name, reason, "unavailable");
             self.events.publish(HostEvent::Unavailable { server: name.clone(), reason });
         }
     }

@@ -163,7 +163,7 @@ pub mod config {
 /// The tools, prompts and resources of the servers, by public name.
 pub mod catalog {
     pub use innkeeper_host::catalog::*;
-    pub use innkeeper_host::{Definition, ServerListing, split_name};
+    pub use innkeeper_host::{Definition, MissingList, ServerListing, split_name};
 }
 
 /// Calls: arguments, options, progress, results and records.

@@ -25,7 +25,7 @@ use crate::cli::{ApprovalArg, AskArgs, ToolCallingArg};
 use crate::configuration::{load_config, select_source};
 use crate::demo::{Demo, DemoServers};
 use crate::exit::{CliError, CliExitCode};
-use crate::hosting::with_host;
+use crate::hosting::{print_failed_servers, with_available_servers};
 use crate::input_file;
 use crate::output::{Output, Style, escape_inline};
 use model::PreparedModel;
@@ -47,6 +47,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
     let prompt = read_prompt(args.prompt.as_deref(), &io::stdin())?;
     let PreparedModel { provider, endpoint } = selected.prepare().await?;
     let operation = async |host: &Host, output: &mut Output| {
+        print_failed_servers(host, output)?;
         let mut agent = Agent::new(provider.clone(), Arc::new(host.clone()), agent_settings(args));
         if let Some(approver) = approver {
             agent = agent.with_approver(approver);
@@ -62,7 +63,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
         }
         printed
     };
-    with_host(context, config, operation).await.map(drop)
+    with_available_servers(context, config, operation).await
 }
 
 /// Returns the configuration for the model; the demo's files exist until the `Demo` is dropped.

@@ -5,12 +5,13 @@ use innkeeper_host::config::Diagnostic;
 use serde_json::json;
 
 use super::CommandContext;
-use crate::configuration::load_config;
+use crate::configuration::{load_config, print_warnings};
 use crate::exit::{CliError, CliExitCode};
 use crate::output::{Style, escape_inline};
 
 pub(super) fn run(context: &mut CommandContext) -> Result<(), CliError> {
     let config = load_config(context)?;
+    print_warnings(&mut context.output, &config.warnings)?;
     let servers = config.servers.len();
     let problems = match Host::builder(config).check() {
         Ok(warnings) => warnings,

@@ -3,12 +3,13 @@
 use serde_json::json;
 
 use super::CommandContext;
-use crate::configuration::{load_config, select_source};
+use crate::configuration::{load_complete_config, print_warnings, select_source};
 use crate::exit::CliError;
 
 pub(super) fn run(context: &mut CommandContext) -> Result<(), CliError> {
     let source = select_source(context)?;
-    let config = load_config(context)?;
+    let config = load_complete_config(context)?;
+    print_warnings(&mut context.output, &config.warnings)?;
     let waves = config.waves();
     if context.output.is_json() {
         context.output.print_json(&json!({ "waves": waves, "files": source.files() }))?;

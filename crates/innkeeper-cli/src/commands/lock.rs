@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::CommandContext;
 use crate::atomic_file;
 use crate::cli::LockArgs;
-use crate::configuration::load_config;
+use crate::configuration::{load_complete_config, load_config};
 use crate::exit::{CliError, CliExitCode};
-use crate::hosting::with_host;
+use crate::hosting::{print_failed_servers, with_host};
 use crate::output::{Output, Style, escape_inline};
 use crate::pins;
 
@@ -26,7 +26,9 @@ const MAX_SUMMARY_CHANGES: usize = 3;
 const DIFF_CONTEXT_CHARS: usize = 60;
 
 pub(super) async fn run(context: &mut CommandContext, args: &LockArgs) -> Result<(), CliError> {
-    let config = load_config(context)?;
+    // A new lock without the pins of a failed server would be half a lock.
+    let is_complete = !args.check || context.global.strict;
+    let config = if is_complete { load_complete_config(context)? } else { load_config(context)? };
     // The host gets no lock: this command must see the tools that the lock would exclude.
     let Some(file) = context.lock_file.take() else {
         let message = "`lock` needs a configuration file: the lock is stored beside the file";
@@ -40,7 +42,11 @@ pub(super) async fn run(context: &mut CommandContext, args: &LockArgs) -> Result
     }
     let pinned = pinned.unwrap_or_default();
     let config_copy = config.clone();
-    let operation = async |host: &Host, _: &mut Output| Ok(host.pins());
+    let config = if is_complete { config } else { config.with_optional_servers() };
+    let operation = async |host: &Host, output: &mut Output| {
+        print_failed_servers(host, output)?;
+        Ok(host.pins())
+    };
     let (mut current, _) = with_host(context, config, operation).await?;
     current.policy = pinned.policy;
     let unseen = retain_unavailable(&config_copy, &pinned, &mut current);
@@ -57,7 +63,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &LockArgs) -> Result
 
 /// Keeps the pins of disabled or unavailable servers; returns the names of the unavailable servers.
 fn retain_unavailable<'c>(config: &'c Config, pinned: &Lock, current: &mut Lock) -> Vec<&'c str> {
-    let names = config.servers.keys().map(String::as_str);
+    let names = config.servers.keys().chain(config.invalid.keys()).map(String::as_str);
     let unseen: Vec<_> = names.filter(|name| !current.servers.contains_key(*name)).collect();
     let off = config.disabled.keys().map(String::as_str);
     for name in unseen.iter().copied().chain(off) {

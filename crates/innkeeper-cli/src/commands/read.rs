@@ -9,20 +9,22 @@ use crate::cli::ReadArgs;
 use crate::configuration::{config_for_server, load_config};
 use crate::content::{BlobDirectory, ContentPiece, ContentPrinter};
 use crate::exit::CliError;
-use crate::hosting::with_host;
+use crate::hosting::{with_failed_servers, with_host};
 use crate::output::{Output, Style};
 
 pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result<(), CliError> {
     let config = load_config(context)?;
     let config = match &args.server {
         Some(server) => config_for_server(&config, server)?,
-        None => config,
+        None if context.global.strict => config,
+        // Any server may have the resource.
+        None => config.with_optional_servers(),
     };
     let blobs = BlobDirectory::new(args.save.as_deref())?;
     let operation = async |host: &Host, output: &mut Output| {
         let options = CallOptions::default();
         let got = host.read_resource(&args.uri, args.server.as_deref(), options).await;
-        let got = got.map_err(|error| call_error(&error))?;
+        let got = got.map_err(|error| with_failed_servers(call_error(&error), host))?;
         if output.is_json() {
             return Ok(output.print_json(&got)?);
         }

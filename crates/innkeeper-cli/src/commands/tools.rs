@@ -14,7 +14,7 @@ use super::call::tool_owners;
 use crate::cli::ToolsArgs;
 use crate::configuration::{config_for_item, config_for_server, load_config};
 use crate::exit::CliError;
-use crate::hosting::with_host;
+use crate::hosting::{with_available_servers, with_host};
 use crate::output::Output;
 use crate::tool_arguments::nearest_name;
 
@@ -24,12 +24,11 @@ pub(super) async fn run(context: &mut CommandContext, args: &ToolsArgs) -> Resul
         Some(target) => select(&config, target)?,
         None => (config, Selection::All),
     };
-    let transports: Vec<(String, &'static str)> = config
-        .servers
-        .iter()
-        .map(|(name, server)| (name.clone(), server.transport.kind()))
-        .filter(|(name, _)| selection.includes_server(name))
-        .collect();
+    let servers =
+        config.servers.iter().map(|(name, server)| (name.clone(), Some(server.transport.kind())));
+    let invalid = config.invalid.iter().map(|(name, server)| (name.clone(), server.transport));
+    let transports: Vec<(String, Option<&'static str>)> =
+        servers.chain(invalid).filter(|(name, _)| selection.includes_server(name)).collect();
     let program = program_text(context);
     let operation = async |host: &Host, output: &mut Output| {
         let selection = selection.resolve(host)?;
@@ -52,6 +51,9 @@ pub(super) async fn run(context: &mut CommandContext, args: &ToolsArgs) -> Resul
         }
         Ok(())
     };
+    if matches!(selection, Selection::All) {
+        return with_available_servers(context, config, operation).await;
+    }
     with_host(context, config, operation).await.map(drop)
 }
 
@@ -101,8 +103,11 @@ impl Selection {
 
 /// Returns the part of the configuration that the target needs.
 fn select(config: &Config, target: &str) -> Result<(Config, Selection), CliError> {
-    let is_server =
-        |name: &str| config.servers.contains_key(name) || config.disabled.contains_key(name);
+    let is_server = |name: &str| {
+        config.servers.contains_key(name)
+            || config.invalid.contains_key(name)
+            || config.disabled.contains_key(name)
+    };
     let names_tool = innkeeper_host::split_name(target, is_server).is_some();
     if is_server(target) || !(names_tool || config.host.allow_bare_names) {
         let config = config_for_server(config, target)?;
@@ -155,7 +160,7 @@ pub(super) fn program_text(context: &CommandContext) -> String {
 /// Returns all servers of the configuration; an unavailable server has its state and empty lists.
 fn catalog_json(
     host: &Host,
-    transports: &[(String, &'static str)],
+    transports: &[(String, Option<&'static str>)],
 ) -> Result<Map<String, Value>, CliError> {
     let catalog = host.catalog();
     let status = host.status();

@@ -68,6 +68,11 @@ fn print_explanation(
     facts.add_fact("isolation", &text("isolation"));
     facts.add_fact("timeout", &format!("{timeout} s"));
     facts.add_fact("concurrent calls", &explanation["maxConcurrent"].to_string());
+    for missing in explanation["missing"].as_array().into_iter().flatten() {
+        let [list, reason] =
+            [&missing["list"], &missing["reason"]].map(|part| part.as_str().unwrap_or_default());
+        facts.add_fact("missing", &format!("{list}: {reason}"));
+    }
     for doubt in explanation["doubts"].as_array().into_iter().flatten() {
         facts.add_fact("warning", doubt.as_str().unwrap_or_default());
     }
@@ -114,6 +119,7 @@ fn explain(host: &Host, config: &Config, server: &str, (target, tool): (&str, &s
     let definition = ready_server
         .and_then(|ready| ready.listing())
         .and_then(|listing| listing.tools.iter().find(|listed_tool| listed_tool.view.name == tool));
+    let missing = ready_server.and_then(|ready| ready.listing()).map(|listing| &listing.missing);
     let exclusion = status.and_then(|status| exclusion_reason(status, tool));
     let verdict = match (&definition, &exclusion, status.and_then(|status| status.reason.as_ref()))
     {
@@ -138,6 +144,7 @@ fn explain(host: &Host, config: &Config, server: &str, (target, tool): (&str, &s
         "timeoutSeconds": entry.timeout.as_secs_f64(),
         "maxConcurrent": entry.max_concurrent,
         "isolation": status.and_then(|status| status.isolation),
+        "missing": missing.filter(|missing| !missing.is_empty()),
         "doubts": (!reasons.is_empty()).then_some(reasons),
         "definition": definition.map(|offered| &offered.raw),
         "lastFailure": status.and_then(|status| status.reason.clone()),

@@ -67,6 +67,20 @@ impl ConfigSource {
         }
     }
 
+    /// Loads the configuration, and sets aside the servers whose entries have errors.
+    ///
+    /// # Errors
+    ///
+    /// The configuration has an error that is not an error of one server of a file.
+    pub(crate) fn load_partial(&self, environment: &Environment) -> Result<Config, ConfigError> {
+        match self {
+            Self::CommandLine(server) => server.load(environment),
+            Self::Given(_) | Self::Found(_) => {
+                Config::load_partial(self.files(), &self.environment(environment))
+            }
+        }
+    }
+
     /// Returns the environment that the configuration is loaded with. Servers of a file in a parent
     /// directory run in that directory; one approval is then enough for all directories below.
     pub(crate) fn environment(&self, environment: &Environment) -> Environment {

@@ -359,7 +359,7 @@ fn one_failed_start_is_logged_in_lines_of_all_five_severities() {
     let failing =
         fixture("two").with("--init-error", -32000).config_key("dependencies", json!(["one"]));
     let dir = config_dir([healthy, failing]);
-    let line = "tools --config mcp.json --log-level debug --log-format json";
+    let line = "tools --strict --config mcp.json --log-level debug --log-format json";
     let output = run(&line.split(' ').collect::<Vec<_>>(), dir.path());
     assert_eq!(output.status.code(), Some(1));
     let stderr = String::from_utf8_lossy(&output.stderr);

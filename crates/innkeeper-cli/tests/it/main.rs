@@ -21,6 +21,7 @@ mod log_stats;
 mod login;
 mod model;
 mod pages;
+mod partial;
 mod pins;
 mod real_servers;
 mod signals;

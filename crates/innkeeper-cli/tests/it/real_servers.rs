@@ -140,6 +140,10 @@ fn a_server_without_its_key_fails_with_its_own_message_and_nothing_is_left() {
     std::fs::write(dir.path().join("mcp.json"), text).unwrap();
     let output = run_tools(dir.path());
     assert_eq!(output.status.code(), Some(1));
+    let listing: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(listing["servers"]["brave"]["state"], "unavailable");
+    let output = run_command(&["call", "brave.brave_web_search", "query=x"], dir.path());
+    assert_eq!(output.status.code(), Some(1));
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("BRAVE_API_KEY environment variable is required"), "{stderr}");
     assert!(stderr.contains("exit code 1"), "{stderr}");

@@ -35,7 +35,7 @@ fn tools_prints_every_kind_of_item_and_why_a_server_is_unavailable() {
     assert!(row("tool", "one.echo") && row("prompt", "one.greet"), "{stdout}");
     assert!(row("resource", "fx://one/static"), "{stdout}");
     assert!(lines.iter().any(|line| line.trim_start().starts_with("template ")), "{stdout}");
-    let reason = lines.iter().find_map(|line| line.strip_prefix("away: unavailable: "));
+    let reason = lines.iter().find_map(|line| line.strip_prefix("away: failed: "));
     assert!(reason.is_some_and(|why| why.contains("exit")), "{stdout}");
 }
 

@@ -140,6 +140,12 @@ fn a_selection_contains_the_invalid_servers_that_it_needs_and_no_others() {
     assert_eq!((names(&only.servers), names(&only.invalid)), (vec!["dependent"], vec!["unset"]));
     let only = config.select(&["both"]).unwrap();
     assert_eq!((only.servers.len(), names(&only.invalid)), (0, vec!["both"]));
+    let warned = load(
+        r#"{"servers": {"a": {"command": "x", "b": 1}, "ab": {"command": "y", "c": 1}}, "d": 1}"#,
+    );
+    let only = warned.unwrap().select(&["ab"]).unwrap();
+    let keys: Vec<&str> = only.warnings.iter().map(|warning| warning.key.as_str()).collect();
+    assert_eq!(keys, ["servers.ab.c", "d"], "the warnings of other servers are removed");
     let unknown = config.select(&["botj"]).unwrap_err();
     assert_eq!(unknown.similar.as_deref(), Some("both"));
 }

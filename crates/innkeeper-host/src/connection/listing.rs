@@ -17,7 +17,7 @@ use super::list_ttls;
 use super::meta::Meta;
 use crate::connection::Connection;
 use crate::error::{CallError, ProtocolError};
-use crate::event::{EventPublisher, HostEvent};
+use crate::event::{EventPublisher, HostEvent, REPORTED_TARGET};
 use crate::session::{CoopBudget, ListChanges};
 
 /// Maximum number of pages per list: far above any known server, and the limit for an endless list.
@@ -127,7 +127,7 @@ pub(crate) fn report_quarantined(
 /// Logs the missing lists and publishes an event for each.
 pub(crate) fn report_missing(events: &EventPublisher, server: &Arc<str>, listing: &ServerListing) {
     for MissingList { list, reason } in &listing.missing {
-        tracing::warn!(server = &**server, list, reason, "list not read");
+        tracing::warn!(target: REPORTED_TARGET, server = &**server, list, reason, "list not read");
         let (server, reason) = (server.clone(), reason.clone());
         events.publish(HostEvent::ListMissing { server, list, reason });
     }

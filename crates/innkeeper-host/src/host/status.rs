@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::Host;
 use crate::catalog::{CatalogEntry, ExcludedTool};
+use crate::error::UnavailableReason;
 use crate::lifecycle::ServerState;
 use crate::lock::Lock;
 use crate::metrics::{ServerMetrics, prometheus};
@@ -24,8 +25,10 @@ pub struct ServerStatus {
     pub pid: Option<u32>,
     /// The containment of the process tree, while the process runs.
     pub isolation: Option<ProcessContainment>,
-    /// The reason why the server is unavailable.
+    /// The reason why the server is unavailable, as a text.
     pub reason: Option<String>,
+    /// The reason why the server is unavailable.
+    pub unavailable_reason: Option<UnavailableReason>,
     /// The time of the last call with a result that is not an error.
     pub last_success: Option<SystemTime>,
     /// The number of requests without a response yet.
@@ -45,6 +48,7 @@ impl ServerStatus {
             pid: None,
             isolation: None,
             reason: Some(invalid_reason(server).to_string()),
+            unavailable_reason: Some(invalid_reason(server)),
             last_success: None,
             in_flight: 0,
             stderr: String::new(),
@@ -68,6 +72,7 @@ impl Host {
                 pid: running.and_then(|running| running.pid),
                 isolation: running.and_then(|running| running.containment),
                 reason: status.unavailable_reason.as_ref().map(ToString::to_string),
+                unavailable_reason: status.unavailable_reason.clone(),
                 last_success: server.metrics.last_success().map(to_system_time),
                 in_flight: status
                     .entry

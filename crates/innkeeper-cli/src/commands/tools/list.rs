@@ -2,16 +2,18 @@
 
 use std::io;
 
-use innkeeper_host::{CatalogServer, Host, SecurityWarning, ServerListing};
+use innkeeper_host::{CatalogServer, Host, MissingList, SecurityWarning, ServerListing};
+use innkeeper_protocol::method;
 
 use super::definition::{DefinitionWriter, one_line, shell_words};
+use crate::hosting::describe_failure;
 use crate::output::{Output, Style, Table, escape_inline};
 
 /// Prints one line per tool, prompt, resource and template of each server.
 pub(super) fn print_catalog(
     host: &Host,
     output: &mut Output,
-    transports: &[(String, &'static str)],
+    transports: &[(String, Option<&'static str>)],
 ) -> io::Result<()> {
     let catalog = host.catalog();
     for (name, _) in transports {
@@ -19,6 +21,7 @@ pub(super) fn print_catalog(
             Some(server) => {
                 print_server_line(output, name, server)?;
                 if let Some(listing) = server.listing() {
+                    print_missing_lists(output, listing)?;
                     let mut table = item_table();
                     add_tools_and_prompts(&mut table, name, listing);
                     add_resources(&mut table, listing);
@@ -46,6 +49,7 @@ pub(super) fn print_server_definitions(
     };
     print_server_line(output, name, server)?;
     let Some(listing) = server.listing() else { return Ok(()) };
+    print_missing_lists(output, listing)?;
     let writer = DefinitionWriter { output, program, server: name };
     let tools = listing.tools.iter().map(|tool| writer.tool(&tool.view));
     let prompts = listing.prompts.iter().map(|prompt| writer.prompt(&prompt.view));
@@ -93,10 +97,32 @@ fn print_server_line(output: &mut Output, name: &str, server: &CatalogServer) ->
 
 fn print_unavailable(host: &Host, output: &mut Output, name: &str) -> io::Result<()> {
     let status = host.status();
-    let reason = status.get(name).and_then(|server_status| server_status.reason.clone());
+    let reason = status.get(name).map(describe_failure).unwrap_or_default();
     let name = output.paint(Style::Strong, &escape_inline(name));
-    output
-        .print_data(&format!("{name}: unavailable: {}", escape_inline(&reason.unwrap_or_default())))
+    output.print_data(&format!("{name}: {}", escape_inline(&reason)))
+}
+
+/// Prints a warning for each list that the server declares and that could not be read.
+fn print_missing_lists(output: &mut Output, listing: &ServerListing) -> io::Result<()> {
+    for MissingList { list, reason } in &listing.missing {
+        output.print_data(&format!(
+            "  {}: could not list its {}: {}",
+            output.paint(Style::Note, "warning"),
+            list_noun(list),
+            escape_inline(reason)
+        ))?;
+    }
+    Ok(())
+}
+
+/// Returns the items of a list method.
+fn list_noun(list: &str) -> &str {
+    match list {
+        method::PROMPTS_LIST => "prompts",
+        method::RESOURCES_LIST => "resources",
+        method::RESOURCES_TEMPLATES_LIST => "resource templates",
+        other => other,
+    }
 }
 
 /// Prints the security warnings and guard findings that `is_shown` selects.
