@@ -32,6 +32,12 @@ pub(crate) struct Cli {
 impl Cli {
     /// Parses the arguments; the first argument is the program name.
     pub(crate) fn from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let args: Vec<OsString> = args.into_iter().collect();
+        if args.get(1).is_some_and(|command| command == BUILTIN_SERVER_COMMAND) {
+            let BuiltinServerLine { global, server } =
+                BuiltinServerLine::try_parse_from(&args[1..])?;
+            return Ok(Self { global, command: Command::Server(server) });
+        }
         Self::try_parse_from(option_order::move_server_options_after_command(args))
     }
 }
@@ -150,8 +156,8 @@ pub(crate) enum Command {
     Model(ModelArgs),
     /// Print the completion script for a shell
     Completions(CompletionsArgs),
-    /// Serve a built-in server over stdio
-    #[command(name = "__server", hide = true)]
+    /// A built-in server over stdio, which no help, completion or suggestion shows.
+    #[command(skip)]
     Server(ServerArgs),
 }
 
@@ -159,6 +165,19 @@ pub(crate) enum Command {
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a parser")]
 fn parse_secret(text: &str) -> Result<Secret, String> {
     Ok(Secret::new(text))
+}
+
+/// The command that starts a built-in server.
+const BUILTIN_SERVER_COMMAND: &str = "__server";
+
+/// Serve a built-in server over stdio
+#[derive(Debug, Parser)]
+#[command(name = BUILTIN_SERVER_COMMAND)]
+struct BuiltinServerLine {
+    #[command(flatten)]
+    global: GlobalOptions,
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 /// Parses a positive number of seconds.

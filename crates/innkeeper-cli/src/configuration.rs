@@ -12,6 +12,7 @@ use innkeeper_host::{Config, ConfigError};
 use crate::commands::CommandContext;
 use crate::exit::CliError;
 use crate::output::{Output, Style};
+use crate::tool_arguments::nearest_name;
 
 /// Selects the source of the configuration, and logs its files.
 pub(crate) fn select_source(context: &CommandContext) -> Result<ConfigSource, CliError> {
@@ -75,11 +76,13 @@ pub(crate) fn apply_timeout(config: &mut Config, context: &CommandContext) {
 }
 
 /// Returns the part of the configuration that `name` (`SERVER.ITEM`) needs, with the server's name.
+/// Errors name the kind of the item, such as `tool`.
 /// If bare names are allowed, returns the whole configuration with optional servers, because any
 /// server may have the item.
 pub(crate) fn config_for_item(
     config: &Config,
     name: &str,
+    item_kind: &str,
 ) -> Result<(Config, Option<String>), CliError> {
     let split = |is_server: &dyn Fn(&str) -> bool| {
         innkeeper_host::split_name(name, is_server).map(|(server, _)| server)
@@ -95,10 +98,24 @@ pub(crate) fn config_for_item(
     if config.host.allow_bare_names {
         return Ok((config.clone().with_optional_servers(), None));
     }
-    let servers: Vec<&str> =
-        config.servers.keys().chain(config.invalid.keys()).map(String::as_str).collect();
-    Err(CliError::usage(format!("`{name}` does not start with a server name"))
-        .with_hint(format!("use SERVER.NAME; the servers are {}", servers.join(", "))))
+    if config.servers.contains_key(name) || config.invalid.contains_key(name) {
+        let message = format!("`{name}` is a server; name a {item_kind}: `{name}.NAME`");
+        return Err(CliError::usage(message)
+            .with_hint(format!("run `innkeeper tools {name}` to show the server")));
+    }
+    let failure = CliError::usage(format!("`{name}` does not start with a server name"));
+    let servers = || config.servers.keys().chain(config.invalid.keys()).map(String::as_str);
+    let similar = name.split_once('.').and_then(|(server, item)| {
+        let similar = nearest_name(server, servers())?;
+        Some(format!("{similar}.{item}"))
+    });
+    Err(match similar {
+        Some(similar) => failure.with_hint(format!("did you mean `{similar}`?")),
+        None => failure.with_hint(format!(
+            "use SERVER.NAME; the servers are {}",
+            servers().collect::<Vec<_>>().join(", ")
+        )),
+    })
 }
 
 /// Returns the part of the configuration that one server needs. Other servers and their problems

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use innkeeper_host::{AuthorizationRequest, RedirectFuture, UserAgent, display_safe};
@@ -23,6 +25,7 @@ const SUCCESS_PAGE: &str = "<!doctype html><title>Innkeeper</title><p>You can cl
 pub(crate) struct RedirectListener {
     listener: TcpListener,
     port: u16,
+    was_redirected: Arc<AtomicBool>,
 }
 
 impl RedirectListener {
@@ -31,7 +34,12 @@ impl RedirectListener {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
-        Ok(Self { listener, port })
+        Ok(Self { listener, port, was_redirected: Arc::default() })
+    }
+
+    /// Returns whether a browser was redirected; the value changes while the server starts.
+    pub(crate) fn was_redirected(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.was_redirected)
     }
 }
 
@@ -43,6 +51,7 @@ impl UserAgent for RedirectListener {
     fn authorize(&self, visit: AuthorizationRequest) -> RedirectFuture {
         let listener = self.listener.try_clone();
         let origin = format!("http://127.0.0.1:{}", self.port);
+        let was_redirected = self.was_redirected();
         Box::pin(async move {
             let describe_error = |error: std::io::Error| error.to_string();
             let listener = tokio::net::TcpListener::from_std(listener.map_err(describe_error)?);
@@ -57,6 +66,7 @@ impl UserAgent for RedirectListener {
                 // connection times out.
                 let callback = timeout(REQUEST_TIMEOUT, read_callback(stream, &state)).await;
                 if let Ok(Ok(Some(target))) = callback {
+                    was_redirected.store(true, Ordering::Relaxed);
                     return Ok(format!("{origin}{target}"));
                 }
             }
@@ -106,6 +116,7 @@ mod tests {
         let browser = RedirectListener::listen().unwrap();
         let (server, redirect_uri) = ("web".into(), browser.redirect_uri());
         let url = "https://sso.example/page?client_id=a&state=right".to_owned();
+        assert!(!browser.was_redirected().load(Ordering::Relaxed));
         let visit = browser.authorize(AuthorizationRequest { server, url, redirect_uri });
         let port = browser.port;
         let knock = async |target: &str| {
@@ -121,6 +132,7 @@ mod tests {
             assert!(knock("/callback?code=x&state=right").await.contains("close this page"));
         };
         let (came_back, ()) = tokio::join!(visit, knocks);
+        assert!(browser.was_redirected().load(Ordering::Relaxed));
         let expected = format!("http://127.0.0.1:{port}/callback?code=x&state=right");
         assert_eq!(came_back, Ok(expected));
     }

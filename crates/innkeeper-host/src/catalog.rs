@@ -358,7 +358,7 @@ impl Catalog {
             server: server.into(),
             item_kind: kind.as_str(),
             item: item.into(),
-            suggestion: closest(requested, known_names),
+            suggestion: closest_item(server, item, known_names),
         })
     }
 
@@ -499,6 +499,18 @@ fn closest(requested: &str, known_names: &[&str]) -> Option<Box<str>> {
 }
 
 /// Returns whether the public name is a server name, the separator and `requested`.
+/// Returns the closest item of the server, otherwise the item of this name on another server. The
+/// name of the server is no part of the comparison: a long name makes all its items similar.
+fn closest_item(server: &str, item: &str, known_names: &[&str]) -> Option<Box<str>> {
+    let own_items = known_names
+        .iter()
+        .filter_map(|name| name.strip_prefix(server)?.strip_prefix(name::SEPARATOR));
+    match name::closest(item, own_items) {
+        Some(similar) => Some(name::public_name(server, similar)),
+        None => known_names.iter().copied().find(|name| ends_with_item(name, item)).map(Into::into),
+    }
+}
+
 fn ends_with_item(public: &str, requested: &str) -> bool {
     public.strip_suffix(requested).is_some_and(|server| server.ends_with(name::SEPARATOR))
 }

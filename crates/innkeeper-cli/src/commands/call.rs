@@ -23,7 +23,7 @@ const PROGRESS_CAPACITY: usize = 16;
 
 pub(super) async fn run(context: &mut CommandContext, args: &CallArgs) -> Result<(), CliError> {
     let config = load_config(context)?;
-    let (config, _) = config_for_item(&config, &args.target)?;
+    let (config, _) = config_for_item(&config, &args.target, "tool")?;
     let input =
         ArgumentInput::read(&args.arguments, args.json_args.as_deref(), std::io::stdin().lock())?;
     let blobs = BlobDirectory::new(args.save.as_deref())?;

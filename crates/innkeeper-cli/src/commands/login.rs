@@ -1,5 +1,6 @@
 //! `login`: signs in to a remote server and stores its token.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use innkeeper_host::{Config, Host, config::TransportConfig};
@@ -37,13 +38,20 @@ pub(super) async fn run(context: &mut CommandContext, args: &LoginArgs) -> Resul
     let browser = RedirectListener::listen().map_err(|error| {
         CliError::failure("cannot listen for the browser redirect").with_source(error)
     })?;
+    let was_redirected = browser.was_redirected();
     context.redirect_listener = Some(browser);
     let operation = async |_: &Host, output: &mut Output| {
+        let signed_in = was_redirected.load(Ordering::Relaxed);
         if output.is_json() {
-            return Ok(output.print_json(&json!({ "server": name, "ready": true }))?);
+            let result = json!({ "server": name, "ready": true, "signedIn": signed_in });
+            return Ok(output.print_json(&result)?);
         }
-        let text = format!("server `{name}` is ready");
-        Ok(output.labelled_status(Style::Good, "signed in", &text)?)
+        let (label, text) = if signed_in {
+            ("signed in", format!("server `{name}` is ready"))
+        } else {
+            ("ready", format!("server `{name}` asked for no sign-in"))
+        };
+        Ok(output.labelled_status(Style::Good, label, &text)?)
     };
     with_host(context, config, operation).await.map(drop)
 }

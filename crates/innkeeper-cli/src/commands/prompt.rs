@@ -16,7 +16,7 @@ use crate::tool_arguments::ArgumentInput;
 pub(super) async fn run(context: &mut CommandContext, args: &PromptArgs) -> Result<(), CliError> {
     let config = load_config(context)?;
     let target = prompt_name(&config, &args.target);
-    let (config, _) = config_for_item(&config, &target)?;
+    let (config, _) = config_for_item(&config, &target, "prompt")?;
     let input = ArgumentInput::read(&args.arguments, None, std::io::stdin().lock())?;
     let arguments = string_arguments(input)?;
     let blobs = BlobDirectory::new(args.save.as_deref())?;

@@ -113,7 +113,7 @@ fn select(config: &Config, target: &str) -> Result<(Config, Selection), CliError
         let config = config_for_server(config, target)?;
         return Ok((config, Selection::Server(target.to_owned())));
     }
-    let (config, server) = config_for_item(config, target)?;
+    let (config, server) = config_for_item(config, target, "tool")?;
     let selection = match server {
         Some(server) => {
             let tool = target.get(server.len() + 1..).unwrap_or_default().to_owned();
@@ -148,11 +148,25 @@ fn check_tool(host: &Host, server: &str, tool: &str) -> Result<(), CliError> {
     })
 }
 
-/// Returns the program with the `--config` options of this command, as a user types them.
+/// Returns the program with the options that find the servers of this command, as a user types
+/// them. The values of headers and variables can be secrets and are placeholders.
 pub(super) fn program_text(context: &CommandContext) -> String {
+    let global = &context.global;
     let mut words = vec!["innkeeper".to_owned()];
-    for file in &context.global.config {
-        words.extend(["--config".to_owned(), file.display().to_string()]);
+    let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
+    for file in &global.config {
+        add("--config", file.display().to_string());
+    }
+    for (option, value) in [("--stdio", &global.stdio), ("--url", &global.url)] {
+        if let Some(value) = value {
+            add(option, value.clone());
+        }
+    }
+    for _ in &global.header {
+        add("--header", "NAME: VALUE".to_owned());
+    }
+    for _ in &global.env {
+        add("--env", "NAME=VALUE".to_owned());
     }
     shell_words(&words)
 }

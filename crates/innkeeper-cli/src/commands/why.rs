@@ -16,7 +16,7 @@ use crate::output::{Output, Style, Table, escape_block, escape_inline};
 
 pub(super) async fn run(context: &mut CommandContext, args: &WhyArgs) -> Result<(), CliError> {
     let config = load_config(context)?;
-    let (mut config, server) = config_for_item(&config, &args.target)?;
+    let (mut config, server) = config_for_item(&config, &args.target, "tool")?;
     for settings in config.servers.values_mut() {
         // This command reports the failure of the server instead of failing.
         settings.required &= server.as_ref().is_some_and(|server| *server != settings.name);

@@ -118,6 +118,17 @@ fn help_and_version_are_data_and_end_well() {
 }
 
 #[test]
+fn the_command_of_the_built_in_servers_is_neither_suggested_nor_completed() {
+    let output = run(&["servers"], Path::new("/"));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!utf8(&output.stderr).contains("__server"), "{}", utf8(&output.stderr));
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = run(&["completions", shell], Path::new("/"));
+        assert!(!utf8(&script.stdout).contains("__server"), "{shell}");
+    }
+}
+
+#[test]
 fn completions_are_a_script_or_one_json_value() {
     let script = run(&["completions", "bash"], Path::new("/"));
     assert_eq!(script.status.code(), Some(0));

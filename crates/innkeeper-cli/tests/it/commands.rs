@@ -179,7 +179,7 @@ fn an_optional_server_without_its_program_is_a_warning_in_every_command() {
     assert_eq!(tools.status.code(), Some(0));
     let output = stdout_json(&tools);
     assert_eq!(output["servers"]["one"]["state"], "ready");
-    assert_eq!(output["servers"]["gone"]["reason"], format!("start failed: at launch {missing}"));
+    assert_eq!(output["servers"]["gone"]["reason"], format!("start failed: {missing}"));
     assert_eq!(run(&["call", "one.echo", "message=x"], dir.path()).status.code(), Some(0));
     let result = run(&["call", "gone.echo", "message=x"], dir.path());
     assert_eq!(result.status.code(), Some(1));

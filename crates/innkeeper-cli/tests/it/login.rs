@@ -164,8 +164,11 @@ fn a_user_signs_in_once_and_the_other_commands_have_the_token() {
     let output = login.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{rest:?}");
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(result, json!({"server": "web", "ready": true}));
+    assert_eq!(result, json!({"server": "web", "ready": true, "signedIn": true}));
     assert!(!rest.concat().contains("canary"), "{rest:?}");
+    let again = command(&["login", "web"], dir.path()).output().unwrap();
+    let stderr = String::from_utf8(again.stderr).unwrap();
+    assert!(stderr.ends_with("ready: server `web` asked for no sign-in\n"), "{stderr}");
     let after = command(&["call", "web.rest", "--json"], dir.path()).output().unwrap();
     assert_eq!(after.status.code(), Some(0), "{}", String::from_utf8_lossy(&after.stderr));
     assert_eq!((oauth_server.request_count("/page"), oauth_server.request_count("/token")), (1, 1));

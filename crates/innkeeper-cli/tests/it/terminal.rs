@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 
 use rustix::fs::{Mode, OFlags};
@@ -86,20 +86,44 @@ pub(crate) fn run_command(mut command: Command, columns: u16) -> TerminalRun {
 
 /// Runs a command with stderr on a terminal, and stdout on a pipe; stdin has this text.
 pub(crate) fn run_with_stderr_on_terminal(
-    mut command: Command,
+    command: Command,
     stdin: &str,
     columns: u16,
+) -> TerminalRun {
+    run_with_stderr_on_terminal_while(command, columns, |child| {
+        child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+    })
+}
+
+/// Runs a command with stderr on a terminal, and does something while the program runs.
+pub(crate) fn run_with_stderr_on_terminal_while(
+    mut command: Command,
+    columns: u16,
+    action: impl FnOnce(&mut Child),
 ) -> TerminalRun {
     let terminal = PseudoTerminal::open(columns);
     command.env("TERM", "xterm-256color");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(terminal.user_end());
     let mut child = command.spawn().unwrap();
     drop(command);
-    child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
     let stderr = terminal.read_to_end();
+    action(&mut child);
+    drop(child.stdin.take());
     let stdout = io::read_to_string(child.stdout.take().unwrap()).unwrap();
     let status = child.wait().unwrap();
     TerminalRun { status, stdout, stderr: stderr.join().unwrap() }
+}
+
+/// Runs a command with stdin, stdout and stderr on one terminal.
+pub(crate) fn run_in_terminal(mut command: Command, columns: u16) -> (ExitStatus, String) {
+    let terminal = PseudoTerminal::open(columns);
+    command.env("TERM", "xterm-256color");
+    command.stdin(terminal.user_end()).stdout(terminal.user_end()).stderr(terminal.user_end());
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let text = terminal.read_to_end();
+    let status = child.wait().unwrap();
+    (status, text.join().unwrap())
 }
 
 /// Returns what a user sees on a terminal after this output, without empty lines at the end.

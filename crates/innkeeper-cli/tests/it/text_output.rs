@@ -88,6 +88,34 @@ fn an_unknown_server_is_reported_with_a_similar_name() {
 }
 
 #[test]
+fn a_name_that_is_no_tool_is_reported_with_the_next_step() {
+    let dir = config_dir([fixture("everything")]);
+    let stderr_of = |args: &[&str]| {
+        run_text(&[args, &["--config", "mcp.json"]].concat(), dir.path(), 2)[1].clone()
+    };
+    for (command, kind) in [("call", "tool"), ("why", "tool"), ("prompt", "prompt")] {
+        let expected = format!(
+            "error: `everything` is a server; name a {kind}: `everything.NAME`\n  hint: run \
+             `innkeeper tools everything` to show the server\n"
+        );
+        assert_eq!(stderr_of(&[command, "everything"]), expected);
+    }
+    assert_eq!(
+        stderr_of(&["call", "evrything.echo"]),
+        "error: `evrything.echo` does not start with a server name\n  hint: did you mean \
+         `everything.echo`?\n"
+    );
+    assert_eq!(
+        stderr_of(&["call", "nope.echo"]),
+        "error: `nope.echo` does not start with a server name\n  hint: use SERVER.NAME; the \
+         servers are everything\n"
+    );
+    let no_tool = "error: server `everything` has no tool `nope`\n  hint: run `innkeeper tools` to \
+                   list all tools\n";
+    assert_eq!(stderr_of(&["call", "everything.nope"]), no_tool);
+}
+
+#[test]
 fn a_disabled_server_is_reported_with_its_position() {
     let dir = tempfile::tempdir().unwrap();
     let text = "{\n \"servers\": {\n  \"dis\": {\"command\": \"x\", \"disabled\": true}\n }\n}\n";

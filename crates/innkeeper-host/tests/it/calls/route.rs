@@ -113,6 +113,26 @@ async fn a_name_without_a_known_server_or_tool_is_a_routing_error_with_a_suggest
 }
 
 #[tokio::test]
+async fn a_suggested_tool_is_similar_itself_or_has_the_name_on_another_server() {
+    let test_env = TestEnv::new();
+    let only = json!([{"name": "only", "inputSchema": {"type": "object"}}]);
+    let other = test_env.fixture("other").with("--tools", only);
+    let host = test_env.start([test_env.fixture("everything"), other]).await.unwrap();
+    for (name, message) in [
+        ("everything.nope", "server `everything` has no tool `nope`"),
+        (
+            "everything.ecko",
+            "server `everything` has no tool `ecko`; did you mean `everything.echo`?",
+        ),
+        ("everything.only", "server `everything` has no tool `only`; did you mean `other.only`?"),
+    ] {
+        let error = host.call_tool(name, json!({})).await.unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+    host.shutdown().await;
+}
+
+#[tokio::test]
 async fn names_of_a_megabyte_are_refused_as_fast_as_others() {
     let test_env = TestEnv::new();
     let host = test_env.start([test_env.fixture("one").with("--many-tools", 2_000)]).await.unwrap();
