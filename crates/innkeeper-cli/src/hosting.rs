@@ -121,6 +121,9 @@ pub(crate) fn print_failed_servers(host: &Host, output: &mut Output) -> io::Resu
     for server in failed_servers(host) {
         let name = escape_inline(&server.name);
         output.labelled_status(Style::Strong, &name, &server.reason)?;
+        for hint in &server.hints {
+            output.labelled_status(Style::Hint, "  hint", hint)?;
+        }
     }
     Ok(())
 }
@@ -133,7 +136,8 @@ pub(crate) fn with_failed_servers(error: CliError, host: &Host) -> CliError {
         return error;
     }
     failed.into_iter().fold(error.into_failure(), |error, server| {
-        error.with_detail(format!("{}: {}", server.name, server.reason))
+        let error = error.with_detail(format!("{}: {}", server.name, server.reason));
+        server.hints.into_iter().fold(error, CliError::with_hint)
     })
 }
 
@@ -142,17 +146,28 @@ pub(crate) struct FailedServer {
     pub(crate) name: Arc<str>,
     /// The state with its reason.
     pub(crate) reason: String,
+    /// What the user can do.
+    pub(crate) hints: Vec<String>,
 }
 
 /// Returns the servers that failed, in the order of the status.
 pub(crate) fn failed_servers(host: &Host) -> Vec<FailedServer> {
     let status = host.status().into_iter();
     let failed = status.filter(|(_, server)| server.state == ServerState::Unavailable);
-    failed.map(|(name, server)| FailedServer { name, reason: describe_failure(&server) }).collect()
+    failed.map(|(name, server)| FailedServer::from_status(name, server)).collect()
+}
+
+impl FailedServer {
+    fn from_status(name: Arc<str>, status: ServerStatus) -> Self {
+        let reason = describe_failure(&status);
+        let sign_in = status.needs_user_sign_in;
+        let sign_in = sign_in.then(|| format!("run `innkeeper login {name}` to sign in"));
+        Self { reason, hints: status.start_hint.into_iter().chain(sign_in).collect(), name }
+    }
 }
 
 /// Returns the state of an unavailable server with its reason.
-pub(crate) fn describe_failure(status: &ServerStatus) -> String {
+fn describe_failure(status: &ServerStatus) -> String {
     match &status.unavailable_reason {
         Some(UnavailableReason::NotStarted(reason)) => format!("failed: {reason}"),
         Some(reason @ UnavailableReason::InvalidConfiguration(_)) => format!("failed: {reason}"),

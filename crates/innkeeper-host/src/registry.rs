@@ -18,7 +18,7 @@ use crate::error::UnavailableReason;
 use crate::event::{EventPublisher, HostEvent, REPORTED_TARGET};
 use crate::lifecycle::{LifecycleEvent, ServerState, next_state};
 use crate::lock::{Lock, PinVerifier, PinnedServer};
-use crate::server::{LiveStatus, Server, ServerHandle, ServerStopReport};
+use crate::server::{LiveStatus, Server, ServerHandle, ServerStopReport, StartAdvice};
 
 /// The servers of one host.
 #[derive(Debug)]
@@ -215,6 +215,7 @@ impl Registry {
         if let Some(state) = next_state(status.state, LifecycleEvent::Restarted) {
             status.state = state;
             status.unavailable_reason = None;
+            status.start_advice = StartAdvice::default();
         }
         drop(status);
         self.rebuild();

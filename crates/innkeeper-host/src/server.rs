@@ -63,12 +63,21 @@ pub(crate) struct LiveStatus {
     pub(crate) state: ServerState,
     pub(crate) entry: Option<Arc<CatalogEntry>>,
     pub(crate) unavailable_reason: Option<UnavailableReason>,
+    /// What a user can do about the failure of the last start.
+    pub(crate) start_advice: StartAdvice,
     pub(crate) handle: Option<ServerHandle>,
     /// Kills the process of a start in progress.
     pub(crate) launch_kill_handle: Option<KillHandle>,
     pub(crate) stop_report: Option<ServerStopReport>,
     pub(crate) pending_settings: Option<PendingSettings>,
     pub(crate) restart_backoff: RestartBackoff,
+}
+
+/// What a user can do about a failed start.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StartAdvice {
+    pub(crate) hint: Option<String>,
+    pub(crate) needs_user_sign_in: bool,
 }
 
 impl LiveStatus {
@@ -106,6 +115,7 @@ impl Server {
             state: ServerState::Starting,
             entry: None,
             unavailable_reason: None,
+            start_advice: StartAdvice::default(),
             handle: None,
             launch_kill_handle: None,
             stop_report: None,

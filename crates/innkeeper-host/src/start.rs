@@ -19,7 +19,7 @@ use crate::event::REPORTED_TARGET;
 use crate::lifecycle::ServerState;
 use crate::registry::Registry;
 use crate::server::launch::{Launcher, StartDeadline};
-use crate::server::{Server, ServerHandle};
+use crate::server::{Server, ServerHandle, StartAdvice};
 use crate::shutdown;
 use crate::supervise::{follow_changes, supervise};
 use crate::tasks::TaskGroup;
@@ -153,6 +153,9 @@ impl ServerStart {
     fn report_failure(&self, failure: &ServerFailure) {
         let required = self.server.config().required;
         AuditEvent::StartFailed { required, error: failure }.emit(&failure.server);
+        let needs_user_sign_in = failure.needs_user_sign_in();
+        self.server.status().start_advice =
+            StartAdvice { hint: failure.hint(), needs_user_sign_in };
         let reason = UnavailableReason::NotStarted(failure.summary().into());
         self.registry.mark_unavailable(&self.server, reason);
     }

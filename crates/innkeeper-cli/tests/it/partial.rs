@@ -272,6 +272,22 @@ fn a_server_with_a_failed_list_is_shown_with_its_tools_and_with_what_is_missing(
 }
 
 #[test]
+fn a_failed_server_has_the_hint_that_its_failure_shows() {
+    let words = "Error: API_KEY environment variable is required";
+    let server = fixture("key").with("--stderr", words).with("--fail-starts", 9);
+    let state = tempfile::tempdir().unwrap();
+    let server = server.with("--state", state.path().join("starts").display());
+    let dir = config_dir([server, small("good")]);
+    let output = run_line("tools", &dir);
+    assert_eq!(output.status.code(), Some(1));
+    let lines: Vec<&str> = stdout(&output).lines().collect();
+    let failed = lines.iter().position(|line| line.starts_with("key: failed: ")).unwrap();
+    assert!(lines[failed].contains("API_KEY environment variable is required"), "{lines:?}");
+    let hint = lines[failed + 1];
+    assert!(hint.starts_with("  hint: ") && hint.contains("`API_KEY`"), "{lines:?}");
+}
+
+#[test]
 fn doctor_reports_the_problems_of_all_servers_in_one_run() {
     let dir = config_dir([unset_variable("unset"), missing_program("command"), small("good")]);
     let output = run_line("doctor --json", &dir);

@@ -29,6 +29,12 @@ pub struct ServerStatus {
     pub reason: Option<String>,
     /// The reason why the server is unavailable.
     pub unavailable_reason: Option<UnavailableReason>,
+    /// What to change so that the next start can succeed, if the last start failed because of a
+    /// frequent problem, or if the entry of the server has errors. See
+    /// [`ServerFailure::hint`](crate::error::ServerFailure::hint).
+    pub start_hint: Option<String>,
+    /// Whether the last start failed because a user must sign in.
+    pub needs_user_sign_in: bool,
     /// The time of the last call with a result that is not an error.
     pub last_success: Option<SystemTime>,
     /// The number of requests without a response yet.
@@ -49,6 +55,8 @@ impl ServerStatus {
             isolation: None,
             reason: Some(invalid_reason(server).to_string()),
             unavailable_reason: Some(invalid_reason(server)),
+            start_hint: server.problems.iter().find_map(|problem| problem.hint.clone()),
+            needs_user_sign_in: false,
             last_success: None,
             in_flight: 0,
             stderr: String::new(),
@@ -73,6 +81,8 @@ impl Host {
                 isolation: running.and_then(|running| running.containment),
                 reason: status.unavailable_reason.as_ref().map(ToString::to_string),
                 unavailable_reason: status.unavailable_reason.clone(),
+                start_hint: status.start_advice.hint.clone(),
+                needs_user_sign_in: status.start_advice.needs_user_sign_in,
                 last_success: server.metrics.last_success().map(to_system_time),
                 in_flight: status
                     .entry

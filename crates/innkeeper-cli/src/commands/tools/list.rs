@@ -6,7 +6,7 @@ use innkeeper_host::{CatalogServer, Host, MissingList, SecurityWarning, ServerLi
 use innkeeper_protocol::method;
 
 use super::definition::{DefinitionWriter, one_line, shell_words};
-use crate::hosting::describe_failure;
+use crate::hosting::failed_servers;
 use crate::output::{Output, Style, Table, escape_inline};
 
 /// Prints one line per tool, prompt, resource and template of each server.
@@ -96,10 +96,15 @@ fn print_server_line(output: &mut Output, name: &str, server: &CatalogServer) ->
 }
 
 fn print_unavailable(host: &Host, output: &mut Output, name: &str) -> io::Result<()> {
-    let status = host.status();
-    let reason = status.get(name).map(describe_failure).unwrap_or_default();
-    let name = output.paint(Style::Strong, &escape_inline(name));
-    output.print_data(&format!("{name}: {}", escape_inline(&reason)))
+    for server in failed_servers(host).iter().filter(|server| *server.name == *name) {
+        let name = output.paint(Style::Strong, &escape_inline(name));
+        output.print_data(&format!("{name}: {}", escape_inline(&server.reason)))?;
+        for hint in &server.hints {
+            let label = output.paint(Style::Hint, "hint");
+            output.print_data(&format!("  {label}: {}", escape_inline(hint)))?;
+        }
+    }
+    Ok(())
 }
 
 /// Prints a warning for each list that the server declares and that could not be read.
