@@ -16,6 +16,7 @@ use crate::exit::{CliError, CliExitCode};
 use crate::output::{Output, Style, escape_inline};
 use crate::pins;
 use crate::progress;
+use crate::shutdown_notice::await_shutdown;
 use crate::signals::RunOutcome;
 use crate::start_failure::start_error;
 use crate::trust;
@@ -65,7 +66,9 @@ pub(crate) async fn with_host<T>(
         RunOutcome::Interrupted(signal) => return Err(CliError::from_signal(signal)),
     };
     let worked = signals.run_until_signal(operation(&host, &mut context.output)).await;
-    let stopped = signals.run_until_signal(host.shutdown()).await;
+    let is_interrupted = matches!(worked, RunOutcome::Interrupted(_));
+    let shutdown = await_shutdown(&host, &mut context.output, is_interrupted, host.shutdown());
+    let stopped = signals.run_until_signal(shutdown).await;
     let (report, stop_signal) = match stopped {
         RunOutcome::Completed(report) => (report, None),
         RunOutcome::Interrupted(signal) => {

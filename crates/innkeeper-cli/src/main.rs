@@ -10,6 +10,7 @@ mod configuration;
 mod hosting;
 mod pins;
 mod progress;
+mod shutdown_notice;
 mod start_failure;
 mod trust;
 

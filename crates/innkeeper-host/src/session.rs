@@ -323,6 +323,12 @@ impl Session {
         self.0.server_requests.is_busy()
     }
 
+    /// Returns whether the server has not responded to a cancelled request, so that it may still
+    /// process the request.
+    pub(crate) fn has_cancelled_requests(&self) -> bool {
+        self.0.pending.has_cancelled()
+    }
+
     /// Returns the number of pending requests without background requests.
     pub(crate) fn in_flight(&self) -> usize {
         self.0.pending.len()

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use innkeeper_process::StopTimes;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -23,6 +24,10 @@ const OUTPUT_GRACE: Duration = Duration::from_millis(80);
 
 /// Time for a remote or in-process server to receive the cancellation of its tasks: one or two round trips.
 const TASK_CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Maximum time between the end of the input and the termination request for a server that may still
+/// process a cancelled call. Such a server does not notice the end of its input before the call ends.
+const CANCELLED_CALL_GRACE: Duration = Duration::from_millis(500);
 
 /// Time for a killed process tree to exit.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
@@ -153,7 +158,11 @@ async fn stop(
             return disconnect(server, close, &mut running.instance, is_unavailable, end).await;
         }
     };
-    let report = innkeeper_process::stop(&mut **process, close, grace, exit_grace).await;
+    let mut times = StopTimes::halves(grace, exit_grace);
+    if running.session.has_cancelled_requests() {
+        times = times.with_max_eof_grace(CANCELLED_CALL_GRACE);
+    }
+    let report = innkeeper_process::stop(&mut **process, close, times).await;
     ServerStopReport {
         server: server.name.clone(),
         stage: if is_unavailable { StopStage::AlreadyGone } else { StopStage::from(report.stage) },

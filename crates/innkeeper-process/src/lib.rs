@@ -39,7 +39,7 @@ pub use launch_probe::LaunchProbe;
 pub use platform::{Process, Stderr, Stdin, Stdout, spawn};
 pub use program::resolve;
 pub use server_process::{KillHandle, ServerProcess};
-pub use stop::{ProcessStopStage, stop};
+pub use stop::{ProcessStopStage, StopTimes, stop};
 pub use supervisor::Supervisor;
 #[cfg(unix)]
 pub use unix::{SweepTarget, sweep};

@@ -1,6 +1,6 @@
 //! Tests of signals in every state, such as a blocked write or a shutdown.
 
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -9,6 +9,7 @@ use std::time::Duration;
 use innkeeper_testkit::{Fixture, Journal, ProcessTag, fixture, mcp_json, wait_gone};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 use crate::program::innkeeper;
 
@@ -171,4 +172,65 @@ fn with_json_an_interrupted_program_reports_it_in_its_one_value() {
         (&130.into(), &"terminated by SIGINT".into())
     );
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+/// Interrupts calls that last 30 s, and checks that each program exits within a second and leaves no
+/// process.
+fn interrupt_calls(count: usize) {
+    for number in 0..count {
+        let test_env = TestEnv::new(fixture("one"));
+        let mut child =
+            test_env.spawn(&["call", "one.sleep", "ms=30000"], Stdio::null(), Stdio::piped());
+        test_env.wait_for("call", |journal| journal.count("tools/call") > 0);
+        let started = Instant::now();
+        send_signal(&child, "-INT");
+        assert_eq!(wait_exit_code(&mut child), Some(130));
+        let took = started.elapsed();
+        assert!(took < Duration::from_secs(1), "call {number}: {took:?}");
+        wait_gone(&test_env.nonce, Duration::from_secs(1)).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    }
+}
+
+#[test]
+fn a_signal_during_a_long_call_ends_the_program_within_a_second() {
+    interrupt_calls(10);
+}
+
+#[test]
+#[ignore = "a soak test of half a minute"]
+fn a_hundred_signals_during_long_calls_end_the_program_within_a_second() {
+    interrupt_calls(100);
+}
+
+#[test]
+fn a_call_that_timed_out_does_not_delay_the_exit() {
+    let test_env = TestEnv::new(fixture("one").switch("--ignore-eof"));
+    let started = Instant::now();
+    let args = ["call", "one.sleep", "ms=30000", "--timeout", "0.2"];
+    let mut child = test_env.spawn(&args, Stdio::null(), Stdio::null());
+    assert_eq!(wait_exit_code(&mut child), Some(1));
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    wait_gone(&test_env.nonce, Duration::from_secs(1)).unwrap();
+}
+
+#[test]
+fn a_slow_stop_says_what_it_waits_for_and_a_second_signal_kills_the_server() {
+    let server = fixture("one").switch("--ignore-eof").switch("--ignore-sigterm");
+    let test_env = TestEnv::new(server.config_key("shutdownTimeout", 30));
+    let args = ["call", "one.sleep", "ms=30000"];
+    let mut child = test_env.spawn(&args, Stdio::null(), Stdio::piped());
+    test_env.wait_for("call", |journal| journal.count("tools/call") > 0);
+    let started = Instant::now();
+    send_signal(&child, "-INT");
+    let mut line = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "waiting for server `one` to stop (Ctrl-C again to kill it)\n");
+    assert!(started.elapsed() >= Duration::from_secs(1), "{:?}", started.elapsed());
+    let signalled = Instant::now();
+    send_signal(&child, "-INT");
+    assert_eq!(wait_exit_code(&mut child), Some(130));
+    assert!(signalled.elapsed() < Duration::from_secs(1), "{:?}", signalled.elapsed());
+    wait_gone(&test_env.nonce, Duration::from_secs(1)).unwrap();
 }

@@ -15,6 +15,9 @@ impl Host {
     /// Shuts the host down: rejects new calls, waits up to one second for the calls in flight, then
     /// stops every server (dependents first) and waits until no process of the server is left.
     ///
+    /// A server process gets a termination request after half of its `shutdownTimeout`, or after at
+    /// most half a second if it may still process a cancelled call, and is killed at the end.
+    ///
     /// Ends within the longest `shutdownTimeout` and five seconds. [`Host::shutdown_within`] sets
     /// another time for the calls in flight. A second call returns the same report. After the future
     /// is dropped, the next call or the drop of the host completes the shutdown.

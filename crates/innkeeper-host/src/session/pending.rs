@@ -200,6 +200,11 @@ impl PendingRequests {
         Some(sender)
     }
 
+    /// Returns whether the server may still process a cancelled request.
+    pub(super) fn has_cancelled(&self) -> bool {
+        !self.table().cancelled.is_empty()
+    }
+
     /// Removes a request; returns whether it had no response. If the server may continue to process
     /// the request without a response, the request counts as ended after `open_for`.
     pub(super) fn remove(&self, id: u64, open_for: Option<Duration>) -> bool {

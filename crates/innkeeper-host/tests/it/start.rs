@@ -307,3 +307,25 @@ async fn a_server_that_exits_when_asked_to_discover_is_asked_to_initialize_the_n
     assert_eq!(host.status()["one"].state, ServerState::Ready);
     host.shutdown().await;
 }
+
+#[tokio::test]
+async fn a_refused_connection_is_repeated_for_two_seconds_at_most() {
+    let test_env = TestEnv::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    drop(listener);
+    let config = test_env.config_from(&json!({"servers": {"web": {"url": url}}}));
+    let started_at = Instant::now();
+    let start = builder(config).start().await;
+    let Err(StartError::Servers(failures)) = start else { panic!("it has started") };
+    let elapsed = started_at.elapsed();
+    assert!(
+        elapsed >= Duration::from_millis(1750) && elapsed < Duration::from_secs(3),
+        "{elapsed:?}"
+    );
+    assert_eq!(failures[0].attempts, 4);
+    let summary = failures[0].summary();
+    assert!(summary.starts_with("cannot connect: "), "{summary}");
+    let hint = "start the server, or correct the port in `url`";
+    assert_eq!(failures[0].hint().as_deref(), Some(hint));
+}

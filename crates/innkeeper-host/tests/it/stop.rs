@@ -256,3 +256,19 @@ async fn a_server_that_crashed_is_reported_as_gone_before_with_its_exit() {
     assert!(!report.is_clean());
     test_env.assert_gone().await;
 }
+
+#[tokio::test]
+async fn a_server_that_works_on_a_cancelled_call_is_terminated_soon_after_the_end_of_its_input() {
+    let test_env = TestEnv::new();
+    let host = test_env.start([test_env.fixture("one").switch("--ignore-eof")]).await.unwrap();
+    let call = host.call_tool("one.sleep", json!({"ms": 30_000}));
+    tokio::select! {
+        result = call => panic!("{result:?}"),
+        _ = test_env.wait_for_journal(|journal| journal.count("tools/call") == 1) => {}
+    }
+    let report = host.shutdown().await;
+    assert_eq!(report.servers[0].stage, StopStage::OnTerm);
+    let took = report.took;
+    assert!(took >= Duration::from_millis(500) && took < Duration::from_secs(2), "{took:?}");
+    test_env.assert_gone().await;
+}

@@ -1,6 +1,6 @@
 //! Tests that starts and stops of servers leak no resources.
 
-use super::super::{Supervisor, spawn, stop};
+use super::super::{StopTimes, Supervisor, spawn, stop};
 use super::*;
 
 fn open_files() -> usize {
@@ -26,7 +26,13 @@ async fn fifty_servers_one_after_the_other_leave_no_file_thread_or_zombie() {
             read_line(&mut pipes).await;
             match kind % 3 {
                 0 => assert!(
-                    !stop(&mut process, || drop(pipes), TEST_TIMEOUT, TEST_TIMEOUT).await.leftovers
+                    !stop(
+                        &mut process,
+                        || drop(pipes),
+                        StopTimes::halves(TEST_TIMEOUT, TEST_TIMEOUT)
+                    )
+                    .await
+                    .leftovers
                 ),
                 1 => {
                     process.kill();

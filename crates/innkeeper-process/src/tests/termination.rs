@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::stop::StopReport;
-use super::super::{ExitStatus, ProcessStopStage, Supervisor, spawn, stop};
+use super::super::{ExitStatus, ProcessStopStage, StopTimes, Supervisor, spawn, stop};
 use super::*;
 
 const GRACE: Duration = Duration::from_secs(2);
@@ -13,7 +13,7 @@ const EXIT_GRACE: Duration = Duration::from_secs(1);
 /// Stops a server without reading its output; the output pipes stay open.
 async fn stop_by_stdin(process: &mut Process, pipes: StdioPipes, grace: Duration) -> StopReport {
     let StdioPipes { stdin, stdout: _stdout, stderr: _stderr } = pipes;
-    stop(process, || drop(stdin), grace, EXIT_GRACE).await
+    stop(process, || drop(stdin), StopTimes::halves(grace, EXIT_GRACE)).await
 }
 
 #[tokio::test]

@@ -165,3 +165,19 @@ fn parse_retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rejected_certificate_is_found_inside_nested_io_errors() {
+        let certificate =
+            || rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        let error = io::Error::new(io::ErrorKind::InvalidData, certificate());
+        assert!(is_certificate_error(&error));
+        assert!(is_certificate_error(&io::Error::other(error)));
+        assert!(!is_certificate_error(&io::Error::other(rustls::Error::HandshakeNotComplete)));
+        assert!(!is_certificate_error(&io::Error::from(io::ErrorKind::ConnectionRefused)));
+    }
+}
