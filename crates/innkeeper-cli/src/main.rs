@@ -55,7 +55,8 @@ fn main() -> ExitCode {
         Err(parse_error) => return exit::report_parse_error(&parse_error, std::env::args_os()),
     };
     let environment = Environment::from_process();
-    let plain = environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let plain = environment.get("NO_COLOR").is_some_and(|value| !value.is_empty())
+        || environment.get("TERM") == Some("dumb");
     let mut output = Output::standard(line.global.json, plain);
     let Cli { global, command } = line;
     let log = LogSink::start(std::io::stderr());

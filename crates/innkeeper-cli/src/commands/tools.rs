@@ -1,13 +1,14 @@
 //! `tools`: lists the tools, prompts and resources of all servers, or shows the definitions of one.
 
+mod catalog_json;
 mod definition;
 mod list;
 
 pub(super) use definition::DefinitionWriter;
 use definition::shell_words;
 
-use innkeeper_host::{Config, Host, SecurityWarning, ServerState};
-use serde_json::{Map, Value, json};
+use indexmap::IndexMap;
+use innkeeper_host::{Config, Host};
 
 use super::CommandContext;
 use super::call::tool_owners;
@@ -33,11 +34,16 @@ pub(super) async fn run(context: &mut CommandContext, args: &ToolsArgs) -> Resul
     let operation = async |host: &Host, output: &mut Output| {
         let selection = selection.resolve(host)?;
         if output.is_json() {
-            let mut servers = catalog_json(host, &transports)?;
+            let (mut transports, mut only_tool) = (transports, None);
             if let Selection::Tool { server, tool } = &selection {
-                keep_tool(&mut servers, server, tool);
+                transports.retain(|(name, _)| name == server);
+                only_tool = Some(tool.as_str());
             }
-            return Ok(output.print_json(&json!({ "servers": servers }))?);
+            let servers =
+                catalog_json::catalog_json(host, &transports, only_tool).map_err(|error| {
+                    CliError::failure("cannot serialize the catalog").with_source(error)
+                })?;
+            return Ok(output.print_json(&IndexMap::from([("servers", servers)]))?);
         }
         match &selection {
             Selection::All => list::print_catalog(host, output, &transports)?,
@@ -169,62 +175,4 @@ pub(super) fn program_text(context: &CommandContext) -> String {
         add("--env", "NAME=VALUE".to_owned());
     }
     shell_words(&words)
-}
-
-/// Returns all servers of the configuration; an unavailable server has its state and empty lists.
-fn catalog_json(
-    host: &Host,
-    transports: &[(String, Option<&'static str>)],
-) -> Result<Map<String, Value>, CliError> {
-    let catalog = host.catalog();
-    let status = host.status();
-    let mut servers = Map::new();
-    for (name, transport) in transports {
-        let entry = match catalog.server(name) {
-            Some(server) => serde_json::to_value(server).map_err(|error| {
-                CliError::failure("cannot serialize the catalog").with_source(error)
-            })?,
-            None => {
-                let server_status = status.get(name.as_str());
-                json!({
-                    "state": server_status.map_or(ServerState::Unavailable, |away| away.state),
-                    "protocolVersion": null,
-                    "transport": transport,
-                    "serverInfo": null,
-                    "reason": server_status.and_then(|away| away.reason.clone()),
-                    "tools": [], "prompts": [], "resources": [], "resourceTemplates": [],
-                })
-            }
-        };
-        servers.insert(name.clone(), entry);
-    }
-    for SecurityWarning { server, tool, item, reason, .. } in
-        catalog.warnings().into_iter().chain(catalog.guard_findings())
-    {
-        let server_json = servers.get_mut(&*server).and_then(Value::as_object_mut);
-        let list =
-            server_json.map(|server_json| server_json.entry("doubts").or_insert_with(|| json!([])));
-        if let Some(list) = list.and_then(Value::as_array_mut) {
-            let mut finding = json!({ "tool": tool, "reason": reason });
-            if let Some(item) = item {
-                finding["item"] = json!(item);
-            }
-            list.push(finding);
-        }
-    }
-    Ok(servers)
-}
-
-/// Removes everything but one tool from the JSON of its server.
-fn keep_tool(servers: &mut Map<String, Value>, server: &str, tool: &str) {
-    let Some(server_json) = servers.get_mut(server).and_then(Value::as_object_mut) else { return };
-    for (list, name_key) in [("tools", "name"), ("doubts", "tool")] {
-        if let Some(items) = server_json.get_mut(list).and_then(Value::as_array_mut) {
-            items.retain(|item| item[name_key] == tool);
-        }
-    }
-    for list in ["prompts", "resources", "resourceTemplates"] {
-        server_json.insert(list.to_owned(), json!([]));
-    }
-    servers.retain(|name, _| name == server);
 }

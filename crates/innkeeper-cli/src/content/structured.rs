@@ -7,7 +7,7 @@ use crate::output::{Table, indent_json};
 /// Maximum number of columns of a table; an object with more members is shown as JSON.
 const MAX_TABLE_COLUMNS: usize = 12;
 
-/// The member in which SDKs wrap a structured result that is no object.
+/// The member in which some SDKs wrap a structured result that is no object.
 const WRAPPER_MEMBER: &str = "result";
 
 /// Structured content in the form in which people read it.
@@ -36,6 +36,7 @@ pub(crate) fn repeats_structured(texts: &[&str], json: &str) -> bool {
     let inner = match &value {
         Json::Object(members) => match &members[..] {
             [(key, inner)] if key == WRAPPER_MEMBER => Some(inner),
+            [(_, text @ Json::String(_))] => Some(text),
             _ => None,
         },
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => None,
@@ -154,6 +155,7 @@ mod tests {
         for (texts, json) in [
             (&[r#"{ "b": [1.0], "a": 2 }"#][..], r#"{"a":2,"b":[1.0]}"#),
             (&["plain"], r#"{"result":"plain"}"#),
+            (&["plain"], r#"{"content":"plain"}"#),
             (&["5"], r#"{"result":5}"#),
             (&["a", "b"], r#"{"result":["a","b"]}"#),
             (&[r#"{"x":1}"#, r#"{"x":2}"#], r#"[{"x":1},{"x":2}]"#),
