@@ -98,7 +98,7 @@ pub(crate) async fn run(
         HostCommand::Remove(args) => edit_server::remove(context, &args),
         HostCommand::Enable(args) => edit_server::set_enabled(context, &args, true),
         HostCommand::Disable(args) => edit_server::set_enabled(context, &args, false),
-        HostCommand::Doctor => doctor::run(context),
+        HostCommand::Doctor => doctor::run(context).await,
         HostCommand::Ask(args) => ask::run(context, &args).await,
         HostCommand::Demo(args) => demo::run(context, &args).await,
     }

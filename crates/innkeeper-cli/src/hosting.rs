@@ -193,7 +193,7 @@ fn load_lock(context: &CommandContext) -> Result<Option<Lock>, CliError> {
 }
 
 /// Returns this executable as the supervisor of the servers.
-fn supervisor() -> Result<Supervisor, CliError> {
+pub(crate) fn supervisor() -> Result<Supervisor, CliError> {
     Supervisor::this_program().map_err(|error| {
         CliError::failure("cannot determine the executable path").with_source(error)
     })

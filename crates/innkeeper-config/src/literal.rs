@@ -70,15 +70,17 @@ fn find_bare_variable(
     text: &str,
     is_set: impl Fn(&str) -> bool,
 ) -> Option<LiteralProblem> {
-    // The script of a shell may contain variables.
-    if kind == LiteralKind::Argument && text.contains(char::is_whitespace) {
+    // The script of a shell may contain variables. A header has its scheme in front of the key.
+    let max_words = if kind == LiteralKind::Secret { 2 } else { 1 };
+    if text.split_whitespace().count() > max_words {
         return None;
     }
     text.split_whitespace().find_map(|word| {
         let (before, after) = word.split_once('$')?;
         let length = after.find(|c: char| !is_name_char(c)).unwrap_or(after.len());
         let (name, rest) = after.split_at(length);
-        if name.len() < 2 || name.starts_with(|c: char| c.is_ascii_digit()) {
+        let is_separate = before.is_empty() || before.ends_with(['/', ':', '=', ',', ';']);
+        if !is_separate || name.len() < 2 || name.starts_with(|c: char| c.is_ascii_digit()) {
             return None;
         }
         let is_whole = before.is_empty() && (rest.is_empty() || rest.starts_with(['/', ':']));
@@ -195,6 +197,8 @@ mod tests {
             (LiteralKind::Argument, "$1"),
             (LiteralKind::Argument, "price=5$USD"),
             (LiteralKind::Secret, "pa$WORD1"),
+            (LiteralKind::Secret, "pa$HOME"),
+            (LiteralKind::Secret, "a; rm \"$HOME\" b"),
             (LiteralKind::Secret, "$2b$10$N9qo8uLOickgx2ZMRZoMye"),
             (LiteralKind::Secret, "$${HOME}"),
         ] {

@@ -23,7 +23,7 @@ use crate::server::launch::Launcher;
 use crate::shutdown::{AwaitedShutdowns, ShutdownReport};
 use crate::tasks::BackgroundTasks;
 
-pub use builder::HostBuilder;
+pub use builder::{HostBuilder, RunnerCheck};
 pub use status::ServerStatus;
 
 /// A set of running MCP servers with one namespace. Clones share the host. When the last clone is

@@ -73,7 +73,7 @@ pub use error::{
 };
 pub use event::{CallReference, HostEvent};
 pub use guard::{Finding, FindingKind};
-pub use host::{Host, HostBuilder, ServerStatus};
+pub use host::{Host, HostBuilder, RunnerCheck, ServerStatus};
 pub use lifecycle::ServerState;
 pub use lock::{ChangeClass, Lock, LockError, PinChange, PinPolicy};
 pub use metrics::ServerMetrics;

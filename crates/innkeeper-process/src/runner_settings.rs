@@ -1,4 +1,4 @@
-//! The settings of package runners that a server inherits, without secrets.
+//! Package runners, and their settings that a server inherits, without secrets.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -25,6 +25,11 @@ const SECRET_PARTS: [&str; 6] = ["TOKEN", "PASSWORD", "PASSWD", "SECRET", "AUTH"
 /// Settings that load code into a program.
 const CODE_LOADING_SETTINGS: [&str; 3] =
     ["NPM_CONFIG_NODE_OPTIONS", "NPM_CONFIG_SCRIPT_SHELL", "NPM_CONFIG_SHELL"];
+
+/// Returns whether a command is the name of a package runner, without a path.
+pub fn is_package_runner(command: &str) -> bool {
+    RUNNERS.iter().any(|runner| runner.programs.contains(&command))
+}
 
 /// Returns whether `command` inherits this variable because it is a package runner and the variable
 /// one of its settings. Excluded are settings whose name or value shows a secret, and settings that

@@ -183,7 +183,8 @@ pub mod callback {
 pub mod server {
     pub use innkeeper_host::error::{ConnectError, ConnectorError};
     pub use innkeeper_host::{
-        ConnectFuture, Connector, ServerMetrics, ServerState, ServerStatus, ServerStream,
+        ConnectFuture, Connector, RunnerCheck, ServerMetrics, ServerState, ServerStatus,
+        ServerStream,
     };
 }
 

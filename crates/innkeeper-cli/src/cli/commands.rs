@@ -40,7 +40,8 @@ pub(crate) enum HostCommand {
     Enable(ServerNameArgs),
     /// Disable a server in the configuration file
     Disable(ServerNameArgs),
-    /// Check whether this machine can start the servers, without starting servers
+    /// Check whether this machine can start the servers, without starting servers; starts only
+    /// `--version` of package runners
     Doctor,
     /// Run a prompt with a model that can call all tools
     Ask(AskArgs),

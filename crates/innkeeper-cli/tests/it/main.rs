@@ -9,6 +9,7 @@ mod activity;
 mod arguments;
 mod ask;
 mod builtin_servers;
+mod certificates;
 mod command_line;
 mod command_line_server;
 mod commands;

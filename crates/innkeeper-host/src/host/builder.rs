@@ -1,5 +1,7 @@
 //! The builder of a host: options in addition to the configuration, then the start.
 
+mod runner_check;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex as StdMutex};
 
@@ -32,6 +34,8 @@ use crate::telemetry::Telemetry;
 use crate::text::display_safe;
 use crate::transport::auth::{AuthManager, TokenProvider, TokenStore, UserAgent};
 use crate::trust::TrustPolicy;
+
+pub use runner_check::RunnerCheck;
 
 /// The options of a host in addition to its configuration.
 ///

@@ -78,7 +78,7 @@ async fn no_error_of_a_start_shows_where_things_are_on_this_machine() {
         (json!({"command": "missing"}), "`missing` was not found in the PATH"),
         (json!({"command": "./missing"}), "`./missing` was not found"),
         (json!({"command": "${ROOT}/missing"}), "`${ROOT}/missing` was not found"),
-        (json!({"command": "~/missing"}), "`~/missing` was not found"),
+        (json!({"command": "~/missing"}), "`~` stays literal"),
         (json!({"command": "plain"}), "`plain` is not executable"),
         (json!({"command": "${ROOT}/bin/rooms"}), "`${ROOT}/bin/rooms` is a directory"),
         (json!({"command": "orphan"}), "`orphan` is a script whose interpreter was not found"),

@@ -4,16 +4,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use innkeeper_process::ledger::Ledger;
-use innkeeper_process::{ExitStatus, ProcessSpec, StdioPipes, Supervisor};
+use innkeeper_process::{ProcessSpec, ProgramOutput, Supervisor, run_to_end};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Response, StatusCode};
-use tokio::io::{AsyncRead, AsyncReadExt, copy, sink};
 use tokio::time::timeout;
 
 use super::AuthErrorKind;
@@ -24,16 +22,6 @@ use crate::transport::sent_secrets::SentSecrets;
 
 /// Timeout for one run. The program may use the network but must not ask a person.
 const RUN_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Timeout for reading the remaining output after the program ended, while a process that it
-/// started keeps the pipe open.
-const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
-
-/// Timeout for the termination of the program's child processes after the program ended.
-const EXIT_GRACE: Duration = Duration::from_secs(1);
-
-/// Maximum output of the program in bytes. Servers accept fewer bytes of headers in total.
-const MAX_OUTPUT_BYTES: usize = 64 << 10;
 
 /// Headers that belong to the connection or to the transport.
 const RESERVED_HEADERS: [&str; 14] = [
@@ -153,40 +141,14 @@ impl HeadersHelper {
     /// Runs the program. Dropping the future kills the program and its child processes.
     async fn run(&self) -> Result<HeaderMap, String> {
         let HelperLaunchContext { supervisor, ledger } = &self.launch_context;
-        let spawned = innkeeper_process::spawn(&self.launch, supervisor, ledger.as_ref()).await;
-        let (mut process, StdioPipes { stdin, mut stdout, mut stderr }) =
-            spawned.map_err(|error| error.to_string())?;
-        drop(stdin);
-        let mut text = Vec::new();
-        let printing = async {
-            tokio::select! {
-                biased;
-                printed = read_limited(&mut stdout, &mut text) => {
-                    printed?;
-                    Ok(process.wait().await)
-                }
-                exit = process.wait() => {
-                    let rest = timeout(DRAIN_TIMEOUT, read_limited(&mut stdout, &mut text)).await;
-                    rest.unwrap_or(Ok(())).map(|()| exit)
-                }
-            }
-        };
+        let output = run_to_end(&self.launch, supervisor, ledger.as_ref()).await;
         // The program's stderr may contain a secret.
-        let complaints = async {
-            drop(copy(&mut stderr, &mut sink()).await);
-            pending().await
-        };
-        let exit_status: Result<ExitStatus, String> = tokio::select! {
-            exit = printing => exit,
-            never = complaints => never,
-        };
-        let exit_status = exit_status?;
-        process.kill();
-        drop(timeout(EXIT_GRACE, process.wait_tree()).await);
+        let ProgramOutput { exit_status, stdout, stderr: _ } =
+            output.map_err(|error| error.to_string())?;
         if !exit_status.success() {
             return Err(format!("ended with {exit_status}"));
         }
-        parse_headers(&text)
+        parse_headers(&stdout)
     }
 }
 
@@ -198,19 +160,6 @@ async fn send_with_headers(
     let mut response = response.map_err(|error| send_error(&error))?;
     SentSecrets::attach_headers(&mut response, headers);
     Ok(response)
-}
-
-/// Reads all output of a pipe up to the limit. Cancel-safe.
-async fn read_limited(mut pipe: impl AsyncRead + Unpin, text: &mut Vec<u8>) -> Result<(), String> {
-    loop {
-        let read = pipe.read_buf(text).await;
-        match read {
-            Ok(0) => return Ok(()),
-            Ok(_) if text.len() <= MAX_OUTPUT_BYTES => {}
-            Ok(_) => return Err(format!("the output exceeds {MAX_OUTPUT_BYTES} bytes")),
-            Err(error) => return Err(error.kind().to_string()),
-        }
-    }
 }
 
 /// Parses the output. Error messages contain no value.
@@ -312,15 +261,5 @@ mod tests {
         assert_eq!(count(), 1);
         assert!(helper.output_after(0).await.is_err());
         assert_eq!(count(), 2, "who comes later has it run again");
-    }
-
-    #[tokio::test]
-    async fn output_at_the_limit_is_read_and_one_byte_more_is_not() {
-        let mut text = Vec::new();
-        read_limited(&vec![b' '; MAX_OUTPUT_BYTES][..], &mut text).await.unwrap();
-        assert_eq!(text.len(), MAX_OUTPUT_BYTES);
-        assert!(
-            read_limited(&vec![b' '; MAX_OUTPUT_BYTES + 1][..], &mut Vec::new()).await.is_err()
-        );
     }
 }
