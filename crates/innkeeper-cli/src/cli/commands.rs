@@ -202,7 +202,7 @@ pub(crate) struct AskArgs {
     /// Prompt for the model; `-` reads stdin, which is the default if stdin is no terminal
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
-    /// Model provider: openai, openai-compatible, anthropic, gemini, ollama, or scripted
+    /// Model provider: openai, openai-compatible, anthropic, gemini, ollama, local, or scripted
     ///
     /// API keys are read from OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY or GEMINI_API_KEY.
     #[arg(long, value_name = "NAME")]

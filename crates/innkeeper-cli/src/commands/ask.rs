@@ -20,6 +20,7 @@ use serde_json::json;
 
 use super::CommandContext;
 use super::demo::prepare_demo;
+use super::local_model::limit_settings;
 use crate::activity::ActivityLine;
 use crate::cli::{ApprovalArg, AskArgs, ToolCallingArg};
 use crate::configuration::{load_config, select_source};
@@ -45,10 +46,12 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
         };
     let approver = approval::approver_for(args.approve)?;
     let prompt = read_prompt(args.prompt.as_deref(), &io::stdin())?;
-    let PreparedModel { provider, endpoint } = selected.prepare().await?;
+    let PreparedModel { provider, endpoint, local } = selected.prepare().await?;
+    let settings = agent_settings(args);
+    let settings = if local.is_some() { limit_settings(settings) } else { settings };
     let operation = async |host: &Host, output: &mut Output| {
         print_failed_servers(host, output)?;
-        let mut agent = Agent::new(provider.clone(), Arc::new(host.clone()), agent_settings(args));
+        let mut agent = Agent::new(provider.clone(), Arc::new(host.clone()), settings);
         if let Some(approver) = approver {
             agent = agent.with_approver(approver);
         }
@@ -63,7 +66,12 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
         }
         printed
     };
-    with_available_servers(context, config, operation).await
+    let result = with_available_servers(context, config, operation).await;
+    let stopped = match local {
+        Some(local) => local.stop().await,
+        None => Ok(()),
+    };
+    result.and(stopped)
 }
 
 /// Returns the configuration for the model; the demo's files exist until the `Demo` is dropped.

@@ -243,3 +243,49 @@ fn an_installed_model_is_not_fetched_again() {
     let offset = result["bytes"].as_u64().unwrap();
     assert!(offset > fs::metadata(result["path"].as_str().unwrap()).unwrap().len(), "{result}");
 }
+
+#[test]
+fn ask_starts_the_local_model_and_stops_it() {
+    let Some(models) = models_dir() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("innkeeper");
+    fs::create_dir(&data).unwrap();
+    std::os::unix::fs::symlink(fs::canonicalize(models).unwrap(), data.join("models")).unwrap();
+    let prompt = "Search the files for the text wine.";
+    let output = innkeeper(&["ask", prompt, "--demo", "--provider", "local", "--json"], dir.path())
+        .env("XDG_DATA_HOME", dir.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["tool_chain"][0]["tool_name"], "files.search_text", "{result}");
+    assert_eq!(result["execution_metadata"]["model"], "smollm2-135m", "{result}");
+    let weights = data.join("models").display().to_string();
+    let is_left = fs::read_dir("/proc").unwrap().flatten().any(|process| {
+        let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(&weights)
+    });
+    assert!(!is_left, "the model server runs after its command");
+}
+
+#[test]
+fn ask_names_the_next_step_without_an_installed_model_and_refuses_options_of_other_providers() {
+    let dir = tempfile::tempdir().unwrap();
+    let ask = |more: &[&str]| {
+        let line = [&["ask", "Hi", "--demo", "--provider", "local"][..], more].concat();
+        let output = innkeeper(&line, dir.path())
+            .env("XDG_DATA_HOME", dir.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, stderr) = ask(&[]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("hint: run `innkeeper model fetch` to install the model"), "{stderr}");
+    let (code, stderr) = ask(&["--base-url", "http://127.0.0.1:1/v1"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("`--provider local` takes no `--base-url`"), "{stderr}");
+}

@@ -13,8 +13,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::cli::AskArgs;
+use crate::commands::local_model::{LocalModel, find_installed};
 use crate::exit::CliError;
 use crate::input_file;
+use crate::model::InstalledModel;
+
+/// The provider that stands for the installed local model.
+const LOCAL_PROVIDER: &str = "local";
 
 /// Maximum number of bytes in a script; equals the limit of one model response.
 const MAX_SCRIPT_BYTES: u64 = 64 << 20;
@@ -24,12 +29,15 @@ pub(super) struct PreparedModel {
     pub(super) provider: Arc<dyn LlmProvider>,
     /// The endpoint of the model; `None` for a script.
     pub(super) endpoint: Option<Endpoint>,
+    /// The local model that this command started.
+    pub(super) local: Option<LocalModel>,
 }
 
 /// A selected model, before the first request.
 pub(super) enum SelectedModel {
     Script(ScriptedProvider),
     Http(HttpProvider),
+    Local(InstalledModel),
 }
 
 /// Selects the model from the arguments.
@@ -38,6 +46,9 @@ pub(super) fn select_model(
     environment: &Environment,
 ) -> Result<SelectedModel, CliError> {
     let Some(provider) = &args.provider else { return Err(missing_model_error()) };
+    if provider.eq_ignore_ascii_case(LOCAL_PROVIDER) {
+        return Ok(SelectedModel::Local(select_local_model(args, environment)?));
+    }
     if let Some(url) = &args.base_url {
         check_base_url(url)?;
     }
@@ -57,11 +68,18 @@ pub(super) fn select_model(
 }
 
 impl SelectedModel {
-    /// Detects the server's kind if the model is OpenAI-compatible.
+    /// Detects the server's kind if the model is OpenAI-compatible, and starts a local model.
     pub(super) async fn prepare(self) -> Result<PreparedModel, CliError> {
         let mut client = match self {
             Self::Script(script) => {
-                return Ok(PreparedModel { provider: Arc::new(script), endpoint: None });
+                let provider = Arc::new(script);
+                return Ok(PreparedModel { provider, endpoint: None, local: None });
+            }
+            Self::Local(model) => {
+                let local = LocalModel::start(&model).await?;
+                let endpoint = Some(local.provider.endpoint().clone());
+                let provider = local.provider.clone();
+                return Ok(PreparedModel { provider, endpoint, local: Some(local) });
             }
             Self::Http(client) => client,
         };
@@ -72,14 +90,37 @@ impl SelectedModel {
             })?;
         }
         let endpoint = Some(client.endpoint().clone());
-        Ok(PreparedModel { provider: Arc::new(client), endpoint })
+        Ok(PreparedModel { provider: Arc::new(client), endpoint, local: None })
+    }
+}
+
+/// Returns the installed local model.
+fn select_local_model(
+    args: &AskArgs,
+    environment: &Environment,
+) -> Result<InstalledModel, CliError> {
+    let options = [
+        ("--base-url", args.base_url.is_some()),
+        ("--api", args.api.is_some()),
+        ("--api-key-env", args.api_key_env.is_some()),
+    ];
+    if let Some((option, _)) = options.iter().find(|(_, is_used)| *is_used) {
+        return Err(CliError::usage(format!("`--provider {LOCAL_PROVIDER}` takes no `{option}`"))
+            .with_hint("the program starts the local model and knows its address"));
+    }
+    let model = find_installed(environment)?;
+    match &args.model {
+        Some(name) if name != model.name() => {
+            Err(CliError::usage(format!("the local model is `{}`, not `{name}`", model.name())))
+        }
+        _ => Ok(model),
     }
 }
 
 fn missing_model_error() -> CliError {
     let names = ProviderId::ALL.map(ProviderId::name).join(", ");
     CliError::usage("no model selected").with_hint(format!(
-        "use `--provider NAME` with one of {names}; run `innkeeper demo` to list the models of this machine"
+        "use `--provider NAME` with one of {names}, {LOCAL_PROVIDER}; run `innkeeper demo` to list the models of this machine"
     ))
 }
 

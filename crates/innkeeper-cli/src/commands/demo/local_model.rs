@@ -3,18 +3,15 @@
 use std::sync::Arc;
 
 use innkeeper_agent::agent::{Agent, AgentSettings, RunResult, ToolCallRecord};
-use innkeeper_agent::conversation::HistoryBudget;
-use innkeeper_agent::provider::ProviderApi;
 use innkeeper_agent::run_json::RunJson;
-use innkeeper_agent::transport::{Endpoint, HttpProvider};
 use innkeeper_host::{Config, Host};
 use serde_json::{Value, json};
 
 use super::{shutdown_json, truncate};
 use crate::commands::CommandContext;
+use crate::commands::local_model::{LocalModel, find_installed, limit_settings};
 use crate::exit::CliError;
 use crate::hosting::with_host;
-use crate::model::{InstalledModel, ModelServer, default_models_dir};
 use crate::output::{Output, Style};
 
 /// Prompts, each in a conversation of its own: the model is too small for two tasks at once, and
@@ -24,18 +21,8 @@ const PROMPTS: [&str; 2] = [
     "Add a note with the title `cider` and the text `twelve casks`.",
 ];
 
-/// Maximum number of tokens in the history and the response; the model's context is 8,192 tokens.
-const MAX_HISTORY_TOKENS: usize = 6000;
-const MAX_RESPONSE_TOKENS: u32 = 200;
-
 pub(super) async fn run(context: &mut CommandContext, config: Config) -> Result<(), CliError> {
-    let dir = default_models_dir(&context.environment);
-    let missing = || {
-        CliError::failure("the local model is not installed")
-            .with_hint("run `innkeeper model fetch` to install the model (161 MB)")
-    };
-    let dir = dir.ok_or_else(missing)?;
-    let model = InstalledModel::open_default(&dir)?.ok_or_else(missing)?;
+    let model = find_installed(&context.environment)?;
     if !context.output.is_json() {
         context.output.print_data(&format!(
             "Starting `{}`, a language model with 135 million parameters, on this machine.\n\
@@ -43,16 +30,12 @@ pub(super) async fn run(context: &mut CommandContext, config: Config) -> Result<
             model.name()
         ))?;
     }
-    let server = model.serve(None).await?;
-    let provider = Arc::new(connect_provider(&server).await?);
+    let model_name = model.name();
+    let local = LocalModel::start(&model).await?;
+    let provider = local.provider.clone();
     let mut reports = Vec::new();
     let operation = async |host: &Host, output: &mut Output| {
-        let settings = AgentSettings {
-            history_budget: Some(HistoryBudget { max_tokens: MAX_HISTORY_TOKENS }),
-            max_tokens: MAX_RESPONSE_TOKENS,
-            temperature: Some(0.0),
-            ..AgentSettings::default()
-        };
+        let settings = limit_settings(AgentSettings::default());
         let agent = Agent::new(provider.clone(), Arc::new(host.clone()), settings);
         for prompt in PROMPTS {
             agent.clear();
@@ -65,10 +48,7 @@ pub(super) async fn run(context: &mut CommandContext, config: Config) -> Result<
         Ok(())
     };
     let ((), report) = with_host(context, config, operation).await?;
-    server
-        .stop()
-        .await
-        .map_err(|error| CliError::failure("cannot stop the model server").with_source(error))?;
+    local.stop().await?;
     let output = &mut context.output;
     let successful_calls = reports
         .iter()
@@ -83,7 +63,7 @@ pub(super) async fn run(context: &mut CommandContext, config: Config) -> Result<
                 json!({"question": prompt, "result": RunJson::new(report, &*provider, 0)})
             })
             .collect();
-        let model = Value::from(model.name());
+        let model = Value::from(model_name);
         output.print_json(&json!({
             "scripted": false, "model": model, "answers": results, "shutdown": shutdown_json(&report),
         }))?;
@@ -98,17 +78,6 @@ pub(super) async fn run(context: &mut CommandContext, config: Config) -> Result<
         0 => Err(CliError::failure("no call of the model succeeded")),
         _ => Ok(()),
     }
-}
-
-async fn connect_provider(server: &ModelServer) -> Result<HttpProvider, CliError> {
-    let endpoint = Endpoint {
-        base_url: server.base_url(),
-        ..Endpoint::new("local", ProviderApi::OpenAiChat, server.model_name())
-    };
-    let mut provider = HttpProvider::new(endpoint);
-    let looked = provider.probe_server().await;
-    looked.map_err(|error| CliError::failure("cannot connect to the model").with_source(error))?;
-    Ok(provider)
 }
 
 fn print_run(output: &mut Output, prompt: &str, report: &RunResult) -> std::io::Result<()> {

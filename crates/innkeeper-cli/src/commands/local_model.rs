@@ -1,0 +1,69 @@
+//! The installed local model as the provider of one command.
+
+use std::sync::Arc;
+
+use innkeeper_agent::agent::AgentSettings;
+use innkeeper_agent::conversation::HistoryBudget;
+use innkeeper_agent::provider::ProviderApi;
+use innkeeper_agent::transport::{Endpoint, HttpProvider};
+use innkeeper_host::Environment;
+
+use crate::exit::CliError;
+use crate::model::{InstalledModel, ModelServer, default_models_dir};
+
+/// Maximum number of tokens in the history and the response; the model's context is 8,192 tokens.
+const MAX_HISTORY_TOKENS: usize = 6000;
+const MAX_RESPONSE_TOKENS: u32 = 200;
+
+/// A served local model. Dropping the value kills the server.
+pub(super) struct LocalModel {
+    server: ModelServer,
+    pub(super) provider: Arc<HttpProvider>,
+}
+
+impl LocalModel {
+    /// Starts the server of the model and waits until it is ready.
+    pub(super) async fn start(model: &InstalledModel) -> Result<Self, CliError> {
+        let server = model.serve(None).await?;
+        let endpoint = Endpoint {
+            base_url: server.base_url(),
+            ..Endpoint::new("local", ProviderApi::OpenAiChat, server.model_name())
+        };
+        let mut provider = HttpProvider::new(endpoint);
+        let probed = provider.probe_server().await;
+        probed
+            .map_err(|error| CliError::failure("cannot connect to the model").with_source(error))?;
+        Ok(Self { server, provider: Arc::new(provider) })
+    }
+
+    /// Stops the server.
+    pub(super) async fn stop(self) -> Result<(), CliError> {
+        let stopped = self.server.stop().await;
+        stopped
+            .map_err(|error| CliError::failure("cannot stop the model server").with_source(error))
+    }
+}
+
+/// Returns the installed model.
+///
+/// # Errors
+///
+/// The model is not installed, or damaged.
+pub(super) fn find_installed(environment: &Environment) -> Result<InstalledModel, CliError> {
+    let missing = || {
+        CliError::failure("the local model is not installed")
+            .with_hint("run `innkeeper model fetch` to install the model (161 MB)")
+    };
+    let dir = default_models_dir(environment).ok_or_else(missing)?;
+    InstalledModel::open_default(&dir)?.ok_or_else(missing)
+}
+
+/// Limits the settings to the context of the model.
+pub(super) fn limit_settings(settings: AgentSettings) -> AgentSettings {
+    AgentSettings {
+        history_budget: Some(HistoryBudget { max_tokens: MAX_HISTORY_TOKENS }),
+        max_tokens: MAX_RESPONSE_TOKENS,
+        temperature: Some(0.0),
+        ..settings
+    }
+}
