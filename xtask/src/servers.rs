@@ -119,10 +119,10 @@ fn run_server(tools: &Tools, server: &PublishedServer) -> TaskResult<ServerRow> 
             listing.leftovers = listing.leftovers.max(marker.kill_leftovers());
         }
     }
-    let call = match &server.call {
+    let call = match server.call(&dir) {
         Some(call) if listings[0].tools.is_some() => {
             let measured =
-                run(innkeeper, &innkeeper.call_arguments(&server.name, call), TIME_LIMIT)?;
+                run(innkeeper, &innkeeper.call_arguments(&server.name, &call), TIME_LIMIT)?;
             listings[0].leftovers += marker.kill_leftovers();
             Some(host::describe_call(&measured))
         }

@@ -13,7 +13,7 @@ use crate::program::{MeasuredRun, Program};
 pub(super) const FIRST_TIME_LIMIT: u64 = 240;
 
 /// Maximum time of a measured run in seconds.
-pub(super) const TIME_LIMIT: u64 = 60;
+pub(super) const TIME_LIMIT: u64 = 30;
 
 /// The exit code of `timeout` after the time limit.
 const TIME_LIMIT_CODE: i32 = 124;

@@ -32,7 +32,7 @@ pub(super) struct PublishedServer {
     pub(super) package: String,
     args: Vec<String>,
     env: Vec<(String, String)>,
-    pub(super) call: Option<ToolCall>,
+    call: Option<ToolCall>,
 }
 
 /// Reads the list, reduced to the given names; no name means all servers.
@@ -81,6 +81,13 @@ fn parse(entry: &toml::Value) -> TaskResult<PublishedServer> {
 }
 
 impl PublishedServer {
+    /// Returns the call of the server. `{dir}` in arguments is the working directory.
+    pub(super) fn call(&self, dir: &Path) -> Option<ToolCall> {
+        let call = self.call.as_ref()?;
+        let text = call.arguments.to_string().replace("{dir}", &dir.display().to_string());
+        Some(ToolCall { tool: call.tool.clone(), arguments: serde_json::from_str(&text).ok()? })
+    }
+
     /// Returns a configuration with this server. `{dir}` in arguments and variables is the working
     /// directory.
     pub(super) fn config(&self, dir: &Path, caches: &Path, marker: &RunMarker) -> Value {

@@ -81,7 +81,7 @@ async fn the_token_provider_of_an_application_signs_in_once_at_the_challenge() {
 async fn a_protected_server_does_not_start_without_a_sign_in() {
     let server = ProtectedServer::start().await;
     let error = builder_for(&server).start().await.unwrap_err();
-    assert!(error.to_string().contains("sign-in required"), "{error}");
+    assert!(error.to_string().contains("requires a sign-in (401)"), "{error}");
     assert_eq!((server.count("server/discover"), server.count("/token")), (0, 0));
 }
 

@@ -57,8 +57,8 @@ mod linux {
         pub(super) fn parse(pid: Pid, stat: &str) -> Option<Self> {
             let (_, behind_name) = stat.rsplit_once(')')?;
             let fields: Vec<&str> = behind_name.split_ascii_whitespace().collect();
-            let id =
-                |index: usize| fields.get(index).and_then(|id| Pid::from_raw(id.parse().ok()?));
+            // The kernel writes -1 for the group and the session of a process that ends.
+            let id = |index: usize| parse_pid(fields.get(index)?);
             Some(Self {
                 pid,
                 parent: id(1),
@@ -142,12 +142,21 @@ mod linux {
     }
 
     fn parse_pid(pid: &str) -> Option<Pid> {
-        Pid::from_raw(pid.parse().ok()?)
+        Pid::from_raw(pid.parse().ok().filter(|pid| *pid > 0)?)
     }
 
     #[cfg(test)]
     mod tests {
         use super::*;
+
+        #[test]
+        fn a_process_that_ends_has_neither_group_nor_session() {
+            let pid = Pid::from_raw(42).unwrap();
+            let line = "42 (a) X 0 -1 -1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 98765 1 2 3 4 5 777 8";
+            let stat = ProcessStat::parse(pid, line).unwrap();
+            assert_eq!((stat.parent, stat.group, stat.session), (None, None, None));
+            assert!(stat.zombie);
+        }
 
         #[test]
         fn a_process_name_with_spaces_and_parentheses_does_not_shift_the_fields() {
