@@ -206,7 +206,9 @@ impl CommandLineServer {
             "servers": { self.name.as_str(): self.definition },
         });
         let directory = environment.current_dir().unwrap_or(Path::new("")).to_owned();
-        Config::from_value(&document, self.option, &directory, environment)
+        // The current directory may be a cloned repository, whose `.env` is not trusted.
+        let environment = environment.clone().without_dotenv();
+        Config::from_value(&document, self.option, &directory, &environment)
     }
 }
 
