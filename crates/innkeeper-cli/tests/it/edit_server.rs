@@ -68,6 +68,34 @@ fn an_added_server_is_approved_and_can_be_called() {
 }
 
 #[test]
+fn an_added_server_whose_launch_the_file_or_a_dotenv_file_changes_is_not_approved() {
+    let program = fixture_program();
+    let program = program.to_str().unwrap();
+    let approvals = |project: &Project| {
+        std::fs::read_dir(project.state.path().join("innkeeper/trust")).map_or(0, Iterator::count)
+    };
+    let inherits = r#"{"host": {"inheritEnv": true}, "servers": {}}"#;
+    let with_limits = r#"{"host": {"limits": {"openFiles": 64}}, "servers": {}}"#;
+    for (text, dotenv, env) in [
+        (inherits, "", "A=1"),
+        (with_limits, "", "A=1"),
+        ("{\"servers\": {}}", "EVIL=x\n", "NODE_OPTIONS=${EVIL}"),
+        ("{\"servers\": {}}", "EVIL=x\n", "NODE_OPTIONS=${EVIL:-none}"),
+    ] {
+        let project = Project::with_config(text);
+        std::fs::write(project.directory.path().join(".env"), dotenv).unwrap();
+        let added = project.stderr(&["add", "one", "--env", env, "--", program], 0);
+        assert!(added.contains("server `one` is not approved"), "{text}: {added}");
+        assert!(added.contains("the next command that starts the server asks"), "{added}");
+        assert_eq!(approvals(&project), 0, "{text}");
+    }
+    let timeout = Project::with_config(r#"{"host": {"timeout": 5}, "servers": {}}"#);
+    let added = timeout.stderr(&["add", "one", "--", program], 0);
+    assert_eq!(added, "`mcp.json`: server `one` added\n");
+    assert_eq!(approvals(&timeout), 1);
+}
+
+#[test]
 fn the_other_lines_of_a_file_stay() {
     let project = Project::with_config(COMMENTED);
     let header = "Authorization: Bearer ${TOKEN:-none}";
