@@ -41,7 +41,7 @@ pub(super) fn run(context: &mut CommandContext, args: &AddArgs) -> Result<(), Cl
     let definition = definition.map_err(|error| definition_error(name, &error))?;
     let source = ConfigSource::find(&context.global, &context.environment)
         .unwrap_or_else(|| ConfigSource::new_file(PathBuf::from(OWN_CONFIG_FILE)));
-    let file = match source.files() {
+    let mut file = match source.files() {
         [path] => ConfigFile::open_or_create(path)?,
         _ => ConfigFile::open(&source)?,
     };

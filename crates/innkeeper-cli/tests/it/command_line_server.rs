@@ -100,7 +100,8 @@ fn a_server_of_the_command_line_gets_no_value_of_a_dotenv_file() {
         let output = run(args, dir.path());
         let stderr = stderr_text(&output);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
-        assert!(stderr.contains("is not set") && !stderr.contains(".env"), "{stderr}");
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(stdout.contains("is not set") && !stdout.contains("`.env`"), "{stdout}");
     }
 }
 
