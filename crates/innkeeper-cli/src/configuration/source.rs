@@ -83,14 +83,20 @@ impl ConfigSource {
 
     /// Returns the environment that the configuration is loaded with. Servers of a file in a parent
     /// directory run in that directory; one approval is then enough for all directories below.
+    /// Servers of the user's file run beside the file: the programs in the current directory may be
+    /// those of a cloned repository.
     pub(crate) fn environment(&self, environment: &Environment) -> Environment {
         match self {
             Self::Found(FoundFile::Parent { directory, .. }) => {
                 environment.clone().with_current_dir(directory)
             }
-            Self::Found(FoundFile::Here(_) | FoundFile::User(_))
-            | Self::Given(_)
-            | Self::CommandLine(_) => environment.clone(),
+            Self::Found(FoundFile::User(file)) => {
+                let directory = file.parent().unwrap_or(Path::new("/"));
+                environment.clone().with_current_dir(directory)
+            }
+            Self::Found(FoundFile::Here(_)) | Self::Given(_) | Self::CommandLine(_) => {
+                environment.clone()
+            }
         }
     }
 
