@@ -102,7 +102,7 @@ impl ConfigDocument {
                 property.set_value(CstInputValue::Bool(disabled));
             }
             (None, Some(property)) => property.remove(),
-            (None, None) => drop(server.append("disabled", CstInputValue::Bool(disabled))),
+            (None, None) => append_in_line(&server, "disabled", CstInputValue::Bool(disabled)),
         }
         Some(true)
     }
@@ -139,6 +139,26 @@ fn is_server(property: &CstObjectProp) -> bool {
     let has_server_key =
         |server: CstObject| SERVER_KEYS.iter().any(|key| server.get(key).is_some());
     !is_top_level && property.object_value().is_some_and(has_server_key)
+}
+
+/// Appends a property; an object on one line stays on one line.
+fn append_in_line(object: &CstObject, key: &str, value: CstInputValue) {
+    let before = object.to_string();
+    object.append(key, value);
+    if before.contains(['\n', '\r']) {
+        return;
+    }
+    for newline in object.children().iter().filter_map(CstNode::as_newline) {
+        newline.remove();
+    }
+    let edge = if before.starts_with("{ ") { " " } else { "" };
+    let children = object.children();
+    for (index, child) in children.iter().enumerate() {
+        let is_edge = index == 1 || index + 2 == children.len();
+        if let Some(space) = child.as_whitespace() {
+            space.set_value(if is_edge { edge } else { " " }.to_owned());
+        }
+    }
 }
 
 /// Whether there is a comment before a property, or after the property on its line.

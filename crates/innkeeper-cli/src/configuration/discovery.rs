@@ -180,7 +180,6 @@ mod tests {
     #[test]
     fn a_file_that_another_user_owns_or_can_write_is_not_private() {
         for (owner, group, mode, expected) in [
-            (1000, 1000, 0o644, true),
             (1000, 1000, 0o664, true),
             (1000, 100, 0o664, false),
             (1000, 1000, 0o1777, false),

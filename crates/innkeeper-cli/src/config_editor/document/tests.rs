@@ -160,13 +160,21 @@ fn a_server_with_both_keys_keeps_the_key_of_this_host() {
 
 #[test]
 fn a_key_that_disable_added_is_removed_by_enable() {
-    let text = "{\n  \"servers\": {\n    \"a\": {\n      \"command\": \"x\"\n    }\n  }\n}\n";
-    let disabled = edit(text, |document| assert_eq!(document.set_disabled("a", true), Some(true)));
-    assert!(disabled.contains("\"disabled\": true"), "{disabled}");
-    let enabled = edit(&disabled, |document| {
-        assert_eq!(document.set_disabled("a", false), Some(true));
-    });
-    assert_eq!(enabled, text);
+    for server in [
+        "{\n      \"command\": \"x\"\n    }",
+        r#"{ "command": "x", "args": ["-v"] }"#,
+        r#"{"command": "x"}"#,
+    ] {
+        let text = format!("{{\n  \"servers\": {{\n    \"a\": {server}\n  }}\n}}\n");
+        let disabled = edit(&text, |document| {
+            assert_eq!(document.set_disabled("a", true), Some(true));
+        });
+        assert!(disabled.contains(", \"disabled\": true") || server.contains('\n'), "{disabled}");
+        let enabled = edit(&disabled, |document| {
+            assert_eq!(document.set_disabled("a", false), Some(true));
+        });
+        assert_eq!(enabled, text, "{disabled}");
+    }
 }
 
 #[test]
