@@ -85,7 +85,7 @@ fn approve(
         "server `{name}` is not approved: `host` of `{path}` or a `.env` file changes its launch"
     );
     output.labelled_status(Style::Note, "warning", &text)?;
-    let hint = "the next command that starts the server asks; review the file, or use `--trust`";
+    let hint = "the next command that starts the server asks on a terminal; review the file, or use `--trust`";
     Ok(output.labelled_status(Style::Hint, "    hint", hint)?)
 }
 
