@@ -2,11 +2,12 @@
 
 mod document;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use innkeeper_host::config::{Diagnostic, MAX_FILE_BYTES};
+use innkeeper_host::config::{Diagnostic, MAX_FILE_BYTES, server_names};
 use innkeeper_host::{Config, Environment};
 use serde_json::{Map, Value};
 
@@ -23,6 +24,8 @@ pub(crate) struct ConfigFile {
     /// `None` if the file does not exist yet.
     text: Option<String>,
     document: ConfigDocument,
+    /// The names of the servers after the change.
+    servers: BTreeSet<String>,
 }
 
 impl ConfigFile {
@@ -47,7 +50,11 @@ impl ConfigFile {
     pub(crate) fn open_or_create(path: &Path) -> Result<Self, CliError> {
         match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Ok(Self { path: path.to_owned(), text: None, document: parse(path, EMPTY_CONFIG)? })
+                if path.is_symlink() {
+                    return Err(dangling_link(path));
+                }
+                let document = parse(path, EMPTY_CONFIG)?;
+                Ok(Self { path: path.to_owned(), text: None, document, servers: BTreeSet::new() })
             }
             _ => Self::read(path),
         }
@@ -57,7 +64,9 @@ impl ConfigFile {
         let text = read_text(path).map_err(|error| {
             CliError::usage(format!("cannot read `{}`", path.display())).with_source(error)
         })?;
-        Ok(Self { path: path.to_owned(), document: parse(path, &text)?, text: Some(text) })
+        let (document, servers) = (parse(path, &text)?, server_names(&text));
+        let servers = servers.into_iter().collect();
+        Ok(Self { path: path.to_owned(), document, text: Some(text), servers })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -68,12 +77,14 @@ impl ConfigFile {
         self.document.has_server(name)
     }
 
-    pub(crate) fn set_server(&self, name: &str, definition: &Map<String, Value>) {
+    pub(crate) fn set_server(&mut self, name: &str, definition: &Map<String, Value>) {
+        self.servers.insert(name.to_owned());
         self.document.set_server(name, definition);
     }
 
     /// Removes a server; returns false if there is no such server.
-    pub(crate) fn remove_server(&self, name: &str) -> bool {
+    pub(crate) fn remove_server(&mut self, name: &str) -> bool {
+        self.servers.remove(name);
         self.document.remove_server(name)
     }
 
@@ -91,6 +102,7 @@ impl ConfigFile {
     /// meanwhile, or the file cannot be written.
     pub(crate) fn save(&self, environment: &Environment) -> Result<Vec<Diagnostic>, CliError> {
         let text = self.document.to_text();
+        self.check_servers(&text)?;
         let before = self.text.as_deref().map(|text| self.problems(text, environment));
         let before = before.unwrap_or_default();
         let is_new = |problem: &Diagnostic| {
@@ -105,16 +117,20 @@ impl ConfigFile {
             ));
             for problem in problems.iter().filter(|problem| problem.is_error()) {
                 failure = failure.with_detail(format!("{}: {}", problem.key, problem.message));
-                failure = failure.with_detail(problem.hint_line().unwrap_or_default());
+                if let Some(hint) = problem.hint_line() {
+                    failure = failure.with_detail(hint);
+                }
             }
             return Err(failure);
         }
         let cannot_write = |error: io::Error| {
             CliError::failure(format!("cannot write `{}`", self.path.display())).with_source(error)
         };
-        if let Some(old) = &self.text
-            && read_text(&self.path).map_err(cannot_write)? != *old
-        {
+        let is_changed = match &self.text {
+            Some(old) => read_text(&self.path).map_err(cannot_write)? != *old,
+            None => fs::symlink_metadata(&self.path).is_ok(),
+        };
+        if is_changed {
             let message = format!("another program changed `{}`", self.path.display());
             return Err(CliError::failure(message).with_hint("run the command again"));
         }
@@ -122,6 +138,17 @@ impl ConfigFile {
         let target = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         atomic_file::write(&target, &text).map_err(cannot_write)?;
         Ok(problems)
+    }
+
+    /// Checks that the loader finds every server in the changed text.
+    fn check_servers(&self, text: &str) -> Result<(), CliError> {
+        let found: BTreeSet<String> = server_names(text).into_iter().collect();
+        let Some(lost) = self.servers.difference(&found).next() else { return Ok(()) };
+        let path = self.path.display();
+        Err(CliError::usage(format!(
+            "the change would make `{path}` a file without the server `{lost}`; nothing was written"
+        ))
+        .with_hint("put the servers into `servers`, or choose another name"))
     }
 
     fn problems(&self, text: &str, environment: &Environment) -> Vec<Diagnostic> {
@@ -143,6 +170,13 @@ fn parse(path: &Path, text: &str) -> Result<ConfigDocument, CliError> {
         };
         failure.with_hint("run `innkeeper check` to list the problems of the file")
     })
+}
+
+/// Returns the error for a link to a missing file. The link of a cloned repository may lead anywhere.
+fn dangling_link(path: &Path) -> CliError {
+    let path = path.display();
+    CliError::usage(format!("`{path}` is a link to a file that does not exist"))
+        .with_hint("create the file behind the link, or remove the link")
 }
 
 /// Reads a regular file; a pipe could block forever.

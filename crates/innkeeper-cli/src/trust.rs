@@ -67,17 +67,15 @@ pub(crate) fn ensure_trusted(
     Ok(())
 }
 
-/// Stores the approval of one server that the user has just described on the command line. Without
-/// a writable store, the next command asks.
-pub(crate) fn approve_server(environment: &Environment, file: &Path, config: &Config, name: &str) {
-    let launches = LaunchSpec::all(config);
-    let launch = launches.into_iter().find(|launch| launch.name == name);
-    let directory = state_dir(environment).map(|state| state.join("trust"));
-    let (Some(launch), Some(directory)) = (launch, directory) else { return };
+/// Stores the approval of a launch that the user has just described on the command line. Without a
+/// writable store, the next command asks.
+pub(crate) fn approve_launch(environment: &Environment, file: &Path, launch: LaunchSpec) {
+    let Some(state) = state_dir(environment) else { return };
+    let (directory, name) = (state.join("trust"), launch.name.clone());
     let stored = TrustDecisions::open(&directory, file)
         .and_then(|mut decisions| decisions.approve(&[launch]));
     if let Err(error) = stored {
-        tracing::info!(%error, server = name, "approval not stored");
+        tracing::info!(%error, server = %name, "approval not stored");
     }
 }
 

@@ -205,7 +205,7 @@ impl EntryChecker<'_> {
             Err(failures) => {
                 for failure in failures {
                     self.error(segments, failure.message());
-                    if let Some(hint) = failure.hint() {
+                    if let Some(hint) = failure.hint(self.scope) {
                         self.report.hint(hint);
                     }
                 }

@@ -3,8 +3,8 @@
 use super::dialect;
 use super::key_path::KeyPath;
 use super::raw;
-use super::source_text::{Diagnostics, SourceOffset};
-use super::tree::{JsonMember, JsonNode, NodeKind};
+use super::source_text::{Diagnostics, SourceOffset, SourceText};
+use super::tree::{self, JsonMember, JsonNode, NodeKind};
 use super::unknown_keys;
 
 /// A file split into its sections.
@@ -29,6 +29,16 @@ pub(super) struct ServerEntry {
     pub(super) extra: Vec<JsonMember>,
     /// Whether the name is valid; an entry with an invalid name takes no part in later checks.
     pub(super) has_valid_name: bool,
+}
+
+/// Returns the names of the servers of a file with this text, also of servers with errors. A text
+/// that is not JSON has no servers.
+pub fn server_names(text: &str) -> Vec<String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut report = Diagnostics::new(SourceText::from_text("", text));
+    let root = tree::parse(text, &mut report);
+    let document = root.and_then(|root| parse_document(root, &mut report));
+    document.into_iter().flat_map(|document| document.servers).map(|entry| entry.name).collect()
 }
 
 /// Finds the servers of a file. Reports an error and returns `None` if there is no servers key.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
     current_dir: Option<PathBuf>,
+    ignores_dotenv: bool,
 }
 
 impl Environment {
@@ -24,7 +25,7 @@ impl Environment {
         V: Into<OsString>,
     {
         let variables = pairs.into_iter().map(|(name, value)| (name.into(), value.into()));
-        Self { variables: variables.collect(), current_dir: None }
+        Self { variables: variables.collect(), ..Self::default() }
     }
 
     /// Copies the current environment and the working directory of this process.
@@ -43,6 +44,17 @@ impl Environment {
     pub fn with_current_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.current_dir = Some(directory.into());
         self
+    }
+
+    /// Excludes `.env` files: only the variables of this environment have values.
+    #[must_use]
+    pub fn without_dotenv(mut self) -> Self {
+        self.ignores_dotenv = true;
+        self
+    }
+
+    pub(super) fn ignores_dotenv(&self) -> bool {
+        self.ignores_dotenv
     }
 
     /// Returns the value of a variable, or `None` if the variable is unset or not Unicode.

@@ -9,6 +9,8 @@ use super::key_path::escape_for_message;
 pub(super) trait VariableSource {
     /// Returns the value of a variable, or `None` if the variable is unset.
     fn variable(&self, name: &str) -> Option<String>;
+    /// Whether the file `.env` beside the configuration can supply variables.
+    fn reads_dotenv(&self) -> bool;
     /// Returns the workspace directory of the configuration.
     fn workspace(&self) -> &Path;
     /// Returns the user's home directory.
@@ -60,11 +62,12 @@ impl ExpandError {
         }
     }
 
-    pub(super) fn hint(&self) -> Option<String> {
+    pub(super) fn hint(&self, scope: &dyn VariableSource) -> Option<String> {
         match self {
-            Self::Unset(name) => Some(format!(
+            Self::Unset(name) if scope.reads_dotenv() => Some(format!(
                 "set the variable, add it to `.env` beside the file, or write `${{{name}:-default}}`"
             )),
+            Self::Unset(name) => Some(format!("set the variable, or write `${{{name}:-default}}`")),
             Self::InputUnsupported(id) => {
                 let name: String = id
                     .chars()

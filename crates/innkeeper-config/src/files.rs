@@ -124,7 +124,7 @@ impl<'e> VariableScope<'e> {
                 column: u32::from(line > 0),
             };
             let path = self.resolve(".env");
-            if !path.is_file() {
+            if !self.reads_dotenv() || !path.is_file() {
                 return (Variables::new(), Vec::new());
             }
             match read_variables(&path) {
@@ -157,6 +157,10 @@ impl VariableSource for VariableScope<'_> {
     fn variable(&self, name: &str) -> Option<String> {
         let value = self.env.get(name).map(str::to_owned);
         value.or_else(|| self.dotenv().get(name).cloned())
+    }
+
+    fn reads_dotenv(&self) -> bool {
+        !self.env.ignores_dotenv()
     }
 
     fn workspace(&self) -> &Path {

@@ -64,6 +64,7 @@ use serde::Serialize;
 use origin::LoadMode;
 
 pub use diagnostic::{ConfigError, Diagnostic, Position, Severity};
+pub use document::server_names;
 pub use environment::Environment;
 pub use extra_keys::ExtraKeys;
 pub use files::read_bytes;

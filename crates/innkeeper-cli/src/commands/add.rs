@@ -1,6 +1,9 @@
 //! `add`: adds a server to the configuration file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use innkeeper_host::{Config, LaunchSpec};
+use serde_json::{Map, Value, json};
 
 use super::CommandContext;
 use super::edit_server::{reject_server_options, report_change};
@@ -8,6 +11,7 @@ use crate::cli::AddArgs;
 use crate::config_editor::ConfigFile;
 use crate::configuration::{ConfigSource, OWN_CONFIG_FILE, print_warnings};
 use crate::exit::CliError;
+use crate::output::Style;
 use crate::server_definition::{self, DefinitionError};
 use crate::trust;
 
@@ -37,7 +41,7 @@ pub(super) fn run(context: &mut CommandContext, args: &AddArgs) -> Result<(), Cl
     let definition = definition.map_err(|error| definition_error(name, &error))?;
     let source = ConfigSource::find(&context.global, &context.environment)
         .unwrap_or_else(|| ConfigSource::new_file(PathBuf::from(OWN_CONFIG_FILE)));
-    let file = match source.files() {
+    let mut file = match source.files() {
         [path] => ConfigFile::open_or_create(path)?,
         _ => ConfigFile::open(&source)?,
     };
@@ -50,13 +54,43 @@ pub(super) fn run(context: &mut CommandContext, args: &AddArgs) -> Result<(), Cl
     file.set_server(name, &definition);
     let warnings = file.save(&source.environment(&context.environment))?;
     print_warnings(&mut context.output, &warnings)?;
-    // The user has typed the launch, so the next command does not ask for an approval.
-    if let Some(file) = source.file_to_approve()
-        && let Ok(config) = source.load(&context.environment)
-    {
-        trust::approve_server(&context.environment, file, &config, name);
+    report_change(context, &file, name, if exists { "replaced" } else { "added" })?;
+    approve(context, &source, name, &definition)
+}
+
+/// Approves the added server if the user has typed its whole launch, so that the next command does
+/// not ask. The `host` section or the `.env` of a cloned repository may change the launch; the user
+/// has not seen these.
+fn approve(
+    context: &mut CommandContext,
+    source: &ConfigSource,
+    name: &str,
+    definition: &Map<String, Value>,
+) -> Result<(), CliError> {
+    let Some(file) = source.file_to_approve() else { return Ok(()) };
+    let environment = source.environment(&context.environment);
+    let Ok(config) = source.load_partial(&context.environment) else { return Ok(()) };
+    let document = json!({ "servers": { name: definition } });
+    let directory = file.parent().unwrap_or(Path::new(""));
+    let typed =
+        Config::from_value(&document, "command line", directory, &environment.without_dotenv());
+    let typed = typed.as_ref().ok().and_then(|typed| launch_of(typed, name));
+    let Some(launch) = launch_of(&config, name) else { return Ok(()) };
+    if typed.is_some_and(|typed| typed.fingerprint() == launch.fingerprint()) {
+        trust::approve_launch(&context.environment, file, launch);
+        return Ok(());
     }
-    report_change(context, &file, name, if exists { "replaced" } else { "added" })
+    let (path, output) = (file.display(), &mut context.output);
+    let text = format!(
+        "server `{name}` is not approved: `host` of `{path}` or a `.env` file changes its launch"
+    );
+    output.labelled_status(Style::Note, "warning", &text)?;
+    let hint = "the next command that starts the server asks on a terminal; review the file, or use `--trust`";
+    Ok(output.labelled_status(Style::Hint, "    hint", hint)?)
+}
+
+fn launch_of(config: &Config, name: &str) -> Option<LaunchSpec> {
+    LaunchSpec::all(config).into_iter().find(|launch| launch.name == name)
 }
 
 fn definition_error(name: &str, error: &DefinitionError) -> CliError {

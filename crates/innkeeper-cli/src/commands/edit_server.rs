@@ -9,7 +9,7 @@ use crate::configuration::{ConfigSource, print_warnings, select_source};
 use crate::exit::CliError;
 
 pub(super) fn remove(context: &mut CommandContext, args: &ServerNameArgs) -> Result<(), CliError> {
-    let (source, file) = open(context)?;
+    let (source, mut file) = open(context)?;
     if !file.remove_server(&args.server) {
         return Err(unknown_server(&file, &args.server));
     }

@@ -1,12 +1,22 @@
 //! A configuration text whose servers change while comments, order and formatting stay.
 
 use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use jsonc_parser::errors::ParseError;
 use serde_json::{Map, Value};
 
-/// Keys of a file that contain the servers.
-const SERVER_MAP_KEYS: [&str; 2] = ["servers", "mcpServers"];
+/// The key of the servers in a new configuration.
+const SERVERS_KEY: &str = "servers";
+
+/// Paths of the objects that contain servers.
+const SERVER_MAP_PATHS: [&[&str]; 4] =
+    [&[SERVERS_KEY], &["mcpServers"], &["mcp", "servers"], &["mcp.servers"]];
+
+/// Keys that exist only beside servers, and never as the name of a server.
+const TOP_LEVEL_KEYS: [&str; 4] = ["$schema", SERVERS_KEY, "mcpServers", "host"];
+
+/// Keys by which an object is a server in a file that is a map of servers.
+const SERVER_KEYS: [&str; 4] = ["command", "url", "httpUrl", "serverUrl"];
 
 /// The text of a new configuration file.
 pub(super) const EMPTY_CONFIG: &str = "{\n  \"servers\": {}\n}\n";
@@ -14,7 +24,8 @@ pub(super) const EMPTY_CONFIG: &str = "{\n  \"servers\": {}\n}\n";
 /// A configuration text with its syntax tree.
 pub(super) struct ConfigDocument {
     root: CstRootNode,
-    servers: CstObject,
+    /// The objects that contain servers; a new server is added to the first.
+    server_maps: Vec<CstObject>,
     has_bom: bool,
 }
 
@@ -26,7 +37,7 @@ pub(super) enum DocumentError {
     #[error("the top level is not an object")]
     NotAnObject,
     #[error("`{key}` is not an object")]
-    ServersNotAnObject { key: &'static str },
+    ServersNotAnObject { key: String },
 }
 
 impl ConfigDocument {
@@ -38,14 +49,11 @@ impl ConfigDocument {
         };
         let root = CstRootNode::parse(text, &strict_options())?;
         let object = root.object_value().ok_or(DocumentError::NotAnObject)?;
-        for key in SERVER_MAP_KEYS {
-            if object.get(key).is_some_and(|property| property.object_value().is_none()) {
-                return Err(DocumentError::ServersNotAnObject { key });
-            }
+        let mut server_maps = find_server_maps(&object)?;
+        if server_maps.is_empty() {
+            server_maps.push(object.object_value_or_set(SERVERS_KEY));
         }
-        let present = SERVER_MAP_KEYS.iter().find_map(|key| object.object_value(key));
-        let servers = present.unwrap_or_else(|| object.object_value_or_set(SERVER_MAP_KEYS[0]));
-        Ok(Self { root, servers, has_bom })
+        Ok(Self { root, server_maps, has_bom })
     }
 
     /// Returns the text.
@@ -64,7 +72,7 @@ impl ConfigDocument {
         let value = to_input(&Value::from(definition.clone()));
         match self.server(name) {
             Some(server) => server.set_value(value),
-            None => drop(self.servers.append(name, value)),
+            None => drop(self.server_maps.first().map(|servers| servers.append(name, value))),
         }
     }
 
@@ -80,25 +88,85 @@ impl ConfigDocument {
         let (disabled_key, enabled_key) = (server.get("disabled"), server.get("enabled"));
         let is_disabled =
             is_bool(disabled_key.as_ref(), true) || is_bool(enabled_key.as_ref(), false);
-        if is_disabled == disabled {
-            return Some(false);
-        }
         match (enabled_key, disabled_key) {
+            // The loader rejects a server with both keys.
+            (Some(enabled), Some(property)) => {
+                enabled.remove();
+                property.set_value(CstInputValue::Bool(disabled));
+            }
+            _ if is_disabled == disabled => return Some(false),
             // The spelling of another host stays.
-            (Some(enabled), _) => enabled.set_value(CstInputValue::Bool(!disabled)),
+            (Some(enabled), None) => enabled.set_value(CstInputValue::Bool(!disabled)),
             // A comment beside the key stays.
-            (None, Some(property)) => property.set_value(CstInputValue::Bool(disabled)),
-            (None, None) => drop(server.append("disabled", CstInputValue::Bool(disabled))),
+            (None, Some(property)) if disabled || has_comment(&property) => {
+                property.set_value(CstInputValue::Bool(disabled));
+            }
+            (None, Some(property)) => property.remove(),
+            (None, None) => append_in_line(&server, "disabled", CstInputValue::Bool(disabled)),
         }
         Some(true)
     }
 
     fn server(&self, name: &str) -> Option<CstObjectProp> {
-        let object = self.root.object_value()?;
-        let maps = SERVER_MAP_KEYS.iter().filter_map(|key| object.object_value(key));
-        maps.flat_map(|servers| servers.properties())
-            .find(|property| property.decoded_name().is_some_and(|decoded| decoded == name))
+        let mut servers = self.server_maps.iter().flat_map(CstObject::properties);
+        servers.find(|property| property.decoded_name().is_some_and(|decoded| decoded == name))
     }
+}
+
+/// Finds the objects that contain servers, as the loader does.
+fn find_server_maps(object: &CstObject) -> Result<Vec<CstObject>, DocumentError> {
+    let properties = object.properties();
+    if !properties.is_empty() && properties.iter().all(is_server) {
+        return Ok(vec![object.clone()]);
+    }
+    let mut maps = Vec::new();
+    for path in SERVER_MAP_PATHS {
+        let Some((key, outer)) = path.split_last() else { continue };
+        let object = outer.iter().try_fold(object.clone(), |object, key| object.object_value(key));
+        let Some(property) = object.and_then(|object| object.get(key)) else { continue };
+        let servers = property.object_value();
+        maps.push(
+            servers.ok_or_else(|| DocumentError::ServersNotAnObject { key: path.join(".") })?,
+        );
+    }
+    Ok(maps)
+}
+
+/// Whether a member of the top level is a server.
+fn is_server(property: &CstObjectProp) -> bool {
+    let is_top_level =
+        property.decoded_name().is_none_or(|name| TOP_LEVEL_KEYS.contains(&name.as_str()));
+    let has_server_key =
+        |server: CstObject| SERVER_KEYS.iter().any(|key| server.get(key).is_some());
+    !is_top_level && property.object_value().is_some_and(has_server_key)
+}
+
+/// Appends a property; an object on one line stays on one line.
+fn append_in_line(object: &CstObject, key: &str, value: CstInputValue) {
+    let before = object.to_string();
+    object.append(key, value);
+    if before.contains(['\n', '\r']) {
+        return;
+    }
+    for newline in object.children().iter().filter_map(CstNode::as_newline) {
+        newline.remove();
+    }
+    let edge = if before.starts_with("{ ") { " " } else { "" };
+    let children = object.children();
+    for (index, child) in children.iter().enumerate() {
+        let is_edge = index == 1 || index + 2 == children.len();
+        if let Some(space) = child.as_whitespace() {
+            space.set_value(if is_edge { edge } else { " " }.to_owned());
+        }
+    }
+}
+
+/// Whether there is a comment before a property, or after the property on its line.
+fn has_comment(property: &CstObjectProp) -> bool {
+    let is_blank = |node: &CstNode| node.is_whitespace() || node.is_newline();
+    let before = property.previous_siblings().find(|node| !is_blank(node));
+    let mut after = property.next_siblings().take_while(|node| !node.is_newline());
+    before.is_some_and(|node| node.is_comment()) || after.any(|node| node.is_comment())
 }
 
 fn is_bool(property: Option<&CstObjectProp>, expected: bool) -> bool {

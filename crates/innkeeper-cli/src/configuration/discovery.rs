@@ -18,7 +18,8 @@ pub(crate) enum FoundFile {
     Here(PathBuf),
     /// In a parent directory, in which the servers run.
     Parent { file: PathBuf, directory: PathBuf },
-    /// In the configuration directory of the user, which only the user writes.
+    /// In the configuration directory of the user, which only the user writes and in which the
+    /// servers run.
     User(PathBuf),
 }
 
@@ -31,7 +32,7 @@ pub(crate) fn find_config_file(environment: &Environment) -> Option<FoundFile> {
     let home = environment.home().map(Path::new);
     let parents = environment.current_dir().map(|current| searched_parents(current, home));
     for directory in parents.into_iter().flatten() {
-        if let Some(file) = file_in(&directory) {
+        if let Some(file) = private_file_in(&directory) {
             return Some(FoundFile::Parent { file, directory });
         }
     }
@@ -48,7 +49,24 @@ pub(crate) fn user_config_file(environment: &Environment) -> Option<PathBuf> {
 }
 
 fn file_in(directory: &Path) -> Option<PathBuf> {
-    DIRECTORY_FILES.iter().map(|file| directory.join(file)).find(|file| file.is_file())
+    files_in(directory).next()
+}
+
+fn files_in(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    DIRECTORY_FILES.iter().map(|file| directory.join(file)).filter(|file| file.is_file())
+}
+
+/// Returns the configuration file of a parent directory, if only the user can change the file.
+fn private_file_in(directory: &Path) -> Option<PathBuf> {
+    files_in(directory).find(|file| {
+        let places = [Some(directory), file.parent(), Some(file)];
+        let is_private = places.into_iter().flatten().all(is_private);
+        if !is_private {
+            let file = file.display();
+            tracing::warn!(%file, "configuration file ignored: other users can change the file");
+        }
+        is_private
+    })
 }
 
 /// Returns the parents of a directory up to the root of its repository, or below the home
@@ -86,6 +104,30 @@ fn is_own_directory(directory: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_own_directory(_: &Path) -> bool {
     true
+}
+
+/// Whether only the user can write to a file or directory.
+#[cfg(unix)]
+fn is_private(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let user = rustix::process::geteuid().as_raw();
+    path.metadata().is_ok_and(|metadata| {
+        only_user_writes(user, metadata.uid(), metadata.gid(), metadata.mode())
+    })
+}
+
+#[cfg(not(unix))]
+fn is_private(_: &Path) -> bool {
+    true
+}
+
+/// Whether only `user` can write to a file with this owner, group and mode. A group with the number
+/// of its user has no other members by convention.
+#[cfg(unix)]
+fn only_user_writes(user: u32, owner: u32, group: u32, mode: u32) -> bool {
+    let (group_writes, others_write) = (mode & 0o020 != 0, mode & 0o002 != 0);
+    owner == user && !others_write && (!group_writes || group == user)
 }
 
 #[cfg(test)]
@@ -132,6 +174,46 @@ mod tests {
         let root = root.path().canonicalize().unwrap();
         directories(&root, &["home/.git", "home/a/b"]);
         assert_eq!(searched(&root, "home/a/b", "home"), [PathBuf::from("home/a")]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_another_user_owns_or_can_write_is_not_private() {
+        for (owner, group, mode, expected) in [
+            (1000, 1000, 0o664, true),
+            (1000, 100, 0o664, false),
+            (1000, 1000, 0o1777, false),
+            (1001, 1000, 0o644, false),
+        ] {
+            assert_eq!(only_user_writes(1000, owner, group, mode), expected, "{owner} {mode:o}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_of_a_parent_that_others_can_change_is_ignored() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let root = tempfile::tempdir().unwrap();
+        directories(root.path(), &[".vscode"]);
+        let set_mode = |path: &str, mode| {
+            fs::set_permissions(root.path().join(path), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let expect = |file: Option<&str>| {
+            let expected = file.map(|file| root.path().join(file));
+            assert_eq!(private_file_in(root.path()), expected);
+        };
+        fs::write(root.path().join("mcp.json"), "{}").unwrap();
+        fs::write(root.path().join(".vscode/mcp.json"), "{}").unwrap();
+        expect(Some("mcp.json"));
+        set_mode("mcp.json", 0o666);
+        expect(Some(".vscode/mcp.json"));
+        set_mode(".vscode", 0o777);
+        expect(None);
+        set_mode("mcp.json", 0o644);
+        expect(Some("mcp.json"));
+        set_mode("", 0o1777);
+        expect(None);
     }
 
     #[test]

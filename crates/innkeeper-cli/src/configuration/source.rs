@@ -83,14 +83,20 @@ impl ConfigSource {
 
     /// Returns the environment that the configuration is loaded with. Servers of a file in a parent
     /// directory run in that directory; one approval is then enough for all directories below.
+    /// Servers of the user's file run beside the file: the programs in the current directory may be
+    /// those of a cloned repository.
     pub(crate) fn environment(&self, environment: &Environment) -> Environment {
         match self {
             Self::Found(FoundFile::Parent { directory, .. }) => {
                 environment.clone().with_current_dir(directory)
             }
-            Self::Found(FoundFile::Here(_) | FoundFile::User(_))
-            | Self::Given(_)
-            | Self::CommandLine(_) => environment.clone(),
+            Self::Found(FoundFile::User(file)) => {
+                let directory = file.parent().unwrap_or(Path::new("/"));
+                environment.clone().with_current_dir(directory)
+            }
+            Self::Found(FoundFile::Here(_)) | Self::Given(_) | Self::CommandLine(_) => {
+                environment.clone()
+            }
         }
     }
 
@@ -206,7 +212,9 @@ impl CommandLineServer {
             "servers": { self.name.as_str(): self.definition },
         });
         let directory = environment.current_dir().unwrap_or(Path::new("")).to_owned();
-        Config::from_value(&document, self.option, &directory, environment)
+        // The current directory may be a cloned repository, whose `.env` is not trusted.
+        let environment = environment.clone().without_dotenv();
+        Config::from_value(&document, self.option, &directory, &environment)
     }
 }
 

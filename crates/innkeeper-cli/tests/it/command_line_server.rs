@@ -82,6 +82,30 @@ fn variables_reach_the_server_and_a_configuration_beside_the_command_is_ignored(
 }
 
 #[test]
+fn a_server_of_the_command_line_gets_no_value_of_a_dotenv_file() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join(".env"), "A=evil\nWHICH=/evil\nHOST=evil.example\n").unwrap();
+    let script = "/usr/bin/env > env.txt; exec \"$0\"";
+    let fixture = fixture_command();
+    let command = format!("${{WHICH:-/bin/sh}} -c {} {fixture}", shlex::try_quote(script).unwrap());
+    let called = run(&["call", "echo", "message=hi", "--stdio", &command], dir.path());
+    assert_eq!(called.status.code(), Some(0), "{}", stderr_text(&called));
+    let environment = std::fs::read_to_string(dir.path().join("env.txt")).unwrap();
+    assert!(!environment.contains("evil"), "{environment}");
+    for args in [
+        &["check", "--stdio", &fixture, "--env", "A"][..],
+        &["check", "--stdio", &fixture, "--env", "A=${A}"],
+        &["check", "--url", "https://${HOST}/mcp"],
+    ] {
+        let output = run(args, dir.path());
+        let stderr = stderr_text(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(stdout.contains("is not set") && !stdout.contains("`.env`"), "{stdout}");
+    }
+}
+
+#[test]
 fn options_that_do_not_belong_together_are_refused_on_both_sides_of_the_command() {
     let here = Path::new("/");
     for line in [

@@ -68,6 +68,34 @@ fn an_added_server_is_approved_and_can_be_called() {
 }
 
 #[test]
+fn an_added_server_whose_launch_the_file_or_a_dotenv_file_changes_is_not_approved() {
+    let program = fixture_program();
+    let program = program.to_str().unwrap();
+    let approvals = |project: &Project| {
+        std::fs::read_dir(project.state.path().join("innkeeper/trust")).map_or(0, Iterator::count)
+    };
+    let inherits = r#"{"host": {"inheritEnv": true}, "servers": {}}"#;
+    let with_limits = r#"{"host": {"limits": {"openFiles": 64}}, "servers": {}}"#;
+    for (text, dotenv, env) in [
+        (inherits, "", "A=1"),
+        (with_limits, "", "A=1"),
+        ("{\"servers\": {}}", "EVIL=x\n", "NODE_OPTIONS=${EVIL}"),
+        ("{\"servers\": {}}", "EVIL=x\n", "NODE_OPTIONS=${EVIL:-none}"),
+    ] {
+        let project = Project::with_config(text);
+        std::fs::write(project.directory.path().join(".env"), dotenv).unwrap();
+        let added = project.stderr(&["add", "one", "--env", env, "--", program], 0);
+        assert!(added.contains("server `one` is not approved"), "{text}: {added}");
+        assert!(added.contains("the next command that starts the server asks"), "{added}");
+        assert_eq!(approvals(&project), 0, "{text}");
+    }
+    let timeout = Project::with_config(r#"{"host": {"timeout": 5}, "servers": {}}"#);
+    let added = timeout.stderr(&["add", "one", "--", program], 0);
+    assert_eq!(added, "`mcp.json`: server `one` added\n");
+    assert_eq!(approvals(&timeout), 1);
+}
+
+#[test]
 fn the_other_lines_of_a_file_stay() {
     let project = Project::with_config(COMMENTED);
     let header = "Authorization: Bearer ${TOKEN:-none}";
@@ -117,6 +145,7 @@ fn a_change_that_makes_the_file_invalid_is_refused_and_the_file_stays() {
     ] {
         let stderr = project.stderr(args, 2);
         assert!(stderr.contains("nothing was written") && stderr.contains(part), "{stderr}");
+        assert!(stderr.lines().all(|line| !line.trim().is_empty()), "{stderr}");
         assert_eq!(project.config(), text);
     }
 }
@@ -153,6 +182,43 @@ fn wrong_command_lines_say_what_to_write() {
         assert!(stderr.contains(part), "{args:?}: {stderr}");
     }
     assert_eq!(project.config(), COMMENTED);
+}
+
+#[test]
+fn a_file_that_is_a_map_of_servers_keeps_its_servers() {
+    let project = Project::with_config(r#"{"files": {"command": "true"}}"#);
+    project.run(&["add", "notes", "--", "true"], 0);
+    let graph = project.run(&["graph"], 0);
+    assert_eq!(graph.stdout, b"wave 1: files, notes\n");
+    let config = project.config();
+    let stderr = project.stderr(&["add", "servers", "--", "true"], 2);
+    assert!(stderr.contains("without the server `files`; nothing was written"), "{stderr}");
+    assert_eq!(project.config(), config);
+    project.run(&["disable", "notes"], 0);
+    project.run(&["remove", "files"], 0);
+    let stderr = project.stderr(&["remove", "notes"], 2);
+    assert!(stderr.contains("nothing was written"), "{stderr}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_missing_file_is_refused_and_stays() {
+    let project = Project::new();
+    let target = project.state.path().join("missing.json");
+    let link = project.directory.path().join("mcp.json");
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let stderr = project.stderr(&["add", "one", "--", "true"], 2);
+    assert!(stderr.contains("`mcp.json` is a link to a file that does not exist"), "{stderr}");
+    assert!(link.is_symlink() && !target.exists());
+}
+
+#[test]
+fn enable_mends_a_server_with_both_keys() {
+    let text = r#"{"servers": {"a": {"command": "x", "disabled": true, "enabled": true}}}"#;
+    let project = Project::with_config(text);
+    project.run(&["enable", "a"], 0);
+    project.run(&["check"], 0);
+    assert_eq!(project.run(&["graph"], 0).stdout, b"wave 1: a\n");
 }
 
 #[cfg(unix)]

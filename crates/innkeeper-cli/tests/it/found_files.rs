@@ -132,6 +132,18 @@ fn the_file_of_the_user_is_trusted() {
 }
 
 #[test]
+fn a_server_of_the_users_file_runs_beside_the_file_and_not_in_the_current_directory() {
+    let home = Home::with_directories(&["clone", ".config/innkeeper"]);
+    let program = innkeeper_testkit::fixture_program();
+    let user_file = home.path(".config/innkeeper/mcp.json");
+    std::fs::write(&user_file, r#"{"servers": {"one": {"command": "./server"}}}"#).unwrap();
+    std::os::unix::fs::symlink(&program, home.path("clone/server")).unwrap();
+    home.run("clone", &CALL, 2);
+    std::os::unix::fs::symlink(&program, home.path(".config/innkeeper/server")).unwrap();
+    home.run("clone", &CALL, 0);
+}
+
+#[test]
 fn an_error_without_any_file_says_where_innkeeper_searched_and_what_to_do() {
     let output = crate::program::run(&["tools"], Path::new("/"));
     assert_eq!(output.status.code(), Some(2));

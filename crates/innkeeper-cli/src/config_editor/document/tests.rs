@@ -1,5 +1,6 @@
 //! Tests of edits: what changes, and what stays byte for byte.
 
+use innkeeper_host::config::server_names;
 use serde_json::json;
 
 use super::*;
@@ -125,8 +126,68 @@ fn the_key_of_another_host_for_a_disabled_server_stays() {
 }
 
 #[test]
+fn a_server_is_added_where_the_loader_finds_the_servers() {
+    let server = definition(&json!({"command": "b"}));
+    for text in [
+        r#"{"files": {"command": "true"}, "notes": {"httpUrl": "https://a.example"}}"#,
+        r#"{"editor.tabSize": 2, "mcp": {"inputs": [], "servers": {"files": {"command": "true"}}}}"#,
+        r#"{"editor.tabSize": 2, "mcp.servers": {"files": {"command": "true"}}}"#,
+        r#"{"mcpServers": {"files": {"command": "true"}}}"#,
+        r#"{"servers": {"files": {"command": "true"}}, "extra": {"command": "true"}}"#,
+        r#"{"host": {}}"#,
+    ] {
+        let mut expected = server_names(text);
+        let after = edit(text, |document| document.set_server("new", &server));
+        expected.push("new".to_owned());
+        assert_eq!(server_names(&after), expected, "{after}");
+        let restored = edit(&after, |document| assert!(document.remove_server("new")));
+        expected.pop();
+        assert_eq!(server_names(&restored), expected, "{restored}");
+    }
+}
+
+#[test]
+fn a_server_with_both_keys_keeps_the_key_of_this_host() {
+    let text = r#"{"servers": {"a": {"command": "x", "disabled": true, "enabled": true}}}"#;
+    for disabled in [true, false] {
+        let after = edit(text, |document| {
+            assert_eq!(document.set_disabled("a", disabled), Some(true));
+        });
+        let server = serde_json::from_str::<Value>(&after).unwrap()["servers"]["a"].clone();
+        assert_eq!(server, json!({"command": "x", "disabled": disabled}));
+    }
+}
+
+#[test]
+fn a_key_that_disable_added_is_removed_by_enable() {
+    for server in [
+        "{\n      \"command\": \"x\"\n    }",
+        r#"{ "command": "x", "args": ["-v"] }"#,
+        r#"{"command": "x"}"#,
+    ] {
+        let text = format!("{{\n  \"servers\": {{\n    \"a\": {server}\n  }}\n}}\n");
+        let disabled = edit(&text, |document| {
+            assert_eq!(document.set_disabled("a", true), Some(true));
+        });
+        assert!(disabled.contains(", \"disabled\": true") || server.contains('\n'), "{disabled}");
+        let enabled = edit(&disabled, |document| {
+            assert_eq!(document.set_disabled("a", false), Some(true));
+        });
+        assert_eq!(enabled, text, "{disabled}");
+    }
+}
+
+#[test]
 fn a_text_that_is_no_configuration_is_an_error() {
-    for text in ["", "[]", "{", "{'a': 1}", "{\"servers\": []}", "{\"mcpServers\": 1}"] {
+    for text in [
+        "",
+        "[]",
+        "{",
+        "{'a': 1}",
+        "{\"servers\": []}",
+        "{\"mcpServers\": 1}",
+        "{\"mcp.servers\": 1}",
+    ] {
         assert!(ConfigDocument::parse(text).is_err(), "{text}");
     }
 }
