@@ -1,6 +1,7 @@
 //! Logging to stderr and to a file, controlled by `--log-level`, `--log-format` and `--log-file`.
 
 mod fields;
+mod file;
 mod layer;
 mod sink;
 mod terminal_line;
@@ -13,6 +14,7 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 
+pub(crate) use file::open_file;
 use layer::LogLayer;
 pub(crate) use layer::LogOutput;
 pub(crate) use sink::LogSink;

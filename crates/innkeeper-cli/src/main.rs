@@ -90,7 +90,7 @@ fn main() -> ExitCode {
 /// Opens the file of `--log-file` for appending.
 fn open_log_file(global: &GlobalOptions) -> Result<Option<File>, CliError> {
     let Some(path) = &global.log_file else { return Ok(None) };
-    let file = File::options().create(true).append(true).open(path).map_err(|error| {
+    let file = log::open_file(path).map_err(|error| {
         CliError::usage(format!("cannot open the log file `{}`", path.display())).with_source(error)
     })?;
     Ok(Some(file))

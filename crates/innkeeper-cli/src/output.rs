@@ -136,6 +136,12 @@ impl Output {
         if self.is_terminal { self.print_data(&indent_json(&text)) } else { self.print_data(&text) }
     }
 
+    /// Prints one JSON value to stdout, always indented: the text of a configuration file.
+    pub(crate) fn print_indented_json(&mut self, value: &impl Serialize) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(value)?;
+        if self.is_terminal { self.print_data(&indent_json(&text)) } else { self.print_data(&text) }
+    }
+
     /// Prints text to stdout, and a newline if the text does not end with one.
     pub(crate) fn print_data(&mut self, text: &str) -> io::Result<()> {
         if self.is_terminal {

@@ -2,7 +2,7 @@
 
 mod short_name;
 
-use innkeeper_host::config::Secret;
+use innkeeper_host::config::{Secret, redact_argument, redact_url};
 use serde_json::{Map, Value};
 
 pub(crate) use short_name::{name_from_command, name_from_package, name_from_url};
@@ -72,7 +72,7 @@ pub(crate) fn remote_definition(
 ) -> Result<Map<String, Value>, DefinitionError> {
     // A variable may contain the scheme.
     if !URL_SCHEMES.iter().any(|scheme| url.starts_with(scheme)) && !url.starts_with("${") {
-        return Err(DefinitionError::InvalidUrl { url: url.to_owned() });
+        return Err(DefinitionError::InvalidUrl { url: redact_argument(&redact_url(url), None) });
     }
     let mut definition = Map::new();
     definition.insert("url".to_owned(), url.into());
@@ -172,5 +172,15 @@ mod tests {
         }
         let error = remote_definition("a.example", &[]).unwrap_err();
         assert_eq!(error, DefinitionError::InvalidUrl { url: "a.example".to_owned() });
+        for url in [
+            "a.example/mcp?key=hunter2",
+            "me:hunter2@a.example/mcp",
+            "ftp://me:hunter2@a.example",
+            "https:/me:hunter2@a.example",
+            "sk-0123456789-hunter2",
+        ] {
+            let error = remote_definition(url, &[]).unwrap_err();
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
     }
 }

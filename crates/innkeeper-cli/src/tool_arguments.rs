@@ -46,7 +46,7 @@ impl ArgumentInput {
     /// Converts all arguments to the types of the input schema; returns all errors.
     ///
     /// A pair adds to the JSON object or replaces its member. A repeated key, or one text that is
-    /// no list, becomes a list if the schema allows a list. If all pairs are valid, missing
+    /// no list, becomes a list if the schema allows a list; arrays among repeated values are joined. If all pairs are valid, missing
     /// arguments are not reported here but by the call.
     pub(crate) fn convert(mut self, schema: &Value) -> Result<ArgumentMap, Vec<ArgumentError>> {
         let mut values: IndexMap<String, Vec<ArgumentValue>> = IndexMap::new();
@@ -107,15 +107,28 @@ fn convert_values(
     let Some(item) = expected.items() else {
         return Err(ArgumentError::DuplicateKey { key: key.to_owned() });
     };
-    let items: Option<Vec<_>> = values
-        .iter()
-        .map(|value| match value {
-            ArgumentValue::Text(text) | ArgumentValue::FileText(text) => item.parse(text),
-            ArgumentValue::Json(json) => Some(json.clone()),
-        })
-        .collect();
-    let items = items.ok_or_else(|| invalid(item))?;
+    let items: Option<Vec<_>> = values.iter().map(|value| convert_items(item, value)).collect();
+    let items = items.ok_or_else(|| invalid(item))?.concat();
     serde_json::value::to_raw_value(&items).map_err(|_| invalid(&expected))
+}
+
+/// Converts one of several values of a list: the items of an array, or one item. An array is one
+/// item if the items are arrays.
+fn convert_items(item: &ExpectedType, value: &ArgumentValue) -> Option<Vec<Box<RawValue>>> {
+    let text = match value {
+        ArgumentValue::Text(text) | ArgumentValue::FileText(text) => text,
+        ArgumentValue::Json(json) => json.get(),
+    };
+    if item.items().is_none()
+        && let Ok(items) = serde_json::from_str(text)
+    {
+        return Some(items);
+    }
+    let single = match value {
+        ArgumentValue::Text(text) | ArgumentValue::FileText(text) => item.parse(text)?,
+        ArgumentValue::Json(json) => json.clone(),
+    };
+    Some(vec![single])
 }
 
 /// Returns the most similar name, if one is similar enough.

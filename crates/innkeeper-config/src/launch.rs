@@ -9,7 +9,7 @@ use super::diagnostic::{Diagnostic, Position};
 use super::dotenv::{self, Variables};
 use super::key_location::{PathSegment, key_segment};
 use super::key_path::escape_for_message;
-use super::secret::{ExpandedValue, MASK, Secret};
+use super::secret::{ExpandedValue, Secret};
 use super::secret_scan;
 use super::server::TransportConfig;
 use super::{files, raw};
@@ -88,17 +88,13 @@ pub(super) fn expand_list(
             continue;
         };
         let before = args.last().map(ExpandedValue::as_written);
-        let display =
-            match secret_scan::find_secret_in_argument(&source_text, before, &replaced.variables) {
-                Some(reason) => {
-                    checker.warning(&segments, reason);
-                    checker
-                        .report
-                        .hint("arguments are visible to all users of this machine; use `env`");
-                    if replaced.variables.is_empty() { MASK.to_owned() } else { source_text }
-                }
-                None => source_text,
-            };
+        let secret =
+            secret_scan::find_secret_in_argument(&source_text, before, &replaced.variables);
+        if let Some(reason) = secret {
+            checker.warning(&segments, reason);
+            checker.report.hint("arguments are visible to all users of this machine; use `env`");
+        }
+        let display = secret_scan::redact_argument(&source_text, before);
         args.push(ExpandedValue::new(replaced.value, display));
     }
     (args.len() == count).then_some(args)

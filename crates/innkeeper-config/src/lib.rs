@@ -78,7 +78,7 @@ pub use load::MAX_FILE_BYTES;
 pub use origin::ConfigOrigin;
 pub use schema::json_schema;
 pub use secret::{ExpandedValue, Secret};
-pub use secret_scan::{mentions_secret, redact_url};
+pub use secret_scan::{mentions_secret, redact_argument, redact_url};
 pub use server::{
     CacheConfig, EnterpriseConfig, IdToken, OauthConfig, OauthGrant, ResourceLimits, RestartPolicy,
     RetryPolicy, SandboxConfig, ServerConfig, TransportConfig,

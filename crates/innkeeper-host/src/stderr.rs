@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use innkeeper_config::Secret;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, timeout_at};
 
@@ -26,9 +27,30 @@ const READ_BUFFER_BYTES: usize = 16 << 10;
 
 /// The end of a server's stderr; clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct StderrTail(Arc<Mutex<VecDeque<u8>>>);
+pub(crate) struct StderrTail {
+    bytes: Arc<Mutex<VecDeque<u8>>>,
+    masks: ValueMasks,
+}
+
+/// The values of a server's variables, which the server may print.
+#[derive(Clone, Debug, Default)]
+struct ValueMasks(Arc<[Secret]>);
+
+impl ValueMasks {
+    fn mask(&self, text: String) -> String {
+        self.0.iter().fold(text, |text, value| value.mask_whole(text))
+    }
+}
 
 impl StderrTail {
+    /// Creates an empty tail that masks these values.
+    pub(crate) fn with_masked_values<'v>(values: impl Iterator<Item = &'v Secret>) -> Self {
+        let mut values: Vec<Secret> = values.cloned().collect();
+        // A value that contains another value is masked first.
+        values.sort_by_key(|value| std::cmp::Reverse(value.expose().len()));
+        Self { bytes: Arc::default(), masks: ValueMasks(values.into()) }
+    }
+
     /// Reads `source` until it ends. Passes each line to `line` without its line end, escaped for
     /// display; lines above the rate limit are counted, and one line reports their number.
     pub(crate) async fn drain(
@@ -37,7 +59,7 @@ impl StderrTail {
         mut line: impl FnMut(&str),
     ) {
         let mut lines = LineSplitter::default();
-        let mut rate = LineRateLimiter::new();
+        let mut rate = LineRateLimiter::new(self.masks.clone());
         // The buffer's pages are untouched, and so use no memory, before the first read.
         let pace = RateLimiter::new();
         let mut bytes = Vec::with_capacity(READ_BUFFER_BYTES);
@@ -76,10 +98,17 @@ impl StderrTail {
     /// Returns the last lines without the escape sequences of a terminal, escaped for display: at
     /// most `max_bytes` of the output, from the start of a line if possible.
     pub(crate) fn tail(&self, max_bytes: usize) -> String {
-        let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let from = buffer.len().saturating_sub(max_bytes);
-        let mut bytes: Vec<u8> = buffer.range(from..).copied().collect();
+        let buffer = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: Vec<u8> = buffer.iter().copied().collect();
         drop(buffer);
+        // Before the cut, which can divide a value.
+        let mut bytes = if self.masks.0.is_empty() {
+            all
+        } else {
+            self.masks.mask(String::from_utf8_lossy(&all).into_owned()).into_bytes()
+        };
+        let from = bytes.len().saturating_sub(max_bytes);
+        bytes.drain(..from);
         if from > 0 {
             let line = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
             if line < bytes.len() {
@@ -91,7 +120,7 @@ impl StderrTail {
     }
 
     fn keep(&self, bytes: &[u8]) {
-        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tail = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = &bytes[bytes.len().saturating_sub(MAX_TAIL_BYTES)..];
         let excess = (tail.len() + bytes.len()).saturating_sub(MAX_TAIL_BYTES);
         tail.drain(..excess);
@@ -128,25 +157,26 @@ impl LineSplitter {
 
 /// Passes a limited number of lines per second and counts the others.
 struct LineRateLimiter {
+    masks: ValueMasks,
     window_start: Instant,
     passed: u32,
     suppressed: u64,
 }
 
 impl LineRateLimiter {
-    fn new() -> Self {
-        Self { window_start: Instant::now(), passed: 0, suppressed: 0 }
+    fn new(masks: ValueMasks) -> Self {
+        Self { masks, window_start: Instant::now(), passed: 0, suppressed: 0 }
     }
 
-    /// Escapes and passes a line within the limit; discards other lines without processing.
+    /// Masks, escapes and passes a line within the limit; discards other lines without processing.
     fn pass(&mut self, text: &[u8], line: &mut impl FnMut(&str)) {
         if self.window_start.elapsed() >= Duration::from_secs(1) {
             self.summarise(line);
-            *self = Self::new();
+            (self.window_start, self.passed) = (Instant::now(), 0);
         }
         if self.passed < MAX_LINES_PER_SECOND {
             self.passed += 1;
-            line(&display_safe(&String::from_utf8_lossy(text)));
+            line(&display_safe(&self.masks.mask(String::from_utf8_lossy(text).into_owned())));
         } else {
             self.suppressed += 1;
         }
@@ -207,6 +237,18 @@ mod tests {
         assert_eq!(lines, ["one", "\\u{1b}[31mtwo", "thr\u{fffd}ee"]);
         assert_eq!(tail.tail(9), "thr\u{fffd}ee");
         assert_eq!(tail.tail(100), "one\n\ntwo\nthr\u{fffd}ee");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_value_of_the_environment_is_masked_in_lines_and_in_the_tail() {
+        let values =
+            [Secret::new("secret-1"), Secret::new("secret-1-longer"), Secret::new("short")];
+        let (tail, mut lines) = (StderrTail::with_masked_values(values.iter()), Vec::new());
+        let source = &b"a secret-1 short\nb=secret-1-longer"[..];
+        tail.drain(source, |line| lines.push(line.to_owned())).await;
+        assert_eq!(lines, ["a *** short", "b=***"]);
+        assert_eq!(tail.tail(100), "a *** short\nb=***");
+        assert_eq!(tail.tail(5), "b=***");
     }
 
     #[tokio::test(start_paused = true)]

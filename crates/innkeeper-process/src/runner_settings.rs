@@ -20,7 +20,8 @@ const RUNNERS: [RunnerSettings; 2] = [
 ];
 
 /// Parts of the names of settings with a secret.
-const SECRET_PARTS: [&str; 6] = ["TOKEN", "PASSWORD", "PASSWD", "SECRET", "AUTH", "CREDENTIAL"];
+const SECRET_PARTS: [&str; 9] =
+    ["TOKEN", "PASSWORD", "PASSWD", "SECRET", "AUTH", "CREDENTIAL", "OTP", "CERT", "USERNAME"];
 
 /// Settings that load code into a program.
 const CODE_LOADING_SETTINGS: [&str; 3] =
@@ -53,10 +54,13 @@ fn is_secret_name(name: &str) -> bool {
         || name.contains("_KEY_")
 }
 
-/// Returns whether a value has a URL with user information, which may contain a password.
+/// Returns whether a value has a URL with user information, which may contain a password. The
+/// scheme of the URL may be absent or have a typo.
 fn has_user_information(value: &str) -> bool {
-    value.split("://").skip(1).any(|rest| {
-        let authority = rest.split(['/', '?', '#', ' ', '\t', '\n']).next().unwrap_or_default();
+    let words = value.split_whitespace();
+    let mut parts = words.flat_map(|word| word.split(":/")).flat_map(|part| part.split("//"));
+    parts.any(|part| {
+        let authority = part.trim_start_matches('/').split('/').next().unwrap_or_default();
         authority.contains('@')
     })
 }
@@ -92,6 +96,9 @@ mod tests {
             "npm_config__password",
             "npm_config_key",
             "npm_config_key_file",
+            "npm_config_otp",
+            "npm_config_cert",
+            "npm_config_username",
         ] {
             assert!(!inherits("npx", name, "x"), "{name}");
         }
@@ -106,7 +113,12 @@ mod tests {
             ("https://ada@a.example", false),
             (two, false),
             ("https://a.example/@scope", true),
-            ("ada@a.example", true),
+            ("/home/ada/cache", true),
+            ("ada:pw@a.example/x", false),
+            ("//ada:pw@a.example/x", false),
+            ("https:/ada:pw@a.example/x", false),
+            ("a=https://ada:p?w@a.example", false),
+            ("https://a.example/x ada:pw@b.example", false),
         ] {
             assert_eq!(inherits("uvx", "UV_EXTRA_INDEX_URL", value), expected, "{value}");
         }

@@ -13,6 +13,7 @@ use crate::configuration::{config_for_item, load_config};
 use crate::content::{
     BlobDirectory, ContentPiece, ContentPrinter, StructuredText, repeats_structured,
 };
+use crate::error_chain::error_chain;
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::with_host;
 use crate::output::{Output, Style, escape_inline};
@@ -196,9 +197,38 @@ pub(super) fn call_error(error: &CallError) -> CliError {
             CliError::failure(error.to_string())
         }
         CallError::Protocol { source, .. } => {
-            CliError::failure(error.to_string()).with_detail(source.to_string())
+            let causes: Vec<String> = error_chain(source).map(ToString::to_string).collect();
+            CliError::failure(error.to_string()).with_detail(causes.join(": "))
         }
         CallError::Withheld { .. } => CliError::failure(error.to_string())
             .with_hint("do not repeat the call: the tool would run twice"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use innkeeper_host::error::ProtocolError;
+
+    use super::*;
+    use crate::output::capture;
+
+    #[test]
+    fn a_malformed_result_is_reported_with_what_is_wrong_in_it() {
+        let problem = innkeeper_protocol::ViewError {
+            pointer: "/content".to_owned(),
+            expected: "an array",
+            found: "a string",
+        };
+        let error = CallError::Protocol {
+            server: "a".into(),
+            item: "a.read".into(),
+            source: ProtocolError::InvalidResult(problem),
+        };
+        let (mut output, _, err) = capture::captured_output(false, false);
+        call_error(&error).report(&mut output);
+        insta::assert_snapshot!(err.text(), @r"
+        error: server `a` violated the protocol in its response to `a.read`
+          invalid result: expected an array at `/content`, found a string
+        ");
     }
 }

@@ -26,9 +26,7 @@ pub(crate) fn import(
     if output.is_json() {
         output.print_json(&imported.document())?;
     } else {
-        output.print_data(
-            &serde_json::to_string_pretty(&imported.document()).map_err(std::io::Error::from)?,
-        )?;
+        output.print_indented_json(&imported.document())?;
     }
     Ok(())
 }

@@ -8,13 +8,14 @@ pub(super) use definition::DefinitionWriter;
 use definition::shell_words;
 
 use indexmap::IndexMap;
+use innkeeper_host::config::{redact_argument, redact_url};
 use innkeeper_host::{Config, Host};
 
 use super::CommandContext;
 use super::call::tool_owners;
 use crate::cli::ToolsArgs;
 use crate::configuration::{config_for_item, config_for_server, load_config};
-use crate::exit::CliError;
+use crate::exit::{CliError, CliExitCode};
 use crate::hosting::{with_available_servers, with_host};
 use crate::output::Output;
 use crate::tool_arguments::nearest_name;
@@ -43,7 +44,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ToolsArgs) -> Resul
                 catalog_json::catalog_json(host, &transports, only_tool).map_err(|error| {
                     CliError::failure("cannot serialize the catalog").with_source(error)
                 })?;
-            return Ok(output.print_json(&IndexMap::from([("servers", servers)]))?);
+            output.print_json(&IndexMap::from([("servers", servers)]))?;
+            return selection.ready(host);
         }
         match &selection {
             Selection::All => list::print_catalog(host, output, &transports)?,
@@ -55,7 +57,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ToolsArgs) -> Resul
             }
             Selection::BareTool(_) => {}
         }
-        Ok(())
+        selection.ready(host)
     };
     if matches!(selection, Selection::All) {
         return with_available_servers(context, config, operation).await;
@@ -76,6 +78,18 @@ enum Selection {
 }
 
 impl Selection {
+    /// Fails if the one selected server is not ready; the output has the reason.
+    fn ready(&self, host: &Host) -> Result<(), CliError> {
+        match self {
+            Self::Server(server) | Self::Tool { server, .. }
+                if host.catalog().server(server).is_none() =>
+            {
+                Err(CliError::without_message(CliExitCode::Failed))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn includes_server(&self, name: &str) -> bool {
         match self {
             Self::All | Self::BareTool(_) => true,
@@ -155,7 +169,8 @@ fn check_tool(host: &Host, server: &str, tool: &str) -> Result<(), CliError> {
 }
 
 /// Returns the program with the options that find the servers of this command, as a user types
-/// them. The values of headers and variables can be secrets and are placeholders.
+/// them. The values of headers and variables can be secrets and are placeholders; a secret in the
+/// command or in the URL is masked.
 pub(super) fn program_text(context: &CommandContext) -> String {
     let global = &context.global;
     let mut words = vec!["innkeeper".to_owned()];
@@ -163,10 +178,11 @@ pub(super) fn program_text(context: &CommandContext) -> String {
     for file in &global.config {
         add("--config", file.display().to_string());
     }
-    for (option, value) in [("--stdio", &global.stdio), ("--url", &global.url)] {
-        if let Some(value) = value {
-            add(option, value.clone());
-        }
+    if let Some(command) = &global.stdio {
+        add("--stdio", redact_command(command));
+    }
+    if let Some(url) = &global.url {
+        add("--url", redact_url(url));
     }
     for _ in &global.header {
         add("--header", "NAME: VALUE".to_owned());
@@ -175,4 +191,32 @@ pub(super) fn program_text(context: &CommandContext) -> String {
         add("--env", "NAME=VALUE".to_owned());
     }
     shell_words(&words)
+}
+
+/// Returns a command line with a mask for each secret; a command line without a secret stays as the
+/// user typed it.
+fn redact_command(command: &str) -> String {
+    let Some(words) = shlex::split(command) else { return redact_argument(command, None) };
+    let before = std::iter::once(None).chain(words.iter().map(|word| Some(word.as_str())));
+    let shown: Vec<String> =
+        words.iter().zip(before).map(|(word, before)| redact_argument(word, before)).collect();
+    if shown == words { command.to_owned() } else { shell_words(&shown) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_to_copy_has_masks_in_place_of_secrets() {
+        for (command, shown) in [
+            ("npx -y '@a/b c'", "npx -y '@a/b c'"),
+            ("run --api-key hunter2-abc -v", "run --api-key '***' -v"),
+            ("run --token '${TOKEN}'", "run --token '${TOKEN}'"),
+            ("run https://u:hunter2@h/x", "run 'https://***@h/x'"),
+            ("run 'Authorization: Bearer hunter2'", "run '***'"),
+        ] {
+            assert_eq!(redact_command(command), shown);
+        }
+    }
 }

@@ -84,14 +84,35 @@ fn collect_server(
     let Value::Object(definition) = definition else {
         return vec!["not imported: the definition is not an object".to_owned()];
     };
-    let mut entry = ServerEntry::new(definition);
+    let mut entry = ServerEntry::new(definition.clone());
     if !translate(file.scope, &mut entry) {
-        return vec!["not imported: the definition has neither `command` nor `url`".to_owned()];
+        return vec![format!("not imported: {}", missing_transport(&definition))];
     }
     let (converted, mut notes) = entry.finish();
     notes.extend(insert_unique(&mut imported.servers, name, converted.into(), file));
     imported.origins.push(origin);
     notes
+}
+
+/// Returns why a definition has no transport.
+fn missing_transport(definition: &Map<String, Value>) -> String {
+    let find =
+        |keys: &[&'static str]| keys.iter().find_map(|key| Some((*key, definition.get(*key)?)));
+    let (command, url) = (find(&["command"]), find(&["url", "httpUrl", "serverUrl"]));
+    let wrong_type = command.iter().chain(&url).find(|(_, value)| !value.is_string());
+    if let Some((key, _)) = wrong_type {
+        return format!("`{key}` is not a string");
+    }
+    let stated = find(&["type", "transport"]).and_then(|(_, value)| value.as_str());
+    match (stated, command, url) {
+        (Some(kind), None, Some((key, _))) => {
+            format!("the type is `{kind}`, but the definition has `{key}` and no `command`")
+        }
+        (Some(kind), Some(_), None) => {
+            format!("the type is `{kind}`, but the definition has `command` and no `url`")
+        }
+        _ => "the definition has neither `command` nor `url`".to_owned(),
+    }
 }
 
 /// Converts one server; returns false if the definition has no transport.

@@ -97,6 +97,19 @@ fn vscode_inputs_become_variables_and_all_else_is_converted_or_noted() {
 }
 
 #[test]
+fn a_definition_without_a_transport_has_the_reason_in_its_note() {
+    let text = r#"{"mcpServers": {"a": {"type": "stdio", "url": "https://a.example"},
+        "b": {"command": ["npx", "x"]}, "c": {"type": "http", "command": "npx"}, "d": {"url": 7}}}"#;
+    let (_, notes) = import_file(SourceHost::Claude, ".mcp.json", text);
+    insta::assert_snapshot!(notes.join("\n"), @r"
+    `.mcp.json`: server `a`: not imported: the type is `stdio`, but the definition has `url` and no `command`
+    `.mcp.json`: server `b`: not imported: `command` is not a string
+    `.mcp.json`: server `c`: not imported: the type is `http`, but the definition has `command` and no `url`
+    `.mcp.json`: server `d`: not imported: `url` is not a string
+    ");
+}
+
+#[test]
 fn what_only_looks_like_a_variable_to_claude_desktop_and_codex_is_escaped() {
     let text = r#"{"globalShortcut": "x", "mcpServers": {
         "fs": {"command": "npx", "args": ["${HOME}", "$X $${Y}"], "env": {"A": "${"}}}}"#;

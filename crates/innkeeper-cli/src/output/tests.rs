@@ -52,3 +52,14 @@ fn a_value_for_a_program_is_one_line_of_json() {
     output.print_json(&serde_json::json!({"a": [1, 2]})).unwrap();
     assert_eq!(out.text(), "{\"a\":[1,2]}\n");
 }
+
+#[test]
+fn indented_json_is_exact_for_a_program_and_harmless_on_a_terminal() {
+    let value = serde_json::json!({"a": "\u{9b}2J\u{202e}"});
+    let (mut output, out, _) = capture::captured_output(false, false);
+    output.print_indented_json(&value).unwrap();
+    assert_eq!(out.text(), "{\n  \"a\": \"\u{9b}2J\u{202e}\"\n}\n");
+    let (mut output, out, _) = capture::captured_output(false, true);
+    output.print_indented_json(&value).unwrap();
+    assert_eq!(out.text(), "{\n  \"a\": \"\\u009b2J\\u202e\"\n}\n");
+}

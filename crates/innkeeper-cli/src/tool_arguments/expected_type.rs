@@ -183,6 +183,13 @@ fn is_integer(json: &str) -> bool {
     plain(digits) && plain(fraction) && fraction.bytes().all(|digit| digit == b'0')
 }
 
+/// Whether a JSON number is written as a program prints the number: `7` and `1.5`, but not `1.10`,
+/// `1e5` or `-0`, which can be versions and hashes.
+fn is_canonical(json: &str) -> bool {
+    let (_, fraction) = json.split_once('.').unwrap_or((json, "1"));
+    !json.contains(['e', 'E']) && !fraction.ends_with('0') && json != "-0"
+}
+
 impl ExpectedType {
     fn collect(&mut self, root: &Value, schema: &Value, depth: usize, nodes: &mut usize) {
         if depth == 0 || *nodes == 0 {
@@ -236,7 +243,8 @@ impl ExpectedType {
 
     /// Parses text as the narrowest allowed type.
     ///
-    /// If only a string is allowed, the text is that string. If a string is one of several types, a
+    /// If only a string is allowed, the text is that string. If everything is allowed, a number is
+    /// parsed only if the number prints as the text. If a string is one of several types, a
     /// quoted JSON string selects the string type.
     pub(super) fn parse(&self, text: &str) -> Option<Box<RawValue>> {
         let json: Option<&RawValue> = serde_json::from_str(text).ok();
@@ -249,7 +257,8 @@ impl ExpectedType {
         }
         let fits = |json: &&RawValue| self.types.iter().any(|kind| kind.matches_json(json.get()));
         let anything = self.types.is_empty() && self.literals.is_empty();
-        match json.filter(|json| anything || fits(json)) {
+        let is_exact = |json: &&RawValue| !is_number(json.get()) || is_canonical(json.get());
+        match json.filter(|json| if anything { is_exact(json) } else { fits(json) }) {
             Some(json) => Some(json.to_owned()),
             None if anything || self.types.contains(&JsonType::String) => string(),
             None => None,

@@ -139,6 +139,38 @@ fn a_repeated_key_makes_an_array_where_one_is_taken() {
 }
 
 #[test]
+fn arrays_among_the_values_of_a_repeated_key_are_joined() {
+    for (typed, expected) in [
+        (&[r#"tags=["a"]"#, r#"tags=["b"]"#][..], r#"{"tags":["a","b"]}"#),
+        (&[r#"tags=["a","b"]"#, "tags=c"], r#"{"tags":["a","b","c"]}"#),
+        (&["tags=a", r#"tags:=["b"]"#], r#"{"tags":["a","b"]}"#),
+        (&["tags=[draft", "tags=b"], r#"{"tags":["[draft","b"]}"#),
+        (&["sizes=[]", "sizes=1"], r#"{"sizes":[1]}"#),
+    ] {
+        assert_eq!(parsed_json(&schema(), typed), expected);
+    }
+    let rows = json!({"properties": {"rows": {"type": "array", "items": {"type": "array"}}}});
+    assert_eq!(parsed_json(&rows, &["rows=[1]", "rows=[2]"]), r#"{"rows":[[1],[2]]}"#);
+}
+
+#[test]
+fn a_number_for_any_type_is_a_number_only_if_it_prints_as_the_text() {
+    for text in ["1234e56", "1.10", "1e5", "00123", "1.0", "-0", "1E5", "+1"] {
+        assert_eq!(
+            parsed_json(&schema(), &[&format!("any={text}")]),
+            json!({ "any": text }).to_string()
+        );
+    }
+    for text in
+        ["0", "7", "-7", "1.5", "0.05", "100", "true", "false", "null", "12345678901234567890"]
+    {
+        let expected = format!("{{\"any\":{text}}}");
+        assert_eq!(parsed_json(&schema(), &[&format!("any={text}")]), expected);
+    }
+    assert_eq!(parsed_json(&schema(), &["ratio=1e5"]), r#"{"ratio":1e5}"#);
+}
+
+#[test]
 fn an_unknown_key_is_rejected_with_the_nearest_known_one() {
     let ArgumentError::Unknown { key, suggestion, known_keys: keys } =
         single_error(&schema(), "cuont=1")

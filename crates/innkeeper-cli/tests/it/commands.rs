@@ -181,6 +181,8 @@ fn an_optional_server_without_its_program_is_a_warning_in_every_command() {
     assert_eq!(output["servers"]["one"]["state"], "ready");
     assert_eq!(output["servers"]["gone"]["reason"], format!("start failed: {missing}"));
     assert_eq!(run(&["call", "one.echo", "message=x"], dir.path()).status.code(), Some(0));
+    assert_eq!(run(&["tools", "gone"], dir.path()).status.code(), Some(1));
+    assert_eq!(run(&["tools", "gone.echo", "--json"], dir.path()).status.code(), Some(1));
     let result = run(&["call", "gone.echo", "message=x"], dir.path());
     assert_eq!(result.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&result.stderr).contains(missing));

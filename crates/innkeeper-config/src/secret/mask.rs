@@ -10,7 +10,20 @@ use super::{MASK, Secret};
 /// both ends, so that the owner can identify the secret.
 const MAX_SHOWN_BYTES: usize = 8;
 
+/// Minimum number of bytes of a value that is masked as a whole; shorter values are words.
+const MIN_WHOLE_BYTES: usize = 8;
+
 impl Secret {
+    /// Masks the whole secret in the text, and each of its lines, if it has at least eight bytes.
+    /// In contrast to [`Self::mask`], parts of the secret stay: the value may be a path or an
+    /// address whose parts are common words.
+    pub fn mask_whole(&self, text: String) -> String {
+        let lines = self.expose().lines().map(str::trim);
+        lines.filter(|line| line.len() >= MIN_WHOLE_BYTES).fold(text, |text, line| {
+            if text.contains(line) { text.replace(line, MASK) } else { text }
+        })
+    }
+
     /// Masks every part of the secret in the text that is longer than eight bytes. A secret of at
     /// most eight bytes is a placeholder, as for local test servers, and is not masked.
     pub fn mask(&self, text: String) -> String {
@@ -73,6 +86,15 @@ mod tests {
         assert_eq!(mask(&format!("it is {}", &KEY[..KEY.len() - 1])), "it is ***");
         assert_eq!(mask(&KEY[3..]), "***");
         assert_eq!(mask(&KEY[..MAX_SHOWN_BYTES + 1]), "***");
+    }
+
+    #[test]
+    fn a_whole_value_and_its_lines_are_masked_and_its_parts_stay() {
+        let mask = |secret: &str, text: &str| Secret::new(secret).mask_whole(text.to_owned());
+        assert_eq!(mask("12345678", "key 12345678!"), "key ***!");
+        assert_eq!(mask("1234567", "key 1234567!"), "key 1234567!");
+        assert_eq!(mask("/srv/data/notes", "in /srv/data/x"), "in /srv/data/x");
+        assert_eq!(mask("-----BEGIN\nMIIEpAIBAAKC\n", "at MIIEpAIBAAKC"), "at ***");
     }
 
     #[test]

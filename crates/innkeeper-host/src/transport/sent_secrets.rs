@@ -39,6 +39,6 @@ impl SentSecrets {
     }
 
     pub(super) fn mask(&self, text: String) -> String {
-        self.0.iter().fold(text, |text, secret| secret.mask(text))
+        self.0.iter().fold(text, |text, secret| secret.mask_whole(secret.mask(text)))
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use innkeeper_config::{
     Config, ExpandedValue, GuardModes, IdToken, InheritedEnvironment, OauthConfig, ResourceLimits,
-    SandboxConfig, ServerConfig, TransportConfig, mentions_secret, redact_url,
+    SandboxConfig, ServerConfig, TransportConfig, mentions_secret, redact_argument, redact_url,
 };
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -160,7 +160,7 @@ fn expansions(values: &[ExpandedValue]) -> Vec<Option<String>> {
 fn expansion(text: &ExpandedValue) -> Option<String> {
     let (value, source_text) = (text.expose(), text.as_written());
     let is_address = value.contains("://");
-    let displayed = if is_address { redact_url(value) } else { value.clone() };
+    let displayed = if is_address { redact_url(value) } else { redact_argument(value, None) };
     (source_text.contains("${") && displayed != source_text && !mentions_secret(source_text))
         .then_some(displayed)
 }

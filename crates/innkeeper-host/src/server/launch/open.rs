@@ -1,5 +1,6 @@
 //! Opens the session of one launch: to a process, a URL, or a server in the same process.
 
+use innkeeper_config::TransportConfig;
 use innkeeper_process::ProcessSpec;
 use innkeeper_protocol::view::ServerCapabilities;
 use tokio::io::AsyncRead;
@@ -95,7 +96,14 @@ impl Launcher {
         stderr: impl AsyncRead + Send + Unpin + 'static,
     ) -> (StderrTail, oneshot::Receiver<()>) {
         let name = server.name.clone();
-        let tail = StderrTail::default();
+        let config = server.config();
+        let tail = match &config.transport {
+            TransportConfig::Stdio { env, .. } => StderrTail::with_masked_values(env.values()),
+            TransportConfig::Http { .. }
+            | TransportConfig::Sse { .. }
+            | TransportConfig::WebSocket { .. }
+            | TransportConfig::InProcess => StderrTail::default(),
+        };
         let (drained_tail, (ended_sender, ended)) = (tail.clone(), oneshot::channel::<()>());
         self.tasks.spawn(async move {
             let log = |line: &str| tracing::info!(server = &*name, line, "stderr");

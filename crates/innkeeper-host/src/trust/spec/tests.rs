@@ -38,9 +38,11 @@ fn values_of_variables_are_shown_unless_they_look_like_a_secret() {
     let shown = |arg: &str| arg_after("-x", arg);
     assert_eq!(shown("run-${PROGRAM}?").as_deref(), Some("run-tool?"));
     assert_eq!(
-        shown("https://me:${PROGRAM}@a.example/").as_deref(),
-        Some("https://***@a.example/")
+        shown("https://me:pw@${PROGRAM}.example/").as_deref(),
+        Some("https://***@tool.example/")
     );
+    // The text of the file shows the same.
+    assert_eq!(shown("https://me:${PROGRAM}@a.example/"), None);
     assert_eq!((shown("plain"), shown("${KEY}")), (None, None));
     assert_eq!(arg_after("--token", "${PROGRAM}"), None);
     let remote = spec(&json!({"url": "https://${PROGRAM}/"}));
