@@ -20,8 +20,8 @@ const RUNNERS: [RunnerSettings; 2] = [
 ];
 
 /// Parts of the names of settings with a secret.
-const SECRET_PARTS: [&str; 9] =
-    ["TOKEN", "PASSWORD", "PASSWD", "SECRET", "AUTH", "CREDENTIAL", "OTP", "CERT", "USERNAME"];
+const SECRET_PARTS: [&str; 8] =
+    ["TOKEN", "PASSWORD", "PASSWD", "SECRET", "AUTH", "CREDENTIAL", "OTP", "USERNAME"];
 
 /// Settings that load code into a program.
 const CODE_LOADING_SETTINGS: [&str; 3] =
@@ -97,7 +97,6 @@ mod tests {
             "npm_config_key",
             "npm_config_key_file",
             "npm_config_otp",
-            "npm_config_cert",
             "npm_config_username",
         ] {
             assert!(!inherits("npx", name, "x"), "{name}");
