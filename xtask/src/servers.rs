@@ -124,7 +124,8 @@ fn run_server(tools: &Tools, server: &PublishedServer) -> TaskResult<ServerRow> 
             let measured =
                 run(innkeeper, &innkeeper.call_arguments(&server.name, &call), TIME_LIMIT)?;
             listings[0].leftovers += marker.kill_leftovers();
-            Some(host::describe_call(&measured))
+            let outcome = host::describe_call(&measured);
+            Some(outcome.replace(&dir.display().to_string(), "`{dir}`"))
         }
         _ => None,
     };
