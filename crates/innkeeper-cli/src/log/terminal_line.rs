@@ -119,6 +119,11 @@ impl SentenceFields {
 }
 
 impl Visit for SentenceFields {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        // A person needs no more digits of a delay.
+        self.add(field, format!("{value:.1}"));
+    }
+
     fn record_str(&mut self, field: &Field, value: &str) {
         self.add(field, value.to_owned());
     }

@@ -153,11 +153,13 @@ fn a_terminal_line_is_a_sentence_without_fields_for_programs() {
             security = true,
             "possible attack detected"
         );
+        tracing::warn!(server = "files", attempt = 1, delay_s = 1.082_131, "restarting");
         tracing::error!(severity = "critical", server = "files", "processes left after stop");
     };
     let text = capture_log(LogLevel::Warning, TERMINAL, emit);
     insta::assert_snapshot!(text, @r"
     warning: server `files`: possible attack detected: looks like \u{1b}[2J (tool read, refused false)
+    warning: server `files`: restarting (attempt 1, delay_s 1.1)
     critical: server `files`: processes left after stop
     ");
     let coloured = capture_log(LogLevel::Warning, LineStyle::Terminal { colour: true }, emit);
