@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::program::{Program, relative_path, repository_root};
-use crate::test::{install_once, install_venv};
+use crate::test::{install_once, install_uv};
 use crate::{TaskResult, figures, output};
 use host::{FIRST_TIME_LIMIT, HostProgram, Listing, TIME_LIMIT};
 use leftovers::RunMarker;
@@ -19,9 +19,6 @@ use report::ServerRow;
 
 /// The other hosts, at exact versions.
 const PEERS_PACKAGE_JSON: &str = include_str!("../published_servers/package.json");
-
-/// `uvx`, at an exact version.
-const UV_REQUIREMENTS: &str = include_str!("../published_servers/requirements.txt");
 
 /// The page with the table.
 const PAGE: &str = "docs/reports/servers.md";
@@ -75,12 +72,12 @@ impl Tools {
     fn install() -> TaskResult<Self> {
         let home = repository_root().join("target/published-servers");
         create_dir(&home)?;
-        let (peers, uv) = (home.join("peers"), home.join("uv"));
+        let peers = home.join("peers");
         install_once(&peers, PEERS_PACKAGE_JSON, install_peers)?;
-        install_once(&uv, UV_REQUIREMENTS, |dir| install_venv(dir, UV_REQUIREMENTS))?;
+        let uv = install_uv()?;
         Program::cargo("build --locked --release --package innkeeper-cli").run()?;
         let path = std::env::var("PATH").map_err(|error| format!("`PATH`: {error}"))?;
-        let path = format!("{}:{path}", uv.join("bin").display());
+        let path = format!("{}:{path}", uv.display());
         let bin = peers.join("node_modules/.bin");
         let hosts = vec![
             HostProgram::innkeeper(&repository_root().join("target/release/innkeeper")),

@@ -14,8 +14,8 @@ use crate::{TaskResult, conformance, fuzz, providers, requirements, soak, tidy, 
 
 pub(crate) use cargo_tools::CargoTool;
 pub(crate) use servers::{
-    install_benchmarks, install_npm, install_once, install_servers, install_venv, install_venv_for,
-    install_venv_with_options,
+    install_benchmarks, install_npm, install_once, install_servers, install_uv, install_venv,
+    install_venv_for, install_venv_with_options,
 };
 
 /// The build command of all tests.
