@@ -81,6 +81,17 @@ fn an_id_is_found_in_what_cannot_be_parsed() {
 }
 
 #[test]
+fn an_id_is_found_however_its_name_is_escaped_and_whatever_other_names_are() {
+    assert_eq!(recovered_id(r#"{"\u0069d":3,"res\u0075lt":cut"#), (Some(3), true));
+    assert_eq!(recovered_id(r#"{"\ud83d":1,"id":3,"result":cut"#), (Some(3), true));
+    let bytes =
+        [&b"{\"\xFF\":1,\"id\":3,\"result\":1}"[..], b"{\"\xFF\\u\":1,\"id\":3,\"error\":1}"];
+    for bytes in bytes {
+        assert_eq!(recover_top_level_id(bytes), (Some(RequestId::Integer(3)), true));
+    }
+}
+
+#[test]
 fn an_id_that_is_cut_off_or_contradicted_is_none() {
     assert_eq!(recovered_id(r#"{"result":1,"id":12"#), (None, true));
     assert_eq!(recovered_id(r#"{"id":1,"id":2,"result":1}"#), (None, true));
