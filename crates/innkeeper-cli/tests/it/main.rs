@@ -26,6 +26,8 @@ mod model;
 mod pages;
 mod partial;
 mod pins;
+#[cfg(unix)]
+mod planted_files;
 mod real_servers;
 mod signals;
 mod text_output;

@@ -26,7 +26,7 @@ use crate::server::connector::{Connector, ConnectorSource, Connectors, ServerStr
 use crate::server::endpoint_opener::{EndpointOpener, SystemOpener};
 use crate::server::launch::Launcher;
 use crate::server::{Server, endpoint_resolution};
-use crate::session::SessionLimits;
+use crate::session::{SessionDirectory, SessionLimits};
 use crate::shutdown::AwaitedShutdowns;
 use crate::start;
 use crate::tasks::{self, BackgroundTasks};
@@ -343,6 +343,7 @@ impl HostBuilder {
             log_levels,
             sign_in: auth,
             events,
+            sessions: SessionDirectory::default(),
             secret_fingerprints: Arc::default(),
             telemetry,
             tasks: tasks.clone(),
