@@ -24,7 +24,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result
     let operation = async |host: &Host, output: &mut Output| {
         let options = CallOptions::default();
         let got = host.read_resource(&args.uri, args.server.as_deref(), options).await;
-        let got = got.map_err(|error| with_failed_servers(call_error(&error), host))?;
+        let got = got.map_err(|error| with_failed_servers(call_error(&error, &args.uri), host))?;
         if output.is_json() {
             return Ok(output.print_json(&got)?);
         }
