@@ -83,6 +83,9 @@ usage: cargo xtask COMMAND
   servers [--write] [NAME …]
                             published servers, listed, called and stopped, beside two other hosts;
                             writes docs/reports/servers.md
+  servers --tasks [--write]
+                            ten everyday tasks with the same hosts; writes
+                            docs/reports/daily-tasks.md
   coverage [--write]        line coverage of the product's modules";
 
 fn main() -> ExitCode {

@@ -1,5 +1,6 @@
 //! `servers`: lists, calls and stops published servers, beside two other hosts.
 
+mod daily_tasks;
 mod host;
 mod leftovers;
 mod list;
@@ -25,17 +26,22 @@ const PAGE: &str = "docs/reports/servers.md";
 /// Number of measured listings of each host; the table has the median.
 const ROUNDS: usize = 3;
 
-/// Runs all servers of the list, or those with the given names, and prints the table; `--write`
-/// replaces the table of the page.
+/// Runs all servers of the list, or those with the given names, and prints the table; `--tasks` runs
+/// the everyday tasks instead; `--write` replaces the table of the page.
 ///
 /// # Errors
 ///
 /// A prerequisite cannot be installed, a name is not in the list, or a process is left behind.
 pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     let is_written = arguments.contains(&"--write");
-    let names: Vec<&str> = arguments.iter().copied().filter(|name| *name != "--write").collect();
+    let has_tasks = arguments.contains(&"--tasks");
+    let names: Vec<&str> =
+        arguments.iter().copied().filter(|argument| !argument.starts_with("--")).collect();
     let servers = list::read(&names)?;
     let tools = Tools::install()?;
+    if has_tasks {
+        return daily_tasks::run(&tools, is_written);
+    }
     let mut rows = Vec::new();
     for server in &servers {
         let row = run_server(&tools, server)?;

@@ -36,7 +36,7 @@ use std::fs::File;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use innkeeper_host::{Environment, shim};
+use innkeeper_host::{Environment, host_process, shim};
 
 use cli::{Cli, Command, GlobalOptions};
 use commands::CommandContext;
@@ -51,6 +51,9 @@ fn main() -> ExitCode {
     if let Some(code) = model::run_if_requested(std::env::args_os()) {
         return code;
     }
+    // Neither call fails on a supported kernel, and without them the program works.
+    drop(host_process::hide());
+    drop(host_process::adopt_orphans());
     let line = match Cli::from_args(std::env::args_os()) {
         Ok(line) => line,
         Err(parse_error) => return exit::report_parse_error(&parse_error, std::env::args_os()),

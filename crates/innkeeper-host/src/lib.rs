@@ -59,7 +59,9 @@ mod simulation;
 
 pub use innkeeper_config::name::split_name;
 pub use innkeeper_config::{Config, ConfigError, Environment};
-pub use innkeeper_process::{ExitStatus, ProcessContainment, ProcessLimit, Supervisor, shim};
+pub use innkeeper_process::{
+    ExitStatus, ProcessContainment, ProcessLimit, Supervisor, host_process, shim,
+};
 
 pub use call::{Arguments, CallOptions, CompletionReference, StructuredContentError, ToolResult};
 pub use callback::{Callback, CallbackCapabilities, CallbackError, ServerRequest};

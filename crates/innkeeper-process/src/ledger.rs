@@ -2,7 +2,9 @@
 //!
 //! The next host terminates what a killed host left running. Each host has one file, named after
 //! its process. An entry names a process by its id and its start time, and a process is terminated
-//! only if both match, because the system reuses ids. Systems without start times get no files.
+//! only if both match, because the system reuses ids. The entry of a shim has the tag of the tree:
+//! if the shim died with its host, the tag identifies what is left. Systems without start times get
+//! no files.
 
 mod ledger_file;
 mod sweep;
@@ -20,6 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use ledger_file::ProcessKind;
 use ledger_file::{HostHeader, MAX_ENTRIES, ProcessRecord};
+
+use crate::tree_tag::TreeTag;
 pub use sweep::SweepReport;
 
 /// Distinguishes the ledgers of one process.
@@ -58,11 +62,17 @@ impl Ledger {
         Ok((ledger, report))
     }
 
-    /// Records a process until the returned entry is dropped.
+    /// Records a process until the returned entry is dropped; `tag` identifies each process of the
+    /// tree below the process.
     ///
     /// # Errors
     /// The file cannot be written, or the ledger is full.
-    pub fn record(&self, kind: ProcessKind, pid: u32) -> io::Result<LedgerEntry> {
+    pub fn record(
+        &self,
+        kind: ProcessKind,
+        pid: u32,
+        tag: Option<TreeTag>,
+    ) -> io::Result<LedgerEntry> {
         let mut entries = self.0.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.records.len() >= MAX_ENTRIES {
             return Err(io::Error::other("the ledger is full"));
@@ -70,7 +80,7 @@ impl Ledger {
         let id = entries.next_id;
         entries.next_id += 1;
         if let Some(start) = sweep::start_time(pid) {
-            entries.records.insert(id, ProcessRecord { kind, pid, start_time: start });
+            entries.records.insert(id, ProcessRecord { kind, pid, start_time: start, tag });
             self.0.write(&entries)?;
         }
         Ok(LedgerEntry { ledger: Arc::clone(&self.0), id })

@@ -4,6 +4,7 @@ mod confinement;
 mod environment;
 mod error;
 mod exit_status;
+pub mod host_process;
 mod launch_probe;
 pub mod ledger;
 mod output;
@@ -13,6 +14,7 @@ mod server_process;
 pub mod shim;
 mod stop;
 mod supervisor;
+mod tree_tag;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
@@ -44,6 +46,7 @@ pub use runner_settings::is_package_runner;
 pub use server_process::{KillHandle, ServerProcess};
 pub use stop::{ProcessStopStage, StopTimes, stop};
 pub use supervisor::Supervisor;
+pub use tree_tag::TreeTag;
 #[cfg(unix)]
 pub use unix::{SweepTarget, sweep};
 

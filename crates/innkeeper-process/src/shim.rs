@@ -32,6 +32,20 @@ pub const FLAG: &str = "__shim";
 /// sandbox.
 const CONFINE_FLAG: &str = "__confine";
 
+/// Variables of the host that a shim and a confining process receive. Other variables of the host may be secrets, which a
+/// server could read in `/proc` until the shim hides itself.
+///
+/// `PATH` finds a program without a path, `LD_LIBRARY_PATH` its libraries, and a program that is
+/// built for a measurement of the test coverage writes to `LLVM_PROFILE_FILE`.
+#[cfg(unix)]
+const SHIM_VARIABLES: &[&str] = &["PATH", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"];
+
+/// Returns the variables of this process for a shim or a confining process.
+#[cfg(unix)]
+pub(crate) fn environment() -> impl Iterator<Item = (&'static str, OsString)> {
+    SHIM_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)))
+}
+
 /// Runs the supervisor if the program was started as one, and returns its exit code.
 ///
 /// An application that is its own supervisor calls this function first in `main`, with

@@ -5,6 +5,7 @@ mod environment;
 mod host;
 mod hostile;
 mod launch;
+mod lost_supervisor;
 mod resources;
 mod termination;
 

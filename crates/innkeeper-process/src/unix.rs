@@ -16,6 +16,7 @@ use super::{
 };
 use crate::ledger::{Ledger, LedgerEntry};
 use crate::shim::check_not_requested;
+use crate::tree_tag::TreeTag;
 
 pub use sweep::{SweepTarget, sweep};
 
@@ -168,8 +169,9 @@ fn record(
     ledger: Option<&Ledger>,
     kind: crate::ledger::ProcessKind,
     id: u32,
+    tag: Option<&TreeTag>,
 ) -> Option<LedgerEntry> {
-    let noted = ledger?.record(kind, id);
+    let noted = ledger?.record(kind, id, tag.cloned());
     let log_error = |error: &std::io::Error| {
         tracing::error!(severity = "critical", %error, "process not recorded in the ledger");
     };

@@ -136,7 +136,7 @@
 //!
 //! The library installs no logger, no signal handler and no panic hook, and reads the process
 //! environment only in [`Config::from_file`], [`Environment::from_process`] and
-//! [`compat::McpClient::connect`].
+//! [`compat::McpClient::connect`]. A supervisor receives `PATH` and `LD_LIBRARY_PATH`.
 //!
 //! # Process trees
 //!
@@ -147,6 +147,11 @@
 //! [`Supervisor::this_program`] to [`HostBuilder::supervisor`]. Without a supervisor, each server
 //! runs in a process group, which a daemon can leave. [`Host::status`] reports which containment a
 //! server has.
+//!
+//! An application that owns its process calls two more functions in `main`, as the command line
+//! does: [`process::host_process::hide`] hides the environment and the memory of the application
+//! from its servers, and [`process::host_process::adopt_orphans`] lets the host find each process
+//! that a killed supervisor leaves.
 
 pub use innkeeper_agent::agent::{Agent, AgentSettings};
 pub use innkeeper_host::{
@@ -251,7 +256,9 @@ pub mod telemetry {
 
 /// Server processes: supervisor, containment and exit status.
 pub mod process {
-    pub use innkeeper_host::{ExitStatus, ProcessContainment, ProcessLimit, Supervisor, shim};
+    pub use innkeeper_host::{
+        ExitStatus, ProcessContainment, ProcessLimit, Supervisor, host_process, shim,
+    };
 }
 
 /// The HTTP client of the library, with the proxy settings of an environment.

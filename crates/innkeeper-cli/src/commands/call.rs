@@ -186,6 +186,7 @@ pub(super) fn call_error(error: &CallError, definition: &str) -> CliError {
         CallError::Routing(
             RoutingError::ToolWithheld { .. } | RoutingError::ItemWithheld { .. },
         ) => CliError::usage(error.to_string()),
+        CallError::Routing(RoutingError::Ambiguous { .. }) => CliError::usage(error.to_string()),
         CallError::Routing(_) => CliError::usage(error.to_string())
             .with_hint("run `innkeeper tools` to list all tools, prompts and resources"),
         CallError::Validation { item, problems } => {

@@ -20,6 +20,8 @@ mod edit_server;
 mod extract;
 mod first_minute;
 mod found_files;
+#[cfg(target_os = "linux")]
+mod host_secrets;
 mod log_stats;
 mod login;
 mod model;

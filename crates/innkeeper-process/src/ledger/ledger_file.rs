@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::tree_tag::TreeTag;
+
 /// Maximum number of processes in a ledger: two per server allow more servers than a machine can
 /// run.
 pub(super) const MAX_ENTRIES: usize = 4096;
@@ -23,11 +25,13 @@ pub enum ProcessKind {
     Group,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ProcessRecord {
     pub(super) kind: ProcessKind,
     pub(super) pid: u32,
     pub(super) start_time: u64,
+    /// Tag of every process of the tree; the entry of a shim has one.
+    pub(super) tag: Option<TreeTag>,
 }
 
 /// The environment of a host. Process ids are meaningless after a reboot, or in another container
@@ -74,14 +78,17 @@ pub(super) fn format_file<'a>(
 ) -> String {
     let HostHeader { boot_id, pid_namespace, session } = header;
     let mut page = format!("{FORMAT_LINE}\n{boot_id} {pid_namespace} {session}\n");
-    for ProcessRecord { kind, pid, start_time } in entries {
+    for ProcessRecord { kind, pid, start_time, tag } in entries {
         let kind = match kind {
             ProcessKind::Shim => "shim",
             ProcessKind::Server => "server",
             ProcessKind::Group => "group",
         };
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "{kind} {pid} {start_time}");
+        let _ = match tag {
+            Some(tag) => writeln!(page, "{kind} {pid} {start_time} {}", tag.to_fields()),
+            None => writeln!(page, "{kind} {pid} {start_time}"),
+        };
     }
     page
 }
@@ -111,6 +118,7 @@ fn parse_record(line: &str) -> Option<ProcessRecord> {
         kind,
         pid: fields.next()?.parse().ok()?,
         start_time: fields.next()?.parse().ok()?,
+        tag: TreeTag::from_fields(fields),
     })
 }
 
@@ -122,12 +130,20 @@ mod tests {
         HostHeader { boot_id: "b".to_owned(), pid_namespace: "pid:[1]".to_owned(), session: 7 }
     }
 
+    fn record(kind: ProcessKind, pid: u32, start_time: u64, tag: Option<TreeTag>) -> ProcessRecord {
+        ProcessRecord { kind, pid, start_time, tag }
+    }
+
     #[test]
     fn a_ledger_file_is_read_back_as_it_was_written() {
+        let tag = TreeTag::from_fields(
+            ["0123456789abcdef0123456789abcdef", "18446744073709551615"].into_iter(),
+        );
+        assert!(tag.is_some());
         let entries = [
-            ProcessRecord { kind: ProcessKind::Shim, pid: 11, start_time: 22 },
-            ProcessRecord { kind: ProcessKind::Server, pid: 12, start_time: 23 },
-            ProcessRecord { kind: ProcessKind::Group, pid: u32::MAX, start_time: u64::MAX },
+            record(ProcessKind::Shim, 11, 22, tag.clone()),
+            record(ProcessKind::Server, 12, 23, None),
+            record(ProcessKind::Server, u32::MAX, u64::MAX, tag),
         ];
         let page = format_file(&header(), entries.iter());
         assert_eq!(parse_file(&page), Some((header(), entries.to_vec())));
@@ -141,9 +157,10 @@ mod tests {
         {
             assert_eq!(parse_file(page), None, "{page:?}");
         }
-        let page = format_file(&header(), [].iter()) + "shim\nshim x 1\nshim 1 -1\n\0\nshim 1 2\n";
+        let page =
+            format_file(&header(), [].iter()) + "shim\nshim x 1\nshim 1 -1\n\0\nshim 1 2 x\n";
         let (_, entries) = parse_file(&page).unwrap();
-        assert_eq!(entries, [ProcessRecord { kind: ProcessKind::Shim, pid: 1, start_time: 2 }]);
+        assert_eq!(entries, [record(ProcessKind::Shim, 1, 2, None)]);
     }
 
     #[test]

@@ -139,15 +139,16 @@ fn terminate_trees(header: &HostHeader, entries: &[ProcessRecord], deadline: Ins
         }
         let runs = still_runs(&noted);
         killed += match noted.kind {
-            ProcessKind::Shim if runs => sweep(
-                SweepTarget { session: to_pid(noted.pid), ..SweepTarget::default() },
-                deadline,
-            ),
+            ProcessKind::Shim => {
+                let session = to_pid(noted.pid).filter(|_| runs);
+                let tag = noted.tag.as_ref();
+                sweep(SweepTarget { session, tag, ..SweepTarget::default() }, deadline)
+            }
             ProcessKind::Server | ProcessKind::Group if runs => {
                 sweep(SweepTarget { server: to_pid(noted.pid), ..SweepTarget::default() }, deadline)
             }
-            ProcessKind::Group => kill_leaderless_group(header, *noted),
-            ProcessKind::Shim | ProcessKind::Server => 0,
+            ProcessKind::Group => kill_leaderless_group(header, noted),
+            ProcessKind::Server => 0,
         };
     }
     killed
@@ -163,7 +164,7 @@ fn terminate_trees(_header: &HostHeader, _entries: &[ProcessRecord], _end: Insta
 /// that started after the leader. If another process has the leader's id, the group is not ours; a
 /// zombie leader keeps the id in use.
 #[cfg(target_os = "linux")]
-fn kill_leaderless_group(header: &HostHeader, leader: ProcessRecord) -> usize {
+fn kill_leaderless_group(header: &HostHeader, leader: &ProcessRecord) -> usize {
     use crate::shim::tree::{ProcessStat, all_processes};
     let another =
         |pid| ProcessStat::read(pid).is_some_and(|stat| stat.start_time != leader.start_time);
@@ -184,6 +185,6 @@ fn kill_leaderless_group(header: &HostHeader, leader: ProcessRecord) -> usize {
 }
 
 #[cfg(all(unix, not(target_os = "linux")))]
-fn kill_leaderless_group(_header: &HostHeader, _leader: ProcessRecord) -> usize {
+fn kill_leaderless_group(_header: &HostHeader, _leader: &ProcessRecord) -> usize {
     0
 }

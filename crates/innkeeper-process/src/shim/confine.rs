@@ -1,4 +1,4 @@
-//! Applies limits and a sandbox to itself, then executes the server.
+//! Applies the mark of the tree, limits and a sandbox to itself, then executes the server.
 //!
 //! The shim executes this program in between because it is trusted, has one thread and supervises
 //! nothing, and can therefore restrict itself.
@@ -23,15 +23,18 @@ use super::wire::{Confinement, LaunchStage, MAX_LAUNCH_BYTES, ShimReport, WireOs
 /// Exit code if the server could not be executed and the reason could not be reported.
 const EXEC_FAILED_EXIT_CODE: u8 = 126;
 
-/// Becomes the server; returns only on failure. The arguments are the file descriptor for the
-/// failure report, the file descriptor of the server's environment, the limits as JSON, the program
-/// and its arguments.
+/// Becomes the server; returns only on failure. The arguments are the process id of the shim, the
+/// file descriptor for the failure report, the file descriptor of the server's environment, the
+/// limits as JSON, the program and its arguments.
 pub(super) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    let (Some(report), Some(env), Some(confinement), Some(program)) =
-        (args.next(), args.next(), args.next(), args.next())
+    let (Some(shim), Some(report), Some(env), Some(confinement), Some(program)) =
+        (args.next(), args.next(), args.next(), args.next(), args.next())
     else {
         return ExitCode::from(2);
     };
+    if die_with_shim(&shim).is_err() {
+        return ExitCode::from(2);
+    }
     // Reopen the file: safe Rust cannot take ownership of a descriptor number.
     let report = report.to_str().and_then(|fd| open_fd(fd, File::options().write(true)).ok());
     let env = env.to_str().ok_or(io::ErrorKind::InvalidInput.into()).and_then(read_environment);
@@ -43,6 +46,24 @@ pub(super) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
         report.write_all(ShimReport::Failed(stage, errno).to_line().as_bytes()).is_ok()
     });
     ExitCode::from(if reported { 2 } else { EXEC_FAILED_EXIT_CODE })
+}
+
+/// Lets the kernel kill this process, and the program that it executes, when the shim ends. Fails if
+/// the shim has ended before.
+#[cfg(target_os = "linux")]
+fn die_with_shim(shim: &OsStr) -> io::Result<()> {
+    use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+    let shim = shim.to_str().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if shim.is_none() || getppid() != shim {
+        return Err(io::ErrorKind::NotConnected.into());
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn die_with_shim(_shim: &OsStr) -> io::Result<()> {
+    Ok(())
 }
 
 fn open_fd(fd: &str, options: &OpenOptions) -> io::Result<File> {
@@ -104,8 +125,17 @@ fn errno(error: &io::Error) -> i32 {
 
 /// Sets every limit; each process of the server has the limits separately.
 fn apply_limits(confinement: &Confinement) -> io::Result<()> {
-    // The server's memory must not be written to a core file that others can read.
-    lower_limit(Resource::Core, 0, 0)?;
+    #[cfg(target_os = "linux")]
+    if let Some(mark) = confinement.lock_limit {
+        lower_limit(Resource::Locks, mark, mark)?;
+    }
+    let Confinement { memory, cpu_seconds, open_files, file_size, lock_limit: _, sandbox } =
+        confinement;
+    let is_limited = [memory, cpu_seconds, open_files, file_size].into_iter().any(Option::is_some);
+    if is_limited || sandbox.is_some() {
+        // The server's memory must not be written to a core file that others can read.
+        lower_limit(Resource::Core, 0, 0)?;
+    }
     if let Some(files) = confinement.open_files {
         lower_limit(Resource::Nofile, files, files)?;
     }

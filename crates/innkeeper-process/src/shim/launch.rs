@@ -1,10 +1,9 @@
 //! Receives the launch from the host and starts the server.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSliceMut, PipeReader, PipeWriter, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -14,11 +13,11 @@ use rustix::io::{Errno, FdFlags};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use rustix::process::Pid;
 
-use super::CONFINE_FLAG;
 use super::wire::{
     ConfineCommand, LaunchRequest, LaunchStage, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, ShimReport,
     WireOsString,
 };
+use super::{CONFINE_FLAG, FLAG};
 
 /// Size of the first read in bytes; nearly every launch fits.
 const FIRST_READ_BYTES: usize = 64 << 10;
@@ -158,6 +157,17 @@ fn unconfined_command(server: WireOsString, args: Vec<WireOsString>, env: EnvVar
     command
 }
 
+/// Returns the command that runs this program again.
+fn confining_program(program: WireOsString, args: Vec<WireOsString>) -> Command {
+    let running = Path::new("/proc/self/exe");
+    let own_args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if cfg!(target_os = "linux") && own_args == [FLAG] && running.exists() {
+        // The same program if its file is replaced or another program started the shim.
+        return new_command(running.as_os_str().into(), vec![OsStr::new(FLAG).into()]);
+    }
+    new_command(program, args)
+}
+
 /// A process that confines itself before it becomes the server.
 struct ConfiningChild {
     /// Reads the failure report; empty on success.
@@ -171,7 +181,9 @@ struct ConfiningChild {
 }
 
 /// Returns the command that confines itself and executes the server. Its environment is empty,
-/// because the server's environment can load code, and this process is not confined yet.
+/// apart
+/// from variables of the host, because the server's environment can load code, and this process is
+/// not confined yet.
 fn confined_command(
     confine: ConfineCommand,
     server: WireOsString,
@@ -184,15 +196,11 @@ fn confined_command(
     for inherited in [&writer, &environment_reader] {
         rustix::io::fcntl_setfd(inherited, FdFlags::empty())?;
     }
-    let by_name = !confine.program.to_os_string().as_bytes().contains(&b'/');
-    let mut command = new_command(confine.program, confine.args);
-    command.env_clear();
-    if let Some(path) = std::env::var_os("PATH").filter(|_| by_name) {
-        // The program is searched where the host found it.
-        command.env("PATH", path);
-    }
+    let mut command = confining_program(confine.program, confine.args);
+    command.env_clear().envs(super::environment());
     command
         .arg(CONFINE_FLAG)
+        .arg(std::process::id().to_string())
         .arg(writer.as_raw_fd().to_string())
         .arg(environment_reader.as_raw_fd().to_string())
         .arg(serde_json::to_string(&confine.confinement)?)

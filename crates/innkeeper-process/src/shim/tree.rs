@@ -3,7 +3,9 @@
 use rustix::process::Pid;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{ProcessStat, all_processes, for_each_descendant, running_children};
+pub(crate) use linux::{
+    ProcessStat, all_processes, child_stats, for_each_descendant, running_children,
+};
 
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::for_each_descendant;
@@ -96,13 +98,19 @@ mod linux {
         }
     }
 
-    /// Returns the children of a process that have not exited.
-    pub(crate) fn running_children(pid: Pid) -> Vec<Pid> {
-        let stats = match children(pid) {
+    /// Returns the children of a process, also the children that have exited.
+    pub(crate) fn child_stats(pid: Pid) -> Vec<ProcessStat> {
+        let mut stats = match children(pid) {
             Some(children) => children.into_iter().filter_map(ProcessStat::read).collect(),
             None => all_processes(),
         };
-        let running = stats.iter().filter(|stat| stat.parent == Some(pid) && !stat.zombie);
+        stats.retain(|stat| stat.parent == Some(pid));
+        stats
+    }
+
+    /// Returns the children of a process that have not exited.
+    pub(crate) fn running_children(pid: Pid) -> Vec<Pid> {
+        let running = child_stats(pid).into_iter().filter(|stat| !stat.zombie);
         running.map(|stat| stat.pid).collect()
     }
 

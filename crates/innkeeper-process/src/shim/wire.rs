@@ -42,7 +42,8 @@ pub(crate) struct LaunchRequest {
     pub args: Vec<WireOsString>,
     pub env: Vec<(WireOsString, WireOsString)>,
     pub cwd: Option<WireOsString>,
-    /// Program that confines itself and then becomes the server; `None` without limits and sandbox.
+    /// Program that confines itself and then becomes the server; `None` if the shim starts the server
+    /// directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confine: Option<ConfineCommand>,
     /// Maximum number of processes in the tree.
@@ -67,6 +68,9 @@ pub(crate) struct Confinement {
     pub cpu_seconds: Option<u64>,
     pub open_files: Option<u64>,
     pub file_size: Option<u64>,
+    /// Hard limit `RLIMIT_LOCKS`, which marks the processes of the tree.
+    #[serde(default)]
+    pub lock_limit: Option<u64>,
     pub sandbox: Option<Sandbox>,
 }
 

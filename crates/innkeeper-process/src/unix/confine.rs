@@ -10,12 +10,15 @@ use rustix::io::Errno;
 use crate::confinement::{Confinement, SandboxSpec};
 use crate::shim::wire;
 use crate::shim::wire::{ConfineCommand, WireOsString};
+use crate::tree_tag::TreeTag;
 
-/// Returns the command that confines the server with `program`, the shim's own executable; `None`
-/// if no setting must be applied by the process itself, so that the shim starts the server
-/// directly.
+/// Returns the command that confines the server with `program`, the shim's own executable. On Linux
+/// each server needs the command, for the mark of the tree and the parent-death signal. On other
+/// systems, returns `None` if no setting must be applied by the process itself, so that the shim
+/// starts the server directly.
 pub(super) fn confine_command(
     requested: &Confinement,
+    tag: &TreeTag,
     program: &Path,
     args: &[OsString],
 ) -> io::Result<Option<ConfineCommand>> {
@@ -24,7 +27,7 @@ pub(super) fn confine_command(
         requested.limits;
     let sandbox = requested.sandbox.as_ref().map(wire_sandbox);
     let limited = [memory, cpu_seconds, open_files, file_size].iter().any(Option::is_some);
-    if !limited && sandbox.is_none() {
+    if cfg!(not(target_os = "linux")) && !limited && sandbox.is_none() {
         return Ok(None);
     }
     // The shim starts the program in the server's directory; it searches bare names there.
@@ -33,7 +36,14 @@ pub(super) fn confine_command(
     Ok(Some(ConfineCommand {
         program: program.as_os_str().into(),
         args: args.iter().map(|arg| arg.as_os_str().into()).collect(),
-        confinement: wire::Confinement { memory, cpu_seconds, open_files, file_size, sandbox },
+        confinement: wire::Confinement {
+            memory,
+            cpu_seconds,
+            open_files,
+            file_size,
+            lock_limit: tag.lock_limit(),
+            sandbox,
+        },
     }))
 }
 
@@ -63,16 +73,23 @@ mod tests {
 
     fn confined(limits: ResourceLimits) -> Option<ConfineCommand> {
         let confinement = Confinement::new(limits, None, Path::new("/"));
-        confine_command(&confinement, Path::new("bin/innkeeper-shim"), &["__shim".into()]).unwrap()
+        let (program, args) = (Path::new("bin/innkeeper-shim"), ["__shim".into()]);
+        confine_command(&confinement, &TreeTag::new(), program, &args).unwrap()
     }
 
     #[test]
-    fn without_limits_that_a_process_sets_itself_nothing_stands_before_the_server() {
-        assert_eq!(confined(ResourceLimits::default()), None);
-        assert_eq!(
-            confined(ResourceLimits { processes: Some(1), ..ResourceLimits::default() }),
-            None
-        );
+    fn without_limits_the_command_sets_only_the_mark_of_the_tree() {
+        for limits in [
+            ResourceLimits::default(),
+            ResourceLimits { processes: Some(1), ..ResourceLimits::default() },
+        ] {
+            let confinement = confined(limits).map(|confine| confine.confinement);
+            let Some(confinement) = confinement.filter(|_| cfg!(target_os = "linux")) else {
+                continue;
+            };
+            assert!(confinement.lock_limit.is_some());
+            assert_eq!(wire::Confinement { lock_limit: None, ..confinement }, Default::default());
+        }
     }
 
     #[test]

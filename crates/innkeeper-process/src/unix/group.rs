@@ -76,7 +76,7 @@ pub(super) fn spawn(
     drop(process_command);
     let id = child.id();
     let leader = GroupLeader(Arc::new(Mutex::new(pid(id))));
-    let entry = record(ledger, ProcessKind::Group, id);
+    let entry = record(ledger, ProcessKind::Group, id, None);
     let (state_sender, state) = watch::channel(GroupState::Running);
     let (thread_leader, grouped) = (leader.clone(), GroupProcess { id, leader, state });
     let thread = std::thread::Builder::new().name("innkeeper-wait".to_owned());
@@ -108,14 +108,23 @@ fn wait_and_reap(
     leader.signal(Signal::KILL);
     leader.forget();
     drop(child.wait());
+    reap_adopted_members(group);
     for _ in 0..MAX_POLLS {
         if group.is_none_or(is_group_empty) {
             break;
         }
         std::thread::sleep(POLL_INTERVAL);
     }
+    reap_adopted_members(group);
     drop(entry);
     state_sender.send_replace(GroupState::Gone(exit));
+}
+
+/// Reaps the members of the group that became children of a host that adopts orphans.
+fn reap_adopted_members(group: Option<Pid>) {
+    use rustix::process::{WaitOptions, waitpgid};
+    let Some(group) = group else { return };
+    while let Ok(Some(_)) = waitpgid(group, WaitOptions::NOHANG) {}
 }
 
 /// Returns whether no process of a group runs. Zombies keep a group alive until they are reaped,

@@ -1,6 +1,6 @@
 //! A server with a shim: the host side of the control socket.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,18 +10,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, Shutdown};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::sweep::{SweepTarget, TreeTag, sweep, sweep_deadline};
+use super::sweep::{SweepTarget, sweep, sweep_deadline};
 use super::{StdioPipes, confine, pid, pipes, reap, record};
 use crate::ledger::{Ledger, LedgerEntry, ProcessKind};
 use crate::shim::wire::{
     KILL, LaunchRequest, LaunchStage, MAX_REPORT_BYTES, SEND_FLAGS, ShimReport, TERMINATE,
 };
+use crate::tree_tag::TreeTag;
 use crate::{ExitStatus, ProcessLimit, ProcessSpec, SpawnError};
 
 /// Timeout for a shim to start the server: the shim executes two programs, which is slow only on an
@@ -91,8 +92,9 @@ struct ShimChild {
     child: Option<Child>,
     id: u32,
     entries: Vec<LedgerEntry>,
-    server_pid: Option<u32>,
-    /// Tag in the environment of every process of the tree that does not remove it.
+    /// The main process of the server, with its start time where the system reports the time.
+    server: Option<(Pid, Option<u64>)>,
+    /// Tag of every process of the tree.
     tag: TreeTag,
     tree_gone: bool,
 }
@@ -110,18 +112,21 @@ impl ShimChild {
         let control = ShimControl(Arc::new(UnixStream::from_std(host_end)?));
         let child = Command::new(program)
             .args(args)
+            .env_clear()
+            .envs(crate::shim::environment())
             .stdin(OwnedFd::from(shim_end))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
         let id = child.id();
-        let entries = record(ledger, ProcessKind::Shim, id).into_iter().collect();
+        let entries =
+            record(ledger, ProcessKind::Shim, id, Some(&process_tag)).into_iter().collect();
         Ok(Self {
             control,
             child: Some(child),
             id,
             entries,
-            server_pid: None,
+            server: None,
             tag: process_tag,
             tree_gone: false,
         })
@@ -132,16 +137,23 @@ impl ShimChild {
         let mut child = self.child.take()?;
         let entries = std::mem::take(&mut self.entries);
         let (is_tree_gone, process_tag) = (self.tree_gone, self.tag.clone());
-        let (session, server) = (pid(self.id), self.server_pid.and_then(pid));
+        let (session, server) = (pid(self.id), self.server);
         reap(move || {
-            if server.is_none() {
-                terminate_unverified(&mut child);
-            }
-            let clean = child.wait().is_ok_and(|status| status.success());
+            let exited = if server.is_none() { terminate_unverified(&mut child) } else { None };
+            // The shim is reaped last, so that the system cannot reuse the id of its session.
+            let session = session.filter(|_| exited.is_none());
+            let is_clean = match exited {
+                Some(status) => status.success(),
+                None => session.is_some_and(exits_with_success),
+            };
             // A shim that exits with a failure was killed and left its tree running.
-            if !is_tree_gone && !clean {
-                sweep(SweepTarget { session, server, tag: Some(&process_tag) }, sweep_deadline());
+            if !is_tree_gone && !is_clean {
+                let is_same = |(server, start)| crate::shim::tree::start_time(server) == start;
+                let server = server.filter(|server| is_same(*server)).map(|(server, _)| server);
+                let tag = Some(&process_tag);
+                sweep(SweepTarget { session, server, tag, adopted: true }, sweep_deadline());
             }
+            drop(child.wait());
             drop(entries);
         })
     }
@@ -154,17 +166,28 @@ impl ShimChild {
     }
 }
 
-/// Kills a program that has not proved to be a shim, unless it exits within a second.
-fn terminate_unverified(child: &mut Child) {
+/// Waits until a child exits, without reaping the child; returns whether its exit code is 0.
+fn exits_with_success(child: Pid) -> bool {
+    let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    let status = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(child), ended));
+    status.is_ok_and(|status| status.is_some_and(|status| status.exit_status() == Some(0)))
+}
+
+/// Kills a program that has not proved to be a shim, unless it exits within a second. Returns how
+/// the program exited by itself.
+fn terminate_unverified(child: &mut Child) -> Option<std::process::ExitStatus> {
     const MAX_POLLS: usize = 200;
     const POLL_INTERVAL: Duration = Duration::from_millis(5);
     for _ in 0..MAX_POLLS {
-        if !matches!(child.try_wait(), Ok(None)) {
-            return;
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) => {}
+            Err(_) => return None,
         }
         std::thread::sleep(POLL_INTERVAL);
     }
     drop(child.kill());
+    None
 }
 
 impl Drop for ShimChild {
@@ -210,8 +233,8 @@ pub(super) async fn spawn(
     match started.await {
         Ok(Ok(Some(ShimReport::Started(id)))) => {
             process.id = id;
-            process.shim.server_pid = Some(id);
-            process.shim.entries.extend(record(ledger, ProcessKind::Server, id));
+            process.shim.server = pid(id).map(|pid| (pid, crate::shim::tree::start_time(pid)));
+            process.shim.entries.extend(record(ledger, ProcessKind::Server, id, None));
             Ok((process, pipes))
         }
         Ok(Ok(Some(ShimReport::Failed(LaunchStage::WorkingDirectory, errno)))) => {
@@ -256,12 +279,13 @@ fn encode_launch(
     shim_args: &[OsString],
 ) -> io::Result<Vec<u8>> {
     let env = launch.env.iter().map(|(k, v)| (k.as_os_str().into(), v.as_os_str().into()));
+    let (name, value) = tag.variable();
     let start = LaunchRequest {
         program: launch.program.as_os_str().into(),
         args: launch.args.iter().map(|arg| arg.as_os_str().into()).collect(),
-        env: env.chain([tag.variable()]).collect(),
+        env: env.chain([(OsStr::new(name).into(), OsStr::new(value).into())]).collect(),
         cwd: launch.cwd.as_ref().map(|cwd| cwd.as_os_str().into()),
-        confine: confine::confine_command(&launch.confinement, shim, shim_args)?,
+        confine: confine::confine_command(&launch.confinement, tag, shim, shim_args)?,
         processes: launch.confinement.limits.processes,
     };
     start.encode()

@@ -1,11 +1,10 @@
 //! Kills the processes that a killed shim left running.
 
-use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use crate::shim::wire::WireOsString;
+use crate::tree_tag::TreeTag;
 
 /// Pause between two rounds of kills; two rounds are enough for every process that can be found.
 const ROUND_INTERVAL: Duration = Duration::from_millis(10);
@@ -13,43 +12,12 @@ const ROUND_INTERVAL: Duration = Duration::from_millis(10);
 /// Maximum time spent on one tree that survives.
 const SWEEP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Maximum number of bytes read of a process's environment: several times a usual environment.
+/// Number of searches in succession that find nothing, at the end of a sweep: one search misses a
+/// process that is forked behind its position by a process that exits before it.
 #[cfg(target_os = "linux")]
-const MAX_ENVIRONMENT_BYTES: u64 = 1 << 20;
-
-/// Environment variable that identifies the processes of one tree in any group or session.
-const TREE_VARIABLE: &str = "INNKEEPER_TREE";
-
-/// The tag in the environment of every process of a tree that does not remove it.
-#[derive(Clone, Debug)]
-pub struct TreeTag(String);
-
-impl TreeTag {
-    pub(super) fn new() -> Self {
-        Self(format!("{:032x}", fastrand::u128(..)))
-    }
-
-    pub(super) fn variable(&self) -> (WireOsString, WireOsString) {
-        (OsStr::new(TREE_VARIABLE).into(), OsStr::new(&self.0).into())
-    }
-
-    /// Returns whether a process of the current user has this tag.
-    #[cfg(target_os = "linux")]
-    fn is_carried_by(&self, pid: Pid) -> bool {
-        use std::io::Read;
-        use std::os::unix::fs::MetadataExt;
-
-        let Ok(file) = std::fs::File::open(format!("/proc/{pid}/environ")) else { return false };
-        let own_uid = rustix::process::geteuid().as_raw();
-        if !file.metadata().is_ok_and(|file| file.uid() == own_uid) {
-            return false;
-        }
-        let mut environment = Vec::new();
-        let variable = format!("{TREE_VARIABLE}={}", self.0);
-        file.take(MAX_ENVIRONMENT_BYTES).read_to_end(&mut environment).is_ok()
-            && environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
-    }
-}
+const EMPTY_SEARCHES: usize = 2;
+#[cfg(not(target_os = "linux"))]
+const EMPTY_SEARCHES: usize = 1;
 
 /// The properties that identify the remaining processes of a tree.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,6 +28,9 @@ pub struct SweepTarget<'a> {
     pub server: Option<Pid>,
     /// Tag of the processes, if known.
     pub tag: Option<&'a TreeTag>,
+    /// Whether processes of any tree that became children of this process belong to the target; see
+    /// [`adopt_orphans`](crate::host_process::adopt_orphans).
+    pub adopted: bool,
 }
 
 /// Returns the deadline of a sweep that starts now.
@@ -74,14 +45,17 @@ pub(super) fn sweep_deadline() -> Instant {
 pub fn sweep(target: SweepTarget<'_>, deadline: Instant) -> usize {
     let mut killed = std::collections::HashSet::new();
     let deadline = deadline.min(sweep_deadline());
-    loop {
+    let mut empty_searches = 0;
+    while empty_searches < EMPTY_SEARCHES {
         let members = members(target);
         if members.is_empty() {
-            break;
+            empty_searches += 1;
+            continue;
         }
+        empty_searches = 0;
         for signal in [Signal::STOP, Signal::KILL] {
-            for pid in &members {
-                let _ = rustix::process::kill_process(*pid, signal);
+            for member in &members {
+                member.signal(signal);
             }
         }
         killed.extend(members);
@@ -90,33 +64,92 @@ pub fn sweep(target: SweepTarget<'_>, deadline: Instant) -> usize {
         }
         std::thread::sleep(ROUND_INTERVAL);
     }
+    if target.adopted {
+        reap_adopted();
+    }
     killed.len()
 }
 
+/// A process of a tree, identified by its id and its start time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct TreeMember {
+    pid: Pid,
+    start_time: u64,
+}
+
+impl TreeMember {
+    /// Sends a signal to the process, and never to another process that has the id later.
+    #[cfg(target_os = "linux")]
+    fn signal(self, signal: Signal) {
+        use rustix::process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal};
+        let is_same = || crate::shim::tree::start_time(self.pid) == Some(self.start_time);
+        let _ = match pidfd_open(self.pid, PidfdFlags::empty()) {
+            Ok(process) if is_same() => pidfd_send_signal(process, signal),
+            Err(rustix::io::Errno::NOSYS) if is_same() => kill_process(self.pid, signal),
+            Ok(_) | Err(_) => Ok(()),
+        };
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn signal(self, signal: Signal) {
+        let _ = (rustix::process::kill_process(self.pid, signal), self.start_time);
+    }
+}
+
 #[cfg(target_os = "linux")]
-fn members(target: SweepTarget<'_>) -> Vec<Pid> {
-    let SweepTarget { session, server, tag: process_tag } = target;
+fn members(target: SweepTarget<'_>) -> Vec<TreeMember> {
+    use crate::shim::tree::{all_processes, descendants};
+    let SweepTarget { session, server, tag, adopted } = target;
     let own_pid = rustix::process::getpid();
-    let below = server.map(crate::shim::tree::descendants).unwrap_or_default();
-    crate::shim::tree::all_processes()
+    let mut below = server.map(descendants).unwrap_or_default();
+    if adopted {
+        for lost in adopted_children().into_iter().filter(|lost| !lost.zombie) {
+            below.push(lost.pid);
+            below.extend(descendants(lost.pid));
+        }
+    }
+    all_processes()
         .into_iter()
         .filter(|stat| !stat.zombie && stat.pid != own_pid)
         .filter(|stat| {
             (session.is_some() && stat.session == session)
                 || (server.is_some() && (stat.group == server || Some(stat.pid) == server))
                 || below.contains(&stat.pid)
-                || process_tag.is_some_and(|process_tag| process_tag.is_carried_by(stat.pid))
+                || tag.is_some_and(|tag| tag.is_carried_by(stat.pid))
         })
-        .map(|stat| stat.pid)
+        .map(|stat| TreeMember { pid: stat.pid, start_time: stat.start_time })
         .collect()
 }
 
 /// Kills the server's group; returns no members, because this system does not list processes.
 #[cfg(not(target_os = "linux"))]
-fn members(left: SweepTarget<'_>) -> Vec<Pid> {
-    let _ = (left.session, left.tag);
+fn members(left: SweepTarget<'_>) -> Vec<TreeMember> {
+    let _ = (left.session, left.tag, left.adopted);
     if let Some(server) = left.server {
         let _ = rustix::process::kill_process_group(server, Signal::KILL);
     }
     Vec::new()
 }
+
+/// Returns the children of this process that were processes of a tree: a lost shim was their
+/// parent. A process of a tree has a lower limit than the host; a child that the host or the
+/// application started has the limit of the host.
+#[cfg(target_os = "linux")]
+fn adopted_children() -> Vec<crate::shim::tree::ProcessStat> {
+    use crate::tree_tag::lock_limit_of;
+    let own_pid = rustix::process::getpid();
+    let own_limit = lock_limit_of(own_pid).unwrap_or(u64::MAX);
+    let children = crate::shim::tree::child_stats(own_pid).into_iter();
+    children.filter(|stat| lock_limit_of(stat.pid).is_some_and(|limit| limit < own_limit)).collect()
+}
+
+#[cfg(target_os = "linux")]
+fn reap_adopted() {
+    use rustix::process::{WaitOptions, waitpid};
+    for lost in adopted_children() {
+        let _ = waitpid(Some(lost.pid), WaitOptions::NOHANG);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn reap_adopted() {}
