@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use innkeeper_toolcall::Format;
 
-use crate::import::ImportSource;
+use crate::import::{ImportSource, ImportSourceParser};
 use crate::tool_arguments::TypedArgument;
 
 /// A command that loads a configuration.
@@ -293,7 +293,7 @@ pub(crate) struct ExportRetriesArgs {
 pub(crate) struct ImportArgs {
     /// Host to import from (claude, vscode, cursor, gemini, codex, windsurf, opencode or zed), or the
     /// path of a file of any of these hosts; default: all hosts with configuration files
-    #[arg(value_name = "HOST|PATH", value_parser = ImportSource::parse)]
+    #[arg(value_name = "HOST|PATH", value_parser = ImportSourceParser, hide_possible_values = true)]
     pub(crate) source: Option<ImportSource>,
 }
 

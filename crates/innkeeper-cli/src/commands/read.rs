@@ -25,7 +25,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result
     let operation = async |host: &Host, output: &mut Output| {
         let options = CallOptions::default();
         let got = host.read_resource(&args.uri, args.server(), options).await;
-        let got = got.map_err(|error| with_failed_servers(read_error(&error), host))?;
+        let got = got.map_err(|error| with_failed_servers(read_error(&error, &args.uri), host))?;
         if output.is_json() {
             return Ok(output.print_json(&got)?);
         }
@@ -38,18 +38,18 @@ pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result
 }
 
 /// Converts an error of a read to an error with the next step.
-fn read_error(error: &CallError) -> CliError {
+fn read_error(error: &CallError, uri: &str) -> CliError {
     match error {
         CallError::Routing(RoutingError::Ambiguous { name, candidates }) => {
             let server = candidates.first().map_or("SERVER", |server| server);
-            call_error(error)
+            call_error(error, uri)
                 .with_hint(format!("name the server: `innkeeper read {server} {name}`"))
         }
         CallError::Routing(RoutingError::UnknownResource { .. }) => {
             CliError::usage(error.to_string())
                 .with_hint("run `innkeeper tools` to list all resources and templates")
         }
-        _ => call_error(error),
+        _ => call_error(error, uri),
     }
 }
 

@@ -5,6 +5,8 @@
 mod program;
 mod terminal;
 
+mod screens;
+
 mod activity;
 mod arguments;
 mod ask;
