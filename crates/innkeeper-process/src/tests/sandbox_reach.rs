@@ -97,8 +97,17 @@ impl Outside {
 
     /// Runs all attempts in a server; returns the error number of each, 0 for success.
     async fn run(&self, supervisor: &Supervisor, sandbox: Option<&SandboxConfig>) -> Errors {
+        self.run_attempts(&self.attempts(), supervisor, sandbox).await
+    }
+
+    async fn run_attempts(
+        &self,
+        attempts: &[(&'static str, String)],
+        supervisor: &Supervisor,
+        sandbox: Option<&SandboxConfig>,
+    ) -> Errors {
         let mut script = "sub call { syscall($_[0], @_[1..$#_]) != -1 }\n".to_owned();
-        for (name, attempt) in self.attempts() {
+        for (name, attempt) in attempts {
             script += &format!("$! = 0; print '{name}=', (({attempt}) ? 0 : $! + 0), \"\\n\";\n");
         }
         // System calls with more arguments than values need numbers, not texts.
@@ -208,5 +217,74 @@ async fn usual_programs_work_on_the_writable_paths_of_a_sandbox() {
         let output = read_output(&mut pipes).await;
         drop(pipes.stderr.read_to_string(&mut errors).await);
         assert_eq!(output, "a b c d t.tar ", "user {user:?}: {errors}");
+    }
+}
+
+/// The rows of the page of the sandbox about what a sandbox does not do: the page may not promise
+/// more.
+#[tokio::test]
+async fn what_a_sandbox_does_not_do_is_visible_from_inside() {
+    use std::os::unix::net::UnixListener;
+
+    for (user, supervisor, _dir) in supervisors() {
+        let outside = Outside::new(user);
+        let path = |name: &str| outside.dir.path().join(name).to_str().unwrap().to_owned();
+        let (file, socket) = (path("file"), path("socket"));
+        std::os::unix::fs::symlink("target", path("link")).unwrap();
+        let _listener = UnixListener::bind(&socket).unwrap();
+        std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o666)).unwrap();
+        let abstract_name = format!("innkeeper-{}", outside.victim.id());
+        let address = <std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(&abstract_name);
+        let _abstract = UnixListener::bind_addr(&address.unwrap()).unwrap();
+        let attempts = [
+            ("stat", format!("defined((stat('{file}'))[2])")),
+            ("readlink", format!("defined(readlink('{}'))", path("link"))),
+            (
+                "inotify",
+                format!(
+                    "call({}, syscall({}, 0), '{file}', 2)",
+                    libc::SYS_inotify_add_watch,
+                    libc::SYS_inotify_init1,
+                ),
+            ),
+            (
+                "unix socket",
+                format!(
+                    "do {{ socket(my $s, 1, 1, 0); connect($s, pack('Sa*x', 1, '{socket}')) }}"
+                ),
+            ),
+            (
+                "abstract socket",
+                format!(
+                    "do {{ socket(my $s, 1, 1, 0); connect($s, pack('Sxa*', 1, '{abstract_name}')) }}"
+                ),
+            ),
+            (
+                "command line",
+                format!("open(my $opened, '<', '/proc/{}/cmdline')", outside.victim.id()),
+            ),
+            ("read", format!("open(my $opened, '<', '{file}')")),
+            ("write", format!("open(my $opened, '>>', '{file}')")),
+            ("truncate", format!("truncate('{file}', 1)")),
+            ("list", format!("opendir(my $opened, '{}')", path("inside"))),
+            ("rename", format!("rename('{file}', '{file}-2')")),
+            ("tcp", "socket(my $s, 2, 1, 0)".to_owned()),
+        ];
+        for network in [false, true] {
+            let sandbox = SandboxConfig { network, ..SandboxConfig::default() };
+            let errors = outside.run_attempts(&attempts, &supervisor, Some(&sandbox)).await;
+            let reached = |name: &str| errors[name] == 0;
+            for name in ["stat", "readlink", "inotify", "unix socket"] {
+                assert!(reached(name), "{name}: {errors:?}, user {user:?}");
+            }
+            for name in ["read", "write", "truncate", "list", "rename"] {
+                assert!(!reached(name), "{name}: {errors:?}, user {user:?}");
+            }
+            for name in ["tcp", "abstract socket"] {
+                assert_eq!(reached(name), network, "{name}: {errors:?}, user {user:?}");
+            }
+            let is_root = user.is_none() && rustix::process::geteuid().is_root();
+            assert_eq!(reached("command line"), !is_root, "{errors:?}, user {user:?}");
+        }
     }
 }
