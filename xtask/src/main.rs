@@ -69,7 +69,7 @@ usage: cargo xtask COMMAND
                             calls, starts and memory beside a raw pipe and the official SDK
   bench --toolcalls [--rounds N] [--seconds S] [--peers-only] [--json] [--write]
                             the tool-call parser beside a byte search and published parsers
-  soak [--cycles [N] | --kills [N] | --calls [N]]
+  soak [--cycles [N] | --kills [N] | --lost [N] | --calls [N]]
                             starts and stops, process trees killed, calls with injected faults; all
                             three in full by default
   simulate [--seeds N] [--first SEED]

@@ -1,6 +1,6 @@
 //! `soak`: runs long tests in a separate program.
 //!
-//! Starts and stops, process trees, calls with faults. `soak` is the only task that links the
+//! Starts and stops, process trees, lost supervisors, calls with faults. `soak` is the only task that links the
 //! product, so a feature of this package enables it.
 
 use std::path::PathBuf;
@@ -15,9 +15,10 @@ struct SoakPart {
     short_count: usize,
 }
 
-const SOAK_PARTS: [SoakPart; 3] = [
+const SOAK_PARTS: [SoakPart; 4] = [
     SoakPart { name: "--cycles", full_count: 1000, short_count: 40 },
     SoakPart { name: "--kills", full_count: 10_000, short_count: 160 },
+    SoakPart { name: "--lost", full_count: 1000, short_count: 100 },
     SoakPart { name: "--calls", full_count: 1_000_000, short_count: 5000 },
 ];
 

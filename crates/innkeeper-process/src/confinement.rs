@@ -89,7 +89,7 @@ impl SandboxSpec {
 
 #[cfg(target_os = "linux")]
 fn restricts_network() -> bool {
-    crate::shim::sockets::CAN_FILTER || crate::shim::landlock::restricts_network()
+    crate::shim::system_calls::CAN_FILTER || crate::shim::landlock::restricts_network()
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -3,6 +3,8 @@
 //! The shim starts the server, adopts every orphaned descendant, and terminates all of them on
 //! request of the host, when the server's main process exits, and when the host is gone.
 
+#[cfg(target_os = "linux")]
+mod capabilities;
 #[cfg(unix)]
 mod confine;
 #[cfg(target_os = "linux")]
@@ -12,9 +14,11 @@ mod launch;
 #[cfg(unix)]
 mod signals;
 #[cfg(target_os = "linux")]
-pub(crate) mod sockets;
+mod sockets;
 #[cfg(unix)]
 mod supervise;
+#[cfg(target_os = "linux")]
+pub(crate) mod system_calls;
 #[cfg(unix)]
 pub(crate) mod tree;
 #[cfg(unix)]

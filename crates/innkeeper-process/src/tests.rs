@@ -7,6 +7,7 @@ mod hostile;
 mod launch;
 mod lost_supervisor;
 mod resources;
+mod sandbox_reach;
 mod termination;
 
 use std::ffi::OsString;

@@ -167,6 +167,8 @@ fn lower_limit(resource: Resource, soft: u64, hard: u64) -> io::Result<()> {
 fn apply_sandbox(confinement: &Confinement, program: &OsStr) -> io::Result<()> {
     let Some(sandbox) = &confinement.sandbox else { return Ok(()) };
     super::landlock::restrict(sandbox, program)?;
+    super::capabilities::drop_unneeded()?;
+    super::system_calls::restrict(!sandbox.write.is_empty())?;
     if sandbox.network { Ok(()) } else { super::sockets::deny_network() }
 }
 

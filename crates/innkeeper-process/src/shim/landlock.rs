@@ -102,6 +102,8 @@ pub(super) fn restrict(sandbox: &Sandbox, program: &OsStr) -> io::Result<()> {
 fn apply_ruleset(sandbox: &Sandbox, program: &OsStr) -> Result<(), RulesetError> {
     let all = AccessFs::from_all(NEWEST_ABI);
     let read = AccessFs::from_read(NEWEST_ABI);
+    // A device node gives root the content of the device, such as a disk.
+    let write = all & !(AccessFs::MakeBlock | AccessFs::MakeChar);
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(REQUIRED_ABI))?
@@ -122,8 +124,8 @@ fn apply_ruleset(sandbox: &Sandbox, program: &OsStr) -> Result<(), RulesetError>
         .add_rules(path_beneath_rules(processes, read))?
         .add_rules(path_beneath_rules([program], read))?
         .add_rules(path_beneath_rules(to_os_strings(&sandbox.read), read))?
-        .add_rules(path_beneath_rules(WRITABLE_PATHS, all))?
-        .add_rules(path_beneath_rules(to_os_strings(&sandbox.write), all))?
+        .add_rules(path_beneath_rules(WRITABLE_PATHS, write))?
+        .add_rules(path_beneath_rules(to_os_strings(&sandbox.write), write))?
         .restrict_self()?;
     Ok(())
 }

@@ -172,7 +172,7 @@ async fn a_shim_is_listed_under_its_own_name_whatever_program_it_is() {
 
 /// Copies the shim under another name. Root can inspect every process, so if root runs the test,
 /// the shim runs as another user.
-fn unprivileged_renamed_shim() -> (tempfile::TempDir, Supervisor) {
+pub(super) fn unprivileged_renamed_shim() -> (tempfile::TempDir, Supervisor) {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let Supervisor::Shim { program, args } = shim() else { unreachable!() };

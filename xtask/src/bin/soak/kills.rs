@@ -3,7 +3,7 @@
 //! Measures the time until all processes are gone, and reports the leftovers.
 
 pub(crate) mod host_process;
-mod process_tree;
+pub(crate) mod process_tree;
 mod termination_times;
 
 use std::path::PathBuf;

@@ -11,6 +11,8 @@ mod host_process;
 
 mod kills;
 
+mod lost;
+
 mod calls;
 
 mod noisy_neighbour;
@@ -24,6 +26,8 @@ use coordinator::Coordinator;
 const HOST_PROCESS_ARG: &str = "__guest";
 /// First argument of a host process of the kills.
 const KILLS_HOST_PROCESS_ARG: &str = "__kills";
+/// First argument of a host process that loses its supervisors.
+const LOST_HOST_ARG: &str = "__lost";
 /// First argument of the process with the remote servers.
 const REMOTE_SERVERS_ARG: &str = "__remotes";
 /// First argument of a separate host process with a fault.
@@ -33,7 +37,7 @@ const FAULTY_REMOTE_ARG: &str = "__remote";
 /// First argument of the process with the same server without the fault.
 const HEALTHY_REMOTE_ARG: &str = "__healthy";
 
-const USAGE: &str = "usage: soak --cycles N | --kills N | --calls N | \
+const USAGE: &str = "usage: soak --cycles N | --kills N | --lost N | --calls N | \
                      --noisy-neighbour ROUNDS CALLS THREADS [FAULT …]";
 
 fn main() -> ExitCode {
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
     let outcome = match arguments[..] {
         [HOST_PROCESS_ARG, tag] => host_process::serve(tag),
         [KILLS_HOST_PROCESS_ARG, ledger] => kills::host_process::serve(ledger),
+        [LOST_HOST_ARG, ledger] => lost::serve(ledger),
         [REMOTE_SERVERS_ARG, dir] => calls::serve_remotes(dir),
         [SEPARATE_HOST_ARG, threads] => {
             parse_number(threads).and_then(noisy_neighbour::serve_separate_host)
@@ -57,6 +62,7 @@ fn main() -> ExitCode {
         }
         ["--cycles", count] => parse_number(count).and_then(run_cycles),
         ["--kills", count] => parse_number(count).and_then(kills::run),
+        ["--lost", count] => parse_number(count).and_then(lost::run),
         ["--calls", count] => parse_number(count).and_then(calls::run),
         _ => Err(USAGE.to_owned()),
     };

@@ -10,7 +10,7 @@ const SHUTDOWN_TIMEOUT_SECONDS: f64 = 0.5;
 
 /// A hostile process tree.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum ProcessTree {
+pub(crate) enum ProcessTree {
     /// A daemon in its own session.
     Daemon,
     /// A child whose parent has exited.
@@ -27,6 +27,8 @@ pub(super) enum ProcessTree {
     PipesHeld,
     /// A server that closes its output, stops reading and keeps running.
     ClosedPipes,
+    /// A daemon in its own session and without the environment of the server.
+    HiddenDaemon,
 }
 
 /// The way a tree is terminated.
@@ -46,7 +48,7 @@ pub(super) enum Termination {
     HostSwept,
 }
 
-const ALL_TREES: [ProcessTree; 8] = [
+const ALL_TREES: [ProcessTree; 9] = [
     ProcessTree::Daemon,
     ProcessTree::DoubleFork,
     ProcessTree::OwnSession,
@@ -55,7 +57,11 @@ const ALL_TREES: [ProcessTree; 8] = [
     ProcessTree::ShellRunner,
     ProcessTree::PipesHeld,
     ProcessTree::ClosedPipes,
+    ProcessTree::HiddenDaemon,
 ];
+
+/// Number of trees whose processes all have the tag.
+const TAGGED_TREES: usize = ALL_TREES.len() - 1;
 const COMMON_TERMINATIONS: [Termination; 4] =
     [Termination::Shutdown, Termination::ServerKilled, Termination::Dropped, Termination::Killed];
 
@@ -63,20 +69,24 @@ const COMMON_TERMINATIONS: [Termination; 4] =
 pub(super) fn tree_and_termination(number: usize) -> (usize, Termination) {
     let (round, position) = (number / 10, number % 10);
     let termination = match position {
-        9 if (round / ALL_TREES.len()).is_multiple_of(2) => Termination::HostKilled,
+        9 if (round / TAGGED_TREES).is_multiple_of(2) => Termination::HostKilled,
         9 => Termination::HostSwept,
         _ => COMMON_TERMINATIONS[position % COMMON_TERMINATIONS.len()],
     };
-    ((round + position) % ALL_TREES.len(), termination)
+    ((round + position) % TAGGED_TREES, termination)
 }
 
 impl ProcessTree {
+    pub(crate) fn index(self) -> usize {
+        ALL_TREES.iter().position(|tree| *tree == self).unwrap_or_default()
+    }
+
     pub(super) fn from_index(number: usize) -> Self {
         ALL_TREES[number % ALL_TREES.len()]
     }
 
     /// The minimum number of processes of a ready tree, without the supervisor.
-    pub(super) fn min_process_count(self) -> usize {
+    pub(crate) fn min_process_count(self) -> usize {
         if matches!(self, Self::IgnoresSignals | Self::ClosedPipes) { 1 } else { 2 }
     }
 
@@ -86,13 +96,23 @@ impl ProcessTree {
             .env(ProcessTag::VARIABLE, tag)
             .config_key("shutdownTimeout", SHUTDOWN_TIMEOUT_SECONDS);
         let mut entry = self.configure_fixture(fixture).config_entry();
-        if self == Self::ShellRunner {
-            let args = entry["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let line =
-                args.fold(fixture_program().display().to_string(), |line, arg| line + " " + arg);
+        let args = entry["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let line = args.fold(fixture_program().display().to_string(), |line, arg| line + " " + arg);
+        let script = match self {
             // A command after the server prevents that the shell replaces itself with the server.
+            Self::ShellRunner => Some(format!("{line}; true")),
+            Self::HiddenDaemon => Some(hidden_daemon_script(tag) + &line),
+            Self::Daemon
+            | Self::DoubleFork
+            | Self::OwnSession
+            | Self::IgnoresSignals
+            | Self::ForkLoop
+            | Self::PipesHeld
+            | Self::ClosedPipes => None,
+        };
+        if let Some(script) = script {
             entry["command"] = json!("sh");
-            entry["args"] = json!(["-c", format!("{line}; true")]);
+            entry["args"] = json!(["-c", script]);
         }
         json!({"servers": {"tree": entry}})
     }
@@ -104,7 +124,7 @@ impl ProcessTree {
             Self::OwnSession => fixture.switch("--own-session"),
             Self::IgnoresSignals => fixture.switch("--ignore-eof").switch("--ignore-sigterm"),
             Self::ForkLoop => fixture.with("--fork-loop", FORK_LOOP_LINKS),
-            Self::ShellRunner => fixture,
+            Self::ShellRunner | Self::HiddenDaemon => fixture,
             Self::PipesHeld => fixture.switch("--exit-while-grandchild"),
             Self::ClosedPipes => fixture
                 .switch("--close-stdout")
@@ -113,4 +133,28 @@ impl ProcessTree {
                 .switch("--ignore-sigterm"),
         }
     }
+}
+
+/// Returns the command line of the daemon of [`ProcessTree::HiddenDaemon`]; each argument ends with
+/// NUL. A number identifies the daemon, which does not have the tag.
+pub(crate) fn hidden_command(tag: &str) -> String {
+    format!("sleep\0{}\0", hidden_number(tag))
+}
+
+/// Returns the seconds that the daemon sleeps: more than any run takes.
+fn hidden_number(tag: &str) -> u64 {
+    let start = tag.get(..9).and_then(|start| u64::from_str_radix(start, 16).ok());
+    1_000_000 + start.unwrap_or_default()
+}
+
+/// Returns a script that starts the daemon, waits until the daemon runs, and becomes the server that
+/// follows.
+fn hidden_daemon_script(tag: &str) -> String {
+    let number = hidden_number(tag);
+    format!(
+        "(setsid env -i sleep {number} </dev/null >/dev/null 2>&1 &)
+         until grep -zqx {number} $(grep -lx sleep /proc/[0-9]*/comm 2>/dev/null \
+             | sed s/comm/cmdline/) /dev/null 2>/dev/null; do :; done
+         exec "
+    )
 }

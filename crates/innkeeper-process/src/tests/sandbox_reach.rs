@@ -1,0 +1,290 @@
+//! Tests that a sandboxed server does not reach what is outside: each attempt is a system call.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{PermissionsExt, chown};
+
+use innkeeper_config::{ResourceLimits, SandboxConfig};
+
+use super::super::{Confinement, Supervisor, spawn};
+use super::hostile::unprivileged_renamed_shim;
+use super::*;
+
+/// What a server tries to reach.
+struct Outside {
+    /// A process of the user of the server.
+    victim: Child,
+    dir: tempfile::TempDir,
+}
+
+impl Outside {
+    fn new(user: Option<u32>) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::create_dir(dir.path().join("inside")).unwrap();
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        std::fs::write(dir.path().join("file-of-root"), "").unwrap();
+        for path in ["", "file", "inside"] {
+            chown(dir.path().join(path), user, user).unwrap();
+        }
+        let victim = match user {
+            Some(user) => format!("echo; exec setpriv --reuid={user} --clear-groups sleep 600"),
+            None => "echo; exec sleep 600".to_owned(),
+        };
+        let victim = shell(&victim);
+        eventually("the victim to run as the user", || {
+            std::fs::read(format!("/proc/{}/comm", victim.id()))
+                .is_ok_and(|name| name == b"sleep\n")
+        });
+        Self { victim, dir }
+    }
+
+    /// Returns the attempts as expressions of Perl, which are true if the attempt succeeds.
+    fn attempts(&self) -> Vec<(&'static str, String)> {
+        let pid = self.victim.id();
+        let file = self.dir.path().join("file").to_str().unwrap().to_owned();
+        let node = self.dir.path().join("inside/node").to_str().unwrap().to_owned();
+        let call = |number: i64, arguments: &str| format!("call({number}, {arguments})");
+        let on_pidfd = |number: i64, arguments: &str| {
+            let open = libc::SYS_pidfd_open;
+            format!(
+                "do {{ my $process = syscall({open}, {pid}, 0); call({number}, $process, {arguments}) }}"
+            )
+        };
+        let (stat, memory) = (format!("/proc/{pid}/environ"), format!("/proc/{pid}/mem"));
+        vec![
+            (
+                "prlimit",
+                call(libc::SYS_prlimit64, &format!("{pid}, 0, pack('QQ', 99999, 99999), 0")),
+            ),
+            ("setpriority", call(libc::SYS_setpriority, &format!("0, {pid}, 5"))),
+            ("ioprio_set", call(libc::SYS_ioprio_set, &format!("1, {pid}, (2 << 13) | 4"))),
+            (
+                "sched_setaffinity",
+                call(libc::SYS_sched_setaffinity, &format!("{pid}, 8, pack('Q', 1)")),
+            ),
+            ("kill", call(libc::SYS_kill, &format!("{pid}, 0"))),
+            ("pidfd_send_signal", on_pidfd(libc::SYS_pidfd_send_signal, "0, 0, 0")),
+            ("pidfd_getfd", on_pidfd(libc::SYS_pidfd_getfd, "0, 0")),
+            ("kcmp", call(libc::SYS_kcmp, &format!("$$, {pid}, 1, 0, 0"))),
+            ("ptrace", call(libc::SYS_ptrace, &format!("16, {pid}, 0, 0"))),
+            (
+                "process_vm_readv",
+                call(
+                    libc::SYS_process_vm_readv,
+                    &format!("{pid}, pack('PQ', 'x' x 8, 8), 1, pack('QQ', 1, 8), 1, 0"),
+                ),
+            ),
+            ("environ", format!("open(my $opened, '<', '{stat}')")),
+            ("mem", format!("open(my $opened, '<', '{memory}')")),
+            ("chmod", format!("chmod(0600, '{file}')")),
+            ("utime", format!("utime(1, 1, '{file}')")),
+            ("setxattr", call(libc::SYS_setxattr, &format!("'{file}', 'user.test', 'x', 1, 0"))),
+            ("chown", format!("chown(-1, -1, '{file}')")),
+            ("chown to a user", format!("chown(12345, -1, '{file}-of-root')")),
+            ("keyctl", call(libc::SYS_keyctl, "0, -4, 1")),
+            ("shmget", call(libc::SYS_shmget, "0x7ffe1234, 0, 0")),
+            ("semget", call(libc::SYS_semget, "0x7ffe1234, 0, 0")),
+            ("msgget", call(libc::SYS_msgget, "0x7ffe1234, 0")),
+            ("mq_open", call(libc::SYS_mq_open, "'innkeeper-none', 0, 0, 0")),
+            ("io_uring_setup", call(libc::SYS_io_uring_setup, "0, 0")),
+            ("netlink audit", call(libc::SYS_socket, "16, 3, 9")),
+            (
+                "block device node",
+                call(libc::SYS_mknodat, &format!("-100, '{node}', 060600, 0x7f00")),
+            ),
+        ]
+    }
+
+    /// Runs all attempts in a server; returns the error number of each, 0 for success.
+    async fn run(&self, supervisor: &Supervisor, sandbox: Option<&SandboxConfig>) -> Errors {
+        self.run_attempts(&self.attempts(), supervisor, sandbox).await
+    }
+
+    async fn run_attempts(
+        &self,
+        attempts: &[(&'static str, String)],
+        supervisor: &Supervisor,
+        sandbox: Option<&SandboxConfig>,
+    ) -> Errors {
+        let mut script = "sub call { syscall($_[0], @_[1..$#_]) != -1 }\n".to_owned();
+        for (name, attempt) in attempts {
+            script += &format!("$! = 0; print '{name}=', (({attempt}) ? 0 : $! + 0), \"\\n\";\n");
+        }
+        // System calls with more arguments than values need numbers, not texts.
+        let script = script.replace("@_[1..$#_]", "map { /^-?\\d+$/ ? $_ + 0 : $_ } @_[1..$#_]");
+        // An earlier run without a sandbox may have made the node.
+        drop(std::fs::remove_file(self.dir.path().join("inside/node")));
+        let tag = ProcessTag::new();
+        let mut launch = tag.program("/usr/bin/perl", &["-e", &script]);
+        launch.cwd = Some(self.dir.path().to_owned());
+        launch.confinement = Confinement::new(ResourceLimits::default(), sandbox, self.dir.path());
+        let (_process, mut pipes) = spawn(&launch, supervisor, None).await.unwrap();
+        let output = read_output(&mut pipes).await;
+        let lines = output.lines().filter_map(|line| line.split_once('='));
+        lines.map(|(name, errno)| (name.to_owned(), errno.parse().unwrap())).collect()
+    }
+}
+
+type Errors = BTreeMap<String, i32>;
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        drop(self.victim.kill());
+        drop(self.victim.wait());
+    }
+}
+
+/// Returns the supervisors to test: of this user, and of an ordinary user if root runs the test.
+fn supervisors() -> Vec<(Option<u32>, Supervisor, Option<tempfile::TempDir>)> {
+    let mut supervisors = vec![(None, shim(), None)];
+    if rustix::process::geteuid().is_root() {
+        let (dir, supervisor) = unprivileged_renamed_shim();
+        supervisors.push((Some(65534), supervisor, Some(dir)));
+    }
+    supervisors
+}
+
+#[tokio::test]
+async fn a_sandboxed_server_changes_nothing_outside_of_its_sandbox() {
+    for (user, supervisor, _dir) in supervisors() {
+        let outside = Outside::new(user);
+        let free = outside.run(&supervisor, None).await;
+        let network = SandboxConfig { network: true, ..SandboxConfig::default() };
+        for sandbox in [SandboxConfig::default(), network] {
+            let confined = outside.run(&supervisor, Some(&sandbox)).await;
+            for (name, _) in outside.attempts() {
+                let (free, confined) = (free[name], confined[name]);
+                let refused = [libc::EPERM, libc::EACCES, libc::EOPNOTSUPP];
+                assert!(refused.contains(&confined), "{name}: {confined}, user {user:?}");
+                let needs_root =
+                    ["block device node", "chown to a user"].contains(&name) && user.is_some();
+                assert!(!refused.contains(&free) || needs_root, "{name}: {free} without a sandbox");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_writable_path_lets_a_server_change_modes_and_times_and_make_no_device() {
+    for (user, supervisor, _dir) in supervisors() {
+        let outside = Outside::new(user);
+        let sandbox =
+            SandboxConfig { write: vec!["inside".to_owned()], ..SandboxConfig::default() };
+        let errors = outside.run(&supervisor, Some(&sandbox)).await;
+        // The page of the sandbox says so: the kernel restricts neither by path.
+        let changes = ["chmod", "utime", "chown"].map(|name| errors[name]);
+        assert_eq!(changes, [0; 3], "user {user:?}");
+        for refused in ["setxattr", "chown to a user", "prlimit", "kill", "block device node"] {
+            assert_ne!(errors[refused], 0, "{refused}, user {user:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_sandbox_of_root_has_no_capability_over_the_machine() {
+    let tag = ProcessTag::new();
+    let script = "my ($head, $sets) = (pack('LL', 0x20080522, 0), \"\\0\" x 24);
+        syscall(CAPGET, $head, $sets); printf '%x', unpack('L', $sets)";
+    let script = script.replace("CAPGET", &libc::SYS_capget.to_string());
+    let mut launch = tag.program("/usr/bin/perl", &["-e", &script]);
+    let sandbox = SandboxConfig { network: true, ..SandboxConfig::default() };
+    launch.confinement =
+        Confinement::new(ResourceLimits::default(), Some(&sandbox), Path::new("/"));
+    let (_process, mut pipes) = start(&launch).await;
+    let effective = u64::from_str_radix(&read_output(&mut pipes).await, 16).unwrap();
+    // DAC_OVERRIDE, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE, SYS_CHROOT.
+    let allowed = [1, 4, 5, 6, 7, 10, 18].into_iter().map(|bit| 1_u64 << bit).sum::<u64>();
+    let expected = if rustix::process::geteuid().is_root() { allowed } else { 0 };
+    assert_eq!(effective & !allowed, 0, "{effective:x}");
+    assert!(effective == expected || !rustix::process::geteuid().is_root(), "{effective:x}");
+}
+
+#[tokio::test]
+async fn usual_programs_work_on_the_writable_paths_of_a_sandbox() {
+    for (user, supervisor, _dir) in supervisors() {
+        let outside = Outside::new(user);
+        let tag = ProcessTag::new();
+        let mut launch = tag.script(
+            "set -e; touch a; chmod 755 a; cp -p a b; cp -a b c; mkdir d; install -m 644 a d/e
+             tar cf t.tar a d; mkdir x; tar xf t.tar -C x; mv x y; nice -n 1 true; rm -r y; ls | tr '\\n' ' '",
+        );
+        launch.cwd = Some(outside.dir.path().join("inside"));
+        let sandbox = SandboxConfig { write: vec![".".to_owned()], ..SandboxConfig::default() };
+        let from = outside.dir.path().join("inside");
+        launch.confinement = Confinement::new(ResourceLimits::default(), Some(&sandbox), &from);
+        let (_process, mut pipes) = spawn(&launch, &supervisor, None).await.unwrap();
+        let mut errors = String::new();
+        let output = read_output(&mut pipes).await;
+        drop(pipes.stderr.read_to_string(&mut errors).await);
+        assert_eq!(output, "a b c d t.tar ", "user {user:?}: {errors}");
+    }
+}
+
+/// The rows of the page of the sandbox about what a sandbox does not do: the page may not promise
+/// more.
+#[tokio::test]
+async fn what_a_sandbox_does_not_do_is_visible_from_inside() {
+    use std::os::unix::net::UnixListener;
+
+    for (user, supervisor, _dir) in supervisors() {
+        let outside = Outside::new(user);
+        let path = |name: &str| outside.dir.path().join(name).to_str().unwrap().to_owned();
+        let (file, socket) = (path("file"), path("socket"));
+        std::os::unix::fs::symlink("target", path("link")).unwrap();
+        let _listener = UnixListener::bind(&socket).unwrap();
+        std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o666)).unwrap();
+        let abstract_name = format!("innkeeper-{}", outside.victim.id());
+        let address = <std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(&abstract_name);
+        let _abstract = UnixListener::bind_addr(&address.unwrap()).unwrap();
+        let attempts = [
+            ("stat", format!("defined((stat('{file}'))[2])")),
+            ("readlink", format!("defined(readlink('{}'))", path("link"))),
+            (
+                "inotify",
+                format!(
+                    "call({}, syscall({}, 0), '{file}', 2)",
+                    libc::SYS_inotify_add_watch,
+                    libc::SYS_inotify_init1,
+                ),
+            ),
+            (
+                "unix socket",
+                format!(
+                    "do {{ socket(my $s, 1, 1, 0); connect($s, pack('Sa*x', 1, '{socket}')) }}"
+                ),
+            ),
+            (
+                "abstract socket",
+                format!(
+                    "do {{ socket(my $s, 1, 1, 0); connect($s, pack('Sxa*', 1, '{abstract_name}')) }}"
+                ),
+            ),
+            (
+                "command line",
+                format!("open(my $opened, '<', '/proc/{}/cmdline')", outside.victim.id()),
+            ),
+            ("read", format!("open(my $opened, '<', '{file}')")),
+            ("write", format!("open(my $opened, '>>', '{file}')")),
+            ("truncate", format!("truncate('{file}', 1)")),
+            ("list", format!("opendir(my $opened, '{}')", path("inside"))),
+            ("rename", format!("rename('{file}', '{file}-2')")),
+            ("tcp", "socket(my $s, 2, 1, 0)".to_owned()),
+        ];
+        for network in [false, true] {
+            let sandbox = SandboxConfig { network, ..SandboxConfig::default() };
+            let errors = outside.run_attempts(&attempts, &supervisor, Some(&sandbox)).await;
+            let reached = |name: &str| errors[name] == 0;
+            for name in ["stat", "readlink", "inotify", "unix socket"] {
+                assert!(reached(name), "{name}: {errors:?}, user {user:?}");
+            }
+            for name in ["read", "write", "truncate", "list", "rename"] {
+                assert!(!reached(name), "{name}: {errors:?}, user {user:?}");
+            }
+            for name in ["tcp", "abstract socket"] {
+                assert_eq!(reached(name), network, "{name}: {errors:?}, user {user:?}");
+            }
+            let is_root = user.is_none() && rustix::process::geteuid().is_root();
+            assert_eq!(reached("command line"), !is_root, "{errors:?}, user {user:?}");
+        }
+    }
+}
