@@ -26,6 +26,8 @@ const DEFAULT_SAMPLE: usize = 60;
 const DEFAULT_SEED: u64 = 1;
 /// Maximum time of all tests of a crate per mutant in seconds; the longest tests take a third.
 const TEST_SECONDS: u64 = 600;
+/// The crates whose tests start the helper programs.
+const CRATES_WITH_PROGRAMS: [&str; 2] = ["host", "agent"];
 /// The programs that the tests start.
 const HELPER_PROGRAMS: &str =
     "build --locked -p innkeeper-testkit -p innkeeper-process -p innkeeper-cli --bins";
@@ -51,7 +53,9 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     tool.install()?;
     let commit = Program::new("git").args("rev-parse --short HEAD").output()?;
     let tree = check_out()?;
-    Program::cargo(HELPER_PROGRAMS).current_dir(&tree).run()?;
+    if options.crates.iter().any(|name| CRATES_WITH_PROGRAMS.contains(name)) {
+        Program::cargo(HELPER_PROGRAMS).current_dir(&tree).run()?;
+    }
     let equivalent = EquivalentMutants::parse(&read(&repository_root().join(EQUIVALENT_PATH))?)?;
     let mut results = Vec::new();
     for name in &options.crates {
