@@ -67,6 +67,10 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
             let line = "run --locked --workspace --features xtask/soak --profile ci";
             CargoTool::NEXTEST.install()?.args(line).run()
         });
+        match local_model::problem() {
+            Some(reason) => steps.skip("tests of the local model", &reason),
+            None => drop(steps.run("tests of the local model", local_model::run_tests)),
+        }
         steps.run("doctests", || Program::cargo(DOCTEST_ARGS).run());
         steps.run("conformance", || conformance::run(&[]));
         steps.run("tool calls", || toolcalls::run(&[]));

@@ -317,7 +317,7 @@ impl HostBuilder {
         let environment = environment.unwrap_or_else(|| config.environment.clone());
         connectors.complete(&mut config)?;
         let servers =
-            endpoint_resolution::prepare(config.servers.values(), &environment, &connectors)?;
+            endpoint_resolution::prepare_start(config.servers.values(), &environment, &connectors)?;
         guard::prepare(config.servers.values());
         let servers = servers.into_iter().map(|settings| Arc::new(Server::new(settings)));
         let bare = config.host.allow_bare_names;

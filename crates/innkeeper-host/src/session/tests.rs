@@ -597,3 +597,57 @@ async fn a_flood_is_read_without_a_pause_while_no_other_server_has_a_request() {
     assert!((100..120).contains(&after_call), "another server had a request: {after_call} ms");
     assert_eq!(time_behind_flood(&mut server, &session, 100_000, 0).await, Duration::ZERO);
 }
+
+/// Sends these bytes and then a response, and returns the time until its caller has the response.
+async fn time_to_read(before_response: &[u8]) -> Duration {
+    let (mut server, session) = open_with_wide_pipe();
+    let (id, params) = (session.next_id(), json!({}));
+    let deadline = Instant::now() + Duration::from_mins(10);
+    let response = json!({"jsonrpc": "2.0", "id": id, "result": {}});
+    let bytes = [before_response, format!("\n{response}\n").as_bytes()].concat();
+    server.write_all(&bytes).now_or_never().unwrap().unwrap();
+    let started = Instant::now();
+    session.request(OutgoingRequest::new(id, method::TOOLS_CALL, &params, deadline)).await.unwrap();
+    started.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn blank_bytes_are_read_at_the_rate_of_unsolicited_ones() {
+    let took = time_to_read(&vec![b'\n'; 8 << 20]).await;
+    assert!((90..200).contains(&took.as_millis()), "8 MiB of line ends took {took:?}");
+    let took = time_to_read(&vec![b' '; 8 << 20]).await;
+    assert!(took.as_millis() < 200, "8 MiB of blanks in one line took {took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn batches_that_answer_nothing_are_read_at_the_rate_of_their_messages_and_bytes() {
+    let notice = |text: usize| {
+        let params = json!({"data": "x".repeat(text)});
+        json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params}).to_string()
+    };
+    let large = format!("[{}]", notice(8 << 20));
+    let took = time_to_read(large.as_bytes()).await;
+    assert!((90..110).contains(&took.as_millis()), "a batch of 8 MiB took {took:?}");
+    let thousand = format!("[{}]\n", vec![notice(0); 1000].join(","));
+    let took = time_to_read(thousand.repeat(10).as_bytes()).await;
+    assert!((280..330).contains(&took.as_millis()), "10 batches of 1000 notices took {took:?}");
+    let unknown = r#"{"jsonrpc":"2.0","id":99,"result":{}}"#;
+    let thousand = format!("[{}]\n", vec![unknown; 1000].join(","));
+    let took = time_to_read(thousand.repeat(10).as_bytes()).await;
+    assert!((280..330).contains(&took.as_millis()), "10 000 unasked responses took {took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_bytes_of_a_batch_with_an_awaited_response_are_free() {
+    let (mut server, session) = open_with_wide_pipe();
+    let (id, params) = (session.next_id(), json!({}));
+    let deadline = Instant::now() + Duration::from_mins(10);
+    let result = json!({"text": "x".repeat(8 << 20)});
+    let notice = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
+    let batch = json!([notice, {"jsonrpc": "2.0", "id": id, "result": result}, notice]);
+    let started = Instant::now();
+    server.write_all(format!("{batch}\n").as_bytes()).now_or_never().unwrap().unwrap();
+    session.request(OutgoingRequest::new(id, method::TOOLS_CALL, &params, deadline)).await.unwrap();
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    assert!(!session.0.rate_limiter.should_throttle());
+}
