@@ -11,7 +11,7 @@ pub(crate) use structured::{StructuredText, repeats_structured};
 use std::io;
 
 use crate::exit::{CliError, CliExitCode};
-use crate::output::{Output, Style, escape_inline, indent_json};
+use crate::output::{Output, Style, escape_inline};
 use piece::Blob;
 
 /// Prints the contents of one result.
@@ -43,7 +43,7 @@ impl<'a> ContentPrinter<'a> {
                 let label = self.output.paint(Style::Dim, &escape_inline(label));
                 self.output.print_data(&format!("{}  {label}", escape_inline(uri)))
             }
-            ContentPiece::Other(json) => self.output.print_data(&indent_json(json)),
+            ContentPiece::Other(json) => self.output.print_indented(json),
         }
     }
 

@@ -7,14 +7,14 @@ mod wrap;
 mod writer_thread;
 
 pub(crate) use escape::{block as escape_block, escape_inline, is_deceptive};
-pub(crate) use json_text::indent_json;
+pub(crate) use json_text::IndentedJson;
 pub(crate) use table::Table;
 pub(crate) use textwrap::core::display_width;
 pub(crate) use wrap::{shorten, wrap, wrap_message};
 pub(crate) use writer_thread::WriteCanceller;
 
 use std::fmt;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anstyle::AnsiColor;
 use serde::Serialize;
@@ -23,6 +23,9 @@ use terminal_size::{Height, Width, terminal_size_of};
 use crate::log::LogSink;
 use crate::progress_lines::ProgressLines;
 use writer_thread::WriterThread;
+
+/// Size of a block of output in bytes.
+const BLOCK_BYTES: usize = 64 << 10;
 
 /// The meaning of a text, which determines its colour.
 #[derive(Clone, Copy, Debug)]
@@ -144,28 +147,53 @@ impl Output {
     /// Prints one JSON value to stdout, indented on a terminal.
     pub(crate) fn print_json(&mut self, value: &impl Serialize) -> io::Result<()> {
         self.json_written = true;
-        let text = serde_json::to_string(value)?;
-        if self.is_terminal { self.print_data(&indent_json(&text)) } else { self.print_data(&text) }
+        if self.is_terminal {
+            let text = serde_json::to_string(value)?;
+            return self.print_indented(&text);
+        }
+        self.stream(|out| {
+            serde_json::to_writer(&mut *out, value)?;
+            out.write_all(b"\n")
+        })
+    }
+
+    /// Prints JSON text to stdout, indented and with escapes of deceptive characters.
+    pub(crate) fn print_indented(&mut self, json: &str) -> io::Result<()> {
+        self.stream(|out| writeln!(out, "{}", IndentedJson(json)))
     }
 
     /// Prints one JSON value to stdout, always indented: the text of a configuration file.
     pub(crate) fn print_indented_json(&mut self, value: &impl Serialize) -> io::Result<()> {
         let text = serde_json::to_string_pretty(value)?;
-        if self.is_terminal { self.print_data(&indent_json(&text)) } else { self.print_data(&text) }
+        if self.is_terminal { self.print_indented(&text) } else { self.print_data(&text) }
     }
 
     /// Prints text to stdout, and a newline if the text does not end with one.
     pub(crate) fn print_data(&mut self, text: &str) -> io::Result<()> {
+        self.stream(|out| {
+            out.write_all(text.as_bytes())?;
+            out.write_all(if text.ends_with('\n') { b"" } else { b"\n" })
+        })
+    }
+
+    /// Writes to stdout in blocks, so that long output is never in memory as a whole. Output of at
+    /// most one block is one write.
+    fn stream(
+        &mut self,
+        write: impl FnOnce(&mut BufWriter<&mut dyn Write>) -> io::Result<()>,
+    ) -> io::Result<()> {
         if self.is_terminal {
             // Log lines appear before later output if both go to the same terminal.
             self.err.writer.flush()?;
         }
-        if text.ends_with('\n') {
-            self.out.writer.write_all(text.as_bytes())?;
-        } else {
-            self.out.writer.write_all(format!("{text}\n").as_bytes())?;
+        let mut out =
+            BufWriter::with_capacity(BLOCK_BYTES, &mut *self.out.writer as &mut dyn Write);
+        let written = write(&mut out).and_then(|()| out.flush());
+        if written.is_err() {
+            // The drop of a buffer with a rest writes again.
+            drop(out.into_parts());
         }
-        self.out.writer.flush()
+        written
     }
 
     /// Prints text from a server to stdout, escaped on a terminal.

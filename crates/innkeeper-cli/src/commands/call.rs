@@ -79,18 +79,13 @@ fn print_result(
     let is_for_people = output.is_terminal() && !output.is_json();
     let default_form = if is_for_people { ResultForm::Text } else { ResultForm::Json };
     let form = args.output.unwrap_or(default_form);
-    let view = match (form, result.view()) {
+    let mut view = match (form, result.view()) {
         (ResultForm::Text | ResultForm::Raw, Ok(view)) => view,
         (ResultForm::Json, _) | (_, Err(_)) => return Ok(output.print_json(result)?),
     };
-    let mut pieces: Vec<ContentPiece> = view
-        .content
-        .iter()
-        .map(|block| {
-            let block = serde_json::from_str(block.raw().get()).unwrap_or_default();
-            ContentPiece::from_block(&block)
-        })
-        .collect();
+    let blocks = std::mem::take(&mut view.content).into_iter();
+    let mut pieces: Vec<ContentPiece> =
+        blocks.map(|block| ContentPiece::from_block(block.raw().get())).collect();
     let mut structured = view.structured_content.as_ref().map(|json| json.get());
     if form == ResultForm::Raw {
         if let Some(json) = structured.filter(|_| pieces.is_empty()) {
@@ -117,7 +112,7 @@ fn print_result(
     if let Some(json) = structured {
         match StructuredText::new(json, output.columns()) {
             StructuredText::Table(table) => output.print_table(&table)?,
-            StructuredText::Json(text) => output.print_data(&text)?,
+            StructuredText::Json => output.print_indented(json)?,
         }
     }
     if is_empty {

@@ -1,6 +1,7 @@
 //! `prompt`: gets a prompt and prints its messages.
 
 use innkeeper_host::{CallOptions, Config, Host};
+use innkeeper_protocol::skim;
 use serde_json::{Map, Value, json};
 
 use super::CommandContext;
@@ -30,8 +31,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &PromptArgs) -> Resu
         if output.is_json() {
             return Ok(output.print_json(&got)?);
         }
-        let value: Value = serde_json::from_str(got.get()).unwrap_or_default();
-        print_messages(output, &blobs, &value["messages"])
+        print_messages(output, &blobs, skim::member(got.get(), "messages").unwrap_or("[]"))
     };
     with_host(context, config, operation).await.map(drop)
 }
@@ -73,16 +73,15 @@ fn find_prompt(host: &Host, target: &str) -> Option<Vec<String>> {
 fn print_messages(
     output: &mut Output,
     blobs: &BlobDirectory,
-    messages: &Value,
+    messages: &str,
 ) -> Result<(), CliError> {
     let mut printer = ContentPrinter::new(output, blobs);
-    for message in messages.as_array().into_iter().flatten() {
-        let role = message["role"].as_str().unwrap_or("?");
-        let blocks = match &message["content"] {
-            Value::Array(blocks) => &blocks[..],
-            block => std::slice::from_ref(block),
-        };
-        for block in blocks {
+    for message in skim::elements(messages) {
+        let role = skim::member(message, "role").and_then(skim::decode_string);
+        let role = role.as_deref().unwrap_or("?");
+        let content = skim::member(message, "content").unwrap_or("null");
+        let block = (!content.starts_with('[')).then_some(content);
+        for block in block.into_iter().chain(skim::elements(content)) {
             match ContentPiece::from_block(block) {
                 ContentPiece::Text(text) => {
                     printer.print(&ContentPiece::Text(format!("{role}: {text}")))?;

@@ -2,7 +2,7 @@
 
 use innkeeper_host::error::{CallError, RoutingError};
 use innkeeper_host::{CallOptions, Host};
-use serde_json::Value;
+use innkeeper_protocol::skim;
 
 use super::CommandContext;
 use super::call::call_error;
@@ -29,10 +29,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result
         if output.is_json() {
             return Ok(output.print_json(&got)?);
         }
-        let value: Value = serde_json::from_str(got.get()).unwrap_or_default();
-        let contents = value["contents"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let pieces: Vec<ContentPiece> = contents.iter().map(ContentPiece::from_resource).collect();
-        print_contents(output, &blobs, pieces)
+        let contents = skim::member(got.get(), "contents").unwrap_or("[]");
+        print_contents(output, &blobs, contents)
     };
     with_host(context, config, operation).await.map(drop)
 }
@@ -58,23 +56,26 @@ fn read_error(error: &CallError, uri: &str) -> CliError {
 fn print_contents(
     output: &mut Output,
     blobs: &BlobDirectory,
-    pieces: Vec<ContentPiece>,
+    contents: &str,
 ) -> Result<(), CliError> {
-    if pieces.is_empty() {
+    let pieces = || skim::elements(contents).map(ContentPiece::from_resource);
+    let (is_empty, has_several) = match skim::elements(contents).take(2).count() {
+        0 => (true, false),
+        1 => (false, false),
+        _ => (false, true),
+    };
+    if is_empty {
         output.labelled_status(Style::Note, "note", "the resource has no contents")?;
     }
     let is_terminal = output.is_terminal();
     let mut printer = ContentPrinter::new(output, blobs);
-    if let ([ContentPiece::Blob(_)], false) = (&pieces[..], is_terminal) {
-        printer.print_raw(&pieces)?;
-        return printer.finish();
-    }
-    let has_headings = is_terminal && pieces.len() > 1;
-    for piece in pieces {
+    let has_headings = is_terminal && has_several;
+    for piece in pieces() {
         match piece {
             ContentPiece::ResourceText { text, .. } if !has_headings => {
                 printer.print(&ContentPiece::Text(text))?;
             }
+            ContentPiece::Blob(_) if !is_terminal && !has_several => printer.print_raw(&[piece])?,
             ContentPiece::Blob(blob) if !is_terminal => printer.save_aside(&blob)?,
             other => printer.print(&other)?,
         }

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use serde_json::Value;
+use innkeeper_protocol::skim;
 
 /// Decodes base64 with and without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -36,9 +36,14 @@ pub(crate) struct Blob {
     pub(super) data: Option<Vec<u8>>,
 }
 
+/// Returns a string member of an object in JSON text.
+fn text_member(object: &str, key: &str) -> Option<String> {
+    skim::member(object, key).and_then(skim::decode_string).map(Into::into)
+}
+
 impl Blob {
-    fn new(contents: &Value, base64: &str) -> Self {
-        let text = |key: &str| contents[key].as_str().map(str::to_owned);
+    fn new(contents: &str, base64: &str) -> Self {
+        let text = |key: &str| text_member(contents, key);
         let base64: String = base64.split_ascii_whitespace().collect();
         Self { mime_type: text("mimeType"), uri: text("uri"), data: BASE64.decode(base64).ok() }
     }
@@ -64,52 +69,60 @@ impl ContentPiece {
         }
     }
 
-    /// Reads a content block of a tool result or of a prompt message.
-    pub(crate) fn from_block(block: &Value) -> Self {
-        let text = |key: &str| block[key].as_str();
-        match (text("type"), text("text"), text("data")) {
-            (Some("text"), Some(text), _) => Self::Text(text.to_owned()),
-            (Some("image" | "audio"), _, Some(data)) => Self::Blob(Blob::new(block, data)),
-            (Some("resource"), ..) => Self::from_resource(&block["resource"]),
-            (Some("resource_link"), ..) if text("uri").is_some() => {
+    /// Reads the JSON text of a content block of a tool result or of a prompt message. A block of
+    /// another type stays byte for byte.
+    pub(crate) fn from_block(block: &str) -> Self {
+        let text = |key: &str| text_member(block, key);
+        let piece = match text("type").as_deref() {
+            Some("text") => text("text").map(Self::Text),
+            Some("image" | "audio") => text("data").map(|data| Self::Blob(Blob::new(block, &data))),
+            Some("resource") => skim::member(block, "resource").map(Self::from_resource),
+            Some("resource_link") => text("uri").map(|uri| {
                 let keys = ["title", "name", "mimeType", "description"];
-                let mut words: Vec<&str> = keys.iter().filter_map(|key| text(key)).collect();
+                let mut words: Vec<String> = keys.iter().filter_map(|key| text(key)).collect();
                 words.dedup();
-                Self::Link {
-                    uri: text("uri").unwrap_or_default().to_owned(),
-                    label: words.join(", "),
-                }
-            }
-            _ => Self::Other(block.to_string()),
-        }
+                Self::Link { uri, label: words.join(", ") }
+            }),
+            Some(_) | None => None,
+        };
+        piece.unwrap_or_else(|| Self::Other(block.to_owned()))
     }
 
-    /// Reads the contents of a resource.
-    pub(crate) fn from_resource(contents: &Value) -> Self {
-        let text = |key: &str| contents[key].as_str();
-        match (text("text"), text("blob")) {
-            (Some(text), _) => Self::ResourceText {
-                uri: contents["uri"].as_str().unwrap_or_default().to_owned(),
-                text: text.to_owned(),
-            },
-            (None, Some(blob)) => Self::Blob(Blob::new(contents, blob)),
-            (None, None) => Self::Other(contents.to_string()),
+    /// Reads the JSON text of the contents of a resource.
+    pub(crate) fn from_resource(contents: &str) -> Self {
+        let text = |key: &str| text_member(contents, key);
+        if let Some(content) = text("text") {
+            return Self::ResourceText { uri: text("uri").unwrap_or_default(), text: content };
+        }
+        match text("blob") {
+            Some(blob) => Self::Blob(Blob::new(contents, &blob)),
+            None => Self::Other(contents.to_owned()),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
+    fn from_block(block: &Value) -> ContentPiece {
+        ContentPiece::from_block(&block.to_string())
+    }
+
+    #[test]
+    fn a_block_of_another_type_keeps_its_digits() {
+        let block = r#"{"type":"x", "n":12345678901234567890123}"#;
+        assert_eq!(ContentPiece::from_block(block), ContentPiece::Other(block.to_owned()));
+    }
+
     #[test]
     fn each_type_of_block_becomes_a_piece() {
-        let text = ContentPiece::from_block(&json!({"type": "text", "text": "a"}));
+        let text = from_block(&json!({"type": "text", "text": "a"}));
         assert_eq!(text, ContentPiece::Text("a".to_owned()));
         let image = json!({"type": "image", "mimeType": "image/png", "data": "aGV\nsbG8"});
-        let ContentPiece::Blob(blob) = ContentPiece::from_block(&image) else { panic!("{image}") };
+        let ContentPiece::Blob(blob) = from_block(&image) else { panic!("{image}") };
         assert_eq!(blob.data.as_deref(), Some(&b"hello"[..]));
         assert_eq!(blob.describe(), "image/png, 5 bytes");
         let link = json!({
@@ -117,11 +130,9 @@ mod tests {
         });
         let expected =
             ContentPiece::Link { uri: "file:///a".to_owned(), label: "a, text/plain".to_owned() };
-        assert_eq!(ContentPiece::from_block(&link), expected);
+        assert_eq!(from_block(&link), expected);
         let resource = json!({"type": "resource", "resource": {"uri": "fx://a", "blob": "YQ=="}});
-        let ContentPiece::Blob(blob) = ContentPiece::from_block(&resource) else {
-            panic!("{resource}")
-        };
+        let ContentPiece::Blob(blob) = from_block(&resource) else { panic!("{resource}") };
         assert_eq!(blob.describe(), "fx://a, data, 1 byte");
     }
 
@@ -135,12 +146,9 @@ mod tests {
             json!(5),
         ] {
             let expected = ContentPiece::Other(block.to_string());
-            assert_eq!(ContentPiece::from_block(&block), expected);
+            assert_eq!(from_block(&block), expected);
         }
         let image = json!({"type": "image", "data": "%%"});
-        assert!(matches!(
-            ContentPiece::from_block(&image),
-            ContentPiece::Blob(Blob { data: None, .. })
-        ));
+        assert!(matches!(from_block(&image), ContentPiece::Blob(Blob { data: None, .. })));
     }
 }

@@ -2,10 +2,14 @@
 
 use innkeeper_toolcall::{Json, parse_strict};
 
-use crate::output::{Table, indent_json};
+use crate::output::Table;
 
 /// Maximum number of columns of a table; an object with more members is shown as JSON.
 const MAX_TABLE_COLUMNS: usize = 12;
+
+/// Maximum length of structured content that becomes a table or is compared with the texts of its
+/// result, in bytes. Both parse the content as a value, which takes up to 30 times its length.
+const MAX_PARSED_BYTES: usize = 1 << 20;
 
 /// The member in which some SDKs wrap a structured result that is no object.
 const WRAPPER_MEMBER: &str = "result";
@@ -13,26 +17,31 @@ const WRAPPER_MEMBER: &str = "result";
 /// Structured content in the form in which people read it.
 pub(crate) enum StructuredText {
     Table(Table),
-    Json(String),
+    /// Not a table: for [`Output::print_indented`](crate::output::Output::print_indented).
+    Json,
 }
 
 impl StructuredText {
-    /// Returns a table for a list of flat objects that fits a terminal of this width; otherwise
-    /// returns indented JSON.
+    /// Returns a table for a list of flat objects that fits a terminal of this width, otherwise
+    /// [`Json`](Self::Json). Content of more than 1 MiB is no table.
     pub(crate) fn new(json: &str, columns: Option<usize>) -> Self {
-        let table = parse_strict(json).ok().and_then(|value| table_of(list_of(&value)?));
+        let table = parse_short(json).and_then(|value| table_of(list_of(&value)?));
         match table {
             Some(table) if columns.is_none_or(|columns| table.width() <= columns) => {
                 Self::Table(table)
             }
-            Some(_) | None => Self::Json(indent_json(json)),
+            Some(_) | None => Self::Json,
         }
     }
 }
 
+fn parse_short(json: &str) -> Option<Json> {
+    if json.len() <= MAX_PARSED_BYTES { parse_strict(json).ok() } else { None }
+}
+
 /// Whether the text blocks of a result say the same as its structured content.
 pub(crate) fn repeats_structured(texts: &[&str], json: &str) -> bool {
-    let Ok(value) = parse_strict(json) else { return false };
+    let Some(value) = parse_short(json) else { return false };
     let inner = match &value {
         Json::Object(members) => match &members[..] {
             [(key, inner)] if key == WRAPPER_MEMBER => Some(inner),
@@ -53,7 +62,8 @@ pub(crate) fn repeats_structured(texts: &[&str], json: &str) -> bool {
 
 /// Whether a text is this value, as JSON or as a string.
 fn is_same(text: &str, value: &Json) -> bool {
-    value.as_str() == Some(text) || parse_strict(text).is_ok_and(|parsed| same_json(&parsed, value))
+    value.as_str() == Some(text)
+        || parse_short(text).is_some_and(|parsed| same_json(&parsed, value))
 }
 
 /// Compares two values; the order of members makes no difference.

@@ -63,3 +63,44 @@ fn indented_json_is_exact_for_a_program_and_harmless_on_a_terminal() {
     output.print_indented_json(&value).unwrap();
     assert_eq!(out.text(), "{\n  \"a\": \"\\u009b2J\\u202e\"\n}\n");
 }
+
+/// Counts the allocated bytes of the process. The test runner gives each test its own process.
+#[global_allocator]
+static ALLOCATOR: peak_alloc::PeakAlloc = peak_alloc::PeakAlloc;
+
+/// Returns an output that writes to nothing through a writer thread.
+fn discarding_output(is_terminal: bool) -> Output {
+    let (mut output, _, _) = capture::captured_output(false, is_terminal);
+    let (writer, _canceller) = WriterThread::start(io::sink()).unwrap();
+    output.out.writer = Box::new(writer);
+    output
+}
+
+#[test]
+fn json_of_any_shape_is_printed_in_at_most_eight_times_its_memory() {
+    const BYTES: usize = 1 << 20;
+    const MAX_FACTOR: usize = 8;
+    let many = |item: &str| vec![item; BYTES / (item.len() + 1)].join(",");
+    for json in [
+        format!("[{}]", many("[]")),
+        format!("{}{}{}", "[".repeat(120), many("1"), "]".repeat(120)),
+        format!("{{{}}}", many(r#""":0"#)),
+        format!(r#"["{}"]"#, "a".repeat(BYTES)),
+        format!(r#"["{}"]"#, r"\u00e4".repeat(BYTES / 6)),
+    ] {
+        let bytes = json.len();
+        let raw = serde_json::value::RawValue::from_string(json).unwrap();
+        let before = ALLOCATOR.current_usage() - bytes;
+        for is_terminal in [false, true] {
+            ALLOCATOR.reset_peak_usage();
+            let mut output = discarding_output(is_terminal);
+            output.print_json(&raw).unwrap();
+            let peak = ALLOCATOR.peak_usage() - before;
+            let start = &raw.get()[..8];
+            assert!(peak <= MAX_FACTOR * bytes, "{start} {is_terminal}: {peak} for {bytes}");
+            if !is_terminal {
+                assert!(peak <= bytes + 4 * BLOCK_BYTES, "{start}: streamed, {peak} for {bytes}");
+            }
+        }
+    }
+}

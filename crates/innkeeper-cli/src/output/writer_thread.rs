@@ -5,8 +5,12 @@ use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::time::Duration;
 
-/// Timeout of a write after a signal: an active reader takes far less, and a blocked reader must
-/// not delay the exit.
+use tokio::time::Instant;
+
+use super::BLOCK_BYTES;
+
+/// Timeout of all writes after a signal, as the sum of their times: an active reader takes far less,
+/// and a blocked or slow reader must not delay the exit.
 const CANCELLED_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Capacity of the event channel: the result of the current write, and one cancellation.
@@ -30,11 +34,14 @@ pub(super) struct WriterThread {
     events: Receiver<WriterEvent>,
     /// Whether a signal has arrived.
     cancelled: bool,
+    /// The rest of the timeout after a signal.
+    remaining: Duration,
     /// Whether a write was abandoned; its rest may still be written, but no later write starts.
     abandoned: bool,
 }
 
-/// Cancels the current write after a timeout, and limits later writes by the same timeout.
+/// Cancels the current write after a timeout, and limits the current and all later writes by the same
+/// timeout.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteCanceller(SyncSender<WriterEvent>);
 
@@ -69,6 +76,7 @@ impl WriterThread {
                 commands: command_sender,
                 events: event_receiver,
                 cancelled: false,
+                remaining: CANCELLED_WRITE_TIMEOUT,
                 abandoned: false,
             },
             canceller,
@@ -82,7 +90,7 @@ impl WriterThread {
         }
         self.commands.send(command).map_err(|_| disconnected_error())?;
         let event = if self.cancelled {
-            self.events.recv_timeout(CANCELLED_WRITE_TIMEOUT)
+            self.receive_within_timeout()
         } else {
             self.events.recv().map_err(|_| RecvTimeoutError::Disconnected)
         };
@@ -90,7 +98,7 @@ impl WriterThread {
             // A slow reader can still take the current chunk.
             Ok(WriterEvent::Cancelled) => {
                 self.cancelled = true;
-                self.events.recv_timeout(CANCELLED_WRITE_TIMEOUT)
+                self.receive_within_timeout()
             }
             event => event,
         };
@@ -102,6 +110,14 @@ impl WriterThread {
             }
             Err(RecvTimeoutError::Disconnected) => Err(disconnected_error()),
         }
+    }
+
+    /// Waits for an event of a write after a signal.
+    fn receive_within_timeout(&mut self) -> Result<WriterEvent, RecvTimeoutError> {
+        let started = Instant::now();
+        let event = self.events.recv_timeout(self.remaining);
+        self.remaining = self.remaining.saturating_sub(started.elapsed());
+        event
     }
 
     /// Checks for a signal that arrived between two writes.
@@ -123,10 +139,12 @@ fn disconnected_error() -> io::Error {
     io::Error::other("the writer thread has exited")
 }
 
-/// Sends formatted text with one write, so that no other text appears inside it.
+/// Sends formatted text with one write, so that no other text appears inside it. Sends other bytes
+/// in blocks, since the thread needs a copy of them.
 impl Write for WriterThread {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.submit(WriterCommand::Write(bytes.to_vec())).map(|()| bytes.len())
+        let block = &bytes[..bytes.len().min(BLOCK_BYTES)];
+        self.submit(WriterCommand::Write(block.to_vec())).map(|()| block.len())
     }
 
     fn write_fmt(&mut self, args: fmt::Arguments<'_>) -> io::Result<()> {
