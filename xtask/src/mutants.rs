@@ -185,7 +185,9 @@ fn test_mutants(
     }
     let names = |list: &str| -> TaskResult<Vec<String>> {
         let text = read(&out.join("mutants.out").join(list))?;
-        Ok(text.lines().map(str::to_owned).collect())
+        // cargo-mutants also tests mutants that delete a field, whatever the expression matches.
+        let chosen = |name: &String| chosen.contains(name);
+        Ok(text.lines().map(str::to_owned).filter(chosen).collect())
     };
     let result = CrateResult {
         name: package.to_owned(),

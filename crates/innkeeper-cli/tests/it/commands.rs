@@ -376,6 +376,22 @@ fn assert_demo_succeeded(output: &std::process::Output) {
     );
 }
 
+/// Proves: FR1.4
+#[test]
+fn a_duplicate_name_ends_every_command_that_starts_servers_with_exit_code_2() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = r#"{"servers": {"fs": {"command": "a"}, "fs": {"command": "b"}}}"#;
+    std::fs::write(dir.path().join("mcp.json"), text).unwrap();
+    for arguments in [&["tools"][..], &["call", "fs.x"], &["doctor"]] {
+        let output = run(&[arguments, &["--config", "mcp.json"]].concat(), dir.path());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let shown = String::from_utf8_lossy(&output.stdout) + stderr;
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {shown}");
+        let problem = "servers.fs: duplicate server name, first at";
+        assert!(shown.contains(problem), "{arguments:?}: {shown}");
+    }
+}
+
 /// Proves: FR7.4, TR10.5
 #[test]
 fn one_failed_start_is_logged_in_lines_of_all_five_severities() {
